@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The seam between the library and what executes its kernels. Everything above it speaks of
+ * devices; only the file that implements one knows the CUDA driver or an emulator.
+ */
+#ifndef HGEMM_DEVICE_H
+#define HGEMM_DEVICE_H
+
+#include "hgemm.h"
+
+typedef struct device_t device_t;
+
+/* Machine code of one kernel variant, as the build embeds it. */
+typedef struct image_t {
+    const char *symbol;         /* entry point */
+    const unsigned char *data;  /* fatbin: sm_75 machine code and compute_75 PTX */
+    size_t size;
+} image_t;
+
+typedef struct launch_t {
+    unsigned grid[3];
+    unsigned threads;           /* of a block, along x */
+    unsigned shared_bytes;      /* dynamic */
+    const void *args;           /* one struct by value, laid out as on the device */
+    size_t args_size;
+} launch_t;
+
+/* What a device does. `stream` is the caller's, NULL for the default one. A function is the
+ * device's own handle of a loaded kernel; an event marks a point in a stream. */
+typedef struct device_ops_t {
+    hgemm_status_t (*info)(device_t *, hgemm_device_info_t *);
+    hgemm_status_t (*alloc)(device_t *, void **, size_t);
+    hgemm_status_t (*release)(device_t *, void *);
+    hgemm_status_t (*upload)(device_t *, void *stream, void *dst, const void *src, size_t);
+    hgemm_status_t (*download)(device_t *, void *stream, void *dst, const void *src, size_t);
+    hgemm_status_t (*load)(device_t *, const image_t *, unsigned shared_bytes, void **function);
+    hgemm_status_t (*launch)(device_t *, void *stream, void *function, const launch_t *);
+    hgemm_status_t (*synchronize)(device_t *, void *stream);
+    hgemm_status_t (*event_create)(device_t *, void **event);
+    hgemm_status_t (*event_record)(device_t *, void *event, void *stream);
+    hgemm_status_t (*event_elapsed)(device_t *, void *from, void *to, float *milliseconds); /* waits for `to` */
+    void (*event_destroy)(device_t *, void *event);
+    void (*close)(device_t *);
+} device_ops_t;
+
+/* Every device begins with this. */
+struct device_t {
+    const device_ops_t *ops;
+    char detail[256];           /* words of the last HGEMM_STATUS_DEVICE_ERROR */
+};
+
+/* Opens the device of that name (see hgemm_create; never NULL). */
+hgemm_status_t device_open(const char *name, device_t **device);
+
+hgemm_status_t device_open_cuda(int ordinal, device_t **device); /* ordinal -1: the first usable */
+
+#endif
