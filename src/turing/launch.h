@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * launch.h - device memory, kernel launches, checks and counters.
+ *
+ *   turing_memory_t *mem = turing_memory_create(TURING_MEMORY_TRACK);
+ *   uint64_t x = turing_memory_alloc(mem, bytes);
+ *   turing_memory_write(mem, x, host, bytes, &err);
+ *   turing_launch_t l = { .grid = {8, 8, 1}, .block = {128, 1, 1}, .params = p, .param_bytes = sizeof p };
+ *   if (!turing_launch(kernel, mem, &l, &err)) ...
+ *   turing_memory_read(mem, x, host, bytes, &err);
+ *
+ * A device address is a number, never a host pointer: an access that no
+ * allocation covers is found, to the byte.
+ *
+ * Threads: a turing_memory_t is used by one call at a time; different ones are
+ * independent.  turing_launch() returns when the grid is done; it runs blocks
+ * on several threads and gives the same bits whatever their number.
+ */
+#ifndef TURING_LAUNCH_H
+#define TURING_LAUNCH_H
+
+#include "turing.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- device memory ---------------------------------------------------------- */
+
+typedef struct turing_memory turing_memory_t;
+
+enum {
+    /* Remember which bytes were ever written (a byte of shadow per byte), so
+     * that TURING_CHECK_MEMORY finds reads of the others. */
+    TURING_MEMORY_TRACK = 1
+};
+
+/* NULL when the host is out of memory. */
+turing_memory_t *turing_memory_create(unsigned flags);
+void turing_memory_destroy(turing_memory_t *mem);
+
+/* Fresh bytes at a device address that is a multiple of 256, with at least
+ * 256 unmapped bytes on either side; contents are unspecified and count as
+ * never written.  0 when the host is out of memory or bytes is 0. */
+uint64_t turing_memory_alloc(turing_memory_t *mem, size_t bytes);
+
+/* Binds host storage of the caller at a chosen device address, counted as
+ * written.  It stays the caller's and must outlive the binding.  False when
+ * the range is empty, wraps, or overlaps another allocation. */
+bool turing_memory_bind(turing_memory_t *mem, uint64_t address, void *host, size_t bytes, turing_error_t *err);
+
+/* Releases an allocation or a binding by its first address. */
+bool turing_memory_free(turing_memory_t *mem, uint64_t address, turing_error_t *err);
+
+/* Copies between host and device; [address, address + bytes) must lie inside
+ * one allocation.  Writing and filling count as written. */
+bool turing_memory_write(turing_memory_t *mem, uint64_t address, const void *from, size_t bytes, turing_error_t *err);
+bool turing_memory_read(turing_memory_t *mem, uint64_t address, void *to, size_t bytes, turing_error_t *err);
+bool turing_memory_fill(turing_memory_t *mem, uint64_t address, uint8_t value, size_t bytes, turing_error_t *err);
+bool turing_memory_copy(turing_memory_t *mem, uint64_t to, uint64_t from, size_t bytes, turing_error_t *err);
+
+/* ---- what a checked launch reports -------------------------------------------- */
+
+enum {
+    /* Out-of-bounds and misaligned accesses, reads of bytes never written. */
+    TURING_CHECK_MEMORY = 1,
+    /* Unordered accesses to one address, over every order that barriers allow. */
+    TURING_CHECK_RACE = 2,
+    /* Stall counts and scoreboards of the control words. */
+    TURING_CHECK_SCHEDULE = 4,
+    /* Divergence where a whole warp is needed, barriers that never fill. */
+    TURING_CHECK_CONVERGENCE = 8,
+    TURING_CHECK_ALL = 15
+};
+
+typedef enum turing_violation_kind {
+    TURING_OUT_OF_BOUNDS,     /* memory */
+    TURING_MISALIGNED,
+    TURING_UNINITIALISED,
+    TURING_RACE,              /* race */
+    TURING_LANE_CONFLICT,     /* two lanes of one store, one address, two values */
+    TURING_STALL_TOO_SHORT,   /* schedule */
+    TURING_SCOREBOARD_MISSED,
+    TURING_SOURCE_OVERWRITTEN,
+    TURING_DIVERGENT,         /* convergence */
+    TURING_BARRIER_MISMATCH,
+    TURING_VIOLATION_COUNT
+} turing_violation_kind_t;
+
+typedef enum turing_space {
+    TURING_SPACE_NONE, TURING_SPACE_GLOBAL, TURING_SPACE_SHARED, TURING_SPACE_LOCAL, TURING_SPACE_CONSTANT
+} turing_space_t;
+
+enum { TURING_NO_LANE = 32 };
+
+typedef struct turing_violation {
+    turing_violation_kind_t kind;
+    const char *kernel;
+    uint32_t code;          /* address of the instruction                     */
+    const char *insn;       /* its disassembly                                */
+    const char *file;       /* source line, or NULL                           */
+    uint32_t line;
+    uint32_t block[3];
+    uint32_t warp;          /* within the block                               */
+    uint32_t lane;          /* TURING_NO_LANE: the warp as a whole            */
+    turing_space_t space;
+    uint64_t address;       /* in that space                                  */
+    uint32_t bytes;
+    bool has_other;         /* the other party of a race or hazard            */
+    uint32_t other_code;
+    uint32_t other_warp;
+    uint64_t other_block;   /* linear index                                   */
+    uint64_t count;         /* how often this instruction did this; the rest
+                             * describes the first time                       */
+    const char *what;       /* one sentence: the facts                        */
+    const char *advice;     /* one sentence: what to do about it              */
+} turing_violation_t;
+
+/* Strings live for the call only. */
+typedef void turing_report_fn(void *user, const turing_violation_t *violation);
+
+const char *turing_violation_name(turing_violation_kind_t kind);
+
+/* One line of text for people; returns its length, always terminates. */
+size_t turing_violation_text(const turing_violation_t *violation, char *text, size_t size);
+
+/* ---- counters ------------------------------------------------------------------- */
+
+/* What one instruction, or a whole kernel, did in a launch.  A warp-wide
+ * instruction is one issue; it counts unless every lane was switched off. */
+typedef struct turing_count {
+    uint64_t issued;           /* warp instructions                              */
+    uint64_t predicated_off;   /* issued with no lane on                         */
+    uint64_t lanes;            /* lanes on, summed                               */
+    uint64_t shared_waves;     /* shared-memory wavefronts of 128 B, actual      */
+    uint64_t shared_ideal;     /* and the fewest that the bytes need             */
+    uint64_t global_requests;  /* warp-wide global accesses                      */
+    uint64_t global_sectors;   /* distinct 32 B sectors touched, per request     */
+    uint64_t global_ideal;     /* sectors that the distinct bytes would fill     */
+    uint64_t global_bytes;     /* bytes asked for, lanes summed                  */
+    uint64_t global_stores;    /* requests, sectors of stores and atomics,       */
+    uint64_t store_sectors;    /* included above                                 */
+    uint64_t partial_sectors;  /* sectors that a store did not fill              */
+} turing_count_t;
+
+enum {
+    TURING_T4_SMS = 40, TURING_T4_WARPS = 32, TURING_T4_BLOCKS = 16, TURING_T4_REGISTERS = 65536,
+    TURING_T4_SHARED = 65536
+};
+
+typedef struct turing_loop {
+    bool found;
+    uint32_t first, last;      /* code addresses: target and backward branch     */
+    uint32_t insns;
+    uint32_t pipe[TURING_PIPE_COUNT]; /* instructions                            */
+    uint32_t stall_cycles;     /* sum of the stall counts                        */
+    /* Cycles a warp's iteration holds each unit of one of the four sub-cores
+     * (the LSU is shared by all four), from published rates. */
+    double tensor_cycles, alu_cycles, fma_cycles, half_cycles, uniform_cycles, issue_cycles;
+    double lsu_cycles;         /* shared-memory wavefronts as counted, or ideal
+                                * where nothing was counted                      */
+} turing_loop_t;
+
+typedef struct turing_occupancy {
+    uint32_t blocks;           /* per SM                                         */
+    uint32_t warps;
+    const char *limit;         /* "registers", "shared", "warps" or "blocks"     */
+} turing_occupancy_t;
+
+typedef struct turing_counters {
+    uint32_t n_insns;
+    turing_count_t *insn;      /* one per instruction of the kernel              */
+    turing_count_t total;
+    uint64_t pipe[TURING_PIPE_COUNT]; /* issued                                  */
+    uint64_t op[TURING_OP_COUNT];
+    uint64_t blocks, warps;
+    uint64_t l1_requests;      /* global requests                                */
+    uint64_t l2_bytes;         /* 32 B per sector and request                    */
+    uint64_t dram_bytes;       /* compulsory: distinct sectors of the launch     */
+    uint64_t flops;            /* of HMMA: 2 m n k each                          */
+    double intensity;          /* flops per compulsory byte                      */
+    turing_occupancy_t occupancy;
+    turing_loop_t loop;
+} turing_counters_t;
+
+void turing_counters_free(turing_counters_t *counters);
+
+/* Sums per source line: calls `each` for every line that executed, in the
+ * order of first appearance in the code. */
+void turing_counters_lines(const turing_counters_t *counters, const turing_kernel_t *kernel,
+                           void (*each)(void *user, turing_line_t line, const turing_count_t *count), void *user);
+
+turing_occupancy_t turing_occupancy(const turing_kernel_t *kernel, uint32_t threads, uint32_t dynamic_shared);
+
+/* Static: the innermost loop with most HMMA.  `counters` may be NULL. */
+turing_loop_t turing_main_loop(const turing_kernel_t *kernel, const turing_counters_t *counters);
+
+/* ---- launch ------------------------------------------------------------------------ */
+
+typedef enum turing_tensor {
+    TURING_TENSOR_TURING, /* sums kept to 24 fractional bits of the largest term */
+    TURING_TENSOR_HOPPER  /* 25, to compare bit for bit with such a GPU          */
+} turing_tensor_t;
+
+typedef struct turing_launch {
+    uint32_t grid[3], block[3];
+    uint32_t shared_bytes;          /* dynamic                                   */
+    const void *params;             /* laid out as turing_kernel_t.params says   */
+    size_t param_bytes;
+    turing_tensor_t tensor;
+    unsigned threads;               /* host threads, 0: one per core             */
+    uint64_t max_warp_instructions; /* a block that runs longer is an error; 0: 2^40 */
+    unsigned checks;                /* TURING_CHECK_*                            */
+    turing_report_fn *report;       /* gets each violation once, at the end      */
+    void *user;
+    turing_counters_t *counters;    /* filled if not NULL; turing_counters_free  */
+} turing_launch_t;
+
+/* Runs the grid.  False and `err` when the launch cannot run on a T4, memory
+ * is short, or the kernel executes something unknown or fatal (with checks on,
+ * violations are reported instead and execution goes on where it can).
+ * `violations`, if not NULL, gets the number reported. */
+bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const turing_launch_t *launch,
+                   uint64_t *violations, turing_error_t *err);
+
+
+/* ---- tensor-core arithmetic, on its own ------------------------------------------------ */
+
+/* D = A B + C as HMMA.1688 computes it.  a is 16x8, bt is B transposed, 8x8
+ * (row n holds column n of B), row-major halves.  c and d are 16x8: halves
+ * (f32 false) or floats.  d may be c.  Finds the fastest path of this CPU. */
+void turing_hmma_1688(bool f32, turing_tensor_t tensor, const uint16_t *a, const uint16_t *bt, const void *c, void *d);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
