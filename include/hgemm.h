@@ -17,13 +17,16 @@
  * row-major matrix element (i, j) is at X[i * ld + j], so ld >= its number of stored columns; in
  * a column-major one it is at X[i + j * ld], so ld >= its number of stored rows. The stored shape
  * is the one before op: with op_a = HGEMM_OP_T, A is stored as k x m. A leading dimension is
- * checked even where the matrix has no element; it must then be at least 1.
+ * checked even where the matrix has no element or is not read; it must be at least 1.
  *
  * Alignment. Any pointer that is a multiple of 2 bytes and any leading dimension work. Fastest:
  * pointers that are multiples of 16 bytes, leading dimensions and contiguous extents of 8.
  *
- * Aliasing. D may be C when ldd == ldc. Otherwise no element of D may lie in A, B or C; an
- * overlap of D with C is found and refused, one with A or B is the caller's to avoid.
+ * Aliasing. D may be C: the same pointer, leading dimension and, with batch > 1, stride. Otherwise
+ * no element of D may lie in A, B or C that are read. An overlap of D with C, or of the D's of one
+ * batch, is found and refused: element by element where leading dimensions and strides agree (so
+ * two blocks of columns of one large matrix may serve as C and D), by address range where they
+ * differ. An overlap with A or B is the caller's to avoid.
  *
  * Numbers. alpha * acc + beta * c is computed in single precision and rounded once to half.
  * NaN and infinity that are read propagate as IEEE 754 says. Where beta == 0, C is not read;
@@ -96,8 +99,8 @@ typedef enum hgemm_status_t {
     HGEMM_STATUS_MISALIGNED_B,
     HGEMM_STATUS_MISALIGNED_C,
     HGEMM_STATUS_MISALIGNED_D,
-    HGEMM_STATUS_OVERLAP,            /* D overlaps C and is not C with the same leading dimension */
-    HGEMM_STATUS_NOT_SUPPORTED,      /* the kernel asked for does not cover this problem */
+    HGEMM_STATUS_OVERLAP,            /* D overlaps C and is not C, or the D's of a batch overlap */
+    HGEMM_STATUS_NOT_SUPPORTED,      /* the kernel asked for, or every one, does not cover this */
     HGEMM_STATUS_INVALID_DEVICE,     /* the device's name is not understood, or no such ordinal */
     HGEMM_STATUS_NO_DRIVER,          /* the CUDA driver's library was not found or is too old */
     HGEMM_STATUS_NO_DEVICE,          /* the driver found no GPU */
@@ -136,8 +139,9 @@ HGEMM_API hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, void **stream);
 /* Waits until all work on the handle's stream is done and reports an error that it met. */
 HGEMM_API hgemm_status_t hgemm_synchronize(hgemm_handle_t handle);
 
-/* The driver's words for the last HGEMM_STATUS_DEVICE_ERROR of this handle, "" where there was
- * none. Valid until the next call with the handle. Never NULL. */
+/* The device's words for the last failure of this handle, "" where it had none to say; with NULL,
+ * for the last hgemm_create that failed on this thread. Valid until the next call with the handle
+ * (the next hgemm_create of the thread). Never NULL. */
 HGEMM_API const char *hgemm_error_detail(hgemm_handle_t handle);
 
 typedef struct hgemm_device_info_t {
@@ -200,6 +204,7 @@ typedef enum hgemm_accumulate_t {
  * B or C among all (D's must keep the outputs apart).
  */
 typedef struct hgemm_desc_t {
+    size_t size; /* of this struct, as hgemm_desc_init found it: leave it as it is */
     hgemm_layout_t layout;
     hgemm_op_t op_a, op_b;
     hgemm_accumulate_t accumulate;
@@ -254,9 +259,10 @@ HGEMM_API int hgemm_find_kernel(const char *name);
 /* ---- 8. What runs ------------------------------------------------------------------------- */
 
 /*
- * Checks the descriptor as hgemm_run_desc does and writes the number of the kernel that would run
- * to `*kernel`: 0 where the call has nothing to compute. Needs no device. A pure function of the
- * descriptor: pointers count by their alignment only.
+ * Writes to `*kernel` the number of the kernel that would run on a T4 (40 multiprocessors), 0 where
+ * the call has nothing to compute. Needs no device: a pure function of the descriptor, which is
+ * checked as hgemm_run_desc does except that pointers count by their alignment only. They may be
+ * NULL, which is aligned, and may overlap. Another GPU may be given another kernel.
  */
 HGEMM_API hgemm_status_t hgemm_select(const hgemm_desc_t *desc, int *kernel);
 

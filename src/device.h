@@ -10,12 +10,19 @@
 
 typedef struct device_t device_t;
 
+enum { DEVICE_DETAIL = 1024 }; /* bytes of a device's words on a failure */
+
 /* Machine code of one kernel variant, as the build embeds it. */
 typedef struct image_t {
     const char *symbol;         /* entry point */
     const unsigned char *data;  /* fatbin: sm_75 machine code and compute_75 PTX */
     size_t size;
+    int registers;              /* of a thread, in the sm_75 machine code */
 } image_t;
+
+/* Every variant of every kernel, sorted by symbol. The build generates them. */
+extern const image_t hgemm_images[];
+extern const int hgemm_image_count;
 
 typedef struct launch_t {
     unsigned grid[3];
@@ -46,12 +53,12 @@ typedef struct device_ops_t {
 /* Every device begins with this. */
 struct device_t {
     const device_ops_t *ops;
-    char detail[256];           /* words of the last HGEMM_STATUS_DEVICE_ERROR */
+    char detail[DEVICE_DETAIL]; /* words of the last failure */
 };
 
-/* Opens the device of that name (see hgemm_create; never NULL). */
-hgemm_status_t device_open(const char *name, device_t **device);
-
-hgemm_status_t device_open_cuda(int ordinal, device_t **device); /* ordinal -1: the first usable */
+/* Open the device of that name (see hgemm_create; never NULL) or of that CUDA ordinal, -1 being
+ * the first usable one. On failure `*device` stays and `detail` may say more than the status. */
+hgemm_status_t device_open(const char *name, device_t **device, char detail[DEVICE_DETAIL]);
+hgemm_status_t device_open_cuda(int ordinal, device_t **device, char detail[DEVICE_DETAIL]);
 
 #endif
