@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One function per PTX instruction that the kernels use, and nothing else. Sections are those of
+ * the PTX ISA. All exist on sm_75. Shared-memory addresses are 32-bit offsets in the shared window.
+ */
+#pragma once
+
+typedef unsigned int u32;
+typedef unsigned short u16;
+typedef unsigned long long u64;
+struct alignas(16) b128 { u32 x, y, z, w; };
+
+/* ---- 9.7.14.5 warp-level matrix multiply: mma.m16n8k8 --------------------------------------
+ * D[16][8] += A[16][8] * B[8][8]. With g = lane / 4 and t = lane % 4 a lane holds
+ *   A: a[0] = row g, a[1] = row g + 8, each the pair of columns 2t, 2t + 1
+ *   B: b    = the pair of rows 2t, 2t + 1 of column g
+ *   D: rows g and g + 8, the pair of columns 2t, 2t + 1 (two packed halves, or two floats)      */
+
+static __device__ __forceinline__ void mma_m16n8k8(u32 (&d)[2], const u32 (&a)[2], u32 b)
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%3}, {%4}, {%0,%1};"
+                 : "+r"(d[0]), "+r"(d[1]) : "r"(a[0]), "r"(a[1]), "r"(b));
+}
+
+static __device__ __forceinline__ void mma_m16n8k8(float (&d)[4], const u32 (&a)[2], u32 b)
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b));
+}
+
+/* ---- 9.7.14.5.15 ldmatrix --------------------------------------------------------------------
+ * Four 8x8 matrices of halves; lane l gives the address of row l % 8 of matrix l / 8 (16 bytes).
+ * Of each matrix a lane gets elements 2t, 2t + 1 of row g; transposed: of column g.             */
+
+static __device__ __forceinline__ void ldmatrix_x4(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(address));
+}
+
+static __device__ __forceinline__ void ldmatrix_x4_trans(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(address));
+}
+
+/* ---- 9.7.9 data movement: ld, st, mov -------------------------------------------------------
+ * Loads take a condition: where it is false nothing is read and the destination keeps its value. */
+
+static __device__ __forceinline__ void ld_global(b128 &v, const char *p, bool when)
+{
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p ld.global.v4.b32 {%0,%1,%2,%3}, [%4];}"
+                 : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w) : "l"(p), "r"((u32)when));
+}
+
+/* The same through a generic address. ptxas must then assume that it may alias shared memory, so
+ * it leaves each load where the source has it among the st.shared: the tuned loop's schedule. */
+static __device__ __forceinline__ void ld_generic(b128 &v, const char *p, bool when)
+{
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p ld.v4.b32 {%0,%1,%2,%3}, [%4];}"
+                 : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w) : "l"(p), "r"((u32)when));
+}
+
+static __device__ __forceinline__ void ld_global(u32 &v, const char *p, bool when)
+{
+    asm volatile("{.reg .pred p; .reg .b16 h; setp.ne.u32 p, %2, 0; cvt.u16.u32 h, %0;"
+                 " @p ld.global.b16 h, [%1]; cvt.u32.u16 %0, h;}" : "+r"(v) : "l"(p), "r"((u32)when));
+}
+
+static __device__ __forceinline__ void st_global(char *p, const b128 &v)
+{
+    asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" :: "l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+
+static __device__ __forceinline__ void st_global(char *p, u32 half)
+{
+    asm volatile("{.reg .b16 h; cvt.u16.u32 h, %1; st.global.b16 [%0], h;}" :: "l"(p), "r"(half) : "memory");
+}
+
+static __device__ __forceinline__ void ld_shared(b128 &v, u32 address)
+{
+    asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
+}
+
+static __device__ __forceinline__ void ld_shared(float &v, u32 address)
+{
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(address));
+}
+
+static __device__ __forceinline__ void ld_shared(u32 &half, u32 address)
+{
+    asm volatile("{.reg .b16 h; ld.shared.b16 h, [%1]; cvt.u32.u16 %0, h;}" : "=r"(half) : "r"(address));
+}
+
+static __device__ __forceinline__ void st_shared(u32 address, const b128 &v)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" :: "r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w));
+}
+
+static __device__ __forceinline__ void st_shared(u32 address, u32 v)
+{
+    asm volatile("st.shared.b32 [%0], %1;" :: "r"(address), "r"(v));
+}
+
+static __device__ __forceinline__ void st_shared(u32 address, float x, float y)
+{
+    asm volatile("st.shared.v2.f32 [%0], {%1,%2};" :: "r"(address), "f"(x), "f"(y));
+}
+
+/* ---- 9.7.9 prmt; 9.7.13 bar; 9.7.9.21 cvt ----------------------------------------------------- */
+
+/* The low halves of two registers as one pair. */
+static __device__ __forceinline__ u32 pack(u32 lo, u32 hi)
+{
+    u32 r;
+    asm("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(r) : "r"(lo), "r"(hi));
+    return r;
+}
+
+static __device__ __forceinline__ void barrier() { asm volatile("bar.sync 0;" ::: "memory"); }
+static __device__ __forceinline__ void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+
+static __device__ __forceinline__ float half_to_float(u32 half)
+{
+    float f;
+    asm("{.reg .b16 h; cvt.u16.u32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(f) : "r"(half));
+    return f;
+}
+
+/* Two floats, each rounded to nearest even, as one pair of halves. */
+static __device__ __forceinline__ u32 halves(float lo, float hi)
+{
+    u32 r;
+    asm("{.reg .b16 l, h; cvt.rn.f16.f32 l, %1; cvt.rn.f16.f32 h, %2; mov.b32 %0, {l, h};}"
+        : "=r"(r) : "f"(lo), "f"(hi));
+    return r;
+}
+
+/* ---- 10 special registers -------------------------------------------------------------------- */
+
+/* Read anew on each call, so that a value needed before and after the main loop holds no register
+ * in between. */
+static __device__ __forceinline__ u32 thread_index() { u32 v; asm volatile("mov.u32 %0, %%tid.x;" : "=r"(v)); return v; }
+static __device__ __forceinline__ u32 block_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(v)); return v; }
+static __device__ __forceinline__ u32 batch_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(v)); return v; }
+
+/* Where the dynamic shared memory begins. */
+extern __shared__ __align__(1024) char dynamic_shared[];
+static __device__ __forceinline__ u32 shared_base()
+{
+    u32 address;
+    asm("{.reg .u64 a; cvta.to.shared.u64 a, %1; cvt.u32.u64 %0, a;}" : "=r"(address) : "l"(dynamic_shared));
+    return address;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * k1_tiled: hierarchical tiling.
+ *
+ * Idea      A grid of blocks covers D; a block's tile is cut into warp tiles, a warp tile into
+ *           mma.m16n8k8. Each k-tile of A and B is brought to shared memory once and used by all
+ *           warps: 64 multiply-adds for every half that is loaded from global memory.
+ * Limits    ldmatrix reads rows that share their banks: 4 or 8 wavefronts instead of one. All
+ *           warps wait while the next k-tile is on its way.
+ */
+#include "tile.cuh"
+
+template <class T> static __device__ __forceinline__ void k1_tiled(const args &p)
+{
+    const typename T::block at(p);
+    const typename T::warp w;
+    typename T::sums acc;
+    T::clear(acc);
+
+    for (u32 t = 0; t < at.tiles; ++t) {
+        typename T::staging next;
+        T::fetch(next, at, t);
+        barrier(); /* every warp is done with the last k-tile */
+        T::commit(next, 0);
+        barrier(); /* this one is complete */
+#pragma unroll
+        for (int kk = 0; kk < T::SLICES; ++kk) {
+            typename T::fragments f;
+            T::load(f, w, 0, kk);
+            T::multiply(acc, f);
+        }
+    }
+    T::store(p, acc);
+}
+
+HGEMM_ENTRY(k1_tiled, false)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * k2_swizzled: shared memory without bank conflicts.
+ *
+ * Idea      The chunks of a shared-memory row are permuted by an XOR with the row's number (the
+ *           map is in tile.cuh), so that the eight rows of an ldmatrix lie in different banks. No
+ *           padding: the tile keeps its size and its alignment.
+ * Changes   The variant is swizzled; the loop is k1's.
+ * Limits    All warps wait while the next k-tile is on its way.
+ */
+#include "tile.cuh"
+
+template <class T> static __device__ __forceinline__ void k2_swizzled(const args &p)
+{
+    const typename T::block at(p);
+    const typename T::warp w;
+    typename T::sums acc;
+    T::clear(acc);
+
+    for (u32 t = 0; t < at.tiles; ++t) {
+        typename T::staging next;
+        T::fetch(next, at, t);
+        barrier(); /* every warp is done with the last k-tile */
+        T::commit(next, 0);
+        barrier(); /* this one is complete */
+#pragma unroll
+        for (int kk = 0; kk < T::SLICES; ++kk) {
+            typename T::fragments f;
+            T::load(f, w, 0, kk);
+            T::multiply(acc, f);
+        }
+    }
+    T::store(p, acc);
+}
+
+HGEMM_ENTRY(k2_swizzled, true)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * k3_prefetch: the next k-tile travels while this one is multiplied.
+ *
+ * Idea      Turing has no asynchronous copy to shared memory, so the next k-tile is fetched into
+ *           registers before the multiplication and committed to shared memory after it.
+ * Changes   Two stages in shared memory: one is read while the other is written, and one barrier
+ *           a k-tile is enough.
+ * Limits    Each step computes its addresses anew; integer instructions compete with the mma's
+ *           for issue slots, and their registers with the prefetch.
+ */
+#include "tile.cuh"
+
+template <class T> static __device__ __forceinline__ void k3_prefetch(const args &p)
+{
+    const typename T::block at(p);
+    const typename T::warp w;
+    typename T::sums acc;
+    typename T::staging next;
+    T::clear(acc);
+
+    if (at.tiles) {
+        T::fetch(next, at, 0);
+        T::commit(next, 0);
+    }
+    barrier();
+    for (u32 t = 0; t < at.tiles; ++t) {
+        const bool more = t + 1 < at.tiles;
+        if (more) T::fetch(next, at, t + 1);
+#pragma unroll
+        for (int kk = 0; kk < T::SLICES; ++kk) {
+            typename T::fragments f;
+            T::load(f, w, t % 2, kk);
+            T::multiply(acc, f);
+        }
+        if (more) T::commit(next, (t + 1) % 2);
+        barrier(); /* the next k-tile is complete, and every warp is done with this one */
+    }
+    T::store(p, acc);
+}
+
+HGEMM_ENTRY(k3_prefetch, true)

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The verbs that the rungs speak: where a block and a warp stand, fetch (global -> registers),
+ * commit (registers -> shared), load (shared -> fragments), multiply, store (accumulators -> D).
+ * All index arithmetic of a tile is here and nowhere else.
+ *
+ * Both operands are treated alike. With x for the dimension an operand keeps (m for A, n for B),
+ * its tile is X x BK and either k-contiguous (stored rows are x) or x-contiguous (stored rows are
+ * k); shared memory holds it as global memory does, row by row, in chunks of 8 halves (16 bytes).
+ *
+ * Edges cost the main loop nothing:
+ *   x   an access past the last row or column goes to the last one instead. What it brings only
+ *       reaches elements of D that do not exist and are not stored.
+ *   k   the first k-tile is the short one: it has k - (tiles - 1) * BK live k's and zeros beyond.
+ */
+#pragma once
+#include "insn.cuh"
+
+struct args {
+#define HGEMM_ARG(type, name) type name;
+#include "../src/kernels.def"
+#undef HGEMM_ARG
+};
+
+enum accumulator { f16, f32 };
+
+/* A row of the table as a type: row_<name>. */
+#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, stages, acc, ops, align, blocks, group, lds, sts, gap, lag) \
+    struct row_##name {                                                                                          \
+        static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, STAGES = stages;                        \
+        static constexpr int BLOCKS = blocks, GROUP = group;                                                      \
+        static constexpr int LDS_GAP = lds, STS_FIRST = sts, STS_GAP = gap, LDG_LAG = lag;                        \
+        static constexpr accumulator ACC = acc;                                                                   \
+    };
+#include "../src/kernels.def"
+#undef HGEMM_KERNEL
+
+static __device__ __forceinline__ u32 least(u32 a, u32 b) { return a < b ? a : b; }
+
+/* ---- one access: what a thread moves at a time ------------------------------------------------
+ * E = 8: a chunk of 16 bytes. E = 2: a pair of halves, each loaded by itself, for operands whose
+ * chunks are not 16-byte aligned.                                                                */
+
+template <int E> struct unit;
+
+template <> struct unit<8> {
+    b128 v;
+    __device__ __forceinline__ void commit(u32 address) const { st_shared(address, v); }
+};
+
+template <> struct unit<2> {
+    u32 lo, hi;
+    __device__ __forceinline__ void commit(u32 address) const { st_shared(address, pack(lo, hi)); }
+};
+
+/* The part of an operand that a block reads: x0 .. of `xs`, rows `ld` bytes apart. */
+struct source {
+    const char *base;
+    u64 ld;
+    u32 x0, xs;
+};
+
+template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, int E> struct operand {
+    static constexpr int ROWS = K_CONTIGUOUS ? X : BK, COLS = K_CONTIGUOUS ? BK : X;
+    static constexpr int BYTES = X * BK * 2;
+    static constexpr int CHUNKS = COLS / 8;       /* of a row */
+    static constexpr int ACROSS = COLS / E;       /* accesses of a row */
+    static constexpr int STEP = THREADS / ACROSS; /* rows between a thread's accesses */
+    static constexpr int LOADS = ROWS / STEP;     /* accesses of a thread */
+    static_assert(THREADS % ACROSS == 0 && ROWS % STEP == 0, "threads do not divide the tile");
+    static_assert(K_CONTIGUOUS || X >= 64, "an x-contiguous row must fill a 128-byte line");
+
+    /*
+     * Byte offset of a chunk in the tile. Shared memory serves 128 bytes (a line of 8 chunks) at
+     * a time, so 8 chunks that are read together must lie in 8 different columns of such lines.
+     * ldmatrix reads one chunk column of 8 consecutive rows; swizzled, row r has its chunks
+     * XORed with its line number, which spreads them over all columns:
+     *
+     *     rows of 128 bytes or more      rows of 64 bytes: two in a line
+     *     row 0   0 1 2 3 4 5 6 7        rows 0,1   0 1 2 3  0 1 2 3
+     *     row 1   1 0 3 2 5 4 7 6        rows 2,3   1 0 3 2  1 0 3 2
+     *     row 2   2 3 0 1 6 7 4 5        rows 4,5   2 3 0 1  2 3 0 1
+     *     ...                            rows 6,7   3 2 1 0  3 2 1 0
+     *
+     * Conflict-free for ldmatrix and for 16-byte stores of consecutive threads; unswizzled,
+     * ldmatrix takes 8 or 4 wavefronts where one would do.
+     */
+    static constexpr u32 LINE_ROWS = CHUNKS >= 8 ? 1 : 8 / CHUNKS, PHASES = CHUNKS >= 8 ? 8 : CHUNKS;
+    static __device__ __forceinline__ u32 phase(u32 row) { return SWIZZLED ? row / LINE_ROWS % PHASES : 0; }
+    static __device__ __forceinline__ u32 offset(u32 row, u32 chunk)
+    {
+        return row * (COLS * 2) + ((chunk ^ phase(row)) << 4);
+    }
+
+    /* Stored row and column of a thread's first access; access i is i * STEP rows below. */
+    static __device__ __forceinline__ u32 row(u32 thread) { return thread / ACROSS; }
+    static __device__ __forceinline__ u32 col(u32 thread) { return thread % ACROSS * E; }
+
+    /* Byte offset of access i's element e from the first element of the block's k-tile. */
+    static __device__ __forceinline__ u64 distance(const source &s, u32 row, u32 col, int i, int e = 0)
+    {
+        const u32 r = row + i * STEP, c = col + e;
+        return K_CONTIGUOUS ? least(r, s.xs - 1 - s.x0) * s.ld + c * 2 : r * s.ld + least(c, s.xs - (E == 8 ? 8 : 1) - s.x0) * 2;
+    }
+
+    /* Global: an access at `p`, its k's below `live` only; the others keep their value. */
+    static __device__ __forceinline__ bool lives(u32 row, u32 col, int i, int e, u32 live) { return (K_CONTIGUOUS ? col + e : row + i * STEP) < live; }
+    static __device__ __forceinline__ void fetch(unit<E> &v, const char *tile, const source &s, u32 row, u32 col, int i, u32 live)
+    {
+        if constexpr (E == 8) {
+            ld_global(v.v, tile + distance(s, row, col, i), lives(row, col, i, 0, live));
+        } else {
+            ld_global(v.lo, tile + distance(s, row, col, i, 0), lives(row, col, i, 0, live));
+            ld_global(v.hi, tile + distance(s, row, col, i, 1), lives(row, col, i, 1, live));
+        }
+    }
+
+    static __device__ __forceinline__ const char *tile_start(const source &s) { return s.base + (K_CONTIGUOUS ? s.x0 * s.ld : (u64)s.x0 * 2); }
+    static __device__ __forceinline__ u64 k_bytes(const source &s, u32 k) { return K_CONTIGUOUS ? (u64)k * 2 : k * s.ld; }
+
+    /* Shared: byte offset of access i, and the same split into a part per thread, an XOR and an
+     * addend that are constants. Rows i * STEP apart have phases that differ by an XOR, because
+     * everything here is a power of two. */
+    static __device__ __forceinline__ u32 put(u32 thread, int i)
+    {
+        const u32 c = col(thread);
+        return offset(row(thread) + i * STEP, c / 8) + c % 8 * 2;
+    }
+    static __device__ __forceinline__ u32 put_xor(int i) { return phase(i * STEP) << 4; }
+    static __device__ __forceinline__ u32 put_add(int i) { return i * STEP * COLS * 2; }
+
+    /* Shared: byte offset of a lane's row for the j-th ldmatrix of slice kk (8 k's) of a warp tile
+     * that begins at x = first: four 8x8 matrices, 32 x's wide. Split in the same way. */
+    static __device__ __forceinline__ u32 get(u32 first, u32 lane, int j, int kk)
+    {
+        return K_CONTIGUOUS ? offset(first + j * 32 + lane, kk) : offset(kk * 8 + lane % 8, first / 8 + j * 4 + lane / 8);
+    }
+    static __device__ __forceinline__ u32 get_xor(int j, int kk) { return K_CONTIGUOUS ? kk << 4 : (j & 1) << 6; }
+    static __device__ __forceinline__ u32 get_add(int j, int kk)
+    {
+        return K_CONTIGUOUS ? j * 32 * COLS * 2 : (j >> 1) * 128 + kk * 8 * COLS * 2;
+    }
+
+    static __device__ __forceinline__ void matrices(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address, bool rows_are_x)
+    {
+        if (rows_are_x) ldmatrix_x4(r0, r1, r2, r3, address);
+        else ldmatrix_x4_trans(r0, r1, r2, r3, address);
+    }
+};
+
+/* ---- a kernel variant: a row of the table, the storage of A and B, and how they are accessed --- */
+
+template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, int E> struct tile {
+    typedef R row;
+    static constexpr int BM = R::BM, BN = R::BN, BK = R::BK, WM = R::WM, WN = R::WN;
+    static constexpr int THREADS = BM / WM * (BN / WN) * 32;
+    static constexpr int MT = WM / 16, NT = WN / 8; /* mma's of a warp along m and n */
+    static constexpr int MMAS = MT * NT;            /* of a slice */
+    static constexpr int SLICES = BK / 8;
+    static constexpr int LDSMS = MT / 2 + NT / 4;   /* of a slice */
+    using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, E>;
+    using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, E>;
+    static constexpr int STAGE = A::BYTES + B::BYTES;
+    static_assert(WM % 64 == 0 || WM == 32, "get_xor needs it");
+    static_assert(WN % 64 == 0 || WN == 32, "get_xor needs it");
+
+    template <accumulator, class> struct sums_of { typedef u32 type[2]; };
+    template <class V> struct sums_of<f32, V> { typedef float type[4]; };
+    typedef typename sums_of<R::ACC, void>::type sums[MT][NT];
+
+    struct fragments { u32 a[MT][2], b[NT]; };
+    struct staging { unit<E> a[A::LOADS], b[B::LOADS]; };
+
+    /* Where this block stands. */
+    struct block {
+        u32 m0, n0;          /* first row and column of its tile of D */
+        u32 tiles, first;    /* k-tiles; live k's of the first one */
+        source a, b;
+
+        __device__ __forceinline__ explicit block(const args &p)
+        {
+            /* Blocks walk GROUP rows of tiles together, column by column, so that those in flight
+             * at one time share their rows of A and columns of B in the L2 cache. */
+            const u32 rows = ((u32)p.m + BM - 1) / BM, columns = ((u32)p.n + BN - 1) / BN;
+            const u32 index = block_index(), group = index / (R::GROUP * columns), rest = index - group * (R::GROUP * columns);
+            const u32 top = group * R::GROUP, height = least(rows - top, R::GROUP);
+            m0 = (top + rest % height) * BM;
+            n0 = rest / height * BN;
+            tiles = ((u32)p.k + BK - 1) / BK;
+            first = (u32)p.k - (tiles - 1) * BK;
+            const long long batch = batch_index();
+            a = source{(const char *)p.a + batch * p.stride_a * 2, (u64)p.lda * 2, m0, (u32)p.m};
+            b = source{(const char *)p.b + batch * p.stride_b * 2, (u64)p.ldb * 2, n0, (u32)p.n};
+        }
+    };
+
+    /* Where this warp stands in its block. */
+    struct warp {
+        u32 lane, m, n; /* first row and column of its tile within the block's */
+        __device__ __forceinline__ warp()
+        {
+            const u32 w = thread_index() / 32;
+            lane = thread_index() % 32;
+            m = w % (BM / WM) * WM;
+            n = w / (BM / WM) * WN;
+        }
+    };
+
+    static __device__ __forceinline__ void clear(sums &acc)
+    {
+#pragma unroll
+        for (int i = 0; i < MT; ++i)
+#pragma unroll
+            for (int j = 0; j < NT; ++j)
+#pragma unroll
+                for (auto &x : acc[i][j]) x = 0;
+    }
+
+    /* fetch, commit, load: every address computed from scratch. */
+
+    static __device__ __forceinline__ void fetch(staging &s, const block &at, u32 t)
+    {
+        const u32 thread = thread_index(), live = t ? BK : at.first, k0 = t ? at.first + (t - 1) * BK : 0;
+        const char *const a = A::tile_start(at.a) + A::k_bytes(at.a, k0), *const b = B::tile_start(at.b) + B::k_bytes(at.b, k0);
+        s = staging{};
+#pragma unroll
+        for (int i = 0; i < A::LOADS; ++i) A::fetch(s.a[i], a, at.a, A::row(thread), A::col(thread), i, live);
+#pragma unroll
+        for (int i = 0; i < B::LOADS; ++i) B::fetch(s.b[i], b, at.b, B::row(thread), B::col(thread), i, live);
+    }
+
+    static __device__ __forceinline__ void commit(const staging &s, u32 stage)
+    {
+        const u32 thread = thread_index(), to = shared_base() + stage * STAGE;
+#pragma unroll
+        for (int i = 0; i < A::LOADS; ++i) s.a[i].commit(to + A::put(thread, i));
+#pragma unroll
+        for (int i = 0; i < B::LOADS; ++i) s.b[i].commit(to + A::BYTES + B::put(thread, i));
+    }
+
+    static __device__ __forceinline__ void load(fragments &f, const warp &w, u32 stage, int kk)
+    {
+        const u32 from = shared_base() + stage * STAGE;
+#pragma unroll
+        for (int j = 0; j < LDSMS; ++j)
+            load_one(f, j, from + (j < NT / 4 ? A::BYTES + B::get(w.n, w.lane, j, kk) : A::get(w.m, w.lane, j - NT / 4, kk)));
+    }
+
+    /* The j-th ldmatrix of a slice: those of B come first. */
+    static __device__ __forceinline__ void load_one(fragments &f, int j, u32 address)
+    {
+        if (j < NT / 4) {
+            B::matrices(f.b[4 * j], f.b[4 * j + 1], f.b[4 * j + 2], f.b[4 * j + 3], address, B_K_CONTIGUOUS);
+        } else {
+            const int i = 2 * (j - NT / 4);
+            A::matrices(f.a[i][0], f.a[i][1], f.a[i + 1][0], f.a[i + 1][1], address, A_K_CONTIGUOUS);
+        }
+    }
+
+    /* The h-th mma of a slice: along n first, turning back at each end, so that neighbours share
+     * an operand. */
+    static __device__ __forceinline__ void multiply_one(sums &acc, const fragments &f, int h)
+    {
+        const int i = h / NT, j = i % 2 ? NT - 1 - h % NT : h % NT;
+        mma_m16n8k8(acc[i][j], f.a[i], f.b[j]);
+    }
+
+    static __device__ __forceinline__ void multiply(sums &acc, const fragments &f)
+    {
+#pragma unroll
+        for (int h = 0; h < MMAS; ++h) multiply_one(acc, f, h);
+    }
+
+    /* fetch, commit, load with every address computed once: bases and offsets before the loop,
+     * XORs and immediates in it. Slot q of a k-tile is the q-th 16-byte share of a thread. */
+
+    struct index {
+        static constexpr int SHARE = 8 / E, A_SLOTS = A::LOADS / SHARE, SLOTS = A_SLOTS + B::LOADS / SHARE;
+        const char *a, *b;                  /* the k-tile to fetch next, the same for all threads */
+        u32 row_a, col_a, row_b, col_b;     /* of this thread's first access */
+        u32 from_a[A::LOADS], from_b[B::LOADS];
+        u32 put_a, put_b, get_a, get_b;
+        int flip;                           /* from the current stage to the other */
+
+        __device__ __forceinline__ index(const block &at, const warp &w)
+        {
+            const u32 base = shared_base(), thread = thread_index();
+            a = A::tile_start(at.a);
+            b = B::tile_start(at.b);
+            row_a = A::row(thread), col_a = A::col(thread);
+            row_b = B::row(thread), col_b = B::col(thread);
+#pragma unroll
+            for (int i = 0; i < A::LOADS; ++i) from_a[i] = (u32)A::distance(at.a, row_a, col_a, i);
+#pragma unroll
+            for (int i = 0; i < B::LOADS; ++i) from_b[i] = (u32)B::distance(at.b, row_b, col_b, i);
+            put_a = base + A::put(thread, 0);
+            put_b = base + A::BYTES + B::put(thread, 0);
+            get_a = base + A::get(w.m, w.lane, 0, 0);
+            get_b = base + A::BYTES + B::get(w.n, w.lane, 0, 0);
+            flip = STAGE;
+        }
+
+        /* Slot q of the k-tile at hand, its first `live` k's; nothing where !more. Pairs find
+         * their way anew each time: their offsets would fill the register file, and may need 64
+         * bits. `keep` hides that nothing changes from the compiler, which would hoist them. */
+        static __device__ __forceinline__ u32 keep(u32 x) { asm volatile("" : "+r"(x)); return x; }
+        __device__ __forceinline__ void fetch(staging &s, const block &at, int q, bool more, u32 live = BK) const
+        {
+#pragma unroll
+            for (int u = 0; u < SHARE; ++u) {
+                const int i = q * SHARE + u, j = i - A::LOADS;
+                if constexpr (E == 8) {
+                    if (i < A::LOADS) ld_generic(s.a[i].v, a + from_a[i], more && (live == BK || A::lives(row_a, col_a, i, 0, live)));
+                    else ld_generic(s.b[j].v, b + from_b[j], more && (live == BK || B::lives(row_b, col_b, j, 0, live)));
+                } else {
+                    if (i < A::LOADS) A::fetch(s.a[i], a, at.a, keep(row_a), keep(col_a), i, more ? live : 0);
+                    else B::fetch(s.b[j], b, at.b, keep(row_b), keep(col_b), j, more ? live : 0);
+                }
+            }
+        }
+
+        /* On to the k-tile `k` further. */
+        __device__ __forceinline__ void advance(const block &at, u32 k)
+        {
+            a += A::k_bytes(at.a, k);
+            b += B::k_bytes(at.b, k);
+        }
+
+        __device__ __forceinline__ void commit(const staging &s, int q) const
+        {
+#pragma unroll
+            for (int u = 0; u < SHARE; ++u) {
+                const int i = q * SHARE + u, j = i - A::LOADS;
+                if (i < A::LOADS) s.a[i].commit((put_a ^ A::put_xor(i)) + A::put_add(i));
+                else s.b[j].commit((put_b ^ B::put_xor(j)) + B::put_add(j));
+            }
+        }
+
+        __device__ __forceinline__ void load_one(fragments &f, int j, int kk) const
+        {
+            const int i = j - NT / 4;
+            tile::load_one(f, j, j < NT / 4 ? (get_b ^ B::get_xor(j, kk)) + B::get_add(j, kk)
+                                            : (get_a ^ A::get_xor(i, kk)) + A::get_add(i, kk));
+        }
+
+        __device__ __forceinline__ void flip_puts() { put_a += flip; put_b += flip; }
+        __device__ __forceinline__ void flip_gets() { get_a += flip; get_b += flip; flip = -flip; }
+    };
+
+    /* ---- epilogue: D = alpha * acc + beta * C -------------------------------------------------
+     * 16 rows of the warp's tile at a time go through shared memory, so that lanes then hold 8
+     * consecutive columns and D is written, C read, in full 32-byte sectors. The pitch of 8
+     * elements more than the row keeps the writes, 8 rows by 4 lanes, free of bank conflicts.    */
+
+    static constexpr int SIZE = R::ACC == f32 ? 4 : 2, PITCH = (WN + 8) * SIZE;
+
+    static __device__ __forceinline__ void put_sums(u32 to, const u32 (&x)[2], int j)
+    {
+        st_shared(to + j * 16, x[0]);
+        st_shared(to + j * 16 + 8 * PITCH, x[1]);
+    }
+    static __device__ __forceinline__ void put_sums(u32 to, const float (&x)[4], int j)
+    {
+        st_shared(to + j * 32, x[0], x[1]);
+        st_shared(to + j * 32 + 8 * PITCH, x[2], x[3]);
+    }
+
+    /* Eight columns of D from eight sums in shared memory and a chunk of C. */
+    static __device__ __forceinline__ b128 blend(u32 from, const b128 &c, float alpha, float beta)
+    {
+        const u32 cs[4] = {c.x, c.y, c.z, c.w};
+        float x[8];
+        u32 d[4];
+        b128 lo, hi;
+        ld_shared(lo, from);
+        if constexpr (R::ACC == f32) {
+            ld_shared(hi, from + 16);
+            const u32 v[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
+#pragma unroll
+            for (int e = 0; e < 8; ++e) x[e] = __uint_as_float(v[e]);
+        } else {
+            const u32 v[4] = {lo.x, lo.y, lo.z, lo.w};
+#pragma unroll
+            for (int e = 0; e < 8; ++e) x[e] = half_to_float(v[e / 2] >> e % 2 * 16);
+        }
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+            d[e] = halves(beta * half_to_float(cs[e]) + alpha * x[2 * e], beta * half_to_float(cs[e] >> 16) + alpha * x[2 * e + 1]);
+        return b128{d[0], d[1], d[2], d[3]};
+    }
+
+    static __device__ __forceinline__ void store(const args &p, const sums &acc)
+    {
+        constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, LOADS = 16 / STEP;
+        barrier(); /* every warp has read its last fragments: shared memory is free */
+        const block at(p);
+        const warp w;
+        const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = p.m, n = p.n;
+        const u32 buffer = shared_base() + thread_index() / 32 * (16 * PITCH);
+        const u32 to = buffer + w.lane / 4 * PITCH + w.lane % 4 * 2 * SIZE;
+        const long long batch = batch_index();
+        const char *const c = (const char *)p.c + batch * p.stride_c * 2;
+        char *const d = (char *)p.d + batch * p.stride_d * 2;
+        const u64 ldc = p.ldc * 2, ldd = p.ldd * 2;
+        const float alpha = p.alpha, beta = p.beta;
+        const bool read_c = beta != 0;
+        const bool wide = ((u64)d | ldd | (read_c ? (u64)c | ldc : 0) | n * 2) % 16 == 0;
+
+        const u32 r = w.lane / ACROSS, col = col0 + w.lane % ACROSS * 8; /* of a lane's chunks: every STEP-th row */
+        const u32 from = buffer + r * PITCH + w.lane % ACROSS * 8 * SIZE;
+        b128 cs[LOADS] = {};
+        auto fetch_c = [&](int i) {
+#pragma unroll
+            for (int q = 0; q < LOADS; ++q) {
+                const u32 row = row0 + i * 16 + q * STEP + r;
+                ld_global(cs[q], c + row * ldc + (u64)col * 2, read_c && wide && row < m && col < n);
+            }
+        };
+        fetch_c(0);
+#pragma unroll
+        for (int i = 0; i < MT; ++i) {
+#pragma unroll
+            for (int j = 0; j < NT; ++j) put_sums(to, acc[i][j], j);
+            warp_barrier();
+            if (wide) {
+#pragma unroll
+                for (int q = 0; q < LOADS; ++q) {
+                    const u32 row = row0 + i * 16 + q * STEP + r;
+                    const b128 v = blend(from + q * STEP * PITCH, cs[q], alpha, beta);
+                    if (row < m && col < n) st_global(d + row * ldd + (u64)col * 2, v);
+                }
+                if (i + 1 < MT) fetch_c(i + 1);
+            } else {
+#pragma unroll 4
+                for (u32 e = w.lane; e < 16 * WN; e += 32) {
+                    const u32 row = row0 + i * 16 + e / WN, column = col0 + e % WN;
+                    const bool inside = row < m && column < n;
+                    u32 old = 0;
+                    float x;
+                    ld_global(old, c + row * ldc + (u64)column * 2, read_c && inside);
+                    if constexpr (R::ACC == f32) {
+                        ld_shared(x, buffer + e / WN * PITCH + e % WN * SIZE);
+                    } else {
+                        u32 h;
+                        ld_shared(h, buffer + e / WN * PITCH + e % WN * SIZE);
+                        x = half_to_float(h);
+                    }
+                    if (inside) st_global(d + row * ldd + (u64)column * 2, halves(beta * half_to_float(old) + alpha * x, 0));
+                }
+            }
+            warp_barrier();
+        }
+    }
+};
+
+/* The kernel of the variant that the build asked for: HGEMM_VARIANT is its symbol, HGEMM_ROW its
+ * row, HGEMM_OP_A and HGEMM_OP_B are 1 where that operand is transposed, HGEMM_ANY is 1 where
+ * chunks may be unaligned. */
+#define HGEMM_JOIN_(a, b) a##b
+#define HGEMM_JOIN(a, b) HGEMM_JOIN_(a, b)
+#define HGEMM_ENTRY(rung, swizzled)                                                                                   \
+    using variant = tile<HGEMM_JOIN(row_, HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, swizzled, HGEMM_ANY ? 2 : 8>;             \
+    extern "C" __global__ void __launch_bounds__(variant::THREADS, variant::row::BLOCKS) HGEMM_VARIANT(const args p)           \
+    {                                                                                                                 \
+        rung<variant>(p);                                                                                             \
+    }
