@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* Handles: lifetime, streams, memory. Each call hands over to the handle's device. */
+#include "handle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local char create_detail[DEVICE_DETAIL];
+
+/* The ordinal that follows "cuda:", -1 where it is not a plain number. */
+static int parse_ordinal(const char *digits)
+{
+    char *end;
+    if (*digits < '0' || *digits > '9')
+        return -1;
+    long ordinal = strtol(digits, &end, 10);
+    return *end || ordinal > 9999 ? -1 : (int)ordinal;
+}
+
+hgemm_status_t device_open(const char *name, device_t **device, char detail[DEVICE_DETAIL])
+{
+    if (!*name || strcmp(name, "cuda") == 0)
+        return device_open_cuda(-1, device, detail);
+    if (strncmp(name, "cuda:", 5) == 0) {
+        int ordinal = parse_ordinal(name + 5);
+        if (ordinal >= 0)
+            return device_open_cuda(ordinal, device, detail);
+    }
+    snprintf(detail, DEVICE_DETAIL, "no device is called \"%.100s\"", name);
+    return HGEMM_STATUS_INVALID_DEVICE;
+}
+
+hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
+{
+    create_detail[0] = '\0';
+    if (!handle)
+        return HGEMM_STATUS_INVALID_HANDLE;
+    if (!device || !*device)
+        device = getenv("HGEMM_DEVICE");
+
+    struct hgemm_handle *made = calloc(1, sizeof *made);
+    if (!made)
+        return HGEMM_STATUS_OUT_OF_MEMORY;
+    hgemm_status_t status = device_open(device ? device : "", &made->device, create_detail);
+    if (status == HGEMM_STATUS_SUCCESS) {
+        hgemm_device_info_t info;
+        status = made->device->ops->info(made->device, &info);
+        if (status == HGEMM_STATUS_SUCCESS) {
+            made->multiprocessors = info.multiprocessors;
+            *handle = made;
+            return HGEMM_STATUS_SUCCESS;
+        }
+        memcpy(create_detail, made->device->detail, sizeof create_detail);
+        made->device->ops->close(made->device);
+    }
+    free(made);
+    return status;
+}
+
+hgemm_status_t hgemm_destroy(hgemm_handle_t handle)
+{
+    if (!handle)
+        return HGEMM_STATUS_SUCCESS;
+    hgemm_status_t status = handle->device->ops->synchronize(handle->device, handle->stream);
+    handle->device->ops->close(handle->device);
+    free(handle);
+    return status;
+}
+
+hgemm_status_t handle_load(hgemm_handle_t handle, variant_t variant, void **function)
+{
+    void **slot = &handle->functions[variant_index(variant)];
+    if (!*slot) {
+        const image_t *image = variant_image(variant);
+        if (!image) {
+            char symbol[VARIANT_SYMBOL];
+            variant_symbol(variant, symbol);
+            snprintf(handle->device->detail, DEVICE_DETAIL,
+                     "this build carries no machine code for %s", symbol);
+            return HGEMM_STATUS_DEVICE_ERROR;
+        }
+        unsigned shared_bytes = (unsigned)kernel_table[variant.kernel].info.shared_bytes;
+        hgemm_status_t status =
+            handle->device->ops->load(handle->device, image, shared_bytes, slot);
+        if (status != HGEMM_STATUS_SUCCESS)
+            return status;
+    }
+    *function = *slot;
+    return HGEMM_STATUS_SUCCESS;
+}
+
+hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, void *stream)
+{
+    if (!handle)
+        return HGEMM_STATUS_INVALID_HANDLE;
+    handle->stream = stream;
+    return HGEMM_STATUS_SUCCESS;
+}
+
+hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, void **stream)
+{
+    if (!handle || !stream)
+        return HGEMM_STATUS_INVALID_HANDLE;
+    *stream = handle->stream;
+    return HGEMM_STATUS_SUCCESS;
+}
+
+hgemm_status_t hgemm_synchronize(hgemm_handle_t handle)
+{
+    if (!handle)
+        return HGEMM_STATUS_INVALID_HANDLE;
+    return handle->device->ops->synchronize(handle->device, handle->stream);
+}
+
+const char *hgemm_error_detail(hgemm_handle_t handle)
+{
+    return handle ? handle->device->detail : create_detail;
+}
+
+hgemm_status_t hgemm_get_device_info(hgemm_handle_t handle, hgemm_device_info_t *info)
+{
+    if (!handle || !info)
+        return HGEMM_STATUS_INVALID_HANDLE;
+    return handle->device->ops->info(handle->device, info);
+}
+
+hgemm_status_t hgemm_malloc(hgemm_handle_t handle, void **pointer, size_t bytes)
+{
+    if (!handle || !pointer)
+        return HGEMM_STATUS_INVALID_HANDLE;
+    if (bytes == 0) {
+        *pointer = NULL;
+        return HGEMM_STATUS_SUCCESS;
+    }
+    return handle->device->ops->alloc(handle->device, pointer, bytes);
+}
+
+hgemm_status_t hgemm_free(hgemm_handle_t handle, void *pointer)
+{
+    if (!handle)
+        return HGEMM_STATUS_INVALID_HANDLE;
+    if (!pointer)
+        return HGEMM_STATUS_SUCCESS;
+    return handle->device->ops->release(handle->device, pointer);
+}
+
+hgemm_status_t hgemm_upload(hgemm_handle_t handle, void *device, const void *host, size_t bytes)
+{
+    if (!handle || (bytes && (!device || !host)))
+        return HGEMM_STATUS_INVALID_HANDLE;
+    if (bytes == 0)
+        return HGEMM_STATUS_SUCCESS;
+    return handle->device->ops->upload(handle->device, handle->stream, device, host, bytes);
+}
+
+hgemm_status_t hgemm_download(hgemm_handle_t handle, void *host, const void *device, size_t bytes)
+{
+    if (!handle || (bytes && (!device || !host)))
+        return HGEMM_STATUS_INVALID_HANDLE;
+    if (bytes == 0)
+        return HGEMM_STATUS_SUCCESS;
+    return handle->device->ops->download(handle->device, handle->stream, host, device, bytes);
+}

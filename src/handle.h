@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HGEMM_HANDLE_H
+#define HGEMM_HANDLE_H
+
+#include "kernels.h"
+
+struct hgemm_handle {
+    device_t *device;
+    void *stream;                   /* the caller's, NULL for the default one */
+    int multiprocessors;
+    void *functions[VARIANT_COUNT]; /* what the device loaded, by variant_index; NULL: not yet */
+};
+
+/* Loads the variant unless it is loaded. */
+hgemm_status_t handle_load(hgemm_handle_t handle, variant_t variant, void **function);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* The table: its checks at compile time, its descriptors, its images. */
+#include "kernels.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a streaming multiprocessor of a T4 holds. */
+enum { SM_SHARED = 64 * 1024, SM_THREADS = 1024, BLOCK_THREADS = 1024, THREAD_REGISTERS = 255 };
+
+/* What the words of a row stand for. */
+enum {
+    ACCUMULATE_f16 = HGEMM_ACCUMULATE_F16,
+    ACCUMULATE_f32 = HGEMM_ACCUMULATE_F32,
+    OPS_nn = HGEMM_OPS_NN,
+    OPS_all = HGEMM_OPS_NN | HGEMM_OPS_NT | HGEMM_OPS_TN | HGEMM_OPS_TT,
+    ALIGN_x16 = 0,
+    ALIGN_any = 1
+};
+
+#define ROW_SHARED(BM, BN, BK, WM, WN, stages, acc) \
+    HGEMM_SHARED_BYTES(BM, BN, BK, WM, WN, stages, HGEMM_ACC_BYTES_##acc)
+
+/* A row that could not run on a T4 stops the build here, and names itself. */
+#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, stages, acc, ops, align, blocks, group, ...)  \
+    static_assert((BM) % (WM) == 0, #name ": WM does not divide BM");                              \
+    static_assert((BN) % (WN) == 0, #name ": WN does not divide BN");                              \
+    static_assert((WM) % 16 == 0, #name ": WM is not a multiple of the 16 rows of an mma");        \
+    static_assert((WN) % 16 == 0, #name ": WN is not a multiple of the 16 columns of an ldmatrix"); \
+    static_assert((BK) % 8 == 0, #name ": BK is not a multiple of the 8 steps of an mma");         \
+    static_assert((stages) == 1 || (stages) == 2, #name ": stages is neither 1 nor 2");            \
+    static_assert((blocks) >= 1 && (group) >= 1, #name ": blocks or group is less than 1");        \
+    static_assert(HGEMM_THREADS(BM, BN, WM, WN) <= BLOCK_THREADS,                                  \
+                  #name ": more than 1024 threads a block");                                       \
+    static_assert(HGEMM_THREADS(BM, BN, WM, WN) * (blocks) <= SM_THREADS,                          \
+                  #name ": the blocks of an SM have more than its 1024 threads");                  \
+    static_assert(ROW_SHARED(BM, BN, BK, WM, WN, stages, acc) * (blocks) <= SM_SHARED,             \
+                  #name ": the blocks of an SM need more than its 64 KiB of shared memory");       \
+    static_assert((BM) * (BK) / 8 % HGEMM_THREADS(BM, BN, WM, WN) == 0,                            \
+                  #name ": the threads do not share the chunks of A's tile evenly");               \
+    static_assert((BN) * (BK) / 8 % HGEMM_THREADS(BM, BN, WM, WN) == 0,                            \
+                  #name ": the threads do not share the chunks of B's tile evenly");               \
+    static_assert((WM) * (WN) / 32 * HGEMM_ACC_BYTES_##acc / 4 < THREAD_REGISTERS,                 \
+                  #name ": the accumulators alone fill a thread's registers");
+#include "kernels.def"
+#undef HGEMM_KERNEL
+
+const kernel_t kernel_table[KERNEL_END] = {
+#define HGEMM_KERNEL(rung_, name_, BM, BN, BK, WM, WN, stages_, acc, ops_, align, blocks_, ...) \
+    [KERNEL_##name_] = {                                                          \
+        .info = {                                                                 \
+            .name = #name_,                                                       \
+            .rung = #rung_,                                                       \
+            .accumulate = (hgemm_accumulate_t)ACCUMULATE_##acc,                   \
+            .block_m = (BM), .block_n = (BN), .block_k = (BK),                    \
+            .warp_m = (WM), .warp_n = (WN),                                       \
+            .stages = (stages_),                                                  \
+            .threads = HGEMM_THREADS(BM, BN, WM, WN),                             \
+            .shared_bytes = ROW_SHARED(BM, BN, BK, WM, WN, stages_, acc),         \
+            .ops = OPS_##ops_,                                                    \
+            .any_alignment = ALIGN_##align,                                       \
+        },                                                                        \
+        .blocks = (blocks_),                                                      \
+    },
+#include "kernels.def"
+#undef HGEMM_KERNEL
+};
+
+int variant_index(variant_t variant)
+{
+    return (variant.kernel * VARIANT_OPS + variant.op) * 2 + variant.any;
+}
+
+void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL])
+{
+    static const char *const op_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
+    snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s", kernel_table[variant.kernel].info.name,
+             op_names[variant.op], variant.any ? "_any" : "");
+}
+
+static int compare_symbol(const void *symbol, const void *image)
+{
+    return strcmp(symbol, ((const image_t *)image)->symbol);
+}
+
+const image_t *variant_image(variant_t variant)
+{
+    char symbol[VARIANT_SYMBOL];
+    variant_symbol(variant, symbol);
+    return bsearch(symbol, hgemm_images, (size_t)hgemm_image_count, sizeof hgemm_images[0],
+                   compare_symbol);
+}
+
+int hgemm_kernel_count(void)
+{
+    return KERNEL_END - 1;
+}
+
+hgemm_status_t hgemm_get_kernel_info(int kernel, hgemm_kernel_info_t *info)
+{
+    if (kernel <= KERNEL_NONE || kernel >= KERNEL_END)
+        return HGEMM_STATUS_INVALID_KERNEL;
+    if (!info)
+        return HGEMM_STATUS_INVALID_HANDLE;
+    *info = kernel_table[kernel].info;
+    for (int op = 0; op < VARIANT_OPS; op++)
+        for (int any = 0; any <= 1; any++) {
+            const image_t *image = variant_image((variant_t){kernel, op, any});
+            if (image && image->registers > info->registers)
+                info->registers = image->registers;
+        }
+    return HGEMM_STATUS_SUCCESS;
+}
+
+int hgemm_find_kernel(const char *name)
+{
+    for (int kernel = KERNEL_NONE + 1; name && kernel < KERNEL_END; kernel++)
+        if (strcmp(kernel_table[kernel].info.name, name) == 0)
+            return kernel;
+    return KERNEL_NONE;
+}

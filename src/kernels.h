@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The host's view of kernels.def: the enumeration of kernels, their descriptors, the struct of
+ * launch parameters and the names of the variants.
+ */
+#ifndef HGEMM_KERNELS_H
+#define HGEMM_KERNELS_H
+
+#include "device.h"
+
+/* Numbers of the kernels, as hgemm_desc_t.kernel counts them: KERNEL_k1_tiled is 1. */
+enum {
+    KERNEL_NONE = HGEMM_KERNEL_AUTO,
+#define HGEMM_KERNEL(rung, name, ...) KERNEL_##name,
+#include "kernels.def"
+#undef HGEMM_KERNEL
+    KERNEL_END
+};
+
+typedef struct kernel_t {
+    hgemm_kernel_info_t info; /* registers is 0 here: the images know it */
+    int blocks;               /* blocks an SM holds */
+} kernel_t;
+
+extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
+
+/* The parameter of every kernel: one struct by value. */
+typedef struct kernel_args_t {
+#define HGEMM_ARG(type, name) type name;
+#include "kernels.def"
+#undef HGEMM_ARG
+} kernel_args_t;
+
+/* A variant is a kernel, a transpose and an alignment. `op` is 2 * op_a + op_b of the row-major
+ * problem, so that a kernel covers it when bit `op` of info.ops is set. */
+enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * 2, VARIANT_SYMBOL = 64 };
+
+typedef struct variant_t {
+    int kernel;
+    int op;
+    int any; /* 0: every 8-element chunk of A and B is 16-byte aligned; 1: no such promise */
+} variant_t;
+
+/* A number below VARIANT_COUNT, different for every variant. */
+int variant_index(variant_t variant);
+
+/* Writes the symbol, "k5_64x64_nt_any". */
+void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL]);
+
+/* Its machine code, NULL where this build carries none. */
+const image_t *variant_image(variant_t variant);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Selection. A kernel that can run the problem is priced by a model of a T4's multiprocessor, and
+ * the cheapest one of the tuned rung wins. The model knows tiles only through the table: a new row
+ * takes part without a change here.
+ */
+#include "select.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The rung that automatic selection draws from. */
+static const char tuned_rung[] = "k5_tuned";
+
+int64_t tile_count(const hgemm_kernel_info_t *kernel, int64_t m, int64_t n)
+{
+    int64_t rows = (m + kernel->block_m - 1) / kernel->block_m;
+    int64_t columns = (n + kernel->block_n - 1) / kernel->block_n;
+    return rows * columns;
+}
+
+/* ---- What can run ----------------------------------------------------------------------------- */
+
+static int multiple_of_8(int64_t value)
+{
+    return value % 8 == 0;
+}
+
+/* Whether every 8-element chunk of an operand is 16-byte aligned; `width` is its contiguous extent. */
+static int operand_in_chunks(const void *data, int64_t ld, int64_t width, int64_t batch,
+                             int64_t stride)
+{
+    return (uintptr_t)data % 16 == 0 && multiple_of_8(ld) && multiple_of_8(width) &&
+           (batch == 1 || multiple_of_8(stride));
+}
+
+/* The x16 variants step through a tile by 32-bit byte offsets. */
+static int offsets_fit_32_bits(const hgemm_kernel_info_t *kernel, int64_t ld)
+{
+    int64_t lines = kernel->block_m > kernel->block_n ? kernel->block_m : kernel->block_n;
+    if (lines < kernel->block_k)
+        lines = kernel->block_k;
+    return ld < (INT64_C(1) << 32) / (2 * lines);
+}
+
+static int chunks_aligned(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
+{
+    int64_t width_a = p->op_a == HGEMM_OP_N ? p->k : p->m;
+    int64_t width_b = p->op_b == HGEMM_OP_N ? p->n : p->k;
+    return operand_in_chunks(p->a, p->lda, width_a, p->batch, p->stride_a) &&
+           operand_in_chunks(p->b, p->ldb, width_b, p->batch, p->stride_b) &&
+           offsets_fit_32_bits(kernel, p->lda) && offsets_fit_32_bits(kernel, p->ldb);
+}
+
+/* Finds the variant of `kernel` that runs the problem, if there is one. */
+static int find_variant(const hgemm_desc_t *p, int kernel, variant_t *variant)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    int op = 2 * (int)p->op_a + (int)p->op_b;
+    int reads_operands = p->k > 0;
+    int any = reads_operands && !chunks_aligned(p, info);
+    *variant = (variant_t){kernel, op, any};
+    return info->accumulate == p->accumulate && (info->ops >> op & 1u) &&
+           (!any || info->any_alignment) && tile_count(info, p->m, p->n) <= INT32_MAX;
+}
+
+/* ---- What it costs ---------------------------------------------------------------------------- */
+
+/* Throughputs of one multiprocessor of a T4, per clock, and latencies in clocks. */
+static const struct {
+    double products;       /* multiply-adds of its tensor cores */
+    double shared_bytes;   /* shared memory */
+    double l2_bytes;       /* its share of the L2 cache */
+    double step;           /* of one step along k that nothing hides: load, barrier, first mma */
+    double block;          /* of a block's start and end */
+} sm = {.products = 512, .shared_bytes = 64, .l2_bytes = 20, .step = 600, .block = 3000};
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Clocks for one step along k of one block that has its multiprocessor's pipes to itself. */
+static double step_clocks(const hgemm_kernel_info_t *kernel)
+{
+    double products = (double)kernel->block_m * kernel->block_n * kernel->block_k;
+    double tile_bytes = 2.0 * (kernel->block_m + kernel->block_n) * kernel->block_k;
+    double fragment_bytes =
+        2.0 * (kernel->warp_m + kernel->warp_n) * kernel->block_k * (kernel->threads / 32);
+    double mma = products / sm.products;
+    double shared = (fragment_bytes + tile_bytes) / sm.shared_bytes;
+    double l2 = tile_bytes / sm.l2_bytes;
+    return larger(mma, larger(shared, l2));
+}
+
+/* Clocks of the busiest multiprocessor. It works off its tiles in rounds of `blocks` at a time;
+ * the blocks of a round share its pipes and hide each other's latency. */
+static double cost(const kernel_t *kernel, const hgemm_desc_t *p, int multiprocessors)
+{
+    const hgemm_kernel_info_t *info = &kernel->info;
+    double tiles = (double)tile_count(info, p->m, p->n) * (double)p->batch;
+    double steps = ceil((double)p->k / info->block_k);
+    double per_sm = ceil(tiles / multiprocessors);
+    double rounds = floor(per_sm / kernel->blocks);
+    double rest = per_sm - rounds * kernel->blocks;
+    double clocks = step_clocks(info);
+    double full_round = steps * larger(kernel->blocks * clocks, sm.step) + sm.block;
+    double last_round = rest > 0 ? steps * larger(rest * clocks, sm.step) + sm.block : 0;
+    return rounds * full_round + last_round;
+}
+
+/* ---- The choice ------------------------------------------------------------------------------- */
+
+hgemm_status_t select_variant(const hgemm_desc_t *p, int multiprocessors, variant_t *variant)
+{
+    if (p->kernel != HGEMM_KERNEL_AUTO)
+        return find_variant(p, p->kernel, variant) ? HGEMM_STATUS_SUCCESS
+                                                   : HGEMM_STATUS_NOT_SUPPORTED;
+    double lowest = INFINITY;
+    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++) {
+        variant_t candidate;
+        if (strcmp(kernel_table[kernel].info.rung, tuned_rung) != 0 ||
+            !find_variant(p, kernel, &candidate))
+            continue;
+        double clocks = cost(&kernel_table[kernel], p, multiprocessors);
+        if (clocks < lowest) {
+            lowest = clocks;
+            *variant = candidate;
+        }
+    }
+    return lowest < INFINITY ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_NOT_SUPPORTED;
+}
