@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A real GPU, through the CUDA driver. The driver's library is opened at run time and the few
+ * declarations that are needed are here, so that the library builds, links and loads without CUDA.
+ *
+ * Work is done in the device's primary context, which the CUDA runtime uses too; it is made
+ * current around each call and the caller's is restored.
+ */
+#include "device.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The driver -------------------------------------------------------------------------------- */
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+
+enum {
+    CUDA_SUCCESS = 0,
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_STUB_LIBRARY = 34,
+    CUDA_ERROR_NO_DEVICE = 100,
+    CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
+    CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE = 804,
+
+    ATTRIBUTE_CLOCK_RATE = 13, /* CU_DEVICE_ATTRIBUTE_... */
+    ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+    ATTRIBUTE_L2_CACHE_SIZE = 38,
+    ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+    ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+
+    FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8, /* CU_FUNC_ATTRIBUTE_... */
+    FUNCTION_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
+
+    JIT_ERROR_LOG_BUFFER = 5, /* CU_JIT_... */
+    JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+
+    OLDEST_DRIVER = 11000
+};
+
+/* X(name here, exported symbol, parameters) */
+#define DRIVER_FUNCTIONS(X)                                                                        \
+    X(init, "cuInit", (unsigned))                                                                  \
+    X(driver_version, "cuDriverGetVersion", (int *))                                               \
+    X(error_name, "cuGetErrorName", (CUresult, const char **))                                     \
+    X(error_string, "cuGetErrorString", (CUresult, const char **))                                 \
+    X(device_count, "cuDeviceGetCount", (int *))                                                   \
+    X(device_get, "cuDeviceGet", (CUdevice *, int))                                                \
+    X(device_name, "cuDeviceGetName", (char *, int, CUdevice))                                     \
+    X(device_attribute, "cuDeviceGetAttribute", (int *, int, CUdevice))                            \
+    X(device_memory, "cuDeviceTotalMem_v2", (size_t *, CUdevice))                                  \
+    X(context_retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                         \
+    X(context_release, "cuDevicePrimaryCtxRelease_v2", (CUdevice))                                 \
+    X(context_push, "cuCtxPushCurrent_v2", (CUcontext))                                            \
+    X(context_pop, "cuCtxPopCurrent_v2", (CUcontext *))                                            \
+    X(memory_alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                      \
+    X(memory_free, "cuMemFree_v2", (CUdeviceptr))                                                  \
+    X(copy_to_device, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))       \
+    X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream))               \
+    X(stream_synchronize, "cuStreamSynchronize", (CUstream))                                       \
+    X(module_load, "cuModuleLoadDataEx", (CUmodule *, const void *, unsigned, int *, void **))     \
+    X(module_function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))              \
+    X(module_unload, "cuModuleUnload", (CUmodule))                                                 \
+    X(function_set_attribute, "cuFuncSetAttribute", (CUfunction, int, int))                        \
+    X(kernel_launch, "cuLaunchKernel",                                                             \
+      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, \
+       void **, void **))                                                                          \
+    X(event_create, "cuEventCreate", (CUevent *, unsigned))                                        \
+    X(event_record, "cuEventRecord", (CUevent, CUstream))                                          \
+    X(event_synchronize, "cuEventSynchronize", (CUevent))                                          \
+    X(event_elapsed, "cuEventElapsedTime", (float *, CUevent, CUevent))                            \
+    X(event_destroy, "cuEventDestroy_v2", (CUevent))
+
+typedef struct driver_t {
+#define X(name, symbol, parameters) CUresult(*name) parameters;
+    DRIVER_FUNCTIONS(X)
+#undef X
+} driver_t;
+
+typedef struct cuda_t {
+    device_t base;
+    driver_t driver;
+    CUdevice device;
+    CUcontext context;
+    CUmodule *modules; /* those loaded, to be unloaded */
+    int module_count;
+} cuda_t;
+
+static cuda_t *cuda_of(device_t *device)
+{
+    return (cuda_t *)device;
+}
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static void describe(char detail[DEVICE_DETAIL], const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, DEVICE_DETAIL, format, arguments);
+    va_end(arguments);
+}
+
+/* The status for a result of the driver; on failure `detail` tells the call and its words. */
+static hgemm_status_t explain(const driver_t *driver, CUresult result, const char *call,
+                              char detail[DEVICE_DETAIL])
+{
+    if (result == CUDA_SUCCESS)
+        return HGEMM_STATUS_SUCCESS;
+    const char *name = NULL, *words = NULL;
+    driver->error_name(result, &name);
+    driver->error_string(result, &words);
+    describe(detail, "%s: %s (%d): %s", call, name ? name : "unknown error", result,
+             words ? words : "the driver has no words for it");
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? HGEMM_STATUS_OUT_OF_MEMORY
+                                              : HGEMM_STATUS_DEVICE_ERROR;
+}
+
+/* The library is never closed: the driver keeps threads and state of its own. */
+static hgemm_status_t driver_open(driver_t *driver, char detail[DEVICE_DETAIL])
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        const char *words = dlerror();
+        describe(detail, "%s", words ? words : "libcuda.so.1 cannot be opened");
+        return HGEMM_STATUS_NO_DRIVER;
+    }
+    /* POSIX, not C, lets an object pointer carry a function: it is copied, not converted. */
+#define X(name, symbol, parameters)                                                  \
+    {                                                                                \
+        void *address = dlsym(library, symbol);                                      \
+        if (!address) {                                                              \
+            describe(detail, "libcuda.so.1 is too old: it has no %s", symbol);       \
+            return HGEMM_STATUS_NO_DRIVER;                                           \
+        }                                                                            \
+        memcpy(&driver->name, &address, sizeof address);                             \
+    }
+    DRIVER_FUNCTIONS(X)
+#undef X
+
+    int version = 0;
+    CUresult result = driver->init(0);
+    if (result == CUDA_ERROR_NO_DEVICE)
+        return HGEMM_STATUS_NO_DEVICE;
+    hgemm_status_t status = explain(driver, result, "cuInit", detail);
+    if (result == CUDA_ERROR_STUB_LIBRARY || result == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH ||
+        result == CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE)
+        return HGEMM_STATUS_NO_DRIVER;
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    status = explain(driver, driver->driver_version(&version), "cuDriverGetVersion", detail);
+    if (status == HGEMM_STATUS_SUCCESS && version < OLDEST_DRIVER) {
+        describe(detail, "the driver is for CUDA %d.%d, older than %d", version / 1000,
+                 version % 1000 / 10, OLDEST_DRIVER / 1000);
+        return HGEMM_STATUS_NO_DRIVER;
+    }
+    return status;
+}
+
+/* ---- Calls in the primary context ------------------------------------------------------------- */
+
+static hgemm_status_t enter(cuda_t *cuda)
+{
+    return explain(&cuda->driver, cuda->driver.context_push(cuda->context), "cuCtxPushCurrent",
+                   cuda->base.detail);
+}
+
+static void leave(cuda_t *cuda)
+{
+    CUcontext ours;
+    cuda->driver.context_pop(&ours);
+}
+
+/* Evaluates to the status of a driver call, described on failure. */
+#define TRY(cuda, symbol, call) explain(&(cuda)->driver, (cuda)->driver.call, symbol, (cuda)->base.detail)
+
+static hgemm_status_t cuda_info(device_t *device, hgemm_device_info_t *info)
+{
+    cuda_t *cuda = cuda_of(device);
+    hgemm_device_info_t found = {.kind = "cuda"};
+    int l2_bytes = 0;
+    const struct {
+        int attribute;
+        int *value;
+    } attributes[] = {
+        {ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &found.compute_major},
+        {ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &found.compute_minor},
+        {ATTRIBUTE_MULTIPROCESSOR_COUNT, &found.multiprocessors},
+        {ATTRIBUTE_CLOCK_RATE, &found.clock_khz},
+        {ATTRIBUTE_L2_CACHE_SIZE, &l2_bytes},
+    };
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = TRY(cuda, "cuDeviceGetAttribute",
+                         device_attribute(attributes[i].value, attributes[i].attribute,
+                                          cuda->device));
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuDeviceGetName",
+                     device_name(found.name, (int)sizeof found.name, cuda->device));
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuDeviceTotalMem", device_memory(&found.memory_bytes, cuda->device));
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuDriverGetVersion", driver_version(&found.driver_version));
+    if (status == HGEMM_STATUS_SUCCESS) {
+        found.l2_bytes = (size_t)l2_bytes;
+        *info = found;
+    }
+    return status;
+}
+
+static hgemm_status_t cuda_alloc(device_t *device, void **pointer, size_t bytes)
+{
+    cuda_t *cuda = cuda_of(device);
+    CUdeviceptr address;
+    hgemm_status_t status = enter(cuda);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    status = TRY(cuda, "cuMemAlloc", memory_alloc(&address, bytes));
+    if (status == HGEMM_STATUS_SUCCESS)
+        *pointer = (void *)(uintptr_t)address;
+    leave(cuda);
+    return status;
+}
+
+static hgemm_status_t cuda_release(device_t *device, void *pointer)
+{
+    cuda_t *cuda = cuda_of(device);
+    hgemm_status_t status = enter(cuda);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    status = TRY(cuda, "cuMemFree", memory_free((CUdeviceptr)(uintptr_t)pointer));
+    leave(cuda);
+    return status;
+}
+
+static hgemm_status_t cuda_synchronize(device_t *device, void *stream)
+{
+    cuda_t *cuda = cuda_of(device);
+    hgemm_status_t status = enter(cuda);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    status = TRY(cuda, "cuStreamSynchronize", stream_synchronize(stream));
+    leave(cuda);
+    return status;
+}
+
+static hgemm_status_t cuda_upload(device_t *device, void *stream, void *to, const void *from,
+                                  size_t bytes)
+{
+    cuda_t *cuda = cuda_of(device);
+    hgemm_status_t status = enter(cuda);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    status = TRY(cuda, "cuMemcpyHtoDAsync",
+                 copy_to_device((CUdeviceptr)(uintptr_t)to, from, bytes, stream));
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuStreamSynchronize", stream_synchronize(stream));
+    leave(cuda);
+    return status;
+}
+
+static hgemm_status_t cuda_download(device_t *device, void *stream, void *to, const void *from,
+                                    size_t bytes)
+{
+    cuda_t *cuda = cuda_of(device);
+    hgemm_status_t status = enter(cuda);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    status = TRY(cuda, "cuMemcpyDtoHAsync",
+                 copy_to_host(to, (CUdeviceptr)(uintptr_t)from, bytes, stream));
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuStreamSynchronize", stream_synchronize(stream));
+    leave(cuda);
+    return status;
+}
+
+/* Loads the module. Where the driver translates PTX, its complaints are worth having. */
+static hgemm_status_t load_module(cuda_t *cuda, const image_t *image, CUmodule *module)
+{
+    char log[DEVICE_DETAIL / 2] = "";
+    int options[] = {JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)sizeof log}; /* the size by value, as the driver wants it */
+    hgemm_status_t status = TRY(cuda, "cuModuleLoadDataEx",
+                                module_load(module, image->data, 2, options, values));
+    if (status != HGEMM_STATUS_SUCCESS && log[0]) {
+        size_t used = strlen(cuda->base.detail);
+        snprintf(cuda->base.detail + used, sizeof cuda->base.detail - used, " (%s)", log);
+    }
+    return status;
+}
+
+static hgemm_status_t cuda_load(device_t *device, const image_t *image, unsigned shared_bytes,
+                                void **function)
+{
+    cuda_t *cuda = cuda_of(device);
+    hgemm_status_t status = enter(cuda);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    CUmodule module = NULL;
+    CUfunction loaded;
+    size_t count = (size_t)cuda->module_count;
+    CUmodule *modules = realloc(cuda->modules, (count + 1) * sizeof *modules);
+    if (modules) {
+        cuda->modules = modules;
+        status = load_module(cuda, image, &module);
+    } else {
+        status = HGEMM_STATUS_OUT_OF_MEMORY;
+    }
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuModuleGetFunction", module_function(&loaded, module, image->symbol));
+    /* The attributes also make a driver that loads lazily load now, not during a capture. */
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuFuncSetAttribute",
+                     function_set_attribute(loaded, FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                            (int)shared_bytes));
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuFuncSetAttribute",
+                     function_set_attribute(loaded, FUNCTION_PREFERRED_SHARED_MEMORY_CARVEOUT, 100));
+    if (status == HGEMM_STATUS_SUCCESS) {
+        cuda->modules[cuda->module_count++] = module;
+        *function = loaded;
+    } else if (module) {
+        cuda->driver.module_unload(module);
+    }
+    leave(cuda);
+    return status;
+}
+
+static hgemm_status_t cuda_launch(device_t *device, void *stream, void *function,
+                                  const launch_t *launch)
+{
+    cuda_t *cuda = cuda_of(device);
+    hgemm_status_t status = enter(cuda);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    void *parameters[] = {(void *)launch->args};
+    status = TRY(cuda, "cuLaunchKernel",
+                 kernel_launch(function, launch->grid[0], launch->grid[1], launch->grid[2],
+                               launch->threads, 1, 1, launch->shared_bytes, stream, parameters,
+                               NULL));
+    leave(cuda);
+    return status;
+}
+
+static hgemm_status_t cuda_event_create(device_t *device, void **event)
+{
+    cuda_t *cuda = cuda_of(device);
+    CUevent made;
+    hgemm_status_t status = enter(cuda);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    status = TRY(cuda, "cuEventCreate", event_create(&made, 0));
+    if (status == HGEMM_STATUS_SUCCESS)
+        *event = made;
+    leave(cuda);
+    return status;
+}
+
+static hgemm_status_t cuda_event_record(device_t *device, void *event, void *stream)
+{
+    cuda_t *cuda = cuda_of(device);
+    hgemm_status_t status = enter(cuda);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    status = TRY(cuda, "cuEventRecord", event_record(event, stream));
+    leave(cuda);
+    return status;
+}
+
+static hgemm_status_t cuda_event_elapsed(device_t *device, void *from, void *to,
+                                         float *milliseconds)
+{
+    cuda_t *cuda = cuda_of(device);
+    hgemm_status_t status = enter(cuda);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    status = TRY(cuda, "cuEventSynchronize", event_synchronize(to));
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuEventElapsedTime", event_elapsed(milliseconds, from, to));
+    leave(cuda);
+    return status;
+}
+
+static void cuda_event_destroy(device_t *device, void *event)
+{
+    cuda_t *cuda = cuda_of(device);
+    if (enter(cuda) != HGEMM_STATUS_SUCCESS)
+        return;
+    cuda->driver.event_destroy(event);
+    leave(cuda);
+}
+
+static void cuda_close(device_t *device)
+{
+    cuda_t *cuda = cuda_of(device);
+    if (enter(cuda) == HGEMM_STATUS_SUCCESS) {
+        for (int i = 0; i < cuda->module_count; i++)
+            cuda->driver.module_unload(cuda->modules[i]);
+        leave(cuda);
+    }
+    cuda->driver.context_release(cuda->device);
+    free(cuda->modules);
+    free(cuda);
+}
+
+static const device_ops_t cuda_ops = {
+    .info = cuda_info,
+    .alloc = cuda_alloc,
+    .release = cuda_release,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .load = cuda_load,
+    .launch = cuda_launch,
+    .synchronize = cuda_synchronize,
+    .event_create = cuda_event_create,
+    .event_record = cuda_event_record,
+    .event_elapsed = cuda_event_elapsed,
+    .event_destroy = cuda_event_destroy,
+    .close = cuda_close,
+};
+
+/* ---- Opening ----------------------------------------------------------------------------------- */
+
+/* Whether the GPU is of compute capability 7.5 or newer. */
+static hgemm_status_t check_capability(cuda_t *cuda, CUdevice device)
+{
+    int major = 0, minor = 0;
+    hgemm_status_t status =
+        TRY(cuda, "cuDeviceGetAttribute",
+            device_attribute(&major, ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuDeviceGetAttribute",
+                     device_attribute(&minor, ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
+    if (status == HGEMM_STATUS_SUCCESS && 10 * major + minor < 75) {
+        describe(cuda->base.detail, "the GPU's compute capability is %d.%d", major, minor);
+        status = HGEMM_STATUS_OLD_DEVICE;
+    }
+    return status;
+}
+
+/* Finds the GPU of that ordinal, or the first usable one, and retains its context. */
+static hgemm_status_t choose(cuda_t *cuda, int ordinal)
+{
+    int count = 0;
+    hgemm_status_t status = driver_open(&cuda->driver, cuda->base.detail);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuDeviceGetCount", device_count(&count));
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    if (count == 0)
+        return HGEMM_STATUS_NO_DEVICE;
+    if (ordinal >= count) {
+        describe(cuda->base.detail, "there is no GPU %d: the last one is %d", ordinal, count - 1);
+        return HGEMM_STATUS_INVALID_DEVICE;
+    }
+    int first = ordinal < 0 ? 0 : ordinal, last = ordinal < 0 ? count - 1 : ordinal;
+    for (int i = first; i <= last; i++) {
+        status = TRY(cuda, "cuDeviceGet", device_get(&cuda->device, i));
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = check_capability(cuda, cuda->device);
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = TRY(cuda, "cuDevicePrimaryCtxRetain",
+                         context_retain(&cuda->context, cuda->device));
+        if (status == HGEMM_STATUS_SUCCESS)
+            break;
+    }
+    return status;
+}
+
+hgemm_status_t device_open_cuda(int ordinal, device_t **device, char detail[DEVICE_DETAIL])
+{
+    cuda_t *cuda = calloc(1, sizeof *cuda);
+    if (!cuda)
+        return HGEMM_STATUS_OUT_OF_MEMORY;
+    cuda->base.ops = &cuda_ops;
+    hgemm_status_t status = choose(cuda, ordinal);
+    if (status == HGEMM_STATUS_SUCCESS) {
+        cuda->base.detail[0] = '\0'; /* words about GPUs that were passed over */
+        *device = &cuda->base;
+    } else {
+        memcpy(detail, cuda->base.detail, DEVICE_DETAIL);
+        free(cuda);
+    }
+    return status;
+}
