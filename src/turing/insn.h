@@ -92,7 +92,8 @@ enum { TURING_RN, TURING_RM, TURING_RP, TURING_RZERO };
 /* m.type (result / only type) and m.stype (source type of a conversion). */
 typedef enum turing_type {
     TURING_U8, TURING_S8, TURING_U16, TURING_S16, TURING_U32, TURING_S32, TURING_U64, TURING_S64,
-    TURING_F16, TURING_F32, TURING_F64, TURING_B32, TURING_B64, TURING_B128, TURING_F16X2, TURING_TYPE_COUNT
+    TURING_F16, TURING_F32, TURING_F64, TURING_B32, TURING_B64, TURING_B128, TURING_F16X2,
+    TURING_BU128 /* LDG.U.128 */, TURING_U4, TURING_S4, TURING_TYPE_COUNT
 } turing_type_t;
 
 /* m.func of MUFU */
@@ -157,6 +158,7 @@ typedef struct turing_operand {
     uint8_t inv;   /* bitwise complement                                      */
     uint8_t sel;   /* half selection TURING_H*; other sub-word selectors      */
     uint8_t reuse; /* operand cache hint of the control word                  */
+    uint8_t slot;  /* register read port: 0 A, 1 B, 2 C (the reuse bit); 255 none */
     uint32_t imm;  /* immediate bits, or byte offset in the constant bank     */
 } turing_operand_t;
 
@@ -219,6 +221,10 @@ typedef struct turing_control {
     uint8_t reuse;    /* bit i: keep source slot i in the operand cache      */
 } turing_control_t;
 
+/* Five sources occur in texture opcodes only, whose src[0] is a second
+ * destination; elsewhere there are at most three. */
+enum { TURING_SRC_MAX = 5 };
+
 typedef struct turing_insn {
     uint8_t op;      /* turing_op_t                                          */
     uint8_t n_src;   /* used entries of src                                  */
@@ -226,7 +232,7 @@ typedef struct turing_insn {
     uint32_t addr;   /* byte offset in the kernel                            */
     turing_pred_t guard;
     turing_operand_t dst;    /* kind NONE, REG, UREG, BARRIER or STATE       */
-    turing_operand_t src[4];
+    turing_operand_t src[TURING_SRC_MAX];
     turing_pred_t pdst[2];
     turing_pred_t psrc[3];
     turing_mem_t mem;
