@@ -8,7 +8,7 @@
 typedef unsigned int u32;
 typedef unsigned short u16;
 typedef unsigned long long u64;
-struct alignas(16) b128 { u32 x, y, z, w; };
+struct b128 { u32 x, y, z, w; };
 
 /* ---- 9.7.14.5 warp-level matrix multiply: mma.m16n8k8 --------------------------------------
  * D[16][8] += A[16][8] * B[8][8]. With g = lane / 4 and t = lane % 4 a lane holds
@@ -53,18 +53,24 @@ static __device__ __forceinline__ void ld_global(b128 &v, const char *p, bool wh
                  : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w) : "l"(p), "r"((u32)when));
 }
 
-/* The same through a generic address. ptxas must then assume that it may alias shared memory, so
- * it leaves each load where the source has it among the st.shared: the tuned loop's schedule. */
+static __device__ __forceinline__ void ld_global(u32 &half, const char *p, bool when)
+{
+    asm volatile("{.reg .pred p; .reg .b16 h; setp.ne.u32 p, %2, 0; cvt.u16.u32 h, %0;"
+                 " @p ld.global.b16 h, [%1]; cvt.u32.u16 %0, h;}" : "+r"(half) : "l"(p), "r"((u32)when));
+}
+
+/* Through a generic address. ptxas must then assume that it may alias shared memory, so it leaves
+ * each load where the source has it among the st.shared: the tuned loop's schedule. */
 static __device__ __forceinline__ void ld_generic(b128 &v, const char *p, bool when)
 {
     asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p ld.v4.b32 {%0,%1,%2,%3}, [%4];}"
                  : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w) : "l"(p), "r"((u32)when));
 }
 
-static __device__ __forceinline__ void ld_global(u32 &v, const char *p, bool when)
+static __device__ __forceinline__ void ld_generic(u32 &x, u32 &y, const char *p, bool when)
 {
-    asm volatile("{.reg .pred p; .reg .b16 h; setp.ne.u32 p, %2, 0; cvt.u16.u32 h, %0;"
-                 " @p ld.global.b16 h, [%1]; cvt.u32.u16 %0, h;}" : "+r"(v) : "l"(p), "r"((u32)when));
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; @p ld.v2.b32 {%0,%1}, [%2];}"
+                 : "+r"(x), "+r"(y) : "l"(p), "r"((u32)when));
 }
 
 static __device__ __forceinline__ void st_global(char *p, const b128 &v)
@@ -110,11 +116,11 @@ static __device__ __forceinline__ void st_shared(u32 address, float x, float y)
 
 /* ---- 9.7.9 prmt; 9.7.13 bar; 9.7.9.21 cvt ----------------------------------------------------- */
 
-/* The low halves of two registers as one pair. */
-static __device__ __forceinline__ u32 pack(u32 lo, u32 hi)
+/* Four bytes of the eight of hi:lo, picked by the nibbles of the selector. */
+static __device__ __forceinline__ u32 permute(u32 lo, u32 hi, u32 selector)
 {
     u32 r;
-    asm("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(r) : "r"(lo), "r"(hi));
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(lo), "r"(hi), "r"(selector));
     return r;
 }
 

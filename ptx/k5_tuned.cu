@@ -16,31 +16,19 @@
 template <class T> static __device__ __forceinline__ void k5_tuned(const args &p)
 {
     using row = typename T::row;
-    constexpr int SLOTS = T::index::SLOTS;
-    static_assert(row::STS_FIRST + (SLOTS - 1) * row::STS_GAP < (T::SLICES - 1) * T::MMAS, "a store comes after the barrier");
+    static_assert(row::STS_FIRST + (T::SLOTS - 1) * row::STS_GAP < (T::SLICES - 1) * T::MMAS, "a store comes after the barrier");
     static_assert((T::LDSMS - 1) * row::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
     const typename T::block at(p);
     const typename T::warp w;
-    typename T::index at_k(at, w);
+    typename T::staging next;
+    typename T::index in(next, at, w); /* k-tile 0 is in shared memory, 1 in registers */
     typename T::sums acc;
-    typename T::staging next = {};
     typename T::fragments f[2];
     T::clear(acc);
 
-    /* k-tile 0 to shared memory, k-tile 1 to registers */
-#pragma unroll
-    for (int q = 0; q < SLOTS; ++q) at_k.fetch(next, at, q, at.tiles > 0, at.first);
-#pragma unroll
-    for (int q = 0; q < SLOTS; ++q) at_k.commit(next, q);
-    at_k.advance(at, at.first);
-    at_k.flip_puts();
-#pragma unroll
-    for (int q = 0; q < SLOTS; ++q) at_k.fetch(next, at, q, at.tiles > 1);
-    at_k.advance(at, T::BK);
     barrier();
 #pragma unroll
-    for (int j = 0; j < T::LDSMS; ++j) at_k.load_one(f[0], j, 0);
-
+    for (int j = 0; j < T::LDSMS; ++j) in.load_one(f[0], j, 0);
 #pragma unroll 1
     for (u32 left = at.tiles; left > 0; --left) {
 #pragma unroll
@@ -48,19 +36,19 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
             const bool last = kk == T::SLICES - 1;
             if (last) {
                 barrier(); /* the next k-tile is complete, and every warp is done with this one */
-                at_k.flip_gets();
-                at_k.flip_puts();
+                in.flip_gets();
+                in.flip_puts();
             }
 #pragma unroll
             for (int h = 0; h < T::MMAS; ++h) {
-                const int here = kk * T::MMAS + h, put = here - row::STS_FIRST, get = put - row::LDG_LAG;
-                if (h % row::LDS_GAP == 0 && h / row::LDS_GAP < T::LDSMS) at_k.load_one(f[(kk + 1) % 2], h / row::LDS_GAP, last ? 0 : kk + 1);
+                const int put = kk * T::MMAS + h - row::STS_FIRST, get = put - row::LDG_LAG;
+                if (h % row::LDS_GAP == 0 && h / row::LDS_GAP < T::LDSMS) in.load_one(f[(kk + 1) % 2], h / row::LDS_GAP, last ? 0 : kk + 1);
                 T::multiply_one(acc, f[kk % 2], h);
-                if (put >= 0 && put % row::STS_GAP == 0 && put / row::STS_GAP < SLOTS) at_k.commit(next, put / row::STS_GAP);
-                if (get >= 0 && get % row::STS_GAP == 0 && get / row::STS_GAP < SLOTS) at_k.fetch(next, at, get / row::STS_GAP, left > 2);
+                if (put >= 0 && put % row::STS_GAP == 0 && put / row::STS_GAP < T::SLOTS) in.commit(next, put / row::STS_GAP);
+                if (get >= 0 && get % row::STS_GAP == 0 && get / row::STS_GAP < T::SLOTS) in.fetch(next, at, get / row::STS_GAP, left > 2);
             }
         }
-        at_k.advance(at, T::BK);
+        in.advance(at);
     }
     T::store(p, acc);
 }

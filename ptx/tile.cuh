@@ -37,21 +37,15 @@ enum accumulator { f16, f32 };
 
 static __device__ __forceinline__ u32 least(u32 a, u32 b) { return a < b ? a : b; }
 
-/* ---- one access: what a thread moves at a time ------------------------------------------------
- * E = 8: a chunk of 16 bytes. E = 2: a pair of halves, each loaded by itself, for operands whose
- * chunks are not 16-byte aligned.                                                                */
-
-template <int E> struct unit;
-
-template <> struct unit<8> {
-    b128 v;
-    __device__ __forceinline__ void commit(u32 address) const { st_shared(address, v); }
-};
-
-template <> struct unit<2> {
-    u32 lo, hi;
-    __device__ __forceinline__ void commit(u32 address) const { st_shared(address, pack(lo, hi)); }
-};
+/*
+ * How a variant reads A and B. A thread moves chunks: 8 contiguous halves, 16 bytes.
+ *   X16  every chunk is 16-byte aligned and whole: one load
+ *   ANY  chunks are aligned to 2 bytes. Three aligned 8-byte loads cover one, and what is needed
+ *        of them is picked when it is stored. The k-tiles at either end of k, which might reach
+ *        outside of the matrix so, are read half by half.
+ *   FAR  leading dimensions beyond 32-bit offsets within a tile: all is read half by half.
+ */
+enum access { X16, ANY, FAR };
 
 /* The part of an operand that a block reads: x0 .. of `xs`, rows `ld` bytes apart. */
 struct source {
@@ -60,15 +54,39 @@ struct source {
     u32 x0, xs;
 };
 
-template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, int E> struct operand {
+/* A chunk in registers, as aligned loads brought it: it begins `shift` bytes into v. */
+template <access ACCESS> struct chunk {
+    b128 v;
+    __device__ __forceinline__ void load(const char *p, bool when) { ld_generic(v, p, when); }
+    __device__ __forceinline__ b128 value(u32) const { return v; }
+};
+template <> struct chunk<ANY> {
+    b128 v;
+    u32 v4, v5;
+    __device__ __forceinline__ void load(const char *p, bool when)
+    {
+        ld_generic(v.x, v.y, p, when);
+        ld_generic(v.z, v.w, p + 8, when);
+        ld_generic(v4, v5, p + 16, when);
+    }
+    __device__ __forceinline__ b128 value(u32 shift) const
+    {
+        const bool word = shift & 4;
+        const u32 half = shift & 2 ? 0x5432 : 0x3210;
+        const u32 w0 = word ? v.y : v.x, w1 = word ? v.z : v.y, w2 = word ? v.w : v.z, w3 = word ? v4 : v.w, w4 = word ? v5 : v4;
+        return b128{permute(w0, w1, half), permute(w1, w2, half), permute(w2, w3, half), permute(w3, w4, half)};
+    }
+};
+
+template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access ACCESS> struct operand {
     static constexpr int ROWS = K_CONTIGUOUS ? X : BK, COLS = K_CONTIGUOUS ? BK : X;
     static constexpr int BYTES = X * BK * 2;
     static constexpr int CHUNKS = COLS / 8;       /* of a row */
-    static constexpr int ACROSS = COLS / E;       /* accesses of a row */
-    static constexpr int STEP = THREADS / ACROSS; /* rows between a thread's accesses */
-    static constexpr int LOADS = ROWS / STEP;     /* accesses of a thread */
-    static_assert(THREADS % ACROSS == 0 && ROWS % STEP == 0, "threads do not divide the tile");
+    static constexpr int STEP = THREADS / CHUNKS; /* rows between a thread's chunks */
+    static constexpr int LOADS = ROWS / STEP;     /* chunks of a thread */
+    static_assert(THREADS % CHUNKS == 0 && ROWS % STEP == 0, "threads do not divide the tile");
     static_assert(K_CONTIGUOUS || X >= 64, "an x-contiguous row must fill a 128-byte line");
+    static_assert(STEP % 4 == 0 && BK % 8 == 0, "all chunks of a thread need the same shift");
 
     /*
      * Byte offset of a chunk in the tile. Shared memory serves 128 bytes (a line of 8 chunks) at
@@ -87,45 +105,45 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, int E> s
      */
     static constexpr u32 LINE_ROWS = CHUNKS >= 8 ? 1 : 8 / CHUNKS, PHASES = CHUNKS >= 8 ? 8 : CHUNKS;
     static __device__ __forceinline__ u32 phase(u32 row) { return SWIZZLED ? row / LINE_ROWS % PHASES : 0; }
-    static __device__ __forceinline__ u32 offset(u32 row, u32 chunk)
+    static __device__ __forceinline__ u32 offset(u32 row, u32 c) { return row * (COLS * 2) + ((c ^ phase(row)) << 4); }
+
+    /* Stored row and column of a thread's first chunk; chunk i is i * STEP rows below. */
+    static __device__ __forceinline__ u32 row(u32 thread) { return thread / CHUNKS; }
+    static __device__ __forceinline__ u32 col(u32 thread) { return thread % CHUNKS * 8; }
+
+    /* Global: where the block's k-tile at k0 begins, and the byte offset of column c of row r from
+     * there, for an access of `width` halves that must stay within x. */
+    static __device__ __forceinline__ u64 k_bytes(const source &s, u32 k) { return K_CONTIGUOUS ? (u64)k * 2 : k * s.ld; }
+    static __device__ __forceinline__ const char *start(const source &s, u32 k0)
     {
-        return row * (COLS * 2) + ((chunk ^ phase(row)) << 4);
+        return s.base + (K_CONTIGUOUS ? s.x0 * s.ld : (u64)s.x0 * 2) + k_bytes(s, k0);
+    }
+    static __device__ __forceinline__ u64 distance(const source &s, u32 r, u32 c, u32 width)
+    {
+        const u32 left = s.xs - s.x0;
+        return K_CONTIGUOUS ? least(r, left - 1) * s.ld + c * 2 : r * s.ld + least(c, left - width) * 2;
     }
 
-    /* Stored row and column of a thread's first access; access i is i * STEP rows below. */
-    static __device__ __forceinline__ u32 row(u32 thread) { return thread / ACROSS; }
-    static __device__ __forceinline__ u32 col(u32 thread) { return thread % ACROSS * E; }
-
-    /* Byte offset of access i's element e from the first element of the block's k-tile. */
-    static __device__ __forceinline__ u64 distance(const source &s, u32 row, u32 col, int i, int e = 0)
+    /* Chunk i of the k-tile that starts at `tile`: its k's below `live`, zeros for the others. */
+    static __device__ __forceinline__ b128 fetch(const char *tile, const source &s, u32 row, u32 col, int i, u32 live)
     {
-        const u32 r = row + i * STEP, c = col + e;
-        return K_CONTIGUOUS ? least(r, s.xs - 1 - s.x0) * s.ld + c * 2 : r * s.ld + least(c, s.xs - (E == 8 ? 8 : 1) - s.x0) * 2;
-    }
-
-    /* Global: an access at `p`, its k's below `live` only; the others keep their value. */
-    static __device__ __forceinline__ bool lives(u32 row, u32 col, int i, int e, u32 live) { return (K_CONTIGUOUS ? col + e : row + i * STEP) < live; }
-    static __device__ __forceinline__ void fetch(unit<E> &v, const char *tile, const source &s, u32 row, u32 col, int i, u32 live)
-    {
-        if constexpr (E == 8) {
-            ld_global(v.v, tile + distance(s, row, col, i), lives(row, col, i, 0, live));
+        const u32 r = row + i * STEP;
+        if constexpr (ACCESS == X16) {
+            b128 v = {};
+            ld_global(v, tile + distance(s, r, col, 8), (K_CONTIGUOUS ? col : r) < live);
+            return v;
         } else {
-            ld_global(v.lo, tile + distance(s, row, col, i, 0), lives(row, col, i, 0, live));
-            ld_global(v.hi, tile + distance(s, row, col, i, 1), lives(row, col, i, 1, live));
+            u32 h[8] = {};
+#pragma unroll
+            for (int e = 0; e < 8; ++e) ld_global(h[e], tile + distance(s, r, col + e, 1), (K_CONTIGUOUS ? col + e : r) < live);
+            return b128{permute(h[0], h[1], 0x5410), permute(h[2], h[3], 0x5410), permute(h[4], h[5], 0x5410), permute(h[6], h[7], 0x5410)};
         }
     }
 
-    static __device__ __forceinline__ const char *tile_start(const source &s) { return s.base + (K_CONTIGUOUS ? s.x0 * s.ld : (u64)s.x0 * 2); }
-    static __device__ __forceinline__ u64 k_bytes(const source &s, u32 k) { return K_CONTIGUOUS ? (u64)k * 2 : k * s.ld; }
-
-    /* Shared: byte offset of access i, and the same split into a part per thread, an XOR and an
+    /* Shared: byte offset of chunk i, and the same split into a part per thread, an XOR and an
      * addend that are constants. Rows i * STEP apart have phases that differ by an XOR, because
      * everything here is a power of two. */
-    static __device__ __forceinline__ u32 put(u32 thread, int i)
-    {
-        const u32 c = col(thread);
-        return offset(row(thread) + i * STEP, c / 8) + c % 8 * 2;
-    }
+    static __device__ __forceinline__ u32 put(u32 thread, int i) { return offset(row(thread) + i * STEP, col(thread) / 8); }
     static __device__ __forceinline__ u32 put_xor(int i) { return phase(i * STEP) << 4; }
     static __device__ __forceinline__ u32 put_add(int i) { return i * STEP * COLS * 2; }
 
@@ -150,7 +168,7 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, int E> s
 
 /* ---- a kernel variant: a row of the table, the storage of A and B, and how they are accessed --- */
 
-template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, int E> struct tile {
+template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, access ACCESS> struct tile {
     typedef R row;
     static constexpr int BM = R::BM, BN = R::BN, BK = R::BK, WM = R::WM, WN = R::WN;
     static constexpr int THREADS = BM / WM * (BN / WN) * 32;
@@ -158,8 +176,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, int 
     static constexpr int MMAS = MT * NT;            /* of a slice */
     static constexpr int SLICES = BK / 8;
     static constexpr int LDSMS = MT / 2 + NT / 4;   /* of a slice */
-    using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, E>;
-    using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, E>;
+    using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
+    using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     static constexpr int STAGE = A::BYTES + B::BYTES;
     static_assert(WM % 64 == 0 || WM == 32, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32, "get_xor needs it");
@@ -169,12 +187,14 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, int 
     typedef typename sums_of<R::ACC, void>::type sums[MT][NT];
 
     struct fragments { u32 a[MT][2], b[NT]; };
-    struct staging { unit<E> a[A::LOADS], b[B::LOADS]; };
+    struct staging { chunk<ACCESS> a[A::LOADS], b[B::LOADS]; };
 
     /* Where this block stands. */
     struct block {
         u32 m0, n0;          /* first row and column of its tile of D */
-        u32 tiles, first;    /* k-tiles; live k's of the first one */
+        u32 k;
+        u32 tiles;           /* k-tiles */
+        u32 tail, head;      /* live k's of k-tile 0, which is the last in memory, and of k-tile 1, the first */
         source a, b;
 
         __device__ __forceinline__ explicit block(const args &p)
@@ -186,8 +206,11 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, int 
             const u32 top = group * R::GROUP, height = least(rows - top, R::GROUP);
             m0 = (top + rest % height) * BM;
             n0 = rest / height * BN;
-            tiles = ((u32)p.k + BK - 1) / BK;
-            first = (u32)p.k - (tiles - 1) * BK;
+            k = p.k;
+            tiles = (k + BK - 1) / BK;
+            tail = k - (tiles - 1) * BK;
+            head = BK;
+            if (tail < 16 && tiles > 1) tail += 16, head -= 16;
             const long long batch = batch_index();
             a = source{(const char *)p.a + batch * p.stride_a * 2, (u64)p.lda * 2, m0, (u32)p.m};
             b = source{(const char *)p.b + batch * p.stride_b * 2, (u64)p.ldb * 2, n0, (u32)p.n};
@@ -220,22 +243,27 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, int 
 
     static __device__ __forceinline__ void fetch(staging &s, const block &at, u32 t)
     {
-        const u32 thread = thread_index(), live = t ? BK : at.first, k0 = t ? at.first + (t - 1) * BK : 0;
-        const char *const a = A::tile_start(at.a) + A::k_bytes(at.a, k0), *const b = B::tile_start(at.b) + B::k_bytes(at.b, k0);
-        s = staging{};
 #pragma unroll
-        for (int i = 0; i < A::LOADS; ++i) A::fetch(s.a[i], a, at.a, A::row(thread), A::col(thread), i, live);
-#pragma unroll
-        for (int i = 0; i < B::LOADS; ++i) B::fetch(s.b[i], b, at.b, B::row(thread), B::col(thread), i, live);
+        for (int q = 0; q < SLOTS; ++q) fetch_one(s, at, t, q);
+    }
+
+    /* Slot q is a thread's q-th chunk of a k-tile: those of A come first. */
+    static constexpr int SLOTS = A::LOADS + B::LOADS;
+    static __device__ __forceinline__ void fetch_one(staging &s, const block &at, u32 t, int q)
+    {
+        const u32 thread = thread_index(), live = t >= at.tiles ? 0 : t == 0 ? at.tail : t == 1 ? at.head : BK;
+        const u32 k0 = t == 0 ? at.k - at.tail : t == 1 ? 0 : at.head + (t - 2) * BK;
+        if (q < A::LOADS) s.a[q].v = A::fetch(A::start(at.a, k0), at.a, A::row(thread), A::col(thread), q, live);
+        else s.b[q - A::LOADS].v = B::fetch(B::start(at.b, k0), at.b, B::row(thread), B::col(thread), q - A::LOADS, live);
     }
 
     static __device__ __forceinline__ void commit(const staging &s, u32 stage)
     {
         const u32 thread = thread_index(), to = shared_base() + stage * STAGE;
 #pragma unroll
-        for (int i = 0; i < A::LOADS; ++i) s.a[i].commit(to + A::put(thread, i));
+        for (int i = 0; i < A::LOADS; ++i) st_shared(to + A::put(thread, i), s.a[i].v);
 #pragma unroll
-        for (int i = 0; i < B::LOADS; ++i) s.b[i].commit(to + A::BYTES + B::put(thread, i));
+        for (int i = 0; i < B::LOADS; ++i) st_shared(to + A::BYTES + B::put(thread, i), s.b[i].v);
     }
 
     static __device__ __forceinline__ void load(fragments &f, const warp &w, u32 stage, int kk)
@@ -271,69 +299,73 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, int 
         for (int h = 0; h < MMAS; ++h) multiply_one(acc, f, h);
     }
 
-    /* fetch, commit, load with every address computed once: bases and offsets before the loop,
-     * XORs and immediates in it. Slot q of a k-tile is the q-th 16-byte share of a thread. */
+    /* fetch, commit, load with every address computed once: a base that all threads share plus an
+     * offset; in shared memory an XOR and an immediate. */
 
     struct index {
-        static constexpr int SHARE = 8 / E, A_SLOTS = A::LOADS / SHARE, SLOTS = A_SLOTS + B::LOADS / SHARE;
-        const char *a, *b;                  /* the k-tile to fetch next, the same for all threads */
-        u32 row_a, col_a, row_b, col_b;     /* of this thread's first access */
-        u32 from_a[A::LOADS], from_b[B::LOADS];
-        u32 put_a, put_b, get_a, get_b;
-        int flip;                           /* from the current stage to the other */
+        const char *a, *b;                                /* the k-tile to fetch next */
+        u32 from_a[A::LOADS], from_b[B::LOADS];           /* from there to a chunk, aligned down */
+        u32 shift_a, shift_b, next_shift_a, next_shift_b; /* of the chunks in registers, and of those to come */
+        u32 put_a, put_b, get_a, get_b;                   /* shared addresses */
+        int flip;                                         /* from the current stage to the other */
+        u32 t;                                            /* number of the k-tile to fetch next */
 
-        __device__ __forceinline__ index(const block &at, const warp &w)
+        /* Brings k-tile 0 to shared memory and k-tile 1 to registers. */
+        __device__ __forceinline__ index(staging &s, const block &at, const warp &w)
         {
             const u32 base = shared_base(), thread = thread_index();
-            a = A::tile_start(at.a);
-            b = B::tile_start(at.b);
-            row_a = A::row(thread), col_a = A::col(thread);
-            row_b = B::row(thread), col_b = B::col(thread);
-#pragma unroll
-            for (int i = 0; i < A::LOADS; ++i) from_a[i] = (u32)A::distance(at.a, row_a, col_a, i);
-#pragma unroll
-            for (int i = 0; i < B::LOADS; ++i) from_b[i] = (u32)B::distance(at.b, row_b, col_b, i);
             put_a = base + A::put(thread, 0);
             put_b = base + A::BYTES + B::put(thread, 0);
             get_a = base + A::get(w.m, w.lane, 0, 0);
             get_b = base + A::BYTES + B::get(w.n, w.lane, 0, 0);
             flip = STAGE;
-        }
-
-        /* Slot q of the k-tile at hand, its first `live` k's; nothing where !more. Pairs find
-         * their way anew each time: their offsets would fill the register file, and may need 64
-         * bits. `keep` hides that nothing changes from the compiler, which would hoist them. */
-        static __device__ __forceinline__ u32 keep(u32 x) { asm volatile("" : "+r"(x)); return x; }
-        __device__ __forceinline__ void fetch(staging &s, const block &at, int q, bool more, u32 live = BK) const
-        {
+            shift_a = shift_b = 0;
+            s = staging{};
+            tile::fetch(s, at, 0);
 #pragma unroll
-            for (int u = 0; u < SHARE; ++u) {
-                const int i = q * SHARE + u, j = i - A::LOADS;
-                if constexpr (E == 8) {
-                    if (i < A::LOADS) ld_generic(s.a[i].v, a + from_a[i], more && (live == BK || A::lives(row_a, col_a, i, 0, live)));
-                    else ld_generic(s.b[j].v, b + from_b[j], more && (live == BK || B::lives(row_b, col_b, j, 0, live)));
-                } else {
-                    if (i < A::LOADS) A::fetch(s.a[i], a, at.a, keep(row_a), keep(col_a), i, more ? live : 0);
-                    else B::fetch(s.b[j], b, at.b, keep(row_b), keep(col_b), j, more ? live : 0);
-                }
-            }
+            for (int q = 0; q < SLOTS; ++q) commit(s, q);
+            flip_puts();
+            tile::fetch(s, at, 1);
+            t = 2;
+            point<A>(a, from_a, next_shift_a, at.a, at.head, thread);
+            point<B>(b, from_b, next_shift_b, at.b, at.head, thread);
         }
 
-        /* On to the k-tile `k` further. */
-        __device__ __forceinline__ void advance(const block &at, u32 k)
+        template <class O> static __device__ __forceinline__ void
+        point(const char *&base, u32 (&from)[O::LOADS], u32 &shift, const source &s, u32 k0, u32 thread)
         {
-            a += A::k_bytes(at.a, k);
-            b += B::k_bytes(at.b, k);
+            constexpr u32 GRAIN = ACCESS == ANY ? 8 : 16, WIDTH = ACCESS == ANY ? 1 : 8;
+            const char *const start = O::start(s, k0);
+            const u32 skew = (u32)(u64)start % GRAIN, row = O::row(thread), col = O::col(thread);
+            base = start - skew;
+            shift = ((u32)O::distance(s, row, col, WIDTH) + skew) % GRAIN;
+#pragma unroll
+            for (int i = 0; i < O::LOADS; ++i) from[i] = ((u32)O::distance(s, row + i * O::STEP, col, WIDTH) + skew) / GRAIN * GRAIN;
+        }
+
+        /* Slot q of the k-tile at hand; nothing where !more. */
+        __device__ __forceinline__ void fetch(staging &s, const block &at, int q, bool more) const
+        {
+            if (ACCESS == FAR) fetch_one(s, at, more ? t : at.tiles, q);
+            else if (q < A::LOADS) s.a[q].load(a + from_a[q], more);
+            else s.b[q - A::LOADS].load(b + from_b[q - A::LOADS], more);
+        }
+
+        /* All slots are on their way: on to the next k-tile. */
+        __device__ __forceinline__ void advance(const block &at)
+        {
+            a += A::k_bytes(at.a, BK);
+            b += B::k_bytes(at.b, BK);
+            shift_a = next_shift_a;
+            shift_b = next_shift_b;
+            ++t;
         }
 
         __device__ __forceinline__ void commit(const staging &s, int q) const
         {
-#pragma unroll
-            for (int u = 0; u < SHARE; ++u) {
-                const int i = q * SHARE + u, j = i - A::LOADS;
-                if (i < A::LOADS) s.a[i].commit((put_a ^ A::put_xor(i)) + A::put_add(i));
-                else s.b[j].commit((put_b ^ B::put_xor(j)) + B::put_add(j));
-            }
+            const int j = q - A::LOADS;
+            if (q < A::LOADS) st_shared((put_a ^ A::put_xor(q)) + A::put_add(q), s.a[q].value(shift_a));
+            else st_shared((put_b ^ B::put_xor(j)) + B::put_add(j), s.b[j].value(shift_b));
         }
 
         __device__ __forceinline__ void load_one(fragments &f, int j, int kk) const
@@ -454,12 +486,11 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, int 
 };
 
 /* The kernel of the variant that the build asked for: HGEMM_VARIANT is its symbol, HGEMM_ROW its
- * row, HGEMM_OP_A and HGEMM_OP_B are 1 where that operand is transposed, HGEMM_ANY is 1 where
- * chunks may be unaligned. */
+ * row, HGEMM_OP_A and HGEMM_OP_B are 1 where that operand is transposed, HGEMM_ACCESS is an access. */
 #define HGEMM_JOIN_(a, b) a##b
 #define HGEMM_JOIN(a, b) HGEMM_JOIN_(a, b)
 #define HGEMM_ENTRY(rung, swizzled)                                                                                   \
-    using variant = tile<HGEMM_JOIN(row_, HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, swizzled, HGEMM_ANY ? 2 : 8>;             \
+    using variant = tile<HGEMM_JOIN(row_, HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, swizzled, HGEMM_ACCESS>;                  \
     extern "C" __global__ void __launch_bounds__(variant::THREADS, variant::row::BLOCKS) HGEMM_VARIANT(const args p)           \
     {                                                                                                                 \
         rung<variant>(p);                                                                                             \

@@ -15,9 +15,7 @@ enum {
     ACCUMULATE_f16 = HGEMM_ACCUMULATE_F16,
     ACCUMULATE_f32 = HGEMM_ACCUMULATE_F32,
     OPS_nn = HGEMM_OPS_NN,
-    OPS_all = HGEMM_OPS_NN | HGEMM_OPS_NT | HGEMM_OPS_TN | HGEMM_OPS_TT,
-    ALIGN_x16 = 0,
-    ALIGN_any = 1
+    OPS_all = HGEMM_OPS_NN | HGEMM_OPS_NT | HGEMM_OPS_TN | HGEMM_OPS_TT
 };
 
 #define ROW_SHARED(BM, BN, BK, WM, WN, stages, acc) \
@@ -60,9 +58,10 @@ const kernel_t kernel_table[KERNEL_END] = {
             .threads = HGEMM_THREADS(BM, BN, WM, WN),                             \
             .shared_bytes = ROW_SHARED(BM, BN, BK, WM, WN, stages_, acc),         \
             .ops = OPS_##ops_,                                                    \
-            .any_alignment = ALIGN_##align,                                       \
+            .any_alignment = ACCESS_##align >= ACCESS_any,                        \
         },                                                                        \
         .blocks = (blocks_),                                                      \
+        .access = ACCESS_##align,                                                 \
     },
 #include "kernels.def"
 #undef HGEMM_KERNEL
@@ -70,14 +69,15 @@ const kernel_t kernel_table[KERNEL_END] = {
 
 int variant_index(variant_t variant)
 {
-    return (variant.kernel * VARIANT_OPS + variant.op) * 2 + variant.any;
+    return (variant.kernel * VARIANT_OPS + variant.op) * ACCESS_COUNT + (int)variant.access;
 }
 
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL])
 {
     static const char *const op_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
+    static const char *const access_names[ACCESS_COUNT] = {"", "_any", "_far"};
     snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s", kernel_table[variant.kernel].info.name,
-             op_names[variant.op], variant.any ? "_any" : "");
+             op_names[variant.op], access_names[variant.access]);
 }
 
 static int compare_symbol(const void *symbol, const void *image)
@@ -106,8 +106,8 @@ hgemm_status_t hgemm_get_kernel_info(int kernel, hgemm_kernel_info_t *info)
         return HGEMM_STATUS_INVALID_HANDLE;
     *info = kernel_table[kernel].info;
     for (int op = 0; op < VARIANT_OPS; op++)
-        for (int any = 0; any <= 1; any++) {
-            const image_t *image = variant_image((variant_t){kernel, op, any});
+        for (access_t access = 0; access < ACCESS_COUNT; access++) {
+            const image_t *image = variant_image((variant_t){kernel, op, access});
             if (image && image->registers > info->registers)
                 info->registers = image->registers;
         }

@@ -20,6 +20,7 @@ enum {
 typedef struct kernel_t {
     hgemm_kernel_info_t info; /* registers is 0 here: the images know it */
     int blocks;               /* blocks an SM holds */
+    access_t access;          /* the widest that it is compiled for; all before it, too */
 } kernel_t;
 
 extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
@@ -31,14 +32,22 @@ typedef struct kernel_args_t {
 #undef HGEMM_ARG
 } kernel_args_t;
 
-/* A variant is a kernel, a transpose and an alignment. `op` is 2 * op_a + op_b of the row-major
+/* How a variant reads A and B, as the column `align` of the table names it. */
+typedef enum access_t {
+    ACCESS_x16, /* every 8-element chunk is 16-byte aligned */
+    ACCESS_any, /* 2-byte aligned */
+    ACCESS_far, /* and offsets within a tile may exceed 32 bits */
+    ACCESS_COUNT
+} access_t;
+
+/* A variant is a kernel, a transpose and an access. `op` is 2 * op_a + op_b of the row-major
  * problem, so that a kernel covers it when bit `op` of info.ops is set. */
-enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * 2, VARIANT_SYMBOL = 64 };
+enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * ACCESS_COUNT, VARIANT_SYMBOL = 64 };
 
 typedef struct variant_t {
     int kernel;
     int op;
-    int any; /* 0: every 8-element chunk of A and B is 16-byte aligned; 1: no such promise */
+    access_t access;
 } variant_t;
 
 /* A number below VARIANT_COUNT, different for every variant. */

@@ -34,7 +34,7 @@ static int operand_in_chunks(const void *data, int64_t ld, int64_t width, int64_
            (batch == 1 || multiple_of_8(stride));
 }
 
-/* The x16 variants step through a tile by 32-bit byte offsets. */
+/* Whether 32-bit byte offsets reach every element of a tile. */
 static int offsets_fit_32_bits(const hgemm_kernel_info_t *kernel, int64_t ld)
 {
     int64_t lines = kernel->block_m > kernel->block_n ? kernel->block_m : kernel->block_n;
@@ -43,13 +43,22 @@ static int offsets_fit_32_bits(const hgemm_kernel_info_t *kernel, int64_t ld)
     return ld < (INT64_C(1) << 32) / (2 * lines);
 }
 
-static int chunks_aligned(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
+static int chunks_aligned(const hgemm_desc_t *p)
 {
     int64_t width_a = p->op_a == HGEMM_OP_N ? p->k : p->m;
     int64_t width_b = p->op_b == HGEMM_OP_N ? p->n : p->k;
     return operand_in_chunks(p->a, p->lda, width_a, p->batch, p->stride_a) &&
-           operand_in_chunks(p->b, p->ldb, width_b, p->batch, p->stride_b) &&
-           offsets_fit_32_bits(kernel, p->lda) && offsets_fit_32_bits(kernel, p->ldb);
+           operand_in_chunks(p->b, p->ldb, width_b, p->batch, p->stride_b);
+}
+
+/* The fastest access that is right for the operands. */
+static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
+{
+    if (p->k == 0) /* A and B are not read */
+        return ACCESS_x16;
+    if (!offsets_fit_32_bits(kernel, p->lda) || !offsets_fit_32_bits(kernel, p->ldb))
+        return ACCESS_far;
+    return chunks_aligned(p) ? ACCESS_x16 : ACCESS_any;
 }
 
 /* Finds the variant of `kernel` that runs the problem, if there is one. */
@@ -57,11 +66,10 @@ static int find_variant(const hgemm_desc_t *p, int kernel, variant_t *variant)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     int op = 2 * (int)p->op_a + (int)p->op_b;
-    int reads_operands = p->k > 0;
-    int any = reads_operands && !chunks_aligned(p, info);
-    *variant = (variant_t){kernel, op, any};
+    access_t access = needed_access(p, info);
+    *variant = (variant_t){kernel, op, access};
     return info->accumulate == p->accumulate && (info->ops >> op & 1u) &&
-           (!any || info->any_alignment) && tile_count(info, p->m, p->n) <= INT32_MAX;
+           access <= kernel_table[kernel].access && tile_count(info, p->m, p->n) <= INT32_MAX;
 }
 
 /* ---- What it costs ---------------------------------------------------------------------------- */
