@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "Usage: bench_hgemm [options] [shape[,shape...]]...\n"
+    "\n"
+    "Times the kernels of hgemm, cuBLAS and the mma.m16n8k8 ceiling in alternation, and verifies\n"
+    "every result before it counts. Without a GPU it prints what is known without one.\n"
+    "\n"
+    "  shape               N (a square), MxNxK, or FROM:TO:STEP (squares); default 1024,2048,4096\n"
+    "  --shapes FILE       CSV whose first line names its columns: m,n,k[,trans_a,trans_b]\n"
+    "  --trans LIST        of nn, nt, tn, tt (op_a, op_b); default nn\n"
+    "  --layout row|col    default row\n"
+    "  --kernel REGEX      only kernels whose name matches (\"auto\" is hgemm's own choice)\n"
+    "  --accumulate LIST   of f16, f32; default f16\n"
+    "  --alpha X --beta X  default 1 and 0\n"
+    "  --mode burst        one launch at a time, each after a pause in which the GPU cools (default)\n"
+    "  --mode continuous   launches back to back\n"
+    "  --reps N            repetitions, of which medians and quartiles are shown; default 21\n"
+    "  --min-time S        length of a continuous repetition in seconds; default 0.02\n"
+    "  --no-peers          neither cuBLAS nor the ceiling\n"
+    "  --device NAME       such as cuda:1; default is the environment's HGEMM_DEVICE\n"
+    "  --format F          table, csv or json\n"
+    "  --out FILE          write the format there, and the table to stdout\n"
+    "\n"
+    "Exit status: 0, 1 where a result was wrong or could not be had, 2 where the arguments are.\n";
+
+static void refuse(const char *what, const char *text)
+{
+    fprintf(stderr, "bench_hgemm: %s: %s\nTry --help.\n", what, text);
+    exit(2);
+}
+
+/* Adds a shape that is not there yet. */
+static void add_shape(options_t *o, shape_t shape)
+{
+    for (int i = 0; i < o->shape_count; i++) {
+        const shape_t *s = &o->shapes[i];
+        if (s->m == shape.m && s->n == shape.n && s->k == shape.k && s->op_a == shape.op_a && s->op_b == shape.op_b)
+            return;
+    }
+    shape_t *shapes = realloc(o->shapes, (size_t)(o->shape_count + 1) * sizeof *shapes);
+    if (!shapes)
+        refuse("out of memory", "shapes");
+    o->shapes = shapes;
+    o->shapes[o->shape_count++] = shape;
+}
+
+static int in_range(long long v)
+{
+    return v >= 1 && v <= INT32_MAX;
+}
+
+/* One shape or range of the command line; transposes come later. */
+static void parse_shape(options_t *o, const char *text)
+{
+    long long m, n, k;
+    int end = 0;
+    if (sscanf(text, "%lldx%lldx%lld%n", &m, &n, &k, &end) == 3 && !text[end] && in_range(m) && in_range(n) && in_range(k)) {
+        add_shape(o, (shape_t){.m = m, .n = n, .k = k});
+        return;
+    }
+    long long from, to, step;
+    int fields = sscanf(text, "%lld%n:%lld:%lld%n", &from, &end, &to, &step, &end);
+    if (fields == 1)
+        to = from, step = 1;
+    if ((fields != 1 && fields != 3) || text[end] || !in_range(from) || !in_range(to) || step < 1)
+        refuse("not a shape", text);
+    for (long long side = from; side <= to; side += step)
+        add_shape(o, (shape_t){.m = side, .n = side, .k = side});
+}
+
+static void parse_file(options_t *o, const char *path)
+{
+    char line[512];
+    FILE *file = fopen(path, "r");
+    if (!file || !fgets(line, sizeof line, file))
+        refuse("cannot read", path);
+    if (strncmp(line, "m,n,k", 5) != 0)
+        refuse("its first line must be m,n,k or m,n,k,trans_a,trans_b", path);
+    while (fgets(line, sizeof line, file)) {
+        long long m, n, k;
+        int op_a = 0, op_b = 0;
+        if (line[0] == '\n' || line[0] == '\r' || line[0] == '#')
+            continue;
+        int fields = sscanf(line, "%lld,%lld,%lld,%d,%d", &m, &n, &k, &op_a, &op_b);
+        if ((fields != 3 && fields != 5) || !in_range(m) || !in_range(n) || !in_range(k))
+            refuse("not a shape", line);
+        add_shape(o, (shape_t){m, n, k, op_a ? HGEMM_OP_T : HGEMM_OP_N, op_b ? HGEMM_OP_T : HGEMM_OP_N});
+    }
+    fclose(file);
+}
+
+static void each_item(char *list, options_t *o, void (*take)(options_t *, const char *))
+{
+    for (char *rest, *item = strtok_r(list, ",", &rest); item; item = strtok_r(NULL, ",", &rest))
+        take(o, item);
+}
+
+static void parse_accumulate(options_t *o, const char *text)
+{
+    if (strcmp(text, "f16") != 0 && strcmp(text, "f32") != 0)
+        refuse("--accumulate takes f16 and f32", text);
+    o->accumulate |= 1U << (text[1] == '1' ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32);
+}
+
+/* Every shape with every transpose, in the order of the shapes. */
+static void multiply_transposes(options_t *o, char *list)
+{
+    shape_t *shapes = o->shapes;
+    int count = o->shape_count;
+    char *end = list + strlen(list);
+    o->shapes = NULL;
+    o->shape_count = 0;
+    for (int s = 0; s < count; s++)
+        for (const char *t = list; t < end; t += 3) {
+            if (!strchr("nt", t[0]) || !strchr("nt", t[1]) || t + 2 > end || (t[2] && t[2] != ','))
+                refuse("--trans takes nn, nt, tn and tt", list);
+            shape_t shape = shapes[s];
+            shape.op_a = t[0] == 't' ? HGEMM_OP_T : HGEMM_OP_N;
+            shape.op_b = t[1] == 't' ? HGEMM_OP_T : HGEMM_OP_N;
+            add_shape(o, shape);
+        }
+    free(shapes);
+}
+
+static double number(const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end)
+        refuse("not a number", text);
+    return value;
+}
+
+static int one_of(const char *name, const char *text, const char *first, const char *second)
+{
+    if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
+        refuse(name, text);
+    return strcmp(text, second) == 0;
+}
+
+void options_parse(options_t *o, int argc, char **argv)
+{
+    enum { SHAPES = 1, TRANS, LAYOUT, KERNEL, ACCUMULATE, ALPHA, BETA, MODE, REPS, MIN_TIME, NO_PEERS, DEVICE, FORMAT, OUT, HELP };
+    static const struct option known[] = {
+        {"shapes", 1, NULL, SHAPES},   {"trans", 1, NULL, TRANS},       {"layout", 1, NULL, LAYOUT},
+        {"kernel", 1, NULL, KERNEL},   {"accumulate", 1, NULL, ACCUMULATE}, {"alpha", 1, NULL, ALPHA},
+        {"beta", 1, NULL, BETA},       {"mode", 1, NULL, MODE},         {"reps", 1, NULL, REPS},
+        {"min-time", 1, NULL, MIN_TIME}, {"no-peers", 0, NULL, NO_PEERS}, {"device", 1, NULL, DEVICE},
+        {"format", 1, NULL, FORMAT},   {"out", 1, NULL, OUT},           {"help", 0, NULL, HELP},
+        {NULL, 0, NULL, 0}};
+    const char *kernels = ".";
+    char *trans = NULL;
+    *o = (options_t){.alpha = 1, .repetitions = 21, .min_time = 0.02, .peers = 1, .format = "table"};
+
+    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
+        switch (option) {
+        case SHAPES: parse_file(o, optarg); break;
+        case TRANS: trans = optarg; break;
+        case LAYOUT: o->layout = one_of("--layout is row or col", optarg, "row", "col") ? HGEMM_COL_MAJOR : HGEMM_ROW_MAJOR; break;
+        case KERNEL: kernels = optarg; break;
+        case ACCUMULATE: each_item(optarg, o, parse_accumulate); break;
+        case ALPHA: o->alpha = (float)number(optarg); break;
+        case BETA: o->beta = (float)number(optarg); break;
+        case MODE: o->continuous = one_of("--mode is burst or continuous", optarg, "burst", "continuous"); break;
+        case REPS: o->repetitions = (int)number(optarg); break;
+        case MIN_TIME: o->min_time = number(optarg); break;
+        case NO_PEERS: o->peers = 0; break;
+        case DEVICE: o->device = optarg; break;
+        case FORMAT: o->format = optarg; break;
+        case OUT: o->out = optarg; break;
+        case HELP: fputs(usage, stdout); exit(0);
+        default: fputs("Try --help.\n", stderr); exit(2);
+        }
+    while (optind < argc)
+        each_item(argv[optind++], o, parse_shape);
+    if (o->shape_count == 0)
+        for (int side = 1024; side <= 4096; side *= 2)
+            add_shape(o, (shape_t){.m = side, .n = side, .k = side});
+    if (trans)
+        multiply_transposes(o, trans);
+    if (!o->accumulate)
+        o->accumulate = 1U << HGEMM_ACCUMULATE_F16;
+    if (o->repetitions < 1)
+        refuse("--reps", "at least 1");
+    if (strcmp(o->format, "table") != 0 && strcmp(o->format, "csv") != 0 && strcmp(o->format, "json") != 0)
+        refuse("--format is table, csv or json", o->format);
+    if (regcomp(&o->kernels, kernels, REG_EXTENDED | REG_NOSUB) != 0)
+        refuse("--kernel is not a regular expression", kernels);
+}

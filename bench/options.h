@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line of bench_hgemm. */
+#ifndef HGEMM_BENCH_OPTIONS_H
+#define HGEMM_BENCH_OPTIONS_H
+
+#include <regex.h>
+
+#include "hgemm.h"
+
+typedef struct shape_t {
+    int64_t m, n, k;
+    hgemm_op_t op_a, op_b;
+} shape_t;
+
+typedef struct options_t {
+    const char *device;       /* as hgemm_create takes it, NULL: the default */
+    shape_t *shapes;          /* each shape with each of the transposes asked for */
+    int shape_count;
+    regex_t kernels;          /* names of the kernels to time; "auto" is one */
+    hgemm_layout_t layout;
+    float alpha, beta;
+    unsigned accumulate;      /* bit HGEMM_ACCUMULATE_*: kernels of which accumulators */
+    int continuous;           /* launches back to back instead of single ones after a pause */
+    int repetitions;
+    double min_time;          /* seconds of a continuous repetition, at least */
+    int peers;                /* time cuBLAS and the ceiling too */
+    const char *format, *out; /* table, csv or json; NULL: stdout */
+} options_t;
+
+/* Fills in what the arguments say. Exits with 0 after --help, with 2 where they make no sense. */
+void options_parse(options_t *options, int argc, char **argv);
+
+#endif

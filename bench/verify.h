@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Inputs of a benchmark and the proof that a result made from them is right. */
+#ifndef HGEMM_BENCH_VERIFY_H
+#define HGEMM_BENCH_VERIFY_H
+
+#include "hgemm.h"
+
+enum { VERIFY_VECTORS = 2, VERIFY_SAMPLES = 4096, VERIFY_WORDS = 200 };
+
+/* A problem with dense matrices on the host; every leading dimension is the stored extent. */
+typedef struct problem_t {
+    hgemm_layout_t layout;
+    hgemm_op_t op_a, op_b;
+    int64_t m, n, k;
+    int64_t lda, ldb, ldc;
+    int exact;                  /* inputs are small integers: every sum is exact */
+    uint16_t *a, *b, *c;
+    double *signs[VERIFY_VECTORS];   /* x: n random signs */
+    double *product[VERIFY_VECTORS]; /* op(A) * (op(B) * x): m */
+    double *addend[VERIFY_VECTORS];  /* C * x: m */
+    struct sample_t {
+        int64_t i, j;
+        double product, addend;      /* element (i, j) of op(A) * op(B), of C */
+    } *samples;                      /* VERIFY_SAMPLES */
+} problem_t;
+
+/* Random halves in [-1, 1), or, if exact, random integers of {-1, 0, 1} so sparse that no partial
+ * sum of a product leaves the integers that a half represents. 0 where memory ran out. */
+int problem_create(problem_t *p, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b,
+                   int64_t m, int64_t n, int64_t k, int exact);
+void problem_destroy(problem_t *p);
+
+/*
+ * Whether d is alpha * op(A) * op(B) + beta * C. NULL if so, otherwise words in `why`.
+ * `relative_error` gets the root mean square of the sampled errors over that of the values.
+ *
+ * Every element counts (Freivalds): for a vector x of random signs, D * x is compared with
+ * alpha * op(A) * (op(B) * x) + beta * C * x, in double, for two such vectors. With exact inputs
+ * the two must be equal, and one wrong element of a row cannot escape. With random inputs the sum
+ * of a row of rounding errors is a random walk of n steps: it may come to 8 standard deviations.
+ * VERIFY_SAMPLES elements are also computed in double and held to the same bound one by one.
+ *
+ * The standard deviation of one element's error, with u = 2^-11 for halves and 2^-23 for floats,
+ * S = k / 8 additions to the accumulator and products of variance v = 1 / 9:
+ *     half accumulator    u * sqrt(sum of 8 j v, j = 1 .. S): roundings to nearest, independent
+ *     float accumulator   u * sum of sqrt(8 j v): truncations, which may all go one way
+ *     rounding of D       2^-11 * sqrt(alpha^2 * k * v + beta^2 / 3)
+ */
+const char *problem_verify(const problem_t *p, const uint16_t *d, float alpha, float beta,
+                           hgemm_accumulate_t accumulate, double *relative_error,
+                           char why[VERIFY_WORDS]);
+
+#endif
