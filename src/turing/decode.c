@@ -54,6 +54,18 @@ static bool uniform_form(const attempt_t *t)
     return turing_isa_bits(t->raw, ISA_UNIFORM_BIT, 1);
 }
 
+/* Only opcodes of fixed latency read through the ports that have a reuse bit. */
+static bool fixed_latency(turing_op_t op)
+{
+    switch (turing_op_pipe(op)) {
+    case TURING_PIPE_XU:
+    case TURING_PIPE_LSU:
+    case TURING_PIPE_TEX:
+    case TURING_PIPE_CONTROL: return op == TURING_NOP || op == TURING_DEPBAR || op == TURING_ERRBAR;
+    default: return op != TURING_MOVM;
+    }
+}
+
 /* ---- operands --------------------------------------------------------------------- */
 
 /* Until the modifiers are known, `n` of an operand holds its count letter. */
@@ -81,7 +93,7 @@ static uint8_t words(const turing_insn_t *insn, uint8_t letter)
 static void constant(attempt_t *t, turing_operand_t *o, bool byte_offset)
 {
     o->bank = (uint8_t)take(t, 54, 5);
-    o->imm = byte_offset ? (uint32_t)take_signed(t, 38, 16) : (uint32_t)take(t, 40, 14) << 2;
+    o->imm = byte_offset ? (uint32_t)take(t, 38, 16) : (uint32_t)take(t, 40, 14) << 2;
 }
 
 static void source_bits(attempt_t *t, const isa_element_t *e, turing_operand_t *o, isa_place_t p)
@@ -109,7 +121,7 @@ static void source(attempt_t *t, const isa_element_t *e, turing_operand_t *o)
     case ISA_AT_REG:
         o->kind = TURING_REG;
         o->reg = (uint8_t)take(t, p.lo, 8);
-        if (e->place != 'r') {
+        if (e->place != 'r' && fixed_latency(t->insn->op)) {
             o->slot = e->place == 'a' ? 0 : e->place == 'b' || e->place == 'e' ? 1 : 2;
             o->reuse = (uint8_t)turing_isa_bits(t->raw, 122u + o->slot, 1);
         }
@@ -196,6 +208,9 @@ static bool operand(attempt_t *t, const isa_element_t *e)
         in->target = (int64_t)in->addr + TURING_INSN_BYTES + 4 * take_signed(t, e->lo, e->width);
         return true;
     case 'T':
+        in->target = (int64_t)(take(t, e->lo, e->width) << 2);
+        return true;
+    case 'A':
         in->target = 4 * take_signed(t, e->lo, e->width);
         return true;
     case ISA_SET:
@@ -230,13 +245,13 @@ static bool operand(attempt_t *t, const isa_element_t *e)
         constant(t, o, true);
         if (!e->uniform && in->op == TURING_ULDC) /* ULDC c[][]: no index */
             o->kind = o->reg == 0 ? TURING_CONST : TURING_NONE;
-        else if (!e->uniform && o->reg == TURING_RZ && (o->imm & 0xffff))
+        else if (!e->uniform && o->reg == TURING_RZ && o->imm)
             o->kind = TURING_CONST;
         break;
     case 'K':
         o->kind = TURING_BINDLESS;
         o->reg = (uint8_t)take(t, 24, 6);
-        o->imm = (uint32_t)take_signed(t, 38, 16);
+        o->imm = (uint32_t)take(t, 38, 16);
         break;
     default:
         source(t, e, o);
@@ -291,6 +306,23 @@ static bool consistent(attempt_t *t)
         return turing_fail(t->err, "bits 24-31 set");
     if (in->op == TURING_ATOMS_CAS && in->m.conv && !in->m.func)
         return turing_fail(t->err, "bit 88 (.SPIN) without .CAST");
+    bool small = in->m.stype != TURING_U32 && in->m.stype != TURING_S32;
+    if (in->op == TURING_I2F && in->src[0].kind == TURING_IMM && small)
+        return turing_fail(t->err, "bits 84-85, a type that an immediate cannot have");
+    if (in->op == TURING_F2F && in->m.type == in->m.stype)
+        return turing_fail(t->err, "bits 75-76 and 84-85, a conversion to the same type");
+    if (in->op == TURING_F2I || in->op == TURING_I2F) {
+        bool wide = in->m.type == TURING_F64 || in->m.type == TURING_U64 || in->m.type == TURING_S64 ||
+                    in->m.stype == TURING_F64 || in->m.stype == TURING_U64 || in->m.stype == TURING_S64;
+        if (wide != ((in->raw[0] & 0x1ff) >= 0x110))
+            return turing_fail(t->err, "bits 75-76 and 84-85, types of another opcode");
+    }
+    unsigned ports = 0;
+    for (unsigned i = 0; i < in->n_src; i++)
+        if (in->src[i].kind == TURING_REG && in->src[i].slot < 3)
+            ports |= 1u << in->src[i].slot;
+    if (fixed_latency(in->op) ? in->ctl.reuse & ~ports : in->ctl.reuse > 5)
+        return turing_fail(t->err, "reuse bits 122-124 (%u)", in->ctl.reuse);
     for (unsigned i = 0; i < in->n_src; i++) {
         turing_operand_t *o = &in->src[i];
         unsigned limit = in->m.stype == TURING_F16 || in->m.stype == TURING_U16 || in->m.stype == TURING_S16 ? 2

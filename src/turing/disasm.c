@@ -48,7 +48,7 @@ static void put_float(writer_t *w, double x, bool negative, bool quiet)
     else if (isinf(x))
         put(w, "%cINF ", negative ? '-' : '+');
     else if (x == 0)
-        put(w, negative ? "-0.0" : "0");
+        put(w, negative ? "-0.0 " : "0");
     else
         put(w, fabs(x) < 1e9 ? "%.20g" : "%.20e", x);
 }
@@ -120,15 +120,19 @@ static void put_source(writer_t *w, const turing_insn_t *in, const turing_operan
         put_immediate(w, o, high_word ? 'F' : e->imm);
         return;
     }
-    bool narrow = in->m.stype == TURING_U8 || in->m.stype == TURING_S8;
-    const char *part = e->half ? halves[o->sel & 3] : e->sub && o->sel ? (narrow ? bytes[o->sel & 3] : ".H1") : "";
+    bool byte = in->m.stype == TURING_U8 || in->m.stype == TURING_S8;
+    bool word = in->m.stype == TURING_U16 || in->m.stype == TURING_S16 || in->m.stype == TURING_F16;
+    bool parts = e->half || (e->sub && (byte || word));
+    const char *part = e->half ? halves[o->sel & 3] : parts && o->sel ? (byte ? bytes[o->sel & 3] : ".H1") : "";
     /* The bars close behind the part of the register, except where a reuse
      * mark could come between. */
     bool inside = !e->half || o->kind != TURING_REG;
     put(w, "%s%s%s", o->inv ? "~" : "", o->neg ? "-" : "", o->abs ? "|" : "");
-    if (o->kind == TURING_CONST)
-        put(w, e->half ? "c[0x%x] [0x%x]" : "c[0x%x][0x%x]", o->bank, o->imm);
-    else
+    if (o->kind == TURING_CONST) {
+        put(w, parts ? "c[0x%x] [" : "c[0x%x][", o->bank);
+        put_signed_hex(w, (int16_t)o->imm);
+        put(w, "]");
+    } else
         put_reg(w, o->kind == TURING_UREG, o->reg);
     put(w, "%s%s%s%s", inside ? part : "", o->abs ? "|" : "", o->reuse ? ".reuse" : "", inside ? "" : part);
 }
@@ -172,7 +176,7 @@ static void put_address(writer_t *w, const turing_insn_t *in, const isa_mem_t *k
     if (base || uniform) {
         if (m->offset) {
             put(w, "+");
-            put_signed_hex(w, m->offset);
+            put_signed_hex(w, in->op == TURING_LDSM && !base ? m->offset & 0xffffff : m->offset);
         }
     } else if (m->offset)
         put(w, "0x%x", k->width == 32 ? (uint32_t)m->offset : (uint32_t)m->offset & 0xffffff);
@@ -223,6 +227,7 @@ static void put_operand(writer_t *w, const turing_insn_t *in, const isa_element_
     case 't': put_signed_hex(w, in->target); return;
     case 'o': put_signed_hex(w, in->target - in->addr - TURING_INSN_BYTES); return;
     case 'T':
+    case 'A':
         if (!e->hide || in->target)
             put_signed_hex(w, in->target);
         return;

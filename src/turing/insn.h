@@ -42,7 +42,7 @@ typedef enum turing_pipe {
     X(IMNMX, ALU) X(IABS, ALU) X(SGXT, ALU) X(BMSK, ALU) X(VABSDIFF, ALU) X(VABSDIFF4, ALU) X(PLOP3, ALU) \
     X(P2R, ALU) X(R2P, ALU) X(CS2R, ALU) X(VOTE, ALU) X(LEPC, ALU) \
     X(IMAD, FMA) X(IMAD_WIDE, FMA) X(IMAD_HI, FMA) X(IDP, FMA) \
-    X(POPC, XU) X(FLO, XU) X(BREV, XU) X(I2I, XU) X(I2IP, ALU) \
+    X(POPC, XU) X(FLO, XU) X(BREV, XU) X(I2I, ALU) X(I2IP, ALU) \
     /* float */ \
     X(FADD, FMA) X(FMUL, FMA) X(FFMA, FMA) X(FSWZADD, FMA) \
     X(FSEL, ALU) X(FMNMX, ALU) X(FSET, ALU) X(FSETP, ALU) X(FCHK, XU) X(MUFU, XU) \
@@ -218,7 +218,9 @@ typedef struct turing_control {
     uint8_t wbarrier; /* scoreboard released when results are written; 7 none */
     uint8_t rbarrier; /* scoreboard released when sources are read; 7 none   */
     uint8_t wait;     /* mask of scoreboards to wait for before issue        */
-    uint8_t reuse;    /* bit i: keep source slot i in the operand cache      */
+    /* Fixed-latency opcodes: bit i keeps what read port i fetched for the next
+     * instruction.  Others carry 0..5 here, without a known meaning. */
+    uint8_t reuse;
 } turing_control_t;
 
 /* Five sources occur in texture opcodes only, whose src[0] is a second

@@ -147,7 +147,7 @@ static void operand(isa_element_t *e, const char *s, const char *end)
     e->place = *s++;
     if (e->place == 'm')
         e->mem = *s++;
-    else if (strchr("rxBSpqntoT", e->place)) {
+    else if (strchr("rxBSpqntoTA", e->place)) {
         e->lo = (uint8_t)number(&s);
         if (*s == ':') {
             s++;
