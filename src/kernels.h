@@ -17,6 +17,14 @@ enum {
     KERNEL_END
 };
 
+/* How a variant reads A and B, as the column `align` of the table names it. */
+typedef enum access_t {
+    ACCESS_x16, /* every 8-element chunk is 16-byte aligned */
+    ACCESS_any, /* 2-byte aligned */
+    ACCESS_far, /* and offsets within a tile may exceed 32 bits */
+    ACCESS_COUNT
+} access_t;
+
 typedef struct kernel_t {
     hgemm_kernel_info_t info; /* registers is 0 here: the images know it */
     int blocks;               /* blocks an SM holds */
@@ -31,14 +39,6 @@ typedef struct kernel_args_t {
 #include "kernels.def"
 #undef HGEMM_ARG
 } kernel_args_t;
-
-/* How a variant reads A and B, as the column `align` of the table names it. */
-typedef enum access_t {
-    ACCESS_x16, /* every 8-element chunk is 16-byte aligned */
-    ACCESS_any, /* 2-byte aligned */
-    ACCESS_far, /* and offsets within a tile may exceed 32 bits */
-    ACCESS_COUNT
-} access_t;
 
 /* A variant is a kernel, a transpose and an access. `op` is 2 * op_a + op_b of the row-major
  * problem, so that a kernel covers it when bit `op` of info.ops is set. */
