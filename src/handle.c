@@ -78,7 +78,7 @@ hgemm_status_t handle_load(hgemm_handle_t handle, variant_t variant, void **func
             variant_symbol(variant, symbol);
             snprintf(handle->device->detail, DEVICE_DETAIL,
                      "this build carries no machine code for %s", symbol);
-            return HGEMM_STATUS_DEVICE_ERROR;
+            return HGEMM_STATUS_NOT_SUPPORTED;
         }
         unsigned shared_bytes = (unsigned)kernel_table[variant.kernel].info.shared_bytes;
         hgemm_status_t status =

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+#
+# Installs the build BUILD below WORK, moves the result, builds the project CONSUMER against it and
+# runs its programs; then the same by pkg-config, where that is installed.
+
+function(run)
+    execute_process(COMMAND ${ARGV} RESULT_VARIABLE failed OUTPUT_VARIABLE log ERROR_VARIABLE log)
+    if(failed)
+        list(JOIN ARGV " " command)
+        message(FATAL_ERROR "${command}\n${log}")
+    endif()
+    set(log "${log}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/installed)
+file(RENAME ${WORK}/installed ${WORK}/moved) # a package must not remember where it was
+
+set(flags "")
+if(SANITIZE)
+    set(flags -fsanitize=address,undefined)
+endif()
+run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/build -D CMAKE_PREFIX_PATH=${WORK}/moved
+    -D CMAKE_C_FLAGS=${flags} -D CMAKE_CXX_FLAGS=${flags})
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${CMAKE_CTEST_COMMAND} --test-dir ${WORK}/build --no-tests=error --output-on-failure)
+
+find_program(pkg_config NAMES pkg-config pkgconf)
+file(GLOB_RECURSE pc ${WORK}/moved/hgemm.pc)
+if(NOT pc)
+    message(FATAL_ERROR "no hgemm.pc was installed")
+endif()
+if(pkg_config)
+    get_filename_component(folder ${pc} DIRECTORY)
+    set(ENV{PKG_CONFIG_PATH} ${folder})
+    run(${pkg_config} --static --cflags --libs hgemm)
+    string(STRIP "${log}" log)
+    separate_arguments(words UNIX_COMMAND "${log}")
+    find_program(compiler NAMES cc gcc clang REQUIRED)
+    run(${compiler} ${flags} ${CONSUMER}/consumer.c ${words} -Wl,-rpath,${folder}/.. -o ${WORK}/pkg_config_consumer)
+    run(${WORK}/pkg_config_consumer)
+endif()

@@ -1,0 +1,653 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every kernel on a device, against references in double precision.
+ *
+ *     test_gemm                       all kernels and automatic selection
+ *     test_gemm NAME                  one kernel, or "auto"
+ *     test_gemm --one KEY=VALUE...    one case, as a failure prints it
+ *
+ * What a case checks:
+ *   - D, by one of three fills. exact: small integers whose partial sums are exact in the
+ *     accumulator, so that D must match bit for bit. bounded: numbers in [-1, 1), D within the
+ *     error that the arithmetic allows. special: exact, with NaN and infinities strewn in.
+ *   - what is not read (A and B where k or alpha is 0, C where beta is 0) holds NaN throughout.
+ *   - a NaN pattern before and after every matrix, between its rows and between those of a batch,
+ *     is intact afterwards, and so are A, B and C themselves.
+ *   - a second run gives the same bits.
+ *   - a kernel that does not cover the case says so, and writes nothing.
+ * The layouts, strides, scalars, ... of the many cases are chosen by counting, so that every run
+ * covers the same ones; the numbers in the matrices are fresh in every run.
+ */
+#include "util.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- A case ----------------------------------------------------------------------------------- */
+
+enum { A, B, C, D, MATRICES };
+enum { EXACT, BOUNDED, SPECIAL };
+
+typedef struct case_t {
+    int64_t kernel; /* number of the kernel, 0: automatic */
+    int64_t layout, op_a, op_b, accumulate;
+    int64_t m, n, k, batch;
+    int64_t pad[MATRICES];    /* elements between the rows: leading dimension - width */
+    int64_t offset[MATRICES]; /* elements from a 16-byte aligned address */
+    int64_t gap[MATRICES];    /* elements between the matrices of a batch; -1: all are the same */
+    double alpha, beta;
+    int64_t in_place;         /* D is C */
+    int64_t fill;
+    uint64_t seed;
+} case_t;
+
+static const struct {
+    const char *key;
+    size_t offset;
+} integer_fields[] = {
+#define FIELD(key, member) {key, offsetof(case_t, member)}
+    FIELD("kernel", kernel),     FIELD("layout", layout),     FIELD("op_a", op_a),
+    FIELD("op_b", op_b),         FIELD("acc", accumulate),    FIELD("m", m),
+    FIELD("n", n),               FIELD("k", k),               FIELD("batch", batch),
+    FIELD("pad_a", pad[A]),      FIELD("pad_b", pad[B]),      FIELD("pad_c", pad[C]),
+    FIELD("pad_d", pad[D]),      FIELD("off_a", offset[A]),   FIELD("off_b", offset[B]),
+    FIELD("off_c", offset[C]),   FIELD("off_d", offset[D]),   FIELD("gap_a", gap[A]),
+    FIELD("gap_b", gap[B]),      FIELD("gap_c", gap[C]),      FIELD("gap_d", gap[D]),
+    FIELD("in_place", in_place), FIELD("fill", fill),
+#undef FIELD
+};
+enum { INTEGER_FIELDS = sizeof integer_fields / sizeof integer_fields[0] };
+
+static int64_t *field(case_t *c, int i)
+{
+    return (int64_t *)((char *)c + integer_fields[i].offset);
+}
+
+static const char *kernel_name(const case_t *c)
+{
+    hgemm_kernel_info_t info;
+    return hgemm_get_kernel_info((int)c->kernel, &info) == HGEMM_STATUS_SUCCESS ? info.name : "auto";
+}
+
+/* Everything that differs from an all-zero case of batch 1; kernels by name. */
+static void print_case(const case_t *c)
+{
+    case_t copy = *c;
+    printf("test_gemm --one kernel=%s", kernel_name(c));
+    for (int i = 1; i < INTEGER_FIELDS; i++)
+        if (*field(&copy, i))
+            printf(" %s=%" PRId64, integer_fields[i].key, *field(&copy, i));
+    printf(" alpha=%.9g beta=%.9g seed=%" PRIu64 "\n", c->alpha, c->beta, c->seed);
+}
+
+static int parse_case(case_t *c, int count, char **words)
+{
+    *c = (case_t){.batch = 1, .alpha = 1};
+    for (int w = 0; w < count; w++) {
+        char *value = strchr(words[w], '=');
+        size_t length = value ? (size_t)(value - words[w]) : 0;
+        if (!value++)
+            return 0;
+        if (strncmp(words[w], "kernel=", 7) == 0) {
+            c->kernel = hgemm_find_kernel(value);
+            if (!c->kernel && strcmp(value, "auto") != 0)
+                return 0;
+        } else if (strncmp(words[w], "alpha=", 6) == 0) {
+            c->alpha = strtod(value, NULL);
+        } else if (strncmp(words[w], "beta=", 5) == 0) {
+            c->beta = strtod(value, NULL);
+        } else if (strncmp(words[w], "seed=", 5) == 0) {
+            c->seed = strtoull(value, NULL, 10);
+        } else {
+            int i = 1;
+            while (i < INTEGER_FIELDS && (strlen(integer_fields[i].key) != length ||
+                                          strncmp(integer_fields[i].key, words[w], length) != 0))
+                i++;
+            if (i == INTEGER_FIELDS)
+                return 0;
+            *field(c, i) = strtoll(value, NULL, 10);
+        }
+    }
+    return 1;
+}
+
+static int reads_operands(const case_t *c)
+{
+    return c->k > 0 && c->alpha != 0;
+}
+
+/* ---- Matrices --------------------------------------------------------------------------------- */
+
+enum { GUARD = 64, NAN_PATTERN = 0x7e5a }; /* guard elements on each side; a NaN's bits */
+
+typedef struct matrix_t {
+    int64_t rows, columns;     /* as a mathematical matrix, after its op */
+    int64_t row_step, col_step; /* elements between neighbours in a column and in a row */
+    int64_t width, ld, stride; /* width: the contiguous extent */
+    int64_t batch;             /* matrices that are stored */
+    int64_t first;             /* element 0, counted in the buffer */
+    int64_t size;              /* elements of the buffer */
+    uint16_t *before, *after;  /* the buffer, as uploaded and as found afterwards */
+    void *device;
+} matrix_t;
+
+static int64_t at(const matrix_t *x, int64_t index, int64_t i, int64_t j)
+{
+    return x->first + index * x->stride + i * x->row_step + j * x->col_step;
+}
+
+static void *must(void *pointer)
+{
+    if (!pointer) {
+        printf("FAILED: out of host memory\n");
+        exit(1);
+    }
+    return pointer;
+}
+
+/* Lays the matrix out. `along_rows`: neighbours in a row are contiguous. */
+static void lay_out(matrix_t *x, const case_t *c, int which, int64_t rows, int64_t columns,
+                    int along_rows)
+{
+    int64_t width = along_rows ? columns : rows, lines = along_rows ? rows : columns;
+    x->rows = rows, x->columns = columns, x->width = width;
+    x->ld = width + c->pad[which];
+    if (x->ld < 1)
+        x->ld = 1;
+    x->row_step = along_rows ? x->ld : 1;
+    x->col_step = along_rows ? 1 : x->ld;
+    int64_t extent = lines > 0 && width > 0 ? (lines - 1) * x->ld + width : 0;
+    int shared = c->gap[which] < 0;
+    x->stride = shared ? 0 : extent + c->gap[which];
+    x->batch = shared && c->batch > 0 ? 1 : c->batch;
+    x->first = GUARD + c->offset[which];
+    x->size = x->first + (x->batch > 1 ? (x->batch - 1) * x->stride : 0) + extent + GUARD;
+    x->before = must(malloc((size_t)x->size * sizeof *x->before));
+    x->after = must(malloc((size_t)x->size * sizeof *x->after));
+    for (int64_t e = 0; e < x->size; e++)
+        x->before[e] = NAN_PATTERN;
+}
+
+/*
+ * Integers for the exact fill, in [-range, range]. A product of two has standard deviation
+ * range (range + 1) / 3, a sum of k of them sqrt(k) times that; eight deviations must stay within
+ * the accumulator's exact integers: up to 2^11 in a half. In a float they reach 2^24; 16 is enough
+ * to leave a half's far behind.
+ */
+static int64_t exact_range(const case_t *c)
+{
+    if (c->accumulate == HGEMM_ACCUMULATE_F32)
+        return 16;
+    int64_t range = 1;
+    while (range < 8 && 8 * sqrt((double)c->k) * (double)((range + 1) * (range + 2)) / 3 <= 2048)
+        range++;
+    return range;
+}
+
+static uint16_t draw(rng_t *rng, int64_t fill, int64_t range)
+{
+    static const uint16_t specials[] = {0x7c00, 0xfc00, 0x7e00, 0x7c00, 0xfc00, 0xfe01};
+    if (fill == SPECIAL && rng_between(rng, 0, 99) == 0)
+        return specials[rng_between(rng, 0, 5)];
+    if (fill == BOUNDED)
+        return hgemm_half_from_float((float)rng_symmetric(rng));
+    return hgemm_half_from_float((float)rng_between(rng, -range, range));
+}
+
+static void fill_matrix(matrix_t *x, rng_t *rng, int64_t fill, int64_t range)
+{
+    for (int64_t index = 0; index < x->batch; index++)
+        for (int64_t i = 0; i < x->rows; i++)
+            for (int64_t j = 0; j < x->columns; j++)
+                x->before[at(x, index, i, j)] = draw(rng, fill, range);
+}
+
+/* ---- Reference -------------------------------------------------------------------------------- */
+
+/*
+ * How far from the exact sum an accumulator may be. It advances by groups of 8 products:
+ *     s'_g = round(s'_(g-1) + p_1 + ... + p_8)
+ * A half is rounded to nearest after every group, by at most u = 2^-11 of the result (2^-25 below
+ * the normal numbers); the tensor core adds the group itself in 24-bit fixed point below its
+ * largest term, truncating each of 9 terms and the sum: at most 10 * 2^-23 of the terms' absolute
+ * sum t_g. A float accumulator has only the latter. With e_g the error so far, that is the running
+ * bound
+ *     e_g <= e_(g-1) + v (t_g + e_(g-1)) + u (|s_g| + e_g) + 2^-25,    v = 10 * 2^-23
+ * which needs no assumption on the numbers and follows them more closely than k * u * sum |a||b|.
+ */
+static void accumulate_bound(double *error, double sum, double terms, int half)
+{
+    const double u = half ? 0x1p-11 : 0, v = 10 * 0x1p-23, tiny = half ? 0x1p-25 : 0;
+    double e = *error + v * (terms + *error) + tiny;
+    *error = (e + u * fabs(sum)) / (1 - u);
+}
+
+typedef struct reference_t {
+    const case_t *c;
+    const matrix_t *x; /* A, B, C, D */
+    double *value;     /* batch * m * n results before rounding to half */
+    double *error;     /* bound of alpha * accumulator + beta * C against it */
+    int64_t row_begin, row_end; /* rows of all matrices of the batch, one after another */
+} reference_t;
+
+static double half_at(const matrix_t *x, int64_t index, int64_t i, int64_t j)
+{
+    return hgemm_half_to_float(x->before[at(x, x->batch == 1 ? 0 : index, i, j)]);
+}
+
+static void *reference_rows(void *argument)
+{
+    reference_t *r = argument;
+    const case_t *c = r->c;
+    int64_t n = c->n, last_index = -1;
+    int half = c->accumulate == HGEMM_ACCUMULATE_F16;
+    double *sum = must(malloc(3 * (size_t)n * sizeof *sum)), *error = sum + n, *terms = error + n;
+    double *b = NULL; /* B as doubles, row by row */
+    float alpha = (float)c->alpha, beta = (float)c->beta;
+    if (reads_operands(c))
+        b = must(malloc((size_t)(c->k * n) * sizeof *b));
+
+    for (int64_t row = r->row_begin; row < r->row_end; row++) {
+        int64_t index = row / c->m, i = row % c->m;
+        if (b && index != last_index)
+            for (int64_t p = 0; p < c->k; p++)
+                for (int64_t j = 0; j < n; j++)
+                    b[p * n + j] = half_at(&r->x[B], index, p, j);
+        last_index = index;
+        memset(sum, 0, 2 * (size_t)n * sizeof *sum);
+        for (int64_t group = 0; b && group < c->k; group += 8) {
+            int64_t end = group + 8 < c->k ? group + 8 : c->k;
+            for (int64_t j = 0; j < n; j++)
+                terms[j] = fabs(sum[j]);
+            for (int64_t p = group; p < end; p++) {
+                double a = half_at(&r->x[A], index, i, p);
+                for (int64_t j = 0; j < n; j++) {
+                    double product = a * b[p * n + j];
+                    sum[j] += product;
+                    terms[j] += fabs(product);
+                }
+            }
+            for (int64_t j = 0; j < n; j++)
+                accumulate_bound(&error[j], sum[j], terms[j], half);
+        }
+        for (int64_t j = 0; j < n; j++) {
+            double scaled = alpha == 0 || c->k == 0 ? 0 : (double)alpha * sum[j];
+            double added = beta == 0 ? 0 : (double)beta * half_at(&r->x[C], index, i, j);
+            /* alpha * acc + beta * c in floats: a rounding each for two products and a sum. */
+            r->value[row * n + j] = scaled + added;
+            r->error[row * n + j] =
+                fabs(alpha) * error[j] + 3 * 0x1p-24 * (fabs(scaled) + fabs(added));
+        }
+    }
+    free(b);
+    free(sum);
+    return NULL;
+}
+
+/* Fills value and error of all elements, on several threads where the work is worth it. */
+static void compute_reference(reference_t *whole)
+{
+    enum { THREADS = 16 };
+    const case_t *c = whole->c;
+    int64_t rows = c->batch * c->m;
+    if (rows * c->n * (c->k + 1) < 1 << 24) {
+        whole->row_begin = 0, whole->row_end = rows;
+        reference_rows(whole);
+        return;
+    }
+    pthread_t threads[THREADS];
+    reference_t parts[THREADS];
+    for (int t = 0; t < THREADS; t++) {
+        parts[t] = *whole;
+        parts[t].row_begin = rows * t / THREADS;
+        parts[t].row_end = rows * (t + 1) / THREADS;
+        if (pthread_create(&threads[t], NULL, reference_rows, &parts[t]) != 0) {
+            printf("FAILED: no thread for the reference\n");
+            exit(1);
+        }
+    }
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+}
+
+/* ---- Running a case --------------------------------------------------------------------------- */
+
+static int failures;
+
+/* The line that reproduces a failure; `what` tells it. */
+static void fail(const case_t *c, const char *what)
+{
+    failures++;
+    printf("FAILED: %s: ", what);
+    print_case(c);
+}
+
+static int is_nan(uint16_t half)
+{
+    return (half & 0x7fff) > 0x7c00;
+}
+
+/* Whether a half is right. Zeros are equal whatever their sign. */
+static int agrees(const case_t *c, uint16_t got, double value, double error)
+{
+    if (isnan(value))
+        return is_nan(got);
+    if (c->fill != BOUNDED || isinf(value)) {
+        uint16_t want = hgemm_half_from_float((float)value);
+        return got == want || ((got | want) & 0x7fff) == 0;
+    }
+    if (is_nan(got))
+        return 0;
+    double result = hgemm_half_to_float(got);
+    return fabs(result - value) <= error + 0x1p-11 * (fabs(value) + error) + 0x1p-25;
+}
+
+static void check_values(const case_t *c, const matrix_t *x)
+{
+    reference_t r = {.c = c, .x = x};
+    size_t count = (size_t)(c->batch * c->m * c->n);
+    r.value = must(calloc(2 * count + 1, sizeof *r.value));
+    r.error = r.value + count;
+    compute_reference(&r);
+    int64_t wrong = 0;
+    char first[256] = "";
+    for (int64_t e = 0; e < (int64_t)count; e++) {
+        int64_t index = e / (c->m * c->n), i = e / c->n % c->m, j = e % c->n;
+        uint16_t got = x[D].after[at(&x[D], index, i, j)];
+        if (agrees(c, got, r.value[e], r.error[e]) || wrong++)
+            continue;
+        snprintf(first, sizeof first,
+                 "matrix %" PRId64 " element (%" PRId64 ", %" PRId64
+                 ") is %.9g (bits %04x), want %.9g within %.3g",
+                 index, i, j, (double)hgemm_half_to_float(got), (unsigned)got, r.value[e],
+                 c->fill == BOUNDED ? r.error[e] : 0.0);
+    }
+    if (wrong) {
+        char what[320];
+        snprintf(what, sizeof what, "%" PRId64 " wrong, the first: %s", wrong, first);
+        fail(c, what);
+    }
+    free(r.value);
+}
+
+/* Whether a buffer still holds what was uploaded, but for D's elements where they may change. */
+static void check_intact(const case_t *c, const matrix_t *x, char name, int elements_change)
+{
+    uint16_t *expected = must(malloc((size_t)x->size * sizeof *expected));
+    memcpy(expected, x->before, (size_t)x->size * sizeof *expected);
+    for (int64_t index = 0; elements_change && index < x->batch; index++)
+        for (int64_t i = 0; i < x->rows; i++)
+            for (int64_t j = 0; j < x->columns; j++)
+                expected[at(x, index, i, j)] = x->after[at(x, index, i, j)];
+    for (int64_t e = 0; e < x->size; e++)
+        if (x->after[e] != expected[e]) {
+            char what[160];
+            snprintf(what, sizeof what,
+                     "%c was written where it must not be, %" PRId64
+                     " elements from its first one: %04x was %04x",
+                     name, e - x->first, (unsigned)x->after[e], (unsigned)expected[e]);
+            fail(c, what);
+            break;
+        }
+    free(expected);
+}
+
+/* The test's own reading of which problems a kernel covers. */
+static int is_covered(const case_t *c, const matrix_t *x)
+{
+    hgemm_kernel_info_t info;
+    if (hgemm_get_kernel_info((int)c->kernel, &info) != HGEMM_STATUS_SUCCESS)
+        return 1;
+    int row_major = c->layout == HGEMM_ROW_MAJOR;
+    int first = (int)(row_major ? c->op_a : c->op_b), second = (int)(row_major ? c->op_b : c->op_a);
+    if (!(info.ops & 1u << (2 * first + second)) ||
+        info.accumulate != (hgemm_accumulate_t)c->accumulate)
+        return 0;
+    if (info.any_alignment || !reads_operands(c))
+        return 1;
+    for (int which = A; which <= B; which++)
+        if (c->offset[which] % 8 || x[which].width % 8 || x[which].ld % 8 ||
+            (c->batch > 1 && x[which].stride % 8))
+            return 0;
+    return 1;
+}
+
+static void *element_zero(const matrix_t *x)
+{
+    return x->device ? (char *)x->device + x->first * 2 : NULL;
+}
+
+static void transfer(hgemm_handle_t handle, matrix_t *x, int up)
+{
+    size_t bytes = (size_t)x->size * 2;
+    expect_status(handle,
+                  up ? hgemm_upload(handle, x->device, x->before, bytes)
+                     : hgemm_download(handle, x->after, x->device, bytes),
+                  HGEMM_STATUS_SUCCESS, up ? "hgemm_upload" : "hgemm_download");
+}
+
+static void run_case(hgemm_handle_t handle, const case_t *c)
+{
+    matrix_t x[MATRICES] = {{0}};
+    int row_major = c->layout == HGEMM_ROW_MAJOR;
+    rng_t rng = {c->seed};
+    lay_out(&x[A], c, A, c->m, c->k, row_major == (c->op_a == HGEMM_OP_N));
+    lay_out(&x[B], c, B, c->k, c->n, row_major == (c->op_b == HGEMM_OP_N));
+    lay_out(&x[C], c, C, c->m, c->n, row_major);
+    if (!c->in_place)
+        lay_out(&x[D], c, D, c->m, c->n, row_major);
+    if (reads_operands(c)) {
+        fill_matrix(&x[A], &rng, c->fill, exact_range(c));
+        fill_matrix(&x[B], &rng, c->fill, exact_range(c));
+    }
+    if (c->beta != 0)
+        fill_matrix(&x[C], &rng, c->fill, 8);
+    int stored = c->in_place ? D : MATRICES;
+    for (int i = 0; i < stored; i++) {
+        expect_status(handle, hgemm_malloc(handle, &x[i].device, (size_t)x[i].size * 2),
+                      HGEMM_STATUS_SUCCESS, "hgemm_malloc");
+        transfer(handle, &x[i], 1);
+    }
+    if (c->in_place)
+        x[D] = x[C];
+
+    hgemm_desc_t desc;
+    hgemm_desc_init(&desc);
+    desc.layout = (hgemm_layout_t)c->layout;
+    desc.op_a = (hgemm_op_t)c->op_a, desc.op_b = (hgemm_op_t)c->op_b;
+    desc.accumulate = (hgemm_accumulate_t)c->accumulate;
+    desc.kernel = (int)c->kernel;
+    desc.m = c->m, desc.n = c->n, desc.k = c->k, desc.batch = c->batch;
+    desc.alpha = (float)c->alpha, desc.beta = (float)c->beta;
+    desc.a = element_zero(&x[A]), desc.lda = x[A].ld, desc.stride_a = x[A].stride;
+    desc.b = element_zero(&x[B]), desc.ldb = x[B].ld, desc.stride_b = x[B].stride;
+    desc.c = element_zero(&x[C]), desc.ldc = x[C].ld, desc.stride_c = x[C].stride;
+    desc.d = element_zero(&x[D]), desc.ldd = x[D].ld, desc.stride_d = x[D].stride;
+
+    int covered = is_covered(c, x) || c->m == 0 || c->n == 0 || c->batch == 0 ||
+                  (!reads_operands(c) && c->beta == 1 && c->in_place);
+    hgemm_status_t status = hgemm_run_desc(handle, &desc);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = hgemm_synchronize(handle);
+    if (status != (covered ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_NOT_SUPPORTED)) {
+        char what[1200];
+        snprintf(what, sizeof what, "%s (%s)", hgemm_status_name(status),
+                 hgemm_error_detail(handle));
+        fail(c, what);
+        if (status == HGEMM_STATUS_DEVICE_ERROR)
+            exit(1); /* nothing that follows on this device would mean anything */
+    }
+    for (int i = 0; i < stored; i++)
+        transfer(handle, &x[i], 0);
+    for (int i = 0; i < stored; i++) {
+        int is_d = i == D || (i == C && c->in_place);
+        check_intact(c, &x[i], "ABCD"[i], is_d && covered);
+    }
+    matrix_t *d = c->in_place ? &x[C] : &x[D];
+    if (covered && status == HGEMM_STATUS_SUCCESS) {
+        check_values(c, x);
+        uint16_t *once = must(malloc((size_t)d->size * 2));
+        memcpy(once, d->after, (size_t)d->size * 2);
+        transfer(handle, d, 1);
+        expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS, "second run");
+        transfer(handle, d, 0);
+        if (memcmp(once, d->after, (size_t)d->size * 2) != 0)
+            fail(c, "a second run gave other bits");
+        free(once);
+    }
+    for (int i = 0; i < stored; i++) {
+        expect_status(handle, hgemm_free(handle, x[i].device), HGEMM_STATUS_SUCCESS, "hgemm_free");
+        free(x[i].before);
+        free(x[i].after);
+    }
+}
+
+/* ---- The cases -------------------------------------------------------------------------------- */
+
+typedef struct shape_t {
+    int64_t m, n, k;
+} shape_t;
+
+static int64_t case_count;
+
+/* Fills in what a shape leaves open from lists whose lengths have no common factor, so that the
+ * count walks through their combinations. */
+static void vary(case_t *c, uint64_t seed)
+{
+    static const double alphas[] = {1, 0.5, -2, 1, 0, 1, -1};
+    static const double betas[] = {0, 1, 0, -0.5, 2};
+    static const int64_t pads[] = {0, 8, 0, 3, 16, 1, 0, 40, 8, 0, 5};
+    static const int64_t offsets[] = {0, 0, 0, 1, 0, 8, 0, 0, 3, 0, 0, 16, 5};
+    static const int64_t gaps[] = {0, 8, 24};
+    int64_t i = case_count++;
+    c->alpha = alphas[i % 7];
+    c->beta = betas[i % 5];
+    if (c->accumulate == HGEMM_ACCUMULATE_F32 && c->fill != BOUNDED)
+        c->alpha *= 0x1p-6; /* keeps sums of larger integers within a half */
+    if (c->fill == BOUNDED && i % 2)
+        c->alpha *= 0.7, c->beta *= 0.3;
+    c->in_place = i % 3 == 1;
+    int aligned = i % 4 < 2; /* half of all: what the 16-byte variants want */
+    for (int which = A; which < MATRICES; which++) {
+        c->pad[which] = pads[(i + 2 * which) % 11];
+        c->offset[which] = offsets[(i + 5 * which) % 13];
+        c->gap[which] = gaps[(i + which) % 3];
+        if (aligned && which <= B)
+            c->offset[which] &= ~INT64_C(7);
+    }
+    if (c->batch > 1 && i % 2) {
+        c->gap[A] = i % 4 == 1 ? -1 : c->gap[A];
+        c->gap[B] = i % 4 == 3 ? -1 : c->gap[B];
+        if (!c->in_place && i % 8 == 5)
+            c->gap[C] = -1;
+    }
+    if (aligned) { /* leading dimensions in multiples of 8, whatever the width */
+        int row_major = c->layout == HGEMM_ROW_MAJOR;
+        int64_t width_a = row_major == (c->op_a == HGEMM_OP_N) ? c->k : c->m;
+        int64_t width_b = row_major == (c->op_b == HGEMM_OP_N) ? c->n : c->k;
+        c->pad[A] = (c->pad[A] & ~INT64_C(7)) + (8 - width_a % 8) % 8;
+        c->pad[B] = (c->pad[B] & ~INT64_C(7)) + (8 - width_b % 8) % 8;
+    }
+    c->seed = seed ^ (uint64_t)i * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+static void run_shape(hgemm_handle_t handle, case_t c, shape_t shape, int64_t batch, uint64_t seed)
+{
+    static const int64_t fills[] = {EXACT, BOUNDED, EXACT, BOUNDED, SPECIAL};
+    c.m = shape.m, c.n = shape.n, c.k = shape.k, c.batch = batch;
+    c.fill = fills[case_count % 5];
+    vary(&c, seed);
+    run_case(handle, &c);
+}
+
+/* One kernel, transpose and layout over all shapes. */
+static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, int64_t bn, int64_t bk,
+                       uint64_t seed)
+{
+    const shape_t shapes[] = {
+        {1, 1, 1},                          /* the smallest */
+        {0, 5, 7}, {5, 0, 7}, {9, 7, 0},    /* empty: no output, no output, no products */
+        {2, 3, 5}, {8, 8, 8}, {17, 33, 9},  /* less than a tile */
+        {bm, bn, bk},                       /* exactly one tile */
+        {bm, bn, 2 * bk}, {bm, bn, 5 * bk},
+        {bm - 1, bn - 1, bk - 1},           /* one short, one over */
+        {bm + 1, bn + 1, bk + 1},
+        {bm + 8, bn + 8, bk + 8},           /* edges that are multiples of 8 */
+        {bm - 8, bn + 16, 3 * bk - 8},
+        {2 * bm, 2 * bn, 4 * bk},           /* several tiles */
+        {2 * bm - 7, bn + 3, 2 * bk + 7},
+        {1, 2 * bn + 8, 3 * bk}, {2 * bm + 8, 1, 3 * bk}, /* one row, one column */
+        {1, bn + 5, 77}, {bm + 5, 1, 131},
+        {3, 5, 31 * bk + 3}, {8, 16, 32 * bk},            /* long sums */
+    };
+    const shape_t long_shapes[] = {
+        {1024, 1024, 1024}, {1000, 1000, 1000}, {1023, 1025, 1027}, {512, 2048, 4096},
+        {2048, 512, 264},   {16, 4096, 4096},   {4095, 33, 2049},   {1, 8192, 1024},
+        {64, 64, 16384},    {9 * bm + 1, 9 * bn + 1, 3 * bk + 1},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        run_shape(handle, *base, shapes[i], 1, seed);
+    run_shape(handle, *base, (shape_t){bm + 8, bn - 8, bk + 8}, 3, seed);
+    run_shape(handle, *base, (shape_t){19, 11, 21}, 5, seed);
+    run_shape(handle, *base, (shape_t){8, 16, 24}, 2, seed);
+    run_shape(handle, *base, (shape_t){8, 16, 24}, 0, seed);
+    for (size_t i = 0; test_full() && i < sizeof long_shapes / sizeof long_shapes[0]; i++)
+        run_shape(handle, *base, long_shapes[i], 1, seed);
+}
+
+/* All transposes and layouts of a kernel, those it does not cover too. */
+static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
+{
+    hgemm_kernel_info_t info = {.block_m = 128, .block_n = 128, .block_k = 32};
+    int64_t before = case_count, accumulators = 2;
+    case_t c = {.kernel = kernel};
+    if (kernel != HGEMM_KERNEL_AUTO) {
+        expect_status(handle, hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS,
+                      "hgemm_get_kernel_info");
+        accumulators = 1;
+    }
+    for (int64_t acc = 0; acc < accumulators; acc++)
+        for (int bits = 0; bits < 8; bits++) {
+            c.accumulate = accumulators == 1 ? (int64_t)info.accumulate : acc;
+            c.layout = bits & 1, c.op_a = bits >> 1 & 1, c.op_b = bits >> 2;
+            if (info.ops == HGEMM_OPS_NN && (c.op_a || c.op_b)) {
+                run_shape(handle, c, (shape_t){64, 64, 64}, 1, seed);
+                continue;
+            }
+            run_shapes(handle, &c, info.block_m, info.block_n, info.block_k, seed);
+        }
+    printf("%s: %" PRId64 " cases\n", kernel_name(&c), case_count - before);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--one") == 0) {
+        case_t c;
+        if (!parse_case(&c, argc - 2, argv + 2)) {
+            printf("cannot read the case: words are KEY=VALUE, as a failure prints them\n");
+            return 2;
+        }
+        hgemm_handle_t handle = test_open();
+        run_case(handle, &c);
+        hgemm_destroy(handle);
+        printf("%s\n", failures ? "FAILED" : "passed");
+        return failures != 0;
+    }
+    int only = HGEMM_KERNEL_AUTO;
+    if (argc > 1 && strcmp(argv[1], "auto") != 0 && !(only = hgemm_find_kernel(argv[1]))) {
+        printf("no kernel is called %s\n", argv[1]);
+        return 2;
+    }
+    hgemm_handle_t handle = test_open();
+    uint64_t seed = test_seed();
+    for (int kernel = HGEMM_KERNEL_AUTO; kernel <= hgemm_kernel_count(); kernel++)
+        if (argc < 2 || kernel == only)
+            run_kernel(handle, kernel, seed);
+    expect_status(handle, hgemm_destroy(handle), HGEMM_STATUS_SUCCESS, "hgemm_destroy");
+    printf("%" PRId64 " cases, %d failures\n", case_count, failures);
+    return failures != 0;
+}

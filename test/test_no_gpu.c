@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a machine without a GPU answers: the library loads and runs, and asking for a GPU gives a
+ * status. Where there are GPUs they are hidden from the driver first.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hgemm.h"
+
+static hgemm_status_t create(const char *device)
+{
+    static int mark;
+    hgemm_handle_t untouched = (hgemm_handle_t)(void *)&mark, handle = untouched;
+    hgemm_status_t status = hgemm_create(&handle, device);
+    if (status == HGEMM_STATUS_SUCCESS)
+        hgemm_destroy(handle);
+    else
+        assert_ptr_equal(handle, untouched);
+    return status;
+}
+
+static void no_gpu_is_a_status(void **state)
+{
+    (void)state;
+    const char *const asked[] = {"cuda", "cuda:0", "cuda:7"};
+    for (int i = 0; i < 3; i++) {
+        hgemm_status_t status = create(asked[i]);
+        assert_true(status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE);
+        if (status == HGEMM_STATUS_NO_DRIVER)
+            assert_string_not_equal(hgemm_error_detail(NULL), "");
+    }
+    assert_int_equal(setenv("HGEMM_DEVICE", "cuda", 1), 0);
+    hgemm_status_t status = create(NULL);
+    assert_true(status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE);
+    assert_int_equal(create(""), status);
+    unsetenv("HGEMM_DEVICE");
+}
+
+static void names_are_understood_or_refused(void **state)
+{
+    (void)state;
+    const char *const wrong[] = {"gpu",    "cuda:",    "cuda:x",  "cuda:1x",      "cuda:-1",
+                                 "cuda: 1", "CUDA",    "cuda1",   "cuda:+1",      " cuda",
+                                 "cuda ",   "cuda:99999999999999999999999999999", "t4em", "t4emu2"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(create(wrong[i]), HGEMM_STATUS_INVALID_DEVICE);
+        assert_non_null(strstr(hgemm_error_detail(NULL), wrong[i]));
+        assert_int_equal(setenv("HGEMM_DEVICE", wrong[i], 1), 0);
+        assert_int_equal(create(NULL), HGEMM_STATUS_INVALID_DEVICE);
+        unsetenv("HGEMM_DEVICE");
+    }
+}
+
+/* An argument wins over the environment. */
+static void the_argument_wins(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("HGEMM_DEVICE", "nonsense", 1), 0);
+    assert_int_not_equal(create("cuda"), HGEMM_STATUS_INVALID_DEVICE);
+    unsetenv("HGEMM_DEVICE");
+}
+
+int main(void)
+{
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    unsetenv("HGEMM_DEVICE");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_gpu_is_a_status),
+        cmocka_unit_test(names_are_understood_or_refused),
+        cmocka_unit_test(the_argument_wins),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

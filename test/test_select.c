@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Selection: whatever it answers can run, an explicit kernel is honoured, each tuned kernel has its
+ * use, and the answer depends on the problem alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "select.h"
+#include "util.h"
+
+static hgemm_desc_t problem(hgemm_accumulate_t accumulate, int64_t m, int64_t n, int64_t k)
+{
+    hgemm_desc_t desc;
+    hgemm_desc_init(&desc);
+    desc.accumulate = accumulate;
+    desc.m = m, desc.n = n, desc.k = k;
+    desc.lda = k ? k : 1, desc.ldb = desc.ldc = desc.ldd = n;
+    return desc;
+}
+
+static int64_t random_extent(rng_t *rng)
+{
+    int64_t extent = rng_between(rng, 1, INT64_C(1) << rng_between(rng, 0, 14));
+    return rng_between(rng, 0, 1) ? (extent + 7) & ~INT64_C(7) : extent;
+}
+
+static hgemm_desc_t random_problem(rng_t *rng)
+{
+    hgemm_desc_t desc = problem((hgemm_accumulate_t)rng_between(rng, 0, 1), random_extent(rng),
+                                random_extent(rng), random_extent(rng));
+    desc.layout = (hgemm_layout_t)rng_between(rng, 0, 1);
+    desc.op_a = (hgemm_op_t)rng_between(rng, 0, 1), desc.op_b = (hgemm_op_t)rng_between(rng, 0, 1);
+    desc.lda = desc.ldb = desc.ldc = desc.ldd = 16384 + rng_between(rng, 0, 1) * rng_between(rng, 0, 9);
+    desc.a = (void *)(uintptr_t)(4096 + (rng_between(rng, 0, 3) ? 0 : 2 * rng_between(rng, 0, 9)));
+    desc.batch = rng_between(rng, 0, 3) ? 1 : rng_between(rng, 1, 50);
+    return desc;
+}
+
+/* The variant that runs, for a row-major problem. */
+static hgemm_status_t select_row_major(const hgemm_desc_t *desc, variant_t *variant)
+{
+    hgemm_desc_t p = *desc;
+    if (desc->layout == HGEMM_COL_MAJOR) {
+        p.layout = HGEMM_ROW_MAJOR;
+        p.op_a = desc->op_b, p.op_b = desc->op_a;
+        p.m = desc->n, p.n = desc->m;
+        p.a = desc->b, p.b = desc->a;
+        p.lda = desc->ldb, p.ldb = desc->lda;
+        p.stride_a = desc->stride_b, p.stride_b = desc->stride_a;
+    }
+    return select_variant(&p, T4_MULTIPROCESSORS, variant);
+}
+
+static void whatever_is_chosen_can_run(void **state)
+{
+    (void)state;
+    rng_t rng = {test_seed()};
+    for (int i = 0; i < 20000; i++) {
+        hgemm_desc_t desc = random_problem(&rng);
+        int kernel = 0;
+        variant_t variant;
+        hgemm_kernel_info_t info;
+        assert_int_equal(hgemm_select(&desc, &kernel), HGEMM_STATUS_SUCCESS);
+        assert_in_range(kernel, 1, hgemm_kernel_count());
+        assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(info.accumulate, desc.accumulate);
+        assert_int_equal(select_row_major(&desc, &variant), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(variant.kernel, kernel);
+        assert_true(info.ops >> variant.op & 1);
+        assert_true(variant.access <= kernel_table[kernel].access);
+        assert_non_null(variant_image(variant));
+        if (desc.lda % 8 && desc.ldb % 8) /* what is not aligned never runs as if it were */
+            assert_true(variant.access >= ACCESS_any);
+
+        /* Asked for by name it is accepted; and it is accepted or refused, never replaced. */
+        for (int asked = 1; asked <= hgemm_kernel_count(); asked++) {
+            hgemm_desc_t explicit = desc;
+            int given = 0;
+            explicit.kernel = asked;
+            hgemm_status_t status = hgemm_select(&explicit, &given);
+            if (status == HGEMM_STATUS_SUCCESS)
+                assert_int_equal(given, asked);
+            else
+                assert_int_equal(status, HGEMM_STATUS_NOT_SUPPORTED);
+            if (asked == kernel)
+                assert_int_equal(status, HGEMM_STATUS_SUCCESS);
+        }
+    }
+}
+
+/* The column-major problem is the row-major one of the transposes, so the same kernel runs. */
+static void layouts_are_treated_alike(void **state)
+{
+    (void)state;
+    rng_t rng = {test_seed()};
+    for (int i = 0; i < 2000; i++) {
+        hgemm_desc_t row = random_problem(&rng), column;
+        row.layout = HGEMM_ROW_MAJOR;
+        column = row;
+        column.layout = HGEMM_COL_MAJOR;
+        column.op_a = row.op_b, column.op_b = row.op_a;
+        column.m = row.n, column.n = row.m;
+        column.a = row.b, column.b = row.a;
+        column.lda = row.ldb, column.ldb = row.lda;
+        int first = 0, second = 0;
+        assert_int_equal(hgemm_select(&row, &first), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(hgemm_select(&column, &second), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(first, second);
+    }
+}
+
+/* Automatic selection draws from the tuned rung only, and from all of it. */
+static void every_tuned_kernel_has_its_use(void **state)
+{
+    (void)state;
+    int uses[KERNEL_END] = {0};
+    for (int accumulate = 0; accumulate < 2; accumulate++)
+        for (int64_t m = 8; m <= 8192; m *= 2)
+            for (int64_t n = 8; n <= 8192; n *= 2)
+                for (int64_t k = 8; k <= 8192; k *= 4) {
+                    hgemm_desc_t desc = problem((hgemm_accumulate_t)accumulate, m, n, k);
+                    int kernel = 0;
+                    assert_int_equal(hgemm_select(&desc, &kernel), HGEMM_STATUS_SUCCESS);
+                    uses[kernel]++;
+                }
+    for (int kernel = 1; kernel < KERNEL_END; kernel++) {
+        int tuned = strcmp(kernel_table[kernel].info.rung, "k5_tuned") == 0;
+        if (tuned != (uses[kernel] > 0))
+            fail_msg("%s is chosen %d times", kernel_table[kernel].info.name, uses[kernel]);
+    }
+}
+
+/* One row of blocks cannot fill a T4 with large tiles; a large square must use them. */
+static void tiles_grow_with_the_problem(void **state)
+{
+    (void)state;
+    hgemm_kernel_info_t small, large;
+    int kernel = 0;
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        hgemm_desc_t desc = problem((hgemm_accumulate_t)accumulate, 256, 256, 1024);
+        assert_int_equal(hgemm_select(&desc, &kernel), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(hgemm_get_kernel_info(kernel, &small), HGEMM_STATUS_SUCCESS);
+        desc = problem((hgemm_accumulate_t)accumulate, 8192, 8192, 8192);
+        assert_int_equal(hgemm_select(&desc, &kernel), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(hgemm_get_kernel_info(kernel, &large), HGEMM_STATUS_SUCCESS);
+        assert_true(small.block_m * small.block_n < large.block_m * large.block_n);
+    }
+}
+
+/* Data plays no part: pointers count by their alignment only, scalars by being zero. */
+static void only_the_problem_counts(void **state)
+{
+    (void)state;
+    hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 300, 400, 512);
+    int first = 0, second = -1;
+    assert_int_equal(hgemm_select(&desc, &first), HGEMM_STATUS_SUCCESS);
+    desc.a = (void *)64, desc.b = (void *)64, desc.c = desc.d = (void *)64;
+    desc.alpha = -3, desc.beta = 2;
+    assert_int_equal(hgemm_select(&desc, &second), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(first, second);
+    desc.a = (void *)65;
+    assert_int_equal(hgemm_select(&desc, &second), HGEMM_STATUS_MISALIGNED_A);
+    desc.alpha = 0;
+    assert_int_equal(hgemm_select(&desc, &second), HGEMM_STATUS_SUCCESS);
+    desc.beta = 1;
+    assert_int_equal(hgemm_select(&desc, &second), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(second, 0);
+    desc.batch = 0, desc.beta = 0;
+    assert_int_equal(hgemm_select(&desc, &second), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(second, 0);
+}
+
+/* A grid has at most 2^31 - 1 blocks along x. */
+static void grids_that_are_too_large_are_refused(void **state)
+{
+    (void)state;
+    int kernel = 0;
+    hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, INT32_MAX, INT32_MAX, 0);
+    desc.beta = 2;
+    assert_int_equal(hgemm_select(&desc, &kernel), HGEMM_STATUS_NOT_SUPPORTED);
+    desc = problem(HGEMM_ACCUMULATE_F16, INT32_MAX, 1, 1);
+    assert_int_equal(hgemm_select(&desc, &kernel), HGEMM_STATUS_SUCCESS);
+    hgemm_kernel_info_t info = {.block_m = 64, .block_n = 64};
+    assert_true(tile_count(&info, INT32_MAX, INT32_MAX) == INT64_C(1) << 50);
+    assert_true(tile_count(&info, 64, 64) == 1 && tile_count(&info, 65, 129) == 6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whatever_is_chosen_can_run),
+        cmocka_unit_test(layouts_are_treated_alike),
+        cmocka_unit_test(every_tuned_kernel_has_its_use),
+        cmocka_unit_test(tiles_grow_with_the_problem),
+        cmocka_unit_test(only_the_problem_counts),
+        cmocka_unit_test(grids_that_are_too_large_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* The table and the images: what a row says is what the library tells and what the build embeds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels.h"
+
+/* The rows once more, as text. */
+static const struct {
+    const char *rung, *name, *acc, *ops, *align;
+    int bm, bn, bk, wm, wn, stages, blocks;
+} rows[] = {
+#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, stages, acc, ops, align, blocks, ...) \
+    {#rung, #name, #acc, #ops, #align, bm, bn, bk, wm, wn, stages, blocks},
+#include "kernels.def"
+#undef HGEMM_KERNEL
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static void info_is_the_row(void **state)
+{
+    (void)state;
+    assert_int_equal(hgemm_kernel_count(), ROWS);
+    for (int i = 0; i < ROWS; i++) {
+        hgemm_kernel_info_t info;
+        assert_int_equal(hgemm_get_kernel_info(i + 1, &info), HGEMM_STATUS_SUCCESS);
+        assert_string_equal(info.name, rows[i].name);
+        assert_string_equal(info.rung, rows[i].rung);
+        assert_int_equal(strncmp(info.name, info.rung, 2), 0); /* "k5_64x64" is of rung 5 */
+        assert_int_equal(info.accumulate, strcmp(rows[i].acc, "f32") == 0);
+        assert_int_equal(info.block_m, rows[i].bm);
+        assert_int_equal(info.block_n, rows[i].bn);
+        assert_int_equal(info.block_k, rows[i].bk);
+        assert_int_equal(info.warp_m, rows[i].wm);
+        assert_int_equal(info.warp_n, rows[i].wn);
+        assert_int_equal(info.stages, rows[i].stages);
+        assert_int_equal(info.threads, 32 * (info.block_m / info.warp_m) *
+                                           (info.block_n / info.warp_n));
+        assert_true(info.shared_bytes >=
+                    2 * info.stages * info.block_k * (info.block_m + info.block_n));
+        assert_true(info.shared_bytes * rows[i].blocks <= 65536);
+        assert_int_equal(info.ops, strcmp(rows[i].ops, "all") == 0 ? 15 : HGEMM_OPS_NN);
+        assert_int_equal(info.any_alignment, strcmp(rows[i].align, "x16") != 0);
+        assert_true(info.registers > 0 && info.registers <= 255);
+        assert_true(info.registers * info.threads * rows[i].blocks <= 65536);
+        assert_int_equal(hgemm_find_kernel(info.name), i + 1);
+    }
+}
+
+static void other_kernels_do_not_exist(void **state)
+{
+    (void)state;
+    hgemm_kernel_info_t info;
+    assert_int_equal(hgemm_get_kernel_info(0, &info), HGEMM_STATUS_INVALID_KERNEL);
+    assert_int_equal(hgemm_get_kernel_info(-1, &info), HGEMM_STATUS_INVALID_KERNEL);
+    assert_int_equal(hgemm_get_kernel_info(ROWS + 1, &info), HGEMM_STATUS_INVALID_KERNEL);
+    assert_int_equal(hgemm_get_kernel_info(1, NULL), HGEMM_STATUS_INVALID_HANDLE);
+    assert_int_equal(hgemm_find_kernel("k1_tile"), 0);
+    assert_int_equal(hgemm_find_kernel("k1_tiled_"), 0);
+    assert_int_equal(hgemm_find_kernel(""), 0);
+    assert_int_equal(hgemm_find_kernel(NULL), 0);
+}
+
+/* Every variant has one image, in order, and there is no other image. */
+static void every_variant_has_its_image(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"nn", "nt", "tn", "tt"};
+    static const char *const accesses[] = {"", "_any", "_far"};
+    int expected = 0;
+    for (int i = 0; i < ROWS; i++) {
+        int widest = strcmp(rows[i].align, "x16") == 0 ? 0 : strcmp(rows[i].align, "any") == 0 ? 1 : 2;
+        for (int op = 0; op < (strcmp(rows[i].ops, "all") == 0 ? 4 : 1); op++)
+            for (int access = 0; access <= widest; access++, expected++) {
+                char symbol[VARIANT_SYMBOL], ours[VARIANT_SYMBOL];
+                variant_t variant = {i + 1, op, (access_t)access};
+                const image_t *image = variant_image(variant);
+                snprintf(symbol, sizeof symbol, "%s_%s%s", rows[i].name, ops[op], accesses[access]);
+                variant_symbol(variant, ours);
+                assert_string_equal(ours, symbol);
+                if (!image)
+                    fail_msg("%s has no image", symbol);
+                assert_string_equal(image->symbol, symbol);
+                assert_true(image->size > 0 && image->data);
+                assert_int_equal((uintptr_t)image->data % 8, 0);
+            }
+    }
+    assert_int_equal(hgemm_image_count, expected);
+    for (int i = 1; i < hgemm_image_count; i++)
+        assert_true(strcmp(hgemm_images[i - 1].symbol, hgemm_images[i].symbol) < 0);
+}
+
+static void variants_are_numbered_apart(void **state)
+{
+    (void)state;
+    unsigned char seen[VARIANT_COUNT] = {0};
+    for (int kernel = 0; kernel < KERNEL_END; kernel++)
+        for (int op = 0; op < VARIANT_OPS; op++)
+            for (int access = 0; access < ACCESS_COUNT; access++) {
+                int index = variant_index((variant_t){kernel, op, (access_t)access});
+                assert_in_range(index, 0, VARIANT_COUNT - 1);
+                assert_int_equal(seen[index]++, 0);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(info_is_the_row),
+        cmocka_unit_test(other_kernels_do_not_exist),
+        cmocka_unit_test(every_variant_has_its_image),
+        cmocka_unit_test(variants_are_numbered_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
