@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* check.c - collects violations: one record per instruction and kind. */
+#include "exec.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *advice;
+} kinds[TURING_VIOLATION_COUNT] = {
+    [TURING_OUT_OF_BOUNDS] = {"out of bounds", "check the index arithmetic and the predicate that guards this access at "
+                                               "the edges, and the size that was allocated"},
+    [TURING_MISALIGNED] = {"misaligned", "make base, leading dimension and offset multiples of the access size, or use "
+                                         "a narrower access"},
+    [TURING_UNINITIALISED] = {"uninitialised read", "write these bytes first: look for a skipped copy, a missing zero "
+                                                    "fill of an edge, or a wrong address"},
+    [TURING_RACE] = {"race", "put a barrier (for blocks: a fence and a flag that is read with acquire) between the two "
+                             "accesses, or use atomics for both"},
+    [TURING_LANE_CONFLICT] = {"lane conflict", "let one lane write each address, or make the lanes' values equal"},
+    [TURING_STALL_TOO_SHORT] = {"stall too short", "raise the stall counts between the two instructions"},
+    [TURING_SCOREBOARD_MISSED] = {"scoreboard missed", "wait for the scoreboard of the producer before this instruction"},
+    [TURING_SOURCE_OVERWRITTEN] = {"source overwritten", "wait for the read scoreboard of the earlier instruction before "
+                                                         "this one writes the register"},
+    [TURING_DIVERGENT] = {"divergent", "reconverge the warp before this instruction: move it out of the branch, or "
+                                       "make the condition the same for all lanes"},
+    [TURING_BARRIER_MISMATCH] = {"barrier mismatch", "make every thread of the block reach the same barriers, with the "
+                                                     "same numbers and counts"},
+};
+
+const char *turing_violation_name(turing_violation_kind_t kind)
+{
+    return (unsigned)kind < TURING_VIOLATION_COUNT ? kinds[kind].name : "unknown";
+}
+
+static const char *space_name(turing_space_t space)
+{
+    static const char *const names[] = {"", "global", "shared", "local", "constant"};
+    return names[space];
+}
+
+size_t turing_violation_text(const turing_violation_t *v, char *text, size_t size)
+{
+    char where[64] = "", lane[16] = "", line[160] = "";
+    if (v->space != TURING_SPACE_NONE)
+        snprintf(where, sizeof where, ", %s 0x%llx, %u bytes", space_name(v->space), (unsigned long long)v->address,
+                 v->bytes);
+    if (v->lane != TURING_NO_LANE)
+        snprintf(lane, sizeof lane, " lane %u", v->lane);
+    if (v->file)
+        snprintf(line, sizeof line, " at %.128s:%u", v->file, v->line);
+    int n = snprintf(text, size, "%s: %s+0x%x (%s)%s, block (%u,%u,%u) warp %u%s%s: %s; %s (%llu times)",
+                     turing_violation_name(v->kind), v->kernel, v->code, v->insn, line, v->block[0], v->block[1],
+                     v->block[2], v->warp, lane, where, v->what, v->advice, (unsigned long long)v->count);
+    return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size ? size - 1 : 0;
+}
+
+void emu_report(warp_t *w, const op_t *o, turing_violation_kind_t kind, site_t site, const char *what, ...)
+{
+    worker_t *worker = w->block->worker;
+    if (!worker->finding)
+        return;
+    finding_t **slot = &worker->finding[(size_t)(o - worker->m->ops) * TURING_VIOLATION_COUNT + kind];
+    if (*slot) {
+        (*slot)->v.count++;
+        return;
+    }
+    finding_t *f = calloc(1, sizeof *f);
+    if (!f)
+        return;
+    *slot = f;
+    f->order = w->block->linear;
+    f->v = (turing_violation_t){
+        .kind = kind, .code = o->in->addr, .warp = w->index, .lane = site.lane, .space = site.space,
+        .address = site.address, .bytes = site.bytes, .has_other = site.has_other, .other_code = site.other_code,
+        .other_warp = site.other_warp, .other_block = site.other_block, .count = 1,
+    };
+    memcpy(f->v.block, w->block->id, sizeof f->v.block);
+    va_list args;
+    va_start(args, what);
+    vsnprintf(f->what, sizeof f->what, what, args);
+    va_end(args);
+}
+
+uint64_t emu_report_all(machine_t *m, worker_t *workers, unsigned n)
+{
+    uint64_t reported = 0;
+    for (uint32_t i = 0; i < m->n_ops; i++)
+        for (int kind = 0; kind < TURING_VIOLATION_COUNT; kind++) {
+            finding_t *first = NULL;
+            uint64_t count = 0;
+            for (unsigned j = 0; j < n; j++) {
+                finding_t *f = workers[j].finding[(size_t)i * TURING_VIOLATION_COUNT + (unsigned)kind];
+                if (!f)
+                    continue;
+                count += f->v.count;
+                if (!first || f->order < first->order)
+                    first = f;
+            }
+            if (!first)
+                continue;
+            reported++;
+            if (!m->launch->report)
+                continue;
+            char insn[TURING_TEXT_MAX];
+            turing_violation_t v = first->v;
+            turing_disasm(m->ops[i].in, insn);
+            v.kernel = m->kernel->name;
+            v.insn = insn;
+            v.count = count;
+            v.what = first->what;
+            v.advice = kinds[kind].advice;
+            if (m->kernel->lines) {
+                v.file = m->kernel->lines[i].file;
+                v.line = m->kernel->lines[i].line;
+            }
+            m->launch->report(m->launch->user, &v);
+        }
+    return reported;
+}

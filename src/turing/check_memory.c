@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * check_memory.c - bounds, alignment, and bytes that nobody wrote.
+ *
+ * Shared and local memory start out unwritten in every block.  Global bytes
+ * are tracked in memory created with TURING_MEMORY_TRACK.
+ */
+#include "exec.h"
+
+#include <string.h>
+
+static const char *verb(access_t kind)
+{
+    return kind == ACCESS_READ ? "reads" : kind == ACCESS_WRITE ? "writes" : "updates";
+}
+
+/* Shadow of the bytes of an access, NULL if untracked; *inside tells whether
+ * storage backs all of them. */
+static uint8_t *shadow(warp_t *w, turing_space_t space, int lane, uint64_t address, uint32_t bytes, bool *inside)
+{
+    block_t *b = w->block;
+    const machine_t *m = b->worker->m;
+    if (space == TURING_SPACE_GLOBAL) {
+        alloc_t *a = emu_memory_find(m->mem, address);
+        *inside = a && bytes <= a->size - (address - a->base);
+        return *inside && a->valid ? a->valid + (address - a->base) : NULL;
+    }
+    const uint32_t size = space == TURING_SPACE_SHARED ? m->shared_bytes : m->local_bytes;
+    uint8_t *valid = space == TURING_SPACE_SHARED ? b->shared_valid : w->local_valid + (uint64_t)lane * size;
+    *inside = address <= size && bytes <= size - address;
+    return *inside ? valid + address : NULL;
+}
+
+static void out_of_bounds(warp_t *w, const op_t *o, site_t site, access_t kind)
+{
+    const machine_t *m = w->block->worker->m;
+    if (site.space == TURING_SPACE_GLOBAL) {
+        const alloc_t *a = emu_memory_nearest(m->mem, site.address);
+        if (!a) {
+            emu_report(w, o, TURING_OUT_OF_BOUNDS, site, "%s, and nothing is allocated", verb(kind));
+            return;
+        }
+        const bool before = site.address < a->base;
+        const uint64_t end = a->base + a->size;
+        const uint64_t by = before ? a->base - site.address
+                                   : site.address >= end ? site.address - end + site.bytes : site.address + site.bytes - end;
+        emu_report(w, o, TURING_OUT_OF_BOUNDS, site, "%s up to %llu bytes %s the %llu bytes at 0x%llx", verb(kind),
+                   (unsigned long long)by, before ? "before" : "past the end of", (unsigned long long)a->size,
+                   (unsigned long long)a->base);
+        return;
+    }
+    emu_report(w, o, TURING_OUT_OF_BOUNDS, site, "%s past the %u bytes of %s memory", verb(kind),
+               site.space == TURING_SPACE_SHARED ? m->shared_bytes : m->local_bytes,
+               site.space == TURING_SPACE_SHARED ? "shared" : "local");
+}
+
+uint32_t emu_check_memory(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, access_t kind,
+                          const uint64_t address[LANES], uint32_t bytes)
+{
+    for (uint32_t l = 0; l < LANES; l++) {
+        if (!(on >> l & 1))
+            continue;
+        site_t site = {.space = space, .address = address[l], .lane = l, .bytes = bytes};
+        bool inside;
+        uint8_t *valid = shadow(w, space, (int)l, address[l], bytes, &inside);
+        if (!inside) {
+            out_of_bounds(w, o, site, kind);
+            on &= ~(1u << l);
+            continue;
+        }
+        if (address[l] & (bytes - 1)) {
+            emu_report(w, o, TURING_MISALIGNED, site, "%u bytes are %s at an address that is %u modulo %u", bytes,
+                       kind == ACCESS_READ ? "read" : "written", (unsigned)(address[l] & (bytes - 1)), bytes);
+            on &= ~(1u << l);
+            continue;
+        }
+        if (!valid)
+            continue;
+        if (kind != ACCESS_WRITE)
+            for (uint32_t i = 0; i < bytes; i++)
+                if (!valid[i]) {
+                    emu_report(w, o, TURING_UNINITIALISED, site, "byte %u of the %u read was never written", i, bytes);
+                    break;
+                }
+        if (kind != ACCESS_READ)
+            memset(valid, 1, bytes);
+    }
+    return on;
+}

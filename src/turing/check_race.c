@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * check_race.c - accesses that nothing orders, whatever order this run had.
+ *
+ * Happens-before, by vector clocks.  clock[w][v] is the latest moment of warp v
+ * that warp w is known to come after.  A warp's own moment advances when it
+ * arrives at a barrier; who waits there learns the moments of all who arrived.
+ * An access is stamped with its warp's moment, and a later one by another warp
+ * is ordered after it if that warp has learnt of the moment.
+ *
+ * Shared memory has a cell per granule: the last write, and the last read by
+ * each warp.  Two accesses of which one writes, by different warps, unordered,
+ * not both atomic, are a race.
+ *
+ * Global memory has a cell per granule with the last write and two reads (more
+ * readers than two unordered ones are forgotten: a race may be missed, none is
+ * invented).  Across blocks the rule is that of a semaphore:
+ *   - MEMBAR of GPU scope or wider makes all that its warp comes after ready
+ *     for publication;
+ *   - a strong store or an atomic publishes what its warp made ready, at its
+ *     address;
+ *   - a strong load or an atomic makes its whole block come after all that was
+ *     published at that address before.
+ * Strong accesses and atomics never race with each other.
+ *
+ * Lanes of one warp are not checked against each other across instructions;
+ * within one store, two lanes must not write different values to one address.
+ */
+#include "exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WARPS = 32, SYNC_SLOTS = 1 << 12 };
+
+typedef struct stamp {
+    uint32_t block, moment;
+    uint32_t code;    /* instruction index */
+    uint8_t warp, set, atomic;
+} stamp_t;
+
+typedef struct cell {
+    stamp_t write, read[2];
+} cell_t;
+
+typedef struct publication {
+    uint64_t address;
+    uint32_t *moment; /* [block * n_warps + warp]; NULL: free slot */
+} publication_t;
+
+struct global_race {
+    uint32_t granule;
+    cell_t **cells;          /* per allocation, made on first use */
+    publication_t *published;
+    bool overflow;           /* too many flags: blocks are not compared any more */
+};
+
+struct race {
+    uint64_t linear;
+    bool started;
+    uint32_t base;           /* first moment of this block               */
+    uint32_t n_warps, n_cells;
+    uint32_t clock[WARPS][WARPS];
+    uint32_t arrived[16][WARPS];
+    uint32_t ready[WARPS][WARPS]; /* by MEMBAR; all 0: nothing          */
+    bool has_ready[WARPS];
+    uint32_t *known;         /* other blocks' moments, or NULL           */
+    stamp_t *write;          /* shared cells */
+    uint32_t *read;          /* [cell * n_warps + warp]: moment          */
+    uint32_t *read_code;
+};
+
+/* ---- setting up --------------------------------------------------------------------- */
+
+static uint32_t least_access(const turing_kernel_t *k, bool global)
+{
+    uint32_t least = 4;
+    for (uint32_t i = 0; i < k->n_insns; i++) {
+        const turing_insn_t *in = &k->insns[i];
+        const bool is_shared = in->op == TURING_LDS || in->op == TURING_STS, is_generic = in->op == TURING_LD || in->op == TURING_ST;
+        const bool is_global = in->op == TURING_LDG || in->op == TURING_STG;
+        if ((is_generic || (global ? is_global : is_shared)) && in->mem.bytes < least)
+            least = in->mem.bytes;
+    }
+    return least;
+}
+
+bool emu_race_open(machine_t *m)
+{
+    alloc_t *allocs;
+    const size_t n = emu_memory_allocs(m->mem, &allocs);
+    global_race_t *g = m->global_race = calloc(1, sizeof *g);
+    if (!g)
+        return false;
+    m->granule = least_access(m->kernel, false);
+    g->granule = least_access(m->kernel, true);
+    g->cells = calloc(n ? n : 1, sizeof *g->cells);
+    g->published = calloc(SYNC_SLOTS, sizeof *g->published);
+    return g->cells && g->published;
+}
+
+void emu_race_close(machine_t *m)
+{
+    global_race_t *g = m->global_race;
+    if (!g)
+        return;
+    alloc_t *allocs;
+    const size_t n = emu_memory_allocs(m->mem, &allocs);
+    for (size_t i = 0; g->cells && i < n; i++)
+        free(g->cells[i]);
+    for (size_t i = 0; g->published && i < SYNC_SLOTS; i++)
+        free(g->published[i].moment);
+    free(g->cells);
+    free(g->published);
+    free(g);
+    m->global_race = NULL;
+}
+
+race_t *emu_race_block(block_t *b)
+{
+    const machine_t *m = b->worker->m;
+    race_t *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->n_warps = m->n_warps;
+    r->n_cells = m->shared_bytes / m->granule + 1;
+    r->write = calloc(r->n_cells, sizeof *r->write);
+    r->read = calloc((size_t)r->n_cells * r->n_warps, sizeof *r->read);
+    r->read_code = calloc((size_t)r->n_cells * r->n_warps, sizeof *r->read_code);
+    if (r->write && r->read && r->read_code)
+        return r;
+    emu_race_block_free(r);
+    return NULL;
+}
+
+void emu_race_block_free(race_t *r)
+{
+    if (!r)
+        return;
+    free(r->write);
+    free(r->read);
+    free(r->read_code);
+    free(r->known);
+    free(r);
+}
+
+/* Moments go on rising from block to block, so that old cells are in the past. */
+void emu_race_start(block_t *b)
+{
+    race_t *r = b->race;
+    for (uint32_t w = 0; w < r->n_warps; w++)
+        if (r->clock[w][w] > r->base)
+            r->base = r->clock[w][w];
+    r->base += 1;
+    for (uint32_t w = 0; w < r->n_warps; w++) {
+        for (uint32_t v = 0; v < r->n_warps; v++)
+            r->clock[w][v] = r->base - (v != w);
+        r->has_ready[w] = false;
+    }
+    memset(r->arrived, 0, sizeof r->arrived);
+    free(r->known);
+    r->known = NULL;
+}
+
+/* ---- order within a block ---------------------------------------------------------------- */
+
+static void join(uint32_t *to, const uint32_t *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (from[i] > to[i])
+            to[i] = from[i];
+}
+
+void emu_race_arrive(warp_t *w, int barrier)
+{
+    race_t *r = w->block->race;
+    join(r->arrived[barrier], r->clock[w->index], r->n_warps);
+    r->clock[w->index][w->index]++;
+}
+
+void emu_race_barrier(block_t *b, int barrier, uint32_t syncing)
+{
+    race_t *r = b->race;
+    for (uint32_t w = 0; w < r->n_warps; w++)
+        if (syncing >> w & 1)
+            join(r->clock[w], r->arrived[barrier], r->n_warps);
+    memset(r->arrived[barrier], 0, sizeof r->arrived[barrier]);
+}
+
+/* ---- order between blocks ------------------------------------------------------------------ */
+
+static publication_t *publication(global_race_t *g, uint64_t address)
+{
+    uint64_t h = address * UINT64_C(0x9e3779b97f4a7c15) >> 52;
+    for (size_t i = 0; i < SYNC_SLOTS; i++) {
+        publication_t *p = &g->published[(h + i) % SYNC_SLOTS];
+        if (!p->moment || p->address == address) {
+            p->address = address;
+            return p;
+        }
+    }
+    return NULL;
+}
+
+void emu_race_fence(warp_t *w)
+{
+    race_t *r = w->block->race;
+    memcpy(r->ready[w->index], r->clock[w->index], sizeof r->ready[0]);
+    r->has_ready[w->index] = true;
+    r->clock[w->index][w->index]++;
+}
+
+static void publish(warp_t *w, uint64_t address)
+{
+    machine_t *m = w->block->worker->m;
+    global_race_t *g = m->global_race;
+    race_t *r = w->block->race;
+    if (!r->has_ready[w->index] && !r->known)
+        return;
+    publication_t *p = publication(g, address);
+    const size_t n = (size_t)m->n_blocks * r->n_warps;
+    if (p && !p->moment)
+        p->moment = calloc(n, sizeof *p->moment);
+    if (!p || !p->moment) {
+        g->overflow = true;
+        return;
+    }
+    if (r->known)
+        join(p->moment, r->known, n);
+    if (r->has_ready[w->index])
+        join(p->moment + w->block->linear * r->n_warps, r->ready[w->index], r->n_warps);
+}
+
+static void learn(warp_t *w, uint64_t address)
+{
+    machine_t *m = w->block->worker->m;
+    race_t *r = w->block->race;
+    const publication_t *p = publication(m->global_race, address);
+    if (!p || !p->moment)
+        return;
+    const size_t n = (size_t)m->n_blocks * r->n_warps;
+    if (!r->known)
+        r->known = calloc(n, sizeof *r->known);
+    if (r->known)
+        join(r->known, p->moment, n);
+    else
+        m->global_race->overflow = true;
+}
+
+void emu_race_strong(warp_t *w, uint32_t on, access_t kind, const uint64_t address[LANES])
+{
+    for (int l = 0; l < LANES; l++) {
+        if (!(on >> l & 1))
+            continue;
+        if (kind != ACCESS_WRITE)
+            learn(w, address[l]);
+        if (kind != ACCESS_READ)
+            publish(w, address[l]);
+    }
+}
+
+static bool ordered(const warp_t *w, const stamp_t *s)
+{
+    const block_t *b = w->block;
+    const race_t *r = b->race;
+    if (!s->set)
+        return true;
+    if (s->block == b->linear)
+        return s->warp == w->index || r->clock[w->index][s->warp] >= s->moment;
+    if (b->worker->m->global_race->overflow)
+        return true;
+    return r->known && r->known[(size_t)s->block * r->n_warps + s->warp] >= s->moment;
+}
+
+/* ---- accesses --------------------------------------------------------------------------------- */
+
+static void race(warp_t *w, const op_t *o, site_t site, access_t kind, const stamp_t *other, bool other_wrote)
+{
+    const machine_t *m = w->block->worker->m;
+    site.has_other = true;
+    site.other_code = m->ops[other->code].in->addr;
+    site.other_warp = other->warp;
+    site.other_block = other->block;
+    char text[TURING_TEXT_MAX];
+    turing_disasm(m->ops[other->code].in, text);
+    if (other->block == w->block->linear)
+        emu_report(w, o, TURING_RACE, site, "%s what warp %u %s at 0x%x (%.100s), with no barrier between",
+                   kind == ACCESS_READ ? "reads" : "writes", other->warp, other_wrote ? "writes" : "reads", site.other_code,
+                   text);
+    else
+        emu_report(w, o, TURING_RACE, site, "%s what block %u %s at 0x%x (%.100s), and nothing orders the blocks",
+                   kind == ACCESS_READ ? "reads" : "writes", other->block, other_wrote ? "writes" : "reads",
+                   site.other_code, text);
+}
+
+static void shared_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bool atomic, uint32_t index)
+{
+    race_t *r = w->block->race;
+    const uint32_t code = (uint32_t)(o - w->block->worker->m->ops), self = w->index;
+    const uint32_t *clock = r->clock[self];
+    stamp_t *last = &r->write[index];
+    if (last->set && last->warp != self && clock[last->warp] < last->moment && !(atomic && last->atomic)) {
+        last->block = (uint32_t)w->block->linear;
+        race(w, o, site, kind, last, true);
+    }
+    uint32_t *read = r->read + (size_t)index * r->n_warps, *read_code = r->read_code + (size_t)index * r->n_warps;
+    if (kind != ACCESS_WRITE && !atomic) {
+        read[self] = clock[self];
+        read_code[self] = code;
+    }
+    if (kind == ACCESS_READ)
+        return;
+    for (uint32_t v = 0; v < r->n_warps; v++)
+        if (read[v] > clock[v] && v != self) {
+            stamp_t s = {(uint32_t)w->block->linear, read[v], read_code[v], (uint8_t)v, 1, 0};
+            race(w, o, site, kind, &s, false);
+            break;
+        }
+    *last = (stamp_t){(uint32_t)w->block->linear, clock[self], code, (uint8_t)self, 1, atomic};
+}
+
+static void global_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bool atomic, cell_t *c)
+{
+    const uint32_t moment = w->block->race->clock[w->index][w->index];
+    const stamp_t now = {(uint32_t)w->block->linear, moment, (uint32_t)(o - w->block->worker->m->ops), (uint8_t)w->index, 1, atomic};
+    if (!(atomic && c->write.atomic) && !ordered(w, &c->write))
+        race(w, o, site, kind, &c->write, true);
+    if (kind == ACCESS_READ) {
+        int at = 1;
+        for (int i = 1; i >= 0; i--)
+            if (ordered(w, &c->read[i]) || (c->read[i].block == now.block && c->read[i].warp == now.warp))
+                at = i;
+        c->read[at] = now;
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        if (!(atomic && c->read[i].atomic) && !ordered(w, &c->read[i])) {
+            race(w, o, site, kind, &c->read[i], false);
+            break;
+        }
+    c->write = now;
+}
+
+static void same_address(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, const uint64_t address[LANES],
+                         uint32_t bytes)
+{
+    const row_t *v = (const row_t *)(w->r + o->src[0]);
+    const uint32_t mask = bytes == 1 ? 0xff : bytes == 2 ? 0xffff : ~0u;
+    for (uint32_t l = 1; l < LANES; l++)
+        for (uint32_t k = 0; k < l && on >> l & 1; k++) {
+            if (!(on >> k & 1) || address[k] != address[l])
+                continue;
+            bool differ = (v[0][k] ^ v[0][l]) & mask;
+            for (uint32_t i = 1; i < bytes / 4; i++)
+                differ |= v[i][k] != v[i][l];
+            if (differ)
+                emu_report(w, o, TURING_LANE_CONFLICT,
+                           (site_t){.space = space, .address = address[l], .lane = l, .bytes = bytes},
+                           "lanes %u and %u store different values to one address", k, l);
+        }
+}
+
+void emu_race_access(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, access_t kind,
+                     const uint64_t address[LANES], uint32_t bytes)
+{
+    machine_t *m = w->block->worker->m;
+    global_race_t *g = m->global_race;
+    const turing_insn_t *in = o->in;
+    const bool strong = (in->op == TURING_LDG || in->op == TURING_STG || in->op == TURING_LD || in->op == TURING_ST) &&
+                        in->m.order == TURING_ORDER_STRONG;
+    const bool atomic = kind == ACCESS_ATOMIC || strong;
+    if (kind == ACCESS_WRITE)
+        same_address(w, o, on, space, address, bytes);
+    alloc_t *allocs, *a = NULL;
+    emu_memory_allocs(m->mem, &allocs);
+    for (uint32_t l = 0; l < LANES; l++) {
+        if (!(on >> l & 1))
+            continue;
+        const site_t site = {.space = space, .address = address[l], .lane = l, .bytes = bytes};
+        if (space == TURING_SPACE_SHARED) {
+            for (uint64_t at = address[l] / m->granule; at <= (address[l] + bytes - 1) / m->granule; at++)
+                if (at < w->block->race->n_cells)
+                    shared_cell(w, o, site, kind, atomic, (uint32_t)at);
+            continue;
+        }
+        if (!a || address[l] < a->base || address[l] - a->base >= a->size)
+            a = emu_memory_find(m->mem, address[l]);
+        if (!a || bytes > a->size - (address[l] - a->base))
+            continue;
+        cell_t **cells = &g->cells[a - allocs];
+        if (!*cells)
+            *cells = calloc(a->size / g->granule + 2, sizeof **cells);
+        const uint64_t first = address[l] - a->base;
+        for (uint64_t at = first / g->granule; *cells && at <= (first + bytes - 1) / g->granule; at++)
+            global_cell(w, o, site, kind, atomic, *cells + at);
+    }
+}

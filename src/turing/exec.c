@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exec.c - a launch: sets the machine up, deals blocks to host threads, and
+ * runs the warps of each block between its barriers.
+ *
+ * A host thread takes blocks in their linear order and runs one until it is
+ * done.  A block that only polls memory is set aside and another one runs, so
+ * that blocks may wait for each other as long as a T4 would hold them at the
+ * same time.  Where results could depend on the order of blocks (atomics that
+ * return something or round, strong loads), one thread runs them all.
+ */
+#include "exec.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "device memory is little-endian, and so must be the host"
+#endif
+
+enum {
+    POISON_WORD = 0x7fff7fff, /* two NaNs, in registers never written */
+    POISON_BYTE = 0xff,       /* and in shared memory                 */
+    STALEMATE = 1 << 20       /* polls in a row, by all blocks, that end a launch */
+};
+
+void emu_fault(warp_t *w, const op_t *o, const char *format, ...)
+{
+    worker_t *worker = w->block->worker;
+    w->stop = STOP_FAULT;
+    if (worker->failed)
+        return;
+    worker->failed = true;
+    char what[256], insn[TURING_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    turing_disasm(o->in, insn);
+    const uint32_t *id = w->block->id;
+    turing_fail(&worker->error, "%s+0x%x (%.80s), block (%u,%u,%u) warp %u: %s", worker->m->kernel->name, o->in->addr,
+                insn, id[0], id[1], id[2], w->index, what);
+}
+
+/* ---- blocks --------------------------------------------------------------------------- */
+
+static size_t round_64(size_t x)
+{
+    return (x + 63) & ~(size_t)63;
+}
+
+static void block_free(block_t *b)
+{
+    if (b) {
+        emu_race_block_free(b->race);
+        free(b->storage);
+        free(b);
+    }
+}
+
+/* Storage for one block, to be used for one after another. */
+static block_t *block_create(worker_t *worker)
+{
+    const machine_t *m = worker->m;
+    const size_t rows = round_64((ROW_CONSTANTS + m->n_constants) * sizeof(row_t));
+    const size_t local = round_64((size_t)LANES * m->local_bytes), shared = round_64(m->shared_bytes);
+    const bool shadow = m->checks & TURING_CHECK_MEMORY;
+    const size_t schedule = m->checks & TURING_CHECK_SCHEDULE ? round_64(emu_schedule_bytes(m)) : 0;
+    const size_t per_warp = round_64(sizeof(warp_t)) + rows + local * (shadow ? 2 : 1) + schedule;
+    block_t *b = calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->worker = worker;
+    b->n_warps = m->n_warps;
+    b->storage = calloc(1, 64 + m->n_warps * per_warp + shared * (shadow ? 2 : 1));
+    if (m->checks & TURING_CHECK_RACE)
+        b->race = emu_race_block(b);
+    if (!b->storage || ((m->checks & TURING_CHECK_RACE) && !b->race)) {
+        block_free(b);
+        return NULL;
+    }
+    uint8_t *p = (uint8_t *)round_64((uintptr_t)b->storage);
+    b->warp = (warp_t *)p;
+    p += m->n_warps * round_64(sizeof(warp_t));
+    for (uint32_t i = 0; i < m->n_warps; i++) {
+        warp_t *w = &b->warp[i];
+        w->block = b;
+        w->index = i;
+        w->r = (row_t *)p;
+        memcpy(w->r + ROW_CONSTANTS, m->constants, m->n_constants * sizeof(row_t));
+        p += rows;
+        w->local = p;
+        p += local;
+        if (shadow) {
+            w->local_valid = p;
+            p += local;
+        }
+        if (schedule) {
+            w->schedule = (schedule_t *)p;
+            p += schedule;
+        }
+    }
+    b->shared = p;
+    if (shadow)
+        b->shared_valid = p + shared;
+    return b;
+}
+
+static void block_start(block_t *b, uint64_t linear)
+{
+    const machine_t *m = b->worker->m;
+    const uint32_t *grid = m->launch->grid;
+    b->linear = linear;
+    b->id[0] = (uint32_t)(linear % grid[0]);
+    b->id[1] = (uint32_t)(linear / grid[0] % grid[1]);
+    b->id[2] = (uint32_t)(linear / grid[0] / grid[1]);
+    b->live = b->n_warps;
+    b->polls = 0;
+    memset(b->barrier, 0, sizeof b->barrier);
+    if (b->race)
+        emu_race_start(b);
+    memset(b->shared, POISON_BYTE, m->shared_bytes);
+    if (b->shared_valid)
+        memset(b->shared_valid, 0, m->shared_bytes);
+    for (uint32_t i = 0; i < b->n_warps; i++) {
+        warp_t *w = &b->warp[i];
+        uint32_t threads = m->threads - i * LANES;
+        w->threads = threads >= LANES ? ALL_LANES : (1u << threads) - 1;
+        w->alive = w->active = w->threads;
+        w->pc = w->spins = 0;
+        w->n_splits = 0;
+        w->stop = RUNNING;
+        w->waits_at = -1;
+        w->issued = 0;
+        w->hit = NULL;
+        memset(w->p, 0, sizeof w->p);
+        w->p[PRED_TRUE] = w->p[PRED_UNIFORM + PRED_TRUE] = ALL_LANES;
+        for (uint32_t r = 0; r < m->kernel->registers && r < ROW_ZERO; r++)
+            for (int l = 0; l < LANES; l++)
+                w->r[r][l] = POISON_WORD;
+        memset(w->barrier, 0, sizeof w->barrier);
+        memset(w->local, POISON_BYTE, (size_t)LANES * m->local_bytes);
+        if (w->local_valid)
+            memset(w->local_valid, 0, (size_t)LANES * m->local_bytes);
+        if (w->schedule)
+            emu_schedule_start(w);
+    }
+}
+
+/* Frees the warps at a barrier that has all its threads. */
+static void fill_barrier(block_t *b, int id)
+{
+    named_barrier_t *n = &b->barrier[id];
+    const uint32_t expected = n->expected ? n->expected : b->live * LANES;
+    if (!n->arrived || n->arrived < expected)
+        return;
+    if (b->worker->m->checks & TURING_CHECK_RACE)
+        emu_race_barrier(b, id, n->sync_warps);
+    for (uint32_t i = 0; i < b->n_warps; i++) {
+        warp_t *w = &b->warp[i];
+        if (!(n->sync_warps >> i & 1))
+            continue;
+        w->waits_at = -1;
+        w->stop = RUNNING;
+        const turing_insn_t *in = b->worker->m->ops[w->pc - 1].in;
+        if (in->m.func == TURING_BAR_RED) {
+            uint32_t v = in->m.red == TURING_RED_POPC ? n->popc : in->m.red == TURING_RED_AND ? n->all : n->any;
+            for (int l = 0; l < LANES; l++)
+                w->barrier_result[l] = v;
+        }
+    }
+    memset(n, 0, sizeof *n);
+}
+
+static void deadlock(block_t *b)
+{
+    for (uint32_t i = 0; i < b->n_warps; i++) {
+        warp_t *w = &b->warp[i];
+        if (w->stop != STOP_BARRIER)
+            continue;
+        const op_t *o = &b->worker->m->ops[w->pc - 1];
+        const named_barrier_t *n = &b->barrier[w->waits_at];
+        const uint32_t expected = n->expected ? n->expected : b->live * LANES;
+        if (b->worker->m->checks & TURING_CHECK_CONVERGENCE)
+            emu_report(w, o, TURING_BARRIER_MISMATCH, (site_t){.lane = TURING_NO_LANE},
+                       "barrier %d waits for ever: %u of %u threads arrived and no warp can run", w->waits_at, n->arrived,
+                       expected);
+        emu_fault(w, o, "barrier %d waits for ever: %u of %u threads arrived and no warp can run", w->waits_at,
+                  n->arrived, expected);
+        return;
+    }
+}
+
+typedef enum outcome { BLOCK_DONE, BLOCK_POLLS, BLOCK_FAILED } outcome_t;
+
+static outcome_t block_run(block_t *b)
+{
+    for (;;) {
+        bool progress = false, polls = false;
+        for (uint32_t i = 0; i < b->n_warps; i++) {
+            warp_t *w = &b->warp[i];
+            if (w->stop == STOP_EXIT || w->stop == STOP_BARRIER)
+                continue;
+            w->stop = RUNNING;
+            emu_run_warp(w);
+            switch (w->stop) {
+            case STOP_FAULT:
+                return BLOCK_FAILED;
+            case STOP_YIELD:
+                polls = true;
+                break;
+            case STOP_EXIT:
+                progress = true;
+                b->live--;
+                for (int id = 0; id < 16; id++)
+                    fill_barrier(b, id);
+                break;
+            default: {
+                progress = true;
+                for (int id = 0; id < 16; id++)
+                    fill_barrier(b, id);
+            }
+            }
+        }
+        if (b->live == 0)
+            return BLOCK_DONE;
+        if (!progress && polls)
+            return BLOCK_POLLS;
+        if (!progress) {
+            deadlock(b);
+            return BLOCK_FAILED;
+        }
+    }
+}
+
+/* ---- workers ------------------------------------------------------------------------------ */
+
+static bool next_block(machine_t *m, uint64_t *linear)
+{
+    if (atomic_load(&m->stop_all))
+        return false;
+    *linear = atomic_fetch_add(&m->next_block, 1);
+    return *linear < m->n_blocks;
+}
+
+static void *work(void *arg)
+{
+    worker_t *worker = arg;
+    machine_t *m = worker->m;
+    const uint32_t limit = m->resident;
+    block_t **resident = calloc(limit, sizeof *resident), *spare = NULL;
+    uint32_t n = 0, at = 0, stalemate = 0;
+    bool more = true;
+    if (!resident)
+        worker->failed = !turing_fail(&worker->error, "out of memory");
+    while (resident && !worker->failed && !atomic_load(&m->stop_all)) {
+        /* When everyone polls, bring in a new block, or else go round. */
+        uint64_t linear;
+        if (more && n < limit && at == n) {
+            more = next_block(m, &linear);
+            if (more) {
+                block_t *b = spare ? spare : block_create(worker);
+                spare = NULL;
+                if (!b) {
+                    worker->failed = !turing_fail(&worker->error, "out of memory for a block");
+                    break;
+                }
+                block_start(b, linear);
+                resident[n++] = b;
+            }
+        }
+        if (!n)
+            break;
+        if (at >= n)
+            at = 0;
+        block_t *b = resident[at];
+        outcome_t outcome = block_run(b);
+        if (outcome == BLOCK_DONE) {
+            stalemate = 0;
+            resident[at] = resident[--n];
+            block_free(spare);
+            spare = b;
+            at = 0;
+            if (!n && !more)
+                break;
+        } else if (outcome == BLOCK_POLLS) {
+            at++;
+            if (++stalemate > STALEMATE) {
+                const warp_t *w = &b->warp[0];
+                emu_fault(&b->warp[0], &m->ops[w->pc ? w->pc - 1 : 0], "every block that a T4 would hold polls memory for ever");
+            }
+        }
+    }
+    for (uint32_t i = 0; i < n; i++)
+        block_free(resident[i]);
+    block_free(spare);
+    free(resident);
+    if (worker->failed)
+        atomic_store(&m->stop_all, true);
+    return NULL;
+}
+
+/* ---- launch ----------------------------------------------------------------------------------- */
+
+static bool validate(const turing_kernel_t *k, const turing_launch_t *l, turing_error_t *err)
+{
+    const uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+    if (!l->grid[0] || !l->grid[1] || !l->grid[2] || l->grid[0] > 0x7fffffff || l->grid[1] > 65535 || l->grid[2] > 65535)
+        return turing_fail(err, "%s: grid %ux%ux%u is not possible", k->name, l->grid[0], l->grid[1], l->grid[2]);
+    if (!threads || l->block[0] > 1024 || l->block[1] > 1024 || l->block[2] > 64 || threads > 1024)
+        return turing_fail(err, "%s: block %ux%ux%u is not possible", k->name, l->block[0], l->block[1], l->block[2]);
+    if (k->max_threads && threads > k->max_threads)
+        return turing_fail(err, "%s: %u threads, but the kernel was built for %u", k->name, (unsigned)threads,
+                           k->max_threads);
+    if (l->shared_bytes > TURING_T4_SHARED || k->shared_bytes + l->shared_bytes > TURING_T4_SHARED)
+        return turing_fail(err, "%s: %u bytes of shared memory, a T4 has %u", k->name, k->shared_bytes + l->shared_bytes,
+                           (unsigned)TURING_T4_SHARED);
+    if (l->param_bytes != k->param_bytes)
+        return turing_fail(err, "%s: %zu bytes of parameters, the kernel takes %u", k->name, l->param_bytes,
+                           k->param_bytes);
+    if (k->registers > 255)
+        return turing_fail(err, "%s: %u registers", k->name, k->registers);
+    if (!turing_occupancy(k, (uint32_t)threads, l->shared_bytes).blocks)
+        return turing_fail(err, "%s: %u threads with %u registers each do not fit on an SM", k->name, (unsigned)threads,
+                           k->registers);
+    return true;
+}
+
+/* Bank 0: what the driver would put there, and the parameters. */
+static bool fill_bank0(machine_t *m, turing_error_t *err)
+{
+    const turing_kernel_t *k = m->kernel;
+    const turing_launch_t *l = m->launch;
+    uint32_t size = k->bank[0].data ? k->bank[0].size : 0;
+    if (size < k->param_base + k->param_bytes)
+        size = k->param_base + k->param_bytes;
+    if (size < 0x30)
+        size = 0x30;
+    m->bank0 = calloc(1, size);
+    if (!m->bank0)
+        return turing_fail(err, "out of memory");
+    m->bank0_size = size;
+    if (k->bank[0].data)
+        memcpy(m->bank0, k->bank[0].data, k->bank[0].size);
+    const uint64_t shared = SHARED_WINDOW, local = LOCAL_WINDOW;
+    memcpy(m->bank0 + 0x00, l->block, 12);
+    memcpy(m->bank0 + 0x0c, l->grid, 12);
+    memcpy(m->bank0 + 0x18, &shared, 8);
+    memcpy(m->bank0 + 0x20, &local, 8);
+    memcpy(m->bank0 + 0x28, &m->local_bytes, 4); /* the stack grows down from the end of local memory */
+    if (k->param_bytes)
+        memcpy(m->bank0 + k->param_base, l->params, k->param_bytes);
+    return true;
+}
+
+static unsigned thread_count(const machine_t *m)
+{
+    unsigned n = m->launch->threads;
+    if (!n) {
+        long cores = sysconf(_SC_NPROCESSORS_ONLN);
+        n = cores > 0 ? (unsigned)cores : 1;
+    }
+    /* Race cells of global memory are shared by all blocks. */
+    if (m->ordered || m->checks & TURING_CHECK_RACE)
+        n = 1;
+    return n > m->n_blocks ? (unsigned)m->n_blocks : n > 256 ? 256 : n;
+}
+
+static bool open_worker(machine_t *m, worker_t *worker)
+{
+    worker->m = m;
+    if (m->launch->counters)
+        worker->count = calloc(m->n_ops, sizeof *worker->count);
+    if (m->checks)
+        worker->finding = calloc((size_t)m->n_ops * TURING_VIOLATION_COUNT, sizeof *worker->finding);
+    return (worker->count || !m->launch->counters) && (worker->finding || !m->checks);
+}
+
+static void close_worker(worker_t *worker)
+{
+    if (worker->finding)
+        for (size_t i = 0; i < (size_t)worker->m->n_ops * TURING_VIOLATION_COUNT; i++)
+            free(worker->finding[i]);
+    free(worker->finding);
+    free(worker->count);
+}
+
+static bool run_grid(machine_t *m, uint64_t *violations, turing_error_t *err)
+{
+    const unsigned n = thread_count(m);
+    worker_t *workers = calloc(n, sizeof *workers);
+    pthread_t *threads = calloc(n, sizeof *threads);
+    bool ok = workers && threads, started = ok;
+    for (unsigned i = 0; ok && i < n; i++)
+        ok = open_worker(m, &workers[i]);
+    unsigned running = 1;
+    if (!ok)
+        turing_fail(err, "out of memory");
+    else {
+        while (running < n && !pthread_create(&threads[running], NULL, work, &workers[running]))
+            running++;
+        work(&workers[0]);
+        for (unsigned i = 1; i < running; i++)
+            pthread_join(threads[i], NULL);
+        for (unsigned i = 0; ok && i < running; i++)
+            if (workers[i].failed) {
+                ok = false;
+                if (err)
+                    *err = workers[i].error;
+            }
+        uint64_t reported = m->checks ? emu_report_all(m, workers, running) : 0;
+        if (violations)
+            *violations = reported;
+        if (ok && m->launch->counters && !emu_count_finish(m, workers, running))
+            ok = turing_fail(err, "out of memory");
+    }
+    for (unsigned i = 0; started && i < n; i++)
+        if (workers[i].m)
+            close_worker(&workers[i]);
+    free(workers);
+    free(threads);
+    return ok;
+}
+
+bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const turing_launch_t *launch,
+                   uint64_t *violations, turing_error_t *err)
+{
+    if (violations)
+        *violations = 0;
+    if (!validate(kernel, launch, err))
+        return false;
+    machine_t m = {.kernel = kernel, .mem = mem, .launch = launch, .checks = launch->checks};
+    m.threads = launch->block[0] * launch->block[1] * launch->block[2];
+    m.n_warps = (m.threads + LANES - 1) / LANES;
+    m.shared_bytes = kernel->shared_bytes + launch->shared_bytes;
+    m.local_bytes = (kernel->local_bytes + 15) & ~15u;
+    m.n_blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    m.resident = TURING_T4_SMS * turing_occupancy(kernel, m.threads, launch->shared_bytes).blocks;
+    m.max_issued = launch->max_warp_instructions ? launch->max_warp_instructions : UINT64_C(1) << 40;
+    m.hmma = turing_hmma_best();
+    m.fraction = turing_tensor_fraction(launch->tensor);
+    pthread_mutex_init(&m.atomics, NULL);
+    bool ok = fill_bank0(&m, err) && emu_lower_kernel(&m, err);
+    if (ok && m.checks & TURING_CHECK_RACE && !emu_race_open(&m))
+        ok = turing_fail(err, "out of memory for the race checker");
+    if (ok && m.checks & TURING_CHECK_SCHEDULE)
+        ok = emu_schedule_open(&m, err);
+    if (ok && launch->counters)
+        ok = emu_count_open(&m) || turing_fail(err, "out of memory for the counters");
+    ok = ok && run_grid(&m, violations, err);
+    emu_count_close(&m);
+    emu_schedule_close(&m);
+    emu_race_close(&m);
+    emu_lower_free(&m);
+    free(m.bank0);
+    pthread_mutex_destroy(&m.atomics);
+    return ok;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exec.h - the interpreter's own form of a kernel and the state it works on.
+ *
+ * A kernel is lowered once per launch into an array of op_t, one per
+ * instruction.  A warp's register file is a stack of rows of 32 words, one word
+ * per lane.  Everything an instruction can read has a row: registers, zeros for
+ * RZ, uniform registers (all lanes equal), and a row for each constant and
+ * immediate of the kernel.  So an operand is one row number, whatever its form,
+ * and the uniform datapath runs through the same code as the vector one.
+ */
+#ifndef TURING_EXEC_H
+#define TURING_EXEC_H
+
+#include "hmma.h"
+#include "memory.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { LANES = 32, ALL_LANES = 0xffffffffu };
+
+/* Rows.  Operands of up to four words are consecutive rows, RZ included. */
+enum {
+    ROW_ZERO = 256,           /* four rows of zeros; reads of RZ and URZ */
+    ROW_SINK = 260,           /* four rows nobody reads; writes to them  */
+    ROW_UNIFORM = 264,        /* UR0..UR62                               */
+    ROW_CONSTANTS = 328
+};
+
+/* Predicates, each a mask of lanes: P0-P6, PT, UP0-UP6, UPT, a sink. */
+enum { PRED_UNIFORM = 8, PRED_TRUE = 7, PRED_SINK = 16, PRED_COUNT = 17 };
+
+typedef uint32_t row_t[LANES];
+typedef struct op op_t;
+typedef struct warp warp_t;
+typedef struct block block_t;
+typedef struct worker worker_t;
+typedef struct machine machine_t;
+
+/* Executes one instruction for the lanes in `on`, which is not 0. */
+typedef void op_fn(warp_t *w, const op_t *o, uint32_t on);
+
+/* What the main loop does around op_fn. */
+typedef enum flow {
+    FLOW_PLAIN,    /* nothing                                             */
+    FLOW_STOPPING, /* may set warp_t.stop                                 */
+    FLOW_CONTROL   /* may change pc, lanes or split: exec_flow.c            */
+} flow_t;
+
+struct op {
+    op_fn *fn;
+    uint16_t d, src[4];       /* rows                                     */
+    uint8_t guard, guard_xor; /* predicate, and 1 when negated            */
+    uint8_t flow;
+    uint8_t uniform;          /* uniform datapath: all lanes or none      */
+    uint8_t pdst[2];
+    uint8_t psrc[3], psrc_xor[3];
+    uint8_t imm;              /* handler's choice: shift, size, flags ... */
+    uint16_t addr_base, addr_uniform; /* memory operand: rows             */
+    uint32_t target;          /* instruction index of a direct branch     */
+    const turing_insn_t *in;
+};
+
+typedef enum stop {
+    RUNNING,
+    STOP_BARRIER,  /* waits at a named barrier                            */
+    STOP_YIELD,    /* polls memory: let other blocks run                  */
+    STOP_EXIT,
+    STOP_FAULT     /* worker_t.error says why                             */
+} stop_t;
+
+enum { WAIT_NONE = -1, WAIT_WARPSYNC = 16 };
+
+/* Lanes that share a program counter and are not running now. */
+typedef struct split {
+    uint32_t mask, pc;
+    int wait;      /* convergence barrier 0-15, WAIT_WARPSYNC, WAIT_NONE  */
+    uint32_t need; /* WAIT_WARPSYNC: the lanes to meet                    */
+} split_t;
+
+typedef struct schedule schedule_t; /* check_schedule.c */
+typedef struct race race_t;         /* check_race.c     */
+
+struct warp {
+    row_t *r;
+    uint32_t p[PRED_COUNT];
+    uint32_t pc;              /* instruction index                        */
+    uint32_t active;          /* lanes that run now                       */
+    uint32_t alive;           /* lanes that have not exited               */
+    int n_splits;
+    split_t split[LANES];
+    row_t barrier[16];        /* convergence barriers: participants, per lane */
+    stop_t stop;
+    int waits_at;             /* named barrier, or -1                     */
+    uint32_t index;           /* in the block                             */
+    uint32_t threads;         /* lanes that exist                         */
+    uint32_t spins;           /* backward branches while split            */
+    row_t barrier_result;     /* of BAR.RED, for B2R                      */
+    uint64_t issued;
+    alloc_t *hit;             /* allocation of the last global access     */
+    uint8_t *local;           /* local_bytes per lane                     */
+    uint8_t *local_valid;
+    schedule_t *schedule;
+    block_t *block;
+};
+
+typedef struct named_barrier {
+    uint32_t expected;        /* threads; 0: not in use                   */
+    uint32_t arrived;
+    uint32_t sync_warps;      /* warps that wait                          */
+    uint32_t code;            /* of the first arrival                     */
+    uint32_t popc, all, any;  /* BAR.RED                                  */
+} named_barrier_t;
+
+struct block {
+    worker_t *worker;
+    uint32_t id[3];
+    uint64_t linear;
+    uint32_t n_warps, live;
+    warp_t *warp;
+    uint8_t *shared;
+    uint8_t *shared_valid;
+    named_barrier_t barrier[16];
+    uint32_t polls;           /* strong loads and atomics since last resumed */
+    race_t *race;
+    void *storage;
+};
+
+/* Violations found by one worker: one record per instruction and kind. */
+typedef struct finding {
+    turing_violation_t v;
+    uint64_t order;           /* linear block index of the first          */
+    char what[256];
+} finding_t;
+
+struct worker {
+    machine_t *m;
+    bool failed;
+    turing_error_t error;
+    turing_count_t *count;    /* per instruction, or NULL                 */
+    finding_t **finding;      /* [instruction * TURING_VIOLATION_COUNT + kind] */
+};
+
+typedef struct global_race global_race_t;
+
+/* One launch; read-only while workers run, but for the atomics. */
+struct machine {
+    const turing_kernel_t *kernel;
+    turing_memory_t *mem;
+    const turing_launch_t *launch;
+    op_t *ops;
+    uint32_t n_ops;
+    row_t *constants;
+    uint32_t n_constants;
+    uint8_t *bank0;
+    uint32_t bank0_size;
+    uint32_t threads;         /* of a block                               */
+    uint32_t n_warps;
+    uint32_t shared_bytes, local_bytes;
+    uint64_t n_blocks;
+    uint32_t resident;        /* blocks that a T4 would hold at a time    */
+    uint64_t max_issued;
+    bool ordered;             /* results depend on the order of blocks    */
+    unsigned checks;
+    turing_hmma_fn *hmma;
+    int fraction;
+    uint32_t granule;         /* bytes of shared and global race cells    */
+    global_race_t *global_race;
+    _Atomic uint8_t **sector_seen; /* a byte per 32 B sector of each allocation */
+    uint64_t *latency;        /* check_schedule.c */
+    pthread_mutex_t atomics;  /* global read-modify-writes                */
+    _Atomic uint64_t next_block;
+    _Atomic bool stop_all;
+};
+
+/* Generic addresses inside these windows are shared and local memory. */
+#define SHARED_WINDOW UINT64_C(0x0000010000000000)
+#define LOCAL_WINDOW  UINT64_C(0x0000020000000000)
+enum { WINDOW_BYTES = 1 << 24 };
+
+/* ---- lower.c ---- */
+bool emu_lower_kernel(machine_t *m, turing_error_t *err);
+void emu_lower_free(machine_t *m);
+
+/* ---- exec_alu.c, exec_float.c, exec_mem.c: fill op->fn, or leave it NULL ---- */
+void emu_select_alu(op_t *o);
+void emu_select_float(op_t *o);
+void emu_select_memory(op_t *o);
+uint32_t emu_add_half2(uint32_t x, uint32_t y);
+
+/* ---- exec_flow.c ---- */
+void emu_run_warp(warp_t *w);
+void emu_exit_lanes(warp_t *w, uint32_t lanes);
+
+/* ---- exec.c ---- */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+void emu_fault(warp_t *w, const op_t *o, const char *format, ...);
+
+/* ---- check.c ---- */
+typedef struct site {
+    turing_space_t space;
+    uint64_t address;
+    uint32_t lane, bytes;
+    bool has_other;
+    uint32_t other_code, other_warp;
+    uint64_t other_block;
+} site_t;
+#if defined(__GNUC__)
+__attribute__((format(printf, 5, 6)))
+#endif
+void emu_report(warp_t *w, const op_t *o, turing_violation_kind_t kind, site_t site, const char *what, ...);
+uint64_t emu_report_all(machine_t *m, worker_t *workers, unsigned n);
+
+/* ---- check_memory.c: returns the lanes whose access may be carried out ---- */
+typedef enum access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC } access_t;
+uint32_t emu_check_memory(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, access_t kind,
+                      const uint64_t address[LANES], uint32_t bytes);
+
+/* ---- check_race.c ---- */
+bool emu_race_open(machine_t *m);
+void emu_race_close(machine_t *m);
+race_t *emu_race_block(block_t *b);
+void emu_race_block_free(race_t *race);
+void emu_race_start(block_t *b);
+void emu_race_arrive(warp_t *w, int barrier);
+void emu_race_barrier(block_t *b, int barrier, uint32_t syncing);
+void emu_race_fence(warp_t *w);
+void emu_race_access(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, access_t kind,
+                 const uint64_t address[LANES], uint32_t bytes);
+/* A strong load (acquire) or store (release) or atomic (both). */
+void emu_race_strong(warp_t *w, uint32_t on, access_t kind, const uint64_t address[LANES]);
+
+/* ---- check_schedule.c ---- */
+bool emu_schedule_open(machine_t *m, turing_error_t *err);
+void emu_schedule_close(machine_t *m);
+size_t emu_schedule_bytes(const machine_t *m);
+void emu_schedule_start(warp_t *w);
+void emu_schedule_issue(warp_t *w, const op_t *o, uint32_t on);
+
+/* ---- count.c ---- */
+void emu_count_issue(warp_t *w, const op_t *o, uint32_t on);
+void emu_count_global(warp_t *w, const op_t *o, uint32_t on, access_t kind, const uint64_t address[LANES], uint32_t bytes);
+void emu_count_shared(warp_t *w, const op_t *o, uint32_t on, const uint64_t address[LANES], uint32_t bytes);
+bool emu_count_open(machine_t *m);
+void emu_count_close(machine_t *m);
+bool emu_count_finish(machine_t *m, worker_t *workers, unsigned n);
+
+static inline bool watched(const warp_t *w)
+{
+    const worker_t *worker = w->block->worker;
+    return worker->count || worker->m->checks;
+}
+
+static inline uint32_t pred(const warp_t *w, const op_t *o, int i)
+{
+    return w->p[o->psrc[i]] ^ (0u - o->psrc_xor[i]);
+}
+
+/* Stores t into row d for the lanes in `on`. */
+static inline void put(warp_t *w, unsigned d, const uint32_t t[LANES], uint32_t on)
+{
+    uint32_t *r = w->r[d];
+    if (on == ALL_LANES)
+        for (int l = 0; l < LANES; l++)
+            r[l] = t[l];
+    else
+        for (int l = 0; l < LANES; l++)
+            if (on >> l & 1)
+                r[l] = t[l];
+}
+
+static inline void put_pred(warp_t *w, unsigned p, uint32_t value, uint32_t on)
+{
+    w->p[p] = (w->p[p] & ~on) | (value & on);
+}
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * memory.c - device allocations: a sorted array of address ranges, each with
+ * host storage and, where tracked, a shadow of written bytes.
+ */
+#include "memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 256, GAP = 256 };
+
+/* First address handed out: clear of zero and of the windows through which
+ * generic addresses reach shared and local memory. */
+#define FIRST_ADDRESS UINT64_C(0x700000000000)
+
+struct turing_memory {
+    unsigned flags;
+    size_t n, capacity;
+    alloc_t *allocs;
+    uint64_t next;
+};
+
+turing_memory_t *turing_memory_create(unsigned flags)
+{
+    turing_memory_t *mem = calloc(1, sizeof *mem);
+    if (mem) {
+        mem->flags = flags;
+        mem->next = FIRST_ADDRESS;
+    }
+    return mem;
+}
+
+static void release(alloc_t *a)
+{
+    if (a->owned)
+        free(a->host);
+    free(a->valid);
+}
+
+void turing_memory_destroy(turing_memory_t *mem)
+{
+    if (!mem)
+        return;
+    for (size_t i = 0; i < mem->n; i++)
+        release(&mem->allocs[i]);
+    free(mem->allocs);
+    free(mem);
+}
+
+/* Index of the first allocation whose end lies beyond the address. */
+static size_t lower(const turing_memory_t *mem, uint64_t address)
+{
+    size_t lo = 0, hi = mem->n;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (mem->allocs[mid].base + mem->allocs[mid].size <= address)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+alloc_t *emu_memory_find(const turing_memory_t *mem, uint64_t address)
+{
+    size_t i = lower(mem, address);
+    return i < mem->n && mem->allocs[i].base <= address ? &mem->allocs[i] : NULL;
+}
+
+const alloc_t *emu_memory_nearest(const turing_memory_t *mem, uint64_t address)
+{
+    size_t i = lower(mem, address);
+    if (mem->n == 0)
+        return NULL;
+    if (i == mem->n)
+        return &mem->allocs[i - 1];
+    if (i == 0)
+        return &mem->allocs[0];
+    const alloc_t *before = &mem->allocs[i - 1], *after = &mem->allocs[i];
+    return address - (before->base + before->size) < after->base - address ? before : after;
+}
+
+size_t emu_memory_allocs(const turing_memory_t *mem, alloc_t **allocs)
+{
+    *allocs = mem->allocs;
+    return mem->n;
+}
+
+static bool insert(turing_memory_t *mem, alloc_t a)
+{
+    if (mem->n == mem->capacity) {
+        size_t capacity = mem->capacity ? 2 * mem->capacity : 16;
+        alloc_t *grown = realloc(mem->allocs, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        mem->allocs = grown;
+        mem->capacity = capacity;
+    }
+    size_t i = lower(mem, a.base);
+    memmove(mem->allocs + i + 1, mem->allocs + i, (mem->n - i) * sizeof a);
+    mem->allocs[i] = a;
+    mem->n++;
+    return true;
+}
+
+uint64_t turing_memory_alloc(turing_memory_t *mem, size_t bytes)
+{
+    if (bytes == 0 || bytes > UINT64_C(1) << 44)
+        return 0;
+    /* Bindings may sit anywhere: step over those in the way. */
+    uint64_t base = mem->next;
+    for (size_t i = lower(mem, base - GAP); i < mem->n && mem->allocs[i].base < base + bytes + GAP; i++)
+        base = (mem->allocs[i].base + mem->allocs[i].size + GAP + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    alloc_t a = {.base = base, .size = bytes, .host = calloc(bytes, 1), .owned = true};
+    if (mem->flags & TURING_MEMORY_TRACK)
+        a.valid = calloc(bytes, 1);
+    if (!a.host || ((mem->flags & TURING_MEMORY_TRACK) && !a.valid) || !insert(mem, a)) {
+        release(&a);
+        return 0;
+    }
+    mem->next = (base + bytes + GAP + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return base;
+}
+
+bool turing_memory_bind(turing_memory_t *mem, uint64_t address, void *host, size_t bytes, turing_error_t *err)
+{
+    if (bytes == 0 || !host || address + bytes < address)
+        return turing_fail(err, "cannot bind %zu bytes at 0x%llx", bytes, (unsigned long long)address);
+    size_t i = lower(mem, address);
+    if (i < mem->n && mem->allocs[i].base < address + bytes)
+        return turing_fail(err, "binding at 0x%llx overlaps the allocation at 0x%llx", (unsigned long long)address,
+                           (unsigned long long)mem->allocs[i].base);
+    if (!insert(mem, (alloc_t){.base = address, .size = bytes, .host = host}))
+        return turing_fail(err, "out of memory");
+    return true;
+}
+
+bool turing_memory_free(turing_memory_t *mem, uint64_t address, turing_error_t *err)
+{
+    alloc_t *a = emu_memory_find(mem, address);
+    if (!a || a->base != address)
+        return turing_fail(err, "no allocation begins at 0x%llx", (unsigned long long)address);
+    release(a);
+    size_t i = (size_t)(a - mem->allocs);
+    memmove(a, a + 1, (mem->n - i - 1) * sizeof *a);
+    mem->n--;
+    return true;
+}
+
+static alloc_t *range(turing_memory_t *mem, uint64_t address, size_t bytes, turing_error_t *err)
+{
+    alloc_t *a = emu_memory_find(mem, address);
+    if (a && bytes <= a->base + a->size - address)
+        return a;
+    turing_fail(err, "%zu bytes at 0x%llx do not lie inside one allocation", bytes, (unsigned long long)address);
+    return NULL;
+}
+
+bool turing_memory_write(turing_memory_t *mem, uint64_t address, const void *from, size_t bytes, turing_error_t *err)
+{
+    if (bytes == 0)
+        return true;
+    alloc_t *a = range(mem, address, bytes, err);
+    if (!a)
+        return false;
+    memcpy(a->host + (address - a->base), from, bytes);
+    if (a->valid)
+        memset(a->valid + (address - a->base), 1, bytes);
+    return true;
+}
+
+bool turing_memory_read(turing_memory_t *mem, uint64_t address, void *to, size_t bytes, turing_error_t *err)
+{
+    if (bytes == 0)
+        return true;
+    alloc_t *a = range(mem, address, bytes, err);
+    if (!a)
+        return false;
+    memcpy(to, a->host + (address - a->base), bytes);
+    return true;
+}
+
+bool turing_memory_fill(turing_memory_t *mem, uint64_t address, uint8_t value, size_t bytes, turing_error_t *err)
+{
+    if (bytes == 0)
+        return true;
+    alloc_t *a = range(mem, address, bytes, err);
+    if (!a)
+        return false;
+    memset(a->host + (address - a->base), value, bytes);
+    if (a->valid)
+        memset(a->valid + (address - a->base), 1, bytes);
+    return true;
+}
+
+/* What was never written stays so in the copy. */
+bool turing_memory_copy(turing_memory_t *mem, uint64_t to, uint64_t from, size_t bytes, turing_error_t *err)
+{
+    if (bytes == 0)
+        return true;
+    alloc_t *a = range(mem, from, bytes, err), *b = a ? range(mem, to, bytes, err) : NULL;
+    if (!b)
+        return false;
+    memmove(b->host + (to - b->base), a->host + (from - a->base), bytes);
+    if (b->valid && a->valid)
+        memmove(b->valid + (to - b->base), a->valid + (from - a->base), bytes);
+    else if (b->valid)
+        memset(b->valid + (to - b->base), 1, bytes);
+    return true;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* memory.h - device allocations as the interpreter sees them (inside the library). */
+#ifndef TURING_MEMORY_H
+#define TURING_MEMORY_H
+
+#include "launch.h"
+
+typedef struct alloc {
+    uint64_t base, size;
+    uint8_t *host;
+    uint8_t *valid; /* one byte per byte, 0 never written; NULL: not tracked */
+    bool owned;
+} alloc_t;
+
+/* The allocation that holds the address, or NULL. */
+alloc_t *emu_memory_find(const turing_memory_t *mem, uint64_t address);
+
+/* The allocation nearest to an address outside of all; NULL if there are none. */
+const alloc_t *emu_memory_nearest(const turing_memory_t *mem, uint64_t address);
+
+/* All allocations, sorted by address. */
+size_t emu_memory_allocs(const turing_memory_t *mem, alloc_t **allocs);
+
+#endif
