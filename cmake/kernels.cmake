@@ -3,7 +3,8 @@
 # From rows of src/kernels.def to embedded machine code.
 #
 #   hgemm_find_nvcc()                       sets HGEMM_NVCC, or stops and says what to do
-#   hgemm_read_table(<out>)                 the table's variants: their symbols; <symbol>_SOURCE, <symbol>_DEFINES
+#   hgemm_read_table(<out>)                 the table's variants: their symbols; <symbol>_SOURCE,
+#                                           <symbol>_DEFINES, and <out>_KERNELS, the rows' names
 #   hgemm_compile_variant(<dir> <symbol> <source> <defines>...)
 #   hgemm_embed(<output.c> <array> <count> <dir> <symbols>...)
 
@@ -32,6 +33,7 @@ function(hgemm_read_table out)
     file(STRINGS ${PROJECT_SOURCE_DIR}/src/kernels.def rows REGEX "^HGEMM_KERNEL\\(")
     set(w "[ ]*([a-z0-9_]+)[ ]*")
     set(symbols "")
+    set(kernels "")
     foreach(row IN LISTS rows)
         #                           rung  name BM  BN  BK  WM  WN  st  acc  ops  align
         if(NOT row MATCHES "\\(${w},${w},[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,${w},${w},")
@@ -48,6 +50,7 @@ function(hgemm_read_table out)
             set(ops nn nt tn tt)
         endif()
         set(source ${PROJECT_SOURCE_DIR}/ptx/${rung}.cu)
+        list(APPEND kernels ${name})
         foreach(op IN LISTS ops)
             string(REGEX MATCH "^t" op_a "${op}")
             string(REGEX MATCH "t$" op_b "${op}")
@@ -69,6 +72,7 @@ function(hgemm_read_table out)
     endforeach()
     list(SORT symbols)
     set(${out} ${symbols} PARENT_SCOPE)
+    set(${out}_KERNELS ${kernels} PARENT_SCOPE)
 endfunction()
 
 # One command per image: the fatbin holds sm_75 machine code for the T4 and compute_75 PTX, which
@@ -77,6 +81,9 @@ function(hgemm_compile_variant dir symbol source)
     file(RELATIVE_PATH target ${CMAKE_CURRENT_BINARY_DIR} ${dir}/${symbol}.fatbin)
     set(flags -std=c++17 -O3 -fatbin -gencode "arch=compute_75,code=[sm_75,compute_75]"
         -I${PROJECT_SOURCE_DIR}/src ${HGEMM_NVCC_FLAGS} ${ARGN})
+    if(HGEMM_NVCC_VERSION VERSION_GREATER_EQUAL 12.8)
+        list(PREPEND flags --compress-mode=size) # a third of the bytes; drivers unpack it when they load
+    endif()
     add_custom_command(
         OUTPUT ${dir}/${symbol}.fatbin ${dir}/${symbol}.usage
         COMMAND ${CMAKE_COMMAND} -D NVCC=${HGEMM_NVCC} -D SOURCE=${source} -D SYMBOL=${symbol}

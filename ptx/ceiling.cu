@@ -13,7 +13,7 @@
  */
 #include "insn.cuh"
 
-#if CEILING_F32
+#if CEILING_SUMS == 32
 typedef float sums[4];
 enum { MT = 4, NT = 8 };
 #else
