@@ -205,6 +205,7 @@ static const char *imad_alias(const turing_insn_t *in)
 
 static void put_operand(writer_t *w, const turing_insn_t *in, const isa_element_t *e, unsigned *src, unsigned *pdst, unsigned *psrc)
 {
+    static const char *const lane_signs[] = {"PP", "PN", "NP", "ZP"};
     const turing_pred_t *p;
     const turing_operand_t *o;
     switch (e->place) {
@@ -243,7 +244,7 @@ static void put_operand(writer_t *w, const turing_insn_t *in, const isa_element_
         return;
     case ISA_SWZ:
         for (int i = 6; i >= 0; i -= 2)
-            put(w, "%.2s", "PPPNNPZP" + 2 * (in->m.mask >> i & 3));
+            put(w, "%s", lane_signs[in->m.mask >> i & 3]);
         return;
     default: break;
     }

@@ -71,6 +71,9 @@ typedef struct turing_bank {
 
 typedef struct turing_kernel {
     const char *name;
+    const char *unusable;       /* NULL, or why the code cannot be executed: an
+                                 * unknown instruction, an unresolved address. `insns`
+                                 * is NULL then; the other fields are still true.   */
     uint32_t registers;
     uint32_t shared_bytes;      /* static                                  */
     uint32_t local_bytes;       /* per thread, stack included              */
@@ -79,15 +82,26 @@ typedef struct turing_kernel {
     uint32_t param_base;        /* offset of the parameters in bank 0      */
     uint32_t param_bytes;
     uint32_t n_params;
-    const turing_param_t *params;
+    const turing_param_t *params; /* in order of declaration               */
     turing_bank_t bank[TURING_BANKS]; /* images; bank 0 holds driver values and parameters */
+    uint32_t code_bytes;
+    const uint8_t *code;        /* 16 bytes an instruction, relocated      */
     uint32_t n_insns;
     const turing_insn_t *insns; /* decoded, address order                  */
     const turing_line_t *lines; /* one per instruction, or NULL            */
 } turing_kernel_t;
 
-/* Opens an sm_75 cubin, or the sm_75 cubins inside a fatbin, from memory. The
- * bytes are copied. NULL and `err` when it is anything else, or damaged. */
+/* Module-scope __device__ variables. The code holds their addresses as literals,
+ * so whoever launches must map `size` bytes at `address`, starting as `init`. */
+typedef struct turing_global {
+    uint64_t address;
+    uint64_t size;
+    const uint8_t *init; /* NULL: all zero */
+} turing_global_t;
+
+/* Opens an sm_75 cubin, or the sm_75 cubins inside a fatbin (plain, LZ4 or zstd),
+ * from memory. The bytes are copied. NULL and `err` when it is anything else, or
+ * damaged. */
 turing_module_t *turing_module_open(const void *data, size_t size, turing_error_t *err);
 turing_module_t *turing_module_open_file(const char *path, turing_error_t *err);
 void turing_module_close(turing_module_t *module);
@@ -99,6 +113,9 @@ const turing_kernel_t *turing_module_kernel(const turing_module_t *module, size_
 
 /* By exact name; NULL if there is none. */
 const turing_kernel_t *turing_module_find(const turing_module_t *module, const char *name);
+
+size_t turing_module_global_count(const turing_module_t *module);
+const turing_global_t *turing_module_global(const turing_module_t *module, size_t index);
 
 #ifdef __cplusplus
 }
