@@ -11,14 +11,15 @@
 execute_process(
     COMMAND ${NVCC} ${FLAGS} -Xptxas -v -MMD -MF ${SYMBOL}.d -MT ${TARGET} -o ${SYMBOL}.fatbin ${SOURCE}
     OUTPUT_VARIABLE log ERROR_VARIABLE log RESULT_VARIABLE failed)
-if(failed)
-    message(FATAL_ERROR "${SYMBOL}: nvcc failed\n${log}")
-endif()
-
 function(refuse why)
     file(REMOVE ${SYMBOL}.fatbin)
-    message(FATAL_ERROR "${SYMBOL}: ${why}\n${log}")
+    message("${log}")
+    message(FATAL_ERROR "kernel ${SYMBOL}: ${why}")
 endfunction()
+
+if(failed)
+    refuse("nvcc failed")
+endif()
 
 # Device functions that were not inlined have properties of their own: none may touch the stack.
 string(REGEX MATCHALL "[0-9]+ bytes (stack frame|spill stores|spill loads)" stack "${log}")

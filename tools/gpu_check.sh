@@ -1,0 +1,136 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# All that a GPU machine can show, in under ten minutes: tests, compute-sanitizer, benchmark.
+#
+#   tools/gpu_check.sh OUT [BUNDLE]
+#
+# Results go to the folder OUT: summary.txt with the benchmark's tables, tests.txt, sanitizer.txt and
+# bench_<problems>.json. BUNDLE is what the build target `bundle` made, by default build/release/bundle; it needs
+# neither compiler nor library on the GPU machine. Without it the release preset is built first.
+#
+# HGEMM_CHECK selects parts, by default "tests sanitizer bench". Exit status: 0 if all that ran
+# passed. A tool that is missing is reported and is no failure.
+set -u
+
+cd "$(dirname "$0")/.." || exit 2
+out=${1:?usage: tools/gpu_check.sh OUT [BUNDLE]}
+bundle=${2:-build/release/bundle}
+parts=${HGEMM_CHECK:-tests sanitizer bench}
+mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 2
+summary=$out/summary.txt
+: >"$summary"
+failed=0
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+began=$(date +%s)
+
+say() { printf '%s\n' "$*" | tee -a "$summary"; }
+bad() { say "FAILED: $*"; failed=1; }
+elapsed() { echo "$(($(date +%s) - began)) s"; }
+
+if [ ! -d "$bundle" ]; then
+    say "no folder $bundle: building it"
+    { cmake --preset release && cmake --build --preset release --target bundle; } >"$work/build" 2>&1 ||
+        { bad "the build"; tail -n 40 "$work/build" | tee -a "$summary"; exit 1; }
+fi
+bundle=$(cd "$bundle" && pwd) || exit 2
+bin=$bundle/bin
+
+# cuBLAS often comes with Python packages only.
+if [ -z "${HGEMM_CUBLAS:-}" ] && ! ldconfig -p 2>/dev/null | grep -q 'libcublas\.so'; then
+    HGEMM_CUBLAS=$(python3 - 2>/dev/null <<'EOF'
+import glob, site, sys
+paths = [p for s in sys.path + site.getsitepackages() for p in glob.glob(s + "/nvidia/*/lib/libcublas.so.1[1-9]")]
+print(paths[0] if paths else "")
+EOF
+    )
+    [ -n "$HGEMM_CUBLAS" ] || HGEMM_CUBLAS=$(find /usr/local/cuda*/ -name 'libcublas.so.1[1-9]' 2>/dev/null | head -n 1)
+    if [ -n "$HGEMM_CUBLAS" ]; then
+        # Programs that open it by name find it, and its own libraries, there.
+        LD_LIBRARY_PATH=$(dirname "$HGEMM_CUBLAS")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+        export HGEMM_CUBLAS LD_LIBRARY_PATH
+    else
+        unset HGEMM_CUBLAS
+    fi
+fi
+
+say "machine: $(nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,power.limit --format=csv,noheader 2>/dev/null || echo 'nvidia-smi is missing')"
+say "cuBLAS: ${HGEMM_CUBLAS:-as the dynamic linker finds it}"
+
+# run_tests WHAT LOG PATTERN JOBS COMMAND...: the tests of tests.list whose name matches, JOBS at a
+# time, each through COMMAND; output is appended to LOG. `timeout` ends with 124.
+run_tests() {
+    what=$1 log=$2 pattern=$3 jobs=$4
+    shift 4
+    running=0
+    rm -f "$work"/*.status
+    while read -r name program arguments; do
+        printf '%s\n' "$name" | grep -Eq "$pattern" || continue
+        (
+            start=$(date +%s)
+            # shellcheck disable=SC2086 # arguments are words
+            "$@" "$bin/$program" $arguments </dev/null >"$work/$name.log" 2>&1
+            status=$?
+            echo "=== $what $name: status $status, $(($(date +%s) - start)) s" >>"$work/$name.log"
+            echo "$status" >"$work/$name.status"
+        ) &
+        running=$((running + 1))
+        [ "$running" -lt "$jobs" ] || { wait; running=0; }
+    done <"$bundle/tests.list"
+    wait
+
+    passed=0 skipped='' late='' broken=''
+    for file in "$work"/*.status; do
+        name=$(basename "$file" .status)
+        cat "$work/$name.log" >>"$log"
+        case $(cat "$file") in
+            0) passed=$((passed + 1)) ;;
+            77) skipped="$skipped $name" ;;
+            124) late="$late $name" ;;
+            *) broken="$broken $name" ;;
+        esac
+    done
+    say "$what: $passed passed${skipped:+; skipped:$skipped}${late:+; not finished in time:$late} ($(elapsed))"
+    [ -z "$broken" ] || bad "$what:$broken"
+}
+
+case " $parts " in *' tests '*)
+    : >"$out/tests.txt"
+    export HGEMM_TEST_FULL=1
+    run_tests tests "$out/tests.txt" . 4 timeout 240
+    unset HGEMM_TEST_FULL
+esac
+
+case " $parts " in *' sanitizer '*)
+    if command -v compute-sanitizer >/dev/null; then
+        : >"$out/sanitizer.txt"
+        for tool in memcheck racecheck synccheck; do
+            run_tests "compute-sanitizer $tool" "$out/sanitizer.txt" '^gemm_' 12 \
+                timeout 90 compute-sanitizer --tool "$tool" --error-exitcode 99
+        done
+    else
+        say "compute-sanitizer: missing"
+    fi
+esac
+
+# The named problems: what the README and docs/performance.md show.
+bench() {
+    name=$1
+    shift
+    "$bin/bench_hgemm" --format json --out "$out/bench_$name.json" "$@" >"$work/table" 2>"$work/log" ||
+        bad "bench $name: $(tail -n 1 "$work/log")"
+    say "
+=== bench_hgemm $* ($(elapsed))"
+    cat "$work/table" "$work/log" >>"$summary"
+}
+case " $parts " in *' bench '*)
+    bench squares --alpha 0.7 --beta 0.3 1024,2048,4096,8192
+    bench continuous --alpha 0.7 --beta 0.3 --mode continuous --reps 7 --kernel '^(auto|k.*)$' 4096,8192
+    bench transposes --trans nn,nt,tn,tt --accumulate f16,f32 --kernel '^(auto.*|k5.*)$' --reps 11 4096
+    bench odd --kernel '^auto$' --reps 11 1023,1025,2047,2049,4095,4097,4096x4096x4100,4096x4098x4096
+    bench skinny --kernel '^auto$' --reps 11 1x4096x4096,16x4096x4096,32x4096x14336,64x14336x4096,128x4096x4096,35x700x2048,64x64x62500
+esac
+
+say "done in $(elapsed): $([ "$failed" = 0 ] && echo 'all that ran passed' || echo 'FAILURES, see above')"
+exit "$failed"
