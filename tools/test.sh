@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Passes the tests, on a fresh machine too: sets up what is missing, builds, runs CTest; then runs
+# it again on host code with sanitizers, and with clang where there is one. Tests that need a GPU
+# are reported as skipped where there is none.
+set -eu
+cd "$(dirname "$0")/.."
+tools/setup.sh
+
+step() { printf '==> %s\n' "$*" >&2; }
+
+# Runs a command in silence; when it fails, shows the end of what it said.
+quietly() {
+    "$@" >build/test.log 2>&1 || { tail -n 60 build/test.log >&2; printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+}
+
+# build_and_test PRESET CMAKE_ARGUMENTS...
+build_and_test() {
+    preset=$1
+    shift
+    step "$preset: building"
+    quietly cmake --preset "$preset" -DHGEMM_WERROR=ON "$@"
+    quietly cmake --build --preset "$preset"
+    step "$preset: testing"
+    ctest --preset "$preset" >build/ctest.log 2>&1 ||
+        { cat build/ctest.log >&2; printf 'FAILED: the tests of %s\n' "$preset" >&2; exit 1; }
+    sed -n '/tests passed/,$p' build/ctest.log
+}
+
+build_and_test release
+images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
+build_and_test sanitize "$images"
+if command -v clang >/dev/null; then
+    build_and_test clang "$images"
+else
+    step "clang: not installed, host code was built by gcc only"
+fi
+if command -v python3 >/dev/null; then
+    step "docs: generated parts are up to date"
+    python3 tools/report.py --check
+else
+    step "docs: no python3, generated parts are not checked"
+fi
+if command -v shellcheck >/dev/null; then
+    step "scripts: shellcheck"
+    shellcheck tools/*.sh .ci/run
+fi
+step "all tests passed"
