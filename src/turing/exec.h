@@ -168,7 +168,7 @@ struct machine {
     uint32_t granule;         /* bytes of shared and global race cells    */
     global_race_t *global_race;
     _Atomic uint8_t **sector_seen; /* a byte per 32 B sector of each allocation */
-    uint64_t *latency;        /* check_schedule.c */
+    struct plan *plans;       /* check_schedule.c                         */
     pthread_mutex_t atomics;  /* global read-modify-writes                */
     _Atomic uint64_t next_block;
     _Atomic bool stop_all;

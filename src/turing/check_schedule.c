@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * check_schedule.c - is the control word right?
+ *
+ * The hardware does not interlock: a register is read when the control words
+ * say so.  This checker keeps, for each warp, the earliest time at which each
+ * instruction of its path can issue (the sum of stall counts), and for each
+ * register who writes it and who still has to read it.
+ *
+ *   fixed latency     the result may be read so many cycles after issue, by
+ *                     producer and consumer (the table below)
+ *   variable latency  the result may be read after a wait for the scoreboard
+ *                     that the producer releases (write barrier), and a source
+ *                     may be overwritten after a wait for the one released when
+ *                     it was read (read barrier; having written implies having
+ *                     read)
+ *   in order          units with queues finish in order, so a wait that covers
+ *                     an instruction covers the earlier ones of its queue:
+ *                     shared-memory accesses, conversions and the like, HMMA,
+ *                     and the reading of sources by all load/store instructions
+ *   HMMA              may use a result of HMMA after 14 cycles without a wait
+ *
+ * The latencies are the least issue distances found in ptxas output over many
+ * kernels: code that it produced is clean by construction, and any distance
+ * below them is one that it never dares.  Scoreboard waits are taken to be
+ * instant, which is the worst case.
+ *
+ * Instructions that are switched off for all lanes still take their cycles but
+ * touch nothing, and one whose lanes are disjoint from another's does not
+ * conflict with it.
+ */
+#include "exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOT_UR = 256, SLOT_P = 320, SLOT_UP = 328, SLOTS = 336 };
+enum { TENSOR_LATENCY = 14, SCOREBOARDS = 6, NONE = 7 };
+
+typedef enum unit {
+    UNIT_ALU, UNIT_IMAD, UNIT_WIDE, UNIT_FLOAT, UNIT_HALF, UNIT_UNIFORM, UNIT_VOTE, UNIT_CS2R,
+    UNIT_FIXED, /* number of the units above, whose results have fixed latency */
+    UNIT_MEMORY = UNIT_FIXED, UNIT_XU, UNIT_CONTROL, UNIT_TENSOR, UNIT_DOUBLE,
+    UNITS
+} unit_t;
+
+/* Cycles from issue to the earliest issue of a reader, by producer and reader. */
+static const uint8_t latency[UNIT_FIXED][UNITS] = {
+    /*               alu imad wide float half unif vote cs2r mem xu ctl tens dbl */
+    [UNIT_ALU] =     {4, 5,   5,   5,    6,   4,   4,   4,   8,  6, 6,  5,   6},
+    [UNIT_IMAD] =    {5, 4,   4,   4,    6,   4,   5,   4,   8,  6, 6,  5,   6},
+    [UNIT_WIDE] =    {5, 4,   4,   4,    6,   4,   5,   4,   8,  6, 6,  5,   6},
+    [UNIT_FLOAT] =   {5, 4,   4,   4,    6,   4,   5,   4,   8,  6, 6,  5,   6},
+    [UNIT_HALF] =    {8, 8,   8,   8,    6,   6,   8,   6,   8,  8, 8,  6,   8},
+    [UNIT_UNIFORM] = {6, 6,   6,   6,    6,   2,   2,   2,   2,  6, 2,  2,   6},
+    [UNIT_VOTE] =    {2, 2,   2,   2,    2,   2,   2,   2,   2,  2, 2,  2,   2},
+    [UNIT_CS2R] =    {6, 6,   6,   6,    6,   6,   6,   6,   8,  6, 6,  6,   6},
+};
+
+/* Predicates: read as data (by producer), and as the guard or branch condition. */
+static const uint8_t predicate_latency[UNIT_FIXED] = {4, 4, 8, 4, 6, 4, 4, 4};
+enum { GUARD_LATENCY = 12, UNIFORM_GUARD_LATENCY = 4 };
+
+/* From issue to write-back, to tell which of two writes lands last. */
+static const uint8_t write_latency[UNIT_FIXED] = {4, 4, 5, 4, 6, 2, 2, 4};
+
+/* Queues that finish in order. */
+typedef enum queue { QUEUE_SHARED, QUEUE_XU, QUEUE_TENSOR, QUEUE_READS, QUEUE_OTHER, QUEUES } queue_t;
+
+typedef struct use {
+    uint16_t slot;
+    uint8_t guard; /* read as guard or branch condition */
+} use_t;
+
+typedef struct plan {
+    uint8_t unit, queue;
+    uint8_t n_reads, n_writes;
+    use_t read[32];
+    uint16_t write[16];
+} plan_t;
+
+typedef struct writer {
+    uint64_t issued;
+    uint32_t code, lanes; /* lanes 0: nothing outstanding */
+    uint8_t unit, queue, scoreboard;
+    uint32_t number, place; /* of the scoreboard; in the queue */
+} writer_t;
+
+typedef struct reader {
+    uint32_t code, lanes;
+    uint8_t unit, queue, scoreboard; /* queue: in which sources are read in order */
+    uint32_t number, place;
+} reader_t;
+
+struct schedule {
+    uint64_t now;
+    uint32_t number[SCOREBOARDS], done[SCOREBOARDS];  /* releases asked for, known to have happened */
+    uint32_t place[QUEUES], finished[QUEUES];
+    uint32_t covers[SCOREBOARDS][QUEUES];             /* place that a wait for it covers */
+    writer_t writer[SLOTS];
+    reader_t reader[SLOTS];
+};
+
+/* ---- once per kernel --------------------------------------------------------------------- */
+
+static unit_t unit_of(const turing_insn_t *in)
+{
+    switch (in->op) {
+    case TURING_IMAD: return UNIT_IMAD;
+    case TURING_IMAD_WIDE: case TURING_IMAD_HI: return UNIT_WIDE;
+    case TURING_CS2R: return UNIT_CS2R;
+    case TURING_VOTE: case TURING_VOTEU: return UNIT_VOTE;
+    case TURING_R2UR: case TURING_S2UR: return UNIT_MEMORY;
+    case TURING_MOVM: return UNIT_XU;
+    default: break;
+    }
+    switch (turing_op_pipe((turing_op_t)in->op)) {
+    case TURING_PIPE_ALU: return UNIT_ALU;
+    case TURING_PIPE_FMA: return UNIT_FLOAT;
+    case TURING_PIPE_HALF: return UNIT_HALF;
+    case TURING_PIPE_UNIFORM: return UNIT_UNIFORM;
+    case TURING_PIPE_XU: return UNIT_XU;
+    case TURING_PIPE_TENSOR: return UNIT_TENSOR;
+    case TURING_PIPE_FMA64: return UNIT_DOUBLE;
+    case TURING_PIPE_CONTROL: return UNIT_CONTROL;
+    default: return UNIT_MEMORY;
+    }
+}
+
+static queue_t queue_of(const turing_insn_t *in)
+{
+    switch (in->op) {
+    case TURING_LDS: case TURING_STS: case TURING_LDSM: case TURING_ATOMS: case TURING_ATOMS_CAS: return QUEUE_SHARED;
+    case TURING_HMMA_1688: case TURING_HMMA_884: case TURING_IMMA: return QUEUE_TENSOR;
+    default: return unit_of(in) == UNIT_XU ? QUEUE_XU : QUEUE_OTHER;
+    }
+}
+
+static void make_plan(const turing_insn_t *in, plan_t *p)
+{
+    static const uint16_t first_slot[TURING_FILE_COUNT] = {0, SLOT_UR, SLOT_P, SLOT_UP, SLOTS};
+    turing_access_t access[TURING_ACCESS_MAX];
+    const int n = turing_insn_access(in, access);
+    p->unit = (uint8_t)unit_of(in);
+    p->queue = (uint8_t)queue_of(in);
+    for (int i = 0; i < n; i++) {
+        if (access[i].file == TURING_FILE_B)
+            continue;
+        const bool predicate = access[i].file == TURING_FILE_P || access[i].file == TURING_FILE_UP;
+        for (unsigned k = 0; k < access[i].count; k++) {
+            const uint16_t slot = (uint16_t)(first_slot[access[i].file] + access[i].first + k);
+            const bool is_guard = predicate && ((in->guard.reg == access[i].first && in->guard.reg != TURING_PT &&
+                                                 in->guard.uniform == (access[i].file == TURING_FILE_UP)) ||
+                                                p->unit == UNIT_CONTROL);
+            if (access[i].write && p->n_writes < 16)
+                p->write[p->n_writes++] = slot;
+            else if (!access[i].write && p->n_reads < 32)
+                p->read[p->n_reads++] = (use_t){slot, is_guard};
+        }
+    }
+}
+
+bool emu_schedule_open(machine_t *m, turing_error_t *err)
+{
+    m->plans = calloc(m->n_ops ? m->n_ops : 1, sizeof *m->plans);
+    if (!m->plans)
+        return turing_fail(err, "out of memory");
+    for (uint32_t i = 0; i < m->n_ops; i++)
+        make_plan(m->ops[i].in, &m->plans[i]);
+    return true;
+}
+
+void emu_schedule_close(machine_t *m)
+{
+    free(m->plans);
+    m->plans = NULL;
+}
+
+size_t emu_schedule_bytes(const machine_t *m)
+{
+    (void)m;
+    return sizeof(schedule_t);
+}
+
+void emu_schedule_start(warp_t *w)
+{
+    memset(w->schedule, 0, sizeof *w->schedule);
+}
+
+/* ---- waits ---------------------------------------------------------------------------------- */
+
+static void wait_for(schedule_t *s, int scoreboard, uint32_t outstanding)
+{
+    const uint32_t reached = s->number[scoreboard] > outstanding ? s->number[scoreboard] - outstanding : 0;
+    if (reached > s->done[scoreboard])
+        s->done[scoreboard] = reached;
+    if (!outstanding)
+        for (int q = 0; q < QUEUES; q++)
+            if (s->covers[scoreboard][q] > s->finished[q])
+                s->finished[q] = s->covers[scoreboard][q];
+}
+
+static bool written(const schedule_t *s, const writer_t *x)
+{
+    if (x->scoreboard != NONE && x->number <= s->done[x->scoreboard])
+        return true;
+    return x->queue != QUEUE_OTHER && x->place <= s->finished[x->queue];
+}
+
+static bool has_read(const schedule_t *s, const reader_t *x)
+{
+    if (x->scoreboard != NONE && x->number <= s->done[x->scoreboard])
+        return true;
+    return x->queue != QUEUE_OTHER && x->place <= s->finished[x->queue];
+}
+
+/* ---- hazards ----------------------------------------------------------------------------------- */
+
+static const char *slot_name(uint16_t slot, char text[8])
+{
+    const char *file = slot < SLOT_UR ? "R" : slot < SLOT_P ? "UR" : slot < SLOT_UP ? "P" : "UP";
+    unsigned n = slot < SLOT_UR ? slot : slot < SLOT_P ? slot - SLOT_UR : slot < SLOT_UP ? slot - SLOT_P : slot - SLOT_UP;
+    size_t at = 0;
+    while (*file)
+        text[at++] = *file++;
+    if (n >= 100)
+        text[at++] = (char)('0' + n / 100);
+    if (n >= 10)
+        text[at++] = (char)('0' + n / 10 % 10);
+    text[at++] = (char)('0' + n % 10);
+    text[at] = 0;
+    return text;
+}
+
+static site_t site_of(const warp_t *w, uint32_t code)
+{
+    return (site_t){.lane = TURING_NO_LANE, .has_other = true, .other_warp = w->index, .other_block = w->block->linear,
+                    .other_code = w->block->worker->m->ops[code].in->addr};
+}
+
+static void missed(warp_t *w, const op_t *o, const writer_t *x, uint16_t slot, const char *verb)
+{
+    char name[8], text[TURING_TEXT_MAX];
+    turing_disasm(w->block->worker->m->ops[x->code].in, text);
+    const site_t site = site_of(w, x->code);
+    if (x->scoreboard == NONE)
+        emu_report(w, o, TURING_SCOREBOARD_MISSED, site, "%s %s, which 0x%x (%.100s) writes at an unknown time and "
+                   "without releasing a scoreboard", verb, slot_name(slot, name), site.other_code, text);
+    else
+        emu_report(w, o, TURING_SCOREBOARD_MISSED, site, "%s %s, which 0x%x (%.100s) may not have written yet: nobody "
+                   "waited for scoreboard %u", verb, slot_name(slot, name), site.other_code, text, x->scoreboard);
+}
+
+static void too_short(warp_t *w, const op_t *o, const writer_t *x, uint16_t slot, uint64_t distance, unsigned need)
+{
+    char name[8], text[TURING_TEXT_MAX];
+    turing_disasm(w->block->worker->m->ops[x->code].in, text);
+    const site_t site = site_of(w, x->code);
+    emu_report(w, o, TURING_STALL_TOO_SHORT, site, "needs %s %u cycles after its producer 0x%x (%.100s), and issues after %llu",
+               slot_name(slot, name), need, site.other_code, text, (unsigned long long)distance);
+}
+
+static void check_read(warp_t *w, const op_t *o, const plan_t *p, use_t use)
+{
+    schedule_t *s = w->schedule;
+    writer_t *x = &s->writer[use.slot];
+    if (!x->lanes)
+        return;
+    const uint64_t distance = s->now - x->issued;
+    if (x->unit >= UNIT_FIXED) {
+        if (written(s, x))
+            x->lanes = 0;
+        else if (!(x->unit == UNIT_TENSOR && p->unit == UNIT_TENSOR && distance >= TENSOR_LATENCY))
+            missed(w, o, x, use.slot, "reads");
+        return;
+    }
+    unsigned need = latency[x->unit][p->unit];
+    if (use.slot >= SLOT_UP)
+        need = use.guard ? UNIFORM_GUARD_LATENCY : p->unit == UNIT_UNIFORM ? 4 : 6;
+    else if (use.slot >= SLOT_P)
+        need = use.guard ? GUARD_LATENCY : predicate_latency[x->unit];
+    if (distance < need)
+        too_short(w, o, x, use.slot, distance, need);
+    else if (distance >= GUARD_LATENCY)
+        x->lanes = 0;
+}
+
+static void check_write(warp_t *w, const op_t *o, const plan_t *p, uint16_t slot, uint32_t on)
+{
+    schedule_t *s = w->schedule;
+    writer_t *x = &s->writer[slot];
+    if (x->lanes & on) {
+        const uint64_t distance = s->now - x->issued;
+        if (x->unit >= UNIT_FIXED) {
+            const bool in_order = x->unit == p->unit && (x->unit == UNIT_TENSOR || (x->queue == p->queue && x->queue != QUEUE_OTHER));
+            if (!in_order && !written(s, x))
+                missed(w, o, x, slot, "overwrites");
+        } else if (p->unit < UNIT_FIXED && distance + write_latency[p->unit] <= write_latency[x->unit])
+            too_short(w, o, x, slot, distance, write_latency[x->unit] - write_latency[p->unit] + 1u);
+    }
+    reader_t *r = &s->reader[slot];
+    /* A unit reads its sources in order, before it writes later results.  XU
+     * and the uniform registers are read at issue. */
+    if (r->lanes & on && slot < SLOT_UR && r->unit != p->unit && !has_read(s, r)) {
+        char name[8], text[TURING_TEXT_MAX];
+        turing_disasm(w->block->worker->m->ops[r->code].in, text);
+        const site_t site = site_of(w, r->code);
+        emu_report(w, o, TURING_SOURCE_OVERWRITTEN, site, "overwrites %s, which 0x%x (%.100s) may not have read yet",
+                   slot_name(slot, name), site.other_code, text);
+    }
+    r->lanes = 0;
+}
+
+static int release_of(const turing_control_t *c, bool read)
+{
+    return read && c->rbarrier != NONE ? c->rbarrier : c->wbarrier;
+}
+
+/* ---- one instruction ------------------------------------------------------------------------------ */
+
+static void settle(warp_t *w, const op_t *o, const plan_t *p, uint32_t on)
+{
+    schedule_t *s = w->schedule;
+    const turing_control_t *c = &o->in->ctl;
+    const uint32_t code = (uint32_t)(o - w->block->worker->m->ops);
+    const bool queued = p->unit == UNIT_MEMORY || p->unit == UNIT_XU || p->unit == UNIT_TENSOR || p->unit == UNIT_DOUBLE;
+    if (queued) {
+        s->place[p->queue]++;
+        if (p->unit == UNIT_MEMORY)
+            s->place[QUEUE_READS]++;
+    }
+    for (int read = 0; read < 2; read++) {
+        const uint8_t b = read ? c->rbarrier : c->wbarrier;
+        if (b == NONE || b >= SCOREBOARDS)
+            continue;
+        s->number[b]++;
+        if (queued && (!read || p->unit == UNIT_TENSOR))
+            s->covers[b][p->queue] = s->place[p->queue];
+        if (p->unit == UNIT_MEMORY)
+            s->covers[b][QUEUE_READS] = s->place[QUEUE_READS];
+    }
+    if (queued && p->unit != UNIT_XU) {
+        const int b = release_of(c, true);
+        const queue_t order = p->unit == UNIT_MEMORY ? QUEUE_READS : (queue_t)p->queue;
+        for (unsigned i = 0; i < p->n_reads; i++)
+            s->reader[p->read[i].slot] = (reader_t){
+                .code = code, .lanes = on, .unit = p->unit, .queue = (uint8_t)order, .scoreboard = (uint8_t)b,
+                .number = b < SCOREBOARDS ? s->number[b] : 0, .place = s->place[order]};
+    }
+    if (p->unit == UNIT_CONTROL)
+        return;
+    for (unsigned i = 0; i < p->n_writes; i++)
+        s->writer[p->write[i]] = (writer_t){
+            .issued = s->now, .code = code, .lanes = on, .unit = p->unit, .queue = p->queue, .scoreboard = c->wbarrier,
+            .number = c->wbarrier < SCOREBOARDS ? s->number[c->wbarrier] : 0, .place = s->place[p->queue]};
+}
+
+void emu_schedule_issue(warp_t *w, const op_t *o, uint32_t on)
+{
+    schedule_t *s = w->schedule;
+    const machine_t *m = w->block->worker->m;
+    const turing_control_t *c = &o->in->ctl;
+    const plan_t *p = &m->plans[o - m->ops];
+    for (int b = 0; b < SCOREBOARDS; b++)
+        if (c->wait >> b & 1)
+            wait_for(s, b, 0);
+    if (o->in->op == TURING_DEPBAR && o->in->m.func < SCOREBOARDS)
+        wait_for(s, o->in->m.func, o->in->m.aux);
+    for (unsigned i = 0; i < p->n_reads; i++)
+        if (on || p->read[i].guard)
+            check_read(w, o, p, p->read[i]);
+    if (on) {
+        for (unsigned i = 0; i < p->n_writes; i++)
+            check_write(w, o, p, p->write[i], on);
+        settle(w, o, p, on);
+    } else {
+        /* Scoreboards are released all the same. */
+        for (int read = 0; read < 2; read++) {
+            const uint8_t b = read ? c->rbarrier : c->wbarrier;
+            if (b < SCOREBOARDS)
+                s->number[b]++;
+        }
+    }
+    s->now += c->stall ? c->stall : 1;
+}
