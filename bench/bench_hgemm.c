@@ -425,9 +425,11 @@ static void add_contestants(group_t *g)
             add_kernels(g, (hgemm_accumulate_t)acc, cublas[acc], ceiling[acc]);
 }
 
-static void make_groups(void)
+/* Returns how many contestants there are in all. */
+static int make_groups(void)
 {
     const options_t *o = &bench.options;
+    int contestants = 0;
     groups = calloc((size_t)o->shape_count, sizeof *groups);
     group_count = o->shape_count;
     for (int i = 0; i < group_count; i++) {
@@ -438,7 +440,9 @@ static void make_groups(void)
                  (long long)g->shape.k, g->shape.op_a ? 't' : 'n', g->shape.op_b ? 't' : 'n',
                  o->layout == HGEMM_ROW_MAJOR ? "row" : "col");
         add_contestants(g);
+        contestants += g->count;
     }
+    return contestants;
 }
 
 /* ---- the machine ------------------------------------------------------------------------------- */
@@ -614,7 +618,11 @@ int main(int argc, char **argv)
         return 1;
     }
     describe_run();
-    make_groups();
+    if (make_groups() == 0) {
+        fprintf(stderr, "bench_hgemm: no kernel of that name covers these problems\n");
+        close_device();
+        return 2;
+    }
     int failures = gbench_run(bench.options.format, bench.options.out);
     if (failures < 0)
         fprintf(stderr, "bench_hgemm: cannot write %s\n", bench.options.out);
