@@ -18,6 +18,7 @@
  * The layouts, strides, scalars, ... of the many cases are chosen by counting, so that every run
  * covers the same ones; the numbers in the matrices are fresh in every run.
  */
+#include "kernels.h"
 #include "util.h"
 
 #include <inttypes.h>
@@ -208,22 +209,32 @@ static void fill_matrix(matrix_t *x, rng_t *rng, int64_t fill, int64_t range)
 
 /* ---- Reference -------------------------------------------------------------------------------- */
 
+/* What the reference keeps of the products that make up one element. */
+typedef struct sums_t {
+    double sum;           /* so far */
+    double low, high;     /* the least and the largest that it has been, 0 included */
+    double absolute;      /* of the absolute products */
+} sums_t;
+
 /*
- * How far from the exact sum an accumulator may be. It advances by groups of 8 products:
- *     s'_g = round(s'_(g-1) + p_1 + ... + p_8)
- * A half is rounded to nearest after every group, by at most u = 2^-11 of the result (2^-25 below
- * the normal numbers); the tensor core adds the group itself in 24-bit fixed point below its
- * largest term, truncating each of 9 terms and the sum: at most 10 * 2^-23 of the terms' absolute
- * sum t_g. A float accumulator has only the latter. With e_g the error so far, that is the running
- * bound
- *     e_g <= e_(g-1) + v (t_g + e_(g-1)) + u (|s_g| + e_g) + 2^-25,    v = 10 * 2^-23
- * which needs no assumption on the numbers and follows them more closely than k * u * sum |a||b|.
+ * How far from the exact sum an accumulator may be. The tensor core adds up to 8 products at a time,
+ * neighbours along k:
+ *     s' = round(s + p_1 + ... + p_8)
+ * It cuts each of the 9 terms to 24 bits below the largest and adds them exactly, an error of at
+ * most 10 * 2^-23 =: v of their absolute sum; a half is then rounded to nearest, at most u = 2^-11
+ * of the result, or 2^-25 below the normal numbers.
+ *     A kernel may begin with the k-tiles at both ends of k. So a partial sum is a sum over at most
+ * two runs of consecutive k's, and no run exceeds the range R = high - low of the sums from k = 0:
+ * |s'| <= 2 R. There are at most k / 8 + 3 steps that add anything. With an error e so far, each
+ * adds at most (u + v) (2 R + e) + 2^-25, and all together v times the absolute products.
+ *     This needs no assumption on the numbers, yet it follows them: it grows with the sums that
+ * occur, where the textbook's k u sum|a||b| grows with those that might.
  */
-static void accumulate_bound(double *error, double sum, double terms, int half)
+static double accumulator_error(const sums_t *s, int64_t k, int half)
 {
     const double u = half ? 0x1p-11 : 0, v = 10 * 0x1p-23, tiny = half ? 0x1p-25 : 0;
-    double e = *error + v * (terms + *error) + tiny;
-    *error = (e + u * fabs(sum)) / (1 - u);
+    double steps = (double)((k + 7) / 8 + 2), partial = 2 * (s->high - s->low);
+    return exp(steps * (u + v)) * (steps * ((u + v) * partial + tiny) + v * s->absolute);
 }
 
 typedef struct reference_t {
@@ -245,7 +256,7 @@ static void *reference_rows(void *argument)
     const case_t *c = r->c;
     int64_t n = c->n, last_index = -1;
     int half = c->accumulate == HGEMM_ACCUMULATE_F16;
-    double *sum = must(malloc(3 * (size_t)n * sizeof *sum)), *error = sum + n, *terms = error + n;
+    sums_t *sums = must(malloc((size_t)n * sizeof *sums));
     double *b = NULL; /* B as doubles, row by row */
     float alpha = (float)c->alpha, beta = (float)c->beta;
     if (reads_operands(c))
@@ -258,33 +269,29 @@ static void *reference_rows(void *argument)
                 for (int64_t j = 0; j < n; j++)
                     b[p * n + j] = half_at(&r->x[B], index, p, j);
         last_index = index;
-        memset(sum, 0, 2 * (size_t)n * sizeof *sum);
-        for (int64_t group = 0; b && group < c->k; group += 8) {
-            int64_t end = group + 8 < c->k ? group + 8 : c->k;
-            for (int64_t j = 0; j < n; j++)
-                terms[j] = fabs(sum[j]);
-            for (int64_t p = group; p < end; p++) {
-                double a = half_at(&r->x[A], index, i, p);
-                for (int64_t j = 0; j < n; j++) {
-                    double product = a * b[p * n + j];
-                    sum[j] += product;
-                    terms[j] += fabs(product);
-                }
+        memset(sums, 0, (size_t)n * sizeof *sums);
+        for (int64_t p = 0; b && p < c->k; p++) {
+            double a = half_at(&r->x[A], index, i, p);
+            for (int64_t j = 0; j < n; j++) {
+                sums_t *s = &sums[j];
+                double product = a * b[p * n + j];
+                s->sum += product;
+                s->low = s->sum < s->low ? s->sum : s->low;
+                s->high = s->sum > s->high ? s->sum : s->high;
+                s->absolute += fabs(product);
             }
-            for (int64_t j = 0; j < n; j++)
-                accumulate_bound(&error[j], sum[j], terms[j], half);
         }
         for (int64_t j = 0; j < n; j++) {
-            double scaled = alpha == 0 || c->k == 0 ? 0 : (double)alpha * sum[j];
+            double scaled = b ? (double)alpha * sums[j].sum : 0;
             double added = beta == 0 ? 0 : (double)beta * half_at(&r->x[C], index, i, j);
             /* alpha * acc + beta * c in floats: a rounding each for two products and a sum. */
             r->value[row * n + j] = scaled + added;
-            r->error[row * n + j] =
-                fabs(alpha) * error[j] + 3 * 0x1p-24 * (fabs(scaled) + fabs(added));
+            r->error[row * n + j] = fabs(alpha) * accumulator_error(&sums[j], c->k, half) +
+                                    3 * 0x1p-24 * (fabs(scaled) + fabs(added));
         }
     }
     free(b);
-    free(sum);
+    free(sums);
     return NULL;
 }
 
@@ -396,6 +403,14 @@ static void check_intact(const case_t *c, const matrix_t *x, char name, int elem
     free(expected);
 }
 
+/* The leading dimension from which a tile spans 2^32 bytes. */
+static int64_t far_distance(const hgemm_kernel_info_t *info)
+{
+    int64_t lines = info->block_m > info->block_n ? info->block_m : info->block_n;
+    lines = lines > info->block_k ? lines : info->block_k;
+    return (INT64_C(1) << 31) / lines;
+}
+
 /* The test's own reading of which problems a kernel covers. */
 static int is_covered(const case_t *c, const matrix_t *x)
 {
@@ -407,7 +422,12 @@ static int is_covered(const case_t *c, const matrix_t *x)
     if (!(info.ops & 1u << (2 * first + second)) ||
         info.accumulate != (hgemm_accumulate_t)c->accumulate)
         return 0;
-    if (info.any_alignment || !reads_operands(c))
+    if (!reads_operands(c))
+        return 1;
+    for (int which = A; which <= B; which++)
+        if (x[which].ld >= far_distance(&info) && kernel_table[c->kernel].access < ACCESS_far)
+            return 0;
+    if (info.any_alignment)
         return 1;
     for (int which = A; which <= B; which++)
         if (c->offset[which] % 8 || x[which].width % 8 || x[which].ld % 8 ||
@@ -564,6 +584,25 @@ static void run_shape(hgemm_handle_t handle, case_t c, shape_t shape, int64_t ba
     run_case(handle, &c);
 }
 
+/* Rows of A, then of B, so far apart that a tile spans 2^32 bytes: two rows are enough to tell. */
+static void run_far(hgemm_handle_t handle, case_t c, const hgemm_kernel_info_t *info, uint64_t seed)
+{
+    int row_major = c.layout == HGEMM_ROW_MAJOR;
+    for (int which = A; which <= B; which++) {
+        int by_rows = row_major == ((which == A ? c.op_a : c.op_b) == HGEMM_OP_N);
+        c.m = 9, c.n = 9, c.k = 9, c.batch = 1;
+        if (which == A) /* the extent across the rows */
+            *(by_rows ? &c.m : &c.k) = 2;
+        else
+            *(by_rows ? &c.k : &c.n) = 2;
+        vary(&c, seed);
+        c.alpha = 1;
+        c.pad[A] = c.pad[B] = 0;
+        c.pad[which] = far_distance(info);
+        run_case(handle, &c);
+    }
+}
+
 /* One kernel, transpose and layout over all shapes. */
 static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, int64_t bn, int64_t bk,
                        uint64_t seed)
@@ -584,17 +623,20 @@ static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, in
         {1, bn + 5, 77}, {bm + 5, 1, 131},
         {3, 5, 31 * bk + 3}, {8, 16, 32 * bk},            /* long sums */
     };
+    enum { PASSES = 3 }; /* each with other strides, scalars, ... */
     const shape_t long_shapes[] = {
         {1024, 1024, 1024}, {1000, 1000, 1000}, {1023, 1025, 1027}, {512, 2048, 4096},
         {2048, 512, 264},   {16, 4096, 4096},   {4095, 33, 2049},   {1, 8192, 1024},
         {64, 64, 16384},    {9 * bm + 1, 9 * bn + 1, 3 * bk + 1},
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-        run_shape(handle, *base, shapes[i], 1, seed);
-    run_shape(handle, *base, (shape_t){bm + 8, bn - 8, bk + 8}, 3, seed);
-    run_shape(handle, *base, (shape_t){19, 11, 21}, 5, seed);
-    run_shape(handle, *base, (shape_t){8, 16, 24}, 2, seed);
-    run_shape(handle, *base, (shape_t){8, 16, 24}, 0, seed);
+    for (int pass = 0; pass < PASSES; pass++) {
+        for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+            run_shape(handle, *base, shapes[i], 1, seed);
+        run_shape(handle, *base, (shape_t){bm + 8, bn - 8, bk + 8}, 3, seed);
+        run_shape(handle, *base, (shape_t){19, 11, 21}, 5, seed);
+        run_shape(handle, *base, (shape_t){8, 16, 24}, 2, seed);
+        run_shape(handle, *base, (shape_t){8, 16, 24}, 0, seed);
+    }
     for (size_t i = 0; test_full() && i < sizeof long_shapes / sizeof long_shapes[0]; i++)
         run_shape(handle, *base, long_shapes[i], 1, seed);
 }
@@ -619,6 +661,8 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
                 continue;
             }
             run_shapes(handle, &c, info.block_m, info.block_n, info.block_k, seed);
+            if (c.layout == HGEMM_ROW_MAJOR)
+                run_far(handle, c, &info, seed);
         }
     printf("%s: %" PRId64 " cases\n", kernel_name(&c), case_count - before);
 }
