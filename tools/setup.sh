@@ -36,6 +36,7 @@ has g++ || need g++
 has cmake || need cmake
 has ninja || need ninja-build
 has_header c cmocka.h || need libcmocka-dev
+has_header c libelf.h || need libelf-dev
 has_header c zstd.h || need libzstd-dev
 has_header c++ benchmark/benchmark.h || need libbenchmark-dev
 if ! find_nvcc; then
