@@ -55,8 +55,8 @@ static __device__ __forceinline__ void ld_global(b128 &v, const char *p, bool wh
 
 static __device__ __forceinline__ void ld_global(u32 &half, const char *p, bool when)
 {
-    asm volatile("{.reg .pred p; .reg .b16 h; setp.ne.u32 p, %2, 0; cvt.u16.u32 h, %0;"
-                 " @p ld.global.b16 h, [%1]; cvt.u32.u16 %0, h;}" : "+r"(half) : "l"(p), "r"((u32)when));
+    asm volatile("{.reg .pred p; .reg .b16 h; setp.ne.u32 p, %2, 0; mov.b16 h, 0;"
+                 " @p ld.global.b16 h, [%1]; @p cvt.u32.u16 %0, h;}" : "+r"(half) : "l"(p), "r"((u32)when));
 }
 
 /* Through a generic address. ptxas must then assume that it may alias shared memory, so it leaves
@@ -94,9 +94,9 @@ static __device__ __forceinline__ void ld_shared(float &v, u32 address)
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(address));
 }
 
-static __device__ __forceinline__ void ld_shared(u32 &half, u32 address)
+static __device__ __forceinline__ void ld_shared(u32 &x, u32 &y, u32 address)
 {
-    asm volatile("{.reg .b16 h; ld.shared.b16 h, [%1]; cvt.u32.u16 %0, h;}" : "=r"(half) : "r"(address));
+    asm volatile("ld.shared.v2.b32 {%0,%1}, [%2];" : "=r"(x), "=r"(y) : "r"(address));
 }
 
 static __device__ __forceinline__ void st_shared(u32 address, const b128 &v)

@@ -36,6 +36,7 @@ enum accumulator { f16, f32 };
 #undef HGEMM_KERNEL
 
 static __device__ __forceinline__ u32 least(u32 a, u32 b) { return a < b ? a : b; }
+static __device__ __forceinline__ int clamp(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
 
 /*
  * How a variant reads A and B. A thread moves chunks: 8 contiguous halves, 16 bytes.
@@ -244,7 +245,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static __device__ __forceinline__ void fetch(staging &s, const block &at, u32 t)
     {
 #pragma unroll
-        for (int q = 0; q < SLOTS; ++q) fetch_one(s, at, t, q);
+        for (int q = 0; q < SLOTS; ++q) {
+            fetch_one(s, at, t, q);
+            if (ACCESS != X16 && q % 4 == 3) warp_barrier(); /* or ptxas has all halves in flight, and spills */
+        }
     }
 
     /* Slot q is a thread's q-th chunk of a k-tile: those of A come first. */
@@ -321,12 +325,15 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             flip = STAGE;
             shift_a = shift_b = 0;
             s = staging{};
-            tile::fetch(s, at, 0);
+#pragma unroll(ACCESS == X16 ? 2 : 1)
+            for (t = 0; t < 2; ++t) {
+                if (t == 1) {
 #pragma unroll
-            for (int q = 0; q < SLOTS; ++q) commit(s, q);
-            flip_puts();
-            tile::fetch(s, at, 1);
-            t = 2;
+                    for (int q = 0; q < SLOTS; ++q) commit(s, q);
+                    flip_puts();
+                }
+                tile::fetch(s, at, t);
+            }
             point<A>(a, from_a, next_shift_a, at.a, at.head, thread);
             point<B>(b, from_b, next_shift_b, at.b, at.head, thread);
         }
@@ -397,24 +404,44 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         st_shared(to + j * 32 + 8 * PITCH, x[2], x[3]);
     }
 
-    /* Eight columns of D from eight sums in shared memory and a chunk of C. */
-    static __device__ __forceinline__ b128 blend(u32 from, const b128 &c, float alpha, float beta)
+    /* Eight sums of a row in shared memory, from column c, a multiple of 8; or from any column in
+     * -8 .. WN, where those that are not in the row are undefined. */
+    static __device__ __forceinline__ void get_sums(float (&x)[8], u32 row, int c, bool any)
+    {
+        if constexpr (R::ACC == f32) {
+            if (any) {
+#pragma unroll
+                for (int e = 0; e < 8; ++e) ld_shared(x[e], row + clamp(c + e, 0, WN - 1) * 4);
+            } else {
+#pragma unroll
+                for (int e = 0; e < 8; e += 4) {
+                    b128 v;
+                    ld_shared(v, row + (c + e) * 4);
+                    x[e] = __uint_as_float(v.x), x[e + 1] = __uint_as_float(v.y), x[e + 2] = __uint_as_float(v.z), x[e + 3] = __uint_as_float(v.w);
+                }
+            }
+        } else {
+            b128 v;
+            if (any) {
+                chunk<ANY> w;
+                const int at = c * 2 & ~7;
+                ld_shared(w.v.x, w.v.y, row + clamp(at, 0, WN * 2 - 8));
+                ld_shared(w.v.z, w.v.w, row + clamp(at + 8, 0, WN * 2 - 8));
+                ld_shared(w.v4, w.v5, row + clamp(at + 16, 0, WN * 2 - 8));
+                v = w.value(c * 2 & 7);
+            } else {
+                ld_shared(v, row + c * 2);
+            }
+            const u32 h[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+            for (int e = 0; e < 8; ++e) x[e] = half_to_float(h[e / 2] >> e % 2 * 16);
+        }
+    }
+
+    static __device__ __forceinline__ b128 blend(const float (&x)[8], const b128 &c, float alpha, float beta)
     {
         const u32 cs[4] = {c.x, c.y, c.z, c.w};
-        float x[8];
         u32 d[4];
-        b128 lo, hi;
-        ld_shared(lo, from);
-        if constexpr (R::ACC == f32) {
-            ld_shared(hi, from + 16);
-            const u32 v[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
-#pragma unroll
-            for (int e = 0; e < 8; ++e) x[e] = __uint_as_float(v[e]);
-        } else {
-            const u32 v[4] = {lo.x, lo.y, lo.z, lo.w};
-#pragma unroll
-            for (int e = 0; e < 8; ++e) x[e] = half_to_float(v[e / 2] >> e % 2 * 16);
-        }
 #pragma unroll
         for (int e = 0; e < 4; ++e)
             d[e] = halves(beta * half_to_float(cs[e]) + alpha * x[2 * e], beta * half_to_float(cs[e] >> 16) + alpha * x[2 * e + 1]);
@@ -423,7 +450,6 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
     static __device__ __forceinline__ void store(const args &p, const sums &acc)
     {
-        constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, LOADS = 16 / STEP;
         barrier(); /* every warp has read its last fragments: shared memory is free */
         const block at(p);
         const warp w;
@@ -431,56 +457,96 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const u32 buffer = shared_base() + thread_index() / 32 * (16 * PITCH);
         const u32 to = buffer + w.lane / 4 * PITCH + w.lane % 4 * 2 * SIZE;
         const long long batch = batch_index();
-        const char *const c = (const char *)p.c + batch * p.stride_c * 2;
-        char *const d = (char *)p.d + batch * p.stride_d * 2;
         const u64 ldc = p.ldc * 2, ldd = p.ldd * 2;
+        const char *const c = (const char *)p.c + batch * p.stride_c * 2 + (u64)col0 * 2;
+        char *const d = (char *)p.d + batch * p.stride_d * 2 + (u64)col0 * 2;
         const float alpha = p.alpha, beta = p.beta;
         const bool read_c = beta != 0;
-        const bool wide = ((u64)d | ldd | (read_c ? (u64)c | ldc : 0) | n * 2) % 16 == 0;
+        const bool alike = (((u64)c - (u64)d | ldc - ldd) & 15) == 0; /* chunks of D are chunks of C */
+        const bool wide = (((u64)d | ldd | n * 2) & 15) == 0 && (alike || !read_c);
 
-        const u32 r = w.lane / ACROSS, col = col0 + w.lane % ACROSS * 8; /* of a lane's chunks: every STEP-th row */
-        const u32 from = buffer + r * PITCH + w.lane % ACROSS * 8 * SIZE;
-        b128 cs[LOADS] = {};
-        auto fetch_c = [&](int i) {
+        if (wide) {
+            constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, CHUNKS = 16 / STEP;
+            const u32 r = w.lane / ACROSS, col = w.lane % ACROSS * 8; /* of a lane's chunks: every STEP-th row */
+            b128 cs[CHUNKS] = {};
+            auto fetch_c = [&](int i) {
 #pragma unroll
-            for (int q = 0; q < LOADS; ++q) {
-                const u32 row = row0 + i * 16 + q * STEP + r;
-                ld_global(cs[q], c + row * ldc + (u64)col * 2, read_c && wide && row < m && col < n);
-            }
-        };
-        fetch_c(0);
-#pragma unroll
-        for (int i = 0; i < MT; ++i) {
-#pragma unroll
-            for (int j = 0; j < NT; ++j) put_sums(to, acc[i][j], j);
-            warp_barrier();
-            if (wide) {
-#pragma unroll
-                for (int q = 0; q < LOADS; ++q) {
+                for (int q = 0; q < CHUNKS; ++q) {
                     const u32 row = row0 + i * 16 + q * STEP + r;
-                    const b128 v = blend(from + q * STEP * PITCH, cs[q], alpha, beta);
-                    if (row < m && col < n) st_global(d + row * ldd + (u64)col * 2, v);
+                    ld_global(cs[q], c + row * ldc + col * 2, read_c && row < m && col0 + col < n);
+                }
+            };
+            fetch_c(0);
+#pragma unroll
+            for (int i = 0; i < MT; ++i) {
+#pragma unroll
+                for (int j = 0; j < NT; ++j) put_sums(to, acc[i][j], j);
+                warp_barrier();
+#pragma unroll
+                for (int q = 0; q < CHUNKS; ++q) {
+                    const u32 row = row0 + i * 16 + q * STEP + r;
+                    float x[8];
+                    get_sums(x, buffer + (q * STEP + r) * PITCH, col, false);
+                    const b128 v = blend(x, cs[q], alpha, beta);
+                    if (row < m && col0 + col < n) st_global(d + row * ldd + col * 2, v);
                 }
                 if (i + 1 < MT) fetch_c(i + 1);
-            } else {
-#pragma unroll 4
-                for (u32 e = w.lane; e < 16 * WN; e += 32) {
-                    const u32 row = row0 + i * 16 + e / WN, column = col0 + e % WN;
-                    const bool inside = row < m && column < n;
-                    u32 old = 0;
-                    float x;
-                    ld_global(old, c + row * ldc + (u64)column * 2, read_c && inside);
-                    if constexpr (R::ACC == f32) {
-                        ld_shared(x, buffer + e / WN * PITCH + e % WN * SIZE);
-                    } else {
-                        u32 h;
-                        ld_shared(h, buffer + e / WN * PITCH + e % WN * SIZE);
-                        x = half_to_float(h);
-                    }
-                    if (inside) st_global(d + row * ldd + (u64)column * 2, halves(beta * half_to_float(old) + alpha * x, 0));
-                }
+                warp_barrier();
             }
-            warp_barrier();
+        } else {
+            /* Each row has its own alignment. It is cut where D's aligned chunks begin; the first
+             * and the last piece are chunks in part, and moved half by half, as is C where its
+             * chunks are not D's. */
+            constexpr int ACROSS = WN / 8 + 1, ROUNDS = (16 * ACROSS + 31) / 32;
+#pragma unroll
+            for (int i = 0; i < MT; ++i) {
+                u32 cs[ROUNDS][8] = {};
+                auto piece = [&](int q, u32 &r, u32 &row, int &c0, int &low, int &high) {
+                    const u32 e = q * 32 + w.lane;
+                    r = e / ACROSS, row = row0 + i * 16 + r;
+                    c0 = (int)(e % ACROSS * 8) - (int)((u64)(d + row * ldd) % 16 / 2);
+                    low = clamp(-c0, 0, 8);
+                    high = r < 16 && row < m ? clamp((int)(n - col0) - c0, 0, clamp(WN - c0, 0, 8)) : 0;
+                };
+#pragma unroll
+                for (int q = 0; q < ROUNDS; ++q) {
+                    u32 r, row;
+                    int c0, low, high;
+                    piece(q, r, row, c0, low, high);
+                    const char *const from = c + row * ldc + (long long)c0 * 2;
+                    const bool whole = alike && low == 0 && high == 8;
+                    b128 v = {};
+                    ld_global(v, from, read_c && whole);
+                    cs[q][0] = v.x, cs[q][2] = v.y, cs[q][4] = v.z, cs[q][6] = v.w;
+#pragma unroll
+                    for (int e = 0; e < 8; ++e) ld_global(cs[q][e], from + e * 2, read_c && !whole && e >= low && e < high);
+                }
+#pragma unroll
+                for (int j = 0; j < NT; ++j) put_sums(to, acc[i][j], j);
+                warp_barrier();
+#pragma unroll
+                for (int q = 0; q < ROUNDS; ++q) {
+                    u32 r, row;
+                    int c0, low, high;
+                    piece(q, r, row, c0, low, high);
+                    char *const into = d + row * ldd + (long long)c0 * 2;
+                    const u32 select = alike && low == 0 && high == 8 ? 0x3210 : 0x5410;
+                    const b128 old = {permute(cs[q][0], cs[q][1], select), permute(cs[q][2], cs[q][3], select),
+                                      permute(cs[q][4], cs[q][5], select), permute(cs[q][6], cs[q][7], select)};
+                    float x[8];
+                    get_sums(x, buffer + least(r, 15) * PITCH, c0, true);
+                    const b128 v = blend(x, old, alpha, beta);
+                    const u32 vs[4] = {v.x, v.y, v.z, v.w};
+                    if (low == 0 && high == 8) {
+                        st_global(into, v);
+                    } else {
+#pragma unroll
+                        for (int e = 0; e < 8; ++e)
+                            if (e >= low && e < high) st_global(into + e * 2, vs[e / 2] >> e % 2 * 16);
+                    }
+                }
+                warp_barrier();
+            }
         }
     }
 };
