@@ -44,11 +44,11 @@ typedef struct bench_t {
     options_t options;
     hgemm_handle_t handle;
     hgemm_device_info_t info;
-    cublas_t *cublas;             /* NULL: not there */
+    cublas_t *cublas; /* NULL: not there */
     void *events[2];
-    void *ceilings[2];            /* functions, by hgemm_accumulate_t */
+    void *ceilings[2]; /* functions, by hgemm_accumulate_t */
     void *ceiling_in, *ceiling_out;
-    double delay_iterations;      /* of one block of ceiling_f16 that last DELAY_SECONDS */
+    double delay_iterations; /* of one block of ceiling_f16 that last DELAY_SECONDS */
 } bench_t;
 
 static bench_t bench;
@@ -112,7 +112,8 @@ static int check(contestant_t *c, hgemm_status_t status)
     return fail(c, "%s %s", hgemm_status_name(status), hgemm_error_detail(bench.handle));
 }
 
-/* ---- one call of a contestant ------------------------------------------------------------------ */
+/* ---- one call of a contestant ------------------------------------------------------------------
+ */
 
 typedef struct ceiling_args_t {
     const void *in;
@@ -124,7 +125,8 @@ static hgemm_status_t launch_ceiling(hgemm_accumulate_t accumulate, int blocks, 
 {
     ceiling_args_t args = {bench.ceiling_in, bench.ceiling_out, iterations};
     launch_t launch = {{(unsigned)blocks, 1, 1}, CEILING_THREADS, 0, &args, sizeof args};
-    return bench.handle->device->ops->launch(bench.handle->device, NULL, bench.ceilings[accumulate], &launch);
+    return bench.handle->device->ops->launch(bench.handle->device, NULL, bench.ceilings[accumulate],
+                                             &launch);
 }
 
 /* Operations of one iteration of all warps on the whole device: see ptx/ceiling.cu. */
@@ -148,30 +150,35 @@ static hgemm_desc_t describe(const contestant_t *c, const problem_t *p, float al
     return desc;
 }
 
-static int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha, float beta)
+static int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha,
+                   float beta)
 {
     hgemm_desc_t desc;
     switch (c->kind) {
     case CEILING:
-        return check(c, launch_ceiling(c->accumulate, bench.info.multiprocessors,
-                                       (int)(c->result.operations / ceiling_operations(c->accumulate) + 0.5)));
+        return check(c, launch_ceiling(
+                            c->accumulate, bench.info.multiprocessors,
+                            (int)(c->result.operations / ceiling_operations(c->accumulate) + 0.5)));
     case CUBLAS_HGEMM:
-        return cublas_hgemm(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 || fail(c, "cublasHgemm failed");
+        return cublas_hgemm(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 ||
+               fail(c, "cublasHgemm failed");
     case CUBLAS_GEMM_EX:
-        return cublas_gemm_ex(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 || fail(c, "cublasGemmEx failed");
-    case KERNEL:
-        break;
+        return cublas_gemm_ex(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 ||
+               fail(c, "cublasGemmEx failed");
+    case KERNEL: break;
     }
     desc = describe(c, p, alpha, beta);
     desc.a = set->a, desc.b = set->b, desc.c = set->c, desc.d = d;
     return check(c, hgemm_run_desc(bench.handle, &desc));
 }
 
-/* ---- proof ------------------------------------------------------------------------------------- */
+/* ---- proof -------------------------------------------------------------------------------------
+ */
 
 /* Computes D from the first set and proves it. Kernels of hgemm write integer problems to a matrix
  * of their own, `apart`, that was filled with NaN; all else is in place, as it is timed. */
-static void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, uint16_t *host)
+static void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart,
+                   uint16_t *host)
 {
     size_t count = (size_t)(p->m * p->n);
     float alpha = bench.options.alpha, beta = bench.options.beta;
@@ -183,7 +190,8 @@ static void verify(contestant_t *c, const problem_t *p, const set_t *set, char *
     int separate = p->exact && c->kind == KERNEL;
     char *d = separate ? apart : set->c;
     memset(host, 0xff, count * sizeof *host); /* NaN */
-    if (!check(c, hgemm_upload(bench.handle, d, separate || beta == 0 ? host : p->c, count * sizeof *host)) ||
+    if (!check(c, hgemm_upload(bench.handle, d, separate || beta == 0 ? host : p->c,
+                               count * sizeof *host)) ||
         (separate && !check(c, hgemm_upload(bench.handle, set->c, p->c, count * sizeof *host))) ||
         !enqueue(c, p, set, d, alpha, beta) || !check(c, hgemm_synchronize(bench.handle)) ||
         !check(c, hgemm_download(bench.handle, host, d, count * sizeof *host)))
@@ -192,10 +200,12 @@ static void verify(contestant_t *c, const problem_t *p, const set_t *set, char *
         alpha = hgemm_half_to_float(hgemm_half_from_float(alpha));
         beta = hgemm_half_to_float(hgemm_half_from_float(beta));
     }
-    c->result.failure = problem_verify(p, host, alpha, beta, c->accumulate, &c->result.error, c->failure);
+    c->result.failure =
+        problem_verify(p, host, alpha, beta, c->accumulate, &c->result.error, c->failure);
 }
 
-/* ---- turns ------------------------------------------------------------------------------------- */
+/* ---- turns -------------------------------------------------------------------------------------
+ */
 
 static void pause_us(long us)
 {
@@ -203,14 +213,16 @@ static void pause_us(long us)
     nanosleep(&time, NULL);
 }
 
-/* Seconds of a call, by device events around `launches` calls that begin with set number `*next`. */
-static int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next,
-                     int launches, double *seconds)
+/* Seconds of a call, by device events around `launches` calls that begin with set number `*next`.
+ */
+static int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count,
+                     int *next, int launches, double *seconds)
 {
     const device_ops_t *ops = bench.handle->device->ops;
     device_t *device = bench.handle->device;
     float milliseconds = 0;
-    int lead = bench.options.continuous ? launches > 1 : 0; /* the train is already moving when timing begins */
+    int lead = bench.options.continuous ? launches > 1
+                                        : 0; /* the train is already moving when timing begins */
     if (!bench.options.continuous) {
         pause_us(PAUSE_US);
         if (!check(c, launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations)))
@@ -241,7 +253,8 @@ static void time_group(group_t *g, const problem_t *p, const set_t *sets, int se
         double seconds = 0;
         for (int turn = 0; turn < 2 && !c->result.failure; turn++)
             take_turn(c, p, sets, set_count, &next, 1, &seconds);
-        double wanted = bench.options.continuous && seconds > 0 ? bench.options.min_time / seconds + 1 : 1;
+        double wanted =
+            bench.options.continuous && seconds > 0 ? bench.options.min_time / seconds + 1 : 1;
         launches[i] = wanted < MOST_LAUNCHES ? (int)wanted : MOST_LAUNCHES;
     }
     for (int r = 0; r < bench.options.repetitions; r++)
@@ -256,7 +269,8 @@ static void time_group(group_t *g, const problem_t *p, const set_t *sets, int se
     free(launches);
 }
 
-/* ---- a problem --------------------------------------------------------------------------------- */
+/* ---- a problem ---------------------------------------------------------------------------------
+ */
 
 static size_t padded(int64_t elements)
 {
@@ -283,17 +297,20 @@ static void measure(group_t *g)
     uint16_t *host = malloc((size_t)(s.m * s.n) * sizeof *host);
     void *slab = NULL;
     problem_t p = {0};
-    hgemm_status_t status = sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * (a + b + c) + c)
-                                         : HGEMM_STATUS_OUT_OF_MEMORY;
+    hgemm_status_t status =
+        sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * (a + b + c) + c)
+                     : HGEMM_STATUS_OUT_OF_MEMORY;
     for (int i = 0; i < set_count && status == HGEMM_STATUS_SUCCESS; i++) {
         sets[i].a = (char *)slab + (size_t)i * (a + b + c);
         sets[i].b = sets[i].a + a;
         sets[i].c = sets[i].b + b;
     }
-    char *apart = status == HGEMM_STATUS_SUCCESS ? (char *)slab + (size_t)set_count * (a + b + c) : NULL;
+    char *apart =
+        status == HGEMM_STATUS_SUCCESS ? (char *)slab + (size_t)set_count * (a + b + c) : NULL;
 
     for (int exact = 1; exact >= 0 && status == HGEMM_STATUS_SUCCESS; exact--) {
-        progress("[%d/%d] %s: verifying (%s inputs)", g->number, group_count, g->name, exact ? "integer" : "random");
+        progress("[%d/%d] %s: verifying (%s inputs)", g->number, group_count, g->name,
+                 exact ? "integer" : "random");
         problem_destroy(&p);
         if (!problem_create(&p, bench.options.layout, s.op_a, s.op_b, s.m, s.n, s.k, exact)) {
             status = HGEMM_STATUS_OUT_OF_MEMORY;
@@ -328,20 +345,28 @@ static void measure_once(void *context)
     g->measured = 1;
 }
 
-/* ---- who takes part ---------------------------------------------------------------------------- */
+/* ---- who takes part ----------------------------------------------------------------------------
+ */
 
 /* The descriptor of a contestant without pointers: enough to ask what would run. */
 static hgemm_desc_t plan(const shape_t *s, hgemm_accumulate_t accumulate, int kernel)
 {
     int row = bench.options.layout == HGEMM_ROW_MAJOR;
-    problem_t p = {.layout = bench.options.layout, .op_a = s->op_a, .op_b = s->op_b, .m = s->m, .n = s->n, .k = s->k,
+    problem_t p = {.layout = bench.options.layout,
+                   .op_a = s->op_a,
+                   .op_b = s->op_b,
+                   .m = s->m,
+                   .n = s->n,
+                   .k = s->k,
                    .lda = row == (s->op_a == HGEMM_OP_N) ? s->k : s->m,
-                   .ldb = row == (s->op_b == HGEMM_OP_N) ? s->n : s->k, .ldc = row ? s->n : s->m};
+                   .ldb = row == (s->op_b == HGEMM_OP_N) ? s->n : s->k,
+                   .ldc = row ? s->n : s->m};
     contestant_t c = {.accumulate = accumulate, .kernel = kernel};
     return describe(&c, &p, bench.options.alpha, bench.options.beta);
 }
 
-static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate, int kernel, const char *name)
+static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate, int kernel,
+                         const char *name)
 {
     int repetitions = bench.options.repetitions;
     contestant_t *c = &g->contestants[g->count++];
@@ -351,13 +376,22 @@ static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate,
     snprintf(c->name, sizeof c->name, "%s", name);
     c->seconds = calloc(2 * (size_t)repetitions, sizeof *c->seconds);
     c->mhz = c->seconds + repetitions;
-    c->result = (gbench_case_t){.group = g->name, .name = c->name, .operations = 2 * m * n * k,
-                                .bytes = 2 * (m * k + k * n + turns * m * n), .cublas = -1, .ceiling = -1,
-                                .repetitions = repetitions, .measure = measure_once, .context = g,
-                                .seconds = c->seconds, .mhz = c->mhz, .error = -1};
+    c->result = (gbench_case_t){.group = g->name,
+                                .name = c->name,
+                                .operations = 2 * m * n * k,
+                                .bytes = 2 * (m * k + k * n + turns * m * n),
+                                .cublas = -1,
+                                .ceiling = -1,
+                                .repetitions = repetitions,
+                                .measure = measure_once,
+                                .context = g,
+                                .seconds = c->seconds,
+                                .mhz = c->mhz,
+                                .error = -1};
     if (kind == CEILING) { /* as many operations as the problem has, in whole iterations */
         double per_iteration = ceiling_operations(accumulate);
-        c->result.operations = per_iteration * (double)(int)(c->result.operations / per_iteration + 1);
+        c->result.operations =
+            per_iteration * (double)(int)(c->result.operations / per_iteration + 1);
         c->result.bytes = 0;
     }
     return c;
@@ -380,7 +414,9 @@ static int chosen(const hgemm_desc_t *desc)
         row.m = desc->n, row.n = desc->m;
         row.lda = desc->ldb, row.ldb = desc->lda;
     }
-    return select_variant(&row, bench.info.multiprocessors, &variant) == HGEMM_STATUS_SUCCESS ? variant.kernel : 0;
+    return select_variant(&row, bench.info.multiprocessors, &variant) == HGEMM_STATUS_SUCCESS
+               ? variant.kernel
+               : 0;
 }
 
 static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, int ceiling)
@@ -398,7 +434,8 @@ static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, i
         contestant_t *c = add(g, KERNEL, accumulate, kernel, info.name);
         c->result.cublas = cublas;
         c->result.ceiling = ceiling;
-        if (kernel == HGEMM_KERNEL_AUTO && hgemm_get_kernel_info(chosen(&desc), &info) == HGEMM_STATUS_SUCCESS)
+        if (kernel == HGEMM_KERNEL_AUTO &&
+            hgemm_get_kernel_info(chosen(&desc), &info) == HGEMM_STATUS_SUCCESS)
             c->result.note = info.name;
         gbench_register(&c->result);
     }
@@ -411,14 +448,15 @@ static void add_contestants(group_t *g)
     g->contestants = calloc((size_t)hgemm_kernel_count() + 6, sizeof *g->contestants);
     for (int acc = 0; acc < 2; acc++)
         if (bench.options.peers && (bench.options.accumulate & 1U << acc)) {
-            contestant_t *c = add(g, CEILING, (hgemm_accumulate_t)acc, 0, acc == HGEMM_ACCUMULATE_F16 ? "ceiling_f16" : "ceiling_f32");
+            contestant_t *c = add(g, CEILING, (hgemm_accumulate_t)acc, 0,
+                                  acc == HGEMM_ACCUMULATE_F16 ? "ceiling_f16" : "ceiling_f32");
             ceiling[acc] = gbench_register(&c->result);
         }
     if (bench.cublas) {
         cublas[HGEMM_ACCUMULATE_F16] =
             gbench_register(&add(g, CUBLAS_HGEMM, HGEMM_ACCUMULATE_F16, 0, "cublasHgemm")->result);
-        cublas[HGEMM_ACCUMULATE_F32] =
-            gbench_register(&add(g, CUBLAS_GEMM_EX, HGEMM_ACCUMULATE_F32, 0, "cublasGemmEx_f32")->result);
+        cublas[HGEMM_ACCUMULATE_F32] = gbench_register(
+            &add(g, CUBLAS_GEMM_EX, HGEMM_ACCUMULATE_F32, 0, "cublasGemmEx_f32")->result);
     }
     for (int acc = 0; acc < 2; acc++)
         if (bench.options.accumulate & 1U << acc)
@@ -436,16 +474,17 @@ static int make_groups(void)
         group_t *g = &groups[i];
         g->shape = o->shapes[i];
         g->number = i + 1;
-        snprintf(g->name, sizeof g->name, "%lldx%lldx%lld %c%c %s", (long long)g->shape.m, (long long)g->shape.n,
-                 (long long)g->shape.k, g->shape.op_a ? 't' : 'n', g->shape.op_b ? 't' : 'n',
-                 o->layout == HGEMM_ROW_MAJOR ? "row" : "col");
+        snprintf(g->name, sizeof g->name, "%lldx%lldx%lld %c%c %s", (long long)g->shape.m,
+                 (long long)g->shape.n, (long long)g->shape.k, g->shape.op_a ? 't' : 'n',
+                 g->shape.op_b ? 't' : 'n', o->layout == HGEMM_ROW_MAJOR ? "row" : "col");
         add_contestants(g);
         contestants += g->count;
     }
     return contestants;
 }
 
-/* ---- the machine ------------------------------------------------------------------------------- */
+/* ---- the machine -------------------------------------------------------------------------------
+ */
 
 /* Loads the ceiling's code, gives it random operands and learns how long an iteration takes. */
 static hgemm_status_t open_ceilings(void)
@@ -456,7 +495,8 @@ static hgemm_status_t open_ceilings(void)
     problem_t operands;
     float milliseconds = 0;
     for (int i = 0; i < bench_image_count && status == HGEMM_STATUS_SUCCESS; i++) {
-        int acc = strcmp(bench_images[i].symbol, "ceiling_f16") == 0 ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
+        int acc = strcmp(bench_images[i].symbol, "ceiling_f16") == 0 ? HGEMM_ACCUMULATE_F16
+                                                                     : HGEMM_ACCUMULATE_F32;
         status = ops->load(device, &bench_images[i], 0, &bench.ceilings[acc]);
     }
     if (!problem_create(&operands, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 2, CEILING_WORDS, 1, 0))
@@ -464,14 +504,17 @@ static hgemm_status_t open_ceilings(void)
     if (status == HGEMM_STATUS_SUCCESS)
         status = hgemm_malloc(bench.handle, &bench.ceiling_in, CEILING_WORDS * sizeof(uint32_t));
     if (status == HGEMM_STATUS_SUCCESS)
-        status = hgemm_malloc(bench.handle, &bench.ceiling_out,
-                              (size_t)bench.info.multiprocessors * CEILING_THREADS * sizeof(uint32_t));
+        status =
+            hgemm_malloc(bench.handle, &bench.ceiling_out,
+                         (size_t)bench.info.multiprocessors * CEILING_THREADS * sizeof(uint32_t));
     if (status == HGEMM_STATUS_SUCCESS)
-        status = hgemm_upload(bench.handle, bench.ceiling_in, operands.c, CEILING_WORDS * sizeof(uint32_t));
+        status = hgemm_upload(bench.handle, bench.ceiling_in, operands.c,
+                              CEILING_WORDS * sizeof(uint32_t));
     problem_destroy(&operands);
 
     bench.delay_iterations = 100;
-    for (int turn = 0; turn < 3 && status == HGEMM_STATUS_SUCCESS; turn++) { /* the last one is warm */
+    for (int turn = 0; turn < 3 && status == HGEMM_STATUS_SUCCESS;
+         turn++) { /* the last one is warm */
         status = ops->event_record(device, bench.events[0], NULL);
         if (status == HGEMM_STATUS_SUCCESS)
             status = launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations);
@@ -488,7 +531,8 @@ static hgemm_status_t open_ceilings(void)
 /* The ordinal of "cuda:N", else of the first GPU. */
 static int ordinal(void)
 {
-    const char *name = bench.options.device && *bench.options.device ? bench.options.device : getenv("HGEMM_DEVICE");
+    const char *name = bench.options.device && *bench.options.device ? bench.options.device
+                                                                     : getenv("HGEMM_DEVICE");
     return name && strncmp(name, "cuda:", 5) == 0 ? atoi(name + 5) : 0;
 }
 
@@ -543,16 +587,20 @@ static void describe_run(void)
     time_t now = time(NULL);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     context("gpu", "%s", i->name);
-    context("device", "compute capability %d.%d, %d multiprocessors, %zu MiB of memory, %zu KiB of L2 cache",
-            i->compute_major, i->compute_minor, i->multiprocessors, i->memory_bytes >> 20, i->l2_bytes >> 10);
-    context("clocks", "%.0f MHz at most, power limit %.0f W", clocks_max_sm_mhz(), clocks_power_limit_w());
-    context("driver", "%s, CUDA %d.%d", clocks_driver(), i->driver_version / 1000, i->driver_version % 1000 / 10);
+    context("device",
+            "compute capability %d.%d, %d multiprocessors, %zu MiB of memory, %zu KiB of L2 cache",
+            i->compute_major, i->compute_minor, i->multiprocessors, i->memory_bytes >> 20,
+            i->l2_bytes >> 10);
+    context("clocks", "%.0f MHz at most, power limit %.0f W", clocks_max_sm_mhz(),
+            clocks_power_limit_w());
+    context("driver", "%s, CUDA %d.%d", clocks_driver(), i->driver_version / 1000,
+            i->driver_version % 1000 / 10);
     if (bench.cublas) {
         int version = cublas_version(bench.cublas);
         context("cublas", "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
     }
-    context("hgemm", "%d.%d.%d, commit %s, nvcc %s", HGEMM_VERSION_MAJOR, HGEMM_VERSION_MINOR, HGEMM_VERSION_PATCH,
-            HGEMM_COMMIT, HGEMM_NVCC_VERSION);
+    context("hgemm", "%d.%d.%d, commit %s, nvcc %s", HGEMM_VERSION_MAJOR, HGEMM_VERSION_MINOR,
+            HGEMM_VERSION_PATCH, HGEMM_COMMIT, HGEMM_NVCC_VERSION);
     context("date", "%s", date);
     context("witness", "measured");
     context("mode", "%s", o->continuous ? "continuous" : "burst");
@@ -561,13 +609,14 @@ static void describe_run(void)
     context("repetitions", "%d", o->repetitions);
 }
 
-/* ---- without a GPU ------------------------------------------------------------------------------ */
+/* ---- without a GPU ------------------------------------------------------------------------------
+ */
 
 /* What is known without running anything. */
 static void print_facts(void)
 {
-    printf("%-16s %-9s %-7s %6s %7s %5s %7s %9s %6s  %s\n", "kernel", "block", "warp", "stages", "threads", "regs",
-           "shared", "per SM", "sums", "operations per byte: global, shared");
+    printf("%-16s %-9s %-7s %6s %7s %5s %7s %9s %6s  %s\n", "kernel", "block", "warp", "stages",
+           "threads", "regs", "shared", "per SM", "sums", "operations per byte: global, shared");
     for (int kernel = 1; kernel <= hgemm_kernel_count(); kernel++) {
         hgemm_kernel_info_t i;
         char block[32], warp[32];
@@ -575,23 +624,25 @@ static void print_facts(void)
         snprintf(block, sizeof block, "%dx%dx%d", i.block_m, i.block_n, i.block_k);
         snprintf(warp, sizeof warp, "%dx%d", i.warp_m, i.warp_n);
         /* A step of k brings block_m + block_n halves for 2 * block_m * block_n operations. */
-        printf("%-16s %-9s %-7s %6d %7d %5d %7d %9d %6s  %.1f, %.1f\n", i.name, block, warp, i.stages, i.threads,
-               i.registers, i.shared_bytes, kernel_table[kernel].blocks,
+        printf("%-16s %-9s %-7s %6d %7d %5d %7d %9d %6s  %.1f, %.1f\n", i.name, block, warp,
+               i.stages, i.threads, i.registers, i.shared_bytes, kernel_table[kernel].blocks,
                i.accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32",
                (double)i.block_m * i.block_n / (i.block_m + i.block_n),
                (double)i.warp_m * i.warp_n / (i.warp_m + i.warp_n));
     }
-    printf("\n%-26s %-16s %8s %10s  %s\n", "problem on a T4", "would run", "blocks", "waves", "operations per byte of A, B, C and D");
+    printf("\n%-26s %-16s %8s %10s  %s\n", "problem on a T4", "would run", "blocks", "waves",
+           "operations per byte of A, B, C and D");
     for (int i = 0; i < bench.options.shape_count; i++) {
         const shape_t *s = &bench.options.shapes[i];
-        hgemm_accumulate_t accumulate =
-            bench.options.accumulate & 1U << HGEMM_ACCUMULATE_F16 ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
+        hgemm_accumulate_t accumulate = bench.options.accumulate & 1U << HGEMM_ACCUMULATE_F16
+                                            ? HGEMM_ACCUMULATE_F16
+                                            : HGEMM_ACCUMULATE_F32;
         hgemm_desc_t desc = plan(s, accumulate, HGEMM_KERNEL_AUTO);
         hgemm_kernel_info_t info;
         char name[64];
         int kernel;
-        snprintf(name, sizeof name, "%lldx%lldx%lld %c%c", (long long)s->m, (long long)s->n, (long long)s->k,
-                 s->op_a ? 't' : 'n', s->op_b ? 't' : 'n');
+        snprintf(name, sizeof name, "%lldx%lldx%lld %c%c", (long long)s->m, (long long)s->n,
+                 (long long)s->k, s->op_a ? 't' : 'n', s->op_b ? 't' : 'n');
         if (hgemm_select(&desc, &kernel) != HGEMM_STATUS_SUCCESS ||
             hgemm_get_kernel_info(kernel, &info) != HGEMM_STATUS_SUCCESS)
             continue;
@@ -609,12 +660,14 @@ int main(int argc, char **argv)
     options_parse(&bench.options, argc, argv);
     hgemm_status_t status = open_device();
     if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE) {
-        printf("No GPU: %s\nNothing is timed. What is known without one:\n\n", hgemm_status_string(status));
+        printf("No GPU: %s\nNothing is timed. What is known without one:\n\n",
+               hgemm_status_string(status));
         print_facts();
         return 0;
     }
     if (status != HGEMM_STATUS_SUCCESS) {
-        fprintf(stderr, "bench_hgemm: %s %s\n", hgemm_status_string(status), hgemm_error_detail(bench.handle));
+        fprintf(stderr, "bench_hgemm: %s %s\n", hgemm_status_string(status),
+                hgemm_error_detail(bench.handle));
         return 1;
     }
     describe_run();

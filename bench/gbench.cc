@@ -12,12 +12,16 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace
+{
 
 std::vector<gbench_case_t *> cases;
 std::vector<std::pair<std::string, std::string>> context_lines;
 
-std::string name_of(const gbench_case_t &c) { return std::string(c.group) + "/" + c.name; }
+std::string name_of(const gbench_case_t &c)
+{
+    return std::string(c.group) + "/" + c.name;
+}
 
 // Linear interpolation between the order statistics: q = 0.5 is the median.
 double quantile(std::vector<double> values, double q)
@@ -59,7 +63,8 @@ struct Row {
     double rate() const { return c->operations / median; }
 };
 
-class Output {
+class Output
+{
   public:
     Output(FILE *file, std::string format) : file_(file), format_(std::move(format)) {}
 
@@ -69,15 +74,18 @@ class Output {
             fprintf(file_, "{\n\"context\": {");
             const char *separator = "\n";
             for (const auto &line : context_lines) {
-                fprintf(file_, "%s  %s: %s", separator, quoted(line.first).c_str(), quoted(line.second).c_str());
+                fprintf(file_, "%s  %s: %s", separator, quoted(line.first).c_str(),
+                        quoted(line.second).c_str());
                 separator = ",\n";
             }
             fprintf(file_, "\n},\n\"results\": [");
         } else if (format_ == "csv") {
             for (const auto &line : context_lines)
                 fprintf(file_, "# %s: %s\n", line.first.c_str(), line.second.c_str());
-            fprintf(file_, "problem,kernel,note,median_us,q1_us,q3_us,tflops,percent_cublas,percent_ceiling,"
-                           "gb_per_s,mhz,relative_error,failure\n");
+            fprintf(
+                file_,
+                "problem,kernel,note,median_us,q1_us,q3_us,tflops,percent_cublas,percent_ceiling,"
+                "gb_per_s,mhz,relative_error,failure\n");
         } else {
             for (const auto &line : context_lines)
                 fprintf(file_, "%-12s %s\n", line.first.c_str(), line.second.c_str());
@@ -107,33 +115,37 @@ class Output {
     {
         if (group_ != r.c->group) {
             group_ = r.c->group;
-            fprintf(file_, "\n%s\n  %-18s %11s %23s %8s %8s %9s %8s %6s %9s\n", group_.c_str(), "kernel", "median us",
-                    "quartiles us", "TFLOPS", "% cuBLAS", "% ceiling", "GB/s", "MHz", "rel error");
+            fprintf(file_, "\n%s\n  %-18s %11s %23s %8s %8s %9s %8s %6s %9s\n", group_.c_str(),
+                    "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% ceiling",
+                    "GB/s", "MHz", "rel error");
         }
         if (r.c->failure) {
             fprintf(file_, "  %-18s %s\n", r.c->name, r.c->failure);
             return;
         }
-        fprintf(file_, "  %-18s %11.2f %11.2f %11.2f %8.2f %8s %9s %8.1f %6s %9s%s%s\n", r.c->name, r.median * 1e6,
-                r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12, number(r.percent_cublas, "%.1f").c_str(),
-                number(r.percent_ceiling, "%.1f").c_str(), r.c->bytes / r.median * 1e-9,
-                number(r.mhz > 0 ? r.mhz : -1, "%.0f").c_str(), number(r.c->error, "%.1e").c_str(),
-                r.c->note ? "  " : "", r.c->note ? r.c->note : "");
+        fprintf(file_, "  %-18s %11.2f %11.2f %11.2f %8.2f %8s %9s %8.1f %6s %9s%s%s\n", r.c->name,
+                r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12,
+                number(r.percent_cublas, "%.1f").c_str(), number(r.percent_ceiling, "%.1f").c_str(),
+                r.c->bytes / r.median * 1e-9, number(r.mhz > 0 ? r.mhz : -1, "%.0f").c_str(),
+                number(r.c->error, "%.1e").c_str(), r.c->note ? "  " : "",
+                r.c->note ? r.c->note : "");
     }
 
     void csv(const Row &r)
     {
-        fprintf(file_, "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s,%.2f,%.0f,%s,%s\n", r.c->group, r.c->name,
-                r.c->note ? r.c->note : "", r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6,
+        fprintf(file_, "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s,%.2f,%.0f,%s,%s\n", r.c->group,
+                r.c->name, r.c->note ? r.c->note : "", r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6,
                 r.c->failure ? 0 : r.rate() * 1e-12, number(r.percent_cublas, "%.2f").c_str(),
-                number(r.percent_ceiling, "%.2f").c_str(), r.c->failure ? 0 : r.c->bytes / r.median * 1e-9, r.mhz,
-                number(r.c->error, "%.3e").c_str(), r.c->failure ? quoted(r.c->failure).c_str() : "");
+                number(r.percent_ceiling, "%.2f").c_str(),
+                r.c->failure ? 0 : r.c->bytes / r.median * 1e-9, r.mhz,
+                number(r.c->error, "%.3e").c_str(),
+                r.c->failure ? quoted(r.c->failure).c_str() : "");
     }
 
     void json(const Row &r)
     {
-        fprintf(file_, "%s\n{\"problem\": %s, \"kernel\": %s", first_ ? "" : ",", quoted(r.c->group).c_str(),
-                quoted(r.c->name).c_str());
+        fprintf(file_, "%s\n{\"problem\": %s, \"kernel\": %s", first_ ? "" : ",",
+                quoted(r.c->group).c_str(), quoted(r.c->name).c_str());
         first_ = false;
         if (r.c->note)
             fprintf(file_, ", \"note\": %s", quoted(r.c->note).c_str());
@@ -141,9 +153,12 @@ class Output {
             fprintf(file_, ", \"failure\": %s}", quoted(r.c->failure).c_str());
             return;
         }
-        fprintf(file_, ", \"median_us\": %.3f, \"q1_us\": %.3f, \"q3_us\": %.3f, \"tflops\": %.3f, \"gb_per_s\": %.2f, "
-                       "\"mhz\": %.0f",
-                r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12, r.c->bytes / r.median * 1e-9, r.mhz);
+        fprintf(file_,
+                ", \"median_us\": %.3f, \"q1_us\": %.3f, \"q3_us\": %.3f, \"tflops\": %.3f, "
+                "\"gb_per_s\": %.2f, "
+                "\"mhz\": %.0f",
+                r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12,
+                r.c->bytes / r.median * 1e-9, r.mhz);
         if (r.percent_cublas >= 0)
             fprintf(file_, ", \"percent_cublas\": %.2f", r.percent_cublas);
         if (r.percent_ceiling >= 0)
@@ -170,9 +185,11 @@ class Output {
     bool first_ = true;
 };
 
-class Reporter : public benchmark::BenchmarkReporter {
+class Reporter : public benchmark::BenchmarkReporter
+{
   public:
-    explicit Reporter(std::vector<Output> outputs) : outputs_(std::move(outputs)), rates_(cases.size(), 0)
+    explicit Reporter(std::vector<Output> outputs)
+        : outputs_(std::move(outputs)), rates_(cases.size(), 0)
     {
         for (size_t i = 0; i < cases.size(); ++i)
             numbers_[name_of(*cases[i])] = i;
@@ -221,7 +238,10 @@ class Reporter : public benchmark::BenchmarkReporter {
     int failures() const { return failures_; }
 
   private:
-    double percent(size_t number, int of) const { return of < 0 || !(rates_[of] > 0) ? -1 : 100 * rates_[number] / rates_[of]; }
+    double percent(size_t number, int of) const
+    {
+        return of < 0 || !(rates_[of] > 0) ? -1 : 100 * rates_[number] / rates_[of];
+    }
 
     std::vector<Output> outputs_;
     std::map<std::string, size_t> numbers_;
@@ -235,15 +255,19 @@ int gbench_register(gbench_case_t *c)
 {
     cases.push_back(c);
     auto repetition = std::make_shared<int>(0);
-    benchmark::RegisterBenchmark(name_of(*c).c_str(),
-                                 [c, repetition](benchmark::State &state) { body(state, c, repetition.get()); })
+    benchmark::RegisterBenchmark(
+        name_of(*c).c_str(),
+        [c, repetition](benchmark::State &state) { body(state, c, repetition.get()); })
         ->Iterations(1)
         ->Repetitions(c->repetitions)
         ->UseManualTime();
     return static_cast<int>(cases.size()) - 1;
 }
 
-void gbench_context(const char *key, const char *value) { context_lines.emplace_back(key, value); }
+void gbench_context(const char *key, const char *value)
+{
+    context_lines.emplace_back(key, value);
+}
 
 int gbench_run(const char *format, const char *path)
 {

@@ -14,19 +14,19 @@ extern "C" {
 #endif
 
 typedef struct gbench_case_t {
-    const char *group, *name;     /* together they name the benchmark: "<group>/<name>" */
-    double operations, bytes;     /* of one call */
-    int cublas, ceiling;          /* numbers of the cases it is compared with, -1: none */
+    const char *group, *name; /* together they name the benchmark: "<group>/<name>" */
+    double operations, bytes; /* of one call */
+    int cublas, ceiling;      /* numbers of the cases it is compared with, -1: none */
     int repetitions;
 
     /* Called once, before the first repetition; fills in what follows. */
     void (*measure)(void *context);
     void *context;
 
-    const double *seconds, *mhz;  /* of each repetition; a clock of 0 is unknown */
-    double error;                 /* of the result, relative to its own size, -1: not checked */
-    const char *failure;          /* why its times do not count, NULL: they do */
-    const char *note;             /* such as the kernel that was chosen, may be NULL */
+    const double *seconds, *mhz; /* of each repetition; a clock of 0 is unknown */
+    double error;                /* of the result, relative to its own size, -1: not checked */
+    const char *failure;         /* why its times do not count, NULL: they do */
+    const char *note;            /* such as the kernel that was chosen, may be NULL */
 } gbench_case_t;
 
 /* Returns the case's number: 0, 1, ... It must live until gbench_run returns. */

@@ -19,7 +19,8 @@ static const char usage[] =
     "  --kernel REGEX      only kernels whose name matches (\"auto\" is hgemm's own choice)\n"
     "  --accumulate LIST   of f16, f32; default f16\n"
     "  --alpha X --beta X  default 1 and 0\n"
-    "  --mode burst        one launch at a time, each after a pause in which the GPU cools (default)\n"
+    "  --mode burst        one launch at a time, each after a pause in which the GPU cools "
+    "(default)\n"
     "  --mode continuous   launches back to back\n"
     "  --reps N            repetitions, of which medians and quartiles are shown; default 21\n"
     "  --min-time S        length of a continuous repetition in seconds; default 0.02\n"
@@ -41,7 +42,8 @@ static void add_shape(options_t *o, shape_t shape)
 {
     for (int i = 0; i < o->shape_count; i++) {
         const shape_t *s = &o->shapes[i];
-        if (s->m == shape.m && s->n == shape.n && s->k == shape.k && s->op_a == shape.op_a && s->op_b == shape.op_b)
+        if (s->m == shape.m && s->n == shape.n && s->k == shape.k && s->op_a == shape.op_a &&
+            s->op_b == shape.op_b)
             return;
     }
     shape_t *shapes = realloc(o->shapes, (size_t)(o->shape_count + 1) * sizeof *shapes);
@@ -61,7 +63,8 @@ static void parse_shape(options_t *o, const char *text)
 {
     long long m, n, k;
     int end = 0;
-    if (sscanf(text, "%lldx%lldx%lld%n", &m, &n, &k, &end) == 3 && !text[end] && in_range(m) && in_range(n) && in_range(k)) {
+    if (sscanf(text, "%lldx%lldx%lld%n", &m, &n, &k, &end) == 3 && !text[end] && in_range(m) &&
+        in_range(n) && in_range(k)) {
         add_shape(o, (shape_t){.m = m, .n = n, .k = k});
         return;
     }
@@ -91,7 +94,8 @@ static void parse_file(options_t *o, const char *path)
         int fields = sscanf(line, "%lld,%lld,%lld,%d,%d", &m, &n, &k, &op_a, &op_b);
         if ((fields != 3 && fields != 5) || !in_range(m) || !in_range(n) || !in_range(k))
             refuse("not a shape", line);
-        add_shape(o, (shape_t){m, n, k, op_a ? HGEMM_OP_T : HGEMM_OP_N, op_b ? HGEMM_OP_T : HGEMM_OP_N});
+        add_shape(
+            o, (shape_t){m, n, k, op_a ? HGEMM_OP_T : HGEMM_OP_N, op_b ? HGEMM_OP_T : HGEMM_OP_N});
     }
     fclose(file);
 }
@@ -147,28 +151,59 @@ static int one_of(const char *name, const char *text, const char *first, const c
 
 void options_parse(options_t *o, int argc, char **argv)
 {
-    enum { SHAPES = 1, TRANS, LAYOUT, KERNEL, ACCUMULATE, ALPHA, BETA, MODE, REPS, MIN_TIME, NO_PEERS, DEVICE, FORMAT, OUT, HELP };
-    static const struct option known[] = {
-        {"shapes", 1, NULL, SHAPES},   {"trans", 1, NULL, TRANS},       {"layout", 1, NULL, LAYOUT},
-        {"kernel", 1, NULL, KERNEL},   {"accumulate", 1, NULL, ACCUMULATE}, {"alpha", 1, NULL, ALPHA},
-        {"beta", 1, NULL, BETA},       {"mode", 1, NULL, MODE},         {"reps", 1, NULL, REPS},
-        {"min-time", 1, NULL, MIN_TIME}, {"no-peers", 0, NULL, NO_PEERS}, {"device", 1, NULL, DEVICE},
-        {"format", 1, NULL, FORMAT},   {"out", 1, NULL, OUT},           {"help", 0, NULL, HELP},
-        {NULL, 0, NULL, 0}};
+    enum {
+        SHAPES = 1,
+        TRANS,
+        LAYOUT,
+        KERNEL,
+        ACCUMULATE,
+        ALPHA,
+        BETA,
+        MODE,
+        REPS,
+        MIN_TIME,
+        NO_PEERS,
+        DEVICE,
+        FORMAT,
+        OUT,
+        HELP
+    };
+    static const struct option known[] = {{"shapes", 1, NULL, SHAPES},
+                                          {"trans", 1, NULL, TRANS},
+                                          {"layout", 1, NULL, LAYOUT},
+                                          {"kernel", 1, NULL, KERNEL},
+                                          {"accumulate", 1, NULL, ACCUMULATE},
+                                          {"alpha", 1, NULL, ALPHA},
+                                          {"beta", 1, NULL, BETA},
+                                          {"mode", 1, NULL, MODE},
+                                          {"reps", 1, NULL, REPS},
+                                          {"min-time", 1, NULL, MIN_TIME},
+                                          {"no-peers", 0, NULL, NO_PEERS},
+                                          {"device", 1, NULL, DEVICE},
+                                          {"format", 1, NULL, FORMAT},
+                                          {"out", 1, NULL, OUT},
+                                          {"help", 0, NULL, HELP},
+                                          {NULL, 0, NULL, 0}};
     const char *kernels = ".";
     char *trans = NULL;
-    *o = (options_t){.alpha = 1, .repetitions = 21, .min_time = 0.02, .peers = 1, .format = "table"};
+    *o =
+        (options_t){.alpha = 1, .repetitions = 21, .min_time = 0.02, .peers = 1, .format = "table"};
 
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
         switch (option) {
         case SHAPES: parse_file(o, optarg); break;
         case TRANS: trans = optarg; break;
-        case LAYOUT: o->layout = one_of("--layout is row or col", optarg, "row", "col") ? HGEMM_COL_MAJOR : HGEMM_ROW_MAJOR; break;
+        case LAYOUT:
+            o->layout = one_of("--layout is row or col", optarg, "row", "col") ? HGEMM_COL_MAJOR
+                                                                               : HGEMM_ROW_MAJOR;
+            break;
         case KERNEL: kernels = optarg; break;
         case ACCUMULATE: each_item(optarg, o, parse_accumulate); break;
         case ALPHA: o->alpha = (float)number(optarg); break;
         case BETA: o->beta = (float)number(optarg); break;
-        case MODE: o->continuous = one_of("--mode is burst or continuous", optarg, "burst", "continuous"); break;
+        case MODE:
+            o->continuous = one_of("--mode is burst or continuous", optarg, "burst", "continuous");
+            break;
         case REPS: o->repetitions = (int)number(optarg); break;
         case MIN_TIME: o->min_time = number(optarg); break;
         case NO_PEERS: o->peers = 0; break;
@@ -189,7 +224,8 @@ void options_parse(options_t *o, int argc, char **argv)
         o->accumulate = 1U << HGEMM_ACCUMULATE_F16;
     if (o->repetitions < 1)
         refuse("--reps", "at least 1");
-    if (strcmp(o->format, "table") != 0 && strcmp(o->format, "csv") != 0 && strcmp(o->format, "json") != 0)
+    if (strcmp(o->format, "table") != 0 && strcmp(o->format, "csv") != 0 &&
+        strcmp(o->format, "json") != 0)
         refuse("--format is table, csv or json", o->format);
     if (regcomp(&o->kernels, kernels, REG_EXTENDED | REG_NOSUB) != 0)
         refuse("--kernel is not a regular expression", kernels);

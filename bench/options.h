@@ -13,14 +13,14 @@ typedef struct shape_t {
 } shape_t;
 
 typedef struct options_t {
-    const char *device;       /* as hgemm_create takes it, NULL: the default */
-    shape_t *shapes;          /* each shape with each of the transposes asked for */
+    const char *device; /* as hgemm_create takes it, NULL: the default */
+    shape_t *shapes;    /* each shape with each of the transposes asked for */
     int shape_count;
-    regex_t kernels;          /* names of the kernels to time; "auto" is one */
+    regex_t kernels; /* names of the kernels to time; "auto" is one */
     hgemm_layout_t layout;
     float alpha, beta;
-    unsigned accumulate;      /* bit HGEMM_ACCUMULATE_*: kernels of which accumulators */
-    int continuous;           /* launches back to back instead of single ones after a pause */
+    unsigned accumulate; /* bit HGEMM_ACCUMULATE_*: kernels of which accumulators */
+    int continuous;      /* launches back to back instead of single ones after a pause */
     int repetitions;
     double min_time;          /* seconds of a continuous repetition, at least */
     int peers;                /* time cuBLAS and the ceiling too */

@@ -6,24 +6,27 @@
 
 #include "verify.h"
 
-/* ---- cuBLAS ----------------------------------------------------------------------------------- */
+/* ---- cuBLAS -----------------------------------------------------------------------------------
+ */
 
 typedef struct cublas_t cublas_t;
 
 /* Opens libcublas (the path in HGEMM_CUBLAS, else as the dynamic linker finds it) for the GPU of
- * that CUDA ordinal and makes its primary context current. NULL and words in `why` where it cannot. */
+ * that CUDA ordinal and makes its primary context current. NULL and words in `why` where it cannot.
+ */
 cublas_t *cublas_open(int ordinal, char why[VERIFY_WORDS]);
 void cublas_close(cublas_t *cublas);
 int cublas_version(const cublas_t *cublas); /* major * 10000 + minor * 100 + patch */
 
 /* Enqueue C = alpha * op(A) * op(B) + beta * C on the default stream: cublasHgemm accumulates in
  * half precision and takes half scalars, cublasGemmEx here in single precision. 0 on success. */
-int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b,
-                 float beta, void *c);
-int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b,
-                   float beta, void *c);
+int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const void *a,
+                 const void *b, float beta, void *c);
+int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, const void *a,
+                   const void *b, float beta, void *c);
 
-/* ---- clocks ----------------------------------------------------------------------------------- */
+/* ---- clocks -----------------------------------------------------------------------------------
+ */
 
 /* Opens libnvidia-ml for that GPU; where it is missing every answer is "unknown": 0 or "". */
 void clocks_open(int ordinal);

@@ -13,21 +13,21 @@ typedef struct problem_t {
     hgemm_op_t op_a, op_b;
     int64_t m, n, k;
     int64_t lda, ldb, ldc;
-    int exact;                  /* inputs are small integers: every sum is exact */
+    int exact; /* inputs are small integers: every sum is exact */
     uint16_t *a, *b, *c;
     double *signs[VERIFY_VECTORS];   /* x: n random signs */
     double *product[VERIFY_VECTORS]; /* op(A) * (op(B) * x): m */
     double *addend[VERIFY_VECTORS];  /* C * x: m */
     struct sample_t {
         int64_t i, j;
-        double product, addend;      /* element (i, j) of op(A) * op(B), of C */
-    } *samples;                      /* VERIFY_SAMPLES */
+        double product, addend; /* element (i, j) of op(A) * op(B), of C */
+    } * samples;                /* VERIFY_SAMPLES */
 } problem_t;
 
 /* Random halves in [-1, 1), or, if exact, random integers of {-1, 0, 1} so sparse that no partial
  * sum of a product leaves the integers that a half represents. 0 where memory ran out. */
-int problem_create(problem_t *p, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b,
-                   int64_t m, int64_t n, int64_t k, int exact);
+int problem_create(problem_t *p, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b, int64_t m,
+                   int64_t n, int64_t k, int exact);
 void problem_destroy(problem_t *p);
 
 /*

@@ -15,7 +15,7 @@ function(hgemm_find_nvcc)
         PATH_SUFFIXES bin
         DOC "CUDA compiler, used for ptx/*.cu only")
     if(NOT HGEMM_NVCC)
-        message(FATAL_ERROR "nvcc was not found. Install the CUDA toolkit's compiler (12.0 or newer) and put it "
+        message(FATAL_ERROR "nvcc was not found. Install the CUDA toolkit's compiler (13.0 is what is tested) and put it "
             "on PATH, set CUDA_HOME, or run tools/setup.sh, which fetches it into .toolchain/.")
     endif()
     execute_process(COMMAND ${HGEMM_NVCC} --version OUTPUT_VARIABLE text RESULT_VARIABLE failed)

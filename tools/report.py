@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes the generated parts of README.md and docs/: tables from the results that are committed
+under bench/results/<gpu>/, the kernels of src/kernels.def, and examples/multiply.c.
+
+    tools/report.py            rewrite what is out of date
+    tools/report.py --check    change nothing; exit with 1 if something is out of date
+
+A generated part stands between  <!-- generated: NAME -->  and  <!-- end -->.
+"""
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LADDER_SIZES = ("4096x4096x4096", "8192x8192x8192")
+TITLES = {
+    "bench_squares": "Squares, one launch at a time",
+    "bench_continuous": "Squares, launches back to back",
+    "bench_transposes": "Transposes and accumulators",
+    "bench_odd": "Sizes that are no multiple of eight",
+    "bench_skinny": "Few rows, or few outputs",
+}
+
+
+def results():
+    """{gpu folder: {file stem: result}}, as bench_hgemm --format json wrote them."""
+    found = {}
+    for path in sorted((ROOT / "bench" / "results").glob("*/*.json")):
+        found.setdefault(path.parent.name, {})[path.stem] = json.loads(path.read_text())
+    return found
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def number(row, key, form="{:.1f}"):
+    return form.format(row[key]) if row and key in row else "-"
+
+
+def provenance(result):
+    c = result["context"]
+    return (f"{c['gpu']} ({c['witness']}); {c['clocks']}; driver {c['driver']}; cuBLAS {c.get('cublas', 'not there')}; "
+            f"hgemm {c['hgemm']}; alpha {c['alpha']}, beta {c['beta']}, {c['mode']} mode, "
+            f"medians of {c['repetitions']}.")
+
+
+def kernels():
+    """Rows of the table: (rung, name, [column, ...]) in the order of the ladder."""
+    rows = []
+    for line in (ROOT / "src" / "kernels.def").read_text().splitlines():
+        if line.startswith("HGEMM_KERNEL("):
+            columns = [c.strip() for c in re.search(r"\((.*)\)", line).group(1).split(",")]
+            rows.append((columns[0], columns[1], columns[2:]))
+    return rows
+
+
+def ladder():
+    """The five rungs; of the tuned family, the kernel that hgemm itself chooses."""
+    parts = []
+    rungs = list(dict.fromkeys(rung for rung, _, _ in kernels()))
+    for files in results().values():
+        squares = files.get("bench_squares")
+        if not squares:
+            continue
+        by_name = {(r["problem"].split()[0], r["kernel"]): r for r in squares["results"]}
+        sizes = [s for s in LADDER_SIZES if (s, "auto") in by_name]
+        header = ["rung"] + [f"{s.split('x')[0]}: {what}" for s in sizes for what in ("TFLOPS", "% cuBLAS", "% ceiling")]
+        rows = []
+        for rung in rungs + ["cublasHgemm", "ceiling_f16"]:
+            name = rung if (sizes and (sizes[0], rung) in by_name) else "auto"
+            cells = [f"`{rung}`"]
+            for size in sizes:
+                row = by_name.get((size, name))
+                cells += [number(row, "tflops"), number(row, "percent_cublas"), number(row, "percent_ceiling")]
+            rows.append(cells)
+        parts.append(table(header, rows) + "\n\n" + provenance(squares))
+    return "\n\n".join(parts) or no_results()
+
+
+def no_results():
+    return "No results are committed yet: run `tools/gpu_check.sh` on a machine with a GPU."
+
+
+def performance():
+    parts = []
+    for files in results().values():
+        for stem, result in sorted(files.items(), key=lambda item: list(TITLES).index(item[0]) if item[0] in TITLES else 99):
+            rows = []
+            for r in result["results"]:
+                if "failure" in r:
+                    rows.append([r["problem"], f"`{r['kernel']}`", r["failure"]] + [""] * 6)
+                    continue
+                name = f"`{r['kernel']}`" + (f" = `{r['note']}`" if "note" in r else "")
+                rows.append([r["problem"], name, number(r, "median_us", "{:.2f}"),
+                             number(r, "q1_us", "{:.2f}") + " .. " + number(r, "q3_us", "{:.2f}"), number(r, "tflops"),
+                             number(r, "percent_cublas"), number(r, "percent_ceiling"), number(r, "gb_per_s", "{:.0f}"),
+                             number(r, "relative_error", "{:.1e}")])
+            header = ["problem", "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% ceiling", "GB/s", "rel. error"]
+            parts.append(f"## {TITLES.get(stem, stem)}\n\n{provenance(result)}\n\n{table(header, rows)}")
+    return "\n\n".join(parts) or no_results()
+
+
+def kernel_table():
+    header = ["rung", "kernel", "block", "warp", "stages", "sums", "transposes", "access"]
+    return table(header, [[f"`{rung}`", f"`{name}`", "x".join(c[0:3]), "x".join(c[3:5]), c[5], c[6], c[7], c[8]]
+                          for rung, name, c in kernels()])
+
+
+def rungs():
+    """Each rung's own words: the header comment of its source."""
+    parts = []
+    for rung in dict.fromkeys(rung for rung, _, _ in kernels()):
+        comment = re.findall(r"/\*(.*?)\*/", (ROOT / "ptx" / f"{rung}.cu").read_text(), re.S)[1]
+        text = "\n".join(re.sub(r"^ \* ?", "", line) for line in comment.strip("\n").splitlines()).strip()
+        parts.append(f"### {rung}\n\n```\n{text}\n```\n\nSource: [ptx/{rung}.cu](../ptx/{rung}.cu)")
+    return "\n\n".join(parts)
+
+
+def example():
+    return "```c\n" + (ROOT / "examples" / "multiply.c").read_text().rstrip("\n") + "\n```"
+
+
+GENERATED = {"ladder": ladder, "performance": performance, "kernels": kernel_table, "rungs": rungs, "example": example}
+
+
+def main():
+    check = sys.argv[1:] == ["--check"]
+    if sys.argv[1:] and not check:
+        sys.exit(__doc__)
+    stale = []
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = path.read_text()
+        new = re.sub(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)",
+                     lambda m: m.group(1) + GENERATED[m.group(2)]() + "\n" + m.group(3), text, flags=re.S)
+        if new != text:
+            stale.append(path.relative_to(ROOT))
+            if not check:
+                path.write_text(new)
+    for path in stale:
+        print(f"{path}: {'out of date, run tools/report.py' if check else 'rewritten'}")
+    sys.exit(1 if check and stale else 0)
+
+
+if __name__ == "__main__":
+    main()
