@@ -16,8 +16,8 @@
  * readers than two unordered ones are forgotten: a race may be missed, none is
  * invented).  Across blocks the rule is that of a semaphore:
  *   - MEMBAR of GPU scope or wider makes all that its warp comes after ready
- *     for publication;
- *   - a strong store or an atomic publishes what its warp made ready, at its
+ *     for publication; barriers hand on what is ready;
+ *   - a strong store or an atomic publishes what is ready in its warp, at its
  *     address;
  *   - a strong load or an atomic makes its whole block come after all that was
  *     published at that address before.
@@ -62,8 +62,8 @@ struct race {
     uint32_t n_warps, n_cells;
     uint32_t clock[WARPS][WARPS];
     uint32_t arrived[16][WARPS];
-    uint32_t ready[WARPS][WARPS]; /* by MEMBAR; all 0: nothing          */
-    bool has_ready[WARPS];
+    uint32_t ready[WARPS][WARPS]; /* made visible by MEMBAR; 0: nothing  */
+    uint32_t arrived_ready[16][WARPS];
     uint32_t *known;         /* other blocks' moments, or NULL           */
     stamp_t *write;          /* shared cells */
     uint32_t *read;          /* [cell * n_warps + warp]: moment          */
@@ -155,9 +155,10 @@ void emu_race_start(block_t *b)
     for (uint32_t w = 0; w < r->n_warps; w++) {
         for (uint32_t v = 0; v < r->n_warps; v++)
             r->clock[w][v] = r->base - (v != w);
-        r->has_ready[w] = false;
     }
     memset(r->arrived, 0, sizeof r->arrived);
+    memset(r->ready, 0, sizeof r->ready);
+    memset(r->arrived_ready, 0, sizeof r->arrived_ready);
     free(r->known);
     r->known = NULL;
 }
@@ -175,6 +176,7 @@ void emu_race_arrive(warp_t *w, int barrier)
 {
     race_t *r = w->block->race;
     join(r->arrived[barrier], r->clock[w->index], r->n_warps);
+    join(r->arrived_ready[barrier], r->ready[w->index], r->n_warps);
     r->clock[w->index][w->index]++;
 }
 
@@ -182,9 +184,12 @@ void emu_race_barrier(block_t *b, int barrier, uint32_t syncing)
 {
     race_t *r = b->race;
     for (uint32_t w = 0; w < r->n_warps; w++)
-        if (syncing >> w & 1)
+        if (syncing >> w & 1) {
             join(r->clock[w], r->arrived[barrier], r->n_warps);
+            join(r->ready[w], r->arrived_ready[barrier], r->n_warps);
+        }
     memset(r->arrived[barrier], 0, sizeof r->arrived[barrier]);
+    memset(r->arrived_ready[barrier], 0, sizeof r->arrived_ready[barrier]);
 }
 
 /* ---- order between blocks ------------------------------------------------------------------ */
@@ -206,7 +211,6 @@ void emu_race_fence(warp_t *w)
 {
     race_t *r = w->block->race;
     memcpy(r->ready[w->index], r->clock[w->index], sizeof r->ready[0]);
-    r->has_ready[w->index] = true;
     r->clock[w->index][w->index]++;
 }
 
@@ -215,7 +219,10 @@ static void publish(warp_t *w, uint64_t address)
     machine_t *m = w->block->worker->m;
     global_race_t *g = m->global_race;
     race_t *r = w->block->race;
-    if (!r->has_ready[w->index] && !r->known)
+    bool any = r->known;
+    for (uint32_t v = 0; v < r->n_warps && !any; v++)
+        any = r->ready[w->index][v];
+    if (!any)
         return;
     publication_t *p = publication(g, address);
     const size_t n = (size_t)m->n_blocks * r->n_warps;
@@ -227,8 +234,7 @@ static void publish(warp_t *w, uint64_t address)
     }
     if (r->known)
         join(p->moment, r->known, n);
-    if (r->has_ready[w->index])
-        join(p->moment + w->block->linear * r->n_warps, r->ready[w->index], r->n_warps);
+    join(p->moment + w->block->linear * r->n_warps, r->ready[w->index], r->n_warps);
 }
 
 static void learn(warp_t *w, uint64_t address)

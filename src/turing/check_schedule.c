@@ -17,7 +17,8 @@
  *   in order          units with queues finish in order, so a wait that covers
  *                     an instruction covers the earlier ones of its queue:
  *                     shared-memory accesses, conversions and the like, HMMA,
- *                     and the reading of sources by all load/store instructions
+ *                     and the reading of sources by all load/store instructions,
+ *                     which BAR waits for too
  *   HMMA              may use a result of HMMA after 14 cycles without a wait
  *
  * The latencies are the least issue distances found in ptxas output over many
@@ -318,11 +319,9 @@ static int release_of(const turing_control_t *c, bool read)
 
 /* ---- one instruction ------------------------------------------------------------------------------ */
 
-static void settle(warp_t *w, const op_t *o, const plan_t *p, uint32_t on)
+/* Takes its places in the queues, and the scoreboards that it will release. */
+static bool enqueue(schedule_t *s, const plan_t *p, const turing_control_t *c)
 {
-    schedule_t *s = w->schedule;
-    const turing_control_t *c = &o->in->ctl;
-    const uint32_t code = (uint32_t)(o - w->block->worker->m->ops);
     const bool queued = p->unit == UNIT_MEMORY || p->unit == UNIT_XU || p->unit == UNIT_TENSOR || p->unit == UNIT_DOUBLE;
     if (queued) {
         s->place[p->queue]++;
@@ -331,7 +330,7 @@ static void settle(warp_t *w, const op_t *o, const plan_t *p, uint32_t on)
     }
     for (int read = 0; read < 2; read++) {
         const uint8_t b = read ? c->rbarrier : c->wbarrier;
-        if (b == NONE || b >= SCOREBOARDS)
+        if (b >= SCOREBOARDS)
             continue;
         s->number[b]++;
         if (queued && (!read || p->unit == UNIT_TENSOR))
@@ -339,6 +338,15 @@ static void settle(warp_t *w, const op_t *o, const plan_t *p, uint32_t on)
         if (p->unit == UNIT_MEMORY)
             s->covers[b][QUEUE_READS] = s->place[QUEUE_READS];
     }
+    return queued;
+}
+
+static void settle(warp_t *w, const op_t *o, const plan_t *p, uint32_t on)
+{
+    schedule_t *s = w->schedule;
+    const turing_control_t *c = &o->in->ctl;
+    const uint32_t code = (uint32_t)(o - w->block->worker->m->ops);
+    const bool queued = enqueue(s, p, c);
     if (queued && p->unit != UNIT_XU) {
         const int b = release_of(c, true);
         const queue_t order = p->unit == UNIT_MEMORY ? QUEUE_READS : (queue_t)p->queue;
@@ -364,6 +372,8 @@ void emu_schedule_issue(warp_t *w, const op_t *o, uint32_t on)
     for (int b = 0; b < SCOREBOARDS; b++)
         if (c->wait >> b & 1)
             wait_for(s, b, 0);
+    if (o->in->op == TURING_BAR)
+        s->finished[QUEUE_READS] = s->place[QUEUE_READS];
     if (o->in->op == TURING_DEPBAR && o->in->m.func < SCOREBOARDS)
         wait_for(s, o->in->m.func, o->in->m.aux);
     for (unsigned i = 0; i < p->n_reads; i++)
@@ -373,13 +383,7 @@ void emu_schedule_issue(warp_t *w, const op_t *o, uint32_t on)
         for (unsigned i = 0; i < p->n_writes; i++)
             check_write(w, o, p, p->write[i], on);
         settle(w, o, p, on);
-    } else {
-        /* Scoreboards are released all the same. */
-        for (int read = 0; read < 2; read++) {
-            const uint8_t b = read ? c->rbarrier : c->wbarrier;
-            if (b < SCOREBOARDS)
-                s->number[b]++;
-        }
-    }
+    } else
+        enqueue(s, p, c); /* passes through its queue all the same */
     s->now += c->stall ? c->stall : 1;
 }

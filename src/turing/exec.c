@@ -25,6 +25,7 @@
 enum {
     POISON_WORD = 0x7fff7fff, /* two NaNs, in registers never written */
     POISON_BYTE = 0xff,       /* and in shared memory                 */
+    STACK_BYTES = 1024,       /* what the driver adds for frames of called functions */
     STALEMATE = 1 << 20       /* polls in a row, by all blocks, that end a launch */
 };
 
@@ -309,6 +310,8 @@ static void *work(void *arg)
 static bool validate(const turing_kernel_t *k, const turing_launch_t *l, turing_error_t *err)
 {
     const uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+    if (k->unusable)
+        return turing_fail(err, "%s: %s", k->name, k->unusable);
     if (!l->grid[0] || !l->grid[1] || !l->grid[2] || l->grid[0] > 0x7fffffff || l->grid[1] > 65535 || l->grid[2] > 65535)
         return turing_fail(err, "%s: grid %ux%ux%u is not possible", k->name, l->grid[0], l->grid[1], l->grid[2]);
     if (!threads || l->block[0] > 1024 || l->block[1] > 1024 || l->block[2] > 64 || threads > 1024)
@@ -328,6 +331,14 @@ static bool validate(const turing_kernel_t *k, const turing_launch_t *l, turing_
         return turing_fail(err, "%s: %u threads with %u registers each do not fit on an SM", k->name, (unsigned)threads,
                            k->registers);
     return true;
+}
+
+static bool has_calls(const turing_kernel_t *k)
+{
+    for (uint32_t i = 0; i < k->n_insns; i++)
+        if (k->insns[i].op == TURING_CALL_REL || k->insns[i].op == TURING_CALL_ABS)
+            return true;
+    return false;
 }
 
 /* Bank 0: what the driver would put there, and the parameters. */
@@ -437,7 +448,7 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     m.threads = launch->block[0] * launch->block[1] * launch->block[2];
     m.n_warps = (m.threads + LANES - 1) / LANES;
     m.shared_bytes = kernel->shared_bytes + launch->shared_bytes;
-    m.local_bytes = (kernel->local_bytes + 15) & ~15u;
+    m.local_bytes = ((kernel->local_bytes + 15) & ~15u) + (has_calls(kernel) ? STACK_BYTES : 0);
     m.n_blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     m.resident = TURING_T4_SMS * turing_occupancy(kernel, m.threads, launch->shared_bytes).blocks;
     m.max_issued = launch->max_warp_instructions ? launch->max_warp_instructions : UINT64_C(1) << 40;

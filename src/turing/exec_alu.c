@@ -112,16 +112,22 @@ static void op_imad_wide(warp_t *w, const op_t *o, uint32_t on)
     put_pred(w, o->pdst[0], carry, on);
 }
 
+/* The upper word of a * b + c, where c is a register pair. */
 static void op_imad_hi(warp_t *w, const op_t *o, uint32_t on)
 {
     SOURCES;
+    const uint32_t *c1 = w->r[o->src[2] + 1];
     const bool is_signed = o->in->m.is_signed;
-    const uint32_t fc = flip(o, 2);
+    const uint64_t fc = flip(o, 2) ? ~UINT64_C(0) : 0;
+    uint32_t carry = 0;
     EACH {
         uint64_t p = is_signed ? (uint64_t)((int64_t)(int32_t)a[l] * (int32_t)b[l]) : (uint64_t)a[l] * b[l];
-        t[l] = (uint32_t)(p >> 32) + (c[l] ^ fc) + (fc & 1);
+        uint64_t add = (((uint64_t)c1[l] << 32 | c[l]) ^ fc) + (fc & 1), sum = p + add;
+        carry |= (uint32_t)(sum < p) << l;
+        t[l] = (uint32_t)(sum >> 32);
     }
     put(w, o->d, t, on);
+    put_pred(w, o->pdst[0], carry, on);
 }
 
 /* ---- logic and shifts --------------------------------------------------------------- */
@@ -561,7 +567,7 @@ void emu_select_alu(op_t *o)
     case TURING_LEA: case TURING_ULEA: o->fn = op_lea; break;
     case TURING_IMAD: case TURING_UIMAD: o->fn = m->x || any_sign(in) ? op_imad : op_imad_plain; break;
     case TURING_IMAD_WIDE: case TURING_UIMAD_WIDE: o->fn = op_imad_wide; break;
-    case TURING_IMAD_HI: case TURING_UIMAD_HI: o->fn = m->x || !no_carry_out ? NULL : op_imad_hi; break;
+    case TURING_IMAD_HI: case TURING_UIMAD_HI: o->fn = m->x ? NULL : op_imad_hi; break;
     case TURING_LOP3: case TURING_ULOP3:
         if (o->pdst[0] == PRED_SINK && in->src[2].kind != TURING_IMM) {
             if (m->lut == 0xc0)

@@ -222,6 +222,20 @@ static void op_fset(warp_t *w, const op_t *o, uint32_t on)
     put(w, o->d, t, on);
 }
 
+/* Whether a / b needs the slow path.  The fast one (reciprocal, two steps of
+ * Newton's) is exact while nothing in it leaves the normal range; the hardware's
+ * own bounds are not public, and either path rounds correctly. */
+static void op_fchk(warp_t *w, const op_t *o, uint32_t on)
+{
+    uint32_t slow = 0;
+    EACH {
+        int a = (int)(float_bits(float_source(w, o, 0, l)) >> 23 & 255), b = (int)(float_bits(float_source(w, o, 1, l)) >> 23 & 255);
+        bool fast = a >= 26 && a <= 253 && b >= 2 && b <= 251 && a - b > -124 && a - b < 124;
+        slow |= (uint32_t)!fast << l;
+    }
+    put_pred(w, o->pdst[0], slow, on);
+}
+
 static void op_mufu(warp_t *w, const op_t *o, uint32_t on)
 {
     uint32_t t[LANES];
@@ -555,6 +569,7 @@ void emu_select_float(op_t *o)
     case TURING_FMNMX: o->fn = op_fmnmx; break;
     case TURING_FSETP: o->fn = op_fsetp; break;
     case TURING_FSET: o->fn = op_fset; break;
+    case TURING_FCHK: o->fn = op_fchk; break;
     case TURING_MUFU:
         o->fn = in->m.func == TURING_MUFU_RCP64H || in->m.func == TURING_MUFU_RSQ64H ? NULL : op_mufu;
         break;

@@ -137,7 +137,10 @@ static bool lower_one(machine_t *m, pool_t *pool, op_t *o, const turing_insn_t *
         o->d = (uint16_t)(ROW_UNIFORM + in->dst.reg);
     for (int i = 0; i < 4; i++) {
         o->src[i] = ROW_ZERO;
-        if (i < in->n_src && !source(m, pool, in, &in->src[i], &o->src[i], err))
+        turing_operand_t s = in->src[i];
+        if ((in->op == TURING_IMAD_HI || in->op == TURING_UIMAD_HI) && i == 2)
+            s.n = 2; /* the addend is a pair */
+        if (i < in->n_src && !source(m, pool, in, &s, &o->src[i], err))
             return false;
     }
     for (int i = 0; i < 2; i++)

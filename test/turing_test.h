@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* turing_test.h - what the emulator's tests share: checks, random words, launches. */
+#ifndef TURING_TEST_H
+#define TURING_TEST_H
+
+#include "launch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+
+#define CHECK(condition, ...) \
+    do { \
+        if (!(condition)) { \
+            failures++; \
+            printf("%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+            printf(__VA_ARGS__); \
+            printf("\n"); \
+        } \
+    } while (0)
+
+static inline uint32_t random_word(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return (uint32_t)(*state >> 16);
+}
+
+typedef struct found {
+    uint64_t count[TURING_VIOLATION_COUNT];
+    char first[1024];
+} found_t;
+
+static inline void note(void *user, const turing_violation_t *v)
+{
+    found_t *f = user;
+    if (!f->first[0])
+        turing_violation_text(v, f->first, sizeof f->first);
+    f->count[v->kind]++;
+}
+
+static inline turing_module_t *open_or_die(const char *path)
+{
+    turing_error_t err;
+    turing_module_t *m = turing_module_open_file(path, &err);
+    if (!m) {
+        printf("%s\n", err.text);
+        exit(1);
+    }
+    return m;
+}
+
+static inline const turing_kernel_t *find_or_die(const turing_module_t *m, const char *name)
+{
+    const turing_kernel_t *k = turing_module_find(m, name);
+    if (!k) {
+        printf("no kernel %s\n", name);
+        exit(1);
+    }
+    return k;
+}
+
+static inline uint64_t upload(turing_memory_t *mem, const void *data, size_t bytes)
+{
+    uint64_t at = turing_memory_alloc(mem, bytes);
+    if (!at || (data && !turing_memory_write(mem, at, data, bytes, NULL))) {
+        printf("out of memory\n");
+        exit(1);
+    }
+    return at;
+}
+
+#endif
