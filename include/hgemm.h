@@ -123,7 +123,16 @@ typedef struct hgemm_handle *hgemm_handle_t;
 /*
  * Opens a device. `device` is
  *     "cuda"      the first usable GPU          "cuda:N"  the GPU of ordinal N
+ *     "t4emu"     a T4 that is emulated: the kernels' sm_75 machine code, executed on the CPU
  *     NULL or ""  what the environment variable HGEMM_DEVICE says, otherwise the first usable GPU
+ *                 or, where there is none, the emulated T4
+ * "t4emu:OPTION,..." takes the options
+ *     check       watch the kernel: an access out of bounds or to memory never written, a race or
+ *                 a hazard of the schedule makes the call an HGEMM_STATUS_DEVICE_ERROR whose
+ *                 detail is the report
+ *     hopper      round in the tensor cores as a Hopper GPU does, to compare results bit for bit
+ * Every emulated T4 is a machine of its own: its memory belongs to one handle, and goes with it.
+ * Its calls are complete when they return. A build without the emulator knows no "t4emu".
  * `*handle` is written on success only.
  */
 HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device);
@@ -146,14 +155,14 @@ HGEMM_API const char *hgemm_error_detail(hgemm_handle_t handle);
 
 typedef struct hgemm_device_info_t {
     char name[128];        /* such as "Tesla T4" */
-    char kind[16];         /* "cuda" */
+    char kind[16];         /* "cuda" or "t4emu" */
     int compute_major;     /* compute capability */
     int compute_minor;
     int multiprocessors;
     int clock_khz;         /* highest SM clock, 0 where unknown */
     size_t memory_bytes;
     size_t l2_bytes;
-    int driver_version;    /* as cuDriverGetVersion: 13000 is 13.0 */
+    int driver_version;    /* as cuDriverGetVersion: 13000 is 13.0; 0 without a driver */
 } hgemm_device_info_t;
 
 HGEMM_API hgemm_status_t hgemm_get_device_info(hgemm_handle_t handle, hgemm_device_info_t *info);

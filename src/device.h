@@ -56,9 +56,11 @@ struct device_t {
     char detail[DEVICE_DETAIL]; /* words of the last failure */
 };
 
-/* Open the device of that name (see hgemm_create; never NULL) or of that CUDA ordinal, -1 being
- * the first usable one. On failure `*device` stays and `detail` may say more than the status. */
+/* Open the device of that name ("" being the default one; see hgemm_create), or of that CUDA
+ * ordinal, -1 being the first usable one, or the emulator. On failure `*device` stays and `detail` may say more than the status. */
 hgemm_status_t device_open(const char *name, device_t **device, char detail[DEVICE_DETAIL]);
 hgemm_status_t device_open_cuda(int ordinal, device_t **device, char detail[DEVICE_DETAIL]);
+hgemm_status_t device_open_t4emu(const char *options, device_t **device,
+                                 char detail[DEVICE_DETAIL]); /* what follows "t4emu:", or "" */
 
 #endif

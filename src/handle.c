@@ -18,15 +18,35 @@ static int parse_ordinal(const char *digits)
     return *end || ordinal > 9999 ? -1 : (int)ordinal;
 }
 
+/* A GPU or, where there is none that could be used, the emulator of builds that have it. */
+static hgemm_status_t open_default(device_t **device, char detail[DEVICE_DETAIL])
+{
+    hgemm_status_t status = device_open_cuda(-1, device, detail);
+#ifdef HGEMM_EMULATOR
+    if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE ||
+        status == HGEMM_STATUS_OLD_DEVICE)
+        status = device_open_t4emu("", device, detail);
+#endif
+    return status;
+}
+
 hgemm_status_t device_open(const char *name, device_t **device, char detail[DEVICE_DETAIL])
 {
-    if (!*name || strcmp(name, "cuda") == 0)
+    if (!*name)
+        return open_default(device, detail);
+    if (strcmp(name, "cuda") == 0)
         return device_open_cuda(-1, device, detail);
     if (strncmp(name, "cuda:", 5) == 0) {
         int ordinal = parse_ordinal(name + 5);
         if (ordinal >= 0)
             return device_open_cuda(ordinal, device, detail);
     }
+#ifdef HGEMM_EMULATOR
+    if (strcmp(name, "t4emu") == 0)
+        return device_open_t4emu("", device, detail);
+    if (strncmp(name, "t4emu:", 6) == 0)
+        return device_open_t4emu(name + 6, device, detail);
+#endif
     snprintf(detail, DEVICE_DETAIL, "no device is called \"%.100s\"", name);
     return HGEMM_STATUS_INVALID_DEVICE;
 }

@@ -37,7 +37,7 @@ static const status_words_t table[] = {
     STATUS(MISALIGNED_D, "the address of D is odd: halves are 2 bytes"),
     STATUS(OVERLAP, "D overlaps C without being C, or the D's of a batch overlap: keep them apart or pass D as C, with one leading dimension and stride"),
     STATUS(NOT_SUPPORTED, "the kernel asked for does not cover this accumulation, transpose, alignment or size: use HGEMM_KERNEL_AUTO"),
-    STATUS(INVALID_DEVICE, "the device's name is not understood or it has no such ordinal: use \"cuda\" or \"cuda:N\""),
+    STATUS(INVALID_DEVICE, "the device's name is not understood or it has no such ordinal: use \"cuda\", \"cuda:N\" or \"t4emu\""),
     STATUS(NO_DRIVER, "the CUDA driver (libcuda.so.1) was not found or is too old: install NVIDIA driver 450 or later"),
     STATUS(NO_DEVICE, "the CUDA driver found no GPU"),
     STATUS(OLD_DEVICE, "the GPU is older than compute capability 7.5 (Turing)"),

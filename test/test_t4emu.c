@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* The emulated T4 as a device of the library: its reports become statuses and words, its options
+ * do what they say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "hgemm.h"
+
+enum { N = 16, BYTES = N * N * 2 };
+
+static hgemm_handle_t handle;
+static uint16_t zeros[N * N];
+
+static void open_device(const char *name)
+{
+    assert_int_equal(hgemm_create(&handle, name), HGEMM_STATUS_SUCCESS);
+}
+
+static void close_device(void)
+{
+    assert_int_equal(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+}
+
+static void *allocate(size_t bytes, const void *contents)
+{
+    void *p = NULL;
+    assert_int_equal(hgemm_malloc(handle, &p, bytes), HGEMM_STATUS_SUCCESS);
+    if (contents)
+        assert_int_equal(hgemm_upload(handle, p, contents, bytes), HGEMM_STATUS_SUCCESS);
+    return p;
+}
+
+static hgemm_status_t multiply(const void *a, const void *b, void *c)
+{
+    return hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, N, N, N, 1, a, N, b, N, 0, c, N);
+}
+
+static void assert_reported(hgemm_status_t status, const char *word)
+{
+    assert_string_equal(hgemm_status_name(status), "HGEMM_STATUS_DEVICE_ERROR");
+    if (!strstr(hgemm_error_detail(handle), word) || !strstr(hgemm_error_detail(handle), "k5_"))
+        fail_msg("the report does not name the kernel and \"%s\": %s", word,
+                 hgemm_error_detail(handle));
+}
+
+/* An A of one element too few: the last is read in vain, with checks or without. */
+static void accesses_out_of_bounds_are_reported(void **state)
+{
+    (void)state;
+    const char *const names[] = {"t4emu", "t4emu:check"};
+    for (int i = 0; i < 2; i++) {
+        open_device(names[i]);
+        void *a = allocate(BYTES - 2, zeros), *b = allocate(BYTES, zeros), *c = allocate(BYTES, NULL);
+        assert_reported(multiply(a, b, c), "out of bounds");
+        void *whole = allocate(BYTES, zeros); /* the device lives on */
+        assert_int_equal(multiply(whole, b, c), HGEMM_STATUS_SUCCESS);
+        close_device();
+    }
+}
+
+static void reads_of_memory_never_written_are_reported(void **state)
+{
+    (void)state;
+    for (int check = 0; check < 2; check++) {
+        open_device(check ? "t4emu:check" : "t4emu");
+        void *a = allocate(BYTES, zeros), *b = allocate(BYTES, NULL), *c = allocate(BYTES, NULL);
+        hgemm_status_t status = multiply(a, b, c);
+        if (check)
+            assert_reported(status, "never written");
+        else
+            assert_int_equal(status, HGEMM_STATUS_SUCCESS);
+        close_device();
+    }
+}
+
+static void copies_stay_within_an_allocation(void **state)
+{
+    (void)state;
+    static uint16_t host[2 * N * N];
+    open_device("t4emu");
+    char *a = allocate(BYTES, zeros);
+    int mark;
+    assert_int_equal(hgemm_upload(handle, a, host, BYTES + 1), HGEMM_STATUS_DEVICE_ERROR);
+    assert_int_equal(hgemm_download(handle, host, a + 1, BYTES), HGEMM_STATUS_DEVICE_ERROR);
+    assert_int_equal(hgemm_upload(handle, &mark, host, sizeof mark), HGEMM_STATUS_DEVICE_ERROR);
+    assert_string_not_equal(hgemm_error_detail(handle), "");
+    assert_int_equal(hgemm_free(handle, a + 256), HGEMM_STATUS_DEVICE_ERROR);
+    assert_int_equal(hgemm_free(handle, a), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(hgemm_free(handle, a), HGEMM_STATUS_DEVICE_ERROR);
+    close_device();
+}
+
+/* 1 * 1 - 2^-13 * 2^-12 in one step of a tensor core: Turing keeps 24 bits below the largest term
+ * and loses the 2^-25, Hopper keeps 25 and then rounds toward zero, to 1 - 2^-24. */
+static void hopper_keeps_one_bit_more(void **state)
+{
+    (void)state;
+    const uint16_t one = hgemm_half_from_float(1), a[8] = {one, hgemm_half_from_float(0x1p-13f)},
+                   b[8] = {one, hgemm_half_from_float(-0x1p-12f)};
+    for (int hopper = 0; hopper < 2; hopper++) {
+        open_device(hopper ? "t4emu:hopper" : "t4emu");
+        hgemm_desc_t desc;
+        uint16_t result = 0;
+        hgemm_desc_init(&desc);
+        desc.accumulate = HGEMM_ACCUMULATE_F32;
+        desc.m = desc.n = 1, desc.k = 8;
+        desc.alpha = 0x1p24f, desc.beta = -0x1p24f; /* shows the accumulator less 1 */
+        desc.a = allocate(sizeof a, a), desc.lda = 8;
+        desc.b = allocate(sizeof b, b), desc.ldb = 1;
+        desc.c = desc.d = allocate(2, &one), desc.ldc = desc.ldd = 1;
+        assert_int_equal(hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(hgemm_download(handle, &result, desc.d, 2), HGEMM_STATUS_SUCCESS);
+        assert_true(hgemm_half_to_float(result) == (hopper ? -1 : 0));
+        close_device();
+    }
+}
+
+/* Memory of one machine does not exist on another. */
+static void every_handle_is_a_machine(void **state)
+{
+    (void)state;
+    open_device("t4emu");
+    hgemm_handle_t other = NULL;
+    void *p = allocate(BYTES, zeros);
+    assert_int_equal(hgemm_create(&other, "t4emu"), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(hgemm_free(other, p), HGEMM_STATUS_DEVICE_ERROR);
+    assert_int_equal(hgemm_destroy(other), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(hgemm_free(handle, p), HGEMM_STATUS_SUCCESS);
+    void *q = &other;
+    assert_int_equal(hgemm_malloc(handle, &q, (size_t)1 << 40), HGEMM_STATUS_OUT_OF_MEMORY);
+    assert_ptr_equal(q, &other);
+    close_device();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accesses_out_of_bounds_are_reported),
+        cmocka_unit_test(reads_of_memory_never_written_are_reported),
+        cmocka_unit_test(copies_stay_within_an_allocation),
+        cmocka_unit_test(hopper_keeps_one_bit_more),
+        cmocka_unit_test(every_handle_is_a_machine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
