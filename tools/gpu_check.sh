@@ -58,27 +58,29 @@ fi
 say "machine: $(nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,power.limit --format=csv,noheader 2>/dev/null || echo 'nvidia-smi is missing')"
 say "cuBLAS: ${HGEMM_CUBLAS:-as the dynamic linker finds it}"
 
-# run_tests WHAT LOG PATTERN JOBS COMMAND...: the tests of tests.list whose name matches, JOBS at a
-# time, each through COMMAND; output is appended to LOG. `timeout` ends with 124.
+# What happens to the test $1 of tests.list: its output and exit status go to files.
+# shellcheck disable=SC2016 # expanded later
+one='
+    start=$(date +%s)
+    name=$1
+    set -- $(sed -n "s/^$name //p" "$bundle/tests.list")
+    program=$1
+    shift
+    $through "$bundle/bin/$program" "$@" </dev/null >"$work/$name.log" 2>&1
+    status=$?
+    echo "=== $what $name: status $status, $(($(date +%s) - start)) s" >>"$work/$name.log"
+    echo "$status" >"$work/$name.status"
+'
+
+# run_tests WHAT LOG PATTERN JOBS COMMAND...: the tests whose name matches, JOBS at a time, each
+# through COMMAND; output is appended to LOG. `timeout` ends with 124.
 run_tests() {
     what=$1 log=$2 pattern=$3 jobs=$4
     shift 4
-    running=0
+    through=$*
+    export bundle work what through
     rm -f "$work"/*.status
-    while read -r name program arguments; do
-        printf '%s\n' "$name" | grep -Eq "$pattern" || continue
-        (
-            start=$(date +%s)
-            # shellcheck disable=SC2086 # arguments are words
-            "$@" "$bin/$program" $arguments </dev/null >"$work/$name.log" 2>&1
-            status=$?
-            echo "=== $what $name: status $status, $(($(date +%s) - start)) s" >>"$work/$name.log"
-            echo "$status" >"$work/$name.status"
-        ) &
-        running=$((running + 1))
-        [ "$running" -lt "$jobs" ] || { wait; running=0; }
-    done <"$bundle/tests.list"
-    wait
+    cut -d' ' -f1 "$bundle/tests.list" | grep -E "$pattern" | xargs -P "$jobs" -I '{}' sh -c "$one" sh '{}'
 
     passed=0 skipped='' late='' broken=''
     for file in "$work"/*.status; do
@@ -98,20 +100,8 @@ run_tests() {
 case " $parts " in *' tests '*)
     : >"$out/tests.txt"
     export HGEMM_TEST_FULL=1
-    run_tests tests "$out/tests.txt" . 4 timeout 240
+    run_tests tests "$out/tests.txt" . 8 timeout 240
     unset HGEMM_TEST_FULL
-esac
-
-case " $parts " in *' sanitizer '*)
-    if command -v compute-sanitizer >/dev/null; then
-        : >"$out/sanitizer.txt"
-        for tool in memcheck racecheck synccheck; do
-            run_tests "compute-sanitizer $tool" "$out/sanitizer.txt" '^gemm_' 12 \
-                timeout 90 compute-sanitizer --tool "$tool" --error-exitcode 99
-        done
-    else
-        say "compute-sanitizer: missing"
-    fi
 esac
 
 # The named problems: what the README and docs/performance.md show.
@@ -130,6 +120,23 @@ case " $parts " in *' bench '*)
     bench transposes --trans nn,nt,tn,tt --accumulate f16,f32 --kernel '^(auto.*|k5.*)$' --reps 11 4096
     bench odd --kernel '^auto$' --reps 11 1023,1025,2047,2049,4095,4097,4096x4096x4100,4096x4098x4096
     bench skinny --kernel '^auto$' --reps 11 1x4096x4096,16x4096x4096,32x4096x14336,64x14336x4096,128x4096x4096,35x700x2048,64x64x62500
+esac
+
+# Last, in the time that is left.
+case " $parts " in *' sanitizer '*)
+    if command -v compute-sanitizer >/dev/null; then
+        : >"$out/sanitizer.txt"
+        tools_left=3
+        for tool in memcheck racecheck synccheck; do
+            seconds=$(((570 - $(date +%s) + began) / tools_left))
+            [ "$seconds" -gt 30 ] || seconds=30
+            tools_left=$((tools_left - 1))
+            run_tests "compute-sanitizer $tool" "$out/sanitizer.txt" '^gemm_' 12 \
+                timeout "$seconds" compute-sanitizer --tool "$tool" --error-exitcode 99
+        done
+    else
+        say "compute-sanitizer: missing"
+    fi
 esac
 
 say "done in $(elapsed): $([ "$failed" = 0 ] && echo 'all that ran passed' || echo 'FAILURES, see above')"
