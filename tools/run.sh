@@ -11,9 +11,6 @@ mkdir -p build
 { cmake --preset release && cmake --build --preset release; } >build/build.log 2>&1 ||
     { tail -n 60 build/build.log >&2; printf 'FAILED: the build, see build/build.log\n' >&2; exit 1; }
 printf '==> examples/multiply\n' >&2
-if ! build/release/multiply; then
-    # Without a GPU it can only say so; with one, it must work.
-    [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ] || exit 1
-fi
+build/release/multiply
 printf '==> bench_hgemm\n' >&2
 exec build/release/bench/bench_hgemm "$@"

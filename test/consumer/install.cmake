@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Installs the build BUILD below WORK, moves the result, builds the project CONSUMER against it and
-# runs its programs; then the same by pkg-config, where that is installed.
+# runs its programs, with the same GENERATOR; then the same by pkg-config, where that is installed.
 
 function(run)
     execute_process(COMMAND ${ARGV} RESULT_VARIABLE failed OUTPUT_VARIABLE log ERROR_VARIABLE log)
@@ -20,7 +20,7 @@ set(flags "")
 if(SANITIZE)
     set(flags -fsanitize=address,undefined)
 endif()
-run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/build -D CMAKE_PREFIX_PATH=${WORK}/moved
+run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/build -G ${GENERATOR} -D CMAKE_PREFIX_PATH=${WORK}/moved
     -D CMAKE_C_FLAGS=${flags} -D CMAKE_CXX_FLAGS=${flags})
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${CMAKE_CTEST_COMMAND} --test-dir ${WORK}/build --no-tests=error --output-on-failure)
