@@ -369,8 +369,9 @@ void emu_schedule_issue(warp_t *w, const op_t *o, uint32_t on)
     const machine_t *m = w->block->worker->m;
     const turing_control_t *c = &o->in->ctl;
     const plan_t *p = &m->plans[o - m->ops];
+    const unsigned named = o->in->op == TURING_DEPBAR ? o->in->m.mask : 0; /* DEPBAR SB0, n, {1,2} */
     for (int b = 0; b < SCOREBOARDS; b++)
-        if (c->wait >> b & 1)
+        if ((c->wait | named) >> b & 1)
             wait_for(s, b, 0);
     if (o->in->op == TURING_BAR)
         s->finished[QUEUE_READS] = s->place[QUEUE_READS];
