@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * turing_hmma_test - HMMA arithmetic on random bit patterns: every code path of
- * this CPU against a slow reference that works on 256-bit integers and knows
+ * this CPU against a slow reference that works on 512-bit integers and knows
  * nothing of how the fast ones are made.
  *
- * The reference holds a term as an integer multiple of 2^-320, in 448 bits of
+ * The reference holds a term as an integer multiple of 2^-320, in 512 bits of
  * 32-bit limbs, so that cutting, adding and rounding are operations on bits.
  */
 #include "hmma.h"

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: MIT
+#
+# The emulator's own tests.
+
+include(turing_exec.cmake)

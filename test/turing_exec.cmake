@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+#
+# Tests of the emulator's executor: small kernels compiled here, and the library's own.
+
+function(turing_test name)
+    add_executable(${name} ${name}.c)
+    target_compile_options(${name} PRIVATE ${warnings} -ffp-contract=off)
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${name} PRIVATE turing m)
+endfunction()
+
+turing_test(turing_hmma_test)
+hgemm_add_test(turing_hmma turing_hmma_test)
+
+if(HGEMM_NVCC)
+    set(cubin ${CMAKE_CURRENT_BINARY_DIR}/turing_kernels.cubin)
+    add_custom_command(
+        OUTPUT ${cubin}
+        COMMAND ${HGEMM_NVCC} -arch=sm_75 -cubin -lineinfo -fmad=false -O2 -std=c++17
+            -o ${cubin} ${CMAKE_CURRENT_SOURCE_DIR}/turing_kernels.cu
+        DEPENDS turing_kernels.cu turing_kernels.h
+        COMMENT "Compiling the emulator's test kernels"
+        VERBATIM)
+    add_custom_target(turing_kernels ALL DEPENDS ${cubin})
+    foreach(name exec check)
+        turing_test(turing_${name}_test)
+        hgemm_add_test(turing_${name} turing_${name}_test ${cubin})
+    endforeach()
+endif()
+
+# Seeded faults in real kernels; the first argument is the least percentage to be found.
+set(images "")
+foreach(symbol k2_swizzled_nn k4_fastindex_nn k5_64x64_nn k5_128x128_nn)
+    if(symbol IN_LIST symbols)
+        list(APPEND images ${image_dir}/${symbol}.fatbin:${symbol})
+    endif()
+endforeach()
+if(images)
+    turing_test(turing_mutation_test)
+    hgemm_add_test(turing_mutation turing_mutation_test 80 ${images})
+endif()
