@@ -43,7 +43,7 @@ FN uint32_t integers(uint32_t a, uint32_t b)
     const int64_t ta = (int64_t)wa, tb = (int64_t)wb;
     uint32_t r = a + b * 3 - (a ^ b) + (a & ~b) - (a | b);
     r = r * 31 + a / (b | 1) + a % (b | 1);
-    r = r * 31 + (uint32_t)(sb | 1 ? (sa >> 3) / ((sb >> 5) | 1) : 0) + (uint32_t)((sa >> 1) % ((sb >> 2) | 1));
+    r = r * 31 + (uint32_t)((sa >> 3) / ((sb >> 5) | 1)) + (uint32_t)((sa >> 1) % ((sb >> 2) | 1));
     r = r * 31 + (a << (b & 31)) + (a >> (b & 31)) + (uint32_t)(sa >> (b & 31));
     r = r * 31 + (a << (b & 31) | a >> (-b & 31));
     r = r * 31 + (sa < sb) + 2 * (sa <= sb) + 4 * (a > b) + 8 * (a >= b) + 16 * (sa == sb) + 32 * (a != b);

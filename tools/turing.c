@@ -9,7 +9,10 @@
  *                 -l  source lines, where the cubin has them
  *                 -x  the 128 bits
  *                 -k  this kernel only
+ *   turing run    FILE                            runs a kernel as a text says: turing_run.c
  */
+#include "turing_run.h"
+
 #include "turing.h"
 
 #include <stdio.h>
@@ -19,7 +22,8 @@
 static int usage(void)
 {
     fputs("usage: turing list FILE\n"
-          "       turing disasm [-c] [-l] [-x] [-k NAME] FILE\n",
+          "       turing disasm [-c] [-l] [-x] [-k NAME] FILE\n"
+          "       turing run FILE\n",
           stderr);
     return 2;
 }
@@ -142,6 +146,7 @@ int main(int argc, char **argv)
     } commands[] = {
         {"list", list},
         {"disasm", disasm},
+        {"run", turing_run},
     };
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(argv[1], commands[i].name))
