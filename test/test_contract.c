@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,6 +230,8 @@ static void empty_problems_are_checked_and_do_nothing(void **state)
     assert_refused(&desc, HGEMM_STATUS_INVALID_N);
     desc = small(), desc.d = NULL, desc.n = 0;
     assert_nothing_to_do(&desc);
+    desc.ldb = 0; /* no column is stored, yet it must be 1 */
+    assert_refused(&desc, HGEMM_STATUS_INVALID_LDB);
     desc = small(), desc.d = NULL, desc.batch = 0;
     assert_nothing_to_do(&desc);
     desc.n = 0, desc.m = 0, desc.k = 0;
@@ -262,6 +265,7 @@ static void operands_are_not_read_without_products(void **state)
         assert_int_equal(d[0], 0x8000);
         desc.beta = 0, desc.c = NULL;
         assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
+        assert_true(fake.args.alpha == 0 && !signbit(fake.args.alpha));
         for (int i = 0; i < 8 * 16; i++)
             assert_int_equal(d[i], 0);
     }

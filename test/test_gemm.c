@@ -603,6 +603,20 @@ static void run_far(hgemm_handle_t handle, case_t c, const hgemm_kernel_info_t *
     }
 }
 
+/* One operand of more than 2^31 elements, its rows as far apart as 32-bit offsets within a tile
+ * allow. */
+static void run_large(hgemm_handle_t handle, int kernel, const hgemm_kernel_info_t *info,
+                      uint64_t seed)
+{
+    int which = kernel % 3 == 0 ? A : kernel % 3 == 1 ? B : C;
+    case_t c = {.kernel = kernel, .accumulate = info->accumulate, .batch = 1, .alpha = 1,
+                .beta = 1, .in_place = 1, .m = 40, .n = 40, .k = 40, .seed = seed};
+    c.pad[which] = far_distance(info) - 64;
+    *(which == B ? &c.k : &c.m) = (INT64_C(1) << 31) / (far_distance(info) - 64) + 2;
+    run_case(handle, &c);
+    case_count++;
+}
+
 /* One kernel, transpose and layout over all shapes. */
 static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, int64_t bn, int64_t bk,
                        uint64_t seed)
@@ -664,6 +678,8 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
             if (c.layout == HGEMM_ROW_MAJOR)
                 run_far(handle, c, &info, seed);
         }
+    if (test_full())
+        run_large(handle, kernel, &info, seed);
     printf("%s: %" PRId64 " cases\n", kernel_name(&c), case_count - before);
 }
 

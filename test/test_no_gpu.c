@@ -48,13 +48,15 @@ static void names_are_understood_or_refused(void **state)
     (void)state;
     const char *const wrong[] = {"gpu",    "cuda:",    "cuda:x",  "cuda:1x",      "cuda:-1",
                                  "cuda: 1", "CUDA",    "cuda1",   "cuda:+1",      " cuda",
-                                 "cuda ",   "cuda:99999999999999999999999999999", "t4em", "t4emu2",
+                                 "cuda ",   "cuda:99999999999999999999999999999",
+                                 "cuda:4294967296", "t4em", "t4emu2",
                                  "t4emu:chec", "t4emu:checks", "t4emu:hopper;check"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(create(wrong[i]), HGEMM_STATUS_INVALID_DEVICE);
         assert_string_not_equal(hgemm_error_detail(NULL), "");
         assert_int_equal(setenv("HGEMM_DEVICE", wrong[i], 1), 0);
         assert_int_equal(create(NULL), HGEMM_STATUS_INVALID_DEVICE);
+        assert_int_equal(create(""), HGEMM_STATUS_INVALID_DEVICE);
         unsetenv("HGEMM_DEVICE");
     }
 }

@@ -86,6 +86,11 @@ static void whatever_is_chosen_can_run(void **state)
                 assert_int_equal(given, asked);
             else
                 assert_int_equal(status, HGEMM_STATUS_NOT_SUPPORTED);
+            hgemm_kernel_info_t other;
+            assert_int_equal(hgemm_get_kernel_info(asked, &other), HGEMM_STATUS_SUCCESS);
+            int covers = other.accumulate == desc.accumulate && (other.ops >> variant.op & 1);
+            if (!covers || other.any_alignment) /* else it depends on the alignment */
+                assert_int_equal(status == HGEMM_STATUS_SUCCESS, covers);
             if (asked == kernel)
                 assert_int_equal(status, HGEMM_STATUS_SUCCESS);
         }
