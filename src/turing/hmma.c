@@ -247,13 +247,13 @@ AVX2 static inline bool any_special(bool f32, const uint32_t a[2][32], const uin
     const __m256i top = _mm256_set1_epi16(0x7c00);
     __m256i hit = _mm256_setzero_si256();
     for (int i = 0; i < 12; i++) {
-        const uint32_t *p = i < 8 ? &a[0][8 * i] : b + 8 * (i - 8);
+        const uint32_t *p = i < 8 ? a[i / 4] + i % 4 * 8 : b + 8 * (i - 8);
         __m256i x = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)p), top);
         hit = _mm256_or_si256(hit, _mm256_cmpeq_epi16(x, top));
     }
     const __m256i ftop = f32 ? _mm256_set1_epi32(0x7f800000) : top;
     for (int i = 0; i < (f32 ? 16 : 8); i++) {
-        __m256i x = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(&c[0][0] + 8 * i)), ftop);
+        __m256i x = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(c[i / 4] + i % 4 * 8)), ftop);
         hit = _mm256_or_si256(hit, f32 ? _mm256_cmpeq_epi32(x, ftop) : _mm256_cmpeq_epi16(x, ftop));
     }
     return !_mm256_testz_si256(hit, hit);
@@ -283,7 +283,7 @@ AVX2 static void hmma_avx2(bool f32, int fraction, const uint32_t a[2][32], cons
         pb[k] = power_of(vb[k], POW_MIN_HALF);
     }
     for (int i = 0; i < 16; i++) {
-        __m256 x = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(&a[0][0] + 4 * i)));
+        __m256 x = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(a[i / 8] + i % 8 * 4)));
         _mm256_store_ps(va[i], x);
         _mm256_store_ps(pa[i], power_of(x, POW_MIN_HALF));
     }
@@ -303,7 +303,7 @@ AVX2 static void hmma_avx2(bool f32, int fraction, const uint32_t a[2][32], cons
         __m256i e = _mm256_castps_si256(top), floor = _mm256_set1_epi32(POW_MIN_PRODUCT);
         __m256i alone = _mm256_cmpgt_epi32(floor, e);
         e = _mm256_max_epi32(e, floor);
-        __m256 scale = _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_set1_epi32((254 + fraction) << 23), e));
+        __m256 scale = _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_set1_epi32((int)((254u + (unsigned)fraction) << 23)), e));
         __m256 unit = _mm256_castsi256_ps(_mm256_sub_epi32(e, _mm256_set1_epi32(fraction << 23)));
 
         __m256i sum = _mm256_cvttps_epi32(_mm256_mul_ps(vc, scale));
@@ -428,7 +428,7 @@ AVX512 static void hmma_avx512(bool f32, int fraction, const uint32_t a[2][32], 
         __m512i e = _mm512_castps_si512(top), floor = _mm512_set1_epi32(POW_MIN_PRODUCT);
         __mmask16 alone = _mm512_cmpgt_epi32_mask(floor, e);
         e = _mm512_max_epi32(e, floor);
-        __m512 scale = _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_set1_epi32((254 + fraction) << 23), e));
+        __m512 scale = _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_set1_epi32((int)((254u + (unsigned)fraction) << 23)), e));
         __m512 unit = _mm512_castsi512_ps(_mm512_sub_epi32(e, _mm512_set1_epi32(fraction << 23)));
         __m512i sum = _mm512_cvttps_epi32(_mm512_mul_ps(vc[j], scale));
         for (int k = 0; k < 8; k++) {
