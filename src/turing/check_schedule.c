@@ -39,7 +39,7 @@ enum { SLOT_UR = 256, SLOT_P = 320, SLOT_UP = 328, SLOTS = 336 };
 enum { TENSOR_LATENCY = 14, SCOREBOARDS = 6, NONE = 7 };
 
 typedef enum unit {
-    UNIT_ALU, UNIT_IMAD, UNIT_WIDE, UNIT_FLOAT, UNIT_HALF, UNIT_UNIFORM, UNIT_VOTE, UNIT_CS2R,
+    UNIT_ALU, UNIT_IMAD, UNIT_WIDE, UNIT_FLOAT, UNIT_HALF, UNIT_UNIFORM, UNIT_QUICK, UNIT_CS2R,
     UNIT_FIXED, /* number of the units above, whose results have fixed latency */
     UNIT_MEMORY = UNIT_FIXED, UNIT_XU, UNIT_CONTROL, UNIT_TENSOR, UNIT_DOUBLE,
     UNITS
@@ -47,15 +47,15 @@ typedef enum unit {
 
 /* Cycles from issue to the earliest issue of a reader, by producer and reader. */
 static const uint8_t latency[UNIT_FIXED][UNITS] = {
-    /*               alu imad wide float half unif vote cs2r mem xu ctl tens dbl */
-    [UNIT_ALU] =     {4, 5,   5,   5,    6,   4,   4,   4,   8,  6, 6,  5,   6},
-    [UNIT_IMAD] =    {5, 4,   4,   4,    6,   4,   5,   4,   8,  6, 6,  5,   6},
-    [UNIT_WIDE] =    {5, 4,   4,   4,    6,   4,   5,   4,   8,  6, 6,  5,   6},
-    [UNIT_FLOAT] =   {5, 4,   4,   4,    6,   4,   5,   4,   8,  6, 6,  5,   6},
-    [UNIT_HALF] =    {8, 8,   8,   8,    6,   6,   8,   6,   8,  8, 8,  6,   8},
-    [UNIT_UNIFORM] = {6, 6,   6,   6,    6,   2,   2,   2,   2,  6, 2,  2,   6},
-    [UNIT_VOTE] =    {2, 2,   2,   2,    2,   2,   2,   2,   2,  2, 2,  2,   2},
-    [UNIT_CS2R] =    {6, 6,   6,   6,    6,   6,   6,   6,   8,  6, 6,  6,   6},
+    /*               alu imad wide float half unif quick cs2r mem xu ctl tens dbl */
+    [UNIT_ALU] =     {4, 5,   5,   5,    6,   4,   4,    4,   8,  6, 6,  6,   6},
+    [UNIT_IMAD] =    {5, 4,   4,   4,    6,   4,   5,    4,   8,  6, 6,  6,   6},
+    [UNIT_WIDE] =    {5, 4,   4,   4,    6,   4,   5,    4,   8,  6, 6,  6,   6},
+    [UNIT_FLOAT] =   {5, 4,   4,   4,    6,   4,   5,    4,   8,  6, 6,  6,   6},
+    [UNIT_HALF] =    {8, 8,   8,   8,    6,   6,   8,    6,   8,  8, 8,  6,   8},
+    [UNIT_UNIFORM] = {6, 6,   6,   6,    6,   2,   2,    2,   4,  6, 2,  2,   6},
+    [UNIT_QUICK] =   {2, 2,   2,   2,    2,   2,   2,    2,   2,  2, 2,  2,   2}, /* ULDC, VOTEU */
+    [UNIT_CS2R] =    {6, 6,   6,   6,    6,   6,   6,    6,   8,  6, 6,  6,   6},
 };
 
 /* Predicates: read as data (by producer), and as the guard or branch condition. */
@@ -110,7 +110,7 @@ static unit_t unit_of(const turing_insn_t *in)
     case TURING_IMAD: return UNIT_IMAD;
     case TURING_IMAD_WIDE: case TURING_IMAD_HI: return UNIT_WIDE;
     case TURING_CS2R: return UNIT_CS2R;
-    case TURING_VOTE: case TURING_VOTEU: return UNIT_VOTE;
+    case TURING_VOTEU: case TURING_ULDC: return UNIT_QUICK;
     case TURING_R2UR: case TURING_S2UR: return UNIT_MEMORY;
     case TURING_MOVM: return UNIT_XU;
     default: break;
@@ -279,7 +279,7 @@ static void check_read(warp_t *w, const op_t *o, const plan_t *p, use_t use)
     if (use.slot >= SLOT_UP)
         need = use.guard ? UNIFORM_GUARD_LATENCY : p->unit == UNIT_UNIFORM ? 4 : 6;
     else if (use.slot >= SLOT_P)
-        need = use.guard ? GUARD_LATENCY : predicate_latency[x->unit];
+        need = use.guard ? GUARD_LATENCY : predicate_latency[x->unit] + (x->unit == UNIT_ALU && p->unit == UNIT_IMAD);
     if (distance < need)
         too_short(w, o, x, use.slot, distance, need);
     else if (distance >= GUARD_LATENCY)
