@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * device_cuda.c against a driver that fails on demand (fake_cuda): which GPU is opened, what each
+ * failure becomes, and that the caller's context and all resources are given back whatever fails.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fake_cuda/libcuda.h"
+#include "handle.h"
+
+enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700 };
+
+static fake_cuda_t *fake;
+
+static int set_up(void **state)
+{
+    (void)state;
+    *fake = (fake_cuda_t){.version = 12020, .devices = 1, .capability = {75, 75, 75, 75}};
+    return 0;
+}
+
+/* Everything made was given back, and the stack of contexts is as it was. */
+static int tear_down(void **state)
+{
+    (void)state;
+    return fake->depth || fake->retains || fake->allocations || fake->modules || fake->events;
+}
+
+#define assert_status(call, expected) \
+    assert_string_equal(hgemm_status_name(call), hgemm_status_name(expected))
+
+static hgemm_status_t open_and_close(const char *name)
+{
+    hgemm_handle_t handle = NULL;
+    hgemm_status_t status = hgemm_create(&handle, name);
+    if (status == HGEMM_STATUS_SUCCESS)
+        assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake->depth, 0);
+    assert_int_equal(fake->retains, 0);
+    return status;
+}
+
+static void the_first_usable_gpu_is_opened(void **state)
+{
+    (void)state;
+    hgemm_handle_t handle = NULL;
+    hgemm_device_info_t info;
+    fake->devices = 4;
+    fake->capability[0] = 70, fake->capability[1] = 61, fake->capability[3] = 90;
+    assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
+    assert_status(hgemm_get_device_info(handle, &info), HGEMM_STATUS_SUCCESS);
+    assert_string_equal(info.name, "fake GPU 2");
+    assert_string_equal(info.kind, "cuda");
+    assert_int_equal(info.compute_major, 7);
+    assert_int_equal(info.compute_minor, 5);
+    assert_int_equal(info.multiprocessors, 40);
+    assert_int_equal(info.clock_khz, 1590000);
+    assert_int_equal(info.l2_bytes, 4 << 20);
+    assert_int_equal(info.driver_version, 12020);
+    assert_true(info.memory_bytes == (size_t)16 << 30);
+    assert_string_equal(hgemm_error_detail(handle), "");
+    assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+
+    assert_status(open_and_close("cuda:0"), HGEMM_STATUS_OLD_DEVICE);
+    assert_non_null(strstr(hgemm_error_detail(NULL), "7.0"));
+    assert_status(open_and_close("cuda:2"), HGEMM_STATUS_SUCCESS);
+    assert_status(open_and_close("cuda:3"), HGEMM_STATUS_SUCCESS);
+    assert_status(open_and_close("cuda:4"), HGEMM_STATUS_INVALID_DEVICE);
+    fake->devices = 2;
+    assert_status(open_and_close("cuda"), HGEMM_STATUS_OLD_DEVICE);
+    fake->devices = 0;
+    assert_status(open_and_close("cuda"), HGEMM_STATUS_NO_DEVICE);
+    assert_status(open_and_close("cuda:0"), HGEMM_STATUS_NO_DEVICE);
+}
+
+static void drivers_that_cannot_serve_are_told_apart(void **state)
+{
+    (void)state;
+    const struct {
+        int result;
+        hgemm_status_t status;
+    } cases[] = {
+        {34, HGEMM_STATUS_NO_DRIVER},  {100, HGEMM_STATUS_NO_DEVICE},
+        {803, HGEMM_STATUS_NO_DRIVER}, {804, HGEMM_STATUS_NO_DRIVER},
+        {999, HGEMM_STATUS_DEVICE_ERROR},
+    };
+    fake->failing = "cuInit";
+    for (int i = 0; i < 5; i++) {
+        fake->result = cases[i].result;
+        assert_status(open_and_close("cuda"), cases[i].status);
+    }
+    assert_non_null(strstr(hgemm_error_detail(NULL), "cuInit: CUDA_ERROR_OF_THE_TEST (999)"));
+    fake->failing = NULL;
+    fake->version = 10020;
+    assert_status(open_and_close("cuda"), HGEMM_STATUS_NO_DRIVER);
+    assert_non_null(strstr(hgemm_error_detail(NULL), "10.2"));
+    fake->version = 11000;
+    assert_status(open_and_close("cuda"), HGEMM_STATUS_SUCCESS);
+}
+
+static void failures_while_opening_are_reported(void **state)
+{
+    (void)state;
+    const char *const functions[] = {"cuDriverGetVersion",       "cuDeviceGetCount",
+                                     "cuDeviceGet",              "cuDeviceGetAttribute",
+                                     "cuDevicePrimaryCtxRetain", "cuDeviceGetName",
+                                     "cuDeviceTotalMem"};
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        for (int memory = 0; memory < 2; memory++) {
+            fake->failing = functions[i];
+            fake->result = memory ? OUT_OF_MEMORY : ILLEGAL_ADDRESS;
+            assert_status(open_and_close("cuda"), memory ? HGEMM_STATUS_OUT_OF_MEMORY
+                                                         : HGEMM_STATUS_DEVICE_ERROR);
+            assert_non_null(strstr(hgemm_error_detail(NULL), functions[i]));
+            assert_non_null(strstr(hgemm_error_detail(NULL), "words of the test"));
+        }
+}
+
+/* One call of each kind; the first that fails ends it. */
+static hgemm_status_t use(hgemm_handle_t handle, void *stream)
+{
+    enum { N = 64 };
+    static uint16_t host[N * N];
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    void *p = NULL, *from = NULL, *to = NULL;
+    float elapsed = 0;
+    const device_ops_t *ops = handle->device->ops;
+#define STEP(call)                                \
+    do {                                          \
+        if (status == HGEMM_STATUS_SUCCESS)       \
+            status = call;                        \
+        assert_int_equal(fake->depth, 0);         \
+    } while (0)
+    STEP(hgemm_set_stream(handle, stream));
+    STEP(hgemm_malloc(handle, &p, sizeof host));
+    STEP(hgemm_upload(handle, p, host, sizeof host));
+    STEP(hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, N, N, N, 1, p, N, p, N, 0,
+                   (char *)p + 8 * sizeof host, N));
+    STEP(hgemm_synchronize(handle));
+    STEP(hgemm_download(handle, host, p, sizeof host));
+    STEP(ops->event_create(handle->device, &from));
+    STEP(ops->event_create(handle->device, &to));
+    STEP(ops->event_record(handle->device, from, stream));
+    STEP(ops->event_elapsed(handle->device, from, to, &elapsed));
+#undef STEP
+    if (status == HGEMM_STATUS_SUCCESS)
+        assert_true(elapsed == 2.5f);
+    const char *failing = fake->failing;
+    fake->failing = NULL;
+    if (from)
+        ops->event_destroy(handle->device, from);
+    if (to)
+        ops->event_destroy(handle->device, to);
+    assert_status(hgemm_free(handle, p), HGEMM_STATUS_SUCCESS);
+    fake->failing = failing;
+    return status;
+}
+
+static void failures_in_use_are_reported(void **state)
+{
+    (void)state;
+    const char *const functions[] = {
+        "cuCtxPushCurrent",    "cuMemAlloc",          "cuMemcpyHtoDAsync",  "cuModuleLoadDataEx",
+        "cuModuleGetFunction", "cuFuncSetAttribute",  "cuLaunchKernel",     "cuStreamSynchronize",
+        "cuMemcpyDtoHAsync",   "cuEventCreate",       "cuEventRecord",      "cuEventSynchronize",
+        "cuEventElapsedTime"};
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        for (int memory = 0; memory < 2; memory++) {
+            hgemm_handle_t handle = NULL;
+            assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
+            fake->failing = functions[i];
+            fake->result = memory ? OUT_OF_MEMORY : ILLEGAL_ADDRESS;
+            assert_status(use(handle, NULL), memory ? HGEMM_STATUS_OUT_OF_MEMORY
+                                                    : HGEMM_STATUS_DEVICE_ERROR);
+            const char *detail = hgemm_error_detail(handle);
+            assert_non_null(strstr(detail, functions[i]));
+            assert_non_null(strstr(detail, "CUDA_ERROR_OF_THE_TEST"));
+            if (strcmp(functions[i], "cuModuleLoadDataEx") == 0)
+                assert_non_null(strstr(detail, "ptxas says no"));
+            fake->failing = NULL;
+            assert_status(use(handle, NULL), HGEMM_STATUS_SUCCESS); /* and it goes on */
+            assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+            assert_int_equal(tear_down(NULL), 0);
+        }
+    /* A context that is lost: destroying the handle tells it, and still gives all back. */
+    hgemm_handle_t handle = NULL;
+    assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
+    assert_status(use(handle, NULL), HGEMM_STATUS_SUCCESS);
+    fake->failing = "cuStreamSynchronize";
+    fake->result = ILLEGAL_ADDRESS;
+    assert_status(hgemm_destroy(handle), HGEMM_STATUS_DEVICE_ERROR);
+}
+
+/* The stream is passed on, launches wait for nothing, and the kernel is prepared as it must be. */
+static void calls_reach_the_driver_as_meant(void **state)
+{
+    (void)state;
+    int stream;
+    hgemm_handle_t handle = NULL;
+    assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
+    assert_status(use(handle, &stream), HGEMM_STATUS_SUCCESS);
+    assert_ptr_equal(fake->copied, &stream);
+    assert_int_equal(fake->copying, 0);
+    assert_ptr_equal(fake->synchronised, &stream);
+    assert_ptr_equal(fake->launch_stream, &stream);
+    assert_int_equal(fake->launches, 1);
+    assert_int_equal(fake->modules, 1);
+    assert_int_equal(fake->carveout, 100);
+    int kernel = 0;
+    while (++kernel < KERNEL_END)
+        if (strncmp(fake->symbol, kernel_table[kernel].info.name,
+                    strlen(kernel_table[kernel].info.name)) == 0 &&
+            kernel_table[kernel].info.shared_bytes == fake->shared_bytes)
+            break;
+    assert_true(kernel < KERNEL_END);
+    assert_int_equal(sizeof(kernel_args_t), sizeof fake->parameters);
+    kernel_args_t args;
+    memcpy(&args, fake->parameters, sizeof args);
+    assert_int_equal(args.m, 64);
+    assert_true(args.alpha == 1 && args.beta == 0 && args.lda == 64);
+
+    int waits = fake->synchronisations; /* a second run loads nothing and waits for nothing */
+    void *p = NULL;
+    assert_status(hgemm_malloc(handle, &p, 64 * 64 * 2), HGEMM_STATUS_SUCCESS);
+    assert_status(hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 64, 64, 64, 1, p, 64, p,
+                            64, 0, (char *)p + 8192, 64),
+                  HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake->synchronisations, waits);
+    assert_int_equal(fake->modules, 1);
+    assert_int_equal(fake->launches, 2);
+    assert_status(hgemm_free(handle, p), HGEMM_STATUS_SUCCESS);
+    assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+}
+
+static void a_driver_without_our_functions_is_too_old(void **state)
+{
+    (void)state;
+    hgemm_handle_t handle = NULL;
+    assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_NO_DRIVER);
+    assert_non_null(strstr(hgemm_error_detail(NULL), "too old"));
+    assert_null(handle);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_first_usable_gpu_is_opened, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(drivers_that_cannot_serve_are_told_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failures_while_opening_are_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failures_in_use_are_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_reach_the_driver_as_meant, set_up, tear_down),
+    };
+    const struct CMUnitTest old[] = {
+        cmocka_unit_test(a_driver_without_our_functions_is_too_old),
+    };
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!library) {
+        printf("this test wants LD_LIBRARY_PATH to name one of its drivers\n");
+        return 1;
+    }
+    fake = (fake_cuda_t *)dlsym(library, "fake_cuda");
+    return fake ? cmocka_run_group_tests(tests, NULL, NULL) : cmocka_run_group_tests(old, NULL, NULL);
+}
