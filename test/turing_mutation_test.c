@@ -9,36 +9,8 @@
  * an operand whose new value is the same), so the share found stays below 1;
  * it must not fall below FLOOR percent.
  */
+#include "turing_gemm.h"
 #include "turing_test.h"
-
-/* ---- the kernels' arguments and tiles, from the table ------------------------------------ */
-
-typedef struct arguments {
-#define HGEMM_ARG(type, name) type name;
-#include "kernels.def"
-#undef HGEMM_ARG
-} arguments_t;
-
-typedef struct tile {
-    const char *name;
-    uint32_t bm, bn, threads, shared;
-} tile_t;
-
-static const tile_t tiles[] = {
-#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, stages, acc, ...) \
-    {#name, BM, BN, HGEMM_THREADS(BM, BN, WM, WN), HGEMM_SHARED_BYTES(BM, BN, BK, WM, WN, stages, HGEMM_ACC_BYTES_##acc)},
-#include "kernels.def"
-#undef HGEMM_KERNEL
-};
-
-static const tile_t *tile_of(const char *symbol)
-{
-    const tile_t *best = NULL;
-    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
-        if (!strncmp(symbol, tiles[i].name, strlen(tiles[i].name)) && (!best || strlen(tiles[i].name) > strlen(best->name)))
-            best = &tiles[i];
-    return best;
-}
 
 /* ---- one run ------------------------------------------------------------------------------- */
 
@@ -300,16 +272,12 @@ int main(int argc, char **argv)
         return 2;
     for (int i = 2; i < argc; i++) {
         char path[1024];
-        const char *colon = strrchr(argv[i], ':');
-        if (!colon || (size_t)(colon - argv[i]) >= sizeof path)
-            return 2;
-        memcpy(path, argv[i], (size_t)(colon - argv[i]));
-        path[colon - argv[i]] = 0;
-        turing_module_t *module = open_or_die(path);
-        const tile_t *t = tile_of(colon + 1);
+        const char *symbol = split_image(argv[i], path, sizeof path);
+        const tile_t *t = symbol ? tile_of(symbol) : NULL;
         if (!t)
             return 2;
-        mutate(find_or_die(module, colon + 1), t, tried, found, getenv("VERBOSE") != NULL);
+        turing_module_t *module = open_or_die(path);
+        mutate(find_or_die(module, symbol), t, tried, found, getenv("VERBOSE") != NULL);
         turing_module_close(module);
     }
     for (int f = 0; f < FAULTS; f++) {

@@ -130,6 +130,32 @@ static void op_imad_hi(warp_t *w, const op_t *o, uint32_t on)
     put_pred(w, o->pdst[0], carry, on);
 }
 
+/* Part i of a word as an integer. */
+static int32_t part(uint32_t x, unsigned type, int i)
+{
+    switch (type) {
+    case TURING_U8: return (uint8_t)(x >> 8 * i);
+    case TURING_S8: return (int8_t)(x >> 8 * i);
+    case TURING_U16: return (uint16_t)(x >> 16 * i);
+    default: return (int16_t)(x >> 16 * i);
+    }
+}
+
+/* Dot product of four bytes, or of two halfwords with two bytes. */
+static void op_idp(warp_t *w, const op_t *o, uint32_t on)
+{
+    SOURCES;
+    const turing_mods_t *m = &o->in->m;
+    const bool four = m->type == TURING_U8 || m->type == TURING_S8;
+    const uint32_t fc = flip(o, 2);
+    EACH {
+        t[l] = (c[l] ^ fc) + (fc & 1);
+        for (int i = 0; i < (four ? 4 : 2); i++)
+            t[l] += (uint32_t)part(a[l], m->type, i) * (uint32_t)part(b[l], m->stype, four ? i : i + 2 * m->hi);
+    }
+    put(w, o->d, t, on);
+}
+
 /* ---- logic and shifts --------------------------------------------------------------- */
 
 LANEWISE(op_and, a[l] & b[l])
@@ -568,6 +594,7 @@ void emu_select_alu(op_t *o)
     case TURING_IMAD: case TURING_UIMAD: o->fn = m->x || any_sign(in) ? op_imad : op_imad_plain; break;
     case TURING_IMAD_WIDE: case TURING_UIMAD_WIDE: o->fn = op_imad_wide; break;
     case TURING_IMAD_HI: case TURING_UIMAD_HI: o->fn = m->x ? NULL : op_imad_hi; break;
+    case TURING_IDP: o->fn = op_idp; break;
     case TURING_LOP3: case TURING_ULOP3:
         if (o->pdst[0] == PRED_SINK && in->src[2].kind != TURING_IMM) {
             if (m->lut == 0xc0)

@@ -236,6 +236,17 @@ static void op_fchk(warp_t *w, const op_t *o, uint32_t on)
     put_pred(w, o->pdst[0], slow, on);
 }
 
+/* From the upper word of a double to that of the result. */
+static void op_mufu_64h(warp_t *w, const op_t *o, uint32_t on)
+{
+    uint32_t t[LANES];
+    EACH {
+        double x = as_double(0, float_bits(float_source(w, o, 0, l)));
+        t[l] = (uint32_t)(double_bits(o->in->m.func == TURING_MUFU_RCP64H ? 1 / x : 1 / sqrt(x)) >> 32);
+    }
+    put(w, o->d, t, on);
+}
+
 static void op_mufu(warp_t *w, const op_t *o, uint32_t on)
 {
     uint32_t t[LANES];
@@ -571,7 +582,7 @@ void emu_select_float(op_t *o)
     case TURING_FSET: o->fn = op_fset; break;
     case TURING_FCHK: o->fn = op_fchk; break;
     case TURING_MUFU:
-        o->fn = in->m.func == TURING_MUFU_RCP64H || in->m.func == TURING_MUFU_RSQ64H ? NULL : op_mufu;
+        o->fn = in->m.func == TURING_MUFU_RCP64H || in->m.func == TURING_MUFU_RSQ64H ? op_mufu_64h : op_mufu;
         break;
     case TURING_F2F: o->fn = op_f2f; break;
     case TURING_FRND: o->fn = op_frnd; break;

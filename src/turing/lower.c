@@ -178,7 +178,7 @@ static bool order_dependent(const turing_insn_t *in)
 {
     switch (in->op) {
     case TURING_ATOM: case TURING_ATOMG: case TURING_RED:
-        return in->dst.kind == TURING_REG || in->m.type == TURING_F16X2 || in->m.type == TURING_F32 ||
+        return (in->dst.kind == TURING_REG && in->dst.reg != TURING_RZ) || in->m.type == TURING_F16X2 || in->m.type == TURING_F32 ||
                in->m.type == TURING_F64 || in->m.func == TURING_ATOM_EXCH;
     case TURING_ATOM_CAS: case TURING_ATOMG_CAS:
         return true;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * turing_count_test IMAGE:SYMBOL... - what the ladder of kernels claims, counted
+ * on the emulator: who has bank conflicts, how few integer instructions stand
+ * beside the multiplications, that sectors are read and written whole.
+ */
+#include "turing_gemm.h"
+#include "turing_test.h"
+
+static turing_counters_t count(const turing_kernel_t *k, const tile_t *t)
+{
+    const uint32_t m = 2 * t->bm, n = 2 * t->bn, depth = 128;
+    const size_t bytes[4] = {(size_t)m * depth * 2, (size_t)depth * n * 2, (size_t)m * n * 2, (size_t)m * n * 2};
+    turing_memory_t *mem = turing_memory_create(0);
+    arguments_t args = {.lda = depth, .ldb = n, .ldc = n, .ldd = n, .m = (int)m, .n = (int)n, .k = (int)depth, .alpha = 1, .beta = 1};
+    uint64_t at[4];
+    for (int i = 0; i < 4; i++)
+        at[i] = upload(mem, NULL, bytes[i]);
+    memcpy(&args, at, sizeof at);
+    turing_counters_t c = {0};
+    turing_error_t err = {""};
+    turing_launch_t l = {.grid = {4, 1, 1}, .block = {t->threads, 1, 1}, .shared_bytes = t->shared, .params = &args,
+                         .param_bytes = k->param_bytes, .counters = &c};
+    CHECK(turing_launch(k, mem, &l, NULL, &err), "%s", err.text);
+    turing_memory_destroy(mem);
+    CHECK(c.dram_bytes == bytes[0] + bytes[1] + bytes[2] + bytes[3], "%s touches %llu bytes", k->name, (unsigned long long)c.dram_bytes);
+    CHECK(c.flops == 2ull * m * n * depth, "%s: %llu flops", k->name, (unsigned long long)c.flops);
+    return c;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return 2;
+    printf("%-18s %9s %9s %8s %8s %8s %8s %7s\n", "emulated", "wavefront", "ideal", "int/HMMA", "tensor", "lsu*warp", "sectors", "blocks");
+    for (int i = 1; i < argc; i++) {
+        char path[1024];
+        const char *symbol = split_image(argv[i], path, sizeof path);
+        const tile_t *t = symbol ? tile_of(symbol) : NULL;
+        if (!t)
+            return 2;
+        turing_module_t *module = open_or_die(path);
+        const turing_kernel_t *k = find_or_die(module, symbol);
+        turing_counters_t c = count(k, t);
+        const turing_loop_t *loop = &c.loop;
+        CHECK(loop->found, "%s has no main loop", symbol);
+        uint64_t waves = 0, ideal = 0;
+        for (uint32_t j = loop->first / TURING_INSN_BYTES; loop->found && j <= loop->last / TURING_INSN_BYTES; j++) {
+            waves += c.insn[j].shared_waves;
+            ideal += c.insn[j].shared_ideal;
+        }
+        const double integer = loop->pipe[TURING_PIPE_ALU] + loop->pipe[TURING_PIPE_FMA] + loop->pipe[TURING_PIPE_UNIFORM];
+        const double per_hmma = loop->pipe[TURING_PIPE_TENSOR] ? integer / loop->pipe[TURING_PIPE_TENSOR] : 0;
+        printf("%-18s %9llu %9llu %8.2f %8.0f %8.0f %8llu %4u %s\n", symbol, (unsigned long long)waves, (unsigned long long)ideal, per_hmma,
+               loop->tensor_cycles, loop->lsu_cycles, (unsigned long long)c.total.global_sectors, c.occupancy.blocks, c.occupancy.limit);
+        if (!strncmp(symbol, "k1", 2))
+            CHECK(waves >= 2 * ideal, "%s is said to suffer from bank conflicts", symbol);
+        else
+            CHECK(waves == ideal && waves, "%s has bank conflicts", symbol);
+        if (!strncmp(symbol, "k4", 2) || !strncmp(symbol, "k5", 2))
+            CHECK(per_hmma <= (t->bm * t->bn >= 128 * 128 ? 0.35 : 0.9), "%s: %.2f integer instructions per HMMA", symbol, per_hmma);
+        CHECK(c.total.partial_sectors == 0, "%s stores %llu sectors in part", symbol, (unsigned long long)c.total.partial_sectors);
+        CHECK(c.total.global_sectors == c.total.global_ideal, "%s moves %llu sectors for %llu", symbol,
+              (unsigned long long)c.total.global_sectors, (unsigned long long)c.total.global_ideal);
+        turing_counters_free(&c);
+        turing_module_close(module);
+    }
+    return failures != 0;
+}

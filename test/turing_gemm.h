@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* turing_gemm.h - arguments and tiles of the library's kernels, from their table. */
+#ifndef TURING_GEMM_H
+#define TURING_GEMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct arguments {
+#define HGEMM_ARG(type, name) type name;
+#include "kernels.def"
+#undef HGEMM_ARG
+} arguments_t;
+
+typedef struct tile {
+    const char *name;
+    uint32_t bm, bn, threads, shared;
+} tile_t;
+
+static const tile_t tiles[] = {
+#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, stages, acc, ...) \
+    {#name, BM, BN, HGEMM_THREADS(BM, BN, WM, WN), HGEMM_SHARED_BYTES(BM, BN, BK, WM, WN, stages, HGEMM_ACC_BYTES_##acc)},
+#include "kernels.def"
+#undef HGEMM_KERNEL
+};
+
+static inline const tile_t *tile_of(const char *symbol)
+{
+    const tile_t *best = NULL;
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
+        if (!strncmp(symbol, tiles[i].name, strlen(tiles[i].name)) && (!best || strlen(tiles[i].name) > strlen(best->name)))
+            best = &tiles[i];
+    return best;
+}
+
+/* Splits IMAGE:SYMBOL; returns the symbol, or NULL. */
+static inline const char *split_image(const char *word, char *path, size_t size)
+{
+    const char *colon = strrchr(word, ':');
+    if (!colon || (size_t)(colon - word) >= size)
+        return NULL;
+    memcpy(path, word, (size_t)(colon - word));
+    path[colon - word] = 0;
+    return colon + 1;
+}
+
+#endif
