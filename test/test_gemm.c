@@ -4,6 +4,7 @@
  *
  *     test_gemm                       all kernels and automatic selection
  *     test_gemm NAME                  one kernel, or "auto"
+ *     test_gemm random                random cases, other ones in every run
  *     test_gemm --one KEY=VALUE...    one case, as a failure prints it
  *
  * What a case checks:
@@ -15,8 +16,8 @@
  *     is intact afterwards, and so are A, B and C themselves.
  *   - a second run gives the same bits.
  *   - a kernel that does not cover the case says so, and writes nothing.
- * The layouts, strides, scalars, ... of the many cases are chosen by counting, so that every run
- * covers the same ones; the numbers in the matrices are fresh in every run.
+ * But for the random ones, the layouts, strides, scalars, ... of the many cases are chosen by
+ * counting, so that every run covers the same; the numbers in the matrices are fresh in every run.
  */
 #include "kernels.h"
 #include "util.h"
@@ -683,6 +684,58 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
     printf("%s: %" PRId64 " cases\n", kernel_name(&c), case_count - before);
 }
 
+/* A length that is as often small as large, and a multiple of 8 half of the time. */
+static int64_t random_length(rng_t *rng, int64_t most)
+{
+    int64_t bound = 1;
+    while (bound < most && rng_between(rng, 0, 3))
+        bound *= 2;
+    int64_t length = rng_between(rng, 0, bound < most ? bound : most);
+    return rng_between(rng, 0, 1) ? length : length & ~INT64_C(7);
+}
+
+static void run_random(hgemm_handle_t handle, uint64_t seed)
+{
+    static const double scalars[] = {0, 1, -1, 0.5, 2};
+    const int64_t most = test_full() ? 2000 : 300;
+    rng_t rng = {seed};
+    for (int count = test_full() ? 5000 : 1000; count > 0; count--) {
+        case_t c = {.kernel = rng_between(&rng, 0, hgemm_kernel_count()),
+                    .layout = rng_between(&rng, 0, 1),
+                    .op_a = rng_between(&rng, 0, 1),
+                    .op_b = rng_between(&rng, 0, 1),
+                    .m = random_length(&rng, most),
+                    .n = random_length(&rng, most),
+                    .k = random_length(&rng, most),
+                    .batch = rng_between(&rng, 0, 3) ? 1 : rng_between(&rng, 0, 4),
+                    .alpha = scalars[rng_between(&rng, 0, 4)],
+                    .beta = scalars[rng_between(&rng, 0, 4)],
+                    .in_place = rng_between(&rng, 0, 1),
+                    .fill = rng_between(&rng, EXACT, SPECIAL)};
+        hgemm_kernel_info_t info;
+        c.accumulate = hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS
+                           ? (int64_t)info.accumulate
+                           : rng_between(&rng, 0, 1);
+        if (c.accumulate == HGEMM_ACCUMULATE_F32 && c.fill != BOUNDED)
+            c.alpha *= 0x1p-6; /* as in vary */
+        int aligned = rng_between(&rng, 0, 1);
+        for (int which = A; which < MATRICES; which++) {
+            c.pad[which] = random_length(&rng, 100);
+            c.offset[which] = aligned ? 0 : rng_between(&rng, 0, 15);
+            c.gap[which] = random_length(&rng, 100);
+        }
+        if (aligned) {
+            c.m = (c.m + 7) & ~INT64_C(7), c.n = (c.n + 7) & ~INT64_C(7);
+            c.k = (c.k + 7) & ~INT64_C(7);
+            for (int which = A; which < MATRICES; which++)
+                c.pad[which] &= ~INT64_C(7), c.gap[which] &= ~INT64_C(7);
+        }
+        c.seed = rng_next(&rng);
+        run_case(handle, &c);
+        case_count++;
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--one") == 0) {
@@ -698,14 +751,17 @@ int main(int argc, char **argv)
         return failures != 0;
     }
     int only = HGEMM_KERNEL_AUTO;
-    if (argc > 1 && strcmp(argv[1], "auto") != 0 && !(only = hgemm_find_kernel(argv[1]))) {
+    int random = argc > 1 && strcmp(argv[1], "random") == 0;
+    if (argc > 1 && !random && strcmp(argv[1], "auto") != 0 && !(only = hgemm_find_kernel(argv[1]))) {
         printf("no kernel is called %s\n", argv[1]);
         return 2;
     }
     hgemm_handle_t handle = test_open();
     uint64_t seed = test_seed();
+    if (argc < 2 || random)
+        run_random(handle, seed);
     for (int kernel = HGEMM_KERNEL_AUTO; kernel <= hgemm_kernel_count(); kernel++)
-        if (argc < 2 || kernel == only)
+        if (argc < 2 || (!random && kernel == only))
             run_kernel(handle, kernel, seed);
     expect_status(handle, hgemm_destroy(handle), HGEMM_STATUS_SUCCESS, "hgemm_destroy");
     printf("%" PRId64 " cases, %d failures\n", case_count, failures);
