@@ -10,7 +10,8 @@ static const char usage[] =
     "Usage: bench_hgemm [options] [shape[,shape...]]...\n"
     "\n"
     "Times the kernels of hgemm, cuBLAS and the mma.m16n8k8 ceiling in alternation, and verifies\n"
-    "every result before it counts. Without a GPU it prints what is known without one.\n"
+    "every result before it counts. Without a GPU it prints what is known without one, and what\n"
+    "an emulated T4 counts while it runs the kernels' machine code.\n"
     "\n"
     "  shape               N (a square), MxNxK, or FROM:TO:STEP (squares); default 1024,2048,4096\n"
     "  --shapes FILE       CSV whose first line names its columns: m,n,k[,trans_a,trans_b]\n"
@@ -215,7 +216,8 @@ void options_parse(options_t *o, int argc, char **argv)
         }
     while (optind < argc)
         each_item(argv[optind++], o, parse_shape);
-    if (o->shape_count == 0)
+    o->shapes_are_default = o->shape_count == 0;
+    if (o->shapes_are_default)
         for (int side = 1024; side <= 4096; side *= 2)
             add_shape(o, (shape_t){.m = side, .n = side, .k = side});
     if (trans)

@@ -63,4 +63,8 @@ hgemm_status_t device_open_cuda(int ordinal, device_t **device, char detail[DEVI
 hgemm_status_t device_open_t4emu(const char *options, device_t **device,
                                  char detail[DEVICE_DETAIL]); /* what follows "t4emu:", or "" */
 
+/* From now on a launch on that emulated T4 leaves there what it counted (turing/launch.h); NULL ends it. */
+struct turing_counters;
+void device_t4emu_count(device_t *device, struct turing_counters *counters);
+
 #endif

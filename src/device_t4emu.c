@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The emulated T4, in builds with HGEMM_EMULATOR: runs a kernel's sm_75 machine code on the CPU. Every handle is a machine of its
- * own, with memory of its own. Calls are synchronous, so that streams have no order to keep, and
- * events tell the host's time.
+ * The emulated T4, in builds with HGEMM_EMULATOR: runs a kernel's sm_75 machine code on the CPU.
+ * Every handle is a machine of its own, with memory of its own. Calls are synchronous, so that
+ * streams have no order to keep, and events tell the host's time.
  */
 #include "device.h"
 #include "turing/launch.h"
@@ -20,6 +20,7 @@ typedef struct t4emu_t {
     turing_memory_t *memory;
     turing_tensor_t tensor;
     unsigned checks;
+    turing_counters_t *counters; /* of a launch, the caller's; NULL: nothing is counted */
     turing_module_t **modules; /* those loaded, to be closed */
     int module_count;
 } t4emu_t;
@@ -148,6 +149,7 @@ static hgemm_status_t t4emu_launch(device_t *device, void *stream, void *functio
         .checks = emulator->checks,
         .report = keep_report,
         .user = device,
+        .counters = emulator->counters,
     };
     (void)stream;
     device->detail[0] = '\0';
@@ -220,6 +222,11 @@ static const device_ops_t t4emu_ops = {
     .event_destroy = t4emu_event_destroy,
     .close = t4emu_close,
 };
+
+void device_t4emu_count(device_t *device, turing_counters_t *counters)
+{
+    t4emu_of(device)->counters = counters;
+}
 
 /* Applies one option, given by its first character and length. */
 static int apply_option(t4emu_t *emulator, const char *option, size_t length)

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A problem's contestants are measured together: inputs, proof of every result, then repetitions in
+ * which each contestant has one turn and a different one begins each time. So whatever drifts
+ * (clock, heat, other tenants) drifts for all. Operands rotate through enough copies that none is
+ * found in the L2 cache. C is updated in place, as cuBLAS does it.
+ *
+ * A turn in burst mode is one launch after a pause; a short kernel goes first, so that the launch
+ * and the events around it are all enqueued when it ends and the host's own time is not measured.
+ * In continuous mode a turn is a train of launches.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+enum {
+    CEILING_THREADS = 256,
+    CEILING_WORDS = 48 * CEILING_THREADS, /* operands of ceiling_*, see ptx/ceiling.cu */
+    MMA_OPERATIONS = 16 * 8 * 8 * 2,
+    MOST_SETS = 256,
+    MOST_LAUNCHES = 4096, /* of a continuous turn */
+    PAUSE_US = 3000       /* before a burst */
+};
+static const double DELAY_SECONDS = 60e-6; /* time to enqueue a launch between two events */
+static const double L2_COPIES = 2;         /* operands of all sets over the size of the L2 cache */
+
+extern const image_t bench_images[]; /* ceiling_f16, ceiling_f32 */
+extern const int bench_image_count;
+
+__attribute__((format(printf, 1, 2))) static void progress(const char *format, ...)
+{
+    static int width;
+    va_list arguments;
+    va_start(arguments, format);
+    if (isatty(2))
+        fprintf(stderr, "\r%*s\r", width, "");
+    width = vfprintf(stderr, format, arguments);
+    if (!isatty(2))
+        fputc('\n', stderr);
+    va_end(arguments);
+}
+
+__attribute__((format(printf, 2, 3))) static int fail(contestant_t *c, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(c->failure, sizeof c->failure, format, arguments);
+    va_end(arguments);
+    c->result.failure = c->failure;
+    return 0;
+}
+
+/* 1 on success; otherwise the contestant has failed with the status's words. */
+static int check(contestant_t *c, hgemm_status_t status)
+{
+    if (status == HGEMM_STATUS_SUCCESS)
+        return 1;
+    return fail(c, "%s %s", hgemm_status_name(status), hgemm_error_detail(bench.handle));
+}
+
+/* ---- one call of a contestant ------------------------------------------------------------ */
+
+typedef struct ceiling_args_t {
+    const void *in;
+    void *out;
+    int iterations;
+} ceiling_args_t;
+
+static hgemm_status_t launch_ceiling(hgemm_accumulate_t accumulate, int blocks, int iterations)
+{
+    ceiling_args_t args = {bench.ceiling_in, bench.ceiling_out, iterations};
+    launch_t launch = {{(unsigned)blocks, 1, 1}, CEILING_THREADS, 0, &args, sizeof args};
+    return bench.handle->device->ops->launch(bench.handle->device, NULL, bench.ceilings[accumulate],
+                                             &launch);
+}
+
+double ceiling_operations(hgemm_accumulate_t accumulate)
+{
+    int mma = 4 * 8 * (accumulate == HGEMM_ACCUMULATE_F16 ? 8 : 4);
+    return (double)mma * MMA_OPERATIONS * (CEILING_THREADS / 32) * bench.info.multiprocessors;
+}
+
+hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alpha, float beta)
+{
+    hgemm_desc_t desc;
+    hgemm_desc_init(&desc);
+    desc.layout = p->layout;
+    desc.op_a = p->op_a, desc.op_b = p->op_b;
+    desc.accumulate = c->accumulate;
+    desc.kernel = c->kernel;
+    desc.m = p->m, desc.n = p->n, desc.k = p->k;
+    desc.alpha = alpha, desc.beta = beta;
+    desc.lda = p->lda, desc.ldb = p->ldb, desc.ldc = desc.ldd = p->ldc;
+    return desc;
+}
+
+hgemm_desc_t plan(const shape_t *s, hgemm_accumulate_t accumulate, int kernel)
+{
+    int row = bench.options.layout == HGEMM_ROW_MAJOR;
+    problem_t p = {.layout = bench.options.layout,
+                   .op_a = s->op_a,
+                   .op_b = s->op_b,
+                   .m = s->m,
+                   .n = s->n,
+                   .k = s->k,
+                   .lda = row == (s->op_a == HGEMM_OP_N) ? s->k : s->m,
+                   .ldb = row == (s->op_b == HGEMM_OP_N) ? s->n : s->k,
+                   .ldc = row ? s->n : s->m};
+    contestant_t c = {.accumulate = accumulate, .kernel = kernel};
+    return describe_call(&c, &p, bench.options.alpha, bench.options.beta);
+}
+
+int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha, float beta)
+{
+    hgemm_desc_t desc;
+    switch (c->kind) {
+    case CEILING:
+        return check(c, launch_ceiling(
+                            c->accumulate, bench.info.multiprocessors,
+                            (int)(c->result.operations / ceiling_operations(c->accumulate) + 0.5)));
+    case CUBLAS_HGEMM:
+        return cublas_hgemm(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 ||
+               fail(c, "cublasHgemm failed");
+    case CUBLAS_GEMM_EX:
+        return cublas_gemm_ex(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 ||
+               fail(c, "cublasGemmEx failed");
+    case KERNEL: break;
+    }
+    desc = describe_call(c, p, alpha, beta);
+    desc.a = set->a, desc.b = set->b, desc.c = set->c, desc.d = d;
+    return check(c, hgemm_run_desc(bench.handle, &desc));
+}
+
+/* ---- proof ------------------------------------------------------------------------------- */
+
+/* Computes D from the first set and proves it. Kernels of hgemm write integer problems to a matrix
+ * of their own, `apart`, that was filled with NaN; all else is in place, as it is timed. */
+static void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart,
+                   uint16_t *host)
+{
+    size_t count = (size_t)(p->m * p->n);
+    float alpha = bench.options.alpha, beta = bench.options.beta;
+    if (p->exact) /* scalars that keep integers integers, and zero where they are zero */
+        alpha = alpha != 0 ? 2 : 0, beta = beta != 0 ? -3 : 0;
+    if (c->kind == CEILING || c->result.failure)
+        return;
+
+    int separate = p->exact && c->kind == KERNEL;
+    char *d = separate ? apart : set->c;
+    memset(host, 0xff, count * sizeof *host); /* NaN */
+    if (!check(c, hgemm_upload(bench.handle, d, separate || beta == 0 ? host : p->c,
+                               count * sizeof *host)) ||
+        (separate && !check(c, hgemm_upload(bench.handle, set->c, p->c, count * sizeof *host))) ||
+        !enqueue(c, p, set, d, alpha, beta) || !check(c, hgemm_synchronize(bench.handle)) ||
+        !check(c, hgemm_download(bench.handle, host, d, count * sizeof *host)))
+        return;
+    if (c->kind == CUBLAS_HGEMM) { /* its scalars are halves */
+        alpha = hgemm_half_to_float(hgemm_half_from_float(alpha));
+        beta = hgemm_half_to_float(hgemm_half_from_float(beta));
+    }
+    c->result.failure =
+        problem_verify(p, host, alpha, beta, c->accumulate, &c->result.error, c->failure);
+}
+
+/* ---- turns ------------------------------------------------------------------------------- */
+
+static void pause_us(long us)
+{
+    struct timespec time = {0, us * 1000};
+    nanosleep(&time, NULL);
+}
+
+/* Seconds of a call, by device events around `launches` calls that begin with set number `*next`.
+ */
+static int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count,
+                     int *next, int launches, double *seconds)
+{
+    const device_ops_t *ops = bench.handle->device->ops;
+    device_t *device = bench.handle->device;
+    float milliseconds = 0;
+    int lead = bench.options.continuous ? launches > 1
+                                        : 0; /* the train is already moving when timing begins */
+    if (!bench.options.continuous) {
+        pause_us(PAUSE_US);
+        if (!check(c, launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations)))
+            return 0;
+    }
+    for (int i = -lead; i < launches; i++) {
+        if (i == 0 && !check(c, ops->event_record(device, bench.events[0], NULL)))
+            return 0;
+        const set_t *set = &sets[*next];
+        *next = (*next + 1) % set_count;
+        if (!enqueue(c, p, set, set->c, bench.options.alpha, bench.options.beta))
+            return 0;
+    }
+    if (!check(c, ops->event_record(device, bench.events[1], NULL)) ||
+        !check(c, ops->event_elapsed(device, bench.events[0], bench.events[1], &milliseconds)))
+        return 0;
+    *seconds = (double)milliseconds * 1e-3 / launches;
+    return 1;
+}
+
+void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count)
+{
+    int next = 0, *launches = calloc((size_t)g->count, sizeof *launches);
+    if (!launches)
+        return;
+    for (int i = 0; i < g->count; i++) { /* warm-up: code and clocks; how long is a call? */
+        contestant_t *c = &g->contestants[i];
+        double seconds = 0;
+        for (int turn = 0; turn < 2 && !c->result.failure; turn++)
+            take_turn(c, p, sets, set_count, &next, 1, &seconds);
+        double wanted =
+            bench.options.continuous && seconds > 0 ? bench.options.min_time / seconds + 1 : 1;
+        launches[i] = wanted < MOST_LAUNCHES ? (int)wanted : MOST_LAUNCHES;
+    }
+    for (int r = 0; r < bench.options.repetitions; r++)
+        for (int i = 0; i < g->count; i++) {
+            int turn = (r + i) % g->count;
+            contestant_t *c = &g->contestants[turn];
+            if (c->result.failure)
+                continue;
+            take_turn(c, p, sets, set_count, &next, launches[turn], &c->seconds[r]);
+            c->mhz[r] = clocks_sm_mhz();
+        }
+    free(launches);
+}
+
+/* ---- a problem --------------------------------------------------------------------------- */
+
+static size_t padded(int64_t elements)
+{
+    return ((size_t)elements * sizeof(uint16_t) + 255) / 256 * 256;
+}
+
+static hgemm_status_t upload_set(const problem_t *p, const set_t *set)
+{
+    hgemm_status_t status = hgemm_upload(bench.handle, set->a, p->a, (size_t)(p->m * p->k) * 2);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = hgemm_upload(bench.handle, set->b, p->b, (size_t)(p->k * p->n) * 2);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = hgemm_upload(bench.handle, set->c, p->c, (size_t)(p->m * p->n) * 2);
+    return status;
+}
+
+void prove_group(group_t *g, group_fn *use)
+{
+    const shape_t s = g->shape;
+    const size_t a = padded(s.m * s.k), b = padded(s.k * s.n), c = padded(s.m * s.n);
+    double copies = 1 + L2_COPIES * (double)bench.info.l2_bytes / (double)(a + b + c);
+    int set_count = copies < 2 ? 2 : copies < MOST_SETS ? (int)copies : MOST_SETS;
+    set_t *sets = calloc((size_t)set_count, sizeof *sets);
+    uint16_t *host = malloc((size_t)(s.m * s.n) * sizeof *host);
+    void *slab = NULL;
+    problem_t p = {0};
+    hgemm_status_t status =
+        sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * (a + b + c) + c)
+                     : HGEMM_STATUS_OUT_OF_MEMORY;
+    for (int i = 0; i < set_count && status == HGEMM_STATUS_SUCCESS; i++) {
+        sets[i].a = (char *)slab + (size_t)i * (a + b + c);
+        sets[i].b = sets[i].a + a;
+        sets[i].c = sets[i].b + b;
+    }
+    char *apart =
+        status == HGEMM_STATUS_SUCCESS ? (char *)slab + (size_t)set_count * (a + b + c) : NULL;
+
+    for (int exact = 1; exact >= 0 && status == HGEMM_STATUS_SUCCESS; exact--) {
+        progress("[%d/%d] %s: verifying (%s inputs)", g->number, g->of, g->name,
+                 exact ? "integer" : "random");
+        problem_destroy(&p);
+        if (!problem_create(&p, bench.options.layout, s.op_a, s.op_b, s.m, s.n, s.k, exact)) {
+            status = HGEMM_STATUS_OUT_OF_MEMORY;
+            break;
+        }
+        status = upload_set(&p, &sets[0]);
+        for (int i = 0; i < g->count && status == HGEMM_STATUS_SUCCESS; i++)
+            verify(&g->contestants[i], &p, &sets[0], apart, host);
+    }
+    for (int i = 0; i < set_count && status == HGEMM_STATUS_SUCCESS; i++)
+        status = upload_set(&p, &sets[i]);
+    if (status == HGEMM_STATUS_SUCCESS) {
+        progress("[%d/%d] %s: measuring %d contestants", g->number, g->of, g->name, g->count);
+        use(g, &p, sets, set_count);
+    } else {
+        for (int i = 0; i < g->count; i++)
+            check(&g->contestants[i], status);
+    }
+    if (isatty(2))
+        progress("%s", "");
+    hgemm_free(bench.handle, slab);
+    problem_destroy(&p);
+    free(host);
+    free(sets);
+}
+
+hgemm_status_t open_ceilings(void)
+{
+    device_t *device = bench.handle->device;
+    const device_ops_t *ops = device->ops;
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    problem_t operands;
+    float milliseconds = 0;
+    for (int i = 0; i < bench_image_count && status == HGEMM_STATUS_SUCCESS; i++) {
+        int acc = strcmp(bench_images[i].symbol, "ceiling_f16") == 0 ? HGEMM_ACCUMULATE_F16
+                                                                     : HGEMM_ACCUMULATE_F32;
+        status = ops->load(device, &bench_images[i], 0, &bench.ceilings[acc]);
+    }
+    if (!problem_create(&operands, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 2, CEILING_WORDS, 1, 0))
+        return HGEMM_STATUS_OUT_OF_MEMORY;
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = hgemm_malloc(bench.handle, &bench.ceiling_in, CEILING_WORDS * sizeof(uint32_t));
+    if (status == HGEMM_STATUS_SUCCESS)
+        status =
+            hgemm_malloc(bench.handle, &bench.ceiling_out,
+                         (size_t)bench.info.multiprocessors * CEILING_THREADS * sizeof(uint32_t));
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = hgemm_upload(bench.handle, bench.ceiling_in, operands.c,
+                              CEILING_WORDS * sizeof(uint32_t));
+    problem_destroy(&operands);
+
+    bench.delay_iterations = 100;
+    for (int turn = 0; turn < 3 && status == HGEMM_STATUS_SUCCESS;
+         turn++) { /* the last one is warm */
+        status = ops->event_record(device, bench.events[0], NULL);
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations);
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = ops->event_record(device, bench.events[1], NULL);
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = ops->event_elapsed(device, bench.events[0], bench.events[1], &milliseconds);
+    }
+    if (status == HGEMM_STATUS_SUCCESS)
+        bench.delay_iterations *= DELAY_SECONDS / ((double)milliseconds * 1e-3);
+    return status;
+}
