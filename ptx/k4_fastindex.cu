@@ -17,8 +17,7 @@ template <class T> static __device__ __forceinline__ void k4_fastindex(const arg
 {
     const typename T::block at(p);
     const typename T::warp w;
-    typename T::staging next;
-    typename T::index in(next, at, w); /* k-tile 0 is in shared memory, 1 in registers */
+    typename T::index in(at, w); /* k-tile 0 is in shared memory, 1 in registers */
     typename T::sums acc;
     T::clear(acc);
 
@@ -32,9 +31,9 @@ template <class T> static __device__ __forceinline__ void k4_fastindex(const arg
             T::multiply(acc, f);
         }
 #pragma unroll
-        for (int q = 0; q < T::SLOTS; ++q) in.commit(next, q);
+        for (int q = 0; q < T::SLOTS; ++q) in.commit(q);
 #pragma unroll
-        for (int q = 0; q < T::SLOTS; ++q) in.fetch(next, at, q, left > 2);
+        for (int q = 0; q < T::SLOTS; ++q) in.fetch(at, q, left > 2);
         in.advance(at);
         in.flip_gets();
         in.flip_puts();

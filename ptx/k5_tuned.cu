@@ -20,8 +20,7 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     static_assert((T::LDSMS - 1) * row::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
     const typename T::block at(p);
     const typename T::warp w;
-    typename T::staging next;
-    typename T::index in(next, at, w); /* k-tile 0 is in shared memory, 1 in registers */
+    typename T::index in(at, w); /* k-tile 0 is in shared memory, 1 in registers */
     typename T::sums acc;
     typename T::fragments f[2];
     T::clear(acc);
@@ -44,8 +43,8 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
                 const int put = kk * T::MMAS + h - row::STS_FIRST, get = put - row::LDG_LAG;
                 if (h % row::LDS_GAP == 0 && h / row::LDS_GAP < T::LDSMS) in.load_one(f[(kk + 1) % 2], h / row::LDS_GAP, last ? 0 : kk + 1);
                 T::multiply_one(acc, f[kk % 2], h);
-                if (put >= 0 && put % row::STS_GAP == 0 && put / row::STS_GAP < T::SLOTS) in.commit(next, put / row::STS_GAP);
-                if (get >= 0 && get % row::STS_GAP == 0 && get / row::STS_GAP < T::SLOTS) in.fetch(next, at, get / row::STS_GAP, left > 2);
+                if (put >= 0 && put % row::STS_GAP == 0 && put / row::STS_GAP < T::SLOTS) in.commit(put / row::STS_GAP);
+                if (get >= 0 && get % row::STS_GAP == 0 && get / row::STS_GAP < T::SLOTS) in.fetch(at, get / row::STS_GAP, left > 2);
             }
         }
         in.advance(at);

@@ -55,27 +55,42 @@ struct source {
     u32 x0, xs;
 };
 
-/* A chunk in registers, as aligned loads brought it: it begins `shift` bytes into v. */
+/* A chunk in registers, as aligned loads bring it: it begins `shift` bytes into them. */
 template <access ACCESS> struct chunk {
     b128 v;
     __device__ __forceinline__ void load(const char *p, bool when) { ld_generic(v, p, when); }
-    __device__ __forceinline__ b128 value(u32) const { return v; }
+    __device__ __forceinline__ void set(const b128 &value, u32) { v = value; }
+    __device__ __forceinline__ b128 get(u32) const { return v; }
 };
 template <> struct chunk<ANY> {
-    b128 v;
-    u32 v4, v5;
+    b128 v, next;
     __device__ __forceinline__ void load(const char *p, bool when)
     {
-        ld_generic(v.x, v.y, p, when);
-        ld_generic(v.z, v.w, p + 8, when);
-        ld_generic(v4, v5, p + 16, when);
+        ld_generic(v, p, when);
+        ld_generic(next, p + 16, when);
     }
-    __device__ __forceinline__ b128 value(u32 shift) const
+    __device__ __forceinline__ void set(const b128 &value, u32 shift)
     {
-        const bool word = shift & 4;
-        const u32 half = shift & 2 ? 0x5432 : 0x3210;
-        const u32 w0 = word ? v.y : v.x, w1 = word ? v.z : v.y, w2 = word ? v.w : v.z, w3 = word ? v4 : v.w, w4 = word ? v5 : v4;
-        return b128{permute(w0, w1, half), permute(w1, w2, half), permute(w2, w3, half), permute(w3, w4, half)};
+        const u32 half = shift & 2 ? 0x5432 : 0x7654, x[6] = {0, value.x, value.y, value.z, value.w, 0};
+        u32 y[8] = {}, z[8] = {};
+#pragma unroll
+        for (int i = 0; i < 5; ++i) y[i] = permute(x[i], x[i + 1], half);
+#pragma unroll
+        for (int i = 0; i < 6; ++i) z[i] = shift & 4 ? i > 0 ? y[i - 1] : 0 : y[i];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) y[i] = shift & 8 ? i > 1 ? z[i - 2] : 0 : z[i];
+        v = b128{y[0], y[1], y[2], y[3]};
+        next = b128{y[4], y[5], y[6], y[7]};
+    }
+    __device__ __forceinline__ b128 get(u32 shift) const
+    {
+        const u32 half = shift & 2 ? 0x5432 : 0x3210, x[8] = {v.x, v.y, v.z, v.w, next.x, next.y, next.z, next.w};
+        u32 y[6], z[5];
+#pragma unroll
+        for (int i = 0; i < 6; ++i) y[i] = shift & 8 ? x[i + 2] : x[i];
+#pragma unroll
+        for (int i = 0; i < 5; ++i) z[i] = shift & 4 ? y[i + 1] : y[i];
+        return b128{permute(z[0], z[1], half), permute(z[1], z[2], half), permute(z[2], z[3], half), permute(z[3], z[4], half)};
     }
 };
 
@@ -180,6 +195,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     static constexpr int STAGE = A::BYTES + B::BYTES;
+    static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread: those of A come first */
     static_assert(WM % 64 == 0 || WM == 32, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32, "get_xor needs it");
 
@@ -188,7 +204,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     typedef typename sums_of<R::ACC, void>::type sums[MT][NT];
 
     struct fragments { u32 a[MT][2], b[NT]; };
-    struct staging { chunk<ACCESS> a[A::LOADS], b[B::LOADS]; };
+    struct staging { b128 v[SLOTS]; };              /* a k-tile on its way through a thread's registers */
 
     /* Where this block stands. */
     struct block {
@@ -246,28 +262,25 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     {
 #pragma unroll
         for (int q = 0; q < SLOTS; ++q) {
-            fetch_one(s, at, t, q);
+            s.v[q] = fetch_one(at, t, q);
             if (ACCESS != X16 && q % 4 == 3) warp_barrier(); /* or ptxas has all halves in flight, and spills */
         }
     }
 
-    /* Slot q is a thread's q-th chunk of a k-tile: those of A come first. */
-    static constexpr int SLOTS = A::LOADS + B::LOADS;
-    static __device__ __forceinline__ void fetch_one(staging &s, const block &at, u32 t, int q)
+    static __device__ __forceinline__ b128 fetch_one(const block &at, u32 t, int q)
     {
         const u32 thread = thread_index(), live = t >= at.tiles ? 0 : t == 0 ? at.tail : t == 1 ? at.head : BK;
         const u32 k0 = t == 0 ? at.k - at.tail : t == 1 ? 0 : at.head + (t - 2) * BK;
-        if (q < A::LOADS) s.a[q].v = A::fetch(A::start(at.a, k0), at.a, A::row(thread), A::col(thread), q, live);
-        else s.b[q - A::LOADS].v = B::fetch(B::start(at.b, k0), at.b, B::row(thread), B::col(thread), q - A::LOADS, live);
+        if (q < A::LOADS) return A::fetch(A::start(at.a, k0), at.a, A::row(thread), A::col(thread), q, live);
+        return B::fetch(B::start(at.b, k0), at.b, B::row(thread), B::col(thread), q - A::LOADS, live);
     }
 
     static __device__ __forceinline__ void commit(const staging &s, u32 stage)
     {
         const u32 thread = thread_index(), to = shared_base() + stage * STAGE;
 #pragma unroll
-        for (int i = 0; i < A::LOADS; ++i) st_shared(to + A::put(thread, i), s.a[i].v);
-#pragma unroll
-        for (int i = 0; i < B::LOADS; ++i) st_shared(to + A::BYTES + B::put(thread, i), s.b[i].v);
+        for (int q = 0; q < SLOTS; ++q)
+            st_shared(to + (q < A::LOADS ? A::put(thread, q) : A::BYTES + B::put(thread, q - A::LOADS)), s.v[q]);
     }
 
     static __device__ __forceinline__ void load(fragments &f, const warp &w, u32 stage, int kk)
@@ -307,15 +320,16 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
      * offset; in shared memory an XOR and an immediate. */
 
     struct index {
-        const char *a, *b;                                /* the k-tile to fetch next */
-        u32 from_a[A::LOADS], from_b[B::LOADS];           /* from there to a chunk, aligned down */
-        u32 shift_a, shift_b, next_shift_a, next_shift_b; /* of the chunks in registers, and of those to come */
-        u32 put_a, put_b, get_a, get_b;                   /* shared addresses */
-        int flip;                                         /* from the current stage to the other */
-        u32 t;                                            /* number of the k-tile to fetch next */
+        const char *a, *b;                      /* the k-tile to fetch next */
+        u32 from_a[A::LOADS], from_b[B::LOADS]; /* from there to a chunk, aligned down */
+        u32 shift_a, shift_b;                   /* and from there to the chunk itself */
+        u32 put_a, put_b, get_a, get_b;         /* shared addresses */
+        int flip;                               /* from the current stage to the other */
+        u32 t;                                  /* number of the k-tile to fetch next */
+        chunk<ACCESS> next[SLOTS];              /* the k-tile in registers */
 
         /* Brings k-tile 0 to shared memory and k-tile 1 to registers. */
-        __device__ __forceinline__ index(staging &s, const block &at, const warp &w)
+        __device__ __forceinline__ index(const block &at, const warp &w)
         {
             const u32 base = shared_base(), thread = thread_index();
             put_a = base + A::put(thread, 0);
@@ -323,25 +337,23 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             get_a = base + A::get(w.m, w.lane, 0, 0);
             get_b = base + A::BYTES + B::get(w.n, w.lane, 0, 0);
             flip = STAGE;
-            shift_a = shift_b = 0;
-            s = staging{};
+            staging s;
 #pragma unroll(ACCESS == X16 ? 2 : 1)
             for (t = 0; t < 2; ++t) {
-                if (t == 1) {
-#pragma unroll
-                    for (int q = 0; q < SLOTS; ++q) commit(s, q);
-                    flip_puts();
-                }
+                if (t == 1) tile::commit(s, 0);
                 tile::fetch(s, at, t);
             }
-            point<A>(a, from_a, next_shift_a, at.a, at.head, thread);
-            point<B>(b, from_b, next_shift_b, at.b, at.head, thread);
+            flip_puts();
+            point<A>(a, from_a, shift_a, at.a, at.head, thread);
+            point<B>(b, from_b, shift_b, at.b, at.head, thread);
+#pragma unroll
+            for (int q = 0; q < SLOTS; ++q) next[q].set(s.v[q], q < A::LOADS ? shift_a : shift_b);
         }
 
         template <class O> static __device__ __forceinline__ void
         point(const char *&base, u32 (&from)[O::LOADS], u32 &shift, const source &s, u32 k0, u32 thread)
         {
-            constexpr u32 GRAIN = ACCESS == ANY ? 8 : 16, WIDTH = ACCESS == ANY ? 1 : 8;
+            constexpr u32 GRAIN = 16, WIDTH = ACCESS == ANY ? 1 : 8;
             const char *const start = O::start(s, k0);
             const u32 skew = (u32)(u64)start % GRAIN, row = O::row(thread), col = O::col(thread);
             base = start - skew;
@@ -350,29 +362,26 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             for (int i = 0; i < O::LOADS; ++i) from[i] = ((u32)O::distance(s, row + i * O::STEP, col, WIDTH) + skew) / GRAIN * GRAIN;
         }
 
-        /* Slot q of the k-tile at hand; nothing where !more. */
-        __device__ __forceinline__ void fetch(staging &s, const block &at, int q, bool more) const
+        /* Chunk q of the k-tile at hand; nothing where !more. */
+        __device__ __forceinline__ void fetch(const block &at, int q, bool more)
         {
-            if (ACCESS == FAR) fetch_one(s, at, more ? t : at.tiles, q);
-            else if (q < A::LOADS) s.a[q].load(a + from_a[q], more);
-            else s.b[q - A::LOADS].load(b + from_b[q - A::LOADS], more);
+            if (ACCESS == FAR) next[q].set(fetch_one(at, more ? t : at.tiles, q), 0);
+            else next[q].load(q < A::LOADS ? a + from_a[q] : b + from_b[q - A::LOADS], more);
         }
 
-        /* All slots are on their way: on to the next k-tile. */
+        /* All chunks are on their way: on to the next k-tile. */
         __device__ __forceinline__ void advance(const block &at)
         {
             a += A::k_bytes(at.a, BK);
             b += B::k_bytes(at.b, BK);
-            shift_a = next_shift_a;
-            shift_b = next_shift_b;
             ++t;
         }
 
-        __device__ __forceinline__ void commit(const staging &s, int q) const
+        __device__ __forceinline__ void commit(int q) const
         {
             const int j = q - A::LOADS;
-            if (q < A::LOADS) st_shared((put_a ^ A::put_xor(q)) + A::put_add(q), s.a[q].value(shift_a));
-            else st_shared((put_b ^ B::put_xor(j)) + B::put_add(j), s.b[j].value(shift_b));
+            if (q < A::LOADS) st_shared((put_a ^ A::put_xor(q)) + A::put_add(q), next[q].get(shift_a));
+            else st_shared((put_b ^ B::put_xor(j)) + B::put_add(j), next[q].get(shift_b));
         }
 
         __device__ __forceinline__ void load_one(fragments &f, int j, int kk) const
@@ -424,11 +433,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             b128 v;
             if (any) {
                 chunk<ANY> w;
-                const int at = c * 2 & ~7;
-                ld_shared(w.v.x, w.v.y, row + clamp(at, 0, WN * 2 - 8));
-                ld_shared(w.v.z, w.v.w, row + clamp(at + 8, 0, WN * 2 - 8));
-                ld_shared(w.v4, w.v5, row + clamp(at + 16, 0, WN * 2 - 8));
-                v = w.value(c * 2 & 7);
+                const int at = c * 2 & ~15;
+                ld_shared(w.v, row + clamp(at, 0, WN * 2 - 16));
+                ld_shared(w.next, row + clamp(at + 16, 0, WN * 2 - 16));
+                v = w.get(c * 2 & 15);
             } else {
                 ld_shared(v, row + c * 2);
             }
