@@ -22,7 +22,7 @@ if(HGEMM_NVCC)
         COMMENT "Compiling the emulator's test kernels"
         VERBATIM)
     add_custom_target(turing_kernels ALL DEPENDS ${cubin})
-    foreach(name exec check)
+    foreach(name exec check fuzz)
         turing_test(turing_${name}_test)
         hgemm_add_test(turing_${name} turing_${name}_test ${cubin})
     endforeach()

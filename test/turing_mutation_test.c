@@ -88,7 +88,7 @@ static bool shorten_stall(const turing_insn_t *in, uint64_t *state, code_t *c)
     (void)state;
     const turing_pipe_t pipe = turing_op_pipe((turing_op_t)in->op);
     if (in->ctl.stall < 4 || in->op == TURING_IMAD_WIDE || pipe == TURING_PIPE_LSU || pipe == TURING_PIPE_TENSOR ||
-        pipe == TURING_PIPE_CONTROL || in->op == TURING_NOP)
+        pipe == TURING_PIPE_XU || pipe == TURING_PIPE_CONTROL)
         return false; /* there a stall paces the unit and guards nothing */
     c->hi = (c->hi & ~(UINT64_C(15) << 41)) | UINT64_C(1) << 41;
     return true;
