@@ -107,7 +107,10 @@ static void print_json(FILE *file, const group_t *g)
         if (r->note)
             fprintf(file, ", \"note\": \"%s\"", r->note);
         if (r->failure) {
-            fprintf(file, ", \"failure\": \"%s\"}", r->failure);
+            fprintf(file, ", \"failure\": \"");
+            for (const char *text = r->failure; *text; text++)
+                fputc(*text == '"' || *text == '\\' ? '\'' : *text, file);
+            fprintf(file, "\"}");
             continue;
         }
 #define FIGURE(name, title, format, value) fprintf(file, ", \"" name "\": %.6g", (double)(value));

@@ -24,11 +24,13 @@ TITLES = {
 }
 
 
-def results():
+def results(witness="measured"):
     """{gpu folder: {file stem: result}}, as bench_hgemm --format json wrote them."""
     found = {}
     for path in sorted((ROOT / "bench" / "results").glob("*/*.json")):
-        found.setdefault(path.parent.name, {})[path.stem] = json.loads(path.read_text())
+        result = json.loads(path.read_text())
+        if result["context"]["witness"] == witness:
+            found.setdefault(path.parent.name, {})[path.stem] = result
     return found
 
 
@@ -104,6 +106,23 @@ def performance():
     return "\n\n".join(parts) or no_results()
 
 
+def counted():
+    """What the emulated T4 counted: no times."""
+    figures = {"blocks_per_sm": "blocks per SM", "instructions_per_hmma": "instructions per HMMA",
+               "shared_waves_per_ideal": "shared wavefronts / ideal", "global_sectors_per_ideal": "global sectors / ideal",
+               "partial_sectors": "sectors stored in part", "operations_per_dram_byte": "operations per DRAM byte",
+               "tensor_percent_of_loop": "tensor % of main loop"}
+    parts = []
+    for files in results("emulated").values():
+        for result in files.values():
+            rows = [[r["problem"], f"`{r['kernel']}`"] + [number(r, key, "{:.2f}").removesuffix(".00") for key in figures]
+                    for r in result["results"] if "note" not in r]
+            c = result["context"]
+            parts.append(table(["problem", "kernel", *figures.values()], rows) +
+                         f"\n\nEmulated, not measured: {c['gpu']}; hgemm {c['hgemm']}; alpha {c['alpha']}, beta {c['beta']}.")
+    return "\n\n".join(parts) or "No counts are committed yet."
+
+
 def kernel_table():
     header = ["rung", "kernel", "block", "warp", "stages", "sums", "transposes", "access"]
     return table(header, [[f"`{rung}`", f"`{name}`", "x".join(c[0:3]), "x".join(c[3:5]), c[5], c[6], c[7], c[8]]
@@ -124,7 +143,7 @@ def example():
     return "```c\n" + (ROOT / "examples" / "multiply.c").read_text().rstrip("\n") + "\n```"
 
 
-GENERATED = {"ladder": ladder, "performance": performance, "kernels": kernel_table, "rungs": rungs, "example": example}
+GENERATED = {"ladder": ladder, "performance": performance, "kernels": kernel_table, "rungs": rungs, "counted": counted, "example": example}
 
 
 def main():
