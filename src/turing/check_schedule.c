@@ -17,8 +17,8 @@
  *   in order          units with queues finish in order, so a wait that covers
  *                     an instruction covers the earlier ones of its queue:
  *                     shared-memory accesses, conversions and the like, HMMA,
- *                     and the reading of sources by all load/store instructions,
- *                     which BAR waits for too
+ *                     and the reading of sources by all load/store instructions
+ *                     (which BAR waits for too) and by all conversions
  *   HMMA              may use a result of HMMA after 14 cycles without a wait
  *
  * The latencies are the least issue distances found in ptxas output over many
@@ -66,7 +66,7 @@ enum { GUARD_LATENCY = 12, UNIFORM_GUARD_LATENCY = 4 };
 static const uint8_t write_latency[UNIT_FIXED] = {4, 4, 5, 4, 6, 2, 2, 4};
 
 /* Queues that finish in order. */
-typedef enum queue { QUEUE_SHARED, QUEUE_XU, QUEUE_TENSOR, QUEUE_READS, QUEUE_OTHER, QUEUES } queue_t;
+typedef enum queue { QUEUE_SHARED, QUEUE_XU, QUEUE_TENSOR, QUEUE_READS, QUEUE_XU_READS, QUEUE_OTHER, QUEUES } queue_t;
 
 typedef struct use {
     uint16_t slot;
@@ -300,8 +300,8 @@ static void check_write(warp_t *w, const op_t *o, const plan_t *p, uint16_t slot
             too_short(w, o, x, slot, distance, write_latency[x->unit] - write_latency[p->unit] + 1u);
     }
     reader_t *r = &s->reader[slot];
-    /* A unit reads its sources in order, before it writes later results.  XU
-     * and the uniform registers are read at issue. */
+    /* A unit reads its sources in order, before it writes later results.
+     * Uniform registers are read at issue. */
     if (r->lanes & on && slot < SLOT_UR && r->unit != p->unit && !has_read(s, r)) {
         char name[8], text[TURING_TEXT_MAX];
         turing_disasm(w->block->worker->m->ops[r->code].in, text);
@@ -319,24 +319,31 @@ static int release_of(const turing_control_t *c, bool read)
 
 /* ---- one instruction ------------------------------------------------------------------------------ */
 
+/* The queue in whose order a unit reads its sources. */
+static queue_t reads_of(const plan_t *p)
+{
+    return p->unit == UNIT_MEMORY ? QUEUE_READS : p->unit == UNIT_XU ? QUEUE_XU_READS : (queue_t)p->queue;
+}
+
 /* Takes its places in the queues, and the scoreboards that it will release. */
 static bool enqueue(schedule_t *s, const plan_t *p, const turing_control_t *c)
 {
     const bool queued = p->unit == UNIT_MEMORY || p->unit == UNIT_XU || p->unit == UNIT_TENSOR || p->unit == UNIT_DOUBLE;
     if (queued) {
         s->place[p->queue]++;
-        if (p->unit == UNIT_MEMORY)
-            s->place[QUEUE_READS]++;
+        if (reads_of(p) != p->queue)
+            s->place[reads_of(p)]++;
     }
     for (int read = 0; read < 2; read++) {
         const uint8_t b = read ? c->rbarrier : c->wbarrier;
         if (b >= SCOREBOARDS)
             continue;
         s->number[b]++;
-        if (queued && (!read || p->unit == UNIT_TENSOR))
+        if (!queued)
+            continue;
+        if (!read)
             s->covers[b][p->queue] = s->place[p->queue];
-        if (p->unit == UNIT_MEMORY)
-            s->covers[b][QUEUE_READS] = s->place[QUEUE_READS];
+        s->covers[b][reads_of(p)] = s->place[reads_of(p)];
     }
     return queued;
 }
@@ -347,9 +354,9 @@ static void settle(warp_t *w, const op_t *o, const plan_t *p, uint32_t on)
     const turing_control_t *c = &o->in->ctl;
     const uint32_t code = (uint32_t)(o - w->block->worker->m->ops);
     const bool queued = enqueue(s, p, c);
-    if (queued && p->unit != UNIT_XU) {
+    if (queued) {
         const int b = release_of(c, true);
-        const queue_t order = p->unit == UNIT_MEMORY ? QUEUE_READS : (queue_t)p->queue;
+        const queue_t order = reads_of(p);
         for (unsigned i = 0; i < p->n_reads; i++)
             s->reader[p->read[i].slot] = (reader_t){
                 .code = code, .lanes = on, .unit = p->unit, .queue = (uint8_t)order, .scoreboard = (uint8_t)b,
