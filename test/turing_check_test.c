@@ -164,7 +164,8 @@ static bool alter(turing_insn_t *in, change_t change)
     const turing_pipe_t pipe = turing_op_pipe((turing_op_t)in->op);
     switch (change) {
     case NO_STALL:
-        if (c->stall < 4 || in->op == TURING_IMAD_WIDE || pipe == TURING_PIPE_LSU || pipe == TURING_PIPE_TENSOR || pipe == TURING_PIPE_CONTROL)
+        if (c->stall < 4 || in->op == TURING_IMAD_WIDE || pipe == TURING_PIPE_LSU || pipe == TURING_PIPE_TENSOR ||
+            pipe == TURING_PIPE_CONTROL)
             return false;
         c->stall = 1;
         return true;

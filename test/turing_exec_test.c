@@ -253,7 +253,8 @@ static void waiting_blocks(void)
         expected[i % 64] += i * i * 3;
     }
     mem = turing_memory_create(TURING_MEMORY_TRACK);
-    uint64_t more[4] = {upload(mem, a, sizeof a), upload(mem, NULL, sizeof a), upload(mem, &ticket, sizeof ticket), upload(mem, NULL, sizeof sum)};
+    uint64_t more[4] = {upload(mem, a, sizeof a), upload(mem, NULL, sizeof a), upload(mem, &ticket, sizeof ticket),
+                        upload(mem, NULL, sizeof sum)};
     run_clean("last_block", mem, 20, 64, more);
     turing_memory_read(mem, more[3], sum, sizeof sum, NULL);
     CHECK(!memcmp(sum, expected, sizeof sum), "last_block is wrong");

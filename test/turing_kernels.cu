@@ -74,7 +74,8 @@ KERNEL produce_consume(uint32_t *d)
     }
     if (warp)
         d[lane] = sum;
-    d[32 + threadIdx.x] = __syncthreads_count(threadIdx.x % 3 == 0) + 1000 * __syncthreads_and(lane < 32) + 10000 * __syncthreads_or(threadIdx.x == 40);
+    d[32 + threadIdx.x] = __syncthreads_count(threadIdx.x % 3 == 0) + 1000 * __syncthreads_and(lane < 32) +
+                          10000 * __syncthreads_or(threadIdx.x == 40);
 }
 
 KERNEL histogram(const uint32_t *a, uint32_t *d, uint32_t n)

@@ -377,10 +377,11 @@ static void print_counters(const job_t *job, const turing_counters_t *c)
            c->occupancy.blocks, c->occupancy.warps, c->occupancy.limit);
     const turing_loop_t *l = &c->loop;
     if (l->found)
-        printf("  main loop           0x%x-0x%x, %u instructions; cycles an iteration holds its sub-core: tensor %.0f, alu %.0f, "
-               "fma %.0f, half %.0f, uniform %.0f, issue %.0f, stalls %u; the SM's load/store unit, per warp: %.0f\n",
-               l->first, l->last, l->insns, l->tensor_cycles, l->alu_cycles, l->fma_cycles, l->half_cycles, l->uniform_cycles,
-               l->issue_cycles, l->stall_cycles, l->lsu_cycles);
+        printf("  main loop           0x%x-0x%x, %u instructions; cycles an iteration holds its sub-core: tensor %.0f, "
+               "alu %.0f, fma %.0f, half %.0f, uniform %.0f, issue %.0f, stalls %u; and the SM's load/store unit, per "
+               "warp: %.0f\n",
+               l->first, l->last, l->insns, l->tensor_cycles, l->alu_cycles, l->fma_cycles, l->half_cycles,
+               l->uniform_cycles, l->issue_cycles, l->stall_cycles, l->lsu_cycles);
 }
 
 static void print_line(void *user, turing_line_t line, const turing_count_t *c)
