@@ -371,7 +371,8 @@ static void print_counters(const job_t *job, const turing_counters_t *c)
     printf("  shared wavefronts   %" PRIu64 ", ideal %" PRIu64 "\n", t->shared_waves, t->shared_ideal);
     printf("  global sectors      %" PRIu64 " in %" PRIu64 " requests, ideal %" PRIu64 "; partly stored %" PRIu64 "\n",
            t->global_sectors, t->global_requests, t->global_ideal, t->partial_sectors);
-    printf("  bytes               %" PRIu64 " asked for, %" PRIu64 " from L2, %" PRIu64 " distinct\n", t->global_bytes, c->l2_bytes, c->dram_bytes);
+    printf("  bytes               %" PRIu64 " asked for, %" PRIu64 " from L2, %" PRIu64 " distinct\n", t->global_bytes,
+           c->l2_bytes, c->dram_bytes);
     printf("  flops of HMMA       %" PRIu64 ", %.1f per distinct byte\n", c->flops, c->intensity);
     printf("  registers           %u; on a T4 %u blocks (%u warps) per SM, limited by %s\n", job->kernel->registers,
            c->occupancy.blocks, c->occupancy.warps, c->occupancy.limit);
