@@ -36,7 +36,7 @@
 #include <string.h>
 
 enum { SLOT_UR = 256, SLOT_P = 320, SLOT_UP = 328, SLOTS = 336 };
-enum { TENSOR_LATENCY = 14, SCOREBOARDS = 6, NONE = 7 };
+enum { TENSOR_LATENCY = 14, SCOREBOARDS = 6, NONE = 7, DRAIN_CYCLES = 16 /* ERRBAR lets all fixed latencies pass */ };
 
 typedef enum unit {
     UNIT_ALU, UNIT_IMAD, UNIT_WIDE, UNIT_FLOAT, UNIT_HALF, UNIT_UNIFORM, UNIT_QUICK, UNIT_CS2R,
@@ -393,5 +393,5 @@ void emu_schedule_issue(warp_t *w, const op_t *o, uint32_t on)
         settle(w, o, p, on);
     } else
         enqueue(s, p, c); /* passes through its queue all the same */
-    s->now += c->stall ? c->stall : 1;
+    s->now += o->in->op == TURING_ERRBAR ? DRAIN_CYCLES : c->stall ? c->stall : 1;
 }
