@@ -56,8 +56,6 @@ struct global_race {
 };
 
 struct race {
-    uint64_t linear;
-    bool started;
     uint32_t base;           /* first moment of this block               */
     uint32_t n_warps, n_cells;
     uint32_t clock[WARPS][WARPS];

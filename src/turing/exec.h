@@ -56,7 +56,6 @@ struct op {
     uint8_t uniform;          /* uniform datapath: all lanes or none      */
     uint8_t pdst[2];
     uint8_t psrc[3], psrc_xor[3];
-    uint8_t imm;              /* handler's choice: shift, size, flags ... */
     uint16_t addr_base, addr_uniform; /* memory operand: rows             */
     uint32_t target;          /* instruction index of a direct branch     */
     const turing_insn_t *in;

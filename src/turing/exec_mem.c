@@ -164,7 +164,7 @@ static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, c
 }
 
 /* Strong accesses order blocks, and a block that repeats them is waiting. */
-static void strong(warp_t *w, const op_t *o, uint32_t on, access_t kind, const uint64_t address[LANES])
+static void strong(warp_t *w, uint32_t on, access_t kind, const uint64_t address[LANES])
 {
     block_t *b = w->block;
     if (kind != ACCESS_WRITE && ++b->polls >= POLLS) {
@@ -174,7 +174,6 @@ static void strong(warp_t *w, const op_t *o, uint32_t on, access_t kind, const u
     }
     if (b->worker->m->checks & TURING_CHECK_RACE)
         emu_race_strong(w, on, kind, address);
-    (void)o;
 }
 
 static void op_ldg(warp_t *w, const op_t *o, uint32_t on)
@@ -183,7 +182,7 @@ static void op_ldg(warp_t *w, const op_t *o, uint32_t on)
     addresses(w, o, address);
     load(w, o, on, TURING_SPACE_GLOBAL, address);
     if (o->in->m.order == TURING_ORDER_STRONG)
-        strong(w, o, on, ACCESS_READ, address);
+        strong(w, on, ACCESS_READ, address);
 }
 
 static void op_stg(warp_t *w, const op_t *o, uint32_t on)
@@ -191,7 +190,7 @@ static void op_stg(warp_t *w, const op_t *o, uint32_t on)
     uint64_t address[LANES];
     addresses(w, o, address);
     if (o->in->m.order == TURING_ORDER_STRONG)
-        strong(w, o, on, ACCESS_WRITE, address);
+        strong(w, on, ACCESS_WRITE, address);
     store(w, o, on, TURING_SPACE_GLOBAL, address);
 }
 
@@ -249,11 +248,11 @@ static void generic(warp_t *w, const op_t *o, uint32_t on,
         transfer(w, o, local, TURING_SPACE_LOCAL, rebased);
     const bool is_strong = global && o->in->m.order == TURING_ORDER_STRONG;
     if (is_strong && transfer == store)
-        strong(w, o, global, ACCESS_WRITE, address);
+        strong(w, global, ACCESS_WRITE, address);
     if (global && w->stop != STOP_FAULT)
         transfer(w, o, global, TURING_SPACE_GLOBAL, address);
     if (is_strong && transfer == load)
-        strong(w, o, global, ACCESS_READ, address);
+        strong(w, global, ACCESS_READ, address);
 }
 
 static void op_ld(warp_t *w, const op_t *o, uint32_t on)
@@ -476,7 +475,7 @@ static void global_atomic(warp_t *w, const op_t *o, uint32_t on, bool cas)
         atomic(w, o, shared, TURING_SPACE_SHARED, rebased, cas);
     if (!global || w->stop == STOP_FAULT)
         return;
-    strong(w, o, global, o->d == ROW_SINK ? ACCESS_WRITE : ACCESS_ATOMIC, address);
+    strong(w, global, o->d == ROW_SINK ? ACCESS_WRITE : ACCESS_ATOMIC, address);
     atomic(w, o, global, TURING_SPACE_GLOBAL, address, cas);
 }
 
