@@ -145,7 +145,7 @@ static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, c
         uint32_t v[4] = {s[0][l]};
         switch (bytes) {
         case 1: *p = (uint8_t)v[0]; break;
-        case 2: memcpy(p, v, 2); break; /* little-endian hosts only: static_assert in exec.c */
+        case 2: memcpy(p, v, 2); break; /* little-endian hosts only: exec.c sees to it */
         case 4: memcpy(p, v, 4); break;
         case 8:
             v[1] = s[1][l];
