@@ -104,6 +104,17 @@ case " $parts " in *' tests '*)
     # check_<kernel> is the emulator's, and needs no GPU
     run_tests tests "$out/tests.txt" '^(test|gemm|consumer)_' 8 timeout 240
     unset HGEMM_TEST_FULL
+    case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1) in
+        9.*)
+            echo "=== bits of a Hopper GPU" >>"$out/tests.txt"
+            if HGEMM_DEVICE=cuda "$bin/test_bits" test/data/bits_h100.txt >>"$out/tests.txt" 2>&1; then
+                say "bits: $(tail -n 1 "$out/tests.txt")"
+            else
+                bad "bits: $(tail -n 1 "$out/tests.txt")"
+            fi
+            ;;
+        *) say "bits: skipped, test/data/bits_h100.txt is a Hopper GPU's" ;;
+    esac
 esac
 
 # The named problems: what the README and docs/performance.md show.
