@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A problem's contestants are measured together: inputs, proof of every result, then repetitions in
- * which each contestant has one turn and a different one begins each time. So whatever drifts
- * (clock, heat, other tenants) drifts for all. Operands rotate through enough copies that none is
+ * which each contestant has one turn, in another order each time. So whatever drifts (clock, heat,
+ * other tenants) drifts for all, and none always follows the one that heats the GPU most. Operands rotate through enough copies that none is
  * found in the L2 cache. C is updated in place, as cuBLAS does it.
  *
  * A turn in burst mode is one launch after a pause; a short kernel goes first, so that the launch
@@ -207,9 +207,11 @@ static int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int
 
 void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count)
 {
-    int next = 0, *launches = calloc((size_t)g->count, sizeof *launches);
+    int next = 0, *launches = calloc((size_t)g->count * 2, sizeof *launches);
     if (!launches)
         return;
+    int *order = launches + g->count;
+    uint32_t random = 1;
     for (int i = 0; i < g->count; i++) { /* warm-up: code and clocks; how long is a call? */
         contestant_t *c = &g->contestants[i];
         double seconds = 0;
@@ -218,16 +220,24 @@ void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count
         double wanted =
             bench.options.continuous && seconds > 0 ? bench.options.min_time / seconds + 1 : 1;
         launches[i] = wanted < MOST_LAUNCHES ? (int)wanted : MOST_LAUNCHES;
+        order[i] = i;
     }
-    for (int r = 0; r < bench.options.repetitions; r++)
+    for (int r = 0; r < bench.options.repetitions; r++) {
+        for (int i = g->count - 1; i > 0; i--) { /* shuffled, alike in every run */
+            random = random * 1664525 + 1013904223;
+            int j = (int)((random >> 8) % (uint32_t)(i + 1)), held = order[i];
+            order[i] = order[j];
+            order[j] = held;
+        }
         for (int i = 0; i < g->count; i++) {
-            int turn = (r + i) % g->count;
+            int turn = order[i];
             contestant_t *c = &g->contestants[turn];
             if (c->result.failure)
                 continue;
             take_turn(c, p, sets, set_count, &next, launches[turn], &c->seconds[r]);
             c->mhz[r] = clocks_sm_mhz();
         }
+    }
     free(launches);
 }
 
