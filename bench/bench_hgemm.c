@@ -65,21 +65,27 @@ static int wanted(const char *name)
     return regexec(&bench.options.kernels, name, 0, NULL, 0) == 0;
 }
 
-/* The kernel that this device would run: a column-major problem is the row-major one of the
- * transposed matrices. */
-static int chosen(const hgemm_desc_t *desc)
+/* Notes what hgemm chooses on this device, "k5_64x64" or, where it cuts k in 8, "k5_64x64 k/8". A
+ * column-major problem is the row-major one of the transposed matrices. */
+static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
 {
     hgemm_desc_t row = *desc;
-    variant_t variant;
+    plan_t plan;
     if (desc->layout == HGEMM_COL_MAJOR) {
         row.layout = HGEMM_ROW_MAJOR;
         row.op_a = desc->op_b, row.op_b = desc->op_a;
         row.m = desc->n, row.n = desc->m;
         row.lda = desc->ldb, row.ldb = desc->lda;
     }
-    return select_variant(&row, bench.info.multiprocessors, &variant) == HGEMM_STATUS_SUCCESS
-               ? variant.kernel
-               : 0;
+    if (select_plan(&row, bench.info.multiprocessors, bench.handle->workspace_bytes, &plan) !=
+        HGEMM_STATUS_SUCCESS)
+        return;
+    const char *name = kernel_table[plan.variant.kernel].info.name;
+    if (plan.splits > 1)
+        snprintf(c->note, sizeof c->note, "%s k/%d", name, plan.splits);
+    else
+        snprintf(c->note, sizeof c->note, "%s", name);
+    c->result.note = c->note;
 }
 
 static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, int ceiling)
@@ -97,9 +103,8 @@ static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, i
         contestant_t *c = add(g, KERNEL, accumulate, kernel, info.name);
         c->result.cublas = cublas;
         c->result.ceiling = ceiling;
-        if (kernel == HGEMM_KERNEL_AUTO &&
-            hgemm_get_kernel_info(chosen(&desc), &info) == HGEMM_STATUS_SUCCESS)
-            c->result.note = info.name;
+        if (kernel == HGEMM_KERNEL_AUTO)
+            note_choice(c, &desc);
         gbench_register(&c->result);
     }
 }

@@ -39,6 +39,11 @@
  *
  * Threads. One handle is used by one thread at a time. Different handles are independent.
  *
+ * Workspace. A handle owns 32 MiB of device memory, made by hgemm_create, in which the parts of a
+ * product with a long k meet. So what one handle enqueues on different streams, or in graphs that
+ * it was captured into, must not run at the same time: use a handle for each. Where the memory
+ * cannot be had, the same calls run without it.
+ *
  * Errors. Every function that can fail returns a status. Arguments are checked in a fixed order
  * before anything is touched: handle, enumerations, m n k batch, leading dimensions, sizes,
  * pointers that would be accessed (NULL, then alignment), overlap, support. The library never

@@ -94,14 +94,14 @@ static __device__ __forceinline__ void ld_shared(float &v, u32 address)
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(address));
 }
 
-static __device__ __forceinline__ void ld_shared(u32 &x, u32 &y, u32 address)
-{
-    asm volatile("ld.shared.v2.b32 {%0,%1}, [%2];" : "=r"(x), "=r"(y) : "r"(address));
-}
-
 static __device__ __forceinline__ void st_shared(u32 address, const b128 &v)
 {
     asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" :: "r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w));
+}
+
+static __device__ __forceinline__ void ld_shared(u32 &v, u32 address)
+{
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(address));
 }
 
 static __device__ __forceinline__ void st_shared(u32 address, u32 v)
@@ -143,6 +143,17 @@ static __device__ __forceinline__ u32 halves(float lo, float hi)
     return r;
 }
 
+/* ---- 9.7.13 fence, atom ------------------------------------------------------------------------ */
+
+static __device__ __forceinline__ void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
+static __device__ __forceinline__ u32 atomic_add(u32 *p, u32 x)
+{
+    u32 old;
+    asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(x) : "memory");
+    return old;
+}
+
 /* ---- 10 special registers -------------------------------------------------------------------- */
 
 /* Read anew on each call, so that a value needed before and after the main loop holds no register
@@ -150,6 +161,9 @@ static __device__ __forceinline__ u32 halves(float lo, float hi)
 static __device__ __forceinline__ u32 thread_index() { u32 v; asm volatile("mov.u32 %0, %%tid.x;" : "=r"(v)); return v; }
 static __device__ __forceinline__ u32 block_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(v)); return v; }
 static __device__ __forceinline__ u32 batch_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(v)); return v; }
+static __device__ __forceinline__ u32 split_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.z;" : "=r"(v)); return v; }
+static __device__ __forceinline__ u32 block_count() { u32 v; asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(v)); return v; }
+static __device__ __forceinline__ u32 split_count() { u32 v; asm volatile("mov.u32 %0, %%nctaid.z;" : "=r"(v)); return v; }
 
 /* Where the dynamic shared memory begins. */
 extern __shared__ __align__(1024) char dynamic_shared[];

@@ -209,7 +209,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     /* Where this block stands. */
     struct block {
         u32 m0, n0;          /* first row and column of its tile of D */
-        u32 k;
+        u32 k;               /* of this split */
         u32 tiles;           /* k-tiles */
         u32 tail, head;      /* live k's of k-tile 0, which is the last in memory, and of k-tile 1, the first */
         source a, b;
@@ -223,7 +223,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             const u32 top = group * R::GROUP, height = least(rows - top, R::GROUP);
             m0 = (top + rest % height) * BM;
             n0 = rest / height * BN;
-            k = p.k;
+            const u32 k0 = split_index() * p.k_split;
+            k = least(p.k_split, p.k - k0);
             tiles = (k + BK - 1) / BK;
             tail = k - (tiles - 1) * BK;
             head = BK;
@@ -231,6 +232,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             const long long batch = batch_index();
             a = source{(const char *)p.a + batch * p.stride_a * 2, (u64)p.lda * 2, m0, (u32)p.m};
             b = source{(const char *)p.b + batch * p.stride_b * 2, (u64)p.ldb * 2, n0, (u32)p.n};
+            a.base += A::k_bytes(a, k0);
+            b.base += B::k_bytes(b, k0);
         }
     };
 
@@ -456,8 +459,71 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         return b128{d[0], d[1], d[2], d[3]};
     }
 
-    static __device__ __forceinline__ void store(const args &p, const sums &acc)
+    /* ---- split k ------------------------------------------------------------------------------
+     * The blocks of a tile leave their accumulators in the workspace and count themselves. The
+     * last one to come adds all of them up in the order of k, in single precision, so that the
+     * result does not depend on which one that is; it sets the counter back to zero.             */
+
+    static constexpr int WORDS = R::ACC == f32 ? 4 : 2, CHUNKS = MT * NT * WORDS / 4; /* of a thread's sums: per mma; of 16 bytes */
+    static constexpr int BATCH = CHUNKS < 8 ? CHUNKS : 8;                             /* chunks that are added up together */
+
+    static __device__ __forceinline__ u32 word(const u32 (&x)[2], int i) { return x[i]; }
+    static __device__ __forceinline__ u32 word(const float (&x)[4], int i) { return __float_as_uint(x[i]); }
+    static __device__ __forceinline__ u32 get_word(const sums &acc, int i) { return word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS); }
+    static __device__ __forceinline__ void set_word(u32 (&x)[2], int i, float lo, float hi) { x[i] = halves(lo, hi); }
+    static __device__ __forceinline__ void set_word(float (&x)[4], int i, float v, float) { x[i] = v; }
+
+    /* Whether this block stores the tile; acc is then the sum of all splits. */
+    static __device__ __forceinline__ bool gather(const args &p, sums &acc)
     {
+        if (p.k_split >= p.k) return true;
+        const u32 thread = thread_index(), tile = batch_index() * block_count() + block_index(), splits = split_count();
+        u32 *const arrived = (u32 *)p.workspace + tile;
+        char *const first = (char *)p.workspace + HGEMM_WORKSPACE_TILES * 4 + ((u64)tile * splits * CHUNKS * THREADS + thread) * 16;
+        char *const mine = first + (u64)split_index() * (CHUNKS * THREADS * 16);
+#pragma unroll
+        for (int c = 0; c < CHUNKS; ++c)
+            st_global(mine + c * (THREADS * 16), b128{get_word(acc, 4 * c), get_word(acc, 4 * c + 1), get_word(acc, 4 * c + 2), get_word(acc, 4 * c + 3)});
+        fence();
+        barrier(); /* all of the block have written, and read their last fragments */
+        if (thread == 0) st_shared(shared_base(), atomic_add(arrived, 1));
+        barrier();
+        u32 before;
+        ld_shared(before, shared_base());
+        if (before + 1 < splits) return false;
+        if (thread == 0) *arrived = 0;
+        fence();
+#pragma unroll
+        for (int c0 = 0; c0 < CHUNKS; c0 += BATCH) {
+            float x[BATCH * 8] = {};
+#pragma unroll 1
+            for (u32 s = 0; s < splits; ++s) {
+                b128 v[BATCH] = {};
+#pragma unroll
+                for (int c = 0; c < BATCH; ++c) ld_global(v[c], first + (u64)(s * CHUNKS + c0 + c) * (THREADS * 16), true);
+#pragma unroll
+                for (int c = 0; c < BATCH; ++c) {
+                    const u32 words[4] = {v[c].x, v[c].y, v[c].z, v[c].w};
+#pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        float &lo = x[c * 8 + e * 2], &hi = x[c * 8 + e * 2 + 1];
+                        lo += R::ACC == f32 ? __uint_as_float(words[e]) : half_to_float(words[e]);
+                        hi += R::ACC == f32 ? 0 : half_to_float(words[e] >> 16);
+                    }
+                }
+            }
+#pragma unroll
+            for (int e = 0; e < BATCH * 4; ++e) {
+                const int i = c0 * 4 + e;
+                set_word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS, x[e * 2], x[e * 2 + 1]);
+            }
+        }
+        return true;
+    }
+
+    static __device__ __forceinline__ void store(const args &p, sums &acc)
+    {
+        if (!gather(p, acc)) return;
         barrier(); /* every warp has read its last fragments: shared memory is free */
         const block at(p);
         const warp w;

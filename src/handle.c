@@ -2,6 +2,8 @@
 /* Handles: lifetime, streams, memory. Each call hands over to the handle's device. */
 #include "handle.h"
 
+#include "select.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,21 @@ hgemm_status_t device_open(const char *name, device_t **device, char detail[DEVI
     return HGEMM_STATUS_INVALID_DEVICE;
 }
 
+/* The memory in which the parts of a split k meet. A handle that gets none never splits. */
+static void make_workspace(struct hgemm_handle *handle)
+{
+    static const unsigned char zeros[HGEMM_WORKSPACE_TILES * 4];
+    const device_ops_t *ops = handle->device->ops;
+    if (ops->alloc(handle->device, &handle->workspace, WORKSPACE_BYTES) != HGEMM_STATUS_SUCCESS) {
+        handle->workspace = NULL;
+    } else if (ops->upload(handle->device, NULL, handle->workspace, zeros, sizeof zeros) !=
+               HGEMM_STATUS_SUCCESS) {
+        ops->release(handle->device, handle->workspace);
+        handle->workspace = NULL;
+    }
+    handle->workspace_bytes = handle->workspace ? WORKSPACE_BYTES : 0;
+}
+
 hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
 {
     create_detail[0] = '\0';
@@ -68,6 +85,7 @@ hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
         status = made->device->ops->info(made->device, &info);
         if (status == HGEMM_STATUS_SUCCESS) {
             made->multiprocessors = info.multiprocessors;
+            make_workspace(made);
             *handle = made;
             return HGEMM_STATUS_SUCCESS;
         }
@@ -83,6 +101,8 @@ hgemm_status_t hgemm_destroy(hgemm_handle_t handle)
     if (!handle)
         return HGEMM_STATUS_SUCCESS;
     hgemm_status_t status = handle->device->ops->synchronize(handle->device, handle->stream);
+    if (handle->workspace)
+        handle->device->ops->release(handle->device, handle->workspace);
     handle->device->ops->close(handle->device);
     free(handle);
     return status;

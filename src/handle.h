@@ -8,6 +8,8 @@ struct hgemm_handle {
     device_t *device;
     void *stream;                   /* the caller's, NULL for the default one */
     int multiprocessors;
+    void *workspace;                /* for sums of split k, its counters zero; NULL: there is none */
+    size_t workspace_bytes;
     void *functions[VARIANT_COUNT]; /* what the device loaded, by variant_index; NULL: not yet */
 };
 

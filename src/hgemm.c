@@ -279,13 +279,12 @@ static void *matrix(const void *data, int64_t index, int64_t stride)
 }
 
 /* Enqueues the kernel: blockIdx.x counts tiles, blockIdx.y the batch, in as many launches as the
- * limit of blockIdx.y asks for. */
-static hgemm_status_t launch(hgemm_handle_t handle, const hgemm_desc_t *p, variant_t variant)
+ * limit of blockIdx.y asks for, blockIdx.z the splits of k. */
+static hgemm_status_t launch(hgemm_handle_t handle, const hgemm_desc_t *p, const plan_t *plan)
 {
-    enum { MOST_GRID_Y = 65535 };
-    const hgemm_kernel_info_t *kernel = &kernel_table[variant.kernel].info;
+    const hgemm_kernel_info_t *kernel = &kernel_table[plan->variant.kernel].info;
     void *function;
-    hgemm_status_t status = handle_load(handle, variant, &function);
+    hgemm_status_t status = handle_load(handle, plan->variant, &function);
 
     for (int64_t done = 0; status == HGEMM_STATUS_SUCCESS && done < p->batch; done += MOST_GRID_Y) {
         int64_t rest = p->batch - done;
@@ -299,10 +298,12 @@ static hgemm_status_t launch(hgemm_handle_t handle, const hgemm_desc_t *p, varia
             .stride_c = p->stride_c, .stride_d = p->stride_d,
             .m = (int)p->m, .n = (int)p->n, .k = (int)p->k,
             .alpha = p->alpha, .beta = p->beta,
+            .k_split = (int)plan->k_split,
+            .workspace = handle->workspace,
         };
         launch_t launch = {
             .grid = {(unsigned)tile_count(kernel, p->m, p->n),
-                     (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), 1},
+                     (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), (unsigned)plan->splits},
             .threads = (unsigned)kernel->threads,
             .shared_bytes = (unsigned)kernel->shared_bytes,
             .args = &args,
@@ -327,14 +328,14 @@ static hgemm_status_t check(const hgemm_desc_t *desc, views_t *views)
     return check_shape(desc, views);
 }
 
-/* Checks the call and chooses the variant; KERNEL_NONE where there is nothing to compute. */
-static hgemm_status_t plan(hgemm_handle_t handle, const hgemm_desc_t *desc, hgemm_desc_t *problem,
-                           variant_t *variant)
+/* Checks the call and chooses its plan; KERNEL_NONE where there is nothing to compute. */
+static hgemm_status_t prepare(hgemm_handle_t handle, const hgemm_desc_t *desc,
+                              hgemm_desc_t *problem, plan_t *plan)
 {
     views_t views;
     if (!handle)
         return HGEMM_STATUS_INVALID_HANDLE;
-    variant->kernel = KERNEL_NONE;
+    plan->variant.kernel = KERNEL_NONE;
     hgemm_status_t status = check(desc, &views);
     if (status != HGEMM_STATUS_SUCCESS || nothing_to_compute(desc))
         return status;
@@ -342,17 +343,17 @@ static hgemm_status_t plan(hgemm_handle_t handle, const hgemm_desc_t *desc, hgem
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
     *problem = normalise(desc);
-    return select_variant(problem, handle->multiprocessors, variant);
+    return select_plan(problem, handle->multiprocessors, handle->workspace_bytes, plan);
 }
 
 hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc)
 {
     hgemm_desc_t problem;
-    variant_t variant;
-    hgemm_status_t status = plan(handle, desc, &problem, &variant);
-    if (status != HGEMM_STATUS_SUCCESS || variant.kernel == KERNEL_NONE)
+    plan_t plan;
+    hgemm_status_t status = prepare(handle, desc, &problem, &plan);
+    if (status != HGEMM_STATUS_SUCCESS || plan.variant.kernel == KERNEL_NONE)
         return status;
-    return launch(handle, &problem, variant);
+    return launch(handle, &problem, &plan);
 }
 
 hgemm_status_t hgemm_run(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t op_a,
@@ -376,18 +377,18 @@ hgemm_status_t hgemm_run(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_
 hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *desc)
 {
     hgemm_desc_t problem;
-    variant_t variant;
+    plan_t plan;
     void *function;
-    hgemm_status_t status = plan(handle, desc, &problem, &variant);
-    if (status != HGEMM_STATUS_SUCCESS || variant.kernel == KERNEL_NONE)
+    hgemm_status_t status = prepare(handle, desc, &problem, &plan);
+    if (status != HGEMM_STATUS_SUCCESS || plan.variant.kernel == KERNEL_NONE)
         return status;
-    return handle_load(handle, variant, &function);
+    return handle_load(handle, plan.variant, &function);
 }
 
 hgemm_status_t hgemm_select(const hgemm_desc_t *desc, int *kernel)
 {
     views_t views;
-    variant_t variant = {.kernel = KERNEL_NONE};
+    plan_t plan = {.variant.kernel = KERNEL_NONE};
     if (!kernel)
         return HGEMM_STATUS_INVALID_HANDLE;
     hgemm_status_t status = check(desc, &views);
@@ -395,10 +396,10 @@ hgemm_status_t hgemm_select(const hgemm_desc_t *desc, int *kernel)
         status = check_alignment(desc);
         if (status == HGEMM_STATUS_SUCCESS) {
             hgemm_desc_t problem = normalise(desc);
-            status = select_variant(&problem, T4_MULTIPROCESSORS, &variant);
+            status = select_plan(&problem, T4_MULTIPROCESSORS, WORKSPACE_BYTES, &plan);
         }
     }
     if (status == HGEMM_STATUS_SUCCESS)
-        *kernel = variant.kernel;
+        *kernel = plan.variant.kernel;
     return status;
 }

@@ -44,6 +44,8 @@ typedef struct kernel_args_t {
  * problem, so that a kernel covers it when bit `op` of info.ops is set. */
 enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * ACCESS_COUNT, VARIANT_SYMBOL = 64 };
 
+enum { MOST_GRID_Y = 65535 }; /* blockIdx.y counts a batch */
+
 typedef struct variant_t {
     int kernel;
     int op;

@@ -81,7 +81,8 @@ static const struct {
     double l2_bytes;       /* its share of the L2 cache */
     double step;           /* of one step along k that nothing hides: load, barrier, first mma */
     double block;          /* of a block's start and end */
-} sm = {.products = 512, .shared_bytes = 64, .l2_bytes = 20, .step = 600, .block = 3000};
+    double meet;           /* for the last block of a tile to learn that it is the last */
+} sm = {.products = 512, .shared_bytes = 64, .l2_bytes = 20, .step = 600, .block = 3000, .meet = 2000};
 
 static double larger(double a, double b)
 {
@@ -101,39 +102,77 @@ static double step_clocks(const hgemm_kernel_info_t *kernel)
     return larger(mma, larger(shared, l2));
 }
 
+/* Bytes of the sums of one block tile. */
+static double sum_bytes(const hgemm_kernel_info_t *kernel)
+{
+    return (double)kernel->block_m * kernel->block_n *
+           (kernel->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
+}
+
 /* Clocks of the busiest multiprocessor. It works off its tiles in rounds of `blocks` at a time;
- * the blocks of a round share its pipes and hide each other's latency. */
-static double cost(const kernel_t *kernel, const hgemm_desc_t *p, int multiprocessors)
+ * the blocks of a round share its pipes and hide each other's latency. Where k is split, the sums
+ * of all parts are written, and one block of each tile reads them. */
+static double cost(const kernel_t *kernel, const hgemm_desc_t *p, int multiprocessors, int splits)
 {
     const hgemm_kernel_info_t *info = &kernel->info;
-    double tiles = (double)tile_count(info, p->m, p->n) * (double)p->batch;
-    double steps = ceil((double)p->k / info->block_k);
+    double tiles = (double)tile_count(info, p->m, p->n) * (double)p->batch * splits;
+    double steps = ceil(ceil((double)p->k / info->block_k) / splits);
     double per_sm = ceil(tiles / multiprocessors);
     double rounds = floor(per_sm / kernel->blocks);
     double rest = per_sm - rounds * kernel->blocks;
     double clocks = step_clocks(info);
-    double full_round = steps * larger(kernel->blocks * clocks, sm.step) + sm.block;
-    double last_round = rest > 0 ? steps * larger(rest * clocks, sm.step) + sm.block : 0;
+    double end = sm.block + (splits > 1 ? sm.meet + sum_bytes(info) * (1 + splits) / sm.l2_bytes : 0);
+    double full_round = steps * larger(kernel->blocks * clocks, sm.step) + end;
+    double last_round = rest > 0 ? steps * larger(rest * clocks, sm.step) + end : 0;
     return rounds * full_round + last_round;
 }
 
 /* ---- The choice ------------------------------------------------------------------------------- */
 
-hgemm_status_t select_variant(const hgemm_desc_t *p, int multiprocessors, variant_t *variant)
+enum { MOST_SPLITS = 64, LEAST_STEPS = 4 /* along k, of a split */ };
+
+/* The most parts that k may be cut into: each some steps long, their sums within the workspace. */
+static int most_splits(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel, size_t workspace)
 {
-    if (p->kernel != HGEMM_KERNEL_AUTO)
-        return find_variant(p, p->kernel, variant) ? HGEMM_STATUS_SUCCESS
-                                                   : HGEMM_STATUS_NOT_SUPPORTED;
+    double tiles = (double)tile_count(kernel, p->m, p->n) * (double)p->batch;
+    double room = ((double)workspace - HGEMM_WORKSPACE_TILES * 4.0) / (tiles * sum_bytes(kernel));
+    double steps = (double)p->k / kernel->block_k / LEAST_STEPS;
+    double most = room < steps ? room : steps;
+    if (tiles > HGEMM_WORKSPACE_TILES || p->batch > MOST_GRID_Y || most < 2)
+        return 1;
+    return most < MOST_SPLITS ? (int)most : MOST_SPLITS;
+}
+
+static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int splits)
+{
+    int64_t block_k = kernel_table[variant.kernel].info.block_k;
+    int64_t steps = (p->k + block_k - 1) / block_k;
+    int64_t k_split = splits > 1 ? (steps + splits - 1) / splits * block_k : p->k;
+    return (plan_t){variant, k_split ? (int)((p->k + k_split - 1) / k_split) : 1, k_split};
+}
+
+hgemm_status_t select_plan(const hgemm_desc_t *p, int multiprocessors, size_t workspace_bytes,
+                           plan_t *plan)
+{
+    variant_t variant;
+    if (p->kernel != HGEMM_KERNEL_AUTO) {
+        if (!find_variant(p, p->kernel, &variant))
+            return HGEMM_STATUS_NOT_SUPPORTED;
+        *plan = make_plan(p, variant, 1);
+        return HGEMM_STATUS_SUCCESS;
+    }
     double lowest = INFINITY;
     for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++) {
-        variant_t candidate;
-        if (strcmp(kernel_table[kernel].info.rung, tuned_rung) != 0 ||
-            !find_variant(p, kernel, &candidate))
+        const kernel_t *row = &kernel_table[kernel];
+        if (strcmp(row->info.rung, tuned_rung) != 0 || !find_variant(p, kernel, &variant))
             continue;
-        double clocks = cost(&kernel_table[kernel], p, multiprocessors);
-        if (clocks < lowest) {
-            lowest = clocks;
-            *variant = candidate;
+        int most = most_splits(p, &row->info, workspace_bytes);
+        for (int splits = 1; splits <= most; splits++) {
+            double clocks = cost(row, p, multiprocessors, splits);
+            if (clocks < lowest) {
+                lowest = clocks;
+                *plan = make_plan(p, variant, splits);
+            }
         }
     }
     return lowest < INFINITY ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_NOT_SUPPORTED;

@@ -651,6 +651,11 @@ static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, in
         run_shape(handle, *base, (shape_t){19, 11, 21}, 5, seed);
         run_shape(handle, *base, (shape_t){8, 16, 24}, 2, seed);
         run_shape(handle, *base, (shape_t){8, 16, 24}, 0, seed);
+        if (!base->kernel) { /* k is split: evenly, with a short last part, over a batch */
+            run_shape(handle, *base, (shape_t){64, 72, 2048}, 1, seed);
+            run_shape(handle, *base, (shape_t){33, 65, 1511}, 1, seed);
+            run_shape(handle, *base, (shape_t){40, 24, 1032}, 3, seed);
+        }
     }
     for (size_t i = 0; test_full() && i < sizeof long_shapes / sizeof long_shapes[0]; i++)
         run_shape(handle, *base, long_shapes[i], 1, seed);

@@ -40,8 +40,8 @@ static hgemm_desc_t random_problem(rng_t *rng)
     return desc;
 }
 
-/* The variant that runs, for a row-major problem. */
-static hgemm_status_t select_row_major(const hgemm_desc_t *desc, variant_t *variant)
+/* The plan that runs, for a row-major problem. */
+static hgemm_status_t select_row_major(const hgemm_desc_t *desc, size_t workspace, plan_t *plan)
 {
     hgemm_desc_t p = *desc;
     if (desc->layout == HGEMM_COL_MAJOR) {
@@ -52,7 +52,56 @@ static hgemm_status_t select_row_major(const hgemm_desc_t *desc, variant_t *vari
         p.lda = desc->ldb, p.ldb = desc->lda;
         p.stride_a = desc->stride_b, p.stride_b = desc->stride_a;
     }
-    return select_variant(&p, T4_MULTIPROCESSORS, variant);
+    return select_plan(&p, T4_MULTIPROCESSORS, workspace, plan);
+}
+
+/* The parts of a split k cover it, none is empty, and their sums fit the workspace. */
+static void splits_cover_k_and_fit(void **state)
+{
+    (void)state;
+    rng_t rng = {test_seed()};
+    int split = 0;
+    for (int i = 0; i < 20000; i++) {
+        hgemm_desc_t desc = random_problem(&rng);
+        plan_t plan;
+        desc.layout = HGEMM_ROW_MAJOR;
+        size_t workspace = (size_t)rng_between(&rng, 0, WORKSPACE_BYTES);
+        assert_int_equal(select_row_major(&desc, workspace, &plan), HGEMM_STATUS_SUCCESS);
+        const hgemm_kernel_info_t *info = &kernel_table[plan.variant.kernel].info;
+        int64_t tiles = tile_count(info, desc.m, desc.n) * desc.batch;
+        assert_true(plan.splits >= 1 && plan.k_split * plan.splits >= desc.k);
+        if (plan.splits == 1) {
+            assert_true(plan.k_split >= desc.k);
+            continue;
+        }
+        split++;
+        assert_true(plan.k_split > 0 && plan.k_split % info->block_k == 0);
+        assert_true(plan.k_split * (plan.splits - 1) < desc.k);
+        assert_true(tiles <= HGEMM_WORKSPACE_TILES);
+        assert_true(HGEMM_WORKSPACE_TILES * 4 + tiles * plan.splits * info->block_m * info->block_n *
+                        (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2) <= (int64_t)workspace);
+    }
+    assert_true(split > 100);
+}
+
+static void a_named_kernel_takes_k_whole(void **state)
+{
+    (void)state;
+    for (int kernel = 1; kernel < KERNEL_END; kernel++) {
+        hgemm_desc_t desc;
+        plan_t plan;
+        hgemm_desc_init(&desc);
+        desc.m = desc.n = 64, desc.k = 1 << 20;
+        desc.lda = desc.ldb = desc.ldc = desc.ldd = 1 << 20;
+        desc.kernel = kernel, desc.accumulate = kernel_table[kernel].info.accumulate;
+        assert_int_equal(select_row_major(&desc, WORKSPACE_BYTES, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(plan.splits, 1);
+        desc.kernel = HGEMM_KERNEL_AUTO; /* the same problem is worth splitting */
+        assert_int_equal(select_row_major(&desc, WORKSPACE_BYTES, &plan), HGEMM_STATUS_SUCCESS);
+        assert_true(plan.splits > 1);
+        assert_int_equal(select_row_major(&desc, 0, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(plan.splits, 1);
+    }
 }
 
 static void whatever_is_chosen_can_run(void **state)
@@ -62,13 +111,14 @@ static void whatever_is_chosen_can_run(void **state)
     for (int i = 0; i < 20000; i++) {
         hgemm_desc_t desc = random_problem(&rng);
         int kernel = 0;
-        variant_t variant;
+        plan_t plan;
         hgemm_kernel_info_t info;
         assert_int_equal(hgemm_select(&desc, &kernel), HGEMM_STATUS_SUCCESS);
         assert_in_range(kernel, 1, hgemm_kernel_count());
         assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
         assert_int_equal(info.accumulate, desc.accumulate);
-        assert_int_equal(select_row_major(&desc, &variant), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_row_major(&desc, WORKSPACE_BYTES, &plan), HGEMM_STATUS_SUCCESS);
+        const variant_t variant = plan.variant;
         assert_int_equal(variant.kernel, kernel);
         assert_true(info.ops >> variant.op & 1);
         assert_true(variant.access <= kernel_table[kernel].access);
@@ -198,6 +248,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whatever_is_chosen_can_run),
+        cmocka_unit_test(splits_cover_k_and_fit),
+        cmocka_unit_test(a_named_kernel_takes_k_whole),
         cmocka_unit_test(layouts_are_treated_alike),
         cmocka_unit_test(every_tuned_kernel_has_its_use),
         cmocka_unit_test(tiles_grow_with_the_problem),
