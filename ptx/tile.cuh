@@ -416,14 +416,14 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         st_shared(to + j * 32 + 8 * PITCH, x[2], x[3]);
     }
 
-    /* Eight sums of a row in shared memory, from column c, a multiple of 8; or from any column in
-     * -8 .. WN, where those that are not in the row are undefined. */
+    /* Eight sums of a row in shared memory, from column c, a multiple of 8; or from any column of
+     * 0 .. WN, where those that are not in the row are undefined. */
     static __device__ __forceinline__ void get_sums(float (&x)[8], u32 row, int c, bool any)
     {
         if constexpr (R::ACC == f32) {
             if (any) {
 #pragma unroll
-                for (int e = 0; e < 8; ++e) ld_shared(x[e], row + clamp(c + e, 0, WN - 1) * 4);
+                for (int e = 0; e < 8; ++e) ld_shared(x[e], row + least(c + e, WN - 1) * 4);
             } else {
 #pragma unroll
                 for (int e = 0; e < 8; e += 4) {
@@ -436,9 +436,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             b128 v;
             if (any) {
                 chunk<ANY> w;
-                const int at = c * 2 & ~15;
-                ld_shared(w.v, row + clamp(at, 0, WN * 2 - 16));
-                ld_shared(w.next, row + clamp(at + 16, 0, WN * 2 - 16));
+                const u32 at = c * 2 & ~15;
+                ld_shared(w.v, row + least(at, WN * 2 - 16));
+                ld_shared(w.next, row + least(at + 16, WN * 2 - 16));
                 v = w.get(c * 2 & 15);
             } else {
                 ld_shared(v, row + c * 2);
@@ -449,13 +449,14 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         }
     }
 
+    static __device__ __forceinline__ float blend(float x, u32 c, float alpha, float beta) { return __fmaf_rn(beta, half_to_float(c), __fmul_rn(alpha, x)); }
     static __device__ __forceinline__ b128 blend(const float (&x)[8], const b128 &c, float alpha, float beta)
     {
         const u32 cs[4] = {c.x, c.y, c.z, c.w};
         u32 d[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-            d[e] = halves(beta * half_to_float(cs[e]) + alpha * x[2 * e], beta * half_to_float(cs[e] >> 16) + alpha * x[2 * e + 1]);
+            d[e] = halves(blend(x[2 * e], cs[e], alpha, beta), blend(x[2 * e + 1], cs[e] >> 16, alpha, beta));
         return b128{d[0], d[1], d[2], d[3]};
     }
 
@@ -537,90 +538,68 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const float alpha = p.alpha, beta = p.beta;
         const bool read_c = beta != 0;
         const bool alike = (((u64)c - (u64)d | ldc - ldd) & 15) == 0; /* chunks of D are chunks of C */
-        const bool wide = (((u64)d | ldd | n * 2) & 15) == 0 && (alike || !read_c);
+        const int width = clamp((int)(n - col0), 0, WN);
+        const bool whole = (((u64)d | ldd | width * 2) & 15) == 0;    /* rows of D are whole chunks */
 
-        if (wide) {
-            constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, CHUNKS = 16 / STEP;
-            const u32 r = w.lane / ACROSS, col = w.lane % ACROSS * 8; /* of a lane's chunks: every STEP-th row */
-            b128 cs[CHUNKS] = {};
-            auto fetch_c = [&](int i) {
+        /* Each row of D is cut where its own 16-byte chunks begin: `lead` columns in. Chunks that lie
+         * within the warp's columns are moved as such, a lane having every STEP-th row. */
+        constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, ROUNDS = 16 / STEP;
+        auto lead = [&](u32 row) { return whole ? 0 : (int)(16 - (u64)(d + row * ldd) % 16) % 16 / 2; };
+        auto place = [&](int i, int q, u32 &row, int &col) {
+            row = row0 + i * 16 + q * STEP + w.lane / ACROSS;
+            col = lead(row) + (int)(w.lane % ACROSS * 8);
+            return row < m && col + 8 <= width;
+        };
+        b128 cs[ROUNDS] = {};
+        auto fetch_c = [&](int i) {
 #pragma unroll
-                for (int q = 0; q < CHUNKS; ++q) {
-                    const u32 row = row0 + i * 16 + q * STEP + r;
-                    ld_global(cs[q], c + row * ldc + col * 2, read_c && row < m && col0 + col < n);
+            for (int q = 0; q < ROUNDS; ++q) {
+                u32 row;
+                int col;
+                const bool live = place(i, q, row, col) && read_c;
+                const char *const from = c + row * ldc + col * 2;
+                if (alike) {
+                    ld_global(cs[q], from, live);
+                } else if (read_c) {
+                    u32 h[8] = {};
+#pragma unroll
+                    for (int e = 0; e < 8; ++e) ld_global(h[e], from + e * 2, live);
+                    cs[q] = b128{permute(h[0], h[1], 0x5410), permute(h[2], h[3], 0x5410), permute(h[4], h[5], 0x5410), permute(h[6], h[7], 0x5410)};
                 }
-            };
-            fetch_c(0);
-#pragma unroll
-            for (int i = 0; i < MT; ++i) {
-#pragma unroll
-                for (int j = 0; j < NT; ++j) put_sums(to, acc[i][j], j);
-                warp_barrier();
-#pragma unroll
-                for (int q = 0; q < CHUNKS; ++q) {
-                    const u32 row = row0 + i * 16 + q * STEP + r;
-                    float x[8];
-                    get_sums(x, buffer + (q * STEP + r) * PITCH, col, false);
-                    const b128 v = blend(x, cs[q], alpha, beta);
-                    if (row < m && col0 + col < n) st_global(d + row * ldd + col * 2, v);
-                }
-                if (i + 1 < MT) fetch_c(i + 1);
-                warp_barrier();
             }
-        } else {
-            /* Each row has its own alignment. It is cut where D's aligned chunks begin; the first
-             * and the last piece are chunks in part, and moved half by half, as is C where its
-             * chunks are not D's. */
-            constexpr int ACROSS = WN / 8 + 1, ROUNDS = (16 * ACROSS + 31) / 32;
+        };
+        fetch_c(0);
 #pragma unroll
-            for (int i = 0; i < MT; ++i) {
-                u32 cs[ROUNDS][8] = {};
-                auto piece = [&](int q, u32 &r, u32 &row, int &c0, int &low, int &high) {
-                    const u32 e = q * 32 + w.lane;
-                    r = e / ACROSS, row = row0 + i * 16 + r;
-                    c0 = (int)(e % ACROSS * 8) - (int)((u64)(d + row * ldd) % 16 / 2);
-                    low = clamp(-c0, 0, 8);
-                    high = r < 16 && row < m ? clamp((int)(n - col0) - c0, 0, clamp(WN - c0, 0, 8)) : 0;
-                };
+        for (int i = 0; i < MT; ++i) {
 #pragma unroll
-                for (int q = 0; q < ROUNDS; ++q) {
-                    u32 r, row;
-                    int c0, low, high;
-                    piece(q, r, row, c0, low, high);
-                    const char *const from = c + row * ldc + (long long)c0 * 2;
-                    const bool whole = alike && low == 0 && high == 8;
-                    b128 v = {};
-                    ld_global(v, from, read_c && whole);
-                    cs[q][0] = v.x, cs[q][2] = v.y, cs[q][4] = v.z, cs[q][6] = v.w;
+            for (int j = 0; j < NT; ++j) put_sums(to, acc[i][j], j);
+            warp_barrier();
 #pragma unroll
-                    for (int e = 0; e < 8; ++e) ld_global(cs[q][e], from + e * 2, read_c && !whole && e >= low && e < high);
-                }
-#pragma unroll
-                for (int j = 0; j < NT; ++j) put_sums(to, acc[i][j], j);
-                warp_barrier();
-#pragma unroll
-                for (int q = 0; q < ROUNDS; ++q) {
-                    u32 r, row;
-                    int c0, low, high;
-                    piece(q, r, row, c0, low, high);
-                    char *const into = d + row * ldd + (long long)c0 * 2;
-                    const u32 select = alike && low == 0 && high == 8 ? 0x3210 : 0x5410;
-                    const b128 old = {permute(cs[q][0], cs[q][1], select), permute(cs[q][2], cs[q][3], select),
-                                      permute(cs[q][4], cs[q][5], select), permute(cs[q][6], cs[q][7], select)};
-                    float x[8];
-                    get_sums(x, buffer + least(r, 15) * PITCH, c0, true);
-                    const b128 v = blend(x, old, alpha, beta);
-                    const u32 vs[4] = {v.x, v.y, v.z, v.w};
-                    if (low == 0 && high == 8) {
-                        st_global(into, v);
-                    } else {
-#pragma unroll
-                        for (int e = 0; e < 8; ++e)
-                            if (e >= low && e < high) st_global(into + e * 2, vs[e / 2] >> e % 2 * 16);
-                    }
-                }
-                warp_barrier();
+            for (int q = 0; q < ROUNDS; ++q) {
+                u32 row;
+                int col;
+                const bool live = place(i, q, row, col);
+                float x[8];
+                get_sums(x, buffer + (q * STEP + w.lane / ACROSS) * PITCH, col, !whole);
+                const b128 v = blend(x, cs[q], alpha, beta);
+                if (live) st_global(d + row * ldd + col * 2, v);
             }
+            if (i + 1 < MT) fetch_c(i + 1);
+            if (!whole) {
+                /* what is left of each row, half by half: one lane has its begin, one its end */
+                const u32 r = w.lane / 2, row = row0 + i * 16 + r;
+                const int begin = lead(row) < width ? lead(row) : width, end = begin + (width - begin) / 8 * 8;
+                const int from = w.lane % 2 ? end : 0, till = row < m ? w.lane % 2 ? width : begin : 0;
+                float x[8];
+                u32 h[8] = {};
+                get_sums(x, buffer + r * PITCH, from, true);
+#pragma unroll
+                for (int e = 0; e < 8; ++e) ld_global(h[e], c + row * ldc + (from + e) * 2, read_c && from + e < till);
+#pragma unroll
+                for (int e = 0; e < 8; ++e)
+                    if (from + e < till) st_global(d + row * ldd + (from + e) * 2, halves(blend(x[e], h[e], alpha, beta), 0));
+            }
+            warp_barrier();
         }
     }
 };

@@ -40,7 +40,6 @@ enum {
     ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
 
     FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8, /* CU_FUNC_ATTRIBUTE_... */
-    FUNCTION_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
 
     JIT_ERROR_LOG_BUFFER = 5, /* CU_JIT_... */
     JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
@@ -320,14 +319,13 @@ static hgemm_status_t cuda_load(device_t *device, const image_t *image, unsigned
     }
     if (status == HGEMM_STATUS_SUCCESS)
         status = TRY(cuda, "cuModuleGetFunction", module_function(&loaded, module, image->symbol));
-    /* The attributes also make a driver that loads lazily load now, not during a capture. */
+    /* The attribute also makes a driver that loads lazily load now, not during a capture. How much
+     * of an SM's memory is shared and how much is cache is left to the driver: kernels that read
+     * unaligned operands live on the cache. */
     if (status == HGEMM_STATUS_SUCCESS)
         status = TRY(cuda, "cuFuncSetAttribute",
                      function_set_attribute(loaded, FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                             (int)shared_bytes));
-    if (status == HGEMM_STATUS_SUCCESS)
-        status = TRY(cuda, "cuFuncSetAttribute",
-                     function_set_attribute(loaded, FUNCTION_PREFERRED_SHARED_MEMORY_CARVEOUT, 100));
     if (status == HGEMM_STATUS_SUCCESS) {
         cuda->modules[cuda->module_count++] = module;
         *function = loaded;

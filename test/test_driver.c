@@ -213,7 +213,6 @@ static void calls_reach_the_driver_as_meant(void **state)
     assert_ptr_equal(fake->launch_stream, &stream);
     assert_int_equal(fake->launches, 1);
     assert_int_equal(fake->modules, 1);
-    assert_int_equal(fake->carveout, 100);
     int kernel = 0;
     while (++kernel < KERNEL_END)
         if (strncmp(fake->symbol, kernel_table[kernel].info.name,

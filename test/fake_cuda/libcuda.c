@@ -215,12 +215,9 @@ EXPORT int cuFuncSetAttribute(void *function, int attribute, int value)
 {
     FAIL_IF(result_in_context("cuFuncSetAttribute"));
     (void)function;
-    if (attribute == 8)
-        fake_cuda.shared_bytes = value;
-    else if (attribute == 9)
-        fake_cuda.carveout = value;
-    else
+    if (attribute != 8)
         return INVALID_VALUE;
+    fake_cuda.shared_bytes = value;
     return 0;
 }
 

@@ -16,7 +16,7 @@ typedef struct fake_cuda_t {
     int retains, allocations, modules, events; /* made and not given back */
     int retained_device;
     int launches, synchronisations;
-    int shared_bytes, carveout;                /* attributes of the last function */
+    int shared_bytes;                          /* attribute of the last function */
     char symbol[64];                           /* its name */
     int copying;                               /* a copy was enqueued and not waited for */
     void *copied, *synchronised, *launch_stream; /* streams of the last copy, wait and launch */
