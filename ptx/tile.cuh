@@ -418,10 +418,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
     /* Eight sums of a row in shared memory, from column c, a multiple of 8; or from any column of
      * 0 .. WN, where those that are not in the row are undefined. */
-    static __device__ __forceinline__ void get_sums(float (&x)[8], u32 row, int c, bool any)
+    template <bool ANYWHERE> static __device__ __forceinline__ void get_sums(float (&x)[8], u32 row, int c)
     {
         if constexpr (R::ACC == f32) {
-            if (any) {
+            if (ANYWHERE) {
 #pragma unroll
                 for (int e = 0; e < 8; ++e) ld_shared(x[e], row + least(c + e, WN - 1) * 4);
             } else {
@@ -434,7 +434,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             }
         } else {
             b128 v;
-            if (any) {
+            if (ANYWHERE) {
                 chunk<ANY> w;
                 const u32 at = c * 2 & ~15;
                 ld_shared(w.v, row + least(at, WN * 2 - 16));
@@ -529,8 +529,6 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const block at(p);
         const warp w;
         const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = p.m, n = p.n;
-        const u32 buffer = shared_base() + thread_index() / 32 * (16 * PITCH);
-        const u32 to = buffer + w.lane / 4 * PITCH + w.lane % 4 * 2 * SIZE;
         const long long batch = batch_index();
         const u64 ldc = p.ldc * 2, ldd = p.ldd * 2;
         const char *const c = (const char *)p.c + batch * p.stride_c * 2 + (u64)col0 * 2;
@@ -540,11 +538,21 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const bool alike = (((u64)c - (u64)d | ldc - ldd) & 15) == 0; /* chunks of D are chunks of C */
         const int width = clamp((int)(n - col0), 0, WN);
         const bool whole = (((u64)d | ldd | width * 2) & 15) == 0;    /* rows of D are whole chunks */
+        if (whole && (alike || !read_c)) store_rows<true>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, true);
+        else store_rows<false>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, alike);
+    }
 
-        /* Each row of D is cut where its own 16-byte chunks begin: `lead` columns in. Chunks that lie
-         * within the warp's columns are moved as such, a lane having every STEP-th row. */
+    /* Each row of D is cut where its own 16-byte chunks begin: `lead` columns in. Chunks that lie
+     * within the warp's columns are moved as such, a lane having every STEP-th row. */
+    template <bool WHOLE>
+    static __device__ __forceinline__ void store_rows(const sums &acc, const warp &w, u32 row0, u32 m, int width, const char *c, char *d,
+                                                      u64 ldc, u64 ldd, float alpha, float beta, bool alike)
+    {
         constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, ROUNDS = 16 / STEP;
-        auto lead = [&](u32 row) { return whole ? 0 : (int)(16 - (u64)(d + row * ldd) % 16) % 16 / 2; };
+        const u32 buffer = shared_base() + thread_index() / 32 * (16 * PITCH);
+        const u32 to = buffer + w.lane / 4 * PITCH + w.lane % 4 * 2 * SIZE;
+        const bool read_c = beta != 0;
+        auto lead = [&](u32 row) { return WHOLE ? 0 : (int)(16 - (u64)(d + row * ldd) % 16) % 16 / 2; };
         auto place = [&](int i, int q, u32 &row, int &col) {
             row = row0 + i * 16 + q * STEP + w.lane / ACROSS;
             col = lead(row) + (int)(w.lane % ACROSS * 8);
@@ -558,7 +566,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 int col;
                 const bool live = place(i, q, row, col) && read_c;
                 const char *const from = c + row * ldc + col * 2;
-                if (alike) {
+                if (WHOLE || alike) {
                     ld_global(cs[q], from, live);
                 } else if (read_c) {
                     u32 h[8] = {};
@@ -580,19 +588,19 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 int col;
                 const bool live = place(i, q, row, col);
                 float x[8];
-                get_sums(x, buffer + (q * STEP + w.lane / ACROSS) * PITCH, col, !whole);
+                get_sums<!WHOLE>(x, buffer + (q * STEP + w.lane / ACROSS) * PITCH, col);
                 const b128 v = blend(x, cs[q], alpha, beta);
                 if (live) st_global(d + row * ldd + col * 2, v);
             }
             if (i + 1 < MT) fetch_c(i + 1);
-            if (!whole) {
+            if (!WHOLE) {
                 /* what is left of each row, half by half: one lane has its begin, one its end */
                 const u32 r = w.lane / 2, row = row0 + i * 16 + r;
                 const int begin = lead(row) < width ? lead(row) : width, end = begin + (width - begin) / 8 * 8;
                 const int from = w.lane % 2 ? end : 0, till = row < m ? w.lane % 2 ? width : begin : 0;
                 float x[8];
                 u32 h[8] = {};
-                get_sums(x, buffer + r * PITCH, from, true);
+                get_sums<true>(x, buffer + r * PITCH, from);
 #pragma unroll
                 for (int e = 0; e < 8; ++e) ld_global(h[e], c + row * ldc + (from + e) * 2, read_c && from + e < till);
 #pragma unroll
