@@ -3,3 +3,23 @@
 # The emulator's own tests.
 
 include(turing_exec.cmake)
+
+# Decoding, against the vendor's text; loading, of what is whole and of what is damaged.
+turing_test(turing_decode_test)
+hgemm_add_test(turing_decode turing_decode_test
+    ${CMAKE_CURRENT_SOURCE_DIR}/data/sass_pairs.txt ${CMAKE_CURRENT_SOURCE_DIR}/data/sass_variants.txt)
+turing_test(turing_load_test)
+set(load_images "")
+foreach(symbol k1_tiled_nn k5_64x64_tt_any)
+    if(symbol IN_LIST symbols)
+        list(APPEND load_images ${image_dir}/${symbol}.fatbin)
+    endif()
+endforeach()
+if(load_images AND HGEMM_NVCC)
+    hgemm_add_test(turing_load turing_load_test ${load_images} ${CMAKE_CURRENT_BINARY_DIR}/turing_kernels.cubin)
+endif()
+
+# Where the vendor's tool is present: the same text for every instruction of every kernel.
+set(fatbins ${symbols})
+list(TRANSFORM fatbins REPLACE "(.+)" "${image_dir}/\\1.fatbin")
+hgemm_add_test(turing_vendor ${CMAKE_CURRENT_SOURCE_DIR}/turing_vendor.sh $<TARGET_FILE:turing_tool> ${fatbins})

@@ -392,7 +392,7 @@ static outcome_t try_row(turing_insn_t *insn, const isa_row_t *row, uint16_t ind
             break;
         case ISA_RESERVED: {
             uint64_t v = take(&t, e.lo, e.width), ones = (UINT64_C(1) << e.width) - 1;
-            if (v && v != ones && v != ones >> 1) {
+            if (v && v != ones && (e.width != 4 || v != TURING_PT)) {
                 turing_fail(err, "value %u of unused bits %u-%u", (unsigned)v, e.lo, e.lo + e.width - 1u);
                 return BAD;
             }

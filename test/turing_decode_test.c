@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * turing_decode_test FILE... - every line of the files is an instruction's 128 bits in hex, its
+ * address where the text depends on it, a tab, and the vendor's text: ours must be the same. Then
+ * random words and those instructions with some bits flipped: what does not decode says why, what
+ * does has a text, and nothing crashes.
+ */
+#include "turing_test.h"
+
+static uint64_t words[20000][2];
+
+static void check_line(const char *file, int number, char *line, size_t *count)
+{
+    char *tab = strchr(line, '\t'), text[TURING_TEXT_MAX], control[TURING_TEXT_MAX];
+    turing_insn_t insn;
+    turing_error_t err;
+    if (line[0] == '#' || !tab)
+        return;
+    line[strcspn(line, "\n")] = 0;
+    *tab = 0;
+    char *address = strchr(line, '@');
+    if (address)
+        *address++ = 0;
+    const size_t digits = strlen(line), low = digits > 16 ? 16 : digits;
+    const uint64_t lo = strtoull(line + digits - low, NULL, 16);
+    line[digits - low] = 0;
+    const uint64_t hi = digits > 16 ? strtoull(line, NULL, 16) : 0;
+    const bool decoded = turing_decode(&insn, lo, hi, address ? (uint32_t)strtoul(address, NULL, 16) : 0, &err);
+    CHECK(decoded, "%s:%d: %s: %s", file, number, tab + 1, err.text);
+    if (decoded) {
+        turing_disasm(&insn, text);
+        CHECK(!strcmp(text, tab + 1), "%s:%d: \"%s\" is not \"%s\"", file, number, text, tab + 1);
+        CHECK(turing_disasm_control(&insn, control) > 0, "%s:%d: no control word", file, number);
+    }
+    if (*count < sizeof words / sizeof *words) {
+        words[*count][0] = lo;
+        words[*count][1] = hi;
+    }
+    ++*count;
+}
+
+int main(int argc, char **argv)
+{
+    size_t count = 0;
+    for (int i = 1; i < argc; i++) {
+        const size_t before = count;
+        FILE *file = fopen(argv[i], "r");
+        char line[512];
+        CHECK(file, "cannot open %s", argv[i]);
+        for (int number = 1; file && fgets(line, sizeof line, file); number++)
+            check_line(argv[i], number, line, &count);
+        if (file)
+            fclose(file);
+        CHECK(count - before > 1000, "%s holds %zu instructions", argv[i], count - before);
+        printf("%s: %zu instructions\n", argv[i], count - before);
+    }
+    CHECK(argc > 1, "no file");
+
+    uint64_t state = 75;
+    int decoded = 0;
+    for (int i = 0; i < 1000000; i++) {
+        turing_insn_t insn;
+        turing_error_t err = {""};
+        char text[TURING_TEXT_MAX];
+        uint64_t word[2];
+        for (int w = 0; w < 2; w++)
+            word[w] = (uint64_t)random_word(&state) << 32 | random_word(&state);
+        if (i % 4 && count) {
+            memcpy(word, words[random_word(&state) % (count < 20000 ? count : 20000)], sizeof word);
+            for (uint32_t flips = 1 + random_word(&state) % 3; flips > 0; flips--) {
+                const uint32_t bit = random_word(&state) % 128;
+                word[bit / 64] ^= UINT64_C(1) << bit % 64;
+            }
+        }
+        if (turing_decode(&insn, word[0], word[1], 16, &err)) {
+            decoded++;
+            CHECK(turing_disasm(&insn, text) == strlen(text) && text[0], "word %d has no text", i);
+        } else {
+            CHECK(err.text[0], "word %d is refused without a word", i);
+        }
+    }
+    printf("%d of 1000000 random words decode\n", decoded);
+    CHECK(decoded > 1000 && decoded < 990000, "too many, or too few");
+    return failures != 0;
+}
