@@ -8,7 +8,8 @@
  *           refills its register. The table says after how many mma's each comes.
  * Changes   Fragments are double-buffered. The barrier stands before the last slice, whose
  *           fragments are already in registers, so the first slice of the next k-tile is loaded
- *           behind it. Tiles, warps, schedule and the walk over D are columns of the table.
+ *           behind it. Tiles, warps, schedule and the walk over D are columns of the table. Where
+ *           tiles alone leave multiprocessors idle, k is split (T::store adds the parts up).
  * Limits    Edges of the grid: tiles that do not fill the last wave of blocks, and the epilogue.
  */
 #include "tile.cuh"
