@@ -25,7 +25,7 @@ build_and_test() {
     step "$preset: testing"
     ctest --preset "$preset" -E "$left_out" >build/ctest.log 2>&1 ||
         { cat build/ctest.log >&2; printf 'FAILED: the tests of %s\n' "$preset" >&2; exit 1; }
-    printf '%s: %d passed, %d skipped (they need a GPU)\n' "$preset" \
+    printf '%s: %d passed, %d skipped (they need a GPU, or cuobjdump)\n' "$preset" \
         "$(grep -c '^ *[0-9]*/[0-9]* Test.* Passed ' build/ctest.log)" \
         "$(grep -c '^ *[0-9]*/[0-9]* Test.*Skipped ' build/ctest.log)"
 }
