@@ -65,7 +65,7 @@ static void count_group(group_t *g, const problem_t *p, const set_t *sets, int s
 static void print_table(FILE *file, const group_t *g)
 {
     fprintf(file, "\n%s, emulated T4\n  %-18s", g->name, "kernel");
-#define FIGURE(name, title, format, value) fprintf(file, "%*s", atoi(format + 1), title);
+#define FIGURE(name, title, format, value) fprintf(file, "%*s", atoi(&format[1]), title);
     FIGURES(FIGURE)
 #undef FIGURE
     fprintf(file, " rel error\n");
