@@ -9,6 +9,8 @@ turing_test(turing_decode_test)
 hgemm_add_test(turing_decode turing_decode_test
     ${CMAKE_CURRENT_SOURCE_DIR}/data/sass_pairs.txt ${CMAKE_CURRENT_SOURCE_DIR}/data/sass_variants.txt)
 turing_test(turing_load_test)
+turing_test(turing_cubin_test)
+target_link_libraries(turing_cubin_test PRIVATE zstd)
 set(load_images "")
 foreach(symbol k1_tiled_nn k5_64x64_tt_any)
     if(symbol IN_LIST symbols)
@@ -17,6 +19,7 @@ foreach(symbol k1_tiled_nn k5_64x64_tt_any)
 endforeach()
 if(load_images AND HGEMM_NVCC)
     hgemm_add_test(turing_load turing_load_test ${load_images} ${CMAKE_CURRENT_BINARY_DIR}/turing_kernels.cubin)
+    hgemm_add_test(turing_cubin turing_cubin_test ${CMAKE_CURRENT_BINARY_DIR}/turing_kernels.cubin)
 endif()
 
 # Where the vendor's tool is present: the same text for every instruction of every kernel.
