@@ -13,7 +13,8 @@ typedef struct bench_t {
     options_t options;
     hgemm_handle_t handle;
     hgemm_device_info_t info;
-    cublas_t *cublas; /* NULL: not there */
+    cublas_t *cublas;         /* NULL: not there */
+    const cutlass_t *cutlass; /* NULL: not there */
     void *events[2];
     void *ceilings[2]; /* functions, by hgemm_accumulate_t */
     void *ceiling_in, *ceiling_out;
@@ -22,14 +23,15 @@ typedef struct bench_t {
 
 extern bench_t bench;
 
-typedef enum kind_t { CEILING, CUBLAS_HGEMM, CUBLAS_GEMM_EX, KERNEL } kind_t;
+typedef enum kind_t { CEILING, CUBLAS_HGEMM, CUBLAS_GEMM_EX, CUTLASS, KERNEL } kind_t;
 
 typedef struct contestant_t {
     char note[64];
     gbench_case_t result;
     kind_t kind;
     hgemm_accumulate_t accumulate;
-    int kernel;
+    int kernel;           /* of hgemm; of CUTLASS the configuration */
+    int slices, parallel; /* of CUTLASS's call, see peers_cutlass.h */
     char name[48], failure[VERIFY_WORDS];
     double *seconds, *mhz; /* of the repetitions */
 } contestant_t;
@@ -69,12 +71,48 @@ hgemm_desc_t plan(const shape_t *s, hgemm_accumulate_t accumulate, int kernel);
 int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha,
             float beta);
 
+/* Computes D from the first set and proves it; the contestant fails where it is wrong. Kernels of
+ * hgemm write integer problems to a matrix of their own, `apart`, that was filled with NaN; all
+ * else is in place, as it is timed. `host` has room for D. */
+void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, uint16_t *host);
+
+/* Seconds of a call, by device events around `launches` calls that begin with set number `*next`.
+ * 1, or 0 where the contestant has failed. */
+int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next,
+              int launches, double *seconds);
+
+/* How many launches a turn of that many seconds has, where one lasts `call` seconds. */
+int launches_of_turn(double seconds, double call);
+
+/* One line on a terminal, of which the next takes the place. */
+__attribute__((format(printf, 1, 2))) void progress(const char *format, ...);
+
 /* Verifies all contestants of the problem, then hands those that are right to `use`. */
 typedef void group_fn(group_t *g, const problem_t *p, const set_t *sets, int set_count);
 void prove_group(group_t *g, group_fn *use);
 
 /* Gives the contestants their times. */
 group_fn time_group;
+
+/* ---- qualify.c: which of CUTLASS's configurations take part ------------------------------------
+ */
+
+typedef struct hopefuls_t {
+    contestant_t *all;
+    int count;
+} hopefuls_t;
+
+/* Every configuration and slicing of k that can run the problem, for each of the accumulators that
+ * the group's contestants of kind CUTLASS have. Pointers are taken from the set. */
+hopefuls_t find_hopefuls(const group_t *g, const problem_t *p, const set_t *set);
+
+/* Gives the group's contestants of kind CUTLASS the hopefuls that are right and fastest in a few
+ * turns, those that have failed left out. Proves them with this problem. */
+void qualify(group_t *g, hopefuls_t *hopefuls, const problem_t *p, const set_t *sets, int set_count,
+             uint16_t *host);
+
+/* After the contest: the first contestant of CUTLASS, whose result is shown, gets the better. */
+void crown(group_t *g);
 
 /* ---- facts.c: what is known without a GPU ---------------------------------------------------- */
 

@@ -44,6 +44,7 @@ static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate,
                                 .operations = 2 * m * n * k,
                                 .bytes = 2 * (m * k + k * n + turns * m * n),
                                 .cublas = -1,
+                                .cutlass = -1,
                                 .ceiling = -1,
                                 .repetitions = repetitions,
                                 .measure = time_once,
@@ -88,7 +89,8 @@ static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
     c->result.note = c->note;
 }
 
-static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, int ceiling)
+static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, int cutlass,
+                        int ceiling)
 {
     const char *automatic = accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32";
     for (int kernel = HGEMM_KERNEL_AUTO; kernel <= hgemm_kernel_count(); kernel++) {
@@ -102,6 +104,7 @@ static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, i
             continue;
         contestant_t *c = add(g, KERNEL, accumulate, kernel, info.name);
         c->result.cublas = cublas;
+        c->result.cutlass = cutlass;
         c->result.ceiling = ceiling;
         if (kernel == HGEMM_KERNEL_AUTO)
             note_choice(c, &desc);
@@ -112,10 +115,11 @@ static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, i
 /* Baselines come first, so that they are known when a kernel is compared with them. */
 static void add_contestants(group_t *g)
 {
-    int cublas[2] = {-1, -1}, ceiling[2] = {-1, -1}; /* by hgemm_accumulate_t */
-    g->contestants = calloc((size_t)hgemm_kernel_count() + 6, sizeof *g->contestants);
+    int cublas[2] = {-1, -1}, cutlass[2] = {-1, -1}, ceiling[2] = {-1, -1}; /* by accumulator */
+    g->contestants = calloc((size_t)hgemm_kernel_count() + 10, sizeof *g->contestants);
     for (int acc = 0; acc < 2; acc++)
-        if (bench.ceilings[acc] && bench.options.peers && (bench.options.accumulate & 1U << acc)) {
+        if (bench.ceilings[acc] && (bench.options.peers & PEER_CEILING) &&
+            (bench.options.accumulate & 1U << acc)) {
             contestant_t *c = add(g, CEILING, (hgemm_accumulate_t)acc, 0,
                                   acc == HGEMM_ACCUMULATE_F16 ? "ceiling_f16" : "ceiling_f32");
             ceiling[acc] = gbench_register(&c->result);
@@ -127,8 +131,16 @@ static void add_contestants(group_t *g)
             &add(g, CUBLAS_GEMM_EX, HGEMM_ACCUMULATE_F32, 0, "cublasGemmEx_f32")->result);
     }
     for (int acc = 0; acc < 2; acc++)
+        if (bench.cutlass && (bench.options.accumulate & 1U << acc)) {
+            /* Two take part; `crown` lets the first, which is shown, have the better's result. */
+            const char *name = acc == HGEMM_ACCUMULATE_F16 ? "cutlass" : "cutlass_f32";
+            cutlass[acc] =
+                gbench_register(&add(g, CUTLASS, (hgemm_accumulate_t)acc, 0, name)->result);
+            add(g, CUTLASS, (hgemm_accumulate_t)acc, 0, name);
+        }
+    for (int acc = 0; acc < 2; acc++)
         if (bench.options.accumulate & 1U << acc)
-            add_kernels(g, (hgemm_accumulate_t)acc, cublas[acc], ceiling[acc]);
+            add_kernels(g, (hgemm_accumulate_t)acc, cublas[acc], cutlass[acc], ceiling[acc]);
 }
 
 static void make_groups(void)
@@ -182,11 +194,16 @@ static hgemm_status_t open_device(void)
         status = device->ops->event_create(device, &bench.events[i]);
     if (status == HGEMM_STATUS_SUCCESS)
         status = open_ceilings();
-    if (status == HGEMM_STATUS_SUCCESS && bench.options.peers) {
-        char why[VERIFY_WORDS];
+    char why[VERIFY_WORDS];
+    if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUBLAS)) {
         bench.cublas = cublas_open(ordinal(), why);
         if (!bench.cublas)
             fprintf(stderr, "bench_hgemm: no comparison with cuBLAS: %s\n", why);
+    }
+    if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUTLASS)) {
+        bench.cutlass = cutlass_open(ordinal(), why);
+        if (!bench.cutlass)
+            fprintf(stderr, "bench_hgemm: no comparison with CUTLASS: %s\n", why);
     }
     clocks_open(ordinal());
     return status;
@@ -196,6 +213,8 @@ static void close_device(void)
 {
     device_t *device = bench.handle->device;
     cublas_close(bench.cublas);
+    if (bench.cutlass)
+        bench.cutlass->close();
     for (int i = 0; i < 2 && bench.events[i]; i++)
         device->ops->event_destroy(device, bench.events[i]);
     hgemm_free(bench.handle, bench.ceiling_in);
@@ -234,6 +253,8 @@ static void describe_run(void)
         int version = cublas_version(bench.cublas);
         context("cublas", "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
     }
+    if (bench.cutlass)
+        context("cutlass", "%s", bench.cutlass->about());
     context("hgemm", "%d.%d.%d, commit %s, nvcc %s", HGEMM_VERSION_MAJOR, HGEMM_VERSION_MINOR,
             HGEMM_VERSION_PATCH, HGEMM_COMMIT, HGEMM_NVCC_VERSION);
     context("date", "%s", date);

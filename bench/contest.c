@@ -2,8 +2,9 @@
 /*
  * A problem's contestants are measured together: inputs, proof of every result, then repetitions in
  * which each contestant has one turn, in another order each time. So whatever drifts (clock, heat,
- * other tenants) drifts for all, and none always follows the one that heats the GPU most. Operands rotate through enough copies that none is
- * found in the L2 cache. C is updated in place, as cuBLAS does it.
+ * other tenants) drifts for all, and none always follows the one that heats the GPU most. Operands
+ * rotate through enough copies that none is found in the L2 cache. C is updated in place, as cuBLAS
+ * does it.
  *
  * A turn in burst mode is one launch after a pause; a short kernel goes first, so that the launch
  * and the events around it are all enqueued when it ends and the host's own time is not measured.
@@ -32,7 +33,7 @@ static const double L2_COPIES = 2;         /* operands of all sets over the size
 extern const image_t bench_images[]; /* ceiling_f16, ceiling_f32 */
 extern const int bench_image_count;
 
-__attribute__((format(printf, 1, 2))) static void progress(const char *format, ...)
+void progress(const char *format, ...)
 {
     static int width;
     va_list arguments;
@@ -118,6 +119,7 @@ hgemm_desc_t plan(const shape_t *s, hgemm_accumulate_t accumulate, int kernel)
 int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha, float beta)
 {
     hgemm_desc_t desc;
+    peers_call_t call;
     switch (c->kind) {
     case CEILING:
         return check(c, launch_ceiling(
@@ -129,6 +131,10 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
     case CUBLAS_GEMM_EX:
         return cublas_gemm_ex(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 ||
                fail(c, "cublasGemmEx failed");
+    case CUTLASS:
+        call = cutlass_call(p, c->accumulate, alpha, set->a, set->b, beta, d);
+        call.slices = c->slices, call.parallel = c->parallel;
+        return bench.cutlass->run(c->kernel, &call) == 0 || fail(c, "CUTLASS failed");
     case KERNEL: break;
     }
     desc = describe_call(c, p, alpha, beta);
@@ -138,10 +144,7 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
 
 /* ---- proof ------------------------------------------------------------------------------- */
 
-/* Computes D from the first set and proves it. Kernels of hgemm write integer problems to a matrix
- * of their own, `apart`, that was filled with NaN; all else is in place, as it is timed. */
-static void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart,
-                   uint16_t *host)
+void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, uint16_t *host)
 {
     size_t count = (size_t)(p->m * p->n);
     float alpha = bench.options.alpha, beta = bench.options.beta;
@@ -159,7 +162,8 @@ static void verify(contestant_t *c, const problem_t *p, const set_t *set, char *
         !enqueue(c, p, set, d, alpha, beta) || !check(c, hgemm_synchronize(bench.handle)) ||
         !check(c, hgemm_download(bench.handle, host, d, count * sizeof *host)))
         return;
-    if (c->kind == CUBLAS_HGEMM) { /* its scalars are halves */
+    if (c->kind == CUBLAS_HGEMM || /* their scalars are halves */
+        (c->kind == CUTLASS && c->accumulate == HGEMM_ACCUMULATE_F16)) {
         alpha = hgemm_half_to_float(hgemm_half_from_float(alpha));
         beta = hgemm_half_to_float(hgemm_half_from_float(beta));
     }
@@ -175,10 +179,8 @@ static void pause_us(long us)
     nanosleep(&time, NULL);
 }
 
-/* Seconds of a call, by device events around `launches` calls that begin with set number `*next`.
- */
-static int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count,
-                     int *next, int launches, double *seconds)
+int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next,
+              int launches, double *seconds)
 {
     const device_ops_t *ops = bench.handle->device->ops;
     device_t *device = bench.handle->device;
@@ -205,6 +207,12 @@ static int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int
     return 1;
 }
 
+int launches_of_turn(double seconds, double call)
+{
+    double wanted = bench.options.continuous && call > 0 ? seconds / call + 1 : 1;
+    return wanted < MOST_LAUNCHES ? (int)wanted : MOST_LAUNCHES;
+}
+
 void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count)
 {
     int next = 0, *launches = calloc((size_t)g->count * 2, sizeof *launches);
@@ -217,9 +225,7 @@ void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count
         double seconds = 0;
         for (int turn = 0; turn < 2 && !c->result.failure; turn++)
             take_turn(c, p, sets, set_count, &next, 1, &seconds);
-        double wanted =
-            bench.options.continuous && seconds > 0 ? bench.options.min_time / seconds + 1 : 1;
-        launches[i] = wanted < MOST_LAUNCHES ? (int)wanted : MOST_LAUNCHES;
+        launches[i] = launches_of_turn(bench.options.min_time, seconds);
         order[i] = i;
     }
     for (int r = 0; r < bench.options.repetitions; r++) {
@@ -239,6 +245,7 @@ void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count
         }
     }
     free(launches);
+    crown(g);
 }
 
 /* ---- a problem --------------------------------------------------------------------------- */
@@ -258,6 +265,14 @@ static hgemm_status_t upload_set(const problem_t *p, const set_t *set)
     return status;
 }
 
+static hgemm_status_t upload_sets(const problem_t *p, const set_t *sets, int count)
+{
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    for (int i = 0; i < count && status == HGEMM_STATUS_SUCCESS; i++)
+        status = upload_set(p, &sets[i]);
+    return status;
+}
+
 void prove_group(group_t *g, group_fn *use)
 {
     const shape_t s = g->shape;
@@ -268,6 +283,7 @@ void prove_group(group_t *g, group_fn *use)
     uint16_t *host = malloc((size_t)(s.m * s.n) * sizeof *host);
     void *slab = NULL;
     problem_t p = {0};
+    hopefuls_t hopefuls = {0};
     hgemm_status_t status =
         sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * (a + b + c) + c)
                      : HGEMM_STATUS_OUT_OF_MEMORY;
@@ -287,12 +303,22 @@ void prove_group(group_t *g, group_fn *use)
             status = HGEMM_STATUS_OUT_OF_MEMORY;
             break;
         }
-        status = upload_set(&p, &sets[0]);
+        status = exact ? upload_set(&p, &sets[0]) : upload_sets(&p, sets, set_count);
         for (int i = 0; i < g->count && status == HGEMM_STATUS_SUCCESS; i++)
-            verify(&g->contestants[i], &p, &sets[0], apart, host);
+            if (g->contestants[i].kind != CUTLASS)
+                verify(&g->contestants[i], &p, &sets[0], apart, host);
+        if (status != HGEMM_STATUS_SUCCESS)
+            break;
+        if (exact) {
+            hopefuls = find_hopefuls(g, &p, &sets[0]);
+            for (int i = 0; i < hopefuls.count; i++)
+                verify(&hopefuls.all[i], &p, &sets[0], apart, host);
+        } else {
+            qualify(g, &hopefuls, &p, sets, set_count, host);
+        }
     }
-    for (int i = 0; i < set_count && status == HGEMM_STATUS_SUCCESS; i++)
-        status = upload_set(&p, &sets[i]);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = upload_sets(&p, sets, set_count);
     if (status == HGEMM_STATUS_SUCCESS) {
         progress("[%d/%d] %s: measuring %d contestants", g->number, g->of, g->name, g->count);
         use(g, &p, sets, set_count);
@@ -304,6 +330,7 @@ void prove_group(group_t *g, group_fn *use)
         progress("%s", "");
     hgemm_free(bench.handle, slab);
     problem_destroy(&p);
+    free(hopefuls.all);
     free(host);
     free(sets);
 }

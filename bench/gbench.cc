@@ -58,7 +58,8 @@ void body(benchmark::State &state, gbench_case_t *c, int *repetition)
 struct Row {
     const gbench_case_t *c;
     std::vector<double> seconds;
-    double median, q1, q3, mhz, percent_cublas, percent_ceiling; // percentages: -1 unknown
+    double median, q1, q3, mhz;
+    double percent_cublas, percent_cutlass, percent_ceiling; // -1: unknown
 
     double rate() const { return c->operations / median; }
 };
@@ -84,8 +85,8 @@ class Output
                 fprintf(file_, "# %s: %s\n", line.first.c_str(), line.second.c_str());
             fprintf(
                 file_,
-                "problem,kernel,note,median_us,q1_us,q3_us,tflops,percent_cublas,percent_ceiling,"
-                "gb_per_s,mhz,relative_error,failure\n");
+                "problem,kernel,note,median_us,q1_us,q3_us,tflops,percent_cublas,percent_cutlass,"
+                "percent_ceiling,gb_per_s,mhz,relative_error,failure\n");
         } else {
             for (const auto &line : context_lines)
                 fprintf(file_, "%-12s %s\n", line.first.c_str(), line.second.c_str());
@@ -115,31 +116,31 @@ class Output
     {
         if (group_ != r.c->group) {
             group_ = r.c->group;
-            fprintf(file_, "\n%s\n  %-18s %11s %23s %8s %8s %9s %8s %6s %9s\n", group_.c_str(),
-                    "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% ceiling",
-                    "GB/s", "MHz", "rel error");
+            fprintf(file_, "\n%s\n  %-18s %11s %23s %8s %8s %9s %9s %8s %6s %9s\n", group_.c_str(),
+                    "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% CUTLASS",
+                    "% ceiling", "GB/s", "MHz", "rel error");
         }
         if (r.c->failure) {
             fprintf(file_, "  %-18s %s\n", r.c->name, r.c->failure);
             return;
         }
-        fprintf(file_, "  %-18s %11.2f %11.2f %11.2f %8.2f %8s %9s %8.1f %6s %9s%s%s\n", r.c->name,
-                r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12,
-                number(r.percent_cublas, "%.1f").c_str(), number(r.percent_ceiling, "%.1f").c_str(),
-                r.c->bytes / r.median * 1e-9, number(r.mhz > 0 ? r.mhz : -1, "%.0f").c_str(),
-                number(r.c->error, "%.1e").c_str(), r.c->note ? "  " : "",
-                r.c->note ? r.c->note : "");
+        fprintf(file_, "  %-18s %11.2f %11.2f %11.2f %8.2f %8s %9s %9s %8.1f %6s %9s%s%s\n",
+                r.c->name, r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12,
+                number(r.percent_cublas, "%.1f").c_str(), number(r.percent_cutlass, "%.1f").c_str(),
+                number(r.percent_ceiling, "%.1f").c_str(), r.c->bytes / r.median * 1e-9,
+                number(r.mhz > 0 ? r.mhz : -1, "%.0f").c_str(), number(r.c->error, "%.1e").c_str(),
+                r.c->note ? "  " : "", r.c->note ? r.c->note : "");
     }
 
     void csv(const Row &r)
     {
-        fprintf(file_, "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s,%.2f,%.0f,%s,%s\n", r.c->group,
-                r.c->name, r.c->note ? r.c->note : "", r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6,
-                r.c->failure ? 0 : r.rate() * 1e-12, number(r.percent_cublas, "%.2f").c_str(),
-                number(r.percent_ceiling, "%.2f").c_str(),
-                r.c->failure ? 0 : r.c->bytes / r.median * 1e-9, r.mhz,
-                number(r.c->error, "%.3e").c_str(),
-                r.c->failure ? quoted(r.c->failure).c_str() : "");
+        fprintf(
+            file_, "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s,%s,%.2f,%.0f,%s,%s\n", r.c->group, r.c->name,
+            r.c->note ? r.c->note : "", r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6,
+            r.c->failure ? 0 : r.rate() * 1e-12, number(r.percent_cublas, "%.2f").c_str(),
+            number(r.percent_cutlass, "%.2f").c_str(), number(r.percent_ceiling, "%.2f").c_str(),
+            r.c->failure ? 0 : r.c->bytes / r.median * 1e-9, r.mhz,
+            number(r.c->error, "%.3e").c_str(), r.c->failure ? quoted(r.c->failure).c_str() : "");
     }
 
     void json(const Row &r)
@@ -161,6 +162,8 @@ class Output
                 r.c->bytes / r.median * 1e-9, r.mhz);
         if (r.percent_cublas >= 0)
             fprintf(file_, ", \"percent_cublas\": %.2f", r.percent_cublas);
+        if (r.percent_cutlass >= 0)
+            fprintf(file_, ", \"percent_cutlass\": %.2f", r.percent_cutlass);
         if (r.percent_ceiling >= 0)
             fprintf(file_, ", \"percent_ceiling\": %.2f", r.percent_ceiling);
         if (r.c->error >= 0)
@@ -223,6 +226,7 @@ class Reporter : public benchmark::BenchmarkReporter
         row.mhz = quantile(mhz, 0.5);
         rates_[number] = row.c->failure ? 0 : row.rate();
         row.percent_cublas = percent(number, row.c->cublas);
+        row.percent_cutlass = percent(number, row.c->cutlass);
         row.percent_ceiling = percent(number, row.c->ceiling);
         failures_ += row.c->failure != nullptr;
         for (Output &output : outputs_)

@@ -9,9 +9,9 @@
 static const char usage[] =
     "Usage: bench_hgemm [options] [shape[,shape...]]...\n"
     "\n"
-    "Times the kernels of hgemm, cuBLAS and the mma.m16n8k8 ceiling in alternation, and verifies\n"
-    "every result before it counts. Without a GPU it prints what is known without one, and what\n"
-    "an emulated T4 counts while it runs the kernels' machine code.\n"
+    "Times the kernels of hgemm, cuBLAS, CUTLASS and the mma.m16n8k8 ceiling in alternation, and\n"
+    "verifies every result before it counts. Without a GPU it prints what is known without one,\n"
+    "and what an emulated T4 counts while it runs the kernels' machine code.\n"
     "\n"
     "  shape               N (a square), MxNxK, or FROM:TO:STEP (squares); default 1024,2048,4096\n"
     "  --shapes FILE       CSV whose first line names its columns: m,n,k[,trans_a,trans_b]\n"
@@ -25,7 +25,8 @@ static const char usage[] =
     "  --mode continuous   launches back to back\n"
     "  --reps N            repetitions, of which medians and quartiles are shown; default 21\n"
     "  --min-time S        length of a continuous repetition in seconds; default 0.02\n"
-    "  --no-peers          neither cuBLAS nor the ceiling\n"
+    "  --peers LIST        of ceiling, cublas, cutlass, none; default all that are there. The\n"
+    "                      environment's HGEMM_CUBLAS and HGEMM_PEERS_LIBRARY may say where\n"
     "  --device NAME       such as cuda:1; default is the environment's HGEMM_DEVICE\n"
     "  --format F          table, csv or json\n"
     "  --out FILE          write the format there, and the table to stdout\n"
@@ -114,6 +115,18 @@ static void parse_accumulate(options_t *o, const char *text)
     o->accumulate |= 1U << (text[1] == '1' ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32);
 }
 
+static void parse_peer(options_t *o, const char *text)
+{
+    if (strcmp(text, "ceiling") == 0)
+        o->peers |= PEER_CEILING;
+    else if (strcmp(text, "cublas") == 0)
+        o->peers |= PEER_CUBLAS;
+    else if (strcmp(text, "cutlass") == 0)
+        o->peers |= PEER_CUTLASS;
+    else if (strcmp(text, "none") != 0)
+        refuse("--peers takes ceiling, cublas, cutlass and none", text);
+}
+
 /* Every shape with every transpose, in the order of the shapes. */
 static void multiply_transposes(options_t *o, char *list)
 {
@@ -163,7 +176,7 @@ void options_parse(options_t *o, int argc, char **argv)
         MODE,
         REPS,
         MIN_TIME,
-        NO_PEERS,
+        PEERS,
         DEVICE,
         FORMAT,
         OUT,
@@ -179,7 +192,7 @@ void options_parse(options_t *o, int argc, char **argv)
                                           {"mode", 1, NULL, MODE},
                                           {"reps", 1, NULL, REPS},
                                           {"min-time", 1, NULL, MIN_TIME},
-                                          {"no-peers", 0, NULL, NO_PEERS},
+                                          {"peers", 1, NULL, PEERS},
                                           {"device", 1, NULL, DEVICE},
                                           {"format", 1, NULL, FORMAT},
                                           {"out", 1, NULL, OUT},
@@ -187,8 +200,11 @@ void options_parse(options_t *o, int argc, char **argv)
                                           {NULL, 0, NULL, 0}};
     const char *kernels = ".";
     char *trans = NULL;
-    *o =
-        (options_t){.alpha = 1, .repetitions = 21, .min_time = 0.02, .peers = 1, .format = "table"};
+    *o = (options_t){.alpha = 1,
+                     .repetitions = 21,
+                     .min_time = 0.02,
+                     .peers = PEER_CEILING | PEER_CUBLAS | PEER_CUTLASS,
+                     .format = "table"};
 
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
         switch (option) {
@@ -207,7 +223,10 @@ void options_parse(options_t *o, int argc, char **argv)
             break;
         case REPS: o->repetitions = (int)number(optarg); break;
         case MIN_TIME: o->min_time = number(optarg); break;
-        case NO_PEERS: o->peers = 0; break;
+        case PEERS:
+            o->peers = 0;
+            each_item(optarg, o, parse_peer);
+            break;
         case DEVICE: o->device = optarg; break;
         case FORMAT: o->format = optarg; break;
         case OUT: o->out = optarg; break;

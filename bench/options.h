@@ -12,6 +12,8 @@ typedef struct shape_t {
     hgemm_op_t op_a, op_b;
 } shape_t;
 
+enum { PEER_CEILING = 1, PEER_CUBLAS = 2, PEER_CUTLASS = 4 };
+
 typedef struct options_t {
     const char *device; /* as hgemm_create takes it, NULL: the default */
     shape_t *shapes;    /* each shape with each of the transposes asked for */
@@ -24,7 +26,7 @@ typedef struct options_t {
     int continuous;      /* launches back to back instead of single ones after a pause */
     int repetitions;
     double min_time;          /* seconds of a continuous repetition, at least */
-    int peers;                /* time cuBLAS and the ceiling too */
+    unsigned peers;           /* PEER_*: what is timed too, where it is there */
     const char *format, *out; /* table, csv or json; NULL: stdout */
 } options_t;
 

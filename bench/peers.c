@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* POSIX, not C, lets an object pointer carry a function: it is copied, not converted. */
 static int find(void *library, const char *symbol, void *function)
@@ -121,6 +122,72 @@ int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, cons
     return cublas->gemm_ex(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &alpha, q.a, R_16F,
                            q.lda, q.b, R_16F, q.ldb, &beta, c, R_16F, (int)p->ldc, COMPUTE_32F,
                            ALGORITHM_DEFAULT);
+}
+
+/* ---- CUTLASS ----------------------------------------------------------------------------------
+ */
+
+const cutlass_t *cutlass_open(int ordinal, char why[VERIFY_WORDS])
+{
+    static cutlass_t cutlass;
+    static const char name[] = "libhgemm_peers.so";
+    char beside[4096];
+    const char *path = getenv("HGEMM_PEERS_LIBRARY");
+    int (*start)(int);
+    if (!path) {
+        ssize_t length = readlink("/proc/self/exe", beside, sizeof beside - sizeof name);
+        while (length > 0 && beside[length - 1] != '/')
+            length--;
+        memcpy(beside + (length > 0 ? length : 0), name, sizeof name);
+        path = beside;
+    }
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        const char *words = dlerror();
+        snprintf(why, VERIFY_WORDS, "-DHGEMM_PEERS=ON builds what it needs; %s",
+                 words ? words : "");
+        return NULL;
+    }
+    if (!find(library, "hgemm_peers_open", &start) ||
+        !find(library, "hgemm_peers_close", &cutlass.close) ||
+        !find(library, "hgemm_peers_about", &cutlass.about) ||
+        !find(library, "hgemm_peers_count", &cutlass.count) ||
+        !find(library, "hgemm_peers_config", &cutlass.config) ||
+        !find(library, "hgemm_peers_can_run", &cutlass.can_run) ||
+        !find(library, "hgemm_peers_run", &cutlass.run)) {
+        snprintf(why, VERIFY_WORDS, "%s is not what this program was built with", name);
+        return NULL;
+    }
+    int error = start(ordinal);
+    if (error) {
+        snprintf(why, VERIFY_WORDS, "%s was found but could not be started: CUDA error %d", name,
+                 error);
+        return NULL;
+    }
+    return &cutlass;
+}
+
+/* A column-major problem is the row-major one of the transposed matrices. */
+peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, float alpha,
+                          const void *a, const void *b, float beta, void *c)
+{
+    const int row = p->layout == HGEMM_ROW_MAJOR;
+    return (peers_call_t){.m = (int)(row ? p->m : p->n),
+                          .n = (int)(row ? p->n : p->m),
+                          .k = (int)p->k,
+                          .transpose_a = (row ? p->op_a : p->op_b) == HGEMM_OP_T,
+                          .transpose_b = (row ? p->op_b : p->op_a) == HGEMM_OP_T,
+                          .single = accumulate == HGEMM_ACCUMULATE_F32,
+                          .lda = (int)(row ? p->lda : p->ldb),
+                          .ldb = (int)(row ? p->ldb : p->lda),
+                          .ldc = (int)p->ldc,
+                          .alpha = alpha,
+                          .beta = beta,
+                          .a = row ? a : b,
+                          .b = row ? b : a,
+                          .c = c,
+                          .d = c,
+                          .slices = 1};
 }
 
 /* ---- clocks -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #ifndef HGEMM_BENCH_PEERS_H
 #define HGEMM_BENCH_PEERS_H
 
+#include "peers_cutlass.h"
 #include "verify.h"
 
 /* ---- cuBLAS -----------------------------------------------------------------------------------
@@ -24,6 +25,27 @@ int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const 
                  const void *b, float beta, void *c);
 int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, const void *a,
                    const void *b, float beta, void *c);
+
+/* ---- CUTLASS ----------------------------------------------------------------------------------
+ */
+
+/* libhgemm_peers.so, see peers_cutlass.h. */
+typedef struct cutlass_t {
+    void (*close)(void);
+    const char *(*about)(void);
+    int (*count)(void);
+    peers_config_t (*config)(int);
+    int (*can_run)(int, const peers_call_t *);
+    int (*run)(int, const peers_call_t *);
+} cutlass_t;
+
+/* Opens it (the path in HGEMM_PEERS_LIBRARY, else the folder of this program) for the GPU of that
+ * CUDA ordinal. NULL and words in `why` where it cannot. */
+const cutlass_t *cutlass_open(int ordinal, char why[VERIFY_WORDS]);
+
+/* C = alpha * op(A) * op(B) + beta * C, k not sliced. */
+peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, float alpha,
+                          const void *a, const void *b, float beta, void *c);
 
 /* ---- clocks -----------------------------------------------------------------------------------
  */
