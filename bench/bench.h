@@ -33,7 +33,7 @@ typedef struct contestant_t {
     int kernel;           /* of hgemm; of CUTLASS the configuration */
     int slices, parallel; /* of CUTLASS's call, see peers_cutlass.h */
     char name[48], failure[VERIFY_WORDS];
-    double *seconds, *mhz; /* of the repetitions */
+    double *seconds, *mhz, *power, *joules, *window; /* of the repetitions, see gbench_case_t */
 } contestant_t;
 
 typedef struct group_t {
@@ -81,6 +81,13 @@ void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, 
 int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next,
               int launches, double *seconds);
 
+/* The parts of a turn; 1, or 0 where the contestant has failed: an event (0 or 1) on the default
+ * stream, a call on set number `*next`, which then is the next one, and the seconds between the
+ * events, once the second is there. */
+int mark(contestant_t *c, int event);
+int enqueue_next(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next);
+int seconds_between_marks(contestant_t *c, double *seconds);
+
 /* How many launches a turn of that many seconds has, where one lasts `call` seconds. */
 int launches_of_turn(double seconds, double call);
 
@@ -93,6 +100,14 @@ void prove_group(group_t *g, group_fn *use);
 
 /* Gives the contestants their times. */
 group_fn time_group;
+
+/* ---- energy.c ----------------------------------------------------------------------------------
+ */
+
+/* A turn of launches back to back during which the GPU's energy counter is watched; `call` is about
+ * how many seconds one lasts. Fills in the repetition. 1, or 0 where the contestant has failed. */
+int take_energy_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count,
+                     int *next, double call, int repetition);
 
 /* ---- qualify.c: which of CUTLASS's configurations take part ------------------------------------
  */

@@ -37,8 +37,11 @@ static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate,
     double turns = bench.options.beta != 0 ? 2 : 1;
     *c = (contestant_t){.kind = kind, .accumulate = accumulate, .kernel = kernel};
     snprintf(c->name, sizeof c->name, "%s", name);
-    c->seconds = calloc(2 * (size_t)repetitions, sizeof *c->seconds);
+    c->seconds = calloc(5 * (size_t)repetitions, sizeof *c->seconds);
     c->mhz = c->seconds + repetitions;
+    c->power = c->mhz + repetitions;
+    c->joules = c->power + repetitions;
+    c->window = c->joules + repetitions;
     c->result = (gbench_case_t){.group = g->name,
                                 .name = c->name,
                                 .operations = 2 * m * n * k,
@@ -51,6 +54,9 @@ static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate,
                                 .context = g,
                                 .seconds = c->seconds,
                                 .mhz = c->mhz,
+                                .power = c->power,
+                                .joules = c->joules,
+                                .window = c->window,
                                 .error = -1};
     if (kind == CEILING) { /* as many operations as the problem has, in whole iterations */
         double per_iteration = ceiling_operations(accumulate);
@@ -206,6 +212,12 @@ static hgemm_status_t open_device(void)
             fprintf(stderr, "bench_hgemm: no comparison with CUTLASS: %s\n", why);
     }
     clocks_open(ordinal());
+    double joules;
+    if (status == HGEMM_STATUS_SUCCESS && bench.options.energy && !clocks_energy_j(&joules)) {
+        fprintf(stderr, "bench_hgemm: no energy: this GPU has no counter of it that libnvidia-ml "
+                        "can read\n");
+        bench.options.energy = 0;
+    }
     return status;
 }
 
@@ -245,10 +257,15 @@ static void describe_run(void)
             "compute capability %d.%d, %d multiprocessors, %zu MiB of memory, %zu KiB of L2 cache",
             i->compute_major, i->compute_minor, i->multiprocessors, i->memory_bytes >> 20,
             i->l2_bytes >> 10);
-    context("clocks", "%.0f MHz at most, power limit %.0f W", clocks_max_sm_mhz(),
-            clocks_power_limit_w());
-    context("driver", "%s, CUDA %d.%d", clocks_driver(), i->driver_version / 1000,
-            i->driver_version % 1000 / 10);
+    if (clocks_max_sm_mhz() > 0)
+        context("clocks", "%.0f MHz at most, power limit %.0f W", clocks_max_sm_mhz(),
+                clocks_power_limit_w());
+    else
+        context("clocks", "unknown");
+    context("driver", "%s, CUDA %d.%d", *clocks_driver() ? clocks_driver() : "unknown",
+            i->driver_version / 1000, i->driver_version % 1000 / 10);
+    if (o->energy)
+        context("energy", "by the board's counter, over windows of about %g s", o->min_time);
     if (bench.cublas) {
         int version = cublas_version(bench.cublas);
         context("cublas", "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);

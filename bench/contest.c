@@ -8,7 +8,7 @@
  *
  * A turn in burst mode is one launch after a pause; a short kernel goes first, so that the launch
  * and the events around it are all enqueued when it ends and the host's own time is not measured.
- * In continuous mode a turn is a train of launches.
+ * In continuous mode a turn is a train of launches, with --energy a longer one (energy.c).
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,6 +28,7 @@ enum {
     PAUSE_US = 3000       /* before a burst */
 };
 static const double DELAY_SECONDS = 60e-6; /* time to enqueue a launch between two events */
+static const double TRAIN_SECONDS = 0.02;  /* of launches that tell how long one lasts */
 static const double L2_COPIES = 2;         /* operands of all sets over the size of the L2 cache */
 
 extern const image_t bench_images[]; /* ceiling_f16, ceiling_f32 */
@@ -179,12 +180,33 @@ static void pause_us(long us)
     nanosleep(&time, NULL);
 }
 
+int mark(contestant_t *c, int event)
+{
+    device_t *device = bench.handle->device;
+    return check(c, device->ops->event_record(device, bench.events[event], NULL));
+}
+
+int enqueue_next(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next)
+{
+    const set_t *set = &sets[*next];
+    *next = (*next + 1) % set_count;
+    return enqueue(c, p, set, set->c, bench.options.alpha, bench.options.beta);
+}
+
+int seconds_between_marks(contestant_t *c, double *seconds)
+{
+    device_t *device = bench.handle->device;
+    float milliseconds = 0;
+    if (!check(c,
+               device->ops->event_elapsed(device, bench.events[0], bench.events[1], &milliseconds)))
+        return 0;
+    *seconds = (double)milliseconds * 1e-3;
+    return 1;
+}
+
 int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next,
               int launches, double *seconds)
 {
-    const device_ops_t *ops = bench.handle->device->ops;
-    device_t *device = bench.handle->device;
-    float milliseconds = 0;
     int lead = bench.options.continuous ? launches > 1
                                         : 0; /* the train is already moving when timing begins */
     if (!bench.options.continuous) {
@@ -193,17 +215,14 @@ int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_co
             return 0;
     }
     for (int i = -lead; i < launches; i++) {
-        if (i == 0 && !check(c, ops->event_record(device, bench.events[0], NULL)))
+        if (i == 0 && !mark(c, 0))
             return 0;
-        const set_t *set = &sets[*next];
-        *next = (*next + 1) % set_count;
-        if (!enqueue(c, p, set, set->c, bench.options.alpha, bench.options.beta))
+        if (!enqueue_next(c, p, sets, set_count, next))
             return 0;
     }
-    if (!check(c, ops->event_record(device, bench.events[1], NULL)) ||
-        !check(c, ops->event_elapsed(device, bench.events[0], bench.events[1], &milliseconds)))
+    if (!mark(c, 1) || !seconds_between_marks(c, seconds))
         return 0;
-    *seconds = (double)milliseconds * 1e-3 / launches;
+    *seconds /= launches;
     return 1;
 }
 
@@ -213,38 +232,56 @@ int launches_of_turn(double seconds, double call)
     return wanted < MOST_LAUNCHES ? (int)wanted : MOST_LAUNCHES;
 }
 
+/* What is known of a contestant's turns, and the order of this repetition: numbers of contestants.
+ */
+typedef struct turn_t {
+    double call; /* seconds, about */
+    int launches, contestant;
+} turn_t;
+
+static void take_timed_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count,
+                            int *next, const turn_t *turn, int repetition)
+{
+    if (bench.options.energy) {
+        take_energy_turn(c, p, sets, set_count, next, turn->call, repetition);
+        return;
+    }
+    take_turn(c, p, sets, set_count, next, turn->launches, &c->seconds[repetition]);
+    c->mhz[repetition] = clocks_sm_mhz();
+    c->power[repetition] = clocks_power_w();
+}
+
 void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count)
 {
-    int next = 0, *launches = calloc((size_t)g->count * 2, sizeof *launches);
-    if (!launches)
+    int next = 0;
+    turn_t *turns = calloc((size_t)g->count, sizeof *turns);
+    if (!turns)
         return;
-    int *order = launches + g->count;
     uint32_t random = 1;
     for (int i = 0; i < g->count; i++) { /* warm-up: code and clocks; how long is a call? */
         contestant_t *c = &g->contestants[i];
-        double seconds = 0;
+        double *call = &turns[i].call;
         for (int turn = 0; turn < 2 && !c->result.failure; turn++)
-            take_turn(c, p, sets, set_count, &next, 1, &seconds);
-        launches[i] = launches_of_turn(bench.options.min_time, seconds);
-        order[i] = i;
+            take_turn(c, p, sets, set_count, &next, 1, call);
+        if (bench.options.energy && !c->result.failure) /* in a train it is shorter */
+            take_turn(c, p, sets, set_count, &next, launches_of_turn(TRAIN_SECONDS, *call), call);
+        turns[i].launches = launches_of_turn(bench.options.min_time, *call);
+        turns[i].contestant = i;
     }
     for (int r = 0; r < bench.options.repetitions; r++) {
         for (int i = g->count - 1; i > 0; i--) { /* shuffled, alike in every run */
             random = random * 1664525 + 1013904223;
-            int j = (int)((random >> 8) % (uint32_t)(i + 1)), held = order[i];
-            order[i] = order[j];
-            order[j] = held;
+            int j = (int)((random >> 8) % (uint32_t)(i + 1)), held = turns[i].contestant;
+            turns[i].contestant = turns[j].contestant;
+            turns[j].contestant = held;
         }
         for (int i = 0; i < g->count; i++) {
-            int turn = order[i];
-            contestant_t *c = &g->contestants[turn];
-            if (c->result.failure)
-                continue;
-            take_turn(c, p, sets, set_count, &next, launches[turn], &c->seconds[r]);
-            c->mhz[r] = clocks_sm_mhz();
+            int at = turns[i].contestant;
+            if (!g->contestants[at].result.failure)
+                take_timed_turn(&g->contestants[at], p, sets, set_count, &next, &turns[at], r);
         }
     }
-    free(launches);
+    free(turns);
     crown(g);
 }
 

@@ -33,6 +33,13 @@ double quantile(std::vector<double> values, double q)
     return values[below] + (at - below) * (values[above] - values[below]);
 }
 
+// -1 where all are 0, which is unknown.
+double median_of_known(std::vector<double> values)
+{
+    values.erase(std::remove(values.begin(), values.end(), 0.0), values.end());
+    return values.empty() ? -1 : quantile(values, 0.5);
+}
+
 std::string quoted(const std::string &text)
 {
     std::string out = "\"";
@@ -51,14 +58,14 @@ void body(benchmark::State &state, gbench_case_t *c, int *repetition)
     const int r = (*repetition)++;
     for (auto _ : state)
         state.SetIterationTime(c->failure ? 0 : c->seconds[r]);
-    state.counters["mhz"] = c->failure ? 0 : c->mhz[r];
 }
 
 // What a case's repetitions come to.
 struct Row {
     const gbench_case_t *c;
     std::vector<double> seconds;
-    double median, q1, q3, mhz;
+    double median, q1, q3;
+    double mhz, power, watts, picojoules; // -1: unknown; by the counter: watts, and per operation
     double percent_cublas, percent_cutlass, percent_ceiling; // -1: unknown
 
     double rate() const { return c->operations / median; }
@@ -86,7 +93,7 @@ class Output
             fprintf(
                 file_,
                 "problem,kernel,note,median_us,q1_us,q3_us,tflops,percent_cublas,percent_cutlass,"
-                "percent_ceiling,gb_per_s,mhz,relative_error,failure\n");
+                "percent_ceiling,gb_per_s,mhz,power_w,watts,pj_per_flop,relative_error,failure\n");
         } else {
             for (const auto &line : context_lines)
                 fprintf(file_, "%-12s %s\n", line.first.c_str(), line.second.c_str());
@@ -116,31 +123,35 @@ class Output
     {
         if (group_ != r.c->group) {
             group_ = r.c->group;
-            fprintf(file_, "\n%s\n  %-18s %11s %23s %8s %8s %9s %9s %8s %6s %9s\n", group_.c_str(),
-                    "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% CUTLASS",
-                    "% ceiling", "GB/s", "MHz", "rel error");
+            fprintf(file_, "\n%s\n  %-18s %11s %23s %8s %8s %9s %9s %8s %6s %6s %8s %9s\n",
+                    group_.c_str(), "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS",
+                    "% CUTLASS", "% ceiling", "GB/s", "MHz", "W", "pJ/FLOP", "rel error");
         }
         if (r.c->failure) {
             fprintf(file_, "  %-18s %s\n", r.c->name, r.c->failure);
             return;
         }
-        fprintf(file_, "  %-18s %11.2f %11.2f %11.2f %8.2f %8s %9s %9s %8.1f %6s %9s%s%s\n",
+        fprintf(file_, "  %-18s %11.2f %11.2f %11.2f %8.2f %8s %9s %9s %8.1f %6s %6s %8s %9s%s%s\n",
                 r.c->name, r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12,
                 number(r.percent_cublas, "%.1f").c_str(), number(r.percent_cutlass, "%.1f").c_str(),
                 number(r.percent_ceiling, "%.1f").c_str(), r.c->bytes / r.median * 1e-9,
-                number(r.mhz > 0 ? r.mhz : -1, "%.0f").c_str(), number(r.c->error, "%.1e").c_str(),
+                number(r.mhz, "%.0f").c_str(),
+                number(r.watts >= 0 ? r.watts : r.power, "%.0f").c_str(),
+                number(r.picojoules, "%.3f").c_str(), number(r.c->error, "%.1e").c_str(),
                 r.c->note ? "  " : "", r.c->note ? r.c->note : "");
     }
 
     void csv(const Row &r)
     {
-        fprintf(
-            file_, "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s,%s,%.2f,%.0f,%s,%s\n", r.c->group, r.c->name,
-            r.c->note ? r.c->note : "", r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6,
-            r.c->failure ? 0 : r.rate() * 1e-12, number(r.percent_cublas, "%.2f").c_str(),
-            number(r.percent_cutlass, "%.2f").c_str(), number(r.percent_ceiling, "%.2f").c_str(),
-            r.c->failure ? 0 : r.c->bytes / r.median * 1e-9, r.mhz,
-            number(r.c->error, "%.3e").c_str(), r.c->failure ? quoted(r.c->failure).c_str() : "");
+        fprintf(file_, "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s,%s,%.2f,%s,%s,%s,%s,%s,%s\n", r.c->group,
+                r.c->name, r.c->note ? r.c->note : "", r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6,
+                r.c->failure ? 0 : r.rate() * 1e-12, number(r.percent_cublas, "%.2f").c_str(),
+                number(r.percent_cutlass, "%.2f").c_str(),
+                number(r.percent_ceiling, "%.2f").c_str(),
+                r.c->failure ? 0 : r.c->bytes / r.median * 1e-9, number(r.mhz, "%.0f", "").c_str(),
+                number(r.power, "%.1f", "").c_str(), number(r.watts, "%.2f", "").c_str(),
+                number(r.picojoules, "%.4f", "").c_str(), number(r.c->error, "%.3e").c_str(),
+                r.c->failure ? quoted(r.c->failure).c_str() : "");
     }
 
     void json(const Row &r)
@@ -156,30 +167,47 @@ class Output
         }
         fprintf(file_,
                 ", \"median_us\": %.3f, \"q1_us\": %.3f, \"q3_us\": %.3f, \"tflops\": %.3f, "
-                "\"gb_per_s\": %.2f, "
-                "\"mhz\": %.0f",
+                "\"gb_per_s\": %.2f",
                 r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12,
-                r.c->bytes / r.median * 1e-9, r.mhz);
-        if (r.percent_cublas >= 0)
-            fprintf(file_, ", \"percent_cublas\": %.2f", r.percent_cublas);
-        if (r.percent_cutlass >= 0)
-            fprintf(file_, ", \"percent_cutlass\": %.2f", r.percent_cutlass);
-        if (r.percent_ceiling >= 0)
-            fprintf(file_, ", \"percent_ceiling\": %.2f", r.percent_ceiling);
-        if (r.c->error >= 0)
-            fprintf(file_, ", \"relative_error\": %.3e", r.c->error);
-        fprintf(file_, ", \"us\": [");
-        for (size_t i = 0; i < r.seconds.size(); ++i)
-            fprintf(file_, "%s%.3f", i ? ", " : "", r.seconds[i] * 1e6);
-        fprintf(file_, "]}");
+                r.c->bytes / r.median * 1e-9);
+        member("mhz", r.mhz, "%.0f");
+        member("power_w", r.power, "%.1f");
+        member("watts", r.watts, "%.2f");
+        member("pj_per_flop", r.picojoules, "%.4f");
+        member("percent_cublas", r.percent_cublas, "%.2f");
+        member("percent_cutlass", r.percent_cutlass, "%.2f");
+        member("percent_ceiling", r.percent_ceiling, "%.2f");
+        member("relative_error", r.c->error, "%.3e");
+        members("us", r.seconds.data(), r.seconds.size(), 1e6, "%.3f");
+        if (r.watts >= 0) {
+            members("joules", r.c->joules, r.seconds.size(), 1, "%.3f");
+            members("window_s", r.c->window, r.seconds.size(), 1, "%.4f");
+        }
+        fprintf(file_, "}");
     }
 
-    static std::string number(double value, const char *format)
+    // A value that is known.
+    void member(const char *name, double value, const char *format)
     {
-        char text[32] = "-";
         if (value >= 0)
-            snprintf(text, sizeof text, format, value);
-        return text;
+            fprintf(file_, ", \"%s\": %s", name, number(value, format).c_str());
+    }
+
+    void members(const char *name, const double *values, size_t count, double factor,
+                 const char *format)
+    {
+        fprintf(file_, ", \"%s\": [", name);
+        for (size_t i = 0; i < count; ++i)
+            fprintf(file_, "%s%s", i ? ", " : "",
+                    number(values[i] > 0 ? values[i] * factor : -1, format, "null").c_str());
+        fprintf(file_, "]");
+    }
+
+    static std::string number(double value, const char *format, const char *unknown = "-")
+    {
+        char text[32];
+        snprintf(text, sizeof text, format, value);
+        return value >= 0 ? text : unknown;
     }
 
     FILE *file_;
@@ -208,14 +236,12 @@ class Reporter : public benchmark::BenchmarkReporter
     void ReportRuns(const std::vector<Run> &runs) override
     {
         Row row = {};
-        std::vector<double> mhz;
         size_t number = 0;
         for (const Run &run : runs) {
             if (run.run_type != Run::RT_Iteration)
                 continue; // Google Benchmark's mean and deviation: the median is what counts here
             number = numbers_.at(run.run_name.function_name);
             row.seconds.push_back(run.real_accumulated_time / static_cast<double>(run.iterations));
-            mhz.push_back(run.counters.at("mhz"));
         }
         if (row.seconds.empty())
             return;
@@ -223,7 +249,16 @@ class Reporter : public benchmark::BenchmarkReporter
         row.median = quantile(row.seconds, 0.5);
         row.q1 = quantile(row.seconds, 0.25);
         row.q3 = quantile(row.seconds, 0.75);
-        row.mhz = quantile(mhz, 0.5);
+        std::vector<double> watts, picojoules;
+        for (size_t i = 0; i < row.seconds.size() && !row.c->failure; ++i)
+            if (row.c->window[i] > 0) {
+                watts.push_back(row.c->joules[i] / row.c->window[i]);
+                picojoules.push_back(watts.back() * row.c->seconds[i] / row.c->operations * 1e12);
+            }
+        row.mhz = median_of_known({row.c->mhz, row.c->mhz + row.c->repetitions});
+        row.power = median_of_known({row.c->power, row.c->power + row.c->repetitions});
+        row.watts = median_of_known(watts);
+        row.picojoules = median_of_known(picojoules);
         rates_[number] = row.c->failure ? 0 : row.rate();
         row.percent_cublas = percent(number, row.c->cublas);
         row.percent_cutlass = percent(number, row.c->cutlass);

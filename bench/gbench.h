@@ -23,10 +23,12 @@ typedef struct gbench_case_t {
     void (*measure)(void *context);
     void *context;
 
-    const double *seconds, *mhz; /* of each repetition; a clock of 0 is unknown */
-    double error;                /* of the result, relative to its own size, -1: not checked */
-    const char *failure;         /* why its times do not count, NULL: they do */
-    const char *note;            /* such as the kernel that was chosen, may be NULL */
+    /* Of each repetition; but for the seconds of a call, 0 is unknown: clock, a reading of the
+     * board's power in watts, and the energy that it used in a window of so many seconds. */
+    const double *seconds, *mhz, *power, *joules, *window;
+    double error;        /* of the result, relative to its own size, -1: not checked */
+    const char *failure; /* why its times do not count, NULL: they do */
+    const char *note;    /* such as the kernel that was chosen, may be NULL */
 } gbench_case_t;
 
 /* Returns the case's number: 0, 1, ... It must live until gbench_run returns. */

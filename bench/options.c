@@ -23,6 +23,9 @@ static const char usage[] =
     "  --mode burst        one launch at a time, each after a pause in which the GPU cools "
     "(default)\n"
     "  --mode continuous   launches back to back\n"
+    "  --energy            continuous, in repetitions of 0.5 s or more, with watts and pJ per\n"
+    "                      operation by the GPU's energy counter (whole board; every 20 to 100 "
+    "ms)\n"
     "  --reps N            repetitions, of which medians and quartiles are shown; default 21\n"
     "  --min-time S        length of a continuous repetition in seconds; default 0.02\n"
     "  --peers LIST        of ceiling, cublas, cutlass, none; default all that are there. The\n"
@@ -174,6 +177,7 @@ void options_parse(options_t *o, int argc, char **argv)
         ALPHA,
         BETA,
         MODE,
+        ENERGY,
         REPS,
         MIN_TIME,
         PEERS,
@@ -190,6 +194,7 @@ void options_parse(options_t *o, int argc, char **argv)
                                           {"alpha", 1, NULL, ALPHA},
                                           {"beta", 1, NULL, BETA},
                                           {"mode", 1, NULL, MODE},
+                                          {"energy", 0, NULL, ENERGY},
                                           {"reps", 1, NULL, REPS},
                                           {"min-time", 1, NULL, MIN_TIME},
                                           {"peers", 1, NULL, PEERS},
@@ -221,6 +226,7 @@ void options_parse(options_t *o, int argc, char **argv)
         case MODE:
             o->continuous = one_of("--mode is burst or continuous", optarg, "burst", "continuous");
             break;
+        case ENERGY: o->energy = 1; break;
         case REPS: o->repetitions = (int)number(optarg); break;
         case MIN_TIME: o->min_time = number(optarg); break;
         case PEERS:
@@ -243,6 +249,10 @@ void options_parse(options_t *o, int argc, char **argv)
         multiply_transposes(o, trans);
     if (!o->accumulate)
         o->accumulate = 1U << HGEMM_ACCUMULATE_F16;
+    if (o->energy) {
+        o->continuous = 1;
+        o->min_time = o->min_time > 0.5 ? o->min_time : 0.5;
+    }
     if (o->repetitions < 1)
         refuse("--reps", "at least 1");
     if (strcmp(o->format, "table") != 0 && strcmp(o->format, "csv") != 0 &&

@@ -201,6 +201,8 @@ static struct {
     int (*clock)(void *, int, unsigned *);
     int (*max_clock)(void *, int, unsigned *);
     int (*power_limit)(void *, unsigned *);
+    int (*power)(void *, unsigned *);            /* NULL: unknown */
+    int (*energy)(void *, unsigned long long *); /* NULL: unknown */
 } nvml;
 
 void clocks_open(int ordinal)
@@ -225,6 +227,8 @@ void clocks_open(int ordinal)
         return;
     }
     driver(nvml.driver, sizeof nvml.driver);
+    find(library, "nvmlDeviceGetPowerUsage", &nvml.power);
+    find(library, "nvmlDeviceGetTotalEnergyConsumption", &nvml.energy);
 }
 
 double clocks_sm_mhz(void)
@@ -243,6 +247,23 @@ double clocks_power_limit_w(void)
 {
     unsigned milliwatts = 0;
     return nvml.device && nvml.power_limit(nvml.device, &milliwatts) == 0 ? milliwatts / 1000.0 : 0;
+}
+
+double clocks_power_w(void)
+{
+    unsigned milliwatts = 0;
+    return nvml.device && nvml.power && nvml.power(nvml.device, &milliwatts) == 0
+               ? milliwatts / 1000.0
+               : 0;
+}
+
+int clocks_energy_j(double *joules)
+{
+    unsigned long long millijoules;
+    if (!nvml.device || !nvml.energy || nvml.energy(nvml.device, &millijoules) != 0)
+        return 0;
+    *joules = (double)millijoules / 1000;
+    return 1;
 }
 
 const char *clocks_driver(void)

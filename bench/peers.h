@@ -50,11 +50,17 @@ peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, flo
 /* ---- clocks -----------------------------------------------------------------------------------
  */
 
-/* Opens libnvidia-ml for that GPU; where it is missing every answer is "unknown": 0 or "". */
+/* Opens libnvidia-ml for that GPU; where it is missing every answer is "unknown": 0 or "".
+ * The power is what the driver reads out, on GPUs newer than Turing the mean of the last second. */
 void clocks_open(int ordinal);
 double clocks_sm_mhz(void);
 double clocks_max_sm_mhz(void);
 double clocks_power_limit_w(void);
+double clocks_power_w(void);
+
+/* The GPU's energy counter; it moves every 20 to 100 ms, see energy.c. 1, or 0 where there is none.
+ */
+int clocks_energy_j(double *joules);
 const char *clocks_driver(void);
 
 #endif

@@ -162,6 +162,9 @@ static void take_over(contestant_t *to, const contestant_t *from)
     const size_t bytes = (size_t)bench.options.repetitions * sizeof(double);
     memcpy(to->seconds, from->seconds, bytes);
     memcpy(to->mhz, from->mhz, bytes);
+    memcpy(to->power, from->power, bytes);
+    memcpy(to->joules, from->joules, bytes);
+    memcpy(to->window, from->window, bytes);
     memcpy(to->note, from->note, sizeof to->note);
     to->result.note = to->note;
     to->result.error = from->result.error;
