@@ -42,7 +42,7 @@ void print_facts(void)
         int64_t tiles = tile_count(&info, row ? s->m : s->n, row ? s->n : s->m);
         double m = (double)s->m, n = (double)s->n, k = (double)s->k;
         printf("%-26s %-16s %8lld %10.2f  %.0f\n", name, info.name, (long long)tiles,
-               (double)tiles / (T4_MULTIPROCESSORS * kernel_table[kernel].blocks),
+               (double)tiles / (machine_t4.multiprocessors * kernel_table[kernel].blocks),
                2 * m * n * k / (2 * (m * k + k * n + (bench.options.beta != 0 ? 2 : 1) * m * n)));
     }
 }

@@ -29,8 +29,8 @@ static __device__ __forceinline__ void mma_m16n8k8(float (&d)[4], const u32 (&a)
 }
 
 /* ---- 9.7.14.5.15 ldmatrix --------------------------------------------------------------------
- * Four 8x8 matrices of halves; lane l gives the address of row l % 8 of matrix l / 8 (16 bytes).
- * Of each matrix a lane gets elements 2t, 2t + 1 of row g; transposed: of column g.             */
+ * Four or two 8x8 matrices of halves; lane l gives the address of row l % 8 of matrix l / 8 (16
+ * bytes). Of each matrix a lane gets elements 2t, 2t + 1 of row g; transposed: of column g.     */
 
 static __device__ __forceinline__ void ldmatrix_x4(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
 {
@@ -42,6 +42,16 @@ static __device__ __forceinline__ void ldmatrix_x4_trans(u32 &r0, u32 &r1, u32 &
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(address));
+}
+
+static __device__ __forceinline__ void ldmatrix_x2(u32 &r0, u32 &r1, u32 address)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(r0), "=r"(r1) : "r"(address));
+}
+
+static __device__ __forceinline__ void ldmatrix_x2_trans(u32 &r0, u32 &r1, u32 address)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(r0), "=r"(r1) : "r"(address));
 }
 
 /* ---- 9.7.9 data movement: ld, st, mov -------------------------------------------------------
@@ -72,6 +82,9 @@ static __device__ __forceinline__ void ld_generic(u32 &x, u32 &y, const char *p,
     asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; @p ld.v2.b32 {%0,%1}, [%2];}"
                  : "+r"(x), "+r"(y) : "l"(p), "r"((u32)when));
 }
+
+/* 9.7.9.15 prefetch: starts to bring the line at p into the L2 cache. */
+static __device__ __forceinline__ void prefetch_l2(const char *p) { asm volatile("prefetch.global.L2 [%0];" :: "l"(p)); }
 
 static __device__ __forceinline__ void st_global(char *p, const b128 &v)
 {
@@ -161,9 +174,6 @@ static __device__ __forceinline__ u32 atomic_add(u32 *p, u32 x)
 static __device__ __forceinline__ u32 thread_index() { u32 v; asm volatile("mov.u32 %0, %%tid.x;" : "=r"(v)); return v; }
 static __device__ __forceinline__ u32 block_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(v)); return v; }
 static __device__ __forceinline__ u32 batch_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(v)); return v; }
-static __device__ __forceinline__ u32 split_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.z;" : "=r"(v)); return v; }
-static __device__ __forceinline__ u32 block_count() { u32 v; asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(v)); return v; }
-static __device__ __forceinline__ u32 split_count() { u32 v; asm volatile("mov.u32 %0, %%nctaid.z;" : "=r"(v)); return v; }
 
 /* Where the dynamic shared memory begins. */
 extern __shared__ __align__(1024) char dynamic_shared[];

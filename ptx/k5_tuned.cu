@@ -21,6 +21,7 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     static_assert((T::LDSMS - 1) * row::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
     const typename T::block at(p);
     const typename T::warp w;
+    T::warm(p, at);
     typename T::index in(at, w); /* k-tile 0 is in shared memory, 1 in registers */
     typename T::sums acc;
     typename T::fragments f[2];

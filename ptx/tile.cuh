@@ -101,8 +101,7 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
     static constexpr int STEP = THREADS / CHUNKS; /* rows between a thread's chunks */
     static constexpr int LOADS = ROWS / STEP;     /* chunks of a thread */
     static_assert(THREADS % CHUNKS == 0 && ROWS % STEP == 0, "threads do not divide the tile");
-    static_assert(K_CONTIGUOUS || X >= 64, "an x-contiguous row must fill a 128-byte line");
-    static_assert(STEP % 4 == 0 && BK % 8 == 0, "all chunks of a thread need the same shift");
+    static_assert(ACCESS != ANY || STEP % 8 == 0, "all chunks of a thread need the same shift");
 
     /*
      * Byte offset of a chunk in the tile. Shared memory serves 128 bytes (a line of 8 chunks) at
@@ -175,10 +174,27 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
         return K_CONTIGUOUS ? j * 32 * COLS * 2 : (j >> 1) * 128 + kk * 8 * COLS * 2;
     }
 
-    static __device__ __forceinline__ void matrices(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address, bool rows_are_x)
+    static __device__ __forceinline__ void matrices(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
     {
-        if (rows_are_x) ldmatrix_x4(r0, r1, r2, r3, address);
+        if (K_CONTIGUOUS) ldmatrix_x4(r0, r1, r2, r3, address);
         else ldmatrix_x4_trans(r0, r1, r2, r3, address);
+    }
+    static __device__ __forceinline__ void matrices(u32 &r0, u32 &r1, u32 address)
+    {
+        if (K_CONTIGUOUS) ldmatrix_x2(r0, r1, address);
+        else ldmatrix_x2_trans(r0, r1, address);
+    }
+
+    /* Starts to bring the first `ks` k's of the block's part into the L2 cache. The `sharers`
+     * blocks that read this part bring every sharers-th group of lines each. */
+    static __device__ __forceinline__ void warm(const source &s, u32 ks, u32 sharer, u32 sharers)
+    {
+        constexpr u32 LINE = 64, ACROSS = (X + LINE - 1) / LINE; /* halves of a line; lines of a row where x is contiguous */
+        const char *const begin = start(s, 0);
+        const u32 count = K_CONTIGUOUS ? (ks + LINE - 1) / LINE * X : ks * ACROSS;
+#pragma unroll 1
+        for (u32 i = sharer * THREADS + thread_index(); i < count; i += sharers * THREADS)
+            prefetch_l2(begin + (K_CONTIGUOUS ? distance(s, i % X, i / X * LINE, 1) : distance(s, i / ACROSS, i % ACROSS * LINE, 1)));
     }
 };
 
@@ -191,13 +207,13 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr int MT = WM / 16, NT = WN / 8; /* mma's of a warp along m and n */
     static constexpr int MMAS = MT * NT;            /* of a slice */
     static constexpr int SLICES = BK / 8;
-    static constexpr int LDSMS = MT / 2 + NT / 4;   /* of a slice */
+    static constexpr int B_LDSMS = (NT + 3) / 4, LDSMS = B_LDSMS + (MT + 1) / 2; /* of a slice */
     using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     static constexpr int STAGE = A::BYTES + B::BYTES;
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread: those of A come first */
-    static_assert(WM % 64 == 0 || WM == 32, "get_xor needs it");
-    static_assert(WN % 64 == 0 || WN == 32, "get_xor needs it");
+    static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
+    static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
 
     template <accumulator, class> struct sums_of { typedef u32 type[2]; };
     template <class V> struct sums_of<f32, V> { typedef float type[4]; };
@@ -206,10 +222,25 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     struct fragments { u32 a[MT][2], b[NT]; };
     struct staging { b128 v[SLOTS]; };              /* a k-tile on its way through a thread's registers */
 
+    /* What this block computes: a tile of D, or one split of it. */
+    struct part {
+        u32 tile, split, split_tiles;
+        bool is_split;
+        __device__ __forceinline__ part(const args &p, u32 tiles)
+        {
+            const u32 index = block_index(), past = index - p.whole_tiles;
+            split_tiles = tiles - p.whole_tiles;
+            is_split = index >= p.whole_tiles;
+            split = is_split ? past / split_tiles : 0;
+            tile = index - split * split_tiles;
+        }
+    };
+
     /* Where this block stands. */
     struct block {
         u32 m0, n0;          /* first row and column of its tile of D */
         u32 k;               /* of this split */
+        u32 rows, columns;   /* tiles of D */
         u32 tiles;           /* k-tiles */
         u32 tail, head;      /* live k's of k-tile 0, which is the last in memory, and of k-tile 1, the first */
         source a, b;
@@ -218,13 +249,14 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         {
             /* Blocks walk GROUP rows of tiles together, column by column, so that those in flight
              * at one time share their rows of A and columns of B in the L2 cache. */
-            const u32 rows = ((u32)p.m + BM - 1) / BM, columns = ((u32)p.n + BN - 1) / BN;
-            const u32 index = block_index(), group = index / (R::GROUP * columns), rest = index - group * (R::GROUP * columns);
+            rows = ((u32)p.m + BM - 1) / BM, columns = ((u32)p.n + BN - 1) / BN;
+            const part of(p, rows * columns);
+            const u32 group = of.tile / (R::GROUP * columns), rest = of.tile - group * (R::GROUP * columns);
             const u32 top = group * R::GROUP, height = least(rows - top, R::GROUP);
             m0 = (top + rest % height) * BM;
             n0 = rest / height * BN;
-            const u32 k0 = split_index() * p.k_split;
-            k = least(p.k_split, p.k - k0);
+            const u32 k0 = of.split * p.k_split;
+            k = of.is_split ? least(p.k_split, p.k - k0) : p.k;
             tiles = (k + BK - 1) / BK;
             tail = k - (tiles - 1) * BK;
             head = BK;
@@ -248,6 +280,16 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             n = w / (BM / WM) * WN;
         }
     };
+
+    /* Starts to bring the first k's of what the block reads into the L2 cache: all at once, where
+     * the main loop would wait for one k-tile after the other. */
+    static __device__ __forceinline__ void warm(const args &p, const block &at)
+    {
+        const u32 ks = least(p.warm_k, at.k);
+        if (ACCESS == FAR || MMAS >= 64 || ks == 0) return;
+        A::warm(at.a, ks, at.n0 / BN, at.columns);
+        B::warm(at.b, ks, at.m0 / BM, at.rows);
+    }
 
     static __device__ __forceinline__ void clear(sums &acc)
     {
@@ -291,17 +333,19 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const u32 from = shared_base() + stage * STAGE;
 #pragma unroll
         for (int j = 0; j < LDSMS; ++j)
-            load_one(f, j, from + (j < NT / 4 ? A::BYTES + B::get(w.n, w.lane, j, kk) : A::get(w.m, w.lane, j - NT / 4, kk)));
+            load_one(f, j, from + (j < B_LDSMS ? A::BYTES + B::get(w.n, w.lane, j, kk) : A::get(w.m, w.lane, j - B_LDSMS, kk)));
     }
 
     /* The j-th ldmatrix of a slice: those of B come first. */
     static __device__ __forceinline__ void load_one(fragments &f, int j, u32 address)
     {
-        if (j < NT / 4) {
-            B::matrices(f.b[4 * j], f.b[4 * j + 1], f.b[4 * j + 2], f.b[4 * j + 3], address, B_K_CONTIGUOUS);
+        const int i = 2 * (j - B_LDSMS);
+        if (j < B_LDSMS) {
+            if constexpr (NT >= 4) B::matrices(f.b[4 * j], f.b[4 * j + 1], f.b[4 * j + 2], f.b[4 * j + 3], address);
+            else B::matrices(f.b[0], f.b[1], address);
         } else {
-            const int i = 2 * (j - NT / 4);
-            A::matrices(f.a[i][0], f.a[i][1], f.a[i + 1][0], f.a[i + 1][1], address, A_K_CONTIGUOUS);
+            if constexpr (MT >= 2) A::matrices(f.a[i][0], f.a[i][1], f.a[i + 1][0], f.a[i + 1][1], address);
+            else A::matrices(f.a[0][0], f.a[0][1], address);
         }
     }
 
@@ -389,9 +433,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
         __device__ __forceinline__ void load_one(fragments &f, int j, int kk) const
         {
-            const int i = j - NT / 4;
-            tile::load_one(f, j, j < NT / 4 ? (get_b ^ B::get_xor(j, kk)) + B::get_add(j, kk)
-                                            : (get_a ^ A::get_xor(i, kk)) + A::get_add(i, kk));
+            const int i = j - B_LDSMS;
+            tile::load_one(f, j, j < B_LDSMS ? (get_b ^ B::get_xor(j, kk)) + B::get_add(j, kk)
+                                             : (get_a ^ A::get_xor(i, kk)) + A::get_add(i, kk));
         }
 
         __device__ __forceinline__ void flip_puts() { put_a += flip; put_b += flip; }
@@ -466,7 +510,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
      * result does not depend on which one that is; it sets the counter back to zero.             */
 
     static constexpr int WORDS = R::ACC == f32 ? 4 : 2, CHUNKS = MT * NT * WORDS / 4; /* of a thread's sums: per mma; of 16 bytes */
-    static constexpr int BATCH = CHUNKS < 8 ? CHUNKS : 8;                             /* chunks that are added up together */
+    static constexpr int BATCH = CHUNKS < 8 ? CHUNKS : 8, AHEAD = CHUNKS < 16 ? 16 / BATCH : 1; /* chunks that are added up together; splits in flight */
 
     static __device__ __forceinline__ u32 word(const u32 (&x)[2], int i) { return x[i]; }
     static __device__ __forceinline__ u32 word(const float (&x)[4], int i) { return __float_as_uint(x[i]); }
@@ -477,11 +521,13 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     /* Whether this block stores the tile; acc is then the sum of all splits. */
     static __device__ __forceinline__ bool gather(const args &p, sums &acc)
     {
-        if (p.k_split >= p.k) return true;
-        const u32 thread = thread_index(), tile = batch_index() * block_count() + block_index(), splits = split_count();
+        const part of(p, (((u32)p.m + BM - 1) / BM) * (((u32)p.n + BN - 1) / BN));
+        if (!of.is_split) return true;
+        const u32 thread = thread_index(), splits = ((u32)p.k + p.k_split - 1) / p.k_split;
+        const u32 tile = batch_index() * of.split_tiles + of.tile - p.whole_tiles;
         u32 *const arrived = (u32 *)p.workspace + tile;
         char *const first = (char *)p.workspace + HGEMM_WORKSPACE_TILES * 4 + ((u64)tile * splits * CHUNKS * THREADS + thread) * 16;
-        char *const mine = first + (u64)split_index() * (CHUNKS * THREADS * 16);
+        char *const mine = first + (u64)of.split * (CHUNKS * THREADS * 16);
 #pragma unroll
         for (int c = 0; c < CHUNKS; ++c)
             st_global(mine + c * (THREADS * 16), b128{get_word(acc, 4 * c), get_word(acc, 4 * c + 1), get_word(acc, 4 * c + 2), get_word(acc, 4 * c + 3)});
@@ -498,16 +544,17 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         for (int c0 = 0; c0 < CHUNKS; c0 += BATCH) {
             float x[BATCH * 8] = {};
 #pragma unroll 1
-            for (u32 s = 0; s < splits; ++s) {
-                b128 v[BATCH] = {};
+            for (u32 s = 0; s < splits; s += AHEAD) {
+                b128 v[AHEAD * BATCH] = {}; /* zeros past the last split */
 #pragma unroll
-                for (int c = 0; c < BATCH; ++c) ld_global(v[c], first + (u64)(s * CHUNKS + c0 + c) * (THREADS * 16), true);
+                for (int c = 0; c < AHEAD * BATCH; ++c)
+                    ld_global(v[c], first + (u64)((s + c / BATCH) * CHUNKS + c0 + c % BATCH) * (THREADS * 16), s + c / BATCH < splits);
 #pragma unroll
-                for (int c = 0; c < BATCH; ++c) {
+                for (int c = 0; c < AHEAD * BATCH; ++c) {
                     const u32 words[4] = {v[c].x, v[c].y, v[c].z, v[c].w};
 #pragma unroll
                     for (int e = 0; e < 4; ++e) {
-                        float &lo = x[c * 8 + e * 2], &hi = x[c * 8 + e * 2 + 1];
+                        float &lo = x[c % BATCH * 8 + e * 2], &hi = x[c % BATCH * 8 + e * 2 + 1];
                         lo += R::ACC == f32 ? __uint_as_float(words[e]) : half_to_float(words[e]);
                         hi += R::ACC == f32 ? 0 : half_to_float(words[e] >> 16);
                     }

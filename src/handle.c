@@ -84,7 +84,7 @@ hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
         hgemm_device_info_t info;
         status = made->device->ops->info(made->device, &info);
         if (status == HGEMM_STATUS_SUCCESS) {
-            made->multiprocessors = info.multiprocessors;
+            made->machine = machine_of(&info);
             make_workspace(made);
             *handle = made;
             return HGEMM_STATUS_SUCCESS;

@@ -2,12 +2,12 @@
 #ifndef HGEMM_HANDLE_H
 #define HGEMM_HANDLE_H
 
-#include "kernels.h"
+#include "select.h"
 
 struct hgemm_handle {
     device_t *device;
     void *stream;                   /* the caller's, NULL for the default one */
-    int multiprocessors;
+    machine_t machine;
     void *workspace;                /* for sums of split k, its counters zero; NULL: there is none */
     size_t workspace_bytes;
     void *functions[VARIANT_COUNT]; /* what the device loaded, by variant_index; NULL: not yet */

@@ -278,8 +278,8 @@ static void *matrix(const void *data, int64_t index, int64_t stride)
     return (void *)((uintptr_t)data + 2 * ((uintptr_t)index * (uintptr_t)stride));
 }
 
-/* Enqueues the kernel: blockIdx.x counts tiles, blockIdx.y the batch, in as many launches as the
- * limit of blockIdx.y asks for, blockIdx.z the splits of k. */
+/* Enqueues the kernel: blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many
+ * launches as the limit of blockIdx.y asks for. */
 static hgemm_status_t launch(hgemm_handle_t handle, const hgemm_desc_t *p, const plan_t *plan)
 {
     const hgemm_kernel_info_t *kernel = &kernel_table[plan->variant.kernel].info;
@@ -298,12 +298,14 @@ static hgemm_status_t launch(hgemm_handle_t handle, const hgemm_desc_t *p, const
             .stride_c = p->stride_c, .stride_d = p->stride_d,
             .m = (int)p->m, .n = (int)p->n, .k = (int)p->k,
             .alpha = p->alpha, .beta = p->beta,
+            .whole_tiles = (int)plan->whole_tiles,
             .k_split = (int)plan->k_split,
+            .warm_k = (int)plan->warm_k,
             .workspace = handle->workspace,
         };
         launch_t launch = {
-            .grid = {(unsigned)tile_count(kernel, p->m, p->n),
-                     (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), (unsigned)plan->splits},
+            .grid = {(unsigned)(plan->whole_tiles + (plan->tiles - plan->whole_tiles) * plan->splits),
+                     (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), 1},
             .threads = (unsigned)kernel->threads,
             .shared_bytes = (unsigned)kernel->shared_bytes,
             .args = &args,
@@ -343,7 +345,7 @@ static hgemm_status_t prepare(hgemm_handle_t handle, const hgemm_desc_t *desc,
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
     *problem = normalise(desc);
-    return select_plan(problem, handle->multiprocessors, handle->workspace_bytes, plan);
+    return select_plan(problem, &handle->machine, handle->workspace_bytes, plan);
 }
 
 hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc)
@@ -396,7 +398,7 @@ hgemm_status_t hgemm_select(const hgemm_desc_t *desc, int *kernel)
         status = check_alignment(desc);
         if (status == HGEMM_STATUS_SUCCESS) {
             hgemm_desc_t problem = normalise(desc);
-            status = select_plan(&problem, T4_MULTIPROCESSORS, WORKSPACE_BYTES, &plan);
+            status = select_plan(&problem, &machine_t4, WORKSPACE_BYTES, &plan);
         }
     }
     if (status == HGEMM_STATUS_SUCCESS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Selection. A kernel that can run the problem is priced by a model of a T4's multiprocessor, and
- * the cheapest one of the tuned rung wins. The model knows tiles only through the table: a new row
+ * Selection. Every plan of the tuned rung that can run the problem is priced by a model of a
+ * multiprocessor, and the cheapest wins. The model knows tiles only through the table: a new row
  * takes part without a change here.
  */
 #include "select.h"
@@ -74,106 +74,239 @@ static int find_variant(const hgemm_desc_t *p, int kernel, variant_t *variant)
 
 /* ---- What it costs ---------------------------------------------------------------------------- */
 
-/* Throughputs of one multiprocessor of a T4, per clock, and latencies in clocks. */
-static const struct {
-    double products;       /* multiply-adds of its tensor cores */
-    double shared_bytes;   /* shared memory */
-    double l2_bytes;       /* its share of the L2 cache */
-    double step;           /* of one step along k that nothing hides: load, barrier, first mma */
-    double block;          /* of a block's start and end */
-    double meet;           /* for the last block of a tile to learn that it is the last */
-} sm = {.products = 512, .shared_bytes = 64, .l2_bytes = 20, .step = 600, .block = 3000, .meet = 2000};
+/*
+ * A multiprocessor, in clocks. `throughput` is what all its warps share, `latency` what one block
+ * waits for where no other block on the multiprocessor has work to fill the time.
+ */
+typedef struct costs_t {
+    struct {
+        double products;     /* multiply-adds of the tensor cores, per clock */
+        double shared_bytes; /* of shared memory, per clock */
+        double l2_bytes;     /* its share of the L2 cache, per clock */
+        double elements;     /* of D that the epilogue stores, per clock */
+        double sum_bytes;    /* of split tiles that a block adds up, per clock */
+    } throughput;
+    struct {
+        double step;  /* one step along k: load, barrier, first mma */
+        double block; /* a block's start and end */
+        double meet;  /* for the last block of a split tile to learn that it is the last */
+    } latency;
+} costs_t;
+
+/* Published figures: 8 clocks an HMMA and sub-core, 64 bytes a clock of shared memory, 1270 GB/s of
+ * L2 at 1590 MHz over 40 multiprocessors. The latencies follow from a global load's 200 to 600
+ * clocks; no T4 has confirmed them. */
+static const costs_t t4_costs = {{512, 64, 20, 5, 20}, {600, 2000, 2000}};
+
+/* A Hopper GPU runs mma.m16n8k8 at half of 4 clocks. The rest is fitted to 23,000 measured plans
+ * of 260 shapes (docs/lab-notes.md). */
+static const costs_t h100_costs = {{1024, 128, 60, 12, 38}, {960, 1000, 4700}};
+
+const machine_t machine_t4 = {
+    .multiprocessors = 40, .shared_bytes = 64 << 10, .threads = 1024, .l2_bytes = 4 << 20};
+
+machine_t machine_of(const hgemm_device_info_t *info)
+{
+    machine_t machine = machine_t4;
+    machine.multiprocessors = info->multiprocessors;
+    machine.l2_bytes = info->l2_bytes ? info->l2_bytes : machine.l2_bytes;
+    if (info->compute_major >= 8) {
+        machine.is_newer = 1;
+        machine.shared_bytes = info->compute_major == 8 ? 99 << 10 : 227 << 10;
+        machine.threads = info->compute_major == 8 ? 1536 : 2048;
+    }
+    return machine;
+}
+
+enum { SM_REGISTERS = 64 << 10, BLOCK_SHARED = 1 << 10 /* that newer GPUs add to each block */ };
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
 
 static double larger(double a, double b)
 {
     return a > b ? a : b;
 }
 
-/* Clocks for one step along k of one block that has its multiprocessor's pipes to itself. */
-static double step_clocks(const hgemm_kernel_info_t *kernel)
+/* Blocks of the variant that a multiprocessor holds at one time. */
+static int resident_blocks(variant_t variant, const machine_t *machine)
 {
-    double products = (double)kernel->block_m * kernel->block_n * kernel->block_k;
-    double tile_bytes = 2.0 * (kernel->block_m + kernel->block_n) * kernel->block_k;
-    double fragment_bytes =
-        2.0 * (kernel->warp_m + kernel->warp_n) * kernel->block_k * (kernel->threads / 32);
-    double mma = products / sm.products;
-    double shared = (fragment_bytes + tile_bytes) / sm.shared_bytes;
-    double l2 = tile_bytes / sm.l2_bytes;
-    return larger(mma, larger(shared, l2));
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    const image_t *image = variant_image(variant);
+    int registers = image ? (image->registers + 7) / 8 * 8 : 255;
+    int shared = info->shared_bytes + (machine->is_newer ? BLOCK_SHARED : 0);
+    int blocks = smaller(SM_REGISTERS / (registers * info->threads),
+                         smaller(machine->shared_bytes / shared, machine->threads / info->threads));
+    return blocks > 1 ? blocks : 1;
+}
+
+/* Clocks for one step along k of one block that has its multiprocessor's pipes to itself. What is
+ * not aligned is loaded twice. */
+static double step_clocks(const hgemm_kernel_info_t *info, access_t access, const costs_t *costs)
+{
+    double products = (double)info->block_m * info->block_n * info->block_k;
+    double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
+    double loads = access == ACCESS_x16 ? tile : access == ACCESS_any ? 2 * tile : 8 * tile;
+    double fragments = 2.0 * (info->warp_m + info->warp_n) * info->block_k * (info->threads / 32);
+    double mma = products / costs->throughput.products;
+    double shared = (fragments + tile + loads) / costs->throughput.shared_bytes;
+    return larger(hypot(mma, shared), loads / costs->throughput.l2_bytes);
 }
 
 /* Bytes of the sums of one block tile. */
-static double sum_bytes(const hgemm_kernel_info_t *kernel)
+static double sum_bytes(const hgemm_kernel_info_t *info)
 {
-    return (double)kernel->block_m * kernel->block_n *
-           (kernel->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
+    return (double)info->block_m * info->block_n *
+           (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
 }
 
-/* Clocks of the busiest multiprocessor. It works off its tiles in rounds of `blocks` at a time;
- * the blocks of a round share its pipes and hide each other's latency. Where k is split, the sums
- * of all parts are written, and one block of each tile reads them. */
-static double cost(const kernel_t *kernel, const hgemm_desc_t *p, int multiprocessors, int splits)
+/* What a variant costs on a machine, as far as neither k nor the number of blocks matters. */
+typedef struct price_t {
+    const costs_t *costs;
+    int multiprocessors, resident;
+    double step, end, sums; /* clocks of a step and of a block's end; bytes of its sums */
+} price_t;
+
+static price_t price_variant(variant_t variant, const machine_t *machine)
 {
-    const hgemm_kernel_info_t *info = &kernel->info;
-    double tiles = (double)tile_count(info, p->m, p->n) * (double)p->batch * splits;
-    double steps = ceil(ceil((double)p->k / info->block_k) / splits);
-    double per_sm = ceil(tiles / multiprocessors);
-    double rounds = floor(per_sm / kernel->blocks);
-    double rest = per_sm - rounds * kernel->blocks;
-    double clocks = step_clocks(info);
-    double end = sm.block + (splits > 1 ? sm.meet + sum_bytes(info) * (1 + splits) / sm.l2_bytes : 0);
-    double full_round = steps * larger(kernel->blocks * clocks, sm.step) + end;
-    double last_round = rest > 0 ? steps * larger(rest * clocks, sm.step) + end : 0;
-    return rounds * full_round + last_round;
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    const costs_t *costs = machine->is_newer ? &h100_costs : &t4_costs;
+    return (price_t){
+        .costs = costs,
+        .multiprocessors = machine->multiprocessors,
+        .resident = resident_blocks(variant, machine),
+        .step = step_clocks(info, variant.access, costs),
+        .end = costs->latency.block +
+               (double)info->block_m * info->block_n / costs->throughput.elements,
+        .sums = sum_bytes(info),
+    };
+}
+
+/* Clocks of a multiprocessor that works off its share of `blocks` in rounds. The blocks of a round
+ * share its pipes and hide each other's latency. */
+static double rounds(const price_t *price, double blocks, double steps, double end)
+{
+    double share = ceil(blocks / price->multiprocessors);
+    double full = floor(share / price->resident), rest = share - full * price->resident;
+    double least = price->costs->latency.step;
+    double clocks = full * (steps * larger(price->resident * price->step, least) + end);
+    return rest > 0 ? clocks + steps * larger(rest * price->step, least) + end : clocks;
+}
+
+/* Clocks of the busiest multiprocessor. Of a split tile one block adds up all parts. */
+static double cost(const price_t *price, const plan_t *plan, int64_t k, int64_t batch)
+{
+    int block_k = kernel_table[plan->variant.kernel].info.block_k;
+    double clocks = 0, split_tiles = (double)(plan->tiles - plan->whole_tiles);
+    if (plan->whole_tiles > 0)
+        clocks += rounds(price, (double)plan->whole_tiles * (double)batch,
+                         ceil((double)k / block_k), price->end);
+    if (split_tiles > 0)
+        clocks += rounds(price, split_tiles * (double)batch * plan->splits,
+                         (double)plan->k_split / block_k,
+                         price->end + price->costs->latency.meet +
+                             price->sums * plan->splits / price->costs->throughput.sum_bytes);
+    return clocks;
 }
 
 /* ---- The choice ------------------------------------------------------------------------------- */
 
-enum { MOST_SPLITS = 64, LEAST_STEPS = 4 /* along k, of a split */ };
+enum {
+    MOST_SPLITS = 256,
+    LEAST_STEPS = 2,     /* along k, of a split */
+    ROUNDS = 4,          /* more of split tiles are not tried */
+    WARM_BYTES = 4 << 20 /* that are fetched ahead, unless that is more than half of the L2 cache */
+};
 
-/* The most parts that k may be cut into: each some steps long, their sums within the workspace. */
-static int most_splits(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel, size_t workspace)
+/*
+ * What each block has the L2 cache fetch ahead. As the grid starts every block misses the cache on
+ * each step along k, all in lockstep: what they read in common is then better fetched at once. Where
+ * they have nothing in common there are enough loads in flight, and later rounds find the cache warm.
+ */
+static int64_t warm_k(const hgemm_desc_t *p, const hgemm_kernel_info_t *info, const plan_t *plan,
+                      const machine_t *machine)
 {
-    double tiles = (double)tile_count(kernel, p->m, p->n) * (double)p->batch;
-    double room = ((double)workspace - HGEMM_WORKSPACE_TILES * 4.0) / (tiles * sum_bytes(kernel));
-    double steps = (double)p->k / kernel->block_k / LEAST_STEPS;
-    double most = room < steps ? room : steps;
-    if (tiles > HGEMM_WORKSPACE_TILES || p->batch > MOST_GRID_Y || most < 2)
-        return 1;
-    return most < MOST_SPLITS ? (int)most : MOST_SPLITS;
+    int64_t most = (int64_t)machine->l2_bytes / 2 < WARM_BYTES ? (int64_t)machine->l2_bytes / 2 : WARM_BYTES;
+    int64_t k = most / (2 * (p->m + p->n)) / (plan->whole_tiles ? 1 : plan->splits) / 64 * 64;
+    if (p->m <= info->block_m || p->n <= info->block_n || p->batch > 1)
+        return 0;
+    return k < p->k ? k : p->k;
 }
 
-static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int splits)
+/* k in `splits` parts for all tiles but the first `whole`. */
+static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles, int64_t whole,
+                        int splits)
 {
     int64_t block_k = kernel_table[variant.kernel].info.block_k;
     int64_t steps = (p->k + block_k - 1) / block_k;
     int64_t k_split = splits > 1 ? (steps + splits - 1) / splits * block_k : p->k;
-    return (plan_t){variant, k_split ? (int)((p->k + k_split - 1) / k_split) : 1, k_split};
+    return (plan_t){.variant = variant,
+                    .tiles = tiles,
+                    .whole_tiles = splits > 1 ? whole : tiles,
+                    .splits = splits > 1 ? (int)((p->k + k_split - 1) / k_split) : 1,
+                    .k_split = k_split};
 }
 
-hgemm_status_t select_plan(const hgemm_desc_t *p, int multiprocessors, size_t workspace_bytes,
+/* Tries every sensible number of splits for all tiles but the first `whole`. */
+static void try_splits(const hgemm_desc_t *p, const price_t *price, variant_t variant,
+                       int64_t tiles, int64_t whole, size_t workspace, plan_t *plan, double *lowest)
+{
+    double split_tiles = (double)(tiles - whole) * (double)p->batch;
+    double room = ((double)workspace - HGEMM_WORKSPACE_TILES * 4.0) / (split_tiles * price->sums);
+    double steps = (double)p->k / kernel_table[variant.kernel].info.block_k / LEAST_STEPS;
+    double slots = (double)price->multiprocessors * price->resident;
+    if (split_tiles > HGEMM_WORKSPACE_TILES || p->batch > MOST_GRID_Y)
+        return;
+    for (int splits = 2; splits <= MOST_SPLITS && splits <= room && splits <= steps &&
+                         split_tiles * splits <= ROUNDS * slots;
+         splits += splits < 8 ? 1 : splits / 8) {
+        plan_t tried = make_plan(p, variant, tiles, whole, splits);
+        double clocks = cost(price, &tried, p->k, p->batch);
+        if (clocks < *lowest) {
+            *lowest = clocks;
+            *plan = tried;
+        }
+    }
+}
+
+/* The best plan of a variant. The tiles that would not fill the last round may be split. */
+static void try_variant(const hgemm_desc_t *p, variant_t variant, const machine_t *machine,
+                        size_t workspace, plan_t *plan, double *lowest)
+{
+    price_t price = price_variant(variant, machine);
+    int64_t tiles = tile_count(&kernel_table[variant.kernel].info, p->m, p->n);
+    int64_t slots = (int64_t)price.multiprocessors * price.resident;
+    plan_t whole = make_plan(p, variant, tiles, tiles, 1);
+    double clocks = cost(&price, &whole, p->k, p->batch);
+    if (clocks < *lowest) {
+        *lowest = clocks;
+        *plan = whole;
+    }
+    try_splits(p, &price, variant, tiles, 0, workspace, plan, lowest);
+    if (p->batch == 1 && tiles > slots && tiles % slots)
+        try_splits(p, &price, variant, tiles, tiles / slots * slots, workspace, plan, lowest);
+}
+
+hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes,
                            plan_t *plan)
 {
     variant_t variant;
+    double lowest = INFINITY;
     if (p->kernel != HGEMM_KERNEL_AUTO) {
         if (!find_variant(p, p->kernel, &variant))
             return HGEMM_STATUS_NOT_SUPPORTED;
-        *plan = make_plan(p, variant, 1);
-        return HGEMM_STATUS_SUCCESS;
+        int64_t tiles = tile_count(&kernel_table[p->kernel].info, p->m, p->n);
+        *plan = make_plan(p, variant, tiles, tiles, 1);
+        lowest = 0;
     }
-    double lowest = INFINITY;
-    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++) {
-        const kernel_t *row = &kernel_table[kernel];
-        if (strcmp(row->info.rung, tuned_rung) != 0 || !find_variant(p, kernel, &variant))
-            continue;
-        int most = most_splits(p, &row->info, workspace_bytes);
-        for (int splits = 1; splits <= most; splits++) {
-            double clocks = cost(row, p, multiprocessors, splits);
-            if (clocks < lowest) {
-                lowest = clocks;
-                *plan = make_plan(p, variant, splits);
-            }
-        }
-    }
-    return lowest < INFINITY ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_NOT_SUPPORTED;
+    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END && lowest > 0; kernel++)
+        if (strcmp(kernel_table[kernel].info.rung, tuned_rung) == 0 &&
+            find_variant(p, kernel, &variant))
+            try_variant(p, variant, machine, workspace_bytes, plan, &lowest);
+    if (lowest == INFINITY)
+        return HGEMM_STATUS_NOT_SUPPORTED;
+    plan->warm_k = warm_k(p, &kernel_table[plan->variant.kernel].info, plan, machine);
+    return HGEMM_STATUS_SUCCESS;
 }

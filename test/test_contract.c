@@ -29,7 +29,7 @@ static int set_up(void **state)
     fake_device_init(&fake);
     memset(&handle, 0, sizeof handle);
     handle.device = &fake.base;
-    handle.multiprocessors = 40;
+    handle.machine = machine_t4;
     for (int i = 0; i < ELEMENTS; i++) {
         a[i] = hgemm_half_from_float((float)(i % 7 - 3));
         b[i] = hgemm_half_from_float((float)(i % 5 - 2));

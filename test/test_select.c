@@ -52,7 +52,7 @@ static hgemm_status_t select_row_major(const hgemm_desc_t *desc, size_t workspac
         p.lda = desc->ldb, p.ldb = desc->lda;
         p.stride_a = desc->stride_b, p.stride_b = desc->stride_a;
     }
-    return select_plan(&p, T4_MULTIPROCESSORS, workspace, plan);
+    return select_plan(&p, &machine_t4, workspace, plan);
 }
 
 /* The parts of a split k cover it, none is empty, and their sums fit the workspace. */
@@ -60,7 +60,7 @@ static void splits_cover_k_and_fit(void **state)
 {
     (void)state;
     rng_t rng = {test_seed()};
-    int split = 0;
+    int split = 0, tail = 0;
     for (int i = 0; i < 20000; i++) {
         hgemm_desc_t desc = random_problem(&rng);
         plan_t plan;
@@ -68,20 +68,24 @@ static void splits_cover_k_and_fit(void **state)
         size_t workspace = (size_t)rng_between(&rng, 0, WORKSPACE_BYTES);
         assert_int_equal(select_row_major(&desc, workspace, &plan), HGEMM_STATUS_SUCCESS);
         const hgemm_kernel_info_t *info = &kernel_table[plan.variant.kernel].info;
-        int64_t tiles = tile_count(info, desc.m, desc.n) * desc.batch;
+        assert_int_equal(plan.tiles, tile_count(info, desc.m, desc.n));
+        int64_t tiles = (plan.tiles - plan.whole_tiles) * desc.batch;
         assert_true(plan.splits >= 1 && plan.k_split * plan.splits >= desc.k);
+        assert_true(plan.warm_k >= 0 && plan.warm_k <= desc.k);
         if (plan.splits == 1) {
-            assert_true(plan.k_split >= desc.k);
+            assert_true(plan.k_split >= desc.k && tiles == 0);
             continue;
         }
         split++;
+        tail += plan.whole_tiles > 0;
+        assert_true(tiles > 0 && plan.whole_tiles >= 0);
         assert_true(plan.k_split > 0 && plan.k_split % info->block_k == 0);
         assert_true(plan.k_split * (plan.splits - 1) < desc.k);
         assert_true(tiles <= HGEMM_WORKSPACE_TILES);
         assert_true(HGEMM_WORKSPACE_TILES * 4 + tiles * plan.splits * info->block_m * info->block_n *
                         (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2) <= (int64_t)workspace);
     }
-    assert_true(split > 100);
+    assert_true(split > 100 && tail > 100 && split - tail > 100);
 }
 
 static void a_named_kernel_takes_k_whole(void **state)
