@@ -14,7 +14,7 @@ struct Configuration {
     int (*run)(const peers_call_t &call, void *semaphores, void *workspace);
 };
 struct Kind {
-    const Configuration *configurations;
+    const Configuration *first;
     int count;
     const Kind *next;
 };
@@ -197,7 +197,7 @@ EXPORTED int hgemm_peers_open(int ordinal)
     table.clear();
     for (const Kind *kind = peers_kinds; kind; kind = kind->next)
         for (int i = 0; i < kind->count; ++i)
-            table.push_back(&kind->configurations[i]);
+            table.push_back(&kind->first[i]);
     cudaError_t error = cudaSetDevice(ordinal);
     if (error == cudaSuccess)
         error = cudaFuncGetAttributes(&attributes, table[0]->function);

@@ -9,10 +9,10 @@
  * have the precision of the sums). Nothing of that product is left out. What CUTLASS has beyond it
  * and this library does not: operands of different alignments in one kernel, stream-k.
  *
- * On a Hopper GPU they run as machine code that was built for it (compute_90 knows more than
- * compute_75, such as prefetching loads, and is the faster opponent), on others as compute_75 PTX,
- * which is how hgemm's own kernels come; CUDA_FORCE_PTX_JIT=1 takes the PTX everywhere. The
- * tensor-core instruction is Turing's mma.m16n8k8 in both.
+ * On a Hopper GPU they run as machine code that was built for it, which is the faster opponent; on
+ * others as compute_75 PTX, which is how hgemm's own kernels come. The PTX of both is the same,
+ * Turing's mma.m16n8k8 and ldmatrix, but for the target that it names; CUDA_FORCE_PTX_JIT=1 in the
+ * environment makes the driver compile the compute_75 one everywhere.
  */
 #ifndef HGEMM_BENCH_PEERS_CUTLASS_H
 #define HGEMM_BENCH_PEERS_CUTLASS_H

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # libhgemm_peers.so, which bench_hgemm opens to measure CUTLASS beside our kernels: made by
-# -DHGEMM_PEERS=ON next to bench_hgemm, in about ten minutes of two cores. CUTLASS's headers are
+# -DHGEMM_PEERS=ON next to bench_hgemm, in about half an hour of one core. CUTLASS's headers are
 # those in CUTLASS_INCLUDE_DIR, else they are fetched into the build folder from the Python package
 # index. HGEMM_PEERS_CODE says which GPUs get code, see bench/peers_cutlass.h.
 
