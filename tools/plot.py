@@ -1,0 +1,522 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Draws figures of the results in bench/results/<machine>/*.json into docs/plots/<machine>/.
+
+    tools/plot.py [--results DIR --out DIR] [--format svg|png]
+
+Needs matplotlib. A figure's data are found by what is in the files, not by their names: measured
+results of one machine that were taken under the same conditions are pooled, and a problem's
+contestants always come from one file, that is from the same minutes. stderr tells what each figure
+was made from, or why it could not be made. Only measurements are drawn; what is said of the T4 is
+published, stands in a panel without points, and says so.
+"""
+import argparse
+import json
+import math
+import pathlib
+import re
+import statistics
+import sys
+import textwrap
+
+try:
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+except ImportError:
+    print("tools/plot.py: matplotlib is missing: python3 -m pip install matplotlib", file=sys.stderr)
+    sys.exit(1)
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FEWEST_SQUARES = 12 # of a sweep
+SPLIT = 1024        # of a sweep in two panels
+FEWEST_SHAPES = 10  # of a list of which ratios are drawn
+OURS, CUTLASS, CUBLAS, CEILING = "auto", "cutlass", "cublasHgemm", "ceiling_f16"
+CONTENDERS = (OURS, CUTLASS, CUBLAS)
+LABELS = {OURS: "hgemm", CUTLASS: "CUTLASS, its best Sm75 kernel", CUBLAS: "cublasHgemm", CEILING: "ceiling: mma.m16n8k8 alone"}
+COLOURS = {OURS: "#0072B2", CUTLASS: "#E69F00", CUBLAS: "#009E73", CEILING: "#333333"} # Okabe and Ito's
+MARKERS = {OURS: "o", CUTLASS: "s", CUBLAS: "^"}
+RUNGS = {"k1_tiled": "#D6E6F2", "k2_swizzled": "#AFCEE5", "k3_prefetch": "#85B4D7", "k4_fastindex": "#5598C6"}
+COPY = "copy|bandwidth" # in the name of a contestant or a context line
+NEAR = {"textcoords": "offset points", "fontsize": 8} # of what is annotated
+NEWER = "this GPU's cuBLAS uses tensor-core instructions that Turing does not have"
+# Bytes per second of device memory: published peaks, for machines whose results hold no measured copy.
+PUBLISHED_DRAM = {"NVIDIA H100 80GB HBM3": 3350e9}
+# Published figures of the T4. Nothing here was measured on one.
+T4_DRAM, T4_L2, T4_FLOPS, T4_MHZ = 240e9, 1270e9, 65.1e12, 1590
+
+
+class NotMade(Exception):
+    """Why a figure cannot be made."""
+
+
+class Problem:
+    """A shape and those who were timed on it, all in one file."""
+
+    def __init__(self, name, source):
+        found = re.fullmatch(r"(\d+)x(\d+)x(\d+) ([nt])([nt]) (row|col)", name)
+        if not found:
+            raise ValueError(f"{source.path}: not a problem: {name}")
+        self.source, self.rows = source, {}
+        self.m, self.n, self.k = (int(side) for side in found.groups()[:3])
+        self.ops, row = found[4] + found[5], found[6] == "row"
+        self.plain_square = self.m == self.n == self.k and self.ops == "nn" and row
+        strides = ((self.k if (self.ops[0] == "n") == row else self.m),
+                   (self.n if (self.ops[1] == "n") == row else self.k), self.n if row else self.m)
+        self.aligned = all(stride % 8 == 0 for stride in strides)
+        transfers = 1 if float(source.context.get("beta", 0)) == 0 else 2 # of C and D
+        self.intensity = self.m * self.n * self.k / (self.m * self.k + self.k * self.n + transfers * self.m * self.n)
+
+    def rate(self, kernel):
+        return self.rows[kernel]["tflops"]
+
+    def quartiles(self, kernel):
+        """The slower and the faster quartile of TFLOPS."""
+        row = self.rows[kernel]
+        return tuple(row["tflops"] * row["median_us"] / row.get(key, row["median_us"]) for key in ("q3_us", "q1_us"))
+
+
+class Source:
+    """A file of results."""
+
+    def __init__(self, path):
+        content = json.loads(path.read_text())
+        self.path, self.context = path, content["context"]
+        self.problems, self.copies = {}, []
+        if self.context.get("witness") != "measured":
+            return
+        for row in content["results"]:
+            if re.search(COPY, row.get("kernel", "")):
+                self.copies.append(row)
+            elif row.get("tflops", 0) > 0 and row.get("median_us", 0) > 0 and "failure" not in row:
+                self.problems.setdefault(row["problem"], Problem(row["problem"], self)).rows[row["kernel"]] = row
+
+    @property
+    def name(self):
+        return self.path.stem.removeprefix("bench_")
+
+    def conditions(self):
+        return tuple(self.context.get(key) for key in ("gpu", "driver", "clocks", "hgemm", "mode", "alpha", "beta")) + \
+            ("energy" in self.context,)
+
+
+class Pool:
+    """Sources of the same conditions."""
+
+    def __init__(self, sources):
+        self.sources, self.problems = sources, {}
+        self.burst = sources[0].context.get("mode") == "burst"
+        self.date = max(source.context.get("date", "") for source in sources)
+        for source in sources:
+            for name, problem in source.problems.items():
+                other = self.problems.get(name)
+                if not other or len(problem.rows) > len(other.rows):
+                    self.problems[name] = problem
+
+    def squares(self):
+        return sorted((p for p in self.problems.values() if p.plain_square), key=lambda p: p.n)
+
+
+def pools_of(sources, key):
+    found = {}
+    for source in sources:
+        if source.problems:
+            found.setdefault(key(source), []).append(source)
+    return [Pool(members) for members in found.values()]
+
+
+# ---- what all figures share --------------------------------------------------------------------
+
+def said(sources, key, otherwise="unknown"):
+    """A context value; where sources differ, each value once."""
+    return " or ".join(dict.fromkeys(str(s.context.get(key, otherwise)) for s in sources))
+
+
+def caption(sources, *notes):
+    """Where the data come from, then what is to be known about them."""
+    dates = sorted({s.context.get("date", "unknown")[:10] for s in sources})
+    device = said(sources, "device")
+    turing = "compute capability 7.5" in device
+    code = "sm_75 machine code" if turing else "compute_75 PTX, translated by the driver"
+    text = [f"Measured on {said(sources, 'gpu')} ({said(sources, 'clocks')}){'' if turing else ', not on a T4'}; "
+            f"hgemm's {code}; {said(sources, 'mode')} mode; {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; "
+            f"hgemm {said(sources, 'hgemm')}; driver {said(sources, 'driver')}; cuBLAS {said(sources, 'cublas', 'not there')}; "
+            f"CUTLASS {said(sources, 'cutlass', 'not there')}; alpha {said(sources, 'alpha')}, beta {said(sources, 'beta')}; "
+            f"medians of {said(sources, 'repetitions')}."]
+    text.append(" ".join(note[0].upper() + note[1:] + "." for note in notes if note))
+    return "\n".join(textwrap.fill(part, 156) for part in text if part)
+
+
+def newer(sources):
+    """Why cuBLAS is not to be compared with on this machine, or nothing."""
+    return "" if "compute capability 7.5" in said(sources, "device") else NEWER
+
+
+def canvas(height, words, columns=1, **options):
+    """Axes in a row above the caption."""
+    figure, axes = plt.subplots(1, columns, figsize=(8, height), layout="constrained", squeeze=False, **options)
+    foot = (0.115 * (words.count("\n") + 1) + 0.12) / height
+    figure.get_layout_engine().set(rect=(0, foot, 0.992, 1 - foot))
+    figure.text(0.012, 0.06 / height, words, fontsize=6.8, color="#444444", va="bottom", linespacing=1.2)
+    for ax in axes[0]:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="y", color="#DDDDDD", linewidth=0.6)
+        ax.set_axisbelow(True)
+    return figure, axes[0]
+
+
+def dots(kernel, aligned=True, size=4.0):
+    """How a contestant's points look: filled where all rows are multiples of 8 elements."""
+    return {"color": COLOURS[kernel], "marker": MARKERS[kernel], "markersize": size, "markeredgewidth": 0.2 * size,
+            "markerfacecolor": COLOURS[kernel] if aligned else "white"}
+
+
+def log2_axis(axis, ticks, form="{:g}"):
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: form.format(value)))
+
+
+def powers_of_two(low, high):
+    return [2.0 ** e for e in range(math.floor(math.log2(low)), math.ceil(math.log2(high)) + 1)]
+
+
+def from_files(sources):
+    return ", ".join(dict.fromkeys(source.path.name for source in sources))
+
+
+# ---- bars of contestants: ladder and energy ----------------------------------------------------
+
+def line_up(problem):
+    """[(kernel, label, colour)] of a problem: the rungs, the library's choice as the last of them, the peers."""
+    bars = [(rung, rung.replace("_", "\n"), colour) for rung, colour in RUNGS.items()]
+    choice = problem.rows.get(OURS, {}).get("note", "")
+    bars.append((OURS, "k5\ntuned" + (f"\n({choice})" if choice else ""), COLOURS[OURS]))
+    tile = problem.rows.get(CUTLASS, {}).get("note", "")
+    bars.append((CUTLASS, "CUTLASS" + (f"\n({tile.replace(' ', chr(10), 1)})" if tile else ""), COLOURS[CUTLASS]))
+    bars += [(CUBLAS, "cublas\nHgemm", COLOURS[CUBLAS]), (CEILING, "ceiling:\nmma.m16n8k8\nalone", COLOURS[CEILING])]
+    return [bar for bar in bars if bar[0] in problem.rows]
+
+
+def draw_bars(ax, bars, values, whiskers, words, hatched, shares=None):
+    """`words` stand above the bars, `shares` within."""
+    heights = [values[kernel] for kernel, _, _ in bars]
+    for x, (kernel, _, colour) in enumerate(bars):
+        low, high = whiskers[kernel]
+        ax.bar(x, values[kernel], 0.72, color=colour, edgecolor="white" if kernel in hatched else colour,
+               hatch="//" if kernel in hatched else None, linewidth=0)
+        ax.errorbar(x, values[kernel], [[values[kernel] - low], [high - values[kernel]]], color="black", capsize=3, linewidth=1)
+        ax.annotate(words[kernel], (x, max(high, values[kernel])), (0, 3), textcoords="offset points", ha="center", fontsize=8)
+        if kernel in (shares or {}):
+            ax.annotate(shares[kernel], (x, low), (0, -4), textcoords="offset points", ha="center", va="top", fontsize=8,
+                        color="white" if kernel == OURS else "black")
+    ax.set_xticks(range(len(bars)), [label for _, label, _ in bars], fontsize=8)
+    ax.tick_params(axis="x", length=0)
+    ax.set_ylim(0, 1.16 * max(heights))
+
+
+def ladder(machine):
+    name = "4096x4096x4096 nn row"
+    able = [pool for pool in pools_of(machine, Source.conditions)
+            if name in pool.problems and all(r in pool.problems[name].rows for r in (*RUNGS, OURS))]
+    if not able:
+        raise NotMade("no file has k1 to k4 and auto at 4096")
+    problem = max(able, key=lambda pool: (pool.burst, CUTLASS in pool.problems[name].rows, pool.date)).problems[name]
+    bars = line_up(problem)
+    sources = [problem.source]
+    ceiling = problem.rate(CEILING) if CEILING in problem.rows else None
+    hatched = {CUBLAS} if newer(sources) else set()
+    figure, (ax,) = canvas(4.6, caption(sources, "whiskers: quartiles",
+                                        "" if CUTLASS in problem.rows else "CUTLASS was not measured in this file",
+                                        f"Hatched: {NEWER}" if hatched else ""))
+    draw_bars(ax, bars, {k: problem.rate(k) for k, _, _ in bars}, {k: problem.quartiles(k) for k, _, _ in bars},
+              {k: f"{problem.rate(k):.0f}" for k, _, _ in bars}, hatched,
+              {k: f"{100 * problem.rate(k) / ceiling:.0f}%" for k, _, _ in bars if ceiling and k not in hatched | {CEILING}})
+    if ceiling:
+        ax.axhline(ceiling, color=COLOURS[CEILING], linestyle="--", linewidth=0.9, zorder=0.9)
+        ax.annotate(f"ceiling {ceiling:.0f} TFLOPS; percentages are of it", (-0.45, ceiling), (0, 3), **NEAR)
+    ax.set_ylabel("TFLOPS")
+    ax.set_title("Five rungs: half-precision 4096 x 4096 x 4096", loc="left")
+    return figure, sources
+
+
+def energy_of(row):
+    """(pJ per operation, watts, [pJ per operation of each repetition]) by the energy counter, or None."""
+    watts = row.get("watts")
+    picojoules = row.get("pj_per_flop", row.get("picojoules_per_flop", watts / row["tflops"] if watts else None))
+    if not picojoules:
+        return None
+    operations = row["tflops"] * row["median_us"] * 1e6
+    turns = zip(*(row[key] if isinstance(row.get(key), list) else [] for key in ("joules", "window_s", "us")))
+    return picojoules, watts or picojoules * row["tflops"], [j / w * us * 1e6 / operations for j, w, us in turns if j and w and us]
+
+
+def energy(machine):
+    name = "8192x8192x8192 nn row"
+    able = []
+    for pool in pools_of(machine, Source.conditions):
+        problem = pool.problems.get(name)
+        if problem and sum(energy_of(row) is not None for row in problem.rows.values()) >= 2:
+            able.append(pool)
+    if not able:
+        raise NotMade("no file has energy (watts, pj_per_flop) of two contestants at 8192")
+    problem = max(able, key=lambda pool: (CUTLASS in pool.problems[name].rows, pool.date)).problems[name]
+    bars = [bar for bar in line_up(problem) if energy_of(problem.rows[bar[0]])]
+    values, whiskers, words = {}, {}, {}
+    for kernel, _, _ in bars:
+        picojoules, watts, turns = energy_of(problem.rows[kernel])
+        quartiles = statistics.quantiles(turns, method="inclusive") if len(turns) > 1 else [picojoules] * 3
+        values[kernel] = 1000 / picojoules
+        whiskers[kernel] = tuple(1000 / q for q in (max(quartiles[2], picojoules), min(quartiles[0], picojoules)))
+        words[kernel] = f"{values[kernel]:.0f}\n{picojoules:.2f} pJ\n{watts:.0f} W"
+    sources = [problem.source]
+    hatched = {CUBLAS} if newer(sources) and CUBLAS in values else set()
+    figure, (ax,) = canvas(4.6, caption(sources, "above each bar: GFLOP per joule, picojoules per operation, watts",
+                                        "whiskers: quartiles",
+                                        "energy of the whole board " + said(sources, "energy", "").removesuffix("."),
+                                        "CUTLASS was not measured in this file" if CUTLASS not in values else "",
+                                        f"Hatched: {NEWER}" if hatched else ""))
+    draw_bars(ax, bars, values, whiskers, words, hatched)
+    ax.set_ylim(0, 1.25 * max(values.values()))
+    ax.set_ylabel("GFLOP per joule")
+    ax.set_title("Energy: half-precision 8192 x 8192 x 8192, launches back to back", loc="left")
+    return figure, sources
+
+
+# ---- TFLOPS over N -----------------------------------------------------------------------------
+
+def sweep(machine):
+    best = max(pools_of(machine, Source.conditions), default=None,
+               key=lambda pool: (sum(OURS in p.rows for p in pool.squares()), pool.burst, pool.date))
+    squares = [p for p in best.squares() if OURS in p.rows] if best else []
+    if len(squares) < FEWEST_SQUARES:
+        raise NotMade(f"at most {len(squares)} square sizes under the same conditions, {FEWEST_SQUARES} wanted")
+    sources = list(dict.fromkeys(p.source for p in squares))
+    count = sum(CUTLASS in p.rows for p in squares)
+    cutlass = f"CUTLASS was measured at {count} of {len(squares)} sizes" if count else "CUTLASS was not measured in these files"
+    low, high = squares[0].n / 1.1, squares[-1].n * 1.1
+    ranges = [(low, high)]
+    if squares[0].n <= SPLIT / 2 and squares[-1].n >= SPLIT * 2:
+        ranges = [(low, SPLIT * 1.1), (SPLIT / 1.1, high)]
+    figure, axes = canvas(4.6, caption(sources, f"{len(squares)} sizes",
+                                       "the panels have different scales" if len(ranges) > 1 else "",
+                                       cutlass if count < len(squares) else "", newer(sources)), len(ranges))
+    entries = []
+    for kernel in (*CONTENDERS, CEILING):
+        curve = [p for p in squares if kernel in p.rows]
+        if not curve:
+            continue
+        if kernel == CEILING:
+            for ax in axes:
+                ax.plot([p.n for p in curve], [p.rate(kernel) for p in curve], color=COLOURS[kernel], linestyle="--", linewidth=1.1)
+            entries.append(Line2D([], [], color=COLOURS[kernel], linestyle="--", linewidth=1.1, label=LABELS[kernel]))
+            continue
+        for aligned in (True, False):
+            part = [p for p in curve if (p.n % 8 == 0) == aligned]
+            for ax in axes:
+                ax.plot([p.n for p in part], [p.rate(kernel) for p in part], linestyle="-" if aligned else ":",
+                        linewidth=1.3 if aligned else 0.9, **dots(kernel, aligned))
+        entries.append(Line2D([], [], linewidth=1.3, label=LABELS[kernel], **dots(kernel)))
+    entries += [Line2D([], [], color="#777777", marker="o", markersize=4.5, linewidth=1.3, label="N a multiple of 8: filled"),
+                Line2D([], [], color="#777777", marker="o", markersize=4.5, linewidth=0.9, linestyle=":", markerfacecolor="white",
+                       label="any other N: hollow")]
+    axes[0].legend(handles=entries, loc="upper left", fontsize=8, frameon=False)
+    for ax, (low, high) in zip(axes, ranges):
+        ax.set_xscale("log", base=2)
+        log2_axis(ax.xaxis, powers_of_two(low, high), "{:.0f}")
+        ax.set_xlim(low, high)
+        ax.set_ylim(0, 1.06 * max(p.rate(k) for p in squares if low <= p.n <= high for k in (*CONTENDERS, CEILING) if k in p.rows))
+        ax.set_xlabel("N of an N x N x N product")
+        ax.set_ylabel("TFLOPS")
+    axes[0].set_title("Squares, aligned and not", loc="left")
+    return figure, sources
+
+
+# ---- ratios over lists of shapes ---------------------------------------------------------------
+
+def ratio(machine):
+    lists = []
+    for source in machine:
+        shapes = [p for p in source.problems.values() if OURS in p.rows and (CUTLASS in p.rows or CUBLAS in p.rows)]
+        if len(shapes) >= FEWEST_SHAPES and 2 * sum(p.plain_square for p in shapes) <= len(shapes):
+            lists.append((source, shapes))
+    if not lists:
+        raise NotMade(f"no file has {FEWEST_SHAPES} shapes, half of them no squares, with auto and a peer")
+    newest = max((s for s, _ in lists), key=lambda s: (s.context.get("mode") == "burst", s.context.get("date", "")))
+    lists = [(s, shapes) for s, shapes in lists if s.conditions() == newest.conditions()]
+    sources = [source for source, _ in lists]
+    absent = [s.name for s, shapes in lists if not any(CUTLASS in p.rows for p in shapes)]
+    figure, axes = canvas(4.4, caption(
+        sources, "each curve is sorted by itself", "filled: all rows are multiples of 8 elements, hollow: not",
+        f"CUTLASS was not measured in {', '.join(absent)}" if absent else "", newer(sources)), len(lists), sharey=True)
+    every = []
+    for ax, (source, shapes) in zip(axes, lists):
+        for kernel in (CUTLASS, CUBLAS):
+            known = sorted((p.rate(OURS) / p.rate(kernel), p.aligned) for p in shapes if kernel in p.rows)
+            if not known:
+                continue
+            points = [(place, *point) for place, point in enumerate(known, 1)]
+            ratios = [value for value, _ in known]
+            every += ratios
+            mean = math.exp(statistics.fmean(map(math.log, ratios)))
+            ax.plot(range(1, len(known) + 1), ratios, color=COLOURS[kernel], linewidth=0.8)
+            for aligned in (True, False):
+                part = [(place, value) for place, value, is_aligned in points if is_aligned == aligned]
+                ax.plot([place for place, _ in part], [value for _, value in part], linestyle="none", **dots(kernel, aligned))
+            peer = "CUTLASS" if kernel == CUTLASS else kernel
+            ax.plot([], [], linewidth=0.8, **dots(kernel),
+                    label=f"over {peer}:{' ' if len(lists) < 3 else chr(10)}geometric mean {mean:.2f},\n"
+                          f"faster in {sum(r > 1 for r in ratios)} of {len(ratios)}")
+        ax.axhline(1, color="#333333", linewidth=1)
+        ax.set_xlabel("shapes, sorted by ratio")
+        ax.set_title(f"{source.name.replace('_', ' ')}: {len(shapes)} shapes", loc="left")
+        ax.legend(loc="upper left", fontsize=8, frameon=False)
+    axes[0].set_yscale("log", base=2)
+    log2_axis(axes[0].yaxis, [t for e in range(-8, 9) for t in (2.0 ** e, 1.5 * 2.0 ** e)])
+    legend = (max(every) / min(every)) ** (0.35 if len(lists) < 3 else 0.5) # room for it
+    axes[0].set_ylim(min(every) / 1.15, max(every) * 1.15 * legend)
+    axes[0].set_ylabel("hgemm's speed over the peer's")
+    return figure, sources
+
+
+# ---- roofline ----------------------------------------------------------------------------------
+
+def bandwidth(machine, gpu):
+    """(bytes per second of device memory, label): measured, if a row or a context line tells, else published."""
+    found = []
+    for source in machine:
+        if source.context.get("gpu") == gpu:
+            found += [row["gb_per_s"] for row in source.copies if row.get("gb_per_s", 0) > 0]
+            lines = (re.match(r"[\d.]+", str(value)) for key, value in source.context.items() if re.search(COPY, key))
+            found += [float(line[0]) for line in lines if line]
+    if found:
+        return max(found) * 1e9, f"copy {max(found):.0f} GB/s (measured)"
+    if gpu in PUBLISHED_DRAM:
+        return PUBLISHED_DRAM[gpu], f"DRAM {PUBLISHED_DRAM[gpu] / 1e9:.0f} GB/s (published)"
+    return None, None
+
+
+def draw_roof(ax, slope, top, low, label, colour, style):
+    """A slanting roof up to where it meets the flat one, and its label, to be tilted. (knee, label)"""
+    knee = top / slope
+    ax.plot([low, knee], [low * slope / 1e12, knee * slope / 1e12], color=colour, linestyle=style, linewidth=1.2)
+    at = low * (knee / low) ** 0.52
+    return knee, ax.annotate(label, (at, at * slope / 1e12), (-2, 2), **NEAR, color=colour, ha="center",
+                             va="bottom", rotation_mode="anchor", in_layout=False)
+
+
+def tilt(figure, ax, labels):
+    """Lays labels along the roofs of memory, which all rise alike."""
+    figure.draw_without_rendering() # settles the layout
+    (left, bottom), (right, top) = ax.transData.transform([(1, 1), (10, 10)])
+    for label in labels:
+        label.set_rotation(math.degrees(math.atan2(top - bottom, right - left)))
+
+
+def roofline(machine):
+    able = [pool for pool in pools_of(machine, lambda s: (s.context.get("gpu"), s.context.get("hgemm"), s.context.get("mode")))
+            if any(OURS in p.rows for p in pool.problems.values())]
+    if not able:
+        raise NotMade("no file has auto")
+    pool = max(able, key=lambda pool: (pool.burst, pool.date))
+    # The same product with another beta is another problem here: its traffic differs.
+    problems = [p for s in pool.sources for p in s.problems.values() if OURS in p.rows]
+    sources = list(dict.fromkeys(p.source for p in problems))
+    low, high = 0.5, 2.0 ** math.ceil(math.log2(2 * max(p.intensity for p in problems)))
+    slope, memory = bandwidth(machine, said(sources, "gpu"))
+    tops = [p.rate(CEILING) for p in problems if CEILING in p.rows]
+    top = max(tops) * 1e12 if tops else None
+    cutlass = any(CUTLASS in p.rows for p in problems)
+    gpu = said(sources, "gpu")
+    figure, (ax, t4) = canvas(4.8, caption(
+        sources, "traffic is what cannot be avoided: A, B and, with beta, C read once, D written once", newer(sources),
+        "" if cutlass else "CUTLASS was not measured in these files",
+        "Right: figures published for the T4, not measured, no result of this library"), 2, sharex=True, sharey=True,
+        gridspec_kw={"width_ratios": (1.6, 1)})
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=10)
+    size = 4.2 if len(problems) < 60 else 3
+    for kernel in reversed(CONTENDERS):
+        shown = [p for p in problems if kernel in p.rows]
+        for aligned in (True, False):
+            part = [p for p in shown if p.aligned == aligned]
+            ax.plot([p.intensity for p in part], [p.rate(kernel) for p in part], linestyle="none", alpha=0.8,
+                    **dots(kernel, aligned, size))
+    lowest = min(p.rate(k) for p in problems for k in CONTENDERS if k in p.rows)
+    highest = max(p.rate(k) for p in problems for k in CONTENDERS if k in p.rows)
+    ax.set_xlim(low, high)
+    ax.set_ylim(min(0.1, lowest / 2), max(highest, (top or 0) / 1e12) * 2)
+    knee, label = low, None
+    if slope and top:
+        knee, label = draw_roof(ax, slope, top, low, memory, COLOURS[CEILING], "-")
+    if top:
+        ax.plot([knee, high], [top / 1e12] * 2, color=COLOURS[CEILING], linewidth=1.2)
+        ax.annotate(f"mma.m16n8k8 {top / 1e12:.0f} TFLOPS (measured)", (knee, top / 1e12), (-4, 4), **NEAR,
+                    ha="right", color=COLOURS[CEILING])
+    handles = [Line2D([], [], linestyle="none", marker=MARKERS[k], color=COLOURS[k], markersize=5, label=LABELS[k].split(",")[0])
+               for k in CONTENDERS if any(k in p.rows for p in problems)]
+    handles.append(Line2D([], [], linestyle="none", marker="o", color="#777777", markerfacecolor="white", markersize=5,
+                          label="hollow: rows no multiples of 8"))
+    ax.legend(handles=handles, loc="lower right", fontsize=8, frameon=False)
+    ax.set_title(f"{gpu}: measured", loc="left")
+    ax.set_xlabel("flop per byte of DRAM traffic")
+    ax.set_ylabel("TFLOPS")
+
+    grey = "#666666"
+    knee, cache = draw_roof(t4, T4_L2, T4_FLOPS, low, f"L2 {T4_L2 / 1e9:.0f} GB/s (published)", grey, "--")
+    _, dram = draw_roof(t4, T4_DRAM, T4_FLOPS, low, f"DRAM {T4_DRAM / 1e9:.0f} GB/s (published)", grey, "-")
+    t4.plot([knee, high], [T4_FLOPS / 1e12] * 2, color=grey, linewidth=1.2)
+    t4.annotate(f"{T4_FLOPS / 1e12:.1f} TFLOPS, nominal\nat {T4_MHZ} MHz (published)", (high, T4_FLOPS / 1e12), (-2, 4),
+                **NEAR, ha="right", color=grey)
+    t4.set_title("T4: published figures only", loc="left")
+    t4.set_xlabel("flop per byte of DRAM or L2 traffic")
+    log2_axis(ax.xaxis, [t for t in powers_of_two(1, high) if math.log2(t) % 3 == 0], "{:.0f}")
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_locator(NullLocator())
+    tilt(figure, ax, [label] if label else [])
+    tilt(figure, t4, [cache, dram])
+    return figure, sources
+
+
+FIGURES = {"ladder": ladder, "sweep": sweep, "ratio": ratio, "roofline": roofline, "energy": energy}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=pathlib.Path, help="holds <machine>/*.json; wants --out as well")
+    parser.add_argument("--out", type=pathlib.Path, default=None)
+    parser.add_argument("--format", choices=("svg", "png"), default="svg")
+    options = parser.parse_args()
+    if options.results and not options.out:
+        parser.error("--results wants --out as well: docs/plots is for the results of this repository")
+    out = options.out or ROOT / "docs" / "plots"
+    # A fixed salt, and no dates below: the same data give the same file.
+    plt.rcParams.update({"font.family": "DejaVu Sans", "font.size": 9, "axes.titlesize": 10, "axes.labelsize": 9,
+                         "hatch.linewidth": 1.5, "svg.hashsalt": "hgemm", "savefig.facecolor": "white"})
+    machines = {}
+    for path in sorted((options.results or ROOT / "bench" / "results").glob("*/*.json")):
+        source = Source(path)
+        if source.problems or source.copies:
+            machines.setdefault(path.parent.name, []).append(source)
+        else:
+            print(f"{path.parent.name}: {path.name} holds nothing that was timed", file=sys.stderr)
+    for machine, sources in machines.items():
+        for name, make in FIGURES.items():
+            path = out / machine / f"{name}.{options.format}"
+            try:
+                figure, used = make(sources)
+            except NotMade as why:
+                left = f"; the one that is there was left: {path}" if path.exists() else ""
+                print(f"{machine}: {name} not made: {why}{left}", file=sys.stderr)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            undated = {"Date": None, "Creator": None} if options.format == "svg" else {"Software": None}
+            figure.savefig(path, dpi=140, metadata=undated)
+            plt.close(figure)
+            print(f"{machine}: {name} made from {from_files(used)}: {path}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
