@@ -72,8 +72,9 @@ static int wanted(const char *name)
     return regexec(&bench.options.kernels, name, 0, NULL, 0) == 0;
 }
 
-/* Notes what hgemm chooses on this device, "k5_64x64" or, where it cuts k in 8, "k5_64x64 k/8". A
- * column-major problem is the row-major one of the transposed matrices. */
+/* Notes what hgemm chooses on this device, "k5_64x64" or, where it cuts k in 8, "k5_64x64 k/8", or
+ * "tail k/8" where it does so for the last tiles only. A column-major problem is the row-major one
+ * of the transposed matrices. */
 static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
 {
     hgemm_desc_t row = *desc;
@@ -84,12 +85,13 @@ static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
         row.m = desc->n, row.n = desc->m;
         row.lda = desc->ldb, row.ldb = desc->lda;
     }
-    if (select_plan(&row, bench.info.multiprocessors, bench.handle->workspace_bytes, &plan) !=
+    if (select_plan(&row, &bench.handle->machine, bench.handle->workspace_bytes, &plan) !=
         HGEMM_STATUS_SUCCESS)
         return;
     const char *name = kernel_table[plan.variant.kernel].info.name;
     if (plan.splits > 1)
-        snprintf(c->note, sizeof c->note, "%s k/%d", name, plan.splits);
+        snprintf(c->note, sizeof c->note, "%s%s k/%d", name, plan.whole_tiles ? " tail" : "",
+                 plan.splits);
     else
         snprintf(c->note, sizeof c->note, "%s", name);
     c->result.note = c->note;
