@@ -30,26 +30,35 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     barrier();
 #pragma unroll
     for (int j = 0; j < T::LDSMS; ++j) in.load_one(f[0], j, 0);
-#pragma unroll 1
-    for (u32 left = at.tiles; left > 0; --left) {
+
+    /* One k-tile: `here` and `there` are where its stage and the other begin, from where the index points. */
+    u32 left = at.tiles;
+    auto step = [&](const int here, const int there) {
 #pragma unroll
         for (int kk = 0; kk < T::SLICES; ++kk) {
             const bool last = kk == T::SLICES - 1;
-            if (last) {
-                barrier(); /* the next k-tile is complete, and every warp is done with this one */
-                in.flip_gets();
-                in.flip_puts();
-            }
+            if (last) barrier(); /* the next k-tile is complete, and every warp is done with this one */
+            if (last && !T::PAIRS) in.flip_gets(), in.flip_puts();
 #pragma unroll
             for (int h = 0; h < T::MMAS; ++h) {
                 const int put = kk * T::MMAS + h - row::STS_FIRST, get = put - row::LDG_LAG;
-                if (h % row::LDS_GAP == 0 && h / row::LDS_GAP < T::LDSMS) in.load_one(f[(kk + 1) % 2], h / row::LDS_GAP, last ? 0 : kk + 1);
+                if (h % row::LDS_GAP == 0 && h / row::LDS_GAP < T::LDSMS)
+                    in.load_one(f[(kk + 1) % 2], h / row::LDS_GAP, last ? 0 : kk + 1, last ? there : here);
                 T::multiply_one(acc, f[kk % 2], h);
-                if (put >= 0 && put % row::STS_GAP == 0 && put / row::STS_GAP < T::SLOTS) in.commit(put / row::STS_GAP);
+                if (put >= 0 && put % row::STS_GAP == 0 && put / row::STS_GAP < T::SLOTS) in.commit(put / row::STS_GAP, -here);
                 if (get >= 0 && get % row::STS_GAP == 0 && get / row::STS_GAP < T::SLOTS) in.fetch(at, get / row::STS_GAP, left > 2);
             }
         }
         in.advance(at);
+        --left;
+    };
+    if (T::PAIRS) {
+#pragma unroll 1
+        while (left >= 2) step(0, T::STAGE), step(T::STAGE, 0);
+        if (left > 0) step(0, T::STAGE);
+    } else {
+#pragma unroll 1
+        while (left > 0) step(0, 0);
     }
     T::store(p, acc);
 }

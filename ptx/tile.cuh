@@ -212,6 +212,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     static constexpr int STAGE = A::BYTES + B::BYTES;
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread: those of A come first */
+    static constexpr bool PAIRS = ACCESS == X16 && MMAS < 64; /* the tuned loop takes two k-tiles at a time: stages are constants, for some registers */
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
 
@@ -424,18 +425,19 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             ++t;
         }
 
-        __device__ __forceinline__ void commit(int q) const
+        /* `beyond`: bytes from the stage that the index points to, where that is known. */
+        __device__ __forceinline__ void commit(int q, int beyond = 0) const
         {
             const int j = q - A::LOADS;
-            if (q < A::LOADS) st_shared((put_a ^ A::put_xor(q)) + A::put_add(q), next[q].get(shift_a));
-            else st_shared((put_b ^ B::put_xor(j)) + B::put_add(j), next[q].get(shift_b));
+            if (q < A::LOADS) st_shared((put_a ^ A::put_xor(q)) + A::put_add(q) + beyond, next[q].get(shift_a));
+            else st_shared((put_b ^ B::put_xor(j)) + B::put_add(j) + beyond, next[q].get(shift_b));
         }
 
-        __device__ __forceinline__ void load_one(fragments &f, int j, int kk) const
+        __device__ __forceinline__ void load_one(fragments &f, int j, int kk, int beyond = 0) const
         {
             const int i = j - B_LDSMS;
-            tile::load_one(f, j, j < B_LDSMS ? (get_b ^ B::get_xor(j, kk)) + B::get_add(j, kk)
-                                             : (get_a ^ A::get_xor(i, kk)) + A::get_add(i, kk));
+            tile::load_one(f, j, j < B_LDSMS ? (get_b ^ B::get_xor(j, kk)) + B::get_add(j, kk) + beyond
+                                             : (get_a ^ A::get_xor(i, kk)) + A::get_add(i, kk) + beyond);
         }
 
         __device__ __forceinline__ void flip_puts() { put_a += flip; put_b += flip; }
@@ -605,8 +607,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             col = lead(row) + (int)(w.lane % ACROSS * 8);
             return row < m && col + 8 <= width;
         };
-        b128 cs[ROUNDS] = {};
+        constexpr int AHEAD = !WHOLE || MMAS >= 64 ? 1 : MT < 4 ? MT : 4; /* groups of rows whose C is on its way */
+        b128 ring[AHEAD][ROUNDS] = {};
         auto fetch_c = [&](int i) {
+            b128 (&cs)[ROUNDS] = ring[i % AHEAD];
 #pragma unroll
             for (int q = 0; q < ROUNDS; ++q) {
                 u32 row;
@@ -623,7 +627,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 }
             }
         };
-        fetch_c(0);
+#pragma unroll
+        for (int i = 0; i < AHEAD; ++i) fetch_c(i);
 #pragma unroll
         for (int i = 0; i < MT; ++i) {
 #pragma unroll
@@ -636,10 +641,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 const bool live = place(i, q, row, col);
                 float x[8];
                 get_sums<!WHOLE>(x, buffer + (q * STEP + w.lane / ACROSS) * PITCH, col);
-                const b128 v = blend(x, cs[q], alpha, beta);
+                const b128 v = blend(x, ring[i % AHEAD][q], alpha, beta);
                 if (live) st_global(d + row * ldd + col * 2, v);
             }
-            if (i + 1 < MT) fetch_c(i + 1);
+            if (i + AHEAD < MT) fetch_c(i + AHEAD);
             if (!WHOLE) {
                 /* what is left of each row, half by half: one lane has its begin, one its end */
                 const u32 r = w.lane / 2, row = row0 + i * 16 + r;

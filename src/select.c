@@ -87,7 +87,8 @@ typedef struct costs_t {
         double sum_bytes;    /* of split tiles that a block adds up, per clock */
     } throughput;
     struct {
-        double step;  /* one step along k: load, barrier, first mma */
+        double step;  /* one step along k: load, barrier, first mma, ... */
+        double share; /* ... and of its own work, this part, which a lone block does not overlap */
         double block; /* a block's start and end */
         double meet;  /* for the last block of a split tile to learn that it is the last */
     } latency;
@@ -96,11 +97,11 @@ typedef struct costs_t {
 /* Published figures: 8 clocks an HMMA and sub-core, 64 bytes a clock of shared memory, 1270 GB/s of
  * L2 at 1590 MHz over 40 multiprocessors. The latencies follow from a global load's 200 to 600
  * clocks; no T4 has confirmed them. */
-static const costs_t t4_costs = {{512, 64, 20, 5, 20}, {600, 2000, 2000}};
+static const costs_t t4_costs = {{512, 64, 20, 5, 20}, {600, 0.27, 2000, 2000}};
 
-/* A Hopper GPU runs mma.m16n8k8 at half of 4 clocks. The rest is fitted to 23,000 measured plans
- * of 260 shapes (docs/lab-notes.md). */
-static const costs_t h100_costs = {{1024, 128, 60, 12, 38}, {960, 1000, 4700}};
+/* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
+ * fitted to 20,000 measured plans of 469 shapes (docs/lab-notes.md). */
+static const costs_t h100_costs = {{1024, 128, 45, 14, 31}, {800, 0.27, 2700, 5600}};
 
 const machine_t machine_t4 = {
     .multiprocessors = 40, .shared_bytes = 64 << 10, .threads = 1024, .l2_bytes = 4 << 20};
@@ -190,7 +191,7 @@ static double rounds(const price_t *price, double blocks, double steps, double e
 {
     double share = ceil(blocks / price->multiprocessors);
     double full = floor(share / price->resident), rest = share - full * price->resident;
-    double least = price->costs->latency.step;
+    double least = price->costs->latency.step + price->costs->latency.share * price->step;
     double clocks = full * (steps * larger(price->resident * price->step, least) + end);
     return rest > 0 ? clocks + steps * larger(rest * price->step, least) + end : clocks;
 }
