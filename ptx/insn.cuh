@@ -63,6 +63,12 @@ static __device__ __forceinline__ void ld_global(b128 &v, const char *p, bool wh
                  : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w) : "l"(p), "r"((u32)when));
 }
 
+static __device__ __forceinline__ void ld_global(u32 &x, u32 &y, const char *p, bool when)
+{
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; @p ld.global.v2.b32 {%0,%1}, [%2];}"
+                 : "+r"(x), "+r"(y) : "l"(p), "r"((u32)when));
+}
+
 static __device__ __forceinline__ void ld_global(u32 &half, const char *p, bool when)
 {
     asm volatile("{.reg .pred p; .reg .b16 h; setp.ne.u32 p, %2, 0; mov.b16 h, 0;"
@@ -76,6 +82,12 @@ static __device__ __forceinline__ void ld_generic(b128 &v, const char *p, bool w
 {
     asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p ld.v4.b32 {%0,%1,%2,%3}, [%4];}"
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p), "r"((u32)when));
+}
+
+static __device__ __forceinline__ void ld_generic(u32 &x, u32 &y, const char *p, bool when)
+{
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; @p ld.v2.b32 {%0,%1}, [%2];}"
+                 : "=r"(x), "=r"(y) : "l"(p), "r"((u32)when));
 }
 
 /* 9.7.9.15 prefetch: starts to bring the line at p into the L2 cache. */

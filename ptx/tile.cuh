@@ -41,12 +41,13 @@ static __device__ __forceinline__ int clamp(int x, int low, int high) { return x
 /*
  * How a variant reads A and B. A thread moves chunks: 8 contiguous halves, 16 bytes.
  *   X16  every chunk is 16-byte aligned and whole: one load
- *   ANY  chunks are aligned to 2 bytes. Three aligned 8-byte loads cover one, and what is needed
- *        of them is picked when it is stored. The k-tiles at either end of k, which might reach
+ *   X8   half chunks are 8-byte aligned and whole: two loads
+ *   ANY  chunks are aligned to 2 bytes. Two aligned 16-byte loads cover one, and what is needed of
+ *        them is picked when it is stored. The k-tiles at either end of k, which might reach
  *        outside of the matrix so, are read half by half.
  *   FAR  leading dimensions beyond 32-bit offsets within a tile: all is read half by half.
  */
-enum access { X16, ANY, FAR };
+enum access { X16, X8, ANY, FAR };
 
 /* The part of an operand that a block reads: x0 .. of `xs`, rows `ld` bytes apart. */
 struct source {
@@ -55,16 +56,21 @@ struct source {
     u32 x0, xs;
 };
 
-/* A chunk in registers, as aligned loads bring it: it begins `shift` bytes into them. */
+/* A chunk in registers, as aligned loads bring it: it begins `shift` bytes into them. Its second
+ * half is `second` bytes from the first, of interest for X8 only. */
 template <access ACCESS> struct chunk {
     b128 v;
-    __device__ __forceinline__ void load(const char *p, bool when) { ld_generic(v, p, when); }
+    __device__ __forceinline__ void load(const char *p, u32 second, bool when)
+    {
+        if (ACCESS == X8) ld_generic(v.x, v.y, p, when), ld_generic(v.z, v.w, p + second, when);
+        else ld_generic(v, p, when);
+    }
     __device__ __forceinline__ void set(const b128 &value, u32) { v = value; }
     __device__ __forceinline__ b128 get(u32) const { return v; }
 };
 template <> struct chunk<ANY> {
     b128 v, next;
-    __device__ __forceinline__ void load(const char *p, bool when)
+    __device__ __forceinline__ void load(const char *p, u32, bool when)
     {
         ld_generic(v, p, when);
         ld_generic(next, p + 16, when);
@@ -147,6 +153,11 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
             b128 v = {};
             ld_global(v, tile + distance(s, r, col, 8), (K_CONTIGUOUS ? col : r) < live);
             return v;
+        } else if constexpr (ACCESS == X8) {
+            b128 v = {};
+            ld_global(v.x, v.y, tile + distance(s, r, col, 4), (K_CONTIGUOUS ? col : r) < live);
+            ld_global(v.z, v.w, tile + distance(s, r, col + 4, 4), (K_CONTIGUOUS ? col + 4 : r) < live);
+            return v;
         } else {
             u32 h[8] = {};
 #pragma unroll
@@ -212,7 +223,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     static constexpr int STAGE = A::BYTES + B::BYTES;
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread: those of A come first */
-    static constexpr bool PAIRS = ACCESS == X16 && MMAS < 64; /* the tuned loop takes two k-tiles at a time: stages are constants, for some registers */
+    static constexpr bool PAIRS = (ACCESS == X16 || (ACCESS == X8 && R::ACC == f16)) && MMAS >= 8 && MMAS < 64; /* the tuned loop takes two k-tiles a turn: stages are constants, for some registers */
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
 
@@ -309,7 +320,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 #pragma unroll
         for (int q = 0; q < SLOTS; ++q) {
             s.v[q] = fetch_one(at, t, q);
-            if (ACCESS != X16 && q % 4 == 3) warp_barrier(); /* or ptxas has all halves in flight, and spills */
+            if (ACCESS > X8 && q % 4 == 3) warp_barrier(); /* or ptxas has all halves in flight, and spills */
         }
     }
 
@@ -371,6 +382,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const char *a, *b;                      /* the k-tile to fetch next */
         u32 from_a[A::LOADS], from_b[B::LOADS]; /* from there to a chunk, aligned down */
         u32 shift_a, shift_b;                   /* and from there to the chunk itself */
+        u32 second_a, second_b;                 /* from a chunk to its second half */
         u32 put_a, put_b, get_a, get_b;         /* shared addresses */
         int flip;                               /* from the current stage to the other */
         u32 t;                                  /* number of the k-tile to fetch next */
@@ -386,26 +398,27 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             get_b = base + A::BYTES + B::get(w.n, w.lane, 0, 0);
             flip = STAGE;
             staging s;
-#pragma unroll(ACCESS == X16 ? 2 : 1)
+#pragma unroll(ACCESS <= X8 ? 2 : 1)
             for (t = 0; t < 2; ++t) {
                 if (t == 1) tile::commit(s, 0);
                 tile::fetch(s, at, t);
             }
             flip_puts();
-            point<A>(a, from_a, shift_a, at.a, at.head, thread);
-            point<B>(b, from_b, shift_b, at.b, at.head, thread);
+            point<A>(a, from_a, shift_a, second_a, at.a, at.head, thread);
+            point<B>(b, from_b, shift_b, second_b, at.b, at.head, thread);
 #pragma unroll
             for (int q = 0; q < SLOTS; ++q) next[q].set(s.v[q], q < A::LOADS ? shift_a : shift_b);
         }
 
         template <class O> static __device__ __forceinline__ void
-        point(const char *&base, u32 (&from)[O::LOADS], u32 &shift, const source &s, u32 k0, u32 thread)
+        point(const char *&base, u32 (&from)[O::LOADS], u32 &shift, u32 &second, const source &s, u32 k0, u32 thread)
         {
-            constexpr u32 GRAIN = 16, WIDTH = ACCESS == ANY ? 1 : 8;
+            constexpr u32 GRAIN = ACCESS == X8 ? 8 : 16, WIDTH = ACCESS == ANY ? 1 : ACCESS == X8 ? 4 : 8;
             const char *const start = O::start(s, k0);
             const u32 skew = (u32)(u64)start % GRAIN, row = O::row(thread), col = O::col(thread);
             base = start - skew;
             shift = ((u32)O::distance(s, row, col, WIDTH) + skew) % GRAIN;
+            second = (u32)(O::distance(s, row, col + 4, 4) - O::distance(s, row, col, 4));
 #pragma unroll
             for (int i = 0; i < O::LOADS; ++i) from[i] = ((u32)O::distance(s, row + i * O::STEP, col, WIDTH) + skew) / GRAIN * GRAIN;
         }
@@ -414,7 +427,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         __device__ __forceinline__ void fetch(const block &at, int q, bool more)
         {
             if (ACCESS == FAR) next[q].set(fetch_one(at, more ? t : at.tiles, q), 0);
-            else next[q].load(q < A::LOADS ? a + from_a[q] : b + from_b[q - A::LOADS], more);
+            else if (q < A::LOADS) next[q].load(a + from_a[q], second_a, more);
+            else next[q].load(b + from_b[q - A::LOADS], second_b, more);
         }
 
         /* All chunks are on their way: on to the next k-tile. */

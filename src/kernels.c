@@ -75,7 +75,7 @@ int variant_index(variant_t variant)
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL])
 {
     static const char *const op_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
-    static const char *const access_names[ACCESS_COUNT] = {"", "_any", "_far"};
+    static const char *const access_names[ACCESS_COUNT] = {"", "_x8", "_any", "_far"};
     snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s", kernel_table[variant.kernel].info.name,
              op_names[variant.op], access_names[variant.access]);
 }

@@ -20,6 +20,7 @@ enum {
 /* How a variant reads A and B, as the column `align` of the table names it. */
 typedef enum access_t {
     ACCESS_x16, /* every 8-element chunk is 16-byte aligned */
+    ACCESS_x8,  /* every 4 elements are 8-byte aligned */
     ACCESS_any, /* 2-byte aligned */
     ACCESS_far, /* and offsets within a tile may exceed 32 bits */
     ACCESS_COUNT

@@ -21,17 +21,13 @@ int64_t tile_count(const hgemm_kernel_info_t *kernel, int64_t m, int64_t n)
 
 /* ---- What can run ----------------------------------------------------------------------------- */
 
-static int multiple_of_8(int64_t value)
+/* Whether all groups of `width` elements of an operand are aligned and whole; `extent` is its
+ * contiguous one. */
+static int operand_in_groups(const void *data, int64_t ld, int64_t extent, int64_t batch,
+                             int64_t stride, int64_t width)
 {
-    return value % 8 == 0;
-}
-
-/* Whether every 8-element chunk of an operand is 16-byte aligned; `width` is its contiguous extent. */
-static int operand_in_chunks(const void *data, int64_t ld, int64_t width, int64_t batch,
-                             int64_t stride)
-{
-    return (uintptr_t)data % 16 == 0 && multiple_of_8(ld) && multiple_of_8(width) &&
-           (batch == 1 || multiple_of_8(stride));
+    return (uintptr_t)data % (2 * (uintptr_t)width) == 0 && ld % width == 0 &&
+           extent % width == 0 && (batch == 1 || stride % width == 0);
 }
 
 /* Whether 32-bit byte offsets reach every element of a tile. */
@@ -43,12 +39,12 @@ static int offsets_fit_32_bits(const hgemm_kernel_info_t *kernel, int64_t ld)
     return ld < (INT64_C(1) << 32) / (2 * lines);
 }
 
-static int chunks_aligned(const hgemm_desc_t *p)
+static int groups_aligned(const hgemm_desc_t *p, int64_t width)
 {
-    int64_t width_a = p->op_a == HGEMM_OP_N ? p->k : p->m;
-    int64_t width_b = p->op_b == HGEMM_OP_N ? p->n : p->k;
-    return operand_in_chunks(p->a, p->lda, width_a, p->batch, p->stride_a) &&
-           operand_in_chunks(p->b, p->ldb, width_b, p->batch, p->stride_b);
+    int64_t extent_a = p->op_a == HGEMM_OP_N ? p->k : p->m;
+    int64_t extent_b = p->op_b == HGEMM_OP_N ? p->n : p->k;
+    return operand_in_groups(p->a, p->lda, extent_a, p->batch, p->stride_a, width) &&
+           operand_in_groups(p->b, p->ldb, extent_b, p->batch, p->stride_b, width);
 }
 
 /* The fastest access that is right for the operands. */
@@ -58,7 +54,7 @@ static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *
         return ACCESS_x16;
     if (!offsets_fit_32_bits(kernel, p->lda) || !offsets_fit_32_bits(kernel, p->ldb))
         return ACCESS_far;
-    return chunks_aligned(p) ? ACCESS_x16 : ACCESS_any;
+    return groups_aligned(p, 8) ? ACCESS_x16 : groups_aligned(p, 4) ? ACCESS_x8 : ACCESS_any;
 }
 
 /* Finds the variant of `kernel` that runs the problem, if there is one. */
@@ -149,7 +145,7 @@ static double step_clocks(const hgemm_kernel_info_t *info, access_t access, cons
 {
     double products = (double)info->block_m * info->block_n * info->block_k;
     double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
-    double loads = access == ACCESS_x16 ? tile : access == ACCESS_any ? 2 * tile : 8 * tile;
+    double loads = access <= ACCESS_x8 ? tile : access == ACCESS_any ? 2 * tile : 8 * tile;
     double fragments = 2.0 * (info->warp_m + info->warp_n) * info->block_k * (info->threads / 32);
     double mma = products / costs->throughput.products;
     double shared = (fragments + tile + loads) / costs->throughput.shared_bytes;

@@ -91,11 +91,13 @@ static hgemm_status_t fake_launch(device_t *device, void *stream, void *function
     if (launch->args_size == sizeof fake->args)
         memcpy(&fake->args, launch->args, sizeof fake->args);
     if (fake->launch_status == HGEMM_STATUS_SUCCESS && fake->compute) {
-        const char *symbol = fake->image->symbol; /* <name>_<op>, <name>_<op>_any or _far */
+        const char *symbol = fake->image->symbol; /* <name>_<op>, and _x8, _any or _far */
         size_t length = strlen(symbol);
         const char *op = symbol + length - 2;
         if (strcmp(symbol + length - 4, "_any") == 0 || strcmp(symbol + length - 4, "_far") == 0)
             op -= 4;
+        else if (strcmp(symbol + length - 3, "_x8") == 0)
+            op -= 3;
         multiply(&fake->args, op[0] == 't', op[1] == 't', launch->grid[1]);
     }
     return fake->launch_status;

@@ -475,8 +475,8 @@ static void launches_describe_the_product(void **state)
         }
 }
 
-/* The x16 variant runs where every chunk of A and B is 16-byte aligned, the far one where a tile
- * spans 2^32 bytes. */
+/* The x16 variant runs where every chunk of A and B is 16-byte aligned, the x8 one where each half
+ * of one is 8-byte aligned, the far one where a tile spans 2^32 bytes. */
 static void operands_choose_the_variant(void **state)
 {
     (void)state;
@@ -497,9 +497,14 @@ static void operands_choose_the_variant(void **state)
         {"k1_tiled_nn_any", 8, 16, 24, 25, 16, 1, 0, 0, 0, 0},
         {"k1_tiled_nn_any", 8, 16, 24, 24, 17, 1, 0, 0, 0, 0},
         {"k1_tiled_nn_any", 8, 16, 24, 24, 16, 1, 0, 0, 1, 0},
-        {"k1_tiled_nn_any", 8, 16, 24, 24, 16, 1, 0, 0, 0, 4},
-        {"k1_tiled_nn_any", 8, 16, 24, 24, 16, 2, 4, 8, 0, 0},
-        {"k1_tiled_nn_any", 8, 16, 24, 24, 16, 2, 8, 12, 0, 0},
+        {"k1_tiled_nn_x8", 8, 16, 24, 24, 16, 1, 0, 0, 0, 4},
+        {"k1_tiled_nn_x8", 8, 16, 24, 24, 16, 2, 4, 8, 0, 0},
+        {"k1_tiled_nn_x8", 8, 16, 24, 24, 16, 2, 8, 12, 0, 0},
+        {"k1_tiled_nn_x8", 8, 12, 20, 20, 12, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_any", 8, 14, 24, 24, 16, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_any", 8, 16, 24, 26, 16, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_any", 8, 16, 24, 24, 16, 1, 0, 0, 2, 0},
+        {"k1_tiled_nn_any", 8, 16, 24, 24, 16, 2, 4, 6, 0, 0},
         {"k1_tiled_nn_any", 8, 16, 24, FAR - 1, 16, 1, 0, 0, 0, 0},
         {"k1_tiled_nn_far", 8, 16, 24, FAR, 16, 1, 0, 0, 0, 0},
         {"k1_tiled_nn_far", 8, 16, 24, 24, FAR + 1, 1, 0, 0, 0, 0},

@@ -552,13 +552,14 @@ static void vary(case_t *c, uint64_t seed)
     if (c->fill == BOUNDED && i % 2)
         c->alpha *= 0.7, c->beta *= 0.3;
     c->in_place = i % 3 == 1;
-    int aligned = i % 4 < 2; /* half of all: what the 16-byte variants want */
+    int aligned = i % 4 < 2; /* half of all: what the variants for 16 bytes want, or for 8 */
+    int64_t group = i % 8 < 4 ? 8 : 4;
     for (int which = A; which < MATRICES; which++) {
         c->pad[which] = pads[(i + 2 * which) % 11];
         c->offset[which] = offsets[(i + 5 * which) % 13];
         c->gap[which] = gaps[(i + which) % 3];
         if (aligned && which <= B)
-            c->offset[which] &= ~INT64_C(7);
+            c->offset[which] &= -group;
     }
     if (c->batch > 1 && i % 2) {
         c->gap[A] = i % 4 == 1 ? -1 : c->gap[A];
@@ -566,12 +567,12 @@ static void vary(case_t *c, uint64_t seed)
         if (!c->in_place && i % 8 == 5)
             c->gap[C] = -1;
     }
-    if (aligned) { /* leading dimensions in multiples of 8, whatever the width */
+    if (aligned) { /* leading dimensions in whole groups, whatever the width */
         int row_major = c->layout == HGEMM_ROW_MAJOR;
         int64_t width_a = row_major == (c->op_a == HGEMM_OP_N) ? c->k : c->m;
         int64_t width_b = row_major == (c->op_b == HGEMM_OP_N) ? c->n : c->k;
-        c->pad[A] = (c->pad[A] & ~INT64_C(7)) + (8 - width_a % 8) % 8;
-        c->pad[B] = (c->pad[B] & ~INT64_C(7)) + (8 - width_b % 8) % 8;
+        c->pad[A] = (c->pad[A] & -group) + (group - width_a % group) % group;
+        c->pad[B] = (c->pad[B] & -group) + (group - width_b % group) % group;
     }
     c->seed = seed ^ (uint64_t)i * UINT64_C(0x2545f4914f6cdd1d);
 }
@@ -632,6 +633,8 @@ static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, in
         {bm + 1, bn + 1, bk + 1},
         {bm + 8, bn + 8, bk + 8},           /* edges that are multiples of 8 */
         {bm - 8, bn + 16, 3 * bk - 8},
+        {bm + 4, bn + 12, 2 * bk + 4},      /* and of 4 only */
+        {bm - 4, bn - 4, 3 * bk - 4}, {12, 20, 4 * bk + 12},
         {2 * bm, 2 * bn, 4 * bk},           /* several tiles */
         {2 * bm - 7, bn + 3, 2 * bk + 7},
         {1, 2 * bn + 8, 3 * bk}, {2 * bm + 8, 1, 3 * bk}, /* one row, one column */
@@ -655,6 +658,8 @@ static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, in
             run_shape(handle, *base, (shape_t){64, 72, 2048}, 1, seed);
             run_shape(handle, *base, (shape_t){33, 65, 1511}, 1, seed);
             run_shape(handle, *base, (shape_t){40, 24, 1032}, 3, seed);
+            run_shape(handle, *base, (shape_t){16, 5184, 384}, 1, seed); /* on a T4: the last tile of 41 */
+            run_shape(handle, *base, (shape_t){13, 5250, 391}, 1, seed);
         }
     }
     for (size_t i = 0; test_full() && i < sizeof long_shapes / sizeof long_shapes[0]; i++)
@@ -723,18 +728,16 @@ static void run_random(hgemm_handle_t handle, uint64_t seed)
                            : rng_between(&rng, 0, 1);
         if (c.accumulate == HGEMM_ACCUMULATE_F32 && c.fill != BOUNDED)
             c.alpha *= 0x1p-6; /* as in vary */
-        int aligned = rng_between(&rng, 0, 1);
+        int64_t group = INT64_C(1) << rng_between(&rng, 0, 3); /* of elements that all is made of */
         for (int which = A; which < MATRICES; which++) {
             c.pad[which] = random_length(&rng, 100);
-            c.offset[which] = aligned ? 0 : rng_between(&rng, 0, 15);
+            c.offset[which] = rng_between(&rng, 0, 15) & -group;
             c.gap[which] = random_length(&rng, 100);
         }
-        if (aligned) {
-            c.m = (c.m + 7) & ~INT64_C(7), c.n = (c.n + 7) & ~INT64_C(7);
-            c.k = (c.k + 7) & ~INT64_C(7);
-            for (int which = A; which < MATRICES; which++)
-                c.pad[which] &= ~INT64_C(7), c.gap[which] &= ~INT64_C(7);
-        }
+        c.m = (c.m + group - 1) & -group, c.n = (c.n + group - 1) & -group;
+        c.k = (c.k + group - 1) & -group;
+        for (int which = A; which < MATRICES; which++)
+            c.pad[which] &= -group, c.gap[which] &= -group;
         c.seed = rng_next(&rng);
         run_case(handle, &c);
         case_count++;
