@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# All that a GPU machine can show, in under ten minutes: tests, compute-sanitizer, benchmark.
+# What a GPU machine can show: tests, compute-sanitizer, benchmark; in under ten minutes by default.
 #
 #   tools/gpu_check.sh OUT [BUNDLE]
 #
@@ -9,8 +9,10 @@
 # bench_<problems>.json. BUNDLE is what the build target `bundle` made, by default build/release/bundle; it needs
 # neither compiler nor library on the GPU machine. Without it the release preset is built first.
 #
-# HGEMM_CHECK selects parts, by default "tests sanitizer bench". Exit status: 0 if all that ran
-# passed. A tool that is missing is reported and is no failure.
+# HGEMM_CHECK selects parts, by default "tests sanitizer bench". Others compare with CUTLASS too, over
+# more shapes (build with -DHGEMM_PEERS=ON): sweep, random, energy, deepbench1 and deepbench2, the
+# last two about six minutes each. Exit status: 0 if all that ran passed. A tool that is missing is
+# reported and is no failure.
 set -u
 
 cd "$(dirname "$0")/.." || exit 2
@@ -128,12 +130,28 @@ bench() {
     cat "$work/table" "$work/log" >>"$summary"
 }
 case " $parts " in *' bench '*)
-    bench squares --alpha 0.7 --beta 0.3 1024,2048,4096,8192
+    bench squares --alpha 0.7 --beta 0.3 --kernel '^(auto|k[1-4].*|k5_(256x256|256x128|128x128|64x128))$' 1024,2048,4096,8192
     bench continuous --alpha 0.7 --beta 0.3 --mode continuous --reps 7 --kernel '^(auto|k.*)$' 4096,8192
-    bench transposes --trans nn,nt,tn,tt --accumulate f16,f32 --kernel '^(auto.*|k5.*)$' --reps 11 4096
+    bench transposes --trans nn,nt,tn,tt --accumulate f16,f32 --kernel '^auto' --reps 11 4096,8192
     bench odd --kernel '^auto$' --reps 11 1023,1025,2047,2049,4095,4097,4096x4096x4100,4096x4098x4096
     bench skinny --kernel '^auto$' --reps 11 1x4096x4096,16x4096x4096,32x4096x14336,64x14336x4096,128x4096x4096,35x700x2048,64x64x62500
 esac
+
+case " $parts " in *' sweep '*)
+    bench sweep --kernel '^auto$' --reps 9 128:1024:128,1280:2048:256,2560:4096:512,5120:8192:1024,192,320,448,576,704,960,1088,1600,3200,127,255,511,767,1023,1025,1279,1535,2047,2049,3071,3073,4095,4097,6143,8191
+esac
+case " $parts " in *' random '*)
+    bench random --shapes bench/shapes/random.csv --kernel '^auto$' --reps 9
+esac
+case " $parts " in *' energy '*)
+    bench energy --energy --reps 3 --kernel '^auto' --accumulate f16,f32 8192
+esac
+for half in 1 2; do
+    case " $parts " in *" deepbench$half "*)
+        awk -v half="$half" 'NR == 1 || NR % 2 == half % 2' bench/shapes/deepbench_training.csv >"$work/shapes.csv"
+        bench "deepbench$half" --layout col --shapes "$work/shapes.csv" --kernel '^auto$' --reps 7
+    esac
+done
 
 # Last, in the time that is left.
 case " $parts " in *' sanitizer '*)
