@@ -87,17 +87,19 @@ typedef struct costs_t {
         double share; /* ... and of its own work, this part, which a lone block does not overlap */
         double block; /* a block's start and end */
         double meet;  /* for the last block of a split tile to learn that it is the last */
+        double cold;  /* of a step, where what it reads comes from DRAM and no neighbour reads it too */
+        double code;  /* once a launch, by the square of a warp's mma's: what of its code is in no cache */
     } latency;
 } costs_t;
 
 /* Published figures: 8 clocks an HMMA and sub-core, 64 bytes a clock of shared memory, 1270 GB/s of
  * L2 at 1590 MHz over 40 multiprocessors. The latencies follow from a global load's 200 to 600
  * clocks; no T4 has confirmed them. */
-static const costs_t t4_costs = {{512, 64, 20, 5, 20}, {600, 0.27, 2000, 2000}};
+static const costs_t t4_costs = {{512, 64, 20, 5, 20}, {600, 0.27, 2000, 2000, 900, 3.5}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 20,000 measured plans of 469 shapes (docs/lab-notes.md). */
-static const costs_t h100_costs = {{1024, 128, 45, 14, 31}, {800, 0.27, 2700, 5600}};
+static const costs_t h100_costs = {{1024, 128, 45, 14, 31}, {800, 0.27, 2700, 5600, 1250, 3.5}};
 
 const machine_t machine_t4 = {
     .multiprocessors = 40, .shared_bytes = 64 << 10, .threads = 1024, .l2_bytes = 4 << 20};
@@ -163,18 +165,24 @@ static double sum_bytes(const hgemm_kernel_info_t *info)
 typedef struct price_t {
     const costs_t *costs;
     int multiprocessors, resident;
+    double start, least;    /* clocks of the launch, and that a step takes at least */
     double step, end, sums; /* clocks of a step and of a block's end; bytes of its sums */
 } price_t;
 
-static price_t price_variant(variant_t variant, const machine_t *machine)
+static price_t price_variant(const hgemm_desc_t *p, variant_t variant, const machine_t *machine)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const costs_t *costs = machine->is_newer ? &h100_costs : &t4_costs;
+    int few_share = p->m <= 2 * info->block_m || p->n <= 2 * info->block_n;
+    double step = step_clocks(info, variant.access, costs);
+    double mmas = info->warp_m / 16.0 * (info->warp_n / 8.0);
     return (price_t){
         .costs = costs,
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, machine),
-        .step = step_clocks(info, variant.access, costs),
+        .start = costs->latency.code * mmas * mmas,
+        .least = (few_share ? costs->latency.cold : costs->latency.step) + costs->latency.share * step,
+        .step = step,
         .end = costs->latency.block +
                (double)info->block_m * info->block_n / costs->throughput.elements,
         .sums = sum_bytes(info),
@@ -187,16 +195,15 @@ static double rounds(const price_t *price, double blocks, double steps, double e
 {
     double share = ceil(blocks / price->multiprocessors);
     double full = floor(share / price->resident), rest = share - full * price->resident;
-    double least = price->costs->latency.step + price->costs->latency.share * price->step;
-    double clocks = full * (steps * larger(price->resident * price->step, least) + end);
-    return rest > 0 ? clocks + steps * larger(rest * price->step, least) + end : clocks;
+    double clocks = full * (steps * larger(price->resident * price->step, price->least) + end);
+    return rest > 0 ? clocks + steps * larger(rest * price->step, price->least) + end : clocks;
 }
 
 /* Clocks of the busiest multiprocessor. Of a split tile one block adds up all parts. */
 static double cost(const price_t *price, const plan_t *plan, int64_t k, int64_t batch)
 {
     int block_k = kernel_table[plan->variant.kernel].info.block_k;
-    double clocks = 0, split_tiles = (double)(plan->tiles - plan->whole_tiles);
+    double clocks = price->start, split_tiles = (double)(plan->tiles - plan->whole_tiles);
     if (plan->whole_tiles > 0)
         clocks += rounds(price, (double)plan->whole_tiles * (double)batch,
                          ceil((double)k / block_k), price->end);
@@ -272,7 +279,7 @@ static void try_splits(const hgemm_desc_t *p, const price_t *price, variant_t va
 static void try_variant(const hgemm_desc_t *p, variant_t variant, const machine_t *machine,
                         size_t workspace, plan_t *plan, double *lowest)
 {
-    price_t price = price_variant(variant, machine);
+    price_t price = price_variant(p, variant, machine);
     int64_t tiles = tile_count(&kernel_table[variant.kernel].info, p->m, p->n);
     int64_t slots = (int64_t)price.multiprocessors * price.resident;
     plan_t whole = make_plan(p, variant, tiles, tiles, 1);
