@@ -9,6 +9,7 @@ under bench/results/<gpu>/, the kernels of src/kernels.def, and examples/multipl
 A generated part stands between  <!-- generated: NAME -->  and  <!-- end -->.
 """
 import json
+import math
 import pathlib
 import re
 import sys
@@ -21,7 +22,12 @@ TITLES = {
     "bench_transposes": "Transposes and accumulators",
     "bench_odd": "Sizes that are no multiple of eight",
     "bench_skinny": "Few rows, or few outputs",
+    "bench_energy": "Energy",
+    "bench_sweep": "Squares from 127 to 8192",
+    "bench_random": "Shapes drawn at random (bench/shapes/random.csv)",
+    "bench_deepbench1": "Every second shape of DeepBench's training list, column-major",
 }
+SUMMARISED = ("bench_sweep", "bench_random", "bench_deepbench1")  # too many shapes for a row each
 
 
 def results(witness="measured"):
@@ -46,7 +52,7 @@ def number(row, key, form="{:.1f}"):
 def provenance(result):
     c = result["context"]
     return (f"{c['gpu']} ({c['witness']}); {c['clocks']}; driver {c['driver']}; cuBLAS {c.get('cublas', 'not there')}; "
-            f"hgemm {c['hgemm']}; alpha {c['alpha']}, beta {c['beta']}, {c['mode']} mode, "
+            f"CUTLASS {c.get('cutlass', 'not there')}; hgemm {c['hgemm']}; alpha {c['alpha']}, beta {c['beta']}, {c['mode']} mode, "
             f"medians of {c['repetitions']}.")
 
 
@@ -72,7 +78,7 @@ def ladder():
         sizes = [s for s in LADDER_SIZES if (s, "auto") in by_name]
         header = ["rung"] + [f"{s.split('x')[0]}: {what}" for s in sizes for what in ("TFLOPS", "% cuBLAS", "% ceiling")]
         rows = []
-        for rung in rungs + ["cublasHgemm", "ceiling_f16"]:
+        for rung in rungs + ["cutlass", "cublasHgemm", "ceiling_f16"]:
             name = rung if (sizes and (sizes[0], rung) in by_name) else "auto"
             cells = [f"`{rung}`"]
             for size in sizes:
@@ -87,21 +93,44 @@ def no_results():
     return "No results are committed yet: run `tools/gpu_check.sh` on a machine with a GPU."
 
 
+def summary(result):
+    """How often, and by how much, hgemm's own choice is faster than each peer."""
+    problems = {}
+    for r in result["results"]:
+        if "median_us" in r:
+            problems.setdefault(r["problem"], {})[r["kernel"]] = r["median_us"]
+    rows = []
+    for peer in ("cutlass", "cublasHgemm", "cublasGemmEx_f32"):
+        ratios = sorted(p[peer] / p["auto"] for p in problems.values() if peer in p and "auto" in p)
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            rows.append([f"`{peer}`", str(len(ratios)), f"{mean:.2f}", f"{ratios[0]:.2f}", f"{ratios[len(ratios) // 2]:.2f}",
+                         f"{ratios[-1]:.2f}", str(sum(x < 1 for x in ratios))])
+    return table(["peer", "shapes", "speed over the peer's: geometric mean", "least", "median", "most", "shapes below 1"], rows)
+
+
 def performance():
     parts = []
     for files in results().values():
         for stem, result in sorted(files.items(), key=lambda item: list(TITLES).index(item[0]) if item[0] in TITLES else 99):
             rows = []
+            if stem in SUMMARISED:
+                parts.append(f"## {TITLES[stem]}\n\n{provenance(result)}\n\n{summary(result)}")
+                continue
+            energy = any("pj_per_flop" in r for r in result["results"])
             for r in result["results"]:
                 if "failure" in r:
-                    rows.append([r["problem"], f"`{r['kernel']}`", r["failure"]] + [""] * 6)
+                    rows.append([r["problem"], f"`{r['kernel']}`", r["failure"]] + [""] * (7 + 2 * energy))
                     continue
                 name = f"`{r['kernel']}`" + (f" = `{r['note']}`" if "note" in r else "")
                 rows.append([r["problem"], name, number(r, "median_us", "{:.2f}"),
                              number(r, "q1_us", "{:.2f}") + " .. " + number(r, "q3_us", "{:.2f}"), number(r, "tflops"),
-                             number(r, "percent_cublas"), number(r, "percent_ceiling"), number(r, "gb_per_s", "{:.0f}"),
-                             number(r, "relative_error", "{:.1e}")])
-            header = ["problem", "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% ceiling", "GB/s", "rel. error"]
+                             number(r, "percent_cublas"), number(r, "percent_cutlass"), number(r, "percent_ceiling"),
+                             number(r, "gb_per_s", "{:.0f}"), number(r, "relative_error", "{:.1e}")])
+                if energy:
+                    rows[-1] += [number(r, "watts", "{:.0f}"), number(r, "pj_per_flop", "{:.2f}")]
+            header = ["problem", "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% CUTLASS", "% ceiling", "GB/s", "rel. error"]
+            header += ["W", "pJ per operation"] if energy else []
             parts.append(f"## {TITLES.get(stem, stem)}\n\n{provenance(result)}\n\n{table(header, rows)}")
     return "\n\n".join(parts) or no_results()
 
