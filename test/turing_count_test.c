@@ -59,6 +59,13 @@ int main(int argc, char **argv)
             CHECK(waves == ideal && waves, "%s has bank conflicts", symbol);
         if (!strncmp(symbol, "k4", 2) || !strncmp(symbol, "k5", 2))
             CHECK(per_hmma <= (t->bm * t->bn >= 128 * 128 ? 0.35 : 0.9), "%s: %.2f integer instructions per HMMA", symbol, per_hmma);
+        /* On a Turing multiprocessor nothing takes longer than the tensor cores of its four sub-cores,
+         * each of which has all other units but the one for loads and stores to itself. */
+        if (!strncmp(symbol, "k5", 2) && t->bm * t->bn >= 128 * 128)
+            CHECK(loop->tensor_cycles >= 4 * loop->lsu_cycles && loop->tensor_cycles >= loop->issue_cycles &&
+                      loop->tensor_cycles >= loop->alu_cycles && loop->tensor_cycles >= loop->fma_cycles &&
+                      loop->tensor_cycles >= loop->half_cycles && loop->tensor_cycles >= loop->uniform_cycles,
+                  "%s is not bound by its tensor cores", symbol);
         CHECK(c.total.partial_sectors == 0, "%s stores %llu sectors in part", symbol, (unsigned long long)c.total.partial_sectors);
         CHECK(c.total.global_sectors == c.total.global_ideal, "%s moves %llu sectors for %llu", symbol,
               (unsigned long long)c.total.global_sectors, (unsigned long long)c.total.global_ideal);
