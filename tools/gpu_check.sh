@@ -104,7 +104,7 @@ case " $parts " in *' tests '*)
     : >"$out/tests.txt"
     export HGEMM_TEST_FULL=1
     # check_<kernel> is the emulator's, and needs no GPU
-    run_tests tests "$out/tests.txt" '^(test|gemm|consumer)_' 8 timeout 240
+    run_tests tests "$out/tests.txt" '^(test|gemm|consumer)_' 12 timeout 400
     unset HGEMM_TEST_FULL
     case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1) in
         9.*)
