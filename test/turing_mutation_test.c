@@ -23,7 +23,7 @@ typedef struct run {
 } run_t;
 
 /* An odd and an even number of k-tiles: double buffers end in different halves. */
-static const uint32_t depths[] = {72, 40};
+static const uint32_t depths[] = {136, 72};
 enum { DEPTHS = 2 };
 
 /* A bit more than one tile each way, so that edges are there; rows of D padded. */
