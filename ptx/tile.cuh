@@ -298,7 +298,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static __device__ __forceinline__ void warm(const args &p, const block &at)
     {
         const u32 ks = least(p.warm_k, at.k);
-        if (ACCESS == FAR || MMAS >= 64 || ks == 0) return;
+        if (ACCESS == FAR || MMAS >= 64 || ks == 0) return; /* the largest warps have no registers to spare, nor much to gain */
         A::warm(at.a, ks, at.n0 / BN, at.columns);
         B::warm(at.b, ks, at.m0 / BM, at.rows);
     }

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a streaming multiprocessor of a T4 holds. */
-enum { SM_SHARED = 64 * 1024, SM_THREADS = 1024, BLOCK_THREADS = 1024, THREAD_REGISTERS = 255 };
+enum { BLOCK_THREADS = 1024, THREAD_REGISTERS = 255 };
 
 /* What the words of a row stand for. */
 enum {
@@ -32,9 +31,9 @@ enum {
     static_assert((blocks) >= 1 && (group) >= 1, #name ": blocks or group is less than 1");        \
     static_assert(HGEMM_THREADS(BM, BN, WM, WN) <= BLOCK_THREADS,                                  \
                   #name ": more than 1024 threads a block");                                       \
-    static_assert(HGEMM_THREADS(BM, BN, WM, WN) * (blocks) <= SM_THREADS,                          \
+    static_assert(HGEMM_THREADS(BM, BN, WM, WN) * (blocks) <= T4_THREADS,                          \
                   #name ": the blocks of an SM have more than its 1024 threads");                  \
-    static_assert(ROW_SHARED(BM, BN, BK, WM, WN, stages, acc) * (blocks) <= SM_SHARED,             \
+    static_assert(ROW_SHARED(BM, BN, BK, WM, WN, stages, acc) * (blocks) <= T4_SHARED,             \
                   #name ": the blocks of an SM need more than its 64 KiB of shared memory");       \
     static_assert((BM) * (BK) / 8 % HGEMM_THREADS(BM, BN, WM, WN) == 0,                            \
                   #name ": the threads do not share the chunks of A's tile evenly");               \

@@ -47,6 +47,9 @@ enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * ACCESS_COUNT,
 
 enum { MOST_GRID_Y = 65535 }; /* blockIdx.y counts a batch */
 
+/* What a streaming multiprocessor of a T4 holds. */
+enum { T4_SHARED = 64 << 10, T4_THREADS = 1024 };
+
 typedef struct variant_t {
     int kernel;
     int op;

@@ -98,11 +98,12 @@ typedef struct costs_t {
 static const costs_t t4_costs = {{512, 64, 20, 5, 20}, {600, 0.27, 2000, 2000, 900, 3.5}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
- * fitted to 20,000 measured plans of 469 shapes (docs/lab-notes.md). */
+ * fitted to 20,000 measured plans of 469 shapes, but for `cold` and `code`, which that measurement
+ * does not show and the benchmark does (docs/lab-notes.md). */
 static const costs_t h100_costs = {{1024, 128, 45, 14, 31}, {800, 0.27, 2700, 5600, 1250, 3.5}};
 
 const machine_t machine_t4 = {
-    .multiprocessors = 40, .shared_bytes = 64 << 10, .threads = 1024, .l2_bytes = 4 << 20};
+    .multiprocessors = 40, .shared_bytes = T4_SHARED, .threads = T4_THREADS, .l2_bytes = 4 << 20};
 
 machine_t machine_of(const hgemm_device_info_t *info)
 {

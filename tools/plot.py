@@ -487,7 +487,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=pathlib.Path, help="holds <machine>/*.json; wants --out as well")
     parser.add_argument("--out", type=pathlib.Path, default=None)
-    parser.add_argument("--format", choices=("svg", "png"), default="svg")
+    parser.add_argument("--format", choices=("svg", "png"), default="png")
     options = parser.parse_args()
     if options.results and not options.out:
         parser.error("--results wants --out as well: docs/plots is for the results of this repository")
