@@ -30,7 +30,7 @@ template <class T> static __device__ __forceinline__ void k2_swizzled(const args
             T::multiply(acc, f);
         }
     }
-    T::store(p, acc);
+    T::store(p, at, acc);
 }
 
 HGEMM_ENTRY(k2_swizzled, true)

@@ -36,7 +36,7 @@ template <class T> static __device__ __forceinline__ void k3_prefetch(const args
         if (more) T::commit(next, (t + 1) % 2);
         barrier(); /* the next k-tile is complete, and every warp is done with this one */
     }
-    T::store(p, acc);
+    T::store(p, at, acc);
 }
 
 HGEMM_ENTRY(k3_prefetch, true)

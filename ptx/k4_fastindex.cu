@@ -39,7 +39,7 @@ template <class T> static __device__ __forceinline__ void k4_fastindex(const arg
         in.flip_puts();
         barrier(); /* the next k-tile is complete, and every warp is done with this one */
     }
-    T::store(p, acc);
+    T::store(p, at, acc);
 }
 
 HGEMM_ENTRY(k4_fastindex, true)

@@ -60,7 +60,7 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
 #pragma unroll 1
         while (left > 0) step(0, 0);
     }
-    T::store(p, acc);
+    T::store(p, at, acc);
 }
 
 HGEMM_ENTRY(k5_tuned, true)

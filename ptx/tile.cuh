@@ -43,21 +43,24 @@ static __device__ __forceinline__ int clamp(int x, int low, int high) { return x
  *   X16  every chunk is 16-byte aligned and whole: one load
  *   X8   half chunks are 8-byte aligned and whole: two loads
  *   ANY  chunks are aligned to 2 bytes. Two aligned 16-byte loads cover one, and what is needed of
- *        them is picked when it is stored. The k-tiles at either end of k, which might reach
- *        outside of the matrix so, are read half by half.
+ *        them is picked when it is stored. Only in the first two k-tiles, from either end of k,
+ *        they might reach outside of the matrix; what is there is read half by half.
  *   FAR  leading dimensions beyond 32-bit offsets within a tile: all is read half by half.
  */
 enum access { X16, X8, ANY, FAR };
 
-/* The part of an operand that a block reads: x0 .. of `xs`, rows `ld` bytes apart. */
+/* The part of an operand that a block reads: x0 .. of `xs`, rows `ld` bytes apart. The whole matrix
+ * is at begin .. end. */
 struct source {
-    const char *base;
+    const char *base, *begin, *end;
     u64 ld;
     u32 x0, xs;
 };
 
 /* A chunk in registers, as aligned loads bring it: it begins `shift` bytes into them. Its second
- * half is `second` bytes from the first, of interest for X8 only. */
+ * half is `second` bytes from the first, of interest for X8 only. load() leaves it undefined where
+ * there is nothing to load. read() does not: it is zero then, its second half by itself, and loads
+ * keep within the matrix `s`. */
 template <access ACCESS> struct chunk {
     b128 v;
     __device__ __forceinline__ void load(const char *p, u32 second, bool when)
@@ -65,7 +68,12 @@ template <access ACCESS> struct chunk {
         if (ACCESS == X8) ld_generic(v.x, v.y, p, when), ld_generic(v.z, v.w, p + second, when);
         else ld_generic(v, p, when);
     }
-    __device__ __forceinline__ void set(const b128 &value, u32) { v = value; }
+    __device__ __forceinline__ void read(const source &, const char *p, u32 second, bool when, bool when_second)
+    {
+        v = b128{};
+        if (ACCESS == X8) ld_global(v.x, v.y, p, when), ld_global(v.z, v.w, p + second, when_second);
+        else ld_global(v, p, when);
+    }
     __device__ __forceinline__ b128 get(u32) const { return v; }
 };
 template <> struct chunk<ANY> {
@@ -75,18 +83,21 @@ template <> struct chunk<ANY> {
         ld_generic(v, p, when);
         ld_generic(next, p + 16, when);
     }
-    __device__ __forceinline__ void set(const b128 &value, u32 shift)
+    __device__ __forceinline__ void read(const source &s, const char *p, u32, bool when, bool)
     {
-        const u32 half = shift & 2 ? 0x5432 : 0x7654, x[6] = {0, value.x, value.y, value.z, value.w, 0};
-        u32 y[8] = {}, z[8] = {};
-#pragma unroll
-        for (int i = 0; i < 5; ++i) y[i] = permute(x[i], x[i + 1], half);
-#pragma unroll
-        for (int i = 0; i < 6; ++i) z[i] = shift & 4 ? i > 0 ? y[i - 1] : 0 : y[i];
-#pragma unroll
-        for (int i = 0; i < 8; ++i) y[i] = shift & 8 ? i > 1 ? z[i - 2] : 0 : z[i];
-        v = b128{y[0], y[1], y[2], y[3]};
-        next = b128{y[4], y[5], y[6], y[7]};
+        const bool within = p >= s.begin && p + 32 <= s.end;
+        v = next = b128{};
+        ld_global(v, p, when && within);
+        ld_global(next, p + 16, when && within);
+        if (when && !within) {
+#pragma unroll 1
+            for (int e = 0; e < 16; ++e, p += 2) { /* each half comes in at the top */
+                u32 h = 0;
+                ld_global(h, p, p >= s.begin && p < s.end);
+                v = b128{permute(v.x, v.y, 0x5432), permute(v.y, v.z, 0x5432), permute(v.z, v.w, 0x5432), permute(v.w, next.x, 0x5432)};
+                next = b128{permute(next.x, next.y, 0x5432), permute(next.y, next.z, 0x5432), permute(next.z, next.w, 0x5432), permute(next.w, h, 0x5432)};
+            }
+        }
     }
     __device__ __forceinline__ b128 get(u32 shift) const
     {
@@ -99,6 +110,16 @@ template <> struct chunk<ANY> {
         return b128{permute(z[0], z[1], half), permute(z[1], z[2], half), permute(z[2], z[3], half), permute(z[3], z[4], half)};
     }
 };
+
+/* The first `count` halves of a chunk, zeros for the others. */
+static __device__ __forceinline__ b128 first_halves(const b128 &v, int count)
+{
+    const u32 x[4] = {v.x, v.y, v.z, v.w};
+    u32 y[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) y[i] = count > 2 * i + 1 ? x[i] : count == 2 * i + 1 ? x[i] & 0xffff : 0;
+    return b128{y[0], y[1], y[2], y[3]};
+}
 
 template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access ACCESS> struct operand {
     static constexpr int ROWS = K_CONTIGUOUS ? X : BK, COLS = K_CONTIGUOUS ? BK : X;
@@ -131,6 +152,16 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
     /* Stored row and column of a thread's first chunk; chunk i is i * STEP rows below. */
     static __device__ __forceinline__ u32 row(u32 thread) { return thread / CHUNKS; }
     static __device__ __forceinline__ u32 col(u32 thread) { return thread % CHUNKS * 8; }
+
+    /* k of half e of a thread's chunk i, within the k-tile. */
+    static __device__ __forceinline__ u32 k(u32 thread, int i, int e) { return K_CONTIGUOUS ? col(thread) + e : row(thread) + i * STEP; }
+
+    /* The part of a matrix of `ks` k's from x0 on. A realigned copy has whole chunks. */
+    static __device__ __forceinline__ source whole(const char *base, u64 ld, u32 x0, u32 xs, u32 ks)
+    {
+        const char *const end = base + ((K_CONTIGUOUS ? xs : ks) - 1) * ld + (K_CONTIGUOUS ? ks : xs) * 2;
+        return source{base, base, end, ld, x0, ACCESS == X16 && !K_CONTIGUOUS ? (xs + 7) / 8 * 8 : xs};
+    }
 
     /* Global: where the block's k-tile at k0 begins, and the byte offset of column c of row r from
      * there, for an access of `width` halves that must stay within x. */
@@ -274,8 +305,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             head = BK;
             if (tail < 16 && tiles > 1) tail += 16, head -= 16;
             const long long batch = batch_index();
-            a = source{(const char *)p.a + batch * p.stride_a * 2, (u64)p.lda * 2, m0, (u32)p.m};
-            b = source{(const char *)p.b + batch * p.stride_b * 2, (u64)p.ldb * 2, n0, (u32)p.n};
+            a = A::whole((const char *)p.a + batch * p.stride_a * 2, (u64)p.lda * 2, m0, (u32)p.m, (u32)p.k);
+            b = B::whole((const char *)p.b + batch * p.stride_b * 2, (u64)p.ldb * 2, n0, (u32)p.n, (u32)p.k);
             a.base += A::k_bytes(a, k0);
             b.base += B::k_bytes(b, k0);
         }
@@ -397,17 +428,47 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             get_a = base + A::get(w.m, w.lane, 0, 0);
             get_b = base + A::BYTES + B::get(w.n, w.lane, 0, 0);
             flip = STAGE;
-            staging s;
-#pragma unroll(ACCESS <= X8 ? 2 : 1)
-            for (t = 0; t < 2; ++t) {
-                if (t == 1) tile::commit(s, 0);
-                tile::fetch(s, at, t);
+            if constexpr (ACCESS == FAR) {
+                staging s;
+#pragma unroll 1
+                for (t = 0; t < 2; ++t) {
+                    if (t == 1) tile::commit(s, 0);
+                    tile::fetch(s, at, t);
+                }
+#pragma unroll
+                for (int q = 0; q < SLOTS; ++q) next[q].v = s.v[q];
+            } else {
+                /* Where a k-tile begins is a multiple of 16 k's: offsets and shifts are the same for all. */
+                chunk<ACCESS> first[SLOTS];
+                t = 2;
+                point<A>(a, from_a, shift_a, second_a, at.a, at.k - at.tail, thread);
+                point<B>(b, from_b, shift_b, second_b, at.b, at.k - at.tail, thread);
+                read(first, at, at.tiles > 0 ? at.tail : 0, thread);
+                a -= A::k_bytes(at.a, at.k - at.tail);
+                b -= B::k_bytes(at.b, at.k - at.tail);
+                if (ACCESS != ANY) read(next, at, at.tiles > 1 ? at.head : 0, thread);
+#pragma unroll
+                for (int q = 0; q < SLOTS; ++q) {
+                    const b128 v = first[q].get(q < A::LOADS ? shift_a : shift_b);
+                    const bool cut = ACCESS == ANY && (q < A::LOADS ? A_K_CONTIGUOUS : B_K_CONTIGUOUS);
+                    put(q, cut ? first_halves(v, (int)(at.tail - (q < A::LOADS ? A::col(thread) : B::col(thread)))) : v);
+                }
+                if (ACCESS == ANY) read(next, at, at.tiles > 1 ? at.head : 0, thread); /* later, for want of registers */
+                a += A::k_bytes(at.a, at.head);
+                b += B::k_bytes(at.b, at.head);
             }
             flip_puts();
-            point<A>(a, from_a, shift_a, second_a, at.a, at.head, thread);
-            point<B>(b, from_b, shift_b, second_b, at.b, at.head, thread);
+        }
+
+        /* The chunks of the k-tile at hand that have one of its `live` k's. */
+        __device__ __forceinline__ void read(chunk<ACCESS> (&to)[SLOTS], const block &at, u32 live, u32 thread) const
+        {
 #pragma unroll
-            for (int q = 0; q < SLOTS; ++q) next[q].set(s.v[q], q < A::LOADS ? shift_a : shift_b);
+            for (int q = 0; q < SLOTS; ++q) {
+                const int j = q - A::LOADS;
+                if (q < A::LOADS) to[q].read(at.a, a + from_a[q], second_a, A::k(thread, q, 0) < live, A::k(thread, q, 4) < live);
+                else to[q].read(at.b, b + from_b[j], second_b, B::k(thread, j, 0) < live, B::k(thread, j, 4) < live);
+            }
         }
 
         template <class O> static __device__ __forceinline__ void
@@ -426,7 +487,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         /* Chunk q of the k-tile at hand; nothing where !more. */
         __device__ __forceinline__ void fetch(const block &at, int q, bool more)
         {
-            if (ACCESS == FAR) next[q].set(fetch_one(at, more ? t : at.tiles, q), 0);
+            if (ACCESS == FAR) next[q].v = fetch_one(at, more ? t : at.tiles, q);
             else if (q < A::LOADS) next[q].load(a + from_a[q], second_a, more);
             else next[q].load(b + from_b[q - A::LOADS], second_b, more);
         }
@@ -440,12 +501,13 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         }
 
         /* `beyond`: bytes from the stage that the index points to, where that is known. */
-        __device__ __forceinline__ void commit(int q, int beyond = 0) const
+        __device__ __forceinline__ void put(int q, const b128 &v, int beyond = 0) const
         {
             const int j = q - A::LOADS;
-            if (q < A::LOADS) st_shared((put_a ^ A::put_xor(q)) + A::put_add(q) + beyond, next[q].get(shift_a));
-            else st_shared((put_b ^ B::put_xor(j)) + B::put_add(j) + beyond, next[q].get(shift_b));
+            if (q < A::LOADS) st_shared((put_a ^ A::put_xor(q)) + A::put_add(q) + beyond, v);
+            else st_shared((put_b ^ B::put_xor(j)) + B::put_add(j) + beyond, v);
         }
+        __device__ __forceinline__ void commit(int q, int beyond = 0) const { put(q, next[q].get(q < A::LOADS ? shift_a : shift_b), beyond); }
 
         __device__ __forceinline__ void load_one(fragments &f, int j, int kk, int beyond = 0) const
         {
@@ -464,6 +526,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
      * elements more than the row keeps the writes, 8 rows by 4 lanes, free of bank conflicts.    */
 
     static constexpr int SIZE = R::ACC == f32 ? 4 : 2, PITCH = (WN + 8) * SIZE;
+    static constexpr int MOST_GROUPS = R::STAGES * STAGE / (THREADS / 32) / (16 * PITCH); /* of 16 rows, that shared memory holds */
+    static constexpr int GROUPS = MOST_GROUPS < 2 || MT < 2 || MMAS >= 64 ? 1 : 2;
 
     static __device__ __forceinline__ void put_sums(u32 to, const u32 (&x)[2], int j)
     {
@@ -537,8 +601,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     /* Whether this block stores the tile; acc is then the sum of all splits. */
     static __device__ __forceinline__ bool gather(const args &p, sums &acc)
     {
+        if (block_index() < p.whole_tiles) return true;
         const part of(p, (((u32)p.m + BM - 1) / BM) * (((u32)p.n + BN - 1) / BN));
-        if (!of.is_split) return true;
         const u32 thread = thread_index(), splits = ((u32)p.k + p.k_split - 1) / p.k_split;
         const u32 tile = batch_index() * of.split_tiles + of.tile - p.whole_tiles;
         u32 *const arrived = (u32 *)p.workspace + tile;
@@ -556,7 +620,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         if (before + 1 < splits) return false;
         if (thread == 0) *arrived = 0;
         fence();
-#pragma unroll
+#pragma unroll(MMAS < 64 ? 1 : CHUNKS) /* rolled, but where a counter has no register left */
         for (int c0 = 0; c0 < CHUNKS; c0 += BATCH) {
             float x[BATCH * 8] = {};
 #pragma unroll 1
@@ -577,19 +641,20 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 }
             }
 #pragma unroll
-            for (int e = 0; e < BATCH * 4; ++e) {
-                const int i = c0 * 4 + e;
+            for (int i = 0; i < CHUNKS * 4; ++i) {
+                if (i / (BATCH * 4) * BATCH != c0) continue; /* registers cannot be indexed */
+                const int e = i % (BATCH * 4);
                 set_word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS, x[e * 2], x[e * 2 + 1]);
             }
         }
         return true;
     }
 
-    static __device__ __forceinline__ void store(const args &p, sums &acc)
+    static __device__ __forceinline__ void store(const args &p, const block &where, sums &acc)
     {
         if (!gather(p, acc)) return;
         barrier(); /* every warp has read its last fragments: shared memory is free */
-        const block at(p);
+        const block at = MMAS < 64 ? where : block(p); /* the largest warps have no registers to remember it */
         const warp w;
         const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = p.m, n = p.n;
         const long long batch = batch_index();
@@ -611,25 +676,21 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static __device__ __forceinline__ void store_rows(const sums &acc, const warp &w, u32 row0, u32 m, int width, const char *c, char *d,
                                                       u64 ldc, u64 ldd, float alpha, float beta, bool alike)
     {
-        constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, ROUNDS = 16 / STEP;
-        const u32 buffer = shared_base() + thread_index() / 32 * (16 * PITCH);
+        constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, ROUNDS = GROUPS * 16 / STEP;
+        const u32 buffer = shared_base() + thread_index() / 32 * (GROUPS * 16 * PITCH);
         const u32 to = buffer + w.lane / 4 * PITCH + w.lane % 4 * 2 * SIZE;
         const bool read_c = beta != 0;
         auto lead = [&](u32 row) { return WHOLE ? 0 : (int)(16 - (u64)(d + row * ldd) % 16) % 16 / 2; };
-        auto place = [&](int i, int q, u32 &row, int &col) {
-            row = row0 + i * 16 + q * STEP + w.lane / ACROSS;
+        auto place = [&](u32 row, int &col) {
             col = lead(row) + (int)(w.lane % ACROSS * 8);
             return row < m && col + 8 <= width;
         };
-        constexpr int AHEAD = !WHOLE || MMAS >= 64 ? 1 : MT < 4 ? MT : 4; /* groups of rows whose C is on its way */
-        b128 ring[AHEAD][ROUNDS] = {};
-        auto fetch_c = [&](int i) {
-            b128 (&cs)[ROUNDS] = ring[i % AHEAD];
+        auto fetch_c = [&](b128 (&cs)[ROUNDS], u32 top, bool when) {
 #pragma unroll
             for (int q = 0; q < ROUNDS; ++q) {
-                u32 row;
+                const u32 row = top + q * STEP + w.lane / ACROSS;
                 int col;
-                const bool live = place(i, q, row, col) && read_c;
+                const bool live = place(row, col) && when;
                 const char *const from = c + row * ldc + col * 2;
                 if (WHOLE || alike) {
                     ld_global(cs[q], from, live);
@@ -641,37 +702,53 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 }
             }
         };
+        constexpr bool AHEAD = WHOLE && ROUNDS <= 4; /* C of the next rows is on its way while these are stored */
+        b128 next[ROUNDS] = {};
+        if (AHEAD) fetch_c(next, row0, read_c);
+#pragma unroll 1
+        for (int first = 0; first < MT; first += GROUPS) { /* rolled, for code that was not run of late is slow to come */
+            const u32 top = row0 + first * 16;
+            b128 cs[ROUNDS] = {};
+            if (AHEAD) {
 #pragma unroll
-        for (int i = 0; i < AHEAD; ++i) fetch_c(i);
+                for (int q = 0; q < ROUNDS; ++q) cs[q] = next[q];
+                fetch_c(next, top + GROUPS * 16, read_c && first + GROUPS < MT);
+            } else {
+                fetch_c(cs, top, read_c);
+            }
 #pragma unroll
-        for (int i = 0; i < MT; ++i) {
+            for (int i = 0; i < MT; ++i) {
+                if (i / GROUPS * GROUPS != first) continue; /* registers cannot be indexed */
 #pragma unroll
-            for (int j = 0; j < NT; ++j) put_sums(to, acc[i][j], j);
+                for (int j = 0; j < NT; ++j) put_sums(to + i % GROUPS * 16 * PITCH, acc[i][j], j);
+            }
             warp_barrier();
 #pragma unroll
             for (int q = 0; q < ROUNDS; ++q) {
-                u32 row;
+                const u32 row = top + q * STEP + w.lane / ACROSS;
                 int col;
-                const bool live = place(i, q, row, col);
+                const bool live = place(row, col);
                 float x[8];
                 get_sums<!WHOLE>(x, buffer + (q * STEP + w.lane / ACROSS) * PITCH, col);
-                const b128 v = blend(x, ring[i % AHEAD][q], alpha, beta);
+                const b128 v = blend(x, cs[q], alpha, beta);
                 if (live) st_global(d + row * ldd + col * 2, v);
             }
-            if (i + AHEAD < MT) fetch_c(i + AHEAD);
             if (!WHOLE) {
                 /* what is left of each row, half by half: one lane has its begin, one its end */
-                const u32 r = w.lane / 2, row = row0 + i * 16 + r;
-                const int begin = lead(row) < width ? lead(row) : width, end = begin + (width - begin) / 8 * 8;
-                const int from = w.lane % 2 ? end : 0, till = row < m ? w.lane % 2 ? width : begin : 0;
-                float x[8];
-                u32 h[8] = {};
-                get_sums<true>(x, buffer + r * PITCH, from);
+#pragma unroll 1
+                for (u32 r = w.lane / 2; r < GROUPS * 16; r += 16) {
+                    const u32 row = top + r;
+                    const int begin = lead(row) < width ? lead(row) : width, end = begin + (width - begin) / 8 * 8;
+                    const int from = w.lane % 2 ? end : 0, till = row < m ? w.lane % 2 ? width : begin : 0;
+                    float x[8];
+                    u32 h[8] = {};
+                    get_sums<true>(x, buffer + r * PITCH, from);
 #pragma unroll
-                for (int e = 0; e < 8; ++e) ld_global(h[e], c + row * ldc + (from + e) * 2, read_c && from + e < till);
+                    for (int e = 0; e < 8; ++e) ld_global(h[e], c + row * ldc + (from + e) * 2, read_c && from + e < till);
 #pragma unroll
-                for (int e = 0; e < 8; ++e)
-                    if (from + e < till) st_global(d + row * ldd + (from + e) * 2, halves(blend(x[e], h[e], alpha, beta), 0));
+                    for (int e = 0; e < 8; ++e)
+                        if (from + e < till) st_global(d + row * ldd + (from + e) * 2, halves(blend(x[e], h[e], alpha, beta), 0));
+                }
             }
             warp_barrier();
         }
