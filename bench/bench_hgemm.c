@@ -89,11 +89,10 @@ static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
         HGEMM_STATUS_SUCCESS)
         return;
     const char *name = kernel_table[plan.variant.kernel].info.name;
+    int length = snprintf(c->note, sizeof c->note, "%s%s", name, plan.copies ? " copy" : "");
     if (plan.splits > 1)
-        snprintf(c->note, sizeof c->note, "%s%s k/%d", name, plan.whole_tiles ? " tail" : "",
-                 plan.splits);
-    else
-        snprintf(c->note, sizeof c->note, "%s", name);
+        snprintf(c->note + length, sizeof c->note - (size_t)length, "%s k/%d",
+                 plan.whole_tiles ? " tail" : "", plan.splits);
     c->result.note = c->note;
 }
 

@@ -103,6 +103,11 @@ static __device__ __forceinline__ void st_global(char *p, u32 half)
     asm volatile("{.reg .b16 h; cvt.u16.u32 h, %1; st.global.b16 [%0], h;}" :: "l"(p), "r"(half) : "memory");
 }
 
+static __device__ __forceinline__ void st_global_word(char *p, u32 v)
+{
+    asm volatile("st.global.b32 [%0], %1;" :: "l"(p), "r"(v) : "memory");
+}
+
 static __device__ __forceinline__ void ld_shared(b128 &v, u32 address)
 {
     asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
@@ -181,6 +186,8 @@ static __device__ __forceinline__ u32 atomic_add(u32 *p, u32 x)
 static __device__ __forceinline__ u32 thread_index() { u32 v; asm volatile("mov.u32 %0, %%tid.x;" : "=r"(v)); return v; }
 static __device__ __forceinline__ u32 block_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(v)); return v; }
 static __device__ __forceinline__ u32 batch_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(v)); return v; }
+
+static __device__ __forceinline__ u32 operand_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.z;" : "=r"(v)); return v; }
 
 /* Where the dynamic shared memory begins. */
 extern __shared__ __align__(1024) char dynamic_shared[];

@@ -443,9 +443,14 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 t = 2;
                 point<A>(a, from_a, shift_a, second_a, at.a, at.k - at.tail, thread);
                 point<B>(b, from_b, shift_b, second_b, at.b, at.k - at.tail, thread);
+                const u64 back_a = A::k_bytes(at.a, at.k - at.tail), back_b = B::k_bytes(at.b, at.k - at.tail);
+                if (ACCESS == ANY && at.tiles > 1) {
+#pragma unroll
+                    for (int q = 0; q < SLOTS; ++q) prefetch_l2(q < A::LOADS ? a - back_a + from_a[q] : b - back_b + from_b[q - A::LOADS]);
+                }
                 read(first, at, at.tiles > 0 ? at.tail : 0, thread);
-                a -= A::k_bytes(at.a, at.k - at.tail);
-                b -= B::k_bytes(at.b, at.k - at.tail);
+                a -= back_a;
+                b -= back_b;
                 if (ACCESS != ANY) read(next, at, at.tiles > 1 ? at.head : 0, thread);
 #pragma unroll
                 for (int q = 0; q < SLOTS; ++q) {
@@ -521,12 +526,13 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     };
 
     /* ---- epilogue: D = alpha * acc + beta * C -------------------------------------------------
-     * 16 rows of the warp's tile at a time go through shared memory, so that lanes then hold 8
-     * consecutive columns and D is written, C read, in full 32-byte sectors. The pitch of 8
-     * elements more than the row keeps the writes, 8 rows by 4 lanes, free of bank conflicts.    */
+     * 16 or 32 rows of the warp's tile at a time go through shared memory, so that lanes then hold
+     * 8 consecutive columns and D is written, C read, in full 32-byte sectors. Warps that stand
+     * side by side join their rows there. The pitch of 8 elements more than the row keeps the
+     * writes, 8 rows by 4 lanes, free of bank conflicts.                                          */
 
-    static constexpr int SIZE = R::ACC == f32 ? 4 : 2, PITCH = (WN + 8) * SIZE;
-    static constexpr int MOST_GROUPS = R::STAGES * STAGE / (THREADS / 32) / (16 * PITCH); /* of 16 rows, that shared memory holds */
+    static constexpr int SIZE = R::ACC == f32 ? 4 : 2, PITCH = (BN + 8) * SIZE;
+    static constexpr int MOST_GROUPS = R::STAGES * STAGE / (BM / WM) / (16 * PITCH); /* of 16 rows of each warp, that shared memory holds */
     static constexpr int GROUPS = MOST_GROUPS < 2 || MT < 2 || MMAS >= 64 ? 1 : 2;
 
     static __device__ __forceinline__ void put_sums(u32 to, const u32 (&x)[2], int j)
@@ -541,13 +547,13 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     }
 
     /* Eight sums of a row in shared memory, from column c, a multiple of 8; or from any column of
-     * 0 .. WN, where those that are not in the row are undefined. */
-    template <bool ANYWHERE> static __device__ __forceinline__ void get_sums(float (&x)[8], u32 row, int c)
+     * 0 .. columns, where those that are not in the row are undefined. */
+    template <bool ANYWHERE> static __device__ __forceinline__ void get_sums(float (&x)[8], u32 row, int c, u32 columns)
     {
         if constexpr (R::ACC == f32) {
             if (ANYWHERE) {
 #pragma unroll
-                for (int e = 0; e < 8; ++e) ld_shared(x[e], row + least(c + e, WN - 1) * 4);
+                for (int e = 0; e < 8; ++e) ld_shared(x[e], row + least(c + e, columns - 1) * 4);
             } else {
 #pragma unroll
                 for (int e = 0; e < 8; e += 4) {
@@ -561,8 +567,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             if (ANYWHERE) {
                 chunk<ANY> w;
                 const u32 at = c * 2 & ~15;
-                ld_shared(w.v, row + least(at, WN * 2 - 16));
-                ld_shared(w.next, row + least(at + 16, WN * 2 - 16));
+                ld_shared(w.v, row + least(at, columns * 2 - 16));
+                ld_shared(w.next, row + least(at + 16, columns * 2 - 16));
                 v = w.get(c * 2 & 15);
             } else {
                 ld_shared(v, row + c * 2);
@@ -664,22 +670,25 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const float alpha = p.alpha, beta = p.beta;
         const bool read_c = beta != 0;
         const bool alike = (((u64)c - (u64)d | ldc - ldd) & 15) == 0; /* chunks of D are chunks of C */
-        const int width = clamp((int)(n - col0), 0, WN);
-        const bool whole = (((u64)d | ldd | width * 2) & 15) == 0;    /* rows of D are whole chunks */
+        const u32 block_width = least(n - at.n0, BN);
+        const int width = (int)(block_width - w.n);                      /* from here to the end of the block's columns */
+        const bool whole = (((u64)d | ldd | block_width * 2) & 15) == 0; /* rows of D are whole chunks */
         if (whole && (alike || !read_c)) store_rows<true>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, true);
         else store_rows<false>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, alike);
     }
 
     /* Each row of D is cut where its own 16-byte chunks begin: `lead` columns in. Chunks that lie
-     * within the warp's columns are moved as such, a lane having every STEP-th row. */
+     * within the block's columns are moved as such, each by the warp in whose columns it begins, a
+     * lane having every STEP-th row. */
     template <bool WHOLE>
     static __device__ __forceinline__ void store_rows(const sums &acc, const warp &w, u32 row0, u32 m, int width, const char *c, char *d,
                                                       u64 ldc, u64 ldd, float alpha, float beta, bool alike)
     {
         constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, ROUNDS = GROUPS * 16 / STEP;
-        const u32 buffer = shared_base() + thread_index() / 32 * (GROUPS * 16 * PITCH);
+        const u32 buffer = shared_base() + w.m / WM * (GROUPS * 16 * PITCH) + w.n * SIZE, columns = BN - w.n;
         const u32 to = buffer + w.lane / 4 * PITCH + w.lane % 4 * 2 * SIZE;
         const bool read_c = beta != 0;
+        auto meet = [] { WHOLE ? warp_barrier() : barrier(); };
         auto lead = [&](u32 row) { return WHOLE ? 0 : (int)(16 - (u64)(d + row * ldd) % 16) % 16 / 2; };
         auto place = [&](u32 row, int &col) {
             col = lead(row) + (int)(w.lane % ACROSS * 8);
@@ -722,35 +731,46 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 #pragma unroll
                 for (int j = 0; j < NT; ++j) put_sums(to + i % GROUPS * 16 * PITCH, acc[i][j], j);
             }
-            warp_barrier();
+            meet();
 #pragma unroll
             for (int q = 0; q < ROUNDS; ++q) {
                 const u32 row = top + q * STEP + w.lane / ACROSS;
                 int col;
                 const bool live = place(row, col);
                 float x[8];
-                get_sums<!WHOLE>(x, buffer + (q * STEP + w.lane / ACROSS) * PITCH, col);
+                get_sums<!WHOLE>(x, buffer + (q * STEP + w.lane / ACROSS) * PITCH, col, columns);
                 const b128 v = blend(x, cs[q], alpha, beta);
                 if (live) st_global(d + row * ldd + col * 2, v);
             }
-            if (!WHOLE) {
-                /* what is left of each row, half by half: one lane has its begin, one its end */
+            if (!WHOLE && (w.n == 0 || width < WN + 8)) {
+                /* what is left of each row at either end of the block's columns, in pairs: one lane
+                 * has its begin, one its end */
 #pragma unroll 1
                 for (u32 r = w.lane / 2; r < GROUPS * 16; r += 16) {
                     const u32 row = top + r;
-                    const int begin = lead(row) < width ? lead(row) : width, end = begin + (width - begin) / 8 * 8;
-                    const int from = w.lane % 2 ? end : 0, till = row < m ? w.lane % 2 ? width : begin : 0;
+                    const int head = lead(row), tail = width > head ? (width - head) % 8 : 0;
+                    int from = 0, count = w.n != 0 ? 0 : head < width ? head : width;
+                    if (w.lane % 2) from = width - tail, count = from - head < WN ? tail : 0;
+                    if (row >= m || count <= 0) continue;
                     float x[8];
-                    u32 h[8] = {};
-                    get_sums<true>(x, buffer + r * PITCH, from);
+                    u32 h[9] = {};
+                    get_sums<true>(x, buffer + r * PITCH, from, columns);
 #pragma unroll
-                    for (int e = 0; e < 8; ++e) ld_global(h[e], c + row * ldc + (from + e) * 2, read_c && from + e < till);
+                    for (int e = 0; e < 7; ++e) ld_global(h[e], c + row * ldc + (from + e) * 2, read_c && e < count);
 #pragma unroll
-                    for (int e = 0; e < 8; ++e)
-                        if (from + e < till) st_global(d + row * ldd + (from + e) * 2, halves(blend(x[e], h[e], alpha, beta), 0));
+                    for (int e = 0; e < 8; e += 2) h[e / 2] = halves(blend(x[e], h[e], alpha, beta), blend(x[e + 1], h[e + 1], alpha, beta));
+                    char *to = d + row * ldd + from * 2;
+                    const bool odd = (u64)to & 2;
+                    if (odd) st_global(to, h[0]), to += 2, --count;
+#pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        const u32 pair = odd ? permute(h[e], h[e + 1], 0x5432) : h[e];
+                        if (2 * e + 1 < count) st_global_word(to + e * 4, pair);
+                        else if (2 * e < count) st_global(to + e * 4, pair);
+                    }
                 }
             }
-            warp_barrier();
+            meet();
         }
     }
 };

@@ -20,7 +20,7 @@ typedef struct image_t {
     int registers;              /* of a thread, in the sm_75 machine code */
 } image_t;
 
-/* Every variant of every kernel, sorted by symbol. The build generates them. */
+/* Every variant of every kernel, and realign, sorted by symbol. The build generates them. */
 extern const image_t hgemm_images[];
 extern const int hgemm_image_count;
 

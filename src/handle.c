@@ -53,19 +53,21 @@ hgemm_status_t device_open(const char *name, device_t **device, char detail[DEVI
     return HGEMM_STATUS_INVALID_DEVICE;
 }
 
-/* The memory in which the parts of a split k meet. A handle that gets none never splits. */
+/* The memory in which the parts of a split k meet and copies of unaligned operands are. A handle
+ * that gets none works without. */
 static void make_workspace(struct hgemm_handle *handle)
 {
     static const unsigned char zeros[HGEMM_WORKSPACE_TILES * 4];
     const device_ops_t *ops = handle->device->ops;
-    if (ops->alloc(handle->device, &handle->workspace, WORKSPACE_BYTES) != HGEMM_STATUS_SUCCESS) {
+    size_t bytes = handle->machine.workspace_bytes;
+    if (ops->alloc(handle->device, &handle->workspace, bytes) != HGEMM_STATUS_SUCCESS) {
         handle->workspace = NULL;
     } else if (ops->upload(handle->device, NULL, handle->workspace, zeros, sizeof zeros) !=
                HGEMM_STATUS_SUCCESS) {
         ops->release(handle->device, handle->workspace);
         handle->workspace = NULL;
     }
-    handle->workspace_bytes = handle->workspace ? WORKSPACE_BYTES : 0;
+    handle->workspace_bytes = handle->workspace ? bytes : 0;
 }
 
 hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
@@ -108,25 +110,26 @@ hgemm_status_t hgemm_destroy(hgemm_handle_t handle)
     return status;
 }
 
-hgemm_status_t handle_load(hgemm_handle_t handle, variant_t variant, void **function)
+hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan)
 {
-    void **slot = &handle->functions[variant_index(variant)];
+    const device_ops_t *ops = handle->device->ops;
+    void **slot = &handle->functions[variant_index(plan->variant)];
     if (!*slot) {
-        const image_t *image = variant_image(variant);
+        const image_t *image = variant_image(plan->variant);
         if (!image) {
             char symbol[VARIANT_SYMBOL];
-            variant_symbol(variant, symbol);
+            variant_symbol(plan->variant, symbol);
             snprintf(handle->device->detail, DEVICE_DETAIL,
                      "this build carries no machine code for %s", symbol);
             return HGEMM_STATUS_NOT_SUPPORTED;
         }
-        unsigned shared_bytes = (unsigned)kernel_table[variant.kernel].info.shared_bytes;
-        hgemm_status_t status =
-            handle->device->ops->load(handle->device, image, shared_bytes, slot);
+        unsigned shared_bytes = (unsigned)kernel_table[plan->variant.kernel].info.shared_bytes;
+        hgemm_status_t status = ops->load(handle->device, image, shared_bytes, slot);
         if (status != HGEMM_STATUS_SUCCESS)
             return status;
     }
-    *function = *slot;
+    if (plan->copies && !handle->realign)
+        return ops->load(handle->device, realign_image(), 0, &handle->realign);
     return HGEMM_STATUS_SUCCESS;
 }
 

@@ -8,12 +8,17 @@ struct hgemm_handle {
     device_t *device;
     void *stream;                   /* the caller's, NULL for the default one */
     machine_t machine;
-    void *workspace;                /* for sums of split k, its counters zero; NULL: there is none */
+    void *workspace;                /* counters, all zero, sums of split k, aligned copies; NULL: none */
     size_t workspace_bytes;
     void *functions[VARIANT_COUNT]; /* what the device loaded, by variant_index; NULL: not yet */
+    void *realign;                  /* the same for realign */
 };
 
-/* Loads the variant unless it is loaded. */
-hgemm_status_t handle_load(hgemm_handle_t handle, variant_t variant, void **function);
+/* Loads what the plan runs, unless it is loaded. */
+hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan);
+
+/* Enqueues a plan of select_plan's, or one like it, for a checked row-major problem. */
+hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major,
+                             const plan_t *plan);
 
 #endif

@@ -278,13 +278,47 @@ static void *matrix(const void *data, int64_t index, int64_t stride)
     return (void *)((uintptr_t)data + 2 * ((uintptr_t)index * (uintptr_t)stride));
 }
 
-/* Enqueues the kernel: blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many
- * launches as the limit of blockIdx.y asks for. */
-static hgemm_status_t launch(hgemm_handle_t handle, const hgemm_desc_t *p, const plan_t *plan)
+/* Enqueues the copies that the plan has, to the end of the workspace, and lets the problem speak of
+ * them. */
+static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_desc_t *p)
+{
+    realign_args_t args = {0};
+    char *end = (char *)handle->workspace + handle->workspace_bytes;
+    int64_t chunks = 0;
+    unsigned count = 0;
+    for (int which = COPY_A; which <= COPY_B; which <<= 1) {
+        if (!(plan->copies & which))
+            continue;
+        copy_t copy = copy_of(p, which);
+        const void **data = which == COPY_A ? &p->a : &p->b;
+        int64_t *ld = which == COPY_A ? &p->lda : &p->ldb, own = copy.lines * ((copy.width + 7) / 8);
+        end -= copy.bytes;
+        args.operand[count++] = (realign_operand_t){
+            *data, end, *ld, copy.ld, (int)copy.lines, (int)copy.width};
+        *data = end, *ld = copy.ld;
+        chunks = chunks > own ? chunks : own;
+    }
+    const int64_t of_block = HGEMM_REALIGN_THREADS * HGEMM_REALIGN_CHUNKS;
+    launch_t launch = {
+        .grid = {(unsigned)((chunks + of_block - 1) / of_block), 1, count},
+        .threads = HGEMM_REALIGN_THREADS,
+        .args = &args,
+        .args_size = sizeof args,
+    };
+    return handle->device->ops->launch(handle->device, handle->stream, handle->realign, &launch);
+}
+
+/* blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many launches as the limit
+ * of blockIdx.y asks for. */
+hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major,
+                             const plan_t *plan)
 {
     const hgemm_kernel_info_t *kernel = &kernel_table[plan->variant.kernel].info;
-    void *function;
-    hgemm_status_t status = handle_load(handle, plan->variant, &function);
+    hgemm_desc_t problem = *row_major;
+    const hgemm_desc_t *p = &problem;
+    hgemm_status_t status = handle_load(handle, plan);
+    if (status == HGEMM_STATUS_SUCCESS && plan->copies)
+        status = realign(handle, plan, &problem);
 
     for (int64_t done = 0; status == HGEMM_STATUS_SUCCESS && done < p->batch; done += MOST_GRID_Y) {
         int64_t rest = p->batch - done;
@@ -311,7 +345,8 @@ static hgemm_status_t launch(hgemm_handle_t handle, const hgemm_desc_t *p, const
             .args = &args,
             .args_size = sizeof args,
         };
-        status = handle->device->ops->launch(handle->device, handle->stream, function, &launch);
+        status = handle->device->ops->launch(
+            handle->device, handle->stream, handle->functions[variant_index(plan->variant)], &launch);
     }
     return status;
 }
@@ -355,7 +390,7 @@ hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc)
     hgemm_status_t status = prepare(handle, desc, &problem, &plan);
     if (status != HGEMM_STATUS_SUCCESS || plan.variant.kernel == KERNEL_NONE)
         return status;
-    return launch(handle, &problem, &plan);
+    return handle_launch(handle, &problem, &plan);
 }
 
 hgemm_status_t hgemm_run(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t op_a,
@@ -380,11 +415,10 @@ hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *desc)
 {
     hgemm_desc_t problem;
     plan_t plan;
-    void *function;
     hgemm_status_t status = prepare(handle, desc, &problem, &plan);
     if (status != HGEMM_STATUS_SUCCESS || plan.variant.kernel == KERNEL_NONE)
         return status;
-    return handle_load(handle, plan.variant, &function);
+    return handle_load(handle, &plan);
 }
 
 hgemm_status_t hgemm_select(const hgemm_desc_t *desc, int *kernel)
@@ -398,7 +432,7 @@ hgemm_status_t hgemm_select(const hgemm_desc_t *desc, int *kernel)
         status = check_alignment(desc);
         if (status == HGEMM_STATUS_SUCCESS) {
             hgemm_desc_t problem = normalise(desc);
-            status = select_plan(&problem, &machine_t4, WORKSPACE_BYTES, &plan);
+            status = select_plan(&problem, &machine_t4, machine_t4.workspace_bytes, &plan);
         }
     }
     if (status == HGEMM_STATUS_SUCCESS)

@@ -84,12 +84,22 @@ static int compare_symbol(const void *symbol, const void *image)
     return strcmp(symbol, ((const image_t *)image)->symbol);
 }
 
+static const image_t *find_image(const char *symbol)
+{
+    return bsearch(symbol, hgemm_images, (size_t)hgemm_image_count, sizeof hgemm_images[0],
+                   compare_symbol);
+}
+
 const image_t *variant_image(variant_t variant)
 {
     char symbol[VARIANT_SYMBOL];
     variant_symbol(variant, symbol);
-    return bsearch(symbol, hgemm_images, (size_t)hgemm_image_count, sizeof hgemm_images[0],
-                   compare_symbol);
+    return find_image(symbol);
+}
+
+const image_t *realign_image(void)
+{
+    return find_image("realign");
 }
 
 int hgemm_kernel_count(void)

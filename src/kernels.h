@@ -41,6 +41,17 @@ typedef struct kernel_args_t {
 #undef HGEMM_ARG
 } kernel_args_t;
 
+/* What the kernel `realign` is told: of each operand that it copies, blockIdx.z counting them. */
+typedef struct realign_operand_t {
+#define HGEMM_REALIGN(type, name) type name;
+#include "kernels.def"
+#undef HGEMM_REALIGN
+} realign_operand_t;
+
+typedef struct realign_args_t {
+    realign_operand_t operand[2];
+} realign_args_t;
+
 /* A variant is a kernel, a transpose and an access. `op` is 2 * op_a + op_b of the row-major
  * problem, so that a kernel covers it when bit `op` of info.ops is set. */
 enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * ACCESS_COUNT, VARIANT_SYMBOL = 64 };
@@ -64,5 +75,8 @@ void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL]);
 
 /* Its machine code, NULL where this build carries none. */
 const image_t *variant_image(variant_t variant);
+
+/* That of realign. */
+const image_t *realign_image(void);
 
 #endif

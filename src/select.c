@@ -39,12 +39,19 @@ static int offsets_fit_32_bits(const hgemm_kernel_info_t *kernel, int64_t ld)
     return ld < (INT64_C(1) << 32) / (2 * lines);
 }
 
-static int groups_aligned(const hgemm_desc_t *p, int64_t width)
+/* The same for COPY_A, A, or COPY_B, B. */
+static int operand_aligned(const hgemm_desc_t *p, int which, int64_t width)
 {
     int64_t extent_a = p->op_a == HGEMM_OP_N ? p->k : p->m;
     int64_t extent_b = p->op_b == HGEMM_OP_N ? p->n : p->k;
-    return operand_in_groups(p->a, p->lda, extent_a, p->batch, p->stride_a, width) &&
-           operand_in_groups(p->b, p->ldb, extent_b, p->batch, p->stride_b, width);
+    if (which == COPY_A)
+        return operand_in_groups(p->a, p->lda, extent_a, p->batch, p->stride_a, width);
+    return operand_in_groups(p->b, p->ldb, extent_b, p->batch, p->stride_b, width);
+}
+
+static int groups_aligned(const hgemm_desc_t *p, int64_t width)
+{
+    return operand_aligned(p, COPY_A, width) && operand_aligned(p, COPY_B, width);
 }
 
 /* The fastest access that is right for the operands. */
@@ -57,12 +64,34 @@ static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *
     return groups_aligned(p, 8) ? ACCESS_x16 : groups_aligned(p, 4) ? ACCESS_x8 : ACCESS_any;
 }
 
-/* Finds the variant of `kernel` that runs the problem, if there is one. */
-static int find_variant(const hgemm_desc_t *p, int kernel, variant_t *variant)
+copy_t copy_of(const hgemm_desc_t *p, int which)
+{
+    int along_k = which == COPY_A ? p->op_a == HGEMM_OP_N : p->op_b == HGEMM_OP_T;
+    int64_t x = which == COPY_A ? p->m : p->n;
+    copy_t copy = {.lines = along_k ? x : p->k, .width = along_k ? p->k : x};
+    copy.ld = (copy.width + 63) / 64 * 64;
+    copy.bytes = copy.lines < INT64_MAX / 2 / copy.ld ? copy.lines * copy.ld * 2 : INT64_MAX / 4;
+    return copy;
+}
+
+int copies_needed(const hgemm_desc_t *p)
+{
+    return (operand_aligned(p, COPY_A, 8) ? 0 : COPY_A) | (operand_aligned(p, COPY_B, 8) ? 0 : COPY_B);
+}
+
+/* Finds the variant of `kernel` that runs the problem, or runs it on copies, if there is one. */
+static int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *variant)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     int op = 2 * (int)p->op_a + (int)p->op_b;
-    access_t access = needed_access(p, info);
+    hgemm_desc_t on = *p;
+    if (copies & COPY_A)
+        on.lda = copy_of(p, COPY_A).ld;
+    if (copies & COPY_B)
+        on.ldb = copy_of(p, COPY_B).ld;
+    access_t access = needed_access(&on, info);
+    if (copies && access != ACCESS_far)
+        access = ACCESS_x16;
     *variant = (variant_t){kernel, op, access};
     return info->accumulate == p->accumulate && (info->ops >> op & 1u) &&
            access <= kernel_table[kernel].access && tile_count(info, p->m, p->n) <= INT32_MAX;
@@ -79,15 +108,20 @@ typedef struct costs_t {
         double products;     /* multiply-adds of the tensor cores, per clock */
         double shared_bytes; /* of shared memory, per clock */
         double l2_bytes;     /* its share of the L2 cache, per clock */
+        double dram_bytes;   /* and of memory */
         double elements;     /* of D that the epilogue stores, per clock */
         double sum_bytes;    /* of split tiles that a block adds up, per clock */
+        double row_bytes;    /* added to each row of a tile that is loaded */
+        double unaligned;    /* times that what is not aligned is loaded */
+        double copy_bytes;   /* that realign reads, and as many that it writes, per clock */
     } throughput;
     struct {
         double step;  /* one step along k: load, barrier, first mma, ... */
         double share; /* ... and of its own work, this part, which a lone block does not overlap */
         double block; /* a block's start and end */
         double meet;  /* for the last block of a split tile to learn that it is the last */
-        double cold;  /* of a step, where what it reads comes from DRAM and no neighbour reads it too */
+        double cold;  /* added to a step's, as far as no neighbour reads the same from memory */
+        double copy;  /* realign's launch */
         double code;  /* once a launch, by the square of a warp's mma's: what of its code is in no cache */
     } latency;
 } costs_t;
@@ -95,15 +129,21 @@ typedef struct costs_t {
 /* Published figures: 8 clocks an HMMA and sub-core, 64 bytes a clock of shared memory, 1270 GB/s of
  * L2 at 1590 MHz over 40 multiprocessors. The latencies follow from a global load's 200 to 600
  * clocks; no T4 has confirmed them. */
-static const costs_t t4_costs = {{512, 64, 20, 5, 20}, {600, 0.27, 2000, 2000, 900, 3.5}};
+static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 2, 1.9}, {600, 0.27, 2000, 2000, 500, 4000, 3.5}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 20,000 measured plans of 469 shapes, but for `cold` and `code`, which that measurement
  * does not show and the benchmark does (docs/lab-notes.md). */
-static const costs_t h100_costs = {{1024, 128, 45, 14, 31}, {800, 0.27, 2700, 5600, 1250, 3.5}};
+static const costs_t h100_costs = {{1024, 128, 39, 15.5, 17, 24, 60, 2.1, 14}, {680, 0.4, 2600, 4200, 350, 6000, 2}};
+
+enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
 const machine_t machine_t4 = {
-    .multiprocessors = 40, .shared_bytes = T4_SHARED, .threads = T4_THREADS, .l2_bytes = 4 << 20};
+    .multiprocessors = 40,
+    .shared_bytes = T4_SHARED,
+    .threads = T4_THREADS,
+    .l2_bytes = 4 << 20,
+    .workspace_bytes = LEAST_WORKSPACE};
 
 machine_t machine_of(const hgemm_device_info_t *info)
 {
@@ -114,6 +154,11 @@ machine_t machine_of(const hgemm_device_info_t *info)
         machine.is_newer = 1;
         machine.shared_bytes = info->compute_major == 8 ? 99 << 10 : 227 << 10;
         machine.threads = info->compute_major == 8 ? 1536 : 2048;
+        machine.workspace_bytes = info->memory_bytes / 512 >> 20 << 20;
+        if (machine.workspace_bytes < LEAST_WORKSPACE)
+            machine.workspace_bytes = LEAST_WORKSPACE;
+        if (machine.workspace_bytes > MOST_WORKSPACE)
+            machine.workspace_bytes = MOST_WORKSPACE;
     }
     return machine;
 }
@@ -142,13 +187,16 @@ static int resident_blocks(variant_t variant, const machine_t *machine)
     return blocks > 1 ? blocks : 1;
 }
 
-/* Clocks for one step along k of one block that has its multiprocessor's pipes to itself. What is
- * not aligned is loaded twice. */
-static double step_clocks(const hgemm_kernel_info_t *info, access_t access, const costs_t *costs)
+/* Clocks for one step along k of one block that has its multiprocessor's pipes to itself. Each row
+ * of a tile in memory costs some bytes more than it has; what is not aligned is loaded twice. */
+static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, const costs_t *costs)
 {
     double products = (double)info->block_m * info->block_n * info->block_k;
     double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
-    double loads = access <= ACCESS_x8 ? tile : access == ACCESS_any ? 2 * tile : 8 * tile;
+    double rows = (variant.op & 2 ? info->block_k : info->block_m) +
+                  (variant.op & 1 ? info->block_n : info->block_k);
+    double loads = (tile + rows * costs->throughput.row_bytes) *
+                   (variant.access <= ACCESS_x8 ? 1 : variant.access == ACCESS_any ? costs->throughput.unaligned : 8);
     double fragments = 2.0 * (info->warp_m + info->warp_n) * info->block_k * (info->threads / 32);
     double mma = products / costs->throughput.products;
     double shared = (fragments + tile + loads) / costs->throughput.shared_bytes;
@@ -170,19 +218,33 @@ typedef struct price_t {
     double step, end, sums; /* clocks of a step and of a block's end; bytes of its sums */
 } price_t;
 
-static price_t price_variant(const hgemm_desc_t *p, variant_t variant, const machine_t *machine)
+/* Clocks until all copies are made. */
+static double copy_clocks(const hgemm_desc_t *p, int copies, const costs_t *costs, int multiprocessors)
+{
+    double bytes = 0;
+    for (int which = COPY_A; which <= COPY_B; which <<= 1)
+        if (copies & which)
+            bytes += (double)copy_of(p, which).bytes;
+    return copies ? costs->latency.copy + bytes / (costs->throughput.copy_bytes * multiprocessors) : 0;
+}
+
+static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copies,
+                             const machine_t *machine)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const costs_t *costs = machine->is_newer ? &h100_costs : &t4_costs;
-    int few_share = p->m <= 2 * info->block_m || p->n <= 2 * info->block_n;
-    double step = step_clocks(info, variant.access, costs);
+    double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
+    double rows = ceil((double)p->m / info->block_m), columns = ceil((double)p->n / info->block_n);
+    double own = 2.0 * (info->block_m / columns + info->block_n / rows) * info->block_k; /* bytes from memory */
+    double step = larger(step_clocks(info, variant, costs), own / costs->throughput.dram_bytes);
     double mmas = info->warp_m / 16.0 * (info->warp_n / 8.0);
     return (price_t){
         .costs = costs,
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, machine),
-        .start = costs->latency.code * mmas * mmas,
-        .least = (few_share ? costs->latency.cold : costs->latency.step) + costs->latency.share * step,
+        .start = costs->latency.code * mmas * mmas +
+                 copy_clocks(p, copies, costs, machine->multiprocessors),
+        .least = costs->latency.step + costs->latency.cold * own / tile + costs->latency.share * step,
         .step = step,
         .end = costs->latency.block +
                (double)info->block_m * info->block_n / costs->throughput.elements,
@@ -277,10 +339,10 @@ static void try_splits(const hgemm_desc_t *p, const price_t *price, variant_t va
 }
 
 /* The best plan of a variant. The tiles that would not fill the last round may be split. */
-static void try_variant(const hgemm_desc_t *p, variant_t variant, const machine_t *machine,
-                        size_t workspace, plan_t *plan, double *lowest)
+static void try_variant(const hgemm_desc_t *p, variant_t variant, int copies,
+                        const machine_t *machine, size_t workspace, plan_t *plan, double *lowest)
 {
-    price_t price = price_variant(p, variant, machine);
+    price_t price = price_variant(p, variant, copies, machine);
     int64_t tiles = tile_count(&kernel_table[variant.kernel].info, p->m, p->n);
     int64_t slots = (int64_t)price.multiprocessors * price.resident;
     plan_t whole = make_plan(p, variant, tiles, tiles, 1);
@@ -294,24 +356,50 @@ static void try_variant(const hgemm_desc_t *p, variant_t variant, const machine_
         try_splits(p, &price, variant, tiles, tiles / slots * slots, workspace, plan, lowest);
 }
 
+/* The best plan of all variants that run the problem, on the operands or on copies. */
+static void try_kernels(const hgemm_desc_t *p, int copies, const machine_t *machine,
+                        size_t workspace, plan_t *plan, double *lowest)
+{
+    variant_t variant;
+    double before = *lowest;
+    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
+        if (strcmp(kernel_table[kernel].info.rung, tuned_rung) == 0 &&
+            find_variant(p, kernel, copies, &variant))
+            try_variant(p, variant, copies, machine, workspace, plan, lowest);
+    if (*lowest < before)
+        plan->copies = copies;
+}
+
+/* The copies that would make all operands aligned, if the workspace has room for them. */
+static int possible_copies(const hgemm_desc_t *p, size_t workspace, size_t *bytes)
+{
+    int copies = p->k > 0 && p->batch == 1 && !groups_aligned(p, 4) ? copies_needed(p) : 0;
+    int64_t room = (int64_t)workspace - HGEMM_WORKSPACE_TILES * 4;
+    for (int which = COPY_A; which <= COPY_B; which <<= 1)
+        room -= copies & which ? copy_of(p, which).bytes : 0;
+    *bytes = workspace - HGEMM_WORKSPACE_TILES * 4 - (size_t)room;
+    return room >= 0 ? copies : 0;
+}
+
 hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes,
                            plan_t *plan)
 {
     variant_t variant;
     double lowest = INFINITY;
+    size_t bytes;
     if (p->kernel != HGEMM_KERNEL_AUTO) {
-        if (!find_variant(p, p->kernel, &variant))
+        if (!find_variant(p, p->kernel, 0, &variant))
             return HGEMM_STATUS_NOT_SUPPORTED;
         int64_t tiles = tile_count(&kernel_table[p->kernel].info, p->m, p->n);
         *plan = make_plan(p, variant, tiles, tiles, 1);
-        lowest = 0;
+    } else {
+        int copies = possible_copies(p, workspace_bytes, &bytes);
+        try_kernels(p, 0, machine, workspace_bytes, plan, &lowest);
+        if (copies)
+            try_kernels(p, copies, machine, workspace_bytes - bytes, plan, &lowest);
+        if (lowest == INFINITY)
+            return HGEMM_STATUS_NOT_SUPPORTED;
     }
-    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END && lowest > 0; kernel++)
-        if (strcmp(kernel_table[kernel].info.rung, tuned_rung) == 0 &&
-            find_variant(p, kernel, &variant))
-            try_variant(p, variant, machine, workspace_bytes, plan, &lowest);
-    if (lowest == INFINITY)
-        return HGEMM_STATUS_NOT_SUPPORTED;
     plan->warm_k = warm_k(p, &kernel_table[plan->variant.kernel].info, plan, machine);
     return HGEMM_STATUS_SUCCESS;
 }

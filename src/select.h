@@ -5,13 +5,12 @@
 
 #include "kernels.h"
 
-enum { WORKSPACE_BYTES = 32 << 20 /* of a handle */ };
-
 /* What the choice needs to know of a GPU. */
 typedef struct machine_t {
     int multiprocessors;
     int shared_bytes, threads; /* that a multiprocessor holds */
     size_t l2_bytes;
+    size_t workspace_bytes;    /* that a handle asks for */
     int is_newer;              /* than Turing: its mma.m16n8k8 takes half the clocks */
 } machine_t;
 
@@ -28,7 +27,21 @@ typedef struct plan_t {
     int splits;          /* of each other tile; 1: there is none */
     int64_t k_split;     /* of each part but the last, a multiple of the block's k; k where whole */
     int64_t warm_k;      /* what each block has the L2 cache fetch as it starts */
+    int copies;          /* COPY_A, COPY_B: what is first copied, aligned, into the workspace */
 } plan_t;
+
+enum { COPY_A = 1, COPY_B = 2 };
+
+/* The copy of an operand of a row-major problem: where rows begin at multiples of 128 bytes. */
+typedef struct copy_t {
+    int64_t lines, width, ld; /* rows of so many contiguous elements */
+    int64_t bytes;
+} copy_t;
+
+copy_t copy_of(const hgemm_desc_t *row_major, int which);
+
+/* The operands that are not aligned, which a variant for x16 then needs copies of. */
+int copies_needed(const hgemm_desc_t *row_major);
 
 /* Chooses the plan for a checked row-major problem on a GPU, with a workspace of that many bytes. A
  * kernel that the problem names is honoured, every tile whole, or the status is

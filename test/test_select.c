@@ -65,7 +65,7 @@ static void splits_cover_k_and_fit(void **state)
         hgemm_desc_t desc = random_problem(&rng);
         plan_t plan;
         desc.layout = HGEMM_ROW_MAJOR;
-        size_t workspace = (size_t)rng_between(&rng, 0, WORKSPACE_BYTES);
+        size_t workspace = (size_t)rng_between(&rng, 0, machine_t4.workspace_bytes);
         assert_int_equal(select_row_major(&desc, workspace, &plan), HGEMM_STATUS_SUCCESS);
         const hgemm_kernel_info_t *info = &kernel_table[plan.variant.kernel].info;
         assert_int_equal(plan.tiles, tile_count(info, desc.m, desc.n));
@@ -88,6 +88,55 @@ static void splits_cover_k_and_fit(void **state)
     assert_true(split > 100 && tail > 100 && split - tail > 100);
 }
 
+/* On a GPU whose tensor cores leave loads no time, large products run on aligned copies of what is
+ * not aligned, where the workspace holds them; on a T4 that never pays. */
+static void copies_are_made_where_they_pay(void **state)
+{
+    (void)state;
+    machine_t newer = machine_of(&(hgemm_device_info_t){.compute_major = 9,
+                                                        .multiprocessors = 132,
+                                                        .memory_bytes = (size_t)80 << 30,
+                                                        .l2_bytes = 50 << 20});
+    rng_t rng = {test_seed()};
+    hgemm_desc_t desc;
+    plan_t plan;
+    hgemm_desc_init(&desc);
+    desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldc = desc.ldd = 4095;
+    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(plan.copies, COPY_A | COPY_B);
+    assert_int_equal(plan.variant.access, ACCESS_x16);
+    assert_int_equal(select_plan(&desc, &newer, 32 << 20, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(plan.copies, 0); /* no room */
+    assert_int_equal(plan.variant.access, ACCESS_any);
+    assert_int_equal(select_plan(&desc, &machine_t4, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(plan.copies, 0);
+    desc.n = 100, desc.k = desc.lda = 4096; /* only B is not aligned */
+    desc.m = 100000;
+    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(plan.copies, COPY_B);
+    assert_int_equal(copy_of(&desc, COPY_B).bytes, 4096 * 128 * 2);
+
+    int copied = 0;
+    for (int i = 0; i < 20000; i++) {
+        desc = random_problem(&rng);
+        desc.layout = HGEMM_ROW_MAJOR;
+        size_t workspace = (size_t)rng_between(&rng, 0, (int64_t)newer.workspace_bytes);
+        assert_int_equal(select_plan(&desc, &newer, workspace, &plan), HGEMM_STATUS_SUCCESS);
+        if (!plan.copies)
+            continue;
+        const hgemm_kernel_info_t *info = &kernel_table[plan.variant.kernel].info;
+        int64_t sums = plan.splits == 1 ? 0 : (plan.tiles - plan.whole_tiles) * plan.splits * info->block_m * info->block_n *
+                           (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
+        int64_t bytes = plan.copies & COPY_A ? copy_of(&desc, COPY_A).bytes : 0;
+        bytes += plan.copies & COPY_B ? copy_of(&desc, COPY_B).bytes : 0;
+        assert_int_equal(plan.copies, copies_needed(&desc));
+        assert_int_equal(plan.variant.access, ACCESS_x16);
+        assert_true(HGEMM_WORKSPACE_TILES * 4 + sums + bytes <= (int64_t)workspace);
+        copied++;
+    }
+    assert_true(copied > 100);
+}
+
 static void a_named_kernel_takes_k_whole(void **state)
 {
     (void)state;
@@ -98,10 +147,10 @@ static void a_named_kernel_takes_k_whole(void **state)
         desc.m = desc.n = 64, desc.k = 1 << 20;
         desc.lda = desc.ldb = desc.ldc = desc.ldd = 1 << 20;
         desc.kernel = kernel, desc.accumulate = kernel_table[kernel].info.accumulate;
-        assert_int_equal(select_row_major(&desc, WORKSPACE_BYTES, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_row_major(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         assert_int_equal(plan.splits, 1);
         desc.kernel = HGEMM_KERNEL_AUTO; /* the same problem is worth splitting */
-        assert_int_equal(select_row_major(&desc, WORKSPACE_BYTES, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_row_major(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         assert_true(plan.splits > 1);
         assert_int_equal(select_row_major(&desc, 0, &plan), HGEMM_STATUS_SUCCESS);
         assert_int_equal(plan.splits, 1);
@@ -121,7 +170,7 @@ static void whatever_is_chosen_can_run(void **state)
         assert_in_range(kernel, 1, hgemm_kernel_count());
         assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
         assert_int_equal(info.accumulate, desc.accumulate);
-        assert_int_equal(select_row_major(&desc, WORKSPACE_BYTES, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_row_major(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         const variant_t variant = plan.variant;
         assert_int_equal(variant.kernel, kernel);
         assert_true(info.ops >> variant.op & 1);
@@ -255,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whatever_is_chosen_can_run),
         cmocka_unit_test(splits_cover_k_and_fit),
+        cmocka_unit_test(copies_are_made_where_they_pay),
         cmocka_unit_test(a_named_kernel_takes_k_whole),
         cmocka_unit_test(layouts_are_treated_alike),
         cmocka_unit_test(every_tuned_kernel_has_its_use),
