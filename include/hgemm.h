@@ -39,10 +39,12 @@
  *
  * Threads. One handle is used by one thread at a time. Different handles are independent.
  *
- * Workspace. A handle owns 32 MiB of device memory, made by hgemm_create, in which the parts of a
- * product with a long k meet. So what one handle enqueues on different streams, or in graphs that
- * it was captured into, must not run at the same time: use a handle for each. Where the memory
- * cannot be had, the same calls run without it.
+ * Workspace. A handle owns device memory, made by hgemm_create: 32 MiB on a T4, on newer GPUs a
+ * 512th of theirs, between 32 and 256 MiB. The parts of a product with a long k meet there, and on
+ * newer GPUs large operands that are not aligned are copied there, aligned. So what one handle
+ * enqueues on different streams, or in graphs that it was captured into, must not run at the same
+ * time: use a handle for each. Where the memory cannot be had, or a copy does not fit, the same
+ * calls run without it.
  *
  * Errors. Every function that can fail returns a status. Arguments are checked in a fixed order
  * before anything is touched: handle, enumerations, m n k batch, leading dimensions, sizes,

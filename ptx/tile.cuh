@@ -254,7 +254,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     static constexpr int STAGE = A::BYTES + B::BYTES;
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread: those of A come first */
-    static constexpr bool PAIRS = (ACCESS == X16 || (ACCESS == X8 && R::ACC == f16)) && MMAS >= 8 && MMAS < 64; /* the tuned loop takes two k-tiles a turn: stages are constants, for some registers */
+    /* Tiles of 128x128 are for problems of several rounds: newer GPUs hold a third block, if it is left the registers. */
+    static constexpr int BLOCKS = R::LDS_GAP > 0 && THREADS == 128 && MMAS == 32 && R::ACC == f16 && ACCESS <= X8 ? 3 : R::BLOCKS;
+    /* The tuned loop takes two k-tiles a turn: stages are constants, for some registers. */
+    static constexpr bool PAIRS = (ACCESS == X16 || (ACCESS == X8 && R::ACC == f16)) && MMAS >= 8 && MMAS < 64 && BLOCKS < 3;
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
 
@@ -533,7 +536,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
     static constexpr int SIZE = R::ACC == f32 ? 4 : 2, PITCH = (BN + 8) * SIZE;
     static constexpr int MOST_GROUPS = R::STAGES * STAGE / (BM / WM) / (16 * PITCH); /* of 16 rows of each warp, that shared memory holds */
-    static constexpr int GROUPS = MOST_GROUPS < 2 || MT < 2 || MMAS >= 64 ? 1 : 2;
+    static constexpr int GROUPS = MOST_GROUPS < 2 || MT < 2 || MMAS >= 32 ? 1 : 2;
 
     static __device__ __forceinline__ void put_sums(u32 to, const u32 (&x)[2], int j)
     {
@@ -596,7 +599,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
      * result does not depend on which one that is; it sets the counter back to zero.             */
 
     static constexpr int WORDS = R::ACC == f32 ? 4 : 2, CHUNKS = MT * NT * WORDS / 4; /* of a thread's sums: per mma; of 16 bytes */
-    static constexpr int BATCH = CHUNKS < 8 ? CHUNKS : 8, AHEAD = CHUNKS < 16 ? 16 / BATCH : 1; /* chunks that are added up together; splits in flight */
+    static constexpr int BATCH = CHUNKS < 4 ? CHUNKS : 4, AHEAD = 8 / BATCH; /* chunks that are added up together; splits in flight */
 
     static __device__ __forceinline__ u32 word(const u32 (&x)[2], int i) { return x[i]; }
     static __device__ __forceinline__ u32 word(const float (&x)[4], int i) { return __float_as_uint(x[i]); }
@@ -781,7 +784,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 #define HGEMM_JOIN(a, b) HGEMM_JOIN_(a, b)
 #define HGEMM_ENTRY(rung, swizzled)                                                                                   \
     using variant = tile<HGEMM_JOIN(row_, HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, swizzled, HGEMM_ACCESS>;                  \
-    extern "C" __global__ void __launch_bounds__(variant::THREADS, variant::row::BLOCKS) HGEMM_VARIANT(const args p)           \
+    extern "C" __global__ void __launch_bounds__(variant::THREADS, variant::BLOCKS) HGEMM_VARIANT(const args p)           \
     {                                                                                                                 \
         rung<variant>(p);                                                                                             \
     }
