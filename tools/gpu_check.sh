@@ -10,8 +10,8 @@
 # neither compiler nor library on the GPU machine. Without it the release preset is built first.
 #
 # HGEMM_CHECK selects parts, by default "tests sanitizer bench". Others compare with CUTLASS too, over
-# more shapes (build with -DHGEMM_PEERS=ON): sweep, random, energy, deepbench1 and deepbench2, the
-# last two about six minutes each. Exit status: 0 if all that ran passed. A tool that is missing is
+# more shapes (build with -DHGEMM_PEERS=ON): sweep, random, energy, and deepbench1 to deepbench6, some
+# two minutes each. Exit status: 0 if all that ran passed. A tool that is missing is
 # reported and is no failure.
 set -u
 
@@ -146,10 +146,10 @@ esac
 case " $parts " in *' energy '*)
     bench energy --energy --reps 3 --kernel '^auto' --accumulate f16,f32 8192
 esac
-for half in 1 2; do
-    case " $parts " in *" deepbench$half "*)
-        awk -v half="$half" 'NR == 1 || NR % 2 == half % 2' bench/shapes/deepbench_training.csv >"$work/shapes.csv"
-        bench "deepbench$half" --layout col --shapes "$work/shapes.csv" --kernel '^auto$' --reps 7
+for part in 1 2 3 4 5 6; do
+    case " $parts " in *" deepbench$part "*)
+        awk -v part="$part" 'NR == 1 || NR % 6 == part % 6' bench/shapes/deepbench_training.csv >"$work/shapes.csv"
+        bench "deepbench$part" --layout col --shapes "$work/shapes.csv" --kernel '^auto$' --reps 7
     esac
 done
 

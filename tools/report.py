@@ -25,9 +25,9 @@ TITLES = {
     "bench_energy": "Energy",
     "bench_sweep": "Squares from 127 to 8192",
     "bench_random": "Shapes drawn at random (bench/shapes/random.csv)",
-    "bench_deepbench1": "Every second shape of DeepBench's training list, column-major",
+    **{f"bench_deepbench{part}": f"A sixth of DeepBench's training list (part {part}), column-major" for part in range(1, 7)},
 }
-SUMMARISED = ("bench_sweep", "bench_random", "bench_deepbench1")  # too many shapes for a row each
+SUMMARISED = ("bench_sweep", "bench_random", *(t for t in TITLES if "deepbench" in t))  # too many shapes for a row each
 
 
 def results(witness="measured"):
