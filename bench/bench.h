@@ -26,7 +26,7 @@ extern bench_t bench;
 typedef enum kind_t { CEILING, CUBLAS_HGEMM, CUBLAS_GEMM_EX, CUTLASS, KERNEL } kind_t;
 
 typedef struct contestant_t {
-    char note[64];
+    char note[64], on_t4[64];
     gbench_case_t result;
     kind_t kind;
     hgemm_accumulate_t accumulate;

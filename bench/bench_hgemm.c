@@ -72,28 +72,37 @@ static int wanted(const char *name)
     return regexec(&bench.options.kernels, name, 0, NULL, 0) == 0;
 }
 
-/* Notes what hgemm chooses on this device, "k5_64x64" or, where it cuts k in 8, "k5_64x64 k/8", or
- * "tail k/8" where it does so for the last tiles only. A column-major problem is the row-major one
- * of the transposed matrices. */
+/* What hgemm chooses on a machine, "k5_64x64" or, where it cuts k in 8, "k5_64x64 k/8", or "tail k/8"
+ * where it does so for the last tiles only; "copy" where it runs on aligned copies. NULL: nothing. */
+static const char *describe_choice(const hgemm_desc_t *row_major, const machine_t *machine,
+                                   size_t workspace_bytes, char *text, size_t size)
+{
+    plan_t plan;
+    if (select_plan(row_major, machine, workspace_bytes, &plan) != HGEMM_STATUS_SUCCESS)
+        return NULL;
+    const char *name = kernel_table[plan.variant.kernel].info.name;
+    int length = snprintf(text, size, "%s%s", name, plan.copies ? " copy" : "");
+    if (plan.splits > 1)
+        snprintf(text + length, size - (size_t)length, "%s k/%d", plan.whole_tiles ? " tail" : "",
+                 plan.splits);
+    return text;
+}
+
+/* Notes what hgemm chooses on this device and would on a T4. A column-major problem is the row-major
+ * one of the transposed matrices. */
 static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
 {
     hgemm_desc_t row = *desc;
-    plan_t plan;
     if (desc->layout == HGEMM_COL_MAJOR) {
         row.layout = HGEMM_ROW_MAJOR;
         row.op_a = desc->op_b, row.op_b = desc->op_a;
         row.m = desc->n, row.n = desc->m;
         row.lda = desc->ldb, row.ldb = desc->lda;
     }
-    if (select_plan(&row, &bench.handle->machine, bench.handle->workspace_bytes, &plan) !=
-        HGEMM_STATUS_SUCCESS)
-        return;
-    const char *name = kernel_table[plan.variant.kernel].info.name;
-    int length = snprintf(c->note, sizeof c->note, "%s%s", name, plan.copies ? " copy" : "");
-    if (plan.splits > 1)
-        snprintf(c->note + length, sizeof c->note - (size_t)length, "%s k/%d",
-                 plan.whole_tiles ? " tail" : "", plan.splits);
-    c->result.note = c->note;
+    c->result.note = describe_choice(&row, &bench.handle->machine, bench.handle->workspace_bytes,
+                                     c->note, sizeof c->note);
+    c->result.on_t4 = describe_choice(&row, &machine_t4, machine_t4.workspace_bytes, c->on_t4,
+                                      sizeof c->on_t4);
 }
 
 static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, int cutlass,

@@ -161,6 +161,8 @@ class Output
         first_ = false;
         if (r.c->note)
             fprintf(file_, ", \"note\": %s", quoted(r.c->note).c_str());
+        if (r.c->on_t4)
+            fprintf(file_, ", \"on_t4\": %s", quoted(r.c->on_t4).c_str());
         if (r.c->failure) {
             fprintf(file_, ", \"failure\": %s}", quoted(r.c->failure).c_str());
             return;

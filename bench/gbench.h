@@ -29,6 +29,7 @@ typedef struct gbench_case_t {
     double error;        /* of the result, relative to its own size, -1: not checked */
     const char *failure; /* why its times do not count, NULL: they do */
     const char *note;    /* such as the kernel that was chosen, may be NULL */
+    const char *on_t4;   /* what would be chosen on a T4, may be NULL */
 } gbench_case_t;
 
 /* Returns the case's number: 0, 1, ... It must live until gbench_run returns. */

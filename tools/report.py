@@ -123,6 +123,8 @@ def performance():
                     rows.append([r["problem"], f"`{r['kernel']}`", r["failure"]] + [""] * (7 + 2 * energy))
                     continue
                 name = f"`{r['kernel']}`" + (f" = `{r['note']}`" if "note" in r else "")
+                if r.get("on_t4", r.get("note")) != r.get("note"):
+                    name += f"; on a T4 `{r['on_t4']}`"
                 rows.append([r["problem"], name, number(r, "median_us", "{:.2f}"),
                              number(r, "q1_us", "{:.2f}") + " .. " + number(r, "q3_us", "{:.2f}"), number(r, "tflops"),
                              number(r, "percent_cublas"), number(r, "percent_cutlass"), number(r, "percent_ceiling"),
