@@ -27,7 +27,7 @@ enum {
     MOST_LAUNCHES = 4096, /* of a continuous turn */
     PAUSE_US = 3000       /* before a burst */
 };
-static const double DELAY_SECONDS = 250e-6; /* time to enqueue a launch between two events, cuBLAS's choosing included */
+static const double DELAY_SECONDS = 250e-6; /* time to enqueue, cuBLAS's choosing included */
 static const double TRAIN_SECONDS = 0.02;  /* of launches that tell how long one lasts */
 static const double L2_COPIES = 2;         /* operands of all sets over the size of the L2 cache */
 

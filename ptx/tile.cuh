@@ -714,14 +714,14 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 }
             }
         };
-        constexpr bool AHEAD = WHOLE && ROUNDS <= 4; /* C of the next rows is on its way while these are stored */
+        constexpr bool EARLY = WHOLE && ROUNDS <= 4; /* C of the next rows is on its way while these are stored */
         b128 next[ROUNDS] = {};
-        if (AHEAD) fetch_c(next, row0, read_c);
+        if (EARLY) fetch_c(next, row0, read_c);
 #pragma unroll 1
         for (int first = 0; first < MT; first += GROUPS) { /* rolled, for code that was not run of late is slow to come */
             const u32 top = row0 + first * 16;
             b128 cs[ROUNDS] = {};
-            if (AHEAD) {
+            if (EARLY) {
 #pragma unroll
                 for (int q = 0; q < ROUNDS; ++q) cs[q] = next[q];
                 fetch_c(next, top + GROUPS * 16, read_c && first + GROUPS < MT);

@@ -79,6 +79,14 @@ int copies_needed(const hgemm_desc_t *p)
     return (operand_aligned(p, COPY_A, 8) ? 0 : COPY_A) | (operand_aligned(p, COPY_B, 8) ? 0 : COPY_B);
 }
 
+static int64_t copied_bytes(const hgemm_desc_t *p, int copies)
+{
+    int64_t bytes = 0;
+    for (int which = COPY_A; which <= COPY_B; which <<= 1)
+        bytes += copies & which ? copy_of(p, which).bytes : 0;
+    return bytes;
+}
+
 /* Finds the variant of `kernel` that runs the problem, or runs it on copies, if there is one. */
 static int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *variant)
 {
@@ -127,8 +135,8 @@ typedef struct costs_t {
 } costs_t;
 
 /* Published figures: 8 clocks an HMMA and sub-core, 64 bytes a clock of shared memory, 1270 GB/s of
- * L2 and 240 GB/s of DRAM at 1590 MHz over 40 multiprocessors. The latencies follow from a global load's 200 to 600
- * clocks; no T4 has confirmed them. */
+ * L2 and 240 GB/s of DRAM at 1590 MHz over 40 multiprocessors. The latencies follow from a global
+ * load's 200 to 600 clocks; no T4 has confirmed them. */
 static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 2, 1.9},
                                  {600, 0.27, 2000, 2000, 500, 4000, 2}};
 
@@ -225,10 +233,7 @@ typedef struct price_t {
 static double copy_clocks(const hgemm_desc_t *p, int copies, const costs_t *costs,
                           const machine_t *machine)
 {
-    double bytes = 0;
-    for (int which = COPY_A; which <= COPY_B; which <<= 1)
-        if (copies & which)
-            bytes += (double)copy_of(p, which).bytes;
+    double bytes = (double)copied_bytes(p, copies);
     bytes += larger(bytes - (double)machine->l2_bytes / 2, 0);
     return copies ? costs->latency.copy +
                         bytes / (costs->throughput.copy_bytes * machine->multiprocessors)
@@ -379,14 +384,11 @@ static void try_kernels(const hgemm_desc_t *p, int copies, const machine_t *mach
 }
 
 /* The copies that would make all operands aligned, if the workspace has room for them. */
-static int possible_copies(const hgemm_desc_t *p, size_t workspace, size_t *bytes)
+static int possible_copies(const hgemm_desc_t *p, size_t workspace)
 {
-    int copies = p->k > 0 && p->batch == 1 && !groups_aligned(p, 4) ? copies_needed(p) : 0;
     int64_t room = (int64_t)workspace - HGEMM_WORKSPACE_TILES * 4;
-    for (int which = COPY_A; which <= COPY_B; which <<= 1)
-        room -= copies & which ? copy_of(p, which).bytes : 0;
-    *bytes = workspace - HGEMM_WORKSPACE_TILES * 4 - (size_t)room;
-    return room >= 0 ? copies : 0;
+    int copies = p->k > 0 && p->batch == 1 && !groups_aligned(p, 4) ? copies_needed(p) : 0;
+    return copied_bytes(p, copies) <= room ? copies : 0;
 }
 
 hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes,
@@ -394,17 +396,17 @@ hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size
 {
     variant_t variant;
     double lowest = INFINITY;
-    size_t bytes;
     if (p->kernel != HGEMM_KERNEL_AUTO) {
         if (!find_variant(p, p->kernel, 0, &variant))
             return HGEMM_STATUS_NOT_SUPPORTED;
         int64_t tiles = tile_count(&kernel_table[p->kernel].info, p->m, p->n);
         *plan = make_plan(p, variant, tiles, tiles, 1);
     } else {
-        int copies = possible_copies(p, workspace_bytes, &bytes);
+        int copies = possible_copies(p, workspace_bytes);
         try_kernels(p, 0, machine, workspace_bytes, plan, &lowest);
         if (copies)
-            try_kernels(p, copies, machine, workspace_bytes - bytes, plan, &lowest);
+            try_kernels(p, copies, machine, workspace_bytes - (size_t)copied_bytes(p, copies), plan,
+                        &lowest);
         if (lowest == INFINITY)
             return HGEMM_STATUS_NOT_SUPPORTED;
     }
