@@ -7,16 +7,16 @@
 /* What is known of the kernels without running them. */
 void print_facts(void)
 {
-    printf("%-16s %-9s %-7s %6s %7s %5s %7s %9s %6s  %s\n", "kernel", "block", "warp", "stages",
+    printf("%-16s %-10s %-10s %6s %7s %5s %7s %9s %6s  %s\n", "kernel", "block", "warp", "stages",
            "threads", "regs", "shared", "per SM", "sums", "operations per byte: global, shared");
     for (int kernel = 1; kernel <= hgemm_kernel_count(); kernel++) {
         hgemm_kernel_info_t i;
         char block[32], warp[32];
         hgemm_get_kernel_info(kernel, &i);
         snprintf(block, sizeof block, "%dx%dx%d", i.block_m, i.block_n, i.block_k);
-        snprintf(warp, sizeof warp, "%dx%d", i.warp_m, i.warp_n);
+        snprintf(warp, sizeof warp, "%dx%dx%d", i.warp_m, i.warp_n, i.warp_k);
         /* A step of k brings block_m + block_n halves for 2 * block_m * block_n operations. */
-        printf("%-16s %-9s %-7s %6d %7d %5d %7d %9d %6s  %.1f, %.1f\n", i.name, block, warp,
+        printf("%-16s %-10s %-10s %6d %7d %5d %7d %9d %6s  %.1f, %.1f\n", i.name, block, warp,
                i.stages, i.threads, i.registers, i.shared_bytes, kernel_table[kernel].blocks,
                i.accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32",
                (double)i.block_m * i.block_n / (i.block_m + i.block_n),

@@ -35,8 +35,8 @@ function(hgemm_read_table out)
     set(symbols "")
     set(kernels "")
     foreach(row IN LISTS rows)
-        #                           rung  name BM  BN  BK  WM  WN  st  acc  ops  align
-        if(NOT row MATCHES "\\(${w},${w},[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,${w},${w},")
+        #                           rung  name BM  BN  BK  WM  WN  WK  st  acc  ops  align
+        if(NOT row MATCHES "\\(${w},${w},[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,${w},${w},")
             message(FATAL_ERROR "src/kernels.def: cannot read the row\n  ${row}")
         endif()
         set(rung ${CMAKE_MATCH_1})

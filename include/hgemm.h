@@ -256,7 +256,7 @@ typedef struct hgemm_kernel_info_t {
     const char *rung;              /* the rung of the ladder it belongs to, such as "k5_tuned" */
     hgemm_accumulate_t accumulate;
     int block_m, block_n, block_k; /* tile of a thread block */
-    int warp_m, warp_n;            /* tile of a warp */
+    int warp_m, warp_n, warp_k;    /* tile of a warp: block_k / warp_k warps share a tile of D */
     int stages;                    /* copies of the block's tile in shared memory */
     int threads;                   /* threads of a block */
     int registers;                 /* registers of a thread on sm_75, largest over the variants */

@@ -168,6 +168,14 @@ static __device__ __forceinline__ u32 halves(float lo, float hi)
     return r;
 }
 
+/* 9.7.4 add: two pairs of halves, each sum rounded to nearest even. */
+static __device__ __forceinline__ u32 add_halves(u32 x, u32 y)
+{
+    u32 r;
+    asm("add.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
+    return r;
+}
+
 /* ---- 9.7.13 fence, atom ------------------------------------------------------------------------ */
 
 static __device__ __forceinline__ void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }

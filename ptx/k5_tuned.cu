@@ -8,8 +8,10 @@
  *           refills its register. The table says after how many mma's each comes.
  * Changes   Fragments are double-buffered. The barrier stands before the last slice, whose
  *           fragments are already in registers, so the first slice of the next k-tile is loaded
- *           behind it. Tiles, warps, schedule and the walk over D are columns of the table. Where
- *           tiles alone leave multiprocessors idle, k is split (T::store adds the parts up).
+ *           behind it. Tiles, warps, schedule and the walk over D are columns of the table. In
+ *           smaller tiles warps share a tile of D and divide the k's of each k-tile: each then
+ *           has a larger tile, and fewer fragments for its mma's. Where tiles alone leave
+ *           multiprocessors idle, k is split among blocks, too (T::store adds the parts up).
  * Limits    Edges of the grid: tiles that do not fill the last wave of blocks, and the epilogue.
  */
 #include "tile.cuh"
@@ -18,6 +20,7 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
 {
     using row = typename T::row;
     static_assert(row::STS_FIRST + (T::SLOTS - 1) * row::STS_GAP < (T::SLICES - 1) * T::MMAS, "a store comes after the barrier");
+    static_assert(row::STS_FIRST + (T::SLOTS - 1) * row::STS_GAP + row::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
     static_assert((T::LDSMS - 1) * row::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
     const typename T::block at(p);
     const typename T::warp w;

@@ -25,10 +25,10 @@ struct args {
 enum accumulator { f16, f32 };
 
 /* A row of the table as a type: row_<name>. */
-#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, stages, acc, ops, align, blocks, group, lds, sts, gap, lag) \
+#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer, group, lds, sts, gap, lag) \
     struct row_##name {                                                                                          \
-        static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, STAGES = stages;                        \
-        static constexpr int BLOCKS = blocks, GROUP = group;                                                      \
+        static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;               \
+        static constexpr int BLOCKS = blocks, NEWER_BLOCKS = newer, GROUP = group;                                \
         static constexpr int LDS_GAP = lds, STS_FIRST = sts, STS_GAP = gap, LDG_LAG = lag;                        \
         static constexpr accumulator ACC = acc;                                                                   \
     };
@@ -244,22 +244,25 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
 
 template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, access ACCESS> struct tile {
     typedef R row;
-    static constexpr int BM = R::BM, BN = R::BN, BK = R::BK, WM = R::WM, WN = R::WN;
-    static constexpr int THREADS = BM / WM * (BN / WN) * 32;
+    static constexpr int BM = R::BM, BN = R::BN, BK = R::BK, WM = R::WM, WN = R::WN, WK = R::WK;
+    static constexpr int MN_WARPS = BM / WM * (BN / WN), K_WARPS = BK / WK, THREADS = MN_WARPS * K_WARPS * 32;
     static constexpr int MT = WM / 16, NT = WN / 8; /* mma's of a warp along m and n */
     static constexpr int MMAS = MT * NT;            /* of a slice */
-    static constexpr int SLICES = BK / 8;
+    static constexpr int SLICES = WK / 8;           /* of a warp, in a k-tile */
+    static constexpr int OWN_M = WM / K_WARPS, OWN_MT = MT / K_WARPS; /* rows of D that a warp stores */
     static constexpr int B_LDSMS = (NT + 3) / 4, LDSMS = B_LDSMS + (MT + 1) / 2; /* of a slice */
     using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     static constexpr int STAGE = A::BYTES + B::BYTES;
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread: those of A come first */
-    /* Tiles of 128x128 are for problems of several rounds: newer GPUs hold a third block, if it is left the registers. */
-    static constexpr int BLOCKS = R::LDS_GAP > 0 && THREADS == 128 && MMAS == 32 && R::ACC == f16 && ACCESS <= X8 ? 3 : R::BLOCKS;
+    static constexpr int BLOCKS = ACCESS <= X8 ? R::NEWER_BLOCKS : R::BLOCKS; /* others have no registers for more */
     /* The tuned loop takes two k-tiles a turn: stages are constants, for some registers. */
-    static constexpr bool PAIRS = (ACCESS == X16 || (ACCESS == X8 && R::ACC == f16)) && MMAS >= 8 && MMAS < 64 && BLOCKS < 3;
+    static constexpr int LIVE = MMAS * (R::ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS; /* registers: sums, fragments, a k-tile */
+    static constexpr bool PAIRS = LIVE <= (ACCESS == X16 ? 200 : ACCESS == X8 ? 128 : 0) && MMAS >= 8 && BLOCKS < 3;
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
+    static_assert(SLICES % 2 == 0, "fragments take turns");
+    static_assert(MT % K_WARPS == 0, "the warps of a tile along k do not share its rows evenly");
 
     template <accumulator, class> struct sums_of { typedef u32 type[2]; };
     template <class V> struct sums_of<f32, V> { typedef float type[4]; };
@@ -315,15 +318,18 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         }
     };
 
-    /* Where this warp stands in its block. */
+    /* Where this warp stands in its block. K_WARPS warps share a tile of D: each multiplies WK of
+     * the k-tile's k's, and stores OWN_M rows of the sum of all. */
     struct warp {
         u32 lane, m, n; /* first row and column of its tile within the block's */
+        u32 share;      /* which of the K_WARPS it is */
         __device__ __forceinline__ warp()
         {
             const u32 w = thread_index() / 32;
             lane = thread_index() % 32;
             m = w % (BM / WM) * WM;
-            n = w / (BM / WM) * WN;
+            n = w / (BM / WM) % (BN / WN) * WN;
+            share = K_WARPS > 1 ? w / MN_WARPS : 0;
         }
     };
 
@@ -428,8 +434,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             const u32 base = shared_base(), thread = thread_index();
             put_a = base + A::put(thread, 0);
             put_b = base + A::BYTES + B::put(thread, 0);
-            get_a = base + A::get(w.m, w.lane, 0, 0);
-            get_b = base + A::BYTES + B::get(w.n, w.lane, 0, 0);
+            get_a = base + A::get(w.m, w.lane, 0, w.share * SLICES);
+            get_b = base + A::BYTES + B::get(w.n, w.lane, 0, w.share * SLICES);
             flip = STAGE;
             if constexpr (ACCESS == FAR) {
                 staging s;
@@ -529,14 +535,14 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     };
 
     /* ---- epilogue: D = alpha * acc + beta * C -------------------------------------------------
-     * 16 or 32 rows of the warp's tile at a time go through shared memory, so that lanes then hold
+     * 16 or 32 rows of each warp's at a time go through shared memory, so that lanes then hold
      * 8 consecutive columns and D is written, C read, in full 32-byte sectors. Warps that stand
      * side by side join their rows there. The pitch of 8 elements more than the row keeps the
      * writes, 8 rows by 4 lanes, free of bank conflicts.                                          */
 
     static constexpr int SIZE = R::ACC == f32 ? 4 : 2, PITCH = (BN + 8) * SIZE;
-    static constexpr int MOST_GROUPS = R::STAGES * STAGE / (BM / WM) / (16 * PITCH); /* of 16 rows of each warp, that shared memory holds */
-    static constexpr int GROUPS = MOST_GROUPS < 2 || MT < 2 || MMAS >= 32 ? 1 : 2;
+    static constexpr int MOST_GROUPS = R::STAGES * STAGE / (BM / OWN_M) / (16 * PITCH); /* of 16 rows of each warp, that shared memory holds */
+    static constexpr int GROUPS = MOST_GROUPS < 2 || OWN_MT < 2 || MMAS >= 32 ? 1 : 2;
 
     static __device__ __forceinline__ void put_sums(u32 to, const u32 (&x)[2], int j)
     {
@@ -598,14 +604,63 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
      * last one to come adds all of them up in the order of k, in single precision, so that the
      * result does not depend on which one that is; it sets the counter back to zero.             */
 
-    static constexpr int WORDS = R::ACC == f32 ? 4 : 2, CHUNKS = MT * NT * WORDS / 4; /* of a thread's sums: per mma; of 16 bytes */
+    static constexpr int WORDS = R::ACC == f32 ? 4 : 2, CHUNKS = OWN_MT * NT * WORDS / 4; /* of a thread's sums: per mma; of 16 bytes */
     static constexpr int BATCH = CHUNKS < 4 ? CHUNKS : 4, AHEAD = 8 / BATCH; /* chunks that are added up together; splits in flight */
 
     static __device__ __forceinline__ u32 word(const u32 (&x)[2], int i) { return x[i]; }
     static __device__ __forceinline__ u32 word(const float (&x)[4], int i) { return __float_as_uint(x[i]); }
     static __device__ __forceinline__ u32 get_word(const sums &acc, int i) { return word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS); }
+    static __device__ __forceinline__ b128 get_chunk(const sums &acc, int c) { return b128{get_word(acc, 4 * c), get_word(acc, 4 * c + 1), get_word(acc, 4 * c + 2), get_word(acc, 4 * c + 3)}; }
     static __device__ __forceinline__ void set_word(u32 (&x)[2], int i, float lo, float hi) { x[i] = halves(lo, hi); }
     static __device__ __forceinline__ void set_word(float (&x)[4], int i, float v, float) { x[i] = v; }
+    static __device__ __forceinline__ void put_word(u32 (&x)[2], int i, u32 v) { x[i] = v; }
+    static __device__ __forceinline__ void put_word(float (&x)[4], int i, u32 v) { x[i] = __uint_as_float(v); }
+    static __device__ __forceinline__ u32 add_words(u32 x, u32 y) { return R::ACC == f32 ? __float_as_uint(__fadd_rn(__uint_as_float(x), __uint_as_float(y))) : add_halves(x, y); }
+
+    /* Adds up the sums of the warps that share a tile: the first OWN_MT rows of mma's of acc are
+     * then those of the rows that this warp stores. */
+    static __device__ __forceinline__ void join(sums &acc, const warp &w)
+    {
+        if constexpr (K_WARPS > 1) {
+            constexpr int PAGE = MN_WARPS * 32 * 16, OTHERS = K_WARPS - 1; /* bytes of a chunk of all threads of one share */
+            constexpr int MOST = R::STAGES * STAGE / (K_WARPS * OTHERS * PAGE), ROUND = MOST >= CHUNKS ? CHUNKS : MOST >= 8 ? 8 : MOST >= 4 ? 4 : 2;
+            static_assert(CHUNKS % ROUND == 0 && ROUND <= MOST, "shared memory holds no round of sums");
+            const u32 page = shared_base() + thread_index() % (MN_WARPS * 32) * 16;
+#pragma unroll
+            for (int c0 = 0; c0 < CHUNKS; c0 += ROUND) {
+                barrier(); /* what shared memory held has been read */
+#pragma unroll
+                for (int to = 0; to < K_WARPS; ++to) {
+                    if (w.share == to) continue;
+                    const u32 slot = to * OTHERS + (w.share + OTHERS - to) % K_WARPS;
+#pragma unroll
+                    for (int c = 0; c < ROUND; ++c) st_shared(page + (slot * ROUND + c) * PAGE, get_chunk(acc, to * CHUNKS + c0 + c));
+                }
+                barrier();
+#pragma unroll
+                for (int c = 0; c < ROUND; ++c) {
+                    b128 mine = get_chunk(acc, c0 + c);
+#pragma unroll
+                    for (int s = 1; s < K_WARPS; ++s)
+                        if (w.share == s) mine = get_chunk(acc, s * CHUNKS + c0 + c);
+                    u32 x[4] = {mine.x, mine.y, mine.z, mine.w};
+#pragma unroll
+                    for (int o = 0; o < OTHERS; ++o) {
+                        b128 theirs;
+                        ld_shared(theirs, page + ((w.share * OTHERS + o) * ROUND + c) * PAGE);
+                        const u32 y[4] = {theirs.x, theirs.y, theirs.z, theirs.w};
+#pragma unroll
+                        for (int e = 0; e < 4; ++e) x[e] = add_words(x[e], y[e]);
+                    }
+#pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        const int i = (c0 + c) * 4 + e;
+                        put_word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS, x[e]);
+                    }
+                }
+            }
+        }
+    }
 
     /* Whether this block stores the tile; acc is then the sum of all splits. */
     static __device__ __forceinline__ bool gather(const args &p, sums &acc)
@@ -619,7 +674,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         char *const mine = first + (u64)of.split * (CHUNKS * THREADS * 16);
 #pragma unroll
         for (int c = 0; c < CHUNKS; ++c)
-            st_global(mine + c * (THREADS * 16), b128{get_word(acc, 4 * c), get_word(acc, 4 * c + 1), get_word(acc, 4 * c + 2), get_word(acc, 4 * c + 3)});
+            st_global(mine + c * (THREADS * 16), get_chunk(acc, c));
         fence();
         barrier(); /* all of the block have written, and read their last fragments */
         if (thread == 0) st_shared(shared_base(), atomic_add(arrived, 1));
@@ -661,10 +716,12 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
     static __device__ __forceinline__ void store(const args &p, const block &where, sums &acc)
     {
+        warp w;
+        join(acc, w);
+        w.m += w.share * OWN_M;
         if (!gather(p, acc)) return;
         barrier(); /* every warp has read its last fragments: shared memory is free */
         const block at = MMAS < 64 ? where : block(p); /* the largest warps have no registers to remember it */
-        const warp w;
         const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = p.m, n = p.n;
         const long long batch = batch_index();
         const u64 ldc = p.ldc * 2, ldd = p.ldd * 2;
@@ -688,7 +745,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                                                       u64 ldc, u64 ldd, float alpha, float beta, bool alike)
     {
         constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, ROUNDS = GROUPS * 16 / STEP;
-        const u32 buffer = shared_base() + w.m / WM * (GROUPS * 16 * PITCH) + w.n * SIZE, columns = BN - w.n;
+        const u32 buffer = shared_base() + w.m / OWN_M * (GROUPS * 16 * PITCH) + w.n * SIZE, columns = BN - w.n;
         const u32 to = buffer + w.lane / 4 * PITCH + w.lane % 4 * 2 * SIZE;
         const bool read_c = beta != 0;
         auto meet = [] { WHOLE ? warp_barrier() : barrier(); };
@@ -718,18 +775,18 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         b128 next[ROUNDS] = {};
         if (EARLY) fetch_c(next, row0, read_c);
 #pragma unroll 1
-        for (int first = 0; first < MT; first += GROUPS) { /* rolled, for code that was not run of late is slow to come */
+        for (int first = 0; first < OWN_MT; first += GROUPS) { /* rolled, for code that was not run of late is slow to come */
             const u32 top = row0 + first * 16;
             b128 cs[ROUNDS] = {};
             if (EARLY) {
 #pragma unroll
                 for (int q = 0; q < ROUNDS; ++q) cs[q] = next[q];
-                fetch_c(next, top + GROUPS * 16, read_c && first + GROUPS < MT);
+                fetch_c(next, top + GROUPS * 16, read_c && first + GROUPS < OWN_MT);
             } else {
                 fetch_c(cs, top, read_c);
             }
 #pragma unroll
-            for (int i = 0; i < MT; ++i) {
+            for (int i = 0; i < OWN_MT; ++i) {
                 if (i / GROUPS * GROUPS != first) continue; /* registers cannot be indexed */
 #pragma unroll
                 for (int j = 0; j < NT; ++j) put_sums(to + i % GROUPS * 16 * PITCH, acc[i][j], j);

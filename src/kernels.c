@@ -17,50 +17,57 @@ enum {
     OPS_all = HGEMM_OPS_NN | HGEMM_OPS_NT | HGEMM_OPS_TN | HGEMM_OPS_TT
 };
 
-#define ROW_SHARED(BM, BN, BK, WM, WN, stages, acc) \
-    HGEMM_SHARED_BYTES(BM, BN, BK, WM, WN, stages, HGEMM_ACC_BYTES_##acc)
+#define ROW_SHARED(BM, BN, BK, WM, WK, stages, acc) \
+    HGEMM_SHARED_BYTES(BM, BN, BK, WM, WK, stages, HGEMM_ACC_BYTES_##acc)
 
 /* A row that could not run on a T4 stops the build here, and names itself. */
-#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, stages, acc, ops, align, blocks, group, ...)  \
-    static_assert((BM) % (WM) == 0, #name ": WM does not divide BM");                              \
-    static_assert((BN) % (WN) == 0, #name ": WN does not divide BN");                              \
-    static_assert((WM) % 16 == 0, #name ": WM is not a multiple of the 16 rows of an mma");        \
-    static_assert((WN) % 16 == 0, #name ": WN is not a multiple of the 16 columns of an ldmatrix"); \
-    static_assert((BK) % 8 == 0, #name ": BK is not a multiple of the 8 steps of an mma");         \
-    static_assert((stages) == 1 || (stages) == 2, #name ": stages is neither 1 nor 2");            \
-    static_assert((blocks) >= 1 && (group) >= 1, #name ": blocks or group is less than 1");        \
-    static_assert(HGEMM_THREADS(BM, BN, WM, WN) <= BLOCK_THREADS,                                  \
-                  #name ": more than 1024 threads a block");                                       \
-    static_assert(HGEMM_THREADS(BM, BN, WM, WN) * (blocks) <= T4_THREADS,                          \
-                  #name ": the blocks of an SM have more than its 1024 threads");                  \
-    static_assert(ROW_SHARED(BM, BN, BK, WM, WN, stages, acc) * (blocks) <= T4_SHARED,             \
-                  #name ": the blocks of an SM need more than its 64 KiB of shared memory");       \
-    static_assert((BM) * (BK) / 8 % HGEMM_THREADS(BM, BN, WM, WN) == 0,                            \
-                  #name ": the threads do not share the chunks of A's tile evenly");               \
-    static_assert((BN) * (BK) / 8 % HGEMM_THREADS(BM, BN, WM, WN) == 0,                            \
-                  #name ": the threads do not share the chunks of B's tile evenly");               \
-    static_assert((WM) * (WN) / 32 * HGEMM_ACC_BYTES_##acc / 4 < THREAD_REGISTERS,                 \
+#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, WK, stages, acc, ops,                      \
+                     align, blocks, newer, group, ...)                                          \
+    static_assert((BM) % (WM) == 0, #name ": WM does not divide BM");                           \
+    static_assert((BN) % (WN) == 0, #name ": WN does not divide BN");                           \
+    static_assert((WM) % 16 == 0, #name ": WM is not a multiple of the 16 rows of an mma");     \
+    static_assert((WN) % 16 == 0,                                                               \
+                  #name ": WN is not a multiple of the 16 columns of an ldmatrix");             \
+    static_assert((BK) % (WK) == 0, #name ": WK does not divide BK");                           \
+    static_assert((WK) % 16 == 0, #name ": WK is not an even number of the 8 steps of an mma"); \
+    static_assert((WM) % (16 * ((BK) / (WK))) == 0,                                             \
+                  #name ": the warps of a tile do not share its rows evenly");                  \
+    static_assert((stages) == 1 || (stages) == 2, #name ": stages is neither 1 nor 2");         \
+    static_assert((blocks) >= 1 && (newer) >= (blocks) && (group) >= 1,                         \
+                  #name ": blocks or group is less than 1, or newer than blocks");              \
+    static_assert(HGEMM_THREADS(BM, BN, BK, WM, WN, WK) <= BLOCK_THREADS,                       \
+                  #name ": more than 1024 threads a block");                                    \
+    static_assert(HGEMM_THREADS(BM, BN, BK, WM, WN, WK) * (blocks) <= T4_THREADS,               \
+                  #name ": the blocks of an SM have more than its 1024 threads");               \
+    static_assert(ROW_SHARED(BM, BN, BK, WM, WK, stages, acc) * (blocks) <= T4_SHARED,          \
+                  #name ": the blocks of an SM need more than its 64 KiB of shared memory");    \
+    static_assert((BM) * (BK) / 8 % HGEMM_THREADS(BM, BN, BK, WM, WN, WK) == 0,                 \
+                  #name ": the threads do not share the chunks of A's tile evenly");            \
+    static_assert((BN) * (BK) / 8 % HGEMM_THREADS(BM, BN, BK, WM, WN, WK) == 0,                 \
+                  #name ": the threads do not share the chunks of B's tile evenly");            \
+    static_assert((WM) * (WN) / 32 * HGEMM_ACC_BYTES_##acc / 4 < THREAD_REGISTERS,              \
                   #name ": the accumulators alone fill a thread's registers");
 #include "kernels.def"
 #undef HGEMM_KERNEL
 
 const kernel_t kernel_table[KERNEL_END] = {
-#define HGEMM_KERNEL(rung_, name_, BM, BN, BK, WM, WN, stages_, acc, ops_, align, blocks_, ...) \
-    [KERNEL_##name_] = {                                                          \
-        .info = {                                                                 \
-            .name = #name_,                                                       \
-            .rung = #rung_,                                                       \
-            .accumulate = (hgemm_accumulate_t)ACCUMULATE_##acc,                   \
-            .block_m = (BM), .block_n = (BN), .block_k = (BK),                    \
-            .warp_m = (WM), .warp_n = (WN),                                       \
-            .stages = (stages_),                                                  \
-            .threads = HGEMM_THREADS(BM, BN, WM, WN),                             \
-            .shared_bytes = ROW_SHARED(BM, BN, BK, WM, WN, stages_, acc),         \
-            .ops = OPS_##ops_,                                                    \
-            .any_alignment = ACCESS_##align >= ACCESS_any,                        \
-        },                                                                        \
-        .blocks = (blocks_),                                                      \
-        .access = ACCESS_##align,                                                 \
+#define HGEMM_KERNEL(rung_, name_, BM, BN, BK, WM, WN, WK, stages_, acc, ops_, \
+                     align, blocks_, ...)                                      \
+    [KERNEL_##name_] = {                                                       \
+        .info = {                                                              \
+            .name = #name_,                                                    \
+            .rung = #rung_,                                                    \
+            .accumulate = (hgemm_accumulate_t)ACCUMULATE_##acc,                \
+            .block_m = (BM), .block_n = (BN), .block_k = (BK),                 \
+            .warp_m = (WM), .warp_n = (WN), .warp_k = (WK),                    \
+            .stages = (stages_),                                               \
+            .threads = HGEMM_THREADS(BM, BN, BK, WM, WN, WK),                  \
+            .shared_bytes = ROW_SHARED(BM, BN, BK, WM, WK, stages_, acc),      \
+            .ops = OPS_##ops_,                                                 \
+            .any_alignment = ACCESS_##align >= ACCESS_any,                     \
+        },                                                                     \
+        .blocks = (blocks_),                                                   \
+        .access = ACCESS_##align,                                              \
     },
 #include "kernels.def"
 #undef HGEMM_KERNEL

@@ -208,7 +208,7 @@ static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, co
                   (variant.op & 1 ? info->block_n : info->block_k);
     double loads = (tile + rows * costs->throughput.row_bytes) *
                    (variant.access <= ACCESS_x8 ? 1 : variant.access == ACCESS_any ? costs->throughput.unaligned : 8);
-    double fragments = 2.0 * (info->warp_m + info->warp_n) * info->block_k * (info->threads / 32);
+    double fragments = 2.0 * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
     double mma = products / costs->throughput.products;
     double shared = (fragments + tile + loads) / costs->throughput.shared_bytes;
     return larger(hypot(mma, shared), loads / costs->throughput.l2_bytes);

@@ -14,10 +14,10 @@
 /* The rows once more, as text. */
 static const struct {
     const char *rung, *name, *acc, *ops, *align;
-    int bm, bn, bk, wm, wn, stages, blocks;
+    int bm, bn, bk, wm, wn, wk, stages, blocks;
 } rows[] = {
-#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, stages, acc, ops, align, blocks, ...) \
-    {#rung, #name, #acc, #ops, #align, bm, bn, bk, wm, wn, stages, blocks},
+#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, ...) \
+    {#rung, #name, #acc, #ops, #align, bm, bn, bk, wm, wn, wk, stages, blocks},
 #include "kernels.def"
 #undef HGEMM_KERNEL
 };
@@ -39,9 +39,11 @@ static void info_is_the_row(void **state)
         assert_int_equal(info.block_k, rows[i].bk);
         assert_int_equal(info.warp_m, rows[i].wm);
         assert_int_equal(info.warp_n, rows[i].wn);
+        assert_int_equal(info.warp_k, rows[i].wk);
         assert_int_equal(info.stages, rows[i].stages);
         assert_int_equal(info.threads, 32 * (info.block_m / info.warp_m) *
-                                           (info.block_n / info.warp_n));
+                                           (info.block_n / info.warp_n) *
+                                           (info.block_k / info.warp_k));
         assert_true(info.shared_bytes >=
                     2 * info.stages * info.block_k * (info.block_m + info.block_n));
         assert_true(info.shared_bytes * rows[i].blocks <= 65536);

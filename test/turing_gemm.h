@@ -19,8 +19,8 @@ typedef struct tile {
 } tile_t;
 
 static const tile_t tiles[] = {
-#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, stages, acc, ...) \
-    {#name, BM, BN, HGEMM_THREADS(BM, BN, WM, WN), HGEMM_SHARED_BYTES(BM, BN, BK, WM, WN, stages, HGEMM_ACC_BYTES_##acc)},
+#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, WK, stages, acc, ...) \
+    {#name, BM, BN, HGEMM_THREADS(BM, BN, BK, WM, WN, WK), HGEMM_SHARED_BYTES(BM, BN, BK, WM, WK, stages, HGEMM_ACC_BYTES_##acc)},
 #include "kernels.def"
 #undef HGEMM_KERNEL
 };
