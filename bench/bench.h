@@ -23,7 +23,7 @@ typedef struct bench_t {
 
 extern bench_t bench;
 
-typedef enum kind_t { CEILING, CUBLAS_HGEMM, CUBLAS_GEMM_EX, CUTLASS, KERNEL } kind_t;
+typedef enum kind_t { CEILING, CUBLAS_HGEMM, CUBLAS_GEMM_EX, CUTLASS, KERNEL, PLAN } kind_t;
 
 typedef struct contestant_t {
     char note[64], on_t4[64];
@@ -32,6 +32,7 @@ typedef struct contestant_t {
     hgemm_accumulate_t accumulate;
     int kernel;           /* of hgemm; of CUTLASS the configuration */
     int slices, parallel; /* of CUTLASS's call, see peers_cutlass.h */
+    plan_t plan;          /* of hgemm: what a PLAN runs */
     char name[48], failure[VERIFY_WORDS];
     double *seconds, *mhz, *power, *joules, *window; /* of the repetitions, see gbench_case_t */
 } contestant_t;

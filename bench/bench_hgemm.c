@@ -18,6 +18,11 @@ bench_t bench;
 static group_t *groups;
 static int group_count;
 
+static int emulated(void)
+{
+    return strcmp(bench.info.kind, "t4emu") == 0;
+}
+
 /* ---- who takes part ---------------------------------------------------------------------- */
 
 static void time_once(void *context)
@@ -72,37 +77,45 @@ static int wanted(const char *name)
     return regexec(&bench.options.kernels, name, 0, NULL, 0) == 0;
 }
 
-/* What hgemm chooses on a machine, "k5_64x64" or, where it cuts k in 8, "k5_64x64 k/8", or "tail k/8"
- * where it does so for the last tiles only; "copy" where it runs on aligned copies. NULL: nothing. */
-static const char *describe_choice(const hgemm_desc_t *row_major, const machine_t *machine,
-                                   size_t workspace_bytes, char *text, size_t size)
+/* A plan in words: "k5_64x64" or, where it cuts k in 8, "k5_64x64 k/8", or "tail k/8" where it does so
+ * for the last tiles only; "copy" where it runs on aligned copies. */
+static void describe_plan(const plan_t *plan, char *text, size_t size)
 {
-    plan_t plan;
-    if (select_plan(row_major, machine, workspace_bytes, &plan) != HGEMM_STATUS_SUCCESS)
-        return NULL;
-    const char *name = kernel_table[plan.variant.kernel].info.name;
-    int length = snprintf(text, size, "%s%s", name, plan.copies ? " copy" : "");
-    if (plan.splits > 1)
-        snprintf(text + length, size - (size_t)length, "%s k/%d", plan.whole_tiles ? " tail" : "",
-                 plan.splits);
-    return text;
+    const char *name = kernel_table[plan->variant.kernel].info.name;
+    int length = snprintf(text, size, "%s%s", name, plan->copies ? " copy" : "");
+    if (plan->splits > 1)
+        snprintf(text + length, size - (size_t)length, "%s k/%d", plan->whole_tiles ? " tail" : "",
+                 plan->splits);
 }
 
-/* Notes what hgemm chooses on this device and would on a T4. A column-major problem is the row-major
- * one of the transposed matrices. */
+/* Notes what hgemm chooses on this device and would on a T4. */
 static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
 {
-    hgemm_desc_t row = *desc;
-    if (desc->layout == HGEMM_COL_MAJOR) {
-        row.layout = HGEMM_ROW_MAJOR;
-        row.op_a = desc->op_b, row.op_b = desc->op_a;
-        row.m = desc->n, row.n = desc->m;
-        row.lda = desc->ldb, row.ldb = desc->lda;
+    hgemm_desc_t row = normalise(desc);
+    plan_t plan;
+    if (select_plan(&row, &bench.handle->machine, bench.handle->workspace_bytes, &plan) ==
+        HGEMM_STATUS_SUCCESS)
+        describe_plan(&plan, c->note, sizeof c->note), c->result.note = c->note;
+    if (select_plan(&row, &machine_t4, machine_t4.workspace_bytes, &plan) == HGEMM_STATUS_SUCCESS)
+        describe_plan(&plan, c->on_t4, sizeof c->on_t4), c->result.on_t4 = c->on_t4;
+}
+
+/* The plans that selection's model finds cheapest. */
+static void add_plans(group_t *g, hgemm_accumulate_t accumulate)
+{
+    hgemm_desc_t call = plan(&g->shape, accumulate, HGEMM_KERNEL_AUTO), row = normalise(&call);
+    priced_plan_t *best = calloc((size_t)bench.options.plans + 1, sizeof *best);
+    int count = best ? rank_plans(&row, &bench.handle->machine, bench.handle->workspace_bytes, best,
+                                  bench.options.plans)
+                     : 0;
+    for (int i = 0; i < count; i++) {
+        char name[64] = "plan ";
+        describe_plan(&best[i].plan, name + 5, sizeof name - 5);
+        contestant_t *c = add(g, PLAN, accumulate, HGEMM_KERNEL_AUTO, name);
+        c->plan = best[i].plan;
+        gbench_register(&c->result);
     }
-    c->result.note = describe_choice(&row, &bench.handle->machine, bench.handle->workspace_bytes,
-                                     c->note, sizeof c->note);
-    c->result.on_t4 = describe_choice(&row, &machine_t4, machine_t4.workspace_bytes, c->on_t4,
-                                      sizeof c->on_t4);
+    free(best);
 }
 
 static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, int cutlass,
@@ -132,7 +145,7 @@ static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, i
 static void add_contestants(group_t *g)
 {
     int cublas[2] = {-1, -1}, cutlass[2] = {-1, -1}, ceiling[2] = {-1, -1}; /* by accumulator */
-    g->contestants = calloc((size_t)hgemm_kernel_count() + 10, sizeof *g->contestants);
+    g->contestants = calloc((size_t)(hgemm_kernel_count() + 10 + 2 * bench.options.plans), sizeof *g->contestants);
     for (int acc = 0; acc < 2; acc++)
         if (bench.ceilings[acc] && (bench.options.peers & PEER_CEILING) &&
             (bench.options.accumulate & 1U << acc)) {
@@ -155,8 +168,11 @@ static void add_contestants(group_t *g)
             add(g, CUTLASS, (hgemm_accumulate_t)acc, 0, name);
         }
     for (int acc = 0; acc < 2; acc++)
-        if (bench.options.accumulate & 1U << acc)
+        if (bench.options.accumulate & 1U << acc) {
             add_kernels(g, (hgemm_accumulate_t)acc, cublas[acc], cutlass[acc], ceiling[acc]);
+            if (bench.options.plans && !emulated())
+                add_plans(g, (hgemm_accumulate_t)acc);
+        }
 }
 
 static void make_groups(void)
@@ -190,11 +206,6 @@ static int ordinal(void)
     const char *name = bench.options.device && *bench.options.device ? bench.options.device
                                                                      : getenv("HGEMM_DEVICE");
     return name && strncmp(name, "cuda:", 5) == 0 ? atoi(name + 5) : 0;
-}
-
-static int emulated(void)
-{
-    return strcmp(bench.info.kind, "t4emu") == 0;
 }
 
 static hgemm_status_t open_device(void)

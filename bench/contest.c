@@ -136,10 +136,15 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
         call = cutlass_call(p, c->accumulate, alpha, set->a, set->b, beta, d);
         call.slices = c->slices, call.parallel = c->parallel;
         return bench.cutlass->run(c->kernel, &call) == 0 || fail(c, "CUTLASS failed");
-    case KERNEL: break;
+    case KERNEL:
+    case PLAN: break;
     }
     desc = describe_call(c, p, alpha, beta);
     desc.a = set->a, desc.b = set->b, desc.c = set->c, desc.d = d;
+    if (c->kind == PLAN) {
+        desc = normalise(&desc);
+        return check(c, handle_launch(bench.handle, &desc, &c->plan));
+    }
     return check(c, hgemm_run_desc(bench.handle, &desc));
 }
 
@@ -154,7 +159,7 @@ void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, 
     if (c->kind == CEILING || c->result.failure)
         return;
 
-    int separate = p->exact && c->kind == KERNEL;
+    int separate = p->exact && (c->kind == KERNEL || c->kind == PLAN);
     char *d = separate ? apart : set->c;
     memset(host, 0xff, count * sizeof *host); /* NaN */
     if (!check(c, hgemm_upload(bench.handle, d, separate || beta == 0 ? host : p->c,

@@ -18,6 +18,8 @@ static const char usage[] =
     "  --trans LIST        of nn, nt, tn, tt (op_a, op_b); default nn\n"
     "  --layout row|col    default row\n"
     "  --kernel REGEX      only kernels whose name matches (\"auto\" is hgemm's own choice)\n"
+    "  --plans N           also the N plans (kernel, splits of k, copies) that selection's model finds\n"
+    "                      cheapest, each by itself: what the choice loses to the best\n"
     "  --accumulate LIST   of f16, f32; default f16\n"
     "  --alpha X --beta X  default 1 and 0\n"
     "  --mode burst        one launch at a time, each after a pause in which the GPU cools "
@@ -181,6 +183,7 @@ void options_parse(options_t *o, int argc, char **argv)
         REPS,
         MIN_TIME,
         PEERS,
+        PLANS,
         DEVICE,
         FORMAT,
         OUT,
@@ -198,6 +201,7 @@ void options_parse(options_t *o, int argc, char **argv)
                                           {"reps", 1, NULL, REPS},
                                           {"min-time", 1, NULL, MIN_TIME},
                                           {"peers", 1, NULL, PEERS},
+                                          {"plans", 1, NULL, PLANS},
                                           {"device", 1, NULL, DEVICE},
                                           {"format", 1, NULL, FORMAT},
                                           {"out", 1, NULL, OUT},
@@ -233,6 +237,7 @@ void options_parse(options_t *o, int argc, char **argv)
             o->peers = 0;
             each_item(optarg, o, parse_peer);
             break;
+        case PLANS: o->plans = (int)number(optarg); break;
         case DEVICE: o->device = optarg; break;
         case FORMAT: o->format = optarg; break;
         case OUT: o->out = optarg; break;
@@ -255,6 +260,8 @@ void options_parse(options_t *o, int argc, char **argv)
     }
     if (o->repetitions < 1)
         refuse("--reps", "at least 1");
+    if (o->plans < 0)
+        refuse("--plans", "not negative");
     if (strcmp(o->format, "table") != 0 && strcmp(o->format, "csv") != 0 &&
         strcmp(o->format, "json") != 0)
         refuse("--format is table, csv or json", o->format);

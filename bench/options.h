@@ -28,6 +28,7 @@ typedef struct options_t {
     int repetitions;
     double min_time;          /* seconds of a continuous repetition, at least */
     unsigned peers;           /* PEER_*: what is timed too, where it is there */
+    int plans;                /* of automatic selection that are timed too, the cheapest by its model */
     const char *format, *out; /* table, csv or json; NULL: stdout */
 } options_t;
 

@@ -17,6 +17,9 @@ struct hgemm_handle {
 /* Loads what the plan runs, unless it is loaded. */
 hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan);
 
+/* The row-major problem that a checked call is. */
+hgemm_desc_t normalise(const hgemm_desc_t *desc);
+
 /* Enqueues a plan of select_plan's, or one like it, for a checked row-major problem. */
 hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major,
                              const plan_t *plan);

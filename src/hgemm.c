@@ -253,7 +253,7 @@ static hgemm_status_t check_pointers(const hgemm_desc_t *desc, const views_t *vi
  * Where A and B are not read, k is 0 and the kernel's sum is +0. alpha is then a zero of the sign
  * that leaves beta * C as it is, -0 included, and that gives +0 where C is not read either.
  */
-static hgemm_desc_t normalise(const hgemm_desc_t *desc)
+hgemm_desc_t normalise(const hgemm_desc_t *desc)
 {
     hgemm_desc_t p = *desc;
     if (desc->layout == HGEMM_COL_MAJOR) {

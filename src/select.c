@@ -329,58 +329,68 @@ static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles,
                     .k_split = k_split};
 }
 
-/* Tries every sensible number of splits for all tiles but the first `whole`. */
-static void try_splits(const hgemm_desc_t *p, const price_t *price, variant_t variant,
-                       int64_t tiles, int64_t whole, size_t workspace, plan_t *plan, double *lowest)
+/* What is looked for, and the cheapest plans found so far. */
+typedef struct search_t {
+    const hgemm_desc_t *p;
+    const machine_t *machine;
+    size_t workspace; /* for the sums of split tiles */
+    int copies;       /* that plans are made for */
+    priced_plan_t *best;
+    int most, count;
+} search_t;
+
+static void consider(search_t *s, const price_t *price, plan_t plan)
 {
-    double split_tiles = (double)(tiles - whole) * (double)p->batch;
-    double room = ((double)workspace - HGEMM_WORKSPACE_TILES * 4.0) / (split_tiles * price->sums);
-    double steps = (double)p->k / kernel_table[variant.kernel].info.block_k / LEAST_STEPS;
+    double clocks = cost(price, &plan, s->p->k, s->p->batch);
+    int at = s->count < s->most ? s->count++ : s->most;
+    plan.copies = s->copies;
+    for (; at > 0 && s->best[at - 1].clocks > clocks; at--)
+        if (at < s->most)
+            s->best[at] = s->best[at - 1];
+    if (at < s->most)
+        s->best[at] = (priced_plan_t){plan, clocks};
+}
+
+/* Considers every sensible number of splits for all tiles but the first `whole`. */
+static void try_splits(search_t *s, const price_t *price, variant_t variant, int64_t tiles,
+                       int64_t whole)
+{
+    double split_tiles = (double)(tiles - whole) * (double)s->p->batch;
+    double room = ((double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0) / (split_tiles * price->sums);
+    double steps = (double)s->p->k / kernel_table[variant.kernel].info.block_k / LEAST_STEPS;
     double slots = (double)price->multiprocessors * price->resident;
-    if (split_tiles > HGEMM_WORKSPACE_TILES || p->batch > MOST_GRID_Y)
+    if (split_tiles > HGEMM_WORKSPACE_TILES || s->p->batch > MOST_GRID_Y)
         return;
-    for (int splits = 2; splits <= MOST_SPLITS && splits <= room && splits <= steps &&
-                         split_tiles * splits <= ROUNDS * slots;
+    for (int splits = 2, last = 1; splits <= MOST_SPLITS && splits <= room && splits <= steps &&
+                                   split_tiles * splits <= ROUNDS * slots;
          splits += splits < 8 ? 1 : splits / 8) {
-        plan_t tried = make_plan(p, variant, tiles, whole, splits);
-        double clocks = cost(price, &tried, p->k, p->batch);
-        if (clocks < *lowest) {
-            *lowest = clocks;
-            *plan = tried;
-        }
+        plan_t plan = make_plan(s->p, variant, tiles, whole, splits);
+        if (plan.splits > last) /* steps that cannot be shared evenly make fewer splits */
+            consider(s, price, plan);
+        last = plan.splits;
     }
 }
 
-/* The best plan of a variant. The tiles that would not fill the last round may be split. */
-static void try_variant(const hgemm_desc_t *p, variant_t variant, int copies,
-                        const machine_t *machine, size_t workspace, plan_t *plan, double *lowest)
+/* Considers the plans of a variant. The tiles that would not fill the last round may be split. */
+static void try_variant(search_t *s, variant_t variant)
 {
-    price_t price = price_variant(p, variant, copies, machine);
-    int64_t tiles = tile_count(&kernel_table[variant.kernel].info, p->m, p->n);
+    price_t price = price_variant(s->p, variant, s->copies, s->machine);
+    int64_t tiles = tile_count(&kernel_table[variant.kernel].info, s->p->m, s->p->n);
     int64_t slots = (int64_t)price.multiprocessors * price.resident;
-    plan_t whole = make_plan(p, variant, tiles, tiles, 1);
-    double clocks = cost(&price, &whole, p->k, p->batch);
-    if (clocks < *lowest) {
-        *lowest = clocks;
-        *plan = whole;
-    }
-    try_splits(p, &price, variant, tiles, 0, workspace, plan, lowest);
-    if (p->batch == 1 && tiles > slots && tiles % slots)
-        try_splits(p, &price, variant, tiles, tiles / slots * slots, workspace, plan, lowest);
+    consider(s, &price, make_plan(s->p, variant, tiles, tiles, 1));
+    try_splits(s, &price, variant, tiles, 0);
+    if (s->p->batch == 1 && tiles > slots && tiles % slots)
+        try_splits(s, &price, variant, tiles, tiles / slots * slots);
 }
 
-/* The best plan of all variants that run the problem, on the operands or on copies. */
-static void try_kernels(const hgemm_desc_t *p, int copies, const machine_t *machine,
-                        size_t workspace, plan_t *plan, double *lowest)
+/* Considers all variants that run the problem, on the operands or on copies. */
+static void try_kernels(search_t *s)
 {
     variant_t variant;
-    double before = *lowest;
     for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
         if (strcmp(kernel_table[kernel].info.rung, tuned_rung) == 0 &&
-            find_variant(p, kernel, copies, &variant))
-            try_variant(p, variant, copies, machine, workspace, plan, lowest);
-    if (*lowest < before)
-        plan->copies = copies;
+            find_variant(s->p, kernel, s->copies, &variant))
+            try_variant(s, variant);
 }
 
 /* The copies that would make all operands aligned, if the workspace has room for them. */
@@ -391,25 +401,37 @@ static int possible_copies(const hgemm_desc_t *p, size_t workspace)
     return copied_bytes(p, copies) <= room ? copies : 0;
 }
 
+int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes,
+               priced_plan_t *best, int most)
+{
+    search_t s = {.p = p, .machine = machine, .workspace = workspace_bytes, .best = best, .most = most};
+    try_kernels(&s);
+    s.copies = possible_copies(p, workspace_bytes);
+    s.workspace -= (size_t)copied_bytes(p, s.copies);
+    if (s.copies)
+        try_kernels(&s);
+    for (int i = 0; i < s.count; i++) {
+        plan_t *plan = &best[i].plan;
+        plan->warm_k = warm_k(p, &kernel_table[plan->variant.kernel].info, plan, machine);
+    }
+    return s.count;
+}
+
 hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes,
                            plan_t *plan)
 {
-    variant_t variant;
-    double lowest = INFINITY;
+    priced_plan_t best;
     if (p->kernel != HGEMM_KERNEL_AUTO) {
+        variant_t variant;
         if (!find_variant(p, p->kernel, 0, &variant))
             return HGEMM_STATUS_NOT_SUPPORTED;
         int64_t tiles = tile_count(&kernel_table[p->kernel].info, p->m, p->n);
         *plan = make_plan(p, variant, tiles, tiles, 1);
-    } else {
-        int copies = possible_copies(p, workspace_bytes);
-        try_kernels(p, 0, machine, workspace_bytes, plan, &lowest);
-        if (copies)
-            try_kernels(p, copies, machine, workspace_bytes - (size_t)copied_bytes(p, copies), plan,
-                        &lowest);
-        if (lowest == INFINITY)
-            return HGEMM_STATUS_NOT_SUPPORTED;
+        plan->warm_k = warm_k(p, &kernel_table[p->kernel].info, plan, machine);
+        return HGEMM_STATUS_SUCCESS;
     }
-    plan->warm_k = warm_k(p, &kernel_table[plan->variant.kernel].info, plan, machine);
+    if (rank_plans(p, machine, workspace_bytes, &best, 1) == 0)
+        return HGEMM_STATUS_NOT_SUPPORTED;
+    *plan = best.plan;
     return HGEMM_STATUS_SUCCESS;
 }

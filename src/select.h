@@ -49,6 +49,16 @@ int copies_needed(const hgemm_desc_t *row_major);
 hgemm_status_t select_plan(const hgemm_desc_t *row_major, const machine_t *machine,
                            size_t workspace_bytes, plan_t *plan);
 
+/* The `most` plans of automatic selection that its model finds cheapest, the cheapest first, and how
+ * many they are. */
+typedef struct priced_plan_t {
+    plan_t plan;
+    double clocks;
+} priced_plan_t;
+
+int rank_plans(const hgemm_desc_t *row_major, const machine_t *machine, size_t workspace_bytes,
+               priced_plan_t *best, int most);
+
 /* Block tiles that cover D, for a kernel. */
 int64_t tile_count(const hgemm_kernel_info_t *kernel, int64_t m, int64_t n);
 

@@ -11,8 +11,8 @@
 #
 # HGEMM_CHECK selects parts, by default "tests sanitizer bench". Others compare with CUTLASS too, over
 # more shapes (build with -DHGEMM_PEERS=ON): sweep, random, energy, and deepbench1 to deepbench6, some
-# two minutes each. Exit status: 0 if all that ran passed. A tool that is missing is
-# reported and is no failure.
+# two minutes each; plans compares selection's choice with the plans it was made from. Exit status: 0
+# if all that ran passed. A tool that is missing is reported and is no failure.
 set -u
 
 cd "$(dirname "$0")/.." || exit 2
@@ -142,6 +142,9 @@ case " $parts " in *' sweep '*)
 esac
 case " $parts " in *' random '*)
     bench random --shapes bench/shapes/random.csv --kernel '^auto$' --reps 9
+esac
+case " $parts " in *' plans '*)
+    bench plans --shapes bench/shapes/random.csv --kernel '^auto$' --peers none --plans 16 --reps 7
 esac
 case " $parts " in *' energy '*)
     bench energy --energy --reps 3 --kernel '^auto' --accumulate f16,f32 8192

@@ -25,6 +25,7 @@ TITLES = {
     "bench_energy": "Energy",
     "bench_sweep": "Squares from 127 to 8192",
     "bench_random": "Shapes drawn at random (bench/shapes/random.csv)",
+    "bench_plans": "Selection, over the same random shapes",
     **{f"bench_deepbench{part}": f"A sixth of DeepBench's training list (part {part}), column-major" for part in range(1, 7)},
 }
 SUMMARISED = ("bench_sweep", "bench_random", *(t for t in TITLES if "deepbench" in t))  # too many shapes for a row each
@@ -109,6 +110,31 @@ def summary(result):
     return table(["peer", "shapes", "speed over the peer's: geometric mean", "least", "median", "most", "shapes below 1"], rows)
 
 
+def selection(result):
+    """What hgemm's own choice loses to the fastest of the plans that were timed."""
+    problems = {}
+    for r in result["results"]:
+        if "median_us" in r:
+            problems.setdefault(r["problem"], {})[r["kernel"]] = r
+    rows = []
+    for automatic, suffix in (("auto", ""), ("auto_f32", "_f32")):
+        losses, plans = [], 0
+        for named in problems.values():
+            times = {name.removeprefix("plan "): r["median_us"] for name, r in named.items()
+                     if name.startswith("plan ") and ("_f32" in name) == bool(suffix)}
+            chosen = named.get(automatic, {}).get("note")
+            if chosen in times:
+                losses.append(times[chosen] / min(times.values()))
+                plans += len(times)
+        if losses:
+            losses.sort()
+            mean = math.exp(sum(map(math.log, losses)) / len(losses))
+            rows.append([f"`{automatic}`", str(len(losses)), str(plans), f"{mean:.3f}", f"{losses[len(losses) // 2]:.3f}",
+                         f"{losses[-1]:.3f}", str(sum(x <= 1.03 for x in losses))])
+    return table(["choice of", "shapes", "plans timed", "time of the choice over the fastest plan's: geometric mean", "median", "most",
+                  "shapes within 3%"], rows)
+
+
 def performance():
     parts = []
     for files in results().values():
@@ -116,6 +142,9 @@ def performance():
             rows = []
             if stem in SUMMARISED:
                 parts.append(f"## {TITLES[stem]}\n\n{provenance(result)}\n\n{summary(result)}")
+                continue
+            if stem == "bench_plans":
+                parts.append(f"## {TITLES[stem]}\n\n{provenance(result)}\n\n{selection(result)}")
                 continue
             energy = any("pj_per_flop" in r for r in result["results"])
             for r in result["results"]:
@@ -156,7 +185,7 @@ def counted():
 
 def kernel_table():
     header = ["rung", "kernel", "block", "warp", "stages", "sums", "transposes", "access"]
-    return table(header, [[f"`{rung}`", f"`{name}`", "x".join(c[0:3]), "x".join(c[3:5]), c[5], c[6], c[7], c[8]]
+    return table(header, [[f"`{rung}`", f"`{name}`", "x".join(c[0:3]), "x".join(c[3:6]), *c[6:10]]
                           for rung, name, c in kernels()])
 
 
