@@ -90,12 +90,14 @@ template <> struct chunk<ANY> {
         ld_global(v, p, when && within);
         ld_global(next, p + 16, when && within);
         if (when && !within) {
+            const int below = s.begin > p ? (int)(s.begin - p) : 0, above = s.end - p < 32 ? (int)(s.end - p) : 32;
 #pragma unroll 1
-            for (int e = 0; e < 16; ++e, p += 2) { /* each half comes in at the top */
-                u32 h = 0;
-                ld_global(h, p, p >= s.begin && p < s.end);
-                v = b128{permute(v.x, v.y, 0x5432), permute(v.y, v.z, 0x5432), permute(v.z, v.w, 0x5432), permute(v.w, next.x, 0x5432)};
-                next = b128{permute(next.x, next.y, 0x5432), permute(next.y, next.z, 0x5432), permute(next.z, next.w, 0x5432), permute(next.w, h, 0x5432)};
+            for (int at = 0; at < 32; at += 8, p += 8) { /* four halves come in at the top */
+                u32 h[4] = {};
+#pragma unroll
+                for (int e = 0; e < 4; ++e) ld_global(h[e], p + e * 2, at + e * 2 >= below && at + e * 2 < above);
+                v = b128{v.z, v.w, next.x, next.y};
+                next = b128{next.z, next.w, permute(h[0], h[1], 0x5410), permute(h[2], h[3], 0x5410)};
             }
         }
     }
@@ -421,7 +423,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     struct index {
         const char *a, *b;                      /* the k-tile to fetch next */
         u32 from_a[A::LOADS], from_b[B::LOADS]; /* from there to a chunk, aligned down */
-        u32 shift_a, shift_b;                   /* and from there to the chunk itself */
+        u32 shift;                              /* and from there to the chunk itself: of A, and << 4 of B */
         u32 second_a, second_b;                 /* from a chunk to its second half */
         u32 put_a, put_b, get_a, get_b;         /* shared addresses */
         int flip;                               /* from the current stage to the other */
@@ -448,26 +450,38 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 for (int q = 0; q < SLOTS; ++q) next[q].v = s.v[q];
             } else {
                 /* Where a k-tile begins is a multiple of 16 k's: offsets and shifts are the same for all. */
-                chunk<ACCESS> first[SLOTS];
                 t = 2;
-                point<A>(a, from_a, shift_a, second_a, at.a, at.k - at.tail, thread);
-                point<B>(b, from_b, shift_b, second_b, at.b, at.k - at.tail, thread);
+                shift = point<A>(a, from_a, second_a, at.a, at.k - at.tail, thread);
+                shift += point<B>(b, from_b, second_b, at.b, at.k - at.tail, thread) << 4;
                 const u64 back_a = A::k_bytes(at.a, at.k - at.tail), back_b = B::k_bytes(at.b, at.k - at.tail);
-                if (ACCESS == ANY && at.tiles > 1) {
+                if constexpr (ACCESS == ANY) { /* one after the other, for want of registers; rolled, for it is long, but where the loop takes one */
+                    if (at.tiles > 1) {
 #pragma unroll
-                    for (int q = 0; q < SLOTS; ++q) prefetch_l2(q < A::LOADS ? a - back_a + from_a[q] : b - back_b + from_b[q - A::LOADS]);
-                }
-                read(first, at, at.tiles > 0 ? at.tail : 0, thread);
-                a -= back_a;
-                b -= back_b;
-                if (ACCESS != ANY) read(next, at, at.tiles > 1 ? at.head : 0, thread);
+                        for (int q = 0; q < SLOTS; ++q) prefetch_l2(q < A::LOADS ? a - back_a + from_a[q] : b - back_b + from_b[q - A::LOADS]);
+                    }
+#pragma unroll(MMAS < 64 ? 1 : 2)
+                    for (u32 tile = 0; tile < 2; ++tile) {
+                        if (tile == 1) {
 #pragma unroll
-                for (int q = 0; q < SLOTS; ++q) {
-                    const b128 v = first[q].get(q < A::LOADS ? shift_a : shift_b);
-                    const bool cut = ACCESS == ANY && (q < A::LOADS ? A_K_CONTIGUOUS : B_K_CONTIGUOUS);
-                    put(q, cut ? first_halves(v, (int)(at.tail - (q < A::LOADS ? A::col(thread) : B::col(thread)))) : v);
+                            for (int q = 0; q < SLOTS; ++q) {
+                                const b128 v = next[q].get(q < A::LOADS ? shift : shift >> 4);
+                                const bool cut = q < A::LOADS ? A_K_CONTIGUOUS : B_K_CONTIGUOUS;
+                                put(q, cut ? first_halves(v, (int)(at.tail - (q < A::LOADS ? A::col(thread) : B::col(thread)))) : v);
+                            }
+                            a -= back_a;
+                            b -= back_b;
+                        }
+                        read(next, at, tile >= at.tiles ? 0 : tile == 0 ? at.tail : at.head, thread);
+                    }
+                } else {
+                    chunk<ACCESS> first[SLOTS];
+                    read(first, at, at.tiles > 0 ? at.tail : 0, thread);
+                    a -= back_a;
+                    b -= back_b;
+                    read(next, at, at.tiles > 1 ? at.head : 0, thread);
+#pragma unroll
+                    for (int q = 0; q < SLOTS; ++q) put(q, first[q].v);
                 }
-                if (ACCESS == ANY) read(next, at, at.tiles > 1 ? at.head : 0, thread); /* later, for want of registers */
                 a += A::k_bytes(at.a, at.head);
                 b += B::k_bytes(at.b, at.head);
             }
@@ -485,17 +499,17 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             }
         }
 
-        template <class O> static __device__ __forceinline__ void
-        point(const char *&base, u32 (&from)[O::LOADS], u32 &shift, u32 &second, const source &s, u32 k0, u32 thread)
+        template <class O> static __device__ __forceinline__ u32
+        point(const char *&base, u32 (&from)[O::LOADS], u32 &second, const source &s, u32 k0, u32 thread)
         {
             constexpr u32 GRAIN = ACCESS == X8 ? 8 : 16, WIDTH = ACCESS == ANY ? 1 : ACCESS == X8 ? 4 : 8;
             const char *const start = O::start(s, k0);
             const u32 skew = (u32)(u64)start % GRAIN, row = O::row(thread), col = O::col(thread);
             base = start - skew;
-            shift = ((u32)O::distance(s, row, col, WIDTH) + skew) % GRAIN;
             second = (u32)(O::distance(s, row, col + 4, 4) - O::distance(s, row, col, 4));
 #pragma unroll
             for (int i = 0; i < O::LOADS; ++i) from[i] = ((u32)O::distance(s, row + i * O::STEP, col, WIDTH) + skew) / GRAIN * GRAIN;
+            return ((u32)O::distance(s, row, col, WIDTH) + skew) % GRAIN;
         }
 
         /* Chunk q of the k-tile at hand; nothing where !more. */
@@ -521,7 +535,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             if (q < A::LOADS) st_shared((put_a ^ A::put_xor(q)) + A::put_add(q) + beyond, v);
             else st_shared((put_b ^ B::put_xor(j)) + B::put_add(j) + beyond, v);
         }
-        __device__ __forceinline__ void commit(int q, int beyond = 0) const { put(q, next[q].get(q < A::LOADS ? shift_a : shift_b), beyond); }
+        __device__ __forceinline__ void commit(int q, int beyond = 0) const { put(q, next[q].get(q < A::LOADS ? shift : shift >> 4), beyond); }
 
         __device__ __forceinline__ void load_one(fragments &f, int j, int kk, int beyond = 0) const
         {
