@@ -619,7 +619,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
      * result does not depend on which one that is; it sets the counter back to zero.             */
 
     static constexpr int WORDS = R::ACC == f32 ? 4 : 2, CHUNKS = OWN_MT * NT * WORDS / 4; /* of a thread's sums: per mma; of 16 bytes */
-    static constexpr int BATCH = CHUNKS < 4 ? CHUNKS : 4, AHEAD = 8 / BATCH; /* chunks that are added up together; splits in flight */
+    static constexpr int BATCH = CHUNKS < 4 ? CHUNKS : 4, AHEAD = (CHUNKS > 4 && MMAS < 64 ? 16 : 8) / BATCH; /* chunks that are added up together; splits in flight */
 
     static __device__ __forceinline__ u32 word(const u32 (&x)[2], int i) { return x[i]; }
     static __device__ __forceinline__ u32 word(const float (&x)[4], int i) { return __float_as_uint(x[i]); }
@@ -696,7 +696,6 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         u32 before;
         ld_shared(before, shared_base());
         if (before + 1 < splits) return false;
-        if (thread == 0) *arrived = 0;
         fence();
 #pragma unroll(MMAS < 64 ? 1 : CHUNKS) /* rolled, but where a counter has no register left */
         for (int c0 = 0; c0 < CHUNKS; c0 += BATCH) {
@@ -725,6 +724,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 set_word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS, x[e * 2], x[e * 2 + 1]);
             }
         }
+        if (thread == 0) *arrived = 0;
         return true;
     }
 
