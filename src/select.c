@@ -144,8 +144,8 @@ static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 2, 1.9},
  * fitted to 8,700 plans of 397 shapes, each measured as the benchmark measures: after a pause and
  * among other kernels. On 70 other shapes the choice is 2.6% slower than the best plan measured
  * (geometric mean; docs/lab-notes.md). */
-static const costs_t h100_costs = {{1024, 128, 39, 20, 10.5, 19.5, 52, 2.1, 16},
-                                   {610, 0.5, 3100, 3500, 690, 5900, 1.9}};
+static const costs_t h100_costs = {{1024, 128, 39.5, 17, 10.6, 14.4, 51, 2.1, 16},
+                                   {600, 0.49, 3050, 3300, 690, 6200, 1.9}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
