@@ -157,6 +157,47 @@ static void a_named_kernel_takes_k_whole(void **state)
     }
 }
 
+static int same_plan(const plan_t *a, const plan_t *b)
+{
+    return a->variant.kernel == b->variant.kernel && a->variant.op == b->variant.op &&
+           a->variant.access == b->variant.access && a->whole_tiles == b->whole_tiles &&
+           a->splits == b->splits && a->k_split == b->k_split && a->copies == b->copies;
+}
+
+/* The ranking begins with the choice, rises, names no plan twice, and a shorter one is its beginning. */
+static void the_choice_leads_the_ranking(void **state)
+{
+    (void)state;
+    enum { MOST = 40, FEW = 7 };
+    rng_t rng = {test_seed()};
+    hgemm_device_info_t info = {.compute_major = 9, .multiprocessors = 132, .memory_bytes = (size_t)80 << 30,
+                                .l2_bytes = 50 << 20};
+    const machine_t newer = machine_of(&info);
+    int longest = 0;
+    for (int i = 0; i < 500; i++) {
+        hgemm_desc_t desc = random_problem(&rng);
+        const machine_t *machine = rng_between(&rng, 0, 1) ? &machine_t4 : &newer;
+        priced_plan_t ranked[MOST], few[FEW];
+        plan_t chosen;
+        desc.layout = HGEMM_ROW_MAJOR;
+        int count = rank_plans(&desc, machine, machine->workspace_bytes, ranked, MOST);
+        assert_in_range(count, 1, MOST);
+        assert_int_equal(select_plan(&desc, machine, machine->workspace_bytes, &chosen), HGEMM_STATUS_SUCCESS);
+        assert_true(same_plan(&ranked[0].plan, &chosen));
+        for (int j = 1; j < count; j++) {
+            assert_true(ranked[j - 1].clocks <= ranked[j].clocks);
+            for (int other = 0; other < j; other++)
+                assert_false(same_plan(&ranked[other].plan, &ranked[j].plan));
+        }
+        int fewer = rank_plans(&desc, machine, machine->workspace_bytes, few, FEW);
+        assert_int_equal(fewer, count < FEW ? count : FEW);
+        for (int j = 0; j < fewer; j++)
+            assert_true(same_plan(&few[j].plan, &ranked[j].plan));
+        longest = count > longest ? count : longest;
+    }
+    assert_int_equal(longest, MOST);
+}
+
 static void whatever_is_chosen_can_run(void **state)
 {
     (void)state;
@@ -303,6 +344,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whatever_is_chosen_can_run),
+        cmocka_unit_test(the_choice_leads_the_ranking),
         cmocka_unit_test(splits_cover_k_and_fit),
         cmocka_unit_test(copies_are_made_where_they_pay),
         cmocka_unit_test(a_named_kernel_takes_k_whole),
