@@ -141,9 +141,8 @@ static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 2, 1.9},
                                  {600, 0.27, 2000, 2000, 500, 4000, 2}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
- * fitted to 8,700 plans of 397 shapes, each measured as the benchmark measures: after a pause and
- * among other kernels. On 70 other shapes the choice is 2.6% slower than the best plan measured
- * (geometric mean; docs/lab-notes.md). */
+ * fitted to 3,800 plans of 196 shapes that bench_hgemm --plans measured. On 60 other shapes the choice
+ * is 2.4% slower than the fastest plan measured (geometric mean; docs/performance.md, "Selection"). */
 static const costs_t h100_costs = {{1024, 128, 39.5, 17, 10.6, 14.4, 51, 2.1, 16},
                                    {600, 0.49, 3050, 3300, 690, 6200, 1.9}};
 
