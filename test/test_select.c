@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "select.h"
+#include "handle.h"
 #include "util.h"
 
 static hgemm_desc_t problem(hgemm_accumulate_t accumulate, int64_t m, int64_t n, int64_t k)
@@ -40,18 +40,10 @@ static hgemm_desc_t random_problem(rng_t *rng)
     return desc;
 }
 
-/* The plan that runs, for a row-major problem. */
-static hgemm_status_t select_row_major(const hgemm_desc_t *desc, size_t workspace, plan_t *plan)
+/* The plan that runs on a T4. */
+static hgemm_status_t select_for_t4(const hgemm_desc_t *desc, size_t workspace, plan_t *plan)
 {
-    hgemm_desc_t p = *desc;
-    if (desc->layout == HGEMM_COL_MAJOR) {
-        p.layout = HGEMM_ROW_MAJOR;
-        p.op_a = desc->op_b, p.op_b = desc->op_a;
-        p.m = desc->n, p.n = desc->m;
-        p.a = desc->b, p.b = desc->a;
-        p.lda = desc->ldb, p.ldb = desc->lda;
-        p.stride_a = desc->stride_b, p.stride_b = desc->stride_a;
-    }
+    hgemm_desc_t p = normalise(desc);
     return select_plan(&p, &machine_t4, workspace, plan);
 }
 
@@ -66,7 +58,7 @@ static void splits_cover_k_and_fit(void **state)
         plan_t plan;
         desc.layout = HGEMM_ROW_MAJOR;
         size_t workspace = (size_t)rng_between(&rng, 0, machine_t4.workspace_bytes);
-        assert_int_equal(select_row_major(&desc, workspace, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_for_t4(&desc, workspace, &plan), HGEMM_STATUS_SUCCESS);
         const hgemm_kernel_info_t *info = &kernel_table[plan.variant.kernel].info;
         assert_int_equal(plan.tiles, tile_count(info, desc.m, desc.n));
         int64_t tiles = (plan.tiles - plan.whole_tiles) * desc.batch;
@@ -147,12 +139,12 @@ static void a_named_kernel_takes_k_whole(void **state)
         desc.m = desc.n = 64, desc.k = 1 << 20;
         desc.lda = desc.ldb = desc.ldc = desc.ldd = 1 << 20;
         desc.kernel = kernel, desc.accumulate = kernel_table[kernel].info.accumulate;
-        assert_int_equal(select_row_major(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         assert_int_equal(plan.splits, 1);
         desc.kernel = HGEMM_KERNEL_AUTO; /* the same problem is worth splitting */
-        assert_int_equal(select_row_major(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         assert_true(plan.splits > 1);
-        assert_int_equal(select_row_major(&desc, 0, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_for_t4(&desc, 0, &plan), HGEMM_STATUS_SUCCESS);
         assert_int_equal(plan.splits, 1);
     }
 }
@@ -211,7 +203,7 @@ static void whatever_is_chosen_can_run(void **state)
         assert_in_range(kernel, 1, hgemm_kernel_count());
         assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
         assert_int_equal(info.accumulate, desc.accumulate);
-        assert_int_equal(select_row_major(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         const variant_t variant = plan.variant;
         assert_int_equal(variant.kernel, kernel);
         assert_true(info.ops >> variant.op & 1);
