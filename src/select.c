@@ -120,7 +120,8 @@ typedef struct costs_t {
         double elements;     /* of D that the epilogue stores, per clock */
         double sum_bytes;    /* of split tiles that a block adds up, per clock */
         double row_bytes;    /* added to each row of a tile that is loaded */
-        double unaligned;    /* times that what is not aligned is loaded */
+        double unaligned;    /* times the wavefronts of what is not aligned, loaded in two pieces */
+        double sectors;      /* and times the bytes that the L2 cache delivers for it */
         double copy_bytes;   /* that realign reads, and as many that it writes, per clock */
     } throughput;
     struct {
@@ -137,14 +138,15 @@ typedef struct costs_t {
 /* Published figures: 8 clocks an HMMA and sub-core, 64 bytes a clock of shared memory, 1270 GB/s of
  * L2 and 240 GB/s of DRAM at 1590 MHz over 40 multiprocessors. The latencies follow from a global
  * load's 200 to 600 clocks; no T4 has confirmed them. */
-static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 2, 1.9},
+static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 2, 1.5, 1.9},
                                  {600, 0.27, 2000, 2000, 500, 4000, 2}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
- * fitted to 3,800 plans of 196 shapes that bench_hgemm --plans measured. On 60 other shapes the choice
- * is 2.4% slower than the fastest plan measured (geometric mean; docs/performance.md, "Selection"). */
-static const costs_t h100_costs = {{1024, 128, 39.5, 17, 10.6, 14.4, 51, 2.1, 16},
-                                   {600, 0.49, 3050, 3300, 690, 6200, 1.9}};
+ * fitted to 3,800 plans of 196 shapes that bench_hgemm --plans measured. By the plans of 60 other shapes
+ * that are in bench/results/h100/bench_plans.json the choice is 1.6% slower than the fastest (geometric
+ * mean; docs/lab-notes.md). */
+static const costs_t h100_costs = {{1024, 128, 41.5, 16.5, 11, 14.4, 54.5, 3.3, 1.8, 16},
+                                   {590, 0.47, 3000, 3300, 670, 4700, 1.9}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
@@ -205,12 +207,13 @@ static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, co
     double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
     double rows = (variant.op & 2 ? info->block_k : info->block_m) +
                   (variant.op & 1 ? info->block_n : info->block_k);
-    double loads = (tile + rows * costs->throughput.row_bytes) *
-                   (variant.access <= ACCESS_x8 ? 1 : variant.access == ACCESS_any ? costs->throughput.unaligned : 8);
+    double reads = tile + rows * costs->throughput.row_bytes;
+    double loads = variant.access <= ACCESS_x8 ? 1 : variant.access == ACCESS_any ? costs->throughput.unaligned : 8;
+    double sectors = variant.access <= ACCESS_x8 ? 1 : variant.access == ACCESS_any ? costs->throughput.sectors : 8;
     double fragments = 2.0 * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
     double mma = products / costs->throughput.products;
-    double shared = (fragments + tile + loads) / costs->throughput.shared_bytes;
-    return larger(hypot(mma, shared), loads / costs->throughput.l2_bytes);
+    double shared = (fragments + tile + loads * reads) / costs->throughput.shared_bytes;
+    return larger(hypot(mma, shared), sectors * reads / costs->throughput.l2_bytes);
 }
 
 /* Bytes of the sums of one block tile. */
