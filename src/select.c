@@ -146,7 +146,7 @@ static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 2, 1.5, 1.9},
  * that are in bench/results/h100/bench_plans.json the choice is 1.6% slower than the fastest (geometric
  * mean; docs/lab-notes.md). */
 static const costs_t h100_costs = {{1024, 128, 41.5, 16.5, 11, 14.4, 54.5, 3.3, 1.8, 16},
-                                   {590, 0.47, 3000, 3300, 670, 4700, 1.9}};
+                                   {590, 0.47, 3000, 3300, 670, 3800, 1.9}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
