@@ -264,7 +264,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
     static_assert(SLICES % 2 == 0, "fragments take turns");
-    static_assert(MT % K_WARPS == 0, "the warps of a tile along k do not share its rows evenly");
+    static_assert(K_WARPS <= 2 && MT % K_WARPS == 0, "one or two warps share the rows of a tile evenly");
 
     template <accumulator, class> struct sums_of { typedef u32 type[2]; };
     template <class V> struct sums_of<f32, V> { typedef float type[4]; };
@@ -320,8 +320,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         }
     };
 
-    /* Where this warp stands in its block. K_WARPS warps share a tile of D: each multiplies WK of
-     * the k-tile's k's, and stores OWN_M rows of the sum of all. */
+    /* Where this warp stands in its block. One or two warps have a tile of D: each multiplies WK of
+     * the k-tile's k's, and stores OWN_M rows of the sum. */
     struct warp {
         u32 lane, m, n; /* first row and column of its tile within the block's */
         u32 share;      /* which of the K_WARPS it is */
@@ -632,45 +632,35 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static __device__ __forceinline__ void put_word(float (&x)[4], int i, u32 v) { x[i] = __uint_as_float(v); }
     static __device__ __forceinline__ u32 add_words(u32 x, u32 y) { return R::ACC == f32 ? __float_as_uint(__fadd_rn(__uint_as_float(x), __uint_as_float(y))) : add_halves(x, y); }
 
-    /* Adds up the sums of the warps that share a tile: the first OWN_MT rows of mma's of acc are
+    /* Adds up the sums of two warps that share a tile: the first OWN_MT rows of mma's of acc are
      * then those of the rows that this warp stores. */
     static __device__ __forceinline__ void join(sums &acc, const warp &w)
     {
-        if constexpr (K_WARPS > 1) {
-            constexpr int PAGE = MN_WARPS * 32 * 16, OTHERS = K_WARPS - 1; /* bytes of a chunk of all threads of one share */
-            constexpr int MOST = R::STAGES * STAGE / (K_WARPS * OTHERS * PAGE), ROUND = MOST >= CHUNKS ? CHUNKS : MOST >= 8 ? 8 : MOST >= 4 ? 4 : 2;
+        if constexpr (K_WARPS == 2) {
+            constexpr int PAGE = MN_WARPS * 32 * 16; /* bytes of a chunk of each thread of one share */
+            constexpr int MOST = R::STAGES * STAGE / (2 * PAGE), ROUND = MOST >= CHUNKS ? CHUNKS : MOST >= 8 ? 8 : MOST >= 4 ? 4 : 2;
             static_assert(CHUNKS % ROUND == 0 && ROUND <= MOST, "shared memory holds no round of sums");
             const u32 page = shared_base() + thread_index() % (MN_WARPS * 32) * 16;
 #pragma unroll
             for (int c0 = 0; c0 < CHUNKS; c0 += ROUND) {
                 barrier(); /* what shared memory held has been read */
 #pragma unroll
-                for (int to = 0; to < K_WARPS; ++to) {
+                for (int to = 0; to < 2; ++to) {
                     if (w.share == to) continue;
-                    const u32 slot = to * OTHERS + (w.share + OTHERS - to) % K_WARPS;
 #pragma unroll
-                    for (int c = 0; c < ROUND; ++c) st_shared(page + (slot * ROUND + c) * PAGE, get_chunk(acc, to * CHUNKS + c0 + c));
+                    for (int c = 0; c < ROUND; ++c) st_shared(page + (to * ROUND + c) * PAGE, get_chunk(acc, to * CHUNKS + c0 + c));
                 }
                 barrier();
 #pragma unroll
                 for (int c = 0; c < ROUND; ++c) {
-                    b128 mine = get_chunk(acc, c0 + c);
-#pragma unroll
-                    for (int s = 1; s < K_WARPS; ++s)
-                        if (w.share == s) mine = get_chunk(acc, s * CHUNKS + c0 + c);
-                    u32 x[4] = {mine.x, mine.y, mine.z, mine.w};
-#pragma unroll
-                    for (int o = 0; o < OTHERS; ++o) {
-                        b128 theirs;
-                        ld_shared(theirs, page + ((w.share * OTHERS + o) * ROUND + c) * PAGE);
-                        const u32 y[4] = {theirs.x, theirs.y, theirs.z, theirs.w};
-#pragma unroll
-                        for (int e = 0; e < 4; ++e) x[e] = add_words(x[e], y[e]);
-                    }
+                    b128 mine = get_chunk(acc, c0 + c), theirs;
+                    if (w.share == 1) mine = get_chunk(acc, CHUNKS + c0 + c);
+                    ld_shared(theirs, page + (w.share * ROUND + c) * PAGE);
+                    const u32 x[4] = {mine.x, mine.y, mine.z, mine.w}, y[4] = {theirs.x, theirs.y, theirs.z, theirs.w};
 #pragma unroll
                     for (int e = 0; e < 4; ++e) {
                         const int i = (c0 + c) * 4 + e;
-                        put_word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS, x[e]);
+                        put_word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS, add_words(x[e], y[e]));
                     }
                 }
             }
