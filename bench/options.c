@@ -19,7 +19,7 @@ static const char usage[] =
     "  --layout row|col    default row\n"
     "  --kernel REGEX      only kernels whose name matches (\"auto\" is hgemm's own choice)\n"
     "  --plans N           also the N plans (kernel, splits of k, copies) that selection's model finds\n"
-    "                      cheapest, each by itself: what the choice loses to the best\n"
+    "                      cheapest, each by itself: what the choice loses to the best (on a GPU)\n"
     "  --accumulate LIST   of f16, f32; default f16\n"
     "  --alpha X --beta X  default 1 and 0\n"
     "  --mode burst        one launch at a time, each after a pause in which the GPU cools "
