@@ -55,7 +55,8 @@ static __device__ __forceinline__ void ldmatrix_x2_trans(u32 &r0, u32 &r1, u32 a
 }
 
 /* ---- 9.7.9 data movement: ld, st, mov -------------------------------------------------------
- * Loads take a condition: where it is false nothing is read and the destination keeps its value. */
+ * Loads take a condition: where it is false nothing is read and the destination keeps its value.
+ * So does the 16-byte store: nothing is written. */
 
 static __device__ __forceinline__ void ld_global(b128 &v, const char *p, bool when)
 {
@@ -93,9 +94,10 @@ static __device__ __forceinline__ void ld_generic(u32 &x, u32 &y, const char *p,
 /* 9.7.9.15 prefetch: starts to bring the line at p into the L2 cache. */
 static __device__ __forceinline__ void prefetch_l2(const char *p) { asm volatile("prefetch.global.L2 [%0];" :: "l"(p)); }
 
-static __device__ __forceinline__ void st_global(char *p, const b128 &v)
+static __device__ __forceinline__ void st_global(char *p, const b128 &v, bool when = true)
 {
-    asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" :: "l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p st.global.v4.b32 [%0], {%1,%2,%3,%4};}"
+                 :: "l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"((u32)when) : "memory");
 }
 
 static __device__ __forceinline__ void st_global(char *p, u32 half)

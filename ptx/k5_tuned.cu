@@ -24,8 +24,7 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     static_assert((T::LDSMS - 1) * row::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
     const typename T::block at(p);
     const typename T::warp w;
-    T::warm(p, at);
-    typename T::index in(at, w); /* k-tile 0 is in shared memory, 1 in registers */
+    typename T::index in(at, w, p.warm_k); /* k-tile 0 is in shared memory, 1 in registers */
     typename T::sums acc;
     typename T::fragments f[2];
     T::clear(acc);
@@ -33,6 +32,10 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     barrier();
 #pragma unroll
     for (int j = 0; j < T::LDSMS; ++j) in.load_one(f[0], j, 0);
+
+    auto due = [](int mmas) { return mmas >= 0 && mmas % row::STS_GAP == 0 && mmas / row::STS_GAP < T::SLOTS; };
+    /* Where registers are short ptxas gathers loads and stores in bunches, unless a barrier is between them; this one is a NOP. */
+    auto apart = [] { if (row::ACC == f32) warp_barrier(); };
 
     /* One k-tile: `here` and `there` are where its stage and the other begin, from where the index points. */
     u32 left = at.tiles;
@@ -48,8 +51,8 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
                 if (h % row::LDS_GAP == 0 && h / row::LDS_GAP < T::LDSMS)
                     in.load_one(f[(kk + 1) % 2], h / row::LDS_GAP, last ? 0 : kk + 1, last ? there : here);
                 T::multiply_one(acc, f[kk % 2], h);
-                if (put >= 0 && put % row::STS_GAP == 0 && put / row::STS_GAP < T::SLOTS) in.commit(put / row::STS_GAP, -here);
-                if (get >= 0 && get % row::STS_GAP == 0 && get / row::STS_GAP < T::SLOTS) in.fetch(at, get / row::STS_GAP, left > 2);
+                if (due(put)) apart(), in.commit(put / row::STS_GAP, -here);
+                if (due(get)) in.fetch(at, get / row::STS_GAP, left > 2), apart();
             }
         }
         in.advance(at);

@@ -304,8 +304,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             const part of(p, rows * columns);
             const u32 group = of.tile / (R::GROUP * columns), rest = of.tile - group * (R::GROUP * columns);
             const u32 top = group * R::GROUP, height = least(rows - top, R::GROUP);
-            m0 = (top + rest % height) * BM;
-            n0 = rest / height * BN;
+            const u32 column = height == R::GROUP ? rest / R::GROUP : rest / height; /* one of them is a shift */
+            m0 = (top + rest - column * height) * BM;
+            n0 = column * BN;
             const u32 k0 = of.split * p.k_split;
             k = of.is_split ? least(p.k_split, p.k - k0) : p.k;
             tiles = (k + BK - 1) / BK;
@@ -337,9 +338,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
     /* Starts to bring the first k's of what the block reads into the L2 cache: all at once, where
      * the main loop would wait for one k-tile after the other. */
-    static __device__ __forceinline__ void warm(const args &p, const block &at)
+    static __device__ __forceinline__ void warm(const block &at, u32 most)
     {
-        const u32 ks = least(p.warm_k, at.k);
+        const u32 ks = least(most, at.k);
         if (ACCESS == FAR || MMAS >= 64 || ks == 0) return; /* the largest warps have no registers to spare, nor much to gain */
         A::warm(at.a, ks, at.n0 / BN, at.columns);
         B::warm(at.b, ks, at.m0 / BM, at.rows);
@@ -430,8 +431,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         u32 t;                                  /* number of the k-tile to fetch next */
         chunk<ACCESS> next[SLOTS];              /* the k-tile in registers */
 
-        /* Brings k-tile 0 to shared memory and k-tile 1 to registers. */
-        __device__ __forceinline__ index(const block &at, const warp &w)
+        /* Brings k-tile 0 to shared memory and k-tile 1 to registers; `ahead` k's to the L2 cache. */
+        __device__ __forceinline__ index(const block &at, const warp &w, u32 ahead = 0)
         {
             const u32 base = shared_base(), thread = thread_index();
             put_a = base + A::put(thread, 0);
@@ -455,6 +456,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 shift += point<B>(b, from_b, second_b, at.b, at.k - at.tail, thread) << 4;
                 const u64 back_a = A::k_bytes(at.a, at.k - at.tail), back_b = B::k_bytes(at.b, at.k - at.tail);
                 if constexpr (ACCESS == ANY) { /* one after the other, for want of registers; rolled, for it is long, but where the loop takes one */
+                    warm(at, ahead);
                     if (at.tiles > 1) {
 #pragma unroll
                         for (int q = 0; q < SLOTS; ++q) prefetch_l2(q < A::LOADS ? a - back_a + from_a[q] : b - back_b + from_b[q - A::LOADS]);
@@ -479,6 +481,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                     a -= back_a;
                     b -= back_b;
                     read(next, at, at.tiles > 1 ? at.head : 0, thread);
+                    warm(at, ahead);
 #pragma unroll
                     for (int q = 0; q < SLOTS; ++q) put(q, first[q].v);
                 }
@@ -569,25 +572,26 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         st_shared(to + j * 32 + 8 * PITCH, x[2], x[3]);
     }
 
-    /* Eight sums of a row in shared memory, from column c, a multiple of 8; or from any column of
-     * 0 .. columns, where those that are not in the row are undefined. */
-    template <bool ANYWHERE> static __device__ __forceinline__ void get_sums(float (&x)[8], u32 row, int c, u32 columns)
+    /* Eight sums of a row as shared memory has them. */
+    struct eight { u32 v[2 * SIZE]; };
+    static __device__ __forceinline__ float sum(const eight &x, int e) { return R::ACC == f32 ? __uint_as_float(x.v[e % (2 * SIZE)]) : half_to_float(x.v[e / 2] >> e % 2 * 16); }
+
+    /* Those from column c, a multiple of 8; or from any column of 0 .. columns, where those that are
+     * not in the row are undefined. */
+    template <bool ANYWHERE> static __device__ __forceinline__ eight get_sums(u32 row, int c, u32 columns)
     {
-        if constexpr (R::ACC == f32) {
-            if (ANYWHERE) {
+        eight x;
+        if constexpr (R::ACC == f32 && ANYWHERE) {
 #pragma unroll
-                for (int e = 0; e < 8; ++e) ld_shared(x[e], row + least(c + e, columns - 1) * 4);
-            } else {
-#pragma unroll
-                for (int e = 0; e < 8; e += 4) {
-                    b128 v;
-                    ld_shared(v, row + (c + e) * 4);
-                    x[e] = __uint_as_float(v.x), x[e + 1] = __uint_as_float(v.y), x[e + 2] = __uint_as_float(v.z), x[e + 3] = __uint_as_float(v.w);
-                }
-            }
+            for (int e = 0; e < 8; ++e) ld_shared(x.v[e], row + least(c + e, columns - 1) * 4);
+        } else if constexpr (R::ACC == f32) {
+            b128 v, w;
+            ld_shared(v, row + c * 4);
+            ld_shared(w, row + c * 4 + 16);
+            x = eight{{v.x, v.y, v.z, v.w, w.x, w.y, w.z, w.w}};
         } else {
             b128 v;
-            if (ANYWHERE) {
+            if constexpr (ANYWHERE) {
                 chunk<ANY> w;
                 const u32 at = c * 2 & ~15;
                 ld_shared(w.v, row + least(at, columns * 2 - 16));
@@ -596,20 +600,28 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             } else {
                 ld_shared(v, row + c * 2);
             }
-            const u32 h[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-            for (int e = 0; e < 8; ++e) x[e] = half_to_float(h[e / 2] >> e % 2 * 16);
+            x = eight{{v.x, v.y, v.z, v.w}};
         }
+        return x;
     }
 
     static __device__ __forceinline__ float blend(float x, u32 c, float alpha, float beta) { return __fmaf_rn(beta, half_to_float(c), __fmul_rn(alpha, x)); }
-    static __device__ __forceinline__ b128 blend(const float (&x)[8], const b128 &c, float alpha, float beta)
+    static __device__ __forceinline__ b128 blend(const eight &x, const b128 &c, float alpha, float beta)
     {
         const u32 cs[4] = {c.x, c.y, c.z, c.w};
         u32 d[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-            d[e] = halves(blend(x[2 * e], cs[e], alpha, beta), blend(x[2 * e + 1], cs[e] >> 16, alpha, beta));
+            d[e] = halves(blend(sum(x, 2 * e), cs[e], alpha, beta), blend(sum(x, 2 * e + 1), cs[e] >> 16, alpha, beta));
+        return b128{d[0], d[1], d[2], d[3]};
+    }
+
+    /* The same for alpha = 1 and beta = 0: -0 becomes 0. */
+    static __device__ __forceinline__ b128 rounded(const eight &x)
+    {
+        u32 d[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e) d[e] = R::ACC == f32 ? halves(sum(x, 2 * e), sum(x, 2 * e + 1)) : add_halves(x.v[e], 0);
         return b128{d[0], d[1], d[2], d[3]};
     }
 
@@ -742,6 +754,21 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         else store_rows<false>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, alike);
     }
 
+    /* The sums of rows 16 * GROUPS * group .. of acc, LOW <= group < HIGH: registers cannot be indexed. */
+    template <int LOW, int HIGH> static __device__ __forceinline__ void put_group(u32 to, const sums &acc, int group)
+    {
+        if constexpr (HIGH - LOW > 1) {
+            constexpr int MIDDLE = (LOW + HIGH) / 2;
+            if (group < MIDDLE) put_group<LOW, MIDDLE>(to, acc, group);
+            else put_group<MIDDLE, HIGH>(to, acc, group);
+        } else {
+#pragma unroll
+            for (int i = 0; i < GROUPS; ++i)
+#pragma unroll
+                for (int j = 0; j < NT; ++j) put_sums(to + i * 16 * PITCH, acc[LOW * GROUPS + i][j], j);
+        }
+    }
+
     /* Each row of D is cut where its own 16-byte chunks begin: `lead` columns in. Chunks that lie
      * within the block's columns are moved as such, each by the warp in whose columns it begins, a
      * lane having every STEP-th row. */
@@ -749,22 +776,20 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static __device__ __forceinline__ void store_rows(const sums &acc, const warp &w, u32 row0, u32 m, int width, const char *c, char *d,
                                                       u64 ldc, u64 ldd, float alpha, float beta, bool alike)
     {
-        constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, ROUNDS = GROUPS * 16 / STEP;
+        constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, ROUNDS = GROUPS * 16 / STEP, TOGETHER = ROUNDS < 4 ? ROUNDS : 4;
         const u32 buffer = shared_base() + w.m / OWN_M * (GROUPS * 16 * PITCH) + w.n * SIZE, columns = BN - w.n;
         const u32 to = buffer + w.lane / 4 * PITCH + w.lane % 4 * 2 * SIZE;
-        const bool read_c = beta != 0;
+        const u32 first_row = row0 + w.lane / ACROSS; /* of D, of this lane */
+        const bool read_c = beta != 0, plain = alpha == 1 && !read_c;
         auto meet = [] { WHOLE ? warp_barrier() : barrier(); };
-        auto lead = [&](u32 row) { return WHOLE ? 0 : (int)(16 - (u64)(d + row * ldd) % 16) % 16 / 2; };
-        auto place = [&](u32 row, int &col) {
-            col = lead(row) + (int)(w.lane % ACROSS * 8);
-            return row < m && col + 8 <= width;
-        };
-        auto fetch_c = [&](b128 (&cs)[ROUNDS], u32 top, bool when) {
+        auto lead = [&](const char *row_of_d) { return WHOLE ? 0 : (int)(16 - (u64)row_of_d % 16) % 16 / 2; };
+        auto column = [&](const char *row_of_d) { return lead(row_of_d) + (int)(w.lane % ACROSS * 8); };
+        auto fetch_c = [&](b128 (&cs)[ROUNDS], u32 below, bool when) { /* of rows `below` first_row */
 #pragma unroll
             for (int q = 0; q < ROUNDS; ++q) {
-                const u32 row = top + q * STEP + w.lane / ACROSS;
-                int col;
-                const bool live = place(row, col) && when;
+                const u32 row = first_row + below + q * STEP;
+                const int col = column(d + row * ldd);
+                const bool live = row < m && col + 8 <= width && when;
                 const char *const from = c + row * ldc + col * 2;
                 if (WHOLE || alike) {
                     ld_global(cs[q], from, live);
@@ -778,53 +803,63 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         };
         constexpr bool EARLY = WHOLE && ROUNDS <= 4; /* C of the next rows is on its way while these are stored */
         b128 next[ROUNDS] = {};
-        if (EARLY) fetch_c(next, row0, read_c);
+        if (EARLY) fetch_c(next, 0, read_c);
+        char *at = d + first_row * ldd;
 #pragma unroll 1
-        for (int first = 0; first < OWN_MT; first += GROUPS) { /* rolled, for code that was not run of late is slow to come */
-            const u32 top = row0 + first * 16;
+        for (int group = 0; group < OWN_MT / GROUPS; ++group) { /* rolled, for code that was not run of late is slow to come */
+            const u32 below = group * (GROUPS * 16);
             b128 cs[ROUNDS] = {};
             if (EARLY) {
 #pragma unroll
                 for (int q = 0; q < ROUNDS; ++q) cs[q] = next[q];
-                fetch_c(next, top + GROUPS * 16, read_c && first + GROUPS < OWN_MT);
+                fetch_c(next, below + GROUPS * 16, read_c && group + 1 < OWN_MT / GROUPS);
             } else {
-                fetch_c(cs, top, read_c);
+                fetch_c(cs, below, read_c);
             }
-#pragma unroll
-            for (int i = 0; i < OWN_MT; ++i) {
-                if (i / GROUPS * GROUPS != first) continue; /* registers cannot be indexed */
-#pragma unroll
-                for (int j = 0; j < NT; ++j) put_sums(to + i % GROUPS * 16 * PITCH, acc[i][j], j);
-            }
+            put_group<0, OWN_MT / GROUPS>(to, acc, group);
             meet();
 #pragma unroll
-            for (int q = 0; q < ROUNDS; ++q) {
-                const u32 row = top + q * STEP + w.lane / ACROSS;
-                int col;
-                const bool live = place(row, col);
-                float x[8];
-                get_sums<!WHOLE>(x, buffer + (q * STEP + w.lane / ACROSS) * PITCH, col, columns);
-                const b128 v = blend(x, cs[q], alpha, beta);
-                if (live) st_global(d + row * ldd + col * 2, v);
+            for (int q0 = 0; q0 < ROUNDS; q0 += TOGETHER) {
+                eight x[TOGETHER];
+                b128 v[TOGETHER];
+                char *row[TOGETHER];
+#pragma unroll
+                for (int q = 0; q < TOGETHER; ++q) {
+                    row[q] = at;
+                    at += STEP * ldd;
+                    x[q] = get_sums<!WHOLE>(buffer + ((q0 + q) * STEP + w.lane / ACROSS) * PITCH, column(row[q]), columns);
+                }
+                if (plain) {
+#pragma unroll
+                    for (int q = 0; q < TOGETHER; ++q) v[q] = rounded(x[q]);
+                } else {
+#pragma unroll
+                    for (int q = 0; q < TOGETHER; ++q) v[q] = blend(x[q], cs[q0 + q], alpha, beta);
+                }
+#pragma unroll
+                for (int q = 0; q < TOGETHER; ++q) {
+                    const int col = column(row[q]);
+                    st_global(row[q] + col * 2, v[q], first_row + below + (q0 + q) * STEP < m && col + 8 <= width);
+                }
             }
             if (!WHOLE && (w.n == 0 || width < WN + 8)) {
                 /* what is left of each row at either end of the block's columns, in pairs: one lane
                  * has its begin, one its end */
 #pragma unroll 1
                 for (u32 r = w.lane / 2; r < GROUPS * 16; r += 16) {
-                    const u32 row = top + r;
-                    const int head = lead(row), tail = width > head ? (width - head) % 8 : 0;
+                    const u32 row = row0 + below + r;
+                    char *const begin = d + row * ldd;
+                    const int head = lead(begin), tail = width > head ? (width - head) % 8 : 0;
                     int from = 0, count = w.n != 0 ? 0 : head < width ? head : width;
                     if (w.lane % 2) from = width - tail, count = from - head < WN ? tail : 0;
                     if (row >= m || count <= 0) continue;
-                    float x[8];
+                    const eight x = get_sums<true>(buffer + r * PITCH, from, columns);
                     u32 h[9] = {};
-                    get_sums<true>(x, buffer + r * PITCH, from, columns);
 #pragma unroll
                     for (int e = 0; e < 7; ++e) ld_global(h[e], c + row * ldc + (from + e) * 2, read_c && e < count);
 #pragma unroll
-                    for (int e = 0; e < 8; e += 2) h[e / 2] = halves(blend(x[e], h[e], alpha, beta), blend(x[e + 1], h[e + 1], alpha, beta));
-                    char *to = d + row * ldd + from * 2;
+                    for (int e = 0; e < 8; e += 2) h[e / 2] = halves(blend(sum(x, e), h[e], alpha, beta), blend(sum(x, e + 1), h[e + 1], alpha, beta));
+                    char *to = begin + from * 2;
                     const bool odd = (u64)to & 2;
                     if (odd) st_global(to, h[0]), to += 2, --count;
 #pragma unroll
