@@ -10,8 +10,10 @@
  *           fragments are already in registers, so the first slice of the next k-tile is loaded
  *           behind it. Tiles, warps, schedule and the walk over D are columns of the table. In
  *           smaller tiles warps share a tile of D and divide the k's of each k-tile: each then
- *           has a larger tile, and fewer fragments for its mma's. Where tiles alone leave
- *           multiprocessors idle, k is split among blocks, too (T::store adds the parts up).
+ *           has a larger tile, and fewer fragments for its mma's. The L2 cache is told of a k-tile
+ *           before it is loaded, so that a step waits for that cache at most, not for DRAM. Where
+ *           tiles alone leave multiprocessors idle, k is split among blocks, too (T::store adds
+ *           the parts up).
  * Limits    Edges of the grid: tiles that do not fill the last wave of blocks, and the epilogue.
  */
 #include "tile.cuh"
@@ -24,7 +26,7 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     static_assert((T::LDSMS - 1) * row::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
     const typename T::block at(p);
     const typename T::warp w;
-    typename T::index in(at, w, p.warm_k); /* k-tile 0 is in shared memory, 1 in registers */
+    typename T::index in(at, w); /* k-tile 0 is in shared memory, 1 in registers */
     typename T::sums acc;
     typename T::fragments f[2];
     T::clear(acc);
@@ -44,6 +46,7 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
         for (int kk = 0; kk < T::SLICES; ++kk) {
             const bool last = kk == T::SLICES - 1;
             if (last) barrier(); /* the next k-tile is complete, and every warp is done with this one */
+            if (kk == T::SLICES / 2) in.tell_ahead(left);
             if (last && !T::PAIRS) in.flip_gets(), in.flip_puts();
 #pragma unroll
             for (int h = 0; h < T::MMAS; ++h) {

@@ -25,10 +25,10 @@ struct args {
 enum accumulator { f16, f32 };
 
 /* A row of the table as a type: row_<name>. */
-#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer, group, lds, sts, gap, lag) \
+#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer, group, ahead, lds, sts, gap, lag) \
     struct row_##name {                                                                                          \
         static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;               \
-        static constexpr int BLOCKS = blocks, NEWER_BLOCKS = newer, GROUP = group;                                \
+        static constexpr int BLOCKS = blocks, NEWER_BLOCKS = newer, GROUP = group, AHEAD = ahead;                 \
         static constexpr int LDS_GAP = lds, STS_FIRST = sts, STS_GAP = gap, LDG_LAG = lag;                        \
         static constexpr accumulator ACC = acc;                                                                   \
     };
@@ -229,16 +229,11 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
         else ldmatrix_x2_trans(r0, r1, address);
     }
 
-    /* Starts to bring the first `ks` k's of the block's part into the L2 cache. The `sharers`
-     * blocks that read this part bring every sharers-th group of lines each. */
-    static __device__ __forceinline__ void warm(const source &s, u32 ks, u32 sharer, u32 sharers)
+    /* Lines of 128 bytes in a k-tile, and the byte offset of each from its start. */
+    static constexpr u32 ACROSS = (X + 63) / 64, LINES = K_CONTIGUOUS ? X * ((BK + 63) / 64) : BK * ACROSS;
+    static __device__ __forceinline__ u32 line(const source &s, u32 i)
     {
-        constexpr u32 LINE = 64, ACROSS = (X + LINE - 1) / LINE; /* halves of a line; lines of a row where x is contiguous */
-        const char *const begin = start(s, 0);
-        const u32 count = K_CONTIGUOUS ? (ks + LINE - 1) / LINE * X : ks * ACROSS;
-#pragma unroll 1
-        for (u32 i = sharer * THREADS + thread_index(); i < count; i += sharers * THREADS)
-            prefetch_l2(begin + (K_CONTIGUOUS ? distance(s, i % X, i / X * LINE, 1) : distance(s, i / ACROSS, i % ACROSS * LINE, 1)));
+        return (u32)(K_CONTIGUOUS ? distance(s, i % X, i / X * 64, 1) : distance(s, i / ACROSS, i % ACROSS * 64, 1));
     }
 };
 
@@ -260,7 +255,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr int BLOCKS = ACCESS <= X8 ? R::NEWER_BLOCKS : R::BLOCKS; /* others have no registers for more */
     /* The tuned loop takes two k-tiles a turn: stages are constants, for some registers. */
     static constexpr int LIVE = MMAS * (R::ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS; /* registers: sums, fragments, a k-tile */
-    static constexpr bool PAIRS = LIVE <= (ACCESS == X16 ? 200 : ACCESS == X8 ? 128 : 0) && MMAS >= 8 && BLOCKS < 3;
+    static constexpr bool PAIRS = LIVE <= (ACCESS == X16 ? 190 : ACCESS == X8 ? 128 : 0) && MMAS >= 8 && BLOCKS < 3;
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
     static_assert(SLICES % 2 == 0, "fragments take turns");
@@ -335,16 +330,6 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             share = K_WARPS > 1 ? w / MN_WARPS : 0;
         }
     };
-
-    /* Starts to bring the first k's of what the block reads into the L2 cache: all at once, where
-     * the main loop would wait for one k-tile after the other. */
-    static __device__ __forceinline__ void warm(const block &at, u32 most)
-    {
-        const u32 ks = least(most, at.k);
-        if (ACCESS == FAR || MMAS >= 64 || ks == 0) return; /* the largest warps have no registers to spare, nor much to gain */
-        A::warm(at.a, ks, at.n0 / BN, at.columns);
-        B::warm(at.b, ks, at.m0 / BM, at.rows);
-    }
 
     static __device__ __forceinline__ void clear(sums &acc)
     {
@@ -430,9 +415,11 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         int flip;                               /* from the current stage to the other */
         u32 t;                                  /* number of the k-tile to fetch next */
         chunk<ACCESS> next[SLOTS];              /* the k-tile in registers */
+        const char *ahead;                      /* the line that this thread brings to the L2 cache next, */
+        u32 ahead_step, ahead_stop;             /* from there to the next k-tile's; and how many are left when it is done */
 
-        /* Brings k-tile 0 to shared memory and k-tile 1 to registers; `ahead` k's to the L2 cache. */
-        __device__ __forceinline__ index(const block &at, const warp &w, u32 ahead = 0)
+        /* Brings k-tile 0 to shared memory and k-tile 1 to registers. */
+        __device__ __forceinline__ index(const block &at, const warp &w)
         {
             const u32 base = shared_base(), thread = thread_index();
             put_a = base + A::put(thread, 0);
@@ -456,7 +443,6 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 shift += point<B>(b, from_b, second_b, at.b, at.k - at.tail, thread) << 4;
                 const u64 back_a = A::k_bytes(at.a, at.k - at.tail), back_b = B::k_bytes(at.b, at.k - at.tail);
                 if constexpr (ACCESS == ANY) { /* one after the other, for want of registers; rolled, for it is long, but where the loop takes one */
-                    warm(at, ahead);
                     if (at.tiles > 1) {
 #pragma unroll
                         for (int q = 0; q < SLOTS; ++q) prefetch_l2(q < A::LOADS ? a - back_a + from_a[q] : b - back_b + from_b[q - A::LOADS]);
@@ -475,20 +461,50 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                         }
                         read(next, at, tile >= at.tiles ? 0 : tile == 0 ? at.tail : at.head, thread);
                     }
+                    a += A::k_bytes(at.a, at.head);
+                    b += B::k_bytes(at.b, at.head);
+                    start_ahead(at);
                 } else {
                     chunk<ACCESS> first[SLOTS];
                     read(first, at, at.tiles > 0 ? at.tail : 0, thread);
                     a -= back_a;
                     b -= back_b;
                     read(next, at, at.tiles > 1 ? at.head : 0, thread);
-                    warm(at, ahead);
+                    a += A::k_bytes(at.a, at.head);
+                    b += B::k_bytes(at.b, at.head);
+                    start_ahead(at);
 #pragma unroll
                     for (int q = 0; q < SLOTS; ++q) put(q, first[q].v);
                 }
-                a += A::k_bytes(at.a, at.head);
-                b += B::k_bytes(at.b, at.head);
             }
             flip_puts();
+        }
+
+        /* A step may be shorter than DRAM takes to answer: the L2 cache is told of a k-tile AHEAD
+         * steps before it is loaded, a line by a thread. Blocks that read the same tell an equal part
+         * each; where one's threads are too few for its part, the rest is not told. */
+        static constexpr u32 AHEAD = R::AHEAD, SHARERS = 8;
+        __device__ __forceinline__ void start_ahead(const block &at)
+        {
+            if (ACCESS == FAR || AHEAD == 0) return;
+            const u32 thread = thread_index();
+            const u32 of_a = least(at.columns, SHARERS), lines_a = (A::LINES + of_a - 1) / of_a; /* that share; of each */
+            const u32 of_b = least(at.rows, SHARERS), lines_b = (B::LINES + of_b - 1) / of_b;
+            const bool is_a = thread < lines_a;
+            const u32 i = is_a ? at.n0 / BN % of_a * lines_a + thread : at.m0 / BM % of_b * lines_b + thread - lines_a;
+            const bool mine = is_a ? i < A::LINES : thread < lines_a + lines_b && i < B::LINES;
+            ahead = is_a ? a + A::line(at.a, i) : b + B::line(at.b, i);
+            ahead_step = (u32)(is_a ? A::k_bytes(at.a, BK) : B::k_bytes(at.b, BK));
+            ahead_stop = mine ? AHEAD + 2 : 0xffffffff;
+#pragma unroll
+            for (u32 t = 2; t < 2 + AHEAD; ++t, ahead += ahead_step)
+                if (mine && t < at.tiles) prefetch_l2(ahead);
+        }
+        __device__ __forceinline__ void tell_ahead(u32 left)
+        {
+            if (ACCESS == FAR || AHEAD == 0) return;
+            if (left > ahead_stop) prefetch_l2(ahead);
+            ahead += ahead_step;
         }
 
         /* The chunks of the k-tile at hand that have one of its `live` k's. */

@@ -334,7 +334,6 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
             .alpha = p->alpha, .beta = p->beta,
             .whole_tiles = (int)plan->whole_tiles,
             .k_split = (int)plan->k_split,
-            .warm_k = (int)plan->warm_k,
             .workspace = handle->workspace,
         };
         launch_t launch = {

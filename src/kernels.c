@@ -22,7 +22,7 @@ enum {
 
 /* A row that could not run on a T4 stops the build here, and names itself. */
 #define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, WK, stages, acc, ops,                      \
-                     align, blocks, newer, group, ...)                                          \
+                     align, blocks, newer, group, ahead, ...)                                   \
     static_assert((BM) % (WM) == 0, #name ": WM does not divide BM");                           \
     static_assert((BN) % (WN) == 0, #name ": WN does not divide BN");                           \
     static_assert((WM) % 16 == 0, #name ": WM is not a multiple of the 16 rows of an mma");     \
@@ -35,6 +35,7 @@ enum {
     static_assert((stages) == 1 || (stages) == 2, #name ": stages is neither 1 nor 2");         \
     static_assert((blocks) >= 1 && (newer) >= (blocks) && (group) >= 1,                         \
                   #name ": blocks or group is less than 1, or newer than blocks");              \
+    static_assert((ahead) >= 0, #name ": ahead is negative");                                   \
     static_assert(HGEMM_THREADS(BM, BN, BK, WM, WN, WK) <= BLOCK_THREADS,                       \
                   #name ": more than 1024 threads a block");                                    \
     static_assert(HGEMM_THREADS(BM, BN, BK, WM, WN, WK) * (blocks) <= T4_THREADS,               \

@@ -298,24 +298,8 @@ static double cost(const price_t *price, const plan_t *plan, int64_t k, int64_t 
 enum {
     MOST_SPLITS = 256,
     LEAST_STEPS = 2,     /* along k, of a split */
-    ROUNDS = 4,          /* more of split tiles are not tried */
-    WARM_BYTES = 4 << 20 /* that are fetched ahead, unless that is more than half of the L2 cache */
+    ROUNDS = 4       /* more of split tiles are not tried */
 };
-
-/*
- * What each block has the L2 cache fetch ahead. As the grid starts every block misses the cache on
- * each step along k, all in lockstep: what they read in common is then better fetched at once. Where
- * they have nothing in common there are enough loads in flight, and later rounds find the cache warm.
- */
-static int64_t warm_k(const hgemm_desc_t *p, const hgemm_kernel_info_t *info, const plan_t *plan,
-                      const machine_t *machine)
-{
-    int64_t most = (int64_t)machine->l2_bytes / 2 < WARM_BYTES ? (int64_t)machine->l2_bytes / 2 : WARM_BYTES;
-    int64_t k = most / (2 * (p->m + p->n)) / (plan->whole_tiles ? 1 : plan->splits) / 64 * 64;
-    if (p->m <= info->block_m || p->n <= info->block_n || p->batch > 1)
-        return 0;
-    return k < p->k ? k : p->k;
-}
 
 /* k in `splits` parts for all tiles but the first `whole`. */
 static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles, int64_t whole,
@@ -412,10 +396,6 @@ int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace
     s.workspace -= (size_t)copied_bytes(p, s.copies);
     if (s.copies)
         try_kernels(&s);
-    for (int i = 0; i < s.count; i++) {
-        plan_t *plan = &best[i].plan;
-        plan->warm_k = warm_k(p, &kernel_table[plan->variant.kernel].info, plan, machine);
-    }
     return s.count;
 }
 
@@ -429,7 +409,6 @@ hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size
             return HGEMM_STATUS_NOT_SUPPORTED;
         int64_t tiles = tile_count(&kernel_table[p->kernel].info, p->m, p->n);
         *plan = make_plan(p, variant, tiles, tiles, 1);
-        plan->warm_k = warm_k(p, &kernel_table[p->kernel].info, plan, machine);
         return HGEMM_STATUS_SUCCESS;
     }
     if (rank_plans(p, machine, workspace_bytes, &best, 1) == 0)

@@ -26,7 +26,6 @@ typedef struct plan_t {
     int64_t whole_tiles; /* the first so many of them */
     int splits;          /* of each other tile; 1: there is none */
     int64_t k_split;     /* of each part but the last, a multiple of the block's k; k where whole */
-    int64_t warm_k;      /* what each block has the L2 cache fetch as it starts */
     int copies;          /* COPY_A, COPY_B: what is first copied, aligned, into the workspace */
 } plan_t;
 

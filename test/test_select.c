@@ -63,7 +63,6 @@ static void splits_cover_k_and_fit(void **state)
         assert_int_equal(plan.tiles, tile_count(info, desc.m, desc.n));
         int64_t tiles = (plan.tiles - plan.whole_tiles) * desc.batch;
         assert_true(plan.splits >= 1 && plan.k_split * plan.splits >= desc.k);
-        assert_true(plan.warm_k >= 0 && plan.warm_k <= desc.k);
         if (plan.splits == 1) {
             assert_true(plan.k_split >= desc.k && tiles == 0);
             continue;

@@ -512,6 +512,17 @@ static void op_fence(warp_t *w, const op_t *o, uint32_t on)
         emu_race_fence(w);
 }
 
+/* A prefetch changes nothing here; one of no memory at all is a mistake in an address. */
+static void op_prefetch(warp_t *w, const op_t *o, uint32_t on)
+{
+    uint64_t address[LANES];
+    addresses(w, o, address);
+    EACH_ON {
+        if (!locate(w, o, TURING_SPACE_GLOBAL, l, address[l], 1))
+            return;
+    }
+}
+
 void emu_select_memory(op_t *o)
 {
     const turing_insn_t *in = o->in;
@@ -539,6 +550,10 @@ void emu_select_memory(op_t *o)
     case TURING_ATOMS: o->fn = in->m.func == TURING_ATOM_SAFEADD ? NULL : op_atoms; break;
     case TURING_ATOMS_CAS: o->fn = op_atoms_cas; break;
     case TURING_MEMBAR: case TURING_ERRBAR: case TURING_CCTL: case TURING_CCTLL: case TURING_CCTLT:
+        if (in->op == TURING_CCTL && in->m.func <= 1) { /* .PF1, .PF2 */
+            o->fn = op_prefetch;
+            break;
+        }
         o->fn = op_fence;
         o->flow = FLOW_PLAIN;
         break;
