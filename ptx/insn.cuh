@@ -76,6 +76,11 @@ static __device__ __forceinline__ void ld_global(u32 &half, const char *p, bool 
                  " @p ld.global.b16 h, [%1]; @p cvt.u32.u16 %0, h;}" : "+r"(half) : "l"(p), "r"((u32)when));
 }
 
+static __device__ __forceinline__ void ld_global_word(u32 &x, const char *p, bool when)
+{
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.b32 %0, [%1];}" : "+r"(x) : "l"(p), "r"((u32)when));
+}
+
 /* Through a generic address. ptxas must then assume that it may alias shared memory, so it leaves
  * each load where the source has it among the st.shared: the tuned loop's schedule. Where the
  * condition is false v is undefined: then ptxas need not load into the register that a store still reads. */

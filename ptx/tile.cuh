@@ -92,12 +92,17 @@ template <> struct chunk<ANY> {
         if (when && !within) {
             const int below = s.begin > p ? (int)(s.begin - p) : 0, above = s.end - p < 32 ? (int)(s.end - p) : 32;
 #pragma unroll 1
-            for (int at = 0; at < 32; at += 8, p += 8) { /* four halves come in at the top */
-                u32 h[4] = {};
+            for (int at = 0; at < 32; at += 16, p += 16) { /* words of the matrix, and the half before or after them */
+                const int first = below - at, end = above - at; /* bytes of the matrix: first .. end */
+                u32 w[4] = {}, low = 0, high = 0;
 #pragma unroll
-                for (int e = 0; e < 4; ++e) ld_global(h[e], p + e * 2, at + e * 2 >= below && at + e * 2 < above);
-                v = b128{v.z, v.w, next.x, next.y};
-                next = b128{next.z, next.w, permute(h[0], h[1], 0x5410), permute(h[2], h[3], 0x5410)};
+                for (int i = 0; i < 4; ++i) ld_global_word(w[i], p + i * 4, i * 4 >= first && i * 4 + 4 <= end);
+                ld_global(low, p + end - 2, end % 4 == 2 && end > first && end < 16);
+                ld_global(high, p + first, first % 4 == 2 && first < end && first < 16);
+#pragma unroll
+                for (int i = 0; i < 4; ++i) w[i] |= (end - 2 == i * 4 ? low : 0) | (first - 2 == i * 4 ? high << 16 : 0);
+                v = next;
+                next = b128{w[0], w[1], w[2], w[3]};
             }
         }
     }
@@ -255,7 +260,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr int BLOCKS = ACCESS <= X8 ? R::NEWER_BLOCKS : R::BLOCKS; /* others have no registers for more */
     /* The tuned loop takes two k-tiles a turn: stages are constants, for some registers. */
     static constexpr int LIVE = MMAS * (R::ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS; /* registers: sums, fragments, a k-tile */
-    static constexpr bool PAIRS = LIVE <= (ACCESS == X16 ? 190 : ACCESS == X8 ? 128 : 0) && MMAS >= 8 && BLOCKS < 3;
+    static constexpr int ROOM = 65536 / (BLOCKS * THREADS) < 255 ? 65536 / (BLOCKS * THREADS) : 255; /* registers that a thread may have */
+    static constexpr bool PAIRS = ACCESS <= X8 && LIVE + (ACCESS == X16 ? 65 : 127) <= ROOM && MMAS >= 8;
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
     static_assert(SLICES % 2 == 0, "fragments take turns");
