@@ -142,9 +142,9 @@ static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 2, 1.5, 1.9},
                                  {600, 0.27, 2000, 2000, 500, 4000, 2}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
- * fitted to 3,800 plans of 196 shapes that bench_hgemm --plans measured. By the plans of 60 other shapes
- * that are in bench/results/h100/bench_plans.json the choice is 1.6% slower than the fastest (geometric
- * mean; docs/lab-notes.md). */
+ * fitted to 3,800 plans of 196 shapes that bench_hgemm --plans measured. Over the 60 other shapes of
+ * bench/results/h100/bench_plans.json, with newer kernels, the choice is 1.7% slower than the fastest
+ * plan (geometric mean; docs/lab-notes.md). */
 static const costs_t h100_costs = {{1024, 128, 41.5, 16.5, 11, 14.4, 54.5, 3.3, 1.8, 16},
                                    {590, 0.47, 3000, 3300, 670, 3800, 1.9}};
 
@@ -297,7 +297,7 @@ static double cost(const price_t *price, const plan_t *plan, int64_t k, int64_t 
 
 enum {
     MOST_SPLITS = 256,
-    LEAST_STEPS = 2,     /* along k, of a split */
+    LEAST_STEPS = 2, /* along k, of a split */
     ROUNDS = 4       /* more of split tiles are not tried */
 };
 
