@@ -121,11 +121,6 @@ static __device__ __forceinline__ void ld_shared(b128 &v, u32 address)
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
 }
 
-static __device__ __forceinline__ void ld_shared(float &v, u32 address)
-{
-    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(address));
-}
-
 static __device__ __forceinline__ void st_shared(u32 address, const b128 &v)
 {
     asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" :: "r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w));

@@ -36,7 +36,6 @@ enum accumulator { f16, f32 };
 #undef HGEMM_KERNEL
 
 static __device__ __forceinline__ u32 least(u32 a, u32 b) { return a < b ? a : b; }
-static __device__ __forceinline__ int clamp(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
 
 /*
  * How a variant reads A and B. A thread moves chunks: 8 contiguous halves, 16 bytes.

@@ -370,6 +370,21 @@ static void refusals(void)
     turing_memory_destroy(mem);
 }
 
+/* A prefetch may touch any byte of an allocation, and none outside of all. */
+static void prefetches(void)
+{
+    const turing_kernel_t *k = find_or_die(module, "run_prefetch");
+    turing_memory_t *mem = turing_memory_create(0);
+    turing_error_t err;
+    uint64_t p = turing_memory_alloc(mem, 31 * 128 + 1);
+    turing_launch_t l = {.grid = {1, 1, 1}, .block = {32, 1, 1}, .params = &p, .param_bytes = 8};
+    CHECK(turing_launch(k, mem, &l, NULL, &err), "%s", err.text);
+    p++;
+    CHECK(!turing_launch(k, mem, &l, NULL, &err) && strstr(err.text, "CCTL") && strstr(err.text, "lane 31") && strstr(err.text, "out of bounds"),
+          "%s", err.text);
+    turing_memory_destroy(mem);
+}
+
 static void memories(void)
 {
     turing_memory_t *mem = turing_memory_create(0);
@@ -406,6 +421,7 @@ int main(int argc, char **argv)
     matrices(false);
     matrices(true);
     refusals();
+    prefetches();
     memories();
     turing_module_close(module);
     if (!failures)

@@ -251,3 +251,8 @@ KERNEL faulty_convergence(uint32_t *d, uint32_t fault)
         asm volatile("{.reg .pred p; shfl.sync.idx.b32 %0|p, %0, 20, 31, 0xff;}" : "+r"(x));
     d[t] = x;
 }
+
+KERNEL run_prefetch(const char *p)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(p + threadIdx.x * 128));
+}
