@@ -257,10 +257,11 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr int STAGE = A::BYTES + B::BYTES;
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread: those of A come first */
     static constexpr int BLOCKS = ACCESS <= X8 ? R::NEWER_BLOCKS : R::BLOCKS; /* others have no registers for more */
-    /* The tuned loop takes two k-tiles a turn: stages are constants, for some registers. */
-    static constexpr int LIVE = MMAS * (R::ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS; /* registers: sums, fragments, a k-tile */
-    static constexpr int ROOM = 65536 / (BLOCKS * THREADS) < 255 ? 65536 / (BLOCKS * THREADS) : 255; /* registers that a thread may have */
-    static constexpr bool PAIRS = ACCESS <= X8 && LIVE + (ACCESS == X16 ? 65 : 127) <= ROOM && MMAS >= 8;
+    /* The tuned loop takes two k-tiles a turn, so that stages are constants, where registers suffice: those
+     * of sums, fragments and a k-tile, and the others, fit in what a thread may have. */
+    static constexpr int LIVE = MMAS * (R::ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS, OTHERS = ACCESS == X16 ? 65 : 127;
+    static constexpr int SHARE = HGEMM_SM_REGISTERS / (BLOCKS * THREADS), ROOM = SHARE < HGEMM_THREAD_REGISTERS ? SHARE : HGEMM_THREAD_REGISTERS;
+    static constexpr bool PAIRS = ACCESS <= X8 && LIVE + OTHERS <= ROOM && MMAS >= 8;
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
     static_assert(SLICES % 2 == 0, "fragments take turns");
@@ -486,9 +487,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         }
 
         /* A step may be shorter than DRAM takes to answer: the L2 cache is told of a k-tile AHEAD
-         * steps before it is loaded, a line by a thread. Blocks that read the same tell an equal part
-         * each; where one's threads are too few for its part, the rest is not told. */
-        static constexpr u32 AHEAD = R::AHEAD, SHARERS = 8;
+         * steps before it is loaded, a line by a thread. Of the blocks that read the same, as many as
+         * rows of them are walked together tell an equal part each; where one's threads are too few
+         * for its part, the rest is not told. */
+        static constexpr u32 AHEAD = R::AHEAD, SHARERS = R::GROUP;
         __device__ __forceinline__ void start_ahead(const block &at)
         {
             if (ACCESS == FAR || AHEAD == 0) return;

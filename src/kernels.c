@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_THREADS = 1024, THREAD_REGISTERS = 255 };
+enum { BLOCK_THREADS = 1024 };
 
 /* What the words of a row stand for. */
 enum {
@@ -46,7 +46,7 @@ enum {
                   #name ": the threads do not share the chunks of A's tile evenly");            \
     static_assert((BN) * (BK) / 8 % HGEMM_THREADS(BM, BN, BK, WM, WN, WK) == 0,                 \
                   #name ": the threads do not share the chunks of B's tile evenly");            \
-    static_assert((WM) * (WN) / 32 * HGEMM_ACC_BYTES_##acc / 4 < THREAD_REGISTERS,              \
+    static_assert((WM) * (WN) / 32 * HGEMM_ACC_BYTES_##acc / 4 < HGEMM_THREAD_REGISTERS,        \
                   #name ": the accumulators alone fill a thread's registers");
 #include "kernels.def"
 #undef HGEMM_KERNEL

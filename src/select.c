@@ -175,7 +175,7 @@ machine_t machine_of(const hgemm_device_info_t *info)
     return machine;
 }
 
-enum { SM_REGISTERS = 64 << 10, BLOCK_SHARED = 1 << 10 /* that newer GPUs add to each block */ };
+enum { BLOCK_SHARED = 1 << 10 /* that newer GPUs add to each block */ };
 
 static int smaller(int a, int b)
 {
@@ -192,9 +192,9 @@ static int resident_blocks(variant_t variant, const machine_t *machine)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const image_t *image = variant_image(variant);
-    int registers = image ? (image->registers + 7) / 8 * 8 : 255;
+    int registers = image ? (image->registers + 7) / 8 * 8 : HGEMM_THREAD_REGISTERS;
     int shared = info->shared_bytes + (machine->is_newer ? BLOCK_SHARED : 0);
-    int blocks = smaller(SM_REGISTERS / (registers * info->threads),
+    int blocks = smaller(HGEMM_SM_REGISTERS / (registers * info->threads),
                          smaller(machine->shared_bytes / shared, machine->threads / info->threads));
     return blocks > 1 ? blocks : 1;
 }

@@ -16,7 +16,7 @@
  *   - a NaN pattern before and after every matrix, between its rows and between those of a batch,
  *     is intact afterwards, and so are A, B and C themselves. In half of the cases nothing follows
  *     what is only read, so that an emulator or sanitizer that watches sees a read beyond it.
- *   - a second run gives the same bits.
+ *   - a second run gives the same bits. For each kernel also: beta 0 those of beta 1 with C of zeros.
  *   - a kernel that does not cover the case says so, and writes nothing.
  * But for the random ones, the layouts, strides, scalars, ... of the many cases are chosen by
  * counting, so that every run covers the same; the numbers in the matrices are fresh in every run.
@@ -689,6 +689,45 @@ static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, in
         run_shape(handle, *base, long_shapes[i], 1, seed);
 }
 
+/* Where alpha is 1 and beta 0 a kernel stores its sums as they are: the same bits as with beta 1 and a
+ * C of zeros, also where a sum so small that it vanishes was negative. (K has no slice of zeros, which
+ * would make all of these +0.) */
+static void run_scalars(hgemm_handle_t handle, int kernel, uint64_t seed)
+{
+    enum { M = 80, N = 136, K = 64, PRODUCTS = M * K + K * N, SUMS = M * N };
+    static uint16_t numbers[PRODUCTS + SUMS], d[2][SUMS]; /* A, B and C, which stays zero */
+    case_t c = {.kernel = kernel, .m = M, .n = N, .k = K, .batch = 1, .alpha = 1, .seed = seed};
+    rng_t rng = {seed};
+    void *device, *result;
+    for (int i = 0; i < PRODUCTS; i++)
+        numbers[i] = hgemm_half_from_float((float)(rng_symmetric(&rng) * 0x1p-13));
+    expect_status(handle, hgemm_malloc(handle, &device, sizeof numbers), HGEMM_STATUS_SUCCESS, "hgemm_malloc");
+    expect_status(handle, hgemm_malloc(handle, &result, sizeof d[0]), HGEMM_STATUS_SUCCESS, "hgemm_malloc");
+    expect_status(handle, hgemm_upload(handle, device, numbers, sizeof numbers), HGEMM_STATUS_SUCCESS, "hgemm_upload");
+    hgemm_desc_t desc;
+    hgemm_desc_init(&desc);
+    desc.kernel = kernel, desc.m = M, desc.n = N, desc.k = K;
+    if (kernel != HGEMM_KERNEL_AUTO)
+        desc.accumulate = kernel_table[kernel].info.accumulate;
+    c.accumulate = (int64_t)desc.accumulate;
+    desc.a = device, desc.b = (uint16_t *)device + M * K, desc.c = (uint16_t *)device + PRODUCTS, desc.d = result;
+    desc.lda = K, desc.ldb = desc.ldc = desc.ldd = N;
+    int zeros = 0, differ = 0;
+    for (int beta = 0; beta < 2; beta++) {
+        desc.beta = (float)beta;
+        expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS, "hgemm_run_desc");
+        expect_status(handle, hgemm_download(handle, d[beta], result, sizeof d[0]), HGEMM_STATUS_SUCCESS, "hgemm_download");
+    }
+    for (int i = 0; i < SUMS; i++)
+        zeros += (d[1][i] & 0x7fff) == 0, differ += d[0][i] != d[1][i];
+    if (differ)
+        fail(&c, "beta 0 gives other bits than beta 1 and a C of zeros");
+    if (zeros == 0 || zeros == SUMS)
+        fail(&c, "no sum, or every one, vanished: nothing was compared");
+    expect_status(handle, hgemm_free(handle, device), HGEMM_STATUS_SUCCESS, "hgemm_free");
+    expect_status(handle, hgemm_free(handle, result), HGEMM_STATUS_SUCCESS, "hgemm_free");
+}
+
 /* All transposes and layouts of a kernel, those it does not cover too. */
 static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
 {
@@ -712,6 +751,7 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
             if (c.layout == HGEMM_ROW_MAJOR)
                 run_far(handle, c, &info, seed);
         }
+    run_scalars(handle, kernel, seed);
     if (test_full())
         run_large(handle, kernel, &info, seed);
     printf("%s: %" PRId64 " cases\n", kernel_name(&c), case_count - before);
