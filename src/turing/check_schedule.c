@@ -53,8 +53,8 @@ static const uint8_t latency[UNIT_FIXED][UNITS] = {
     [UNIT_WIDE] =    {5, 4,   4,   4,    6,   4,   5,    4,   8,  6, 6,  6,   6},
     [UNIT_FLOAT] =   {5, 4,   4,   4,    6,   4,   5,    4,   8,  6, 6,  6,   6},
     [UNIT_HALF] =    {8, 8,   8,   8,    6,   6,   8,    6,   8,  8, 8,  6,   8},
-    [UNIT_UNIFORM] = {6, 6,   6,   6,    6,   2,   2,    2,   4,  6, 2,  2,   6},
-    [UNIT_QUICK] =   {2, 2,   2,   2,    2,   2,   2,    2,   2,  2, 2,  2,   2}, /* ULDC, VOTEU */
+    [UNIT_UNIFORM] = {6, 6,   6,   6,    6,   4,   4,    2,   4,  6, 2,  2,   6},
+    [UNIT_QUICK] =   {2, 2,   2,   2,    2,   2,   2,    2,   2,  2, 2,  2,   2}, /* ULDC, UMOV, VOTEU */
     [UNIT_CS2R] =    {6, 6,   6,   6,    6,   6,   6,    6,   8,  6, 6,  6,   6},
 };
 
@@ -110,7 +110,7 @@ static unit_t unit_of(const turing_insn_t *in)
     case TURING_IMAD: return UNIT_IMAD;
     case TURING_IMAD_WIDE: case TURING_IMAD_HI: return UNIT_WIDE;
     case TURING_CS2R: return UNIT_CS2R;
-    case TURING_VOTEU: case TURING_ULDC: return UNIT_QUICK;
+    case TURING_VOTEU: case TURING_ULDC: case TURING_UMOV: return UNIT_QUICK;
     case TURING_R2UR: case TURING_S2UR: return UNIT_MEMORY;
     case TURING_MOVM: return UNIT_XU;
     default: break;
