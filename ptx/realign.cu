@@ -30,8 +30,8 @@ extern "C" __global__ void __launch_bounds__(HGEMM_REALIGN_THREADS) HGEMM_VARIAN
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
         const u32 index = (block_index() * EACH + e) * HGEMM_REALIGN_THREADS + thread_index();
-        line[e] = index / across;
-        first[e] = index % across;
+        line[e] = divide(index, across, p.of_width);
+        first[e] = index - line[e] * across;
         const char *const at = from + line[e] * ld + first[e] * 16;
         shift[e] = (u32)(u64)at % 16;
         c[e].read(whole, at - shift[e], 0, index < chunks, false);

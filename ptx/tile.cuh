@@ -37,6 +37,14 @@ enum accumulator { f16, f32 };
 
 static __device__ __forceinline__ u32 least(u32 a, u32 b) { return a < b ? a : b; }
 
+/* n / d, where reciprocal is HGEMM_RECIPROCAL(d), at least 2^32 / d - 1: the high word of n * reciprocal
+ * is the quotient or one less. A division proper takes 20 instructions, each waiting for the last. */
+static __device__ __forceinline__ u32 divide(u32 n, u32 d, u32 reciprocal)
+{
+    const u32 q = __umulhi(n, reciprocal);
+    return q + (n - q * d >= d);
+}
+
 /*
  * How a variant reads A and B. A thread moves chunks: 8 contiguous halves, 16 bytes.
  *   X16  every chunk is 16-byte aligned and whole: one load
@@ -283,7 +291,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             const u32 index = block_index(), past = index - p.whole_tiles;
             split_tiles = tiles - p.whole_tiles;
             is_split = index >= p.whole_tiles;
-            split = is_split ? past / split_tiles : 0;
+            split = is_split ? divide(past, split_tiles, p.of_split_tiles) : 0;
             tile = index - split * split_tiles;
         }
     };
@@ -303,9 +311,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
              * at one time share their rows of A and columns of B in the L2 cache. */
             rows = ((u32)p.m + BM - 1) / BM, columns = ((u32)p.n + BN - 1) / BN;
             const part of(p, rows * columns);
-            const u32 group = of.tile / (R::GROUP * columns), rest = of.tile - group * (R::GROUP * columns);
+            const u32 group = divide(of.tile, R::GROUP * columns, p.of_group_tiles), rest = of.tile - group * (R::GROUP * columns);
             const u32 top = group * R::GROUP, height = least(rows - top, R::GROUP);
-            const u32 column = height == R::GROUP ? rest / R::GROUP : rest / height; /* one of them is a shift */
+            const u32 column = height == R::GROUP ? rest / R::GROUP : divide(rest, height, p.of_last_rows);
             m0 = (top + rest - column * height) * BM;
             n0 = column * BN;
             const u32 k0 = of.split * p.k_split;
@@ -487,19 +495,20 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         }
 
         /* A step may be shorter than DRAM takes to answer: the L2 cache is told of a k-tile AHEAD
-         * steps before it is loaded, a line by a thread. Of the blocks that read the same, as many as
-         * rows of them are walked together tell an equal part each; where one's threads are too few
-         * for its part, the rest is not told. */
+         * steps before it is loaded, a line by a thread. Of the blocks that read the same, a power of
+         * two, at most as many as rows of them are walked together, tell an equal part each; where
+         * one's threads are too few for its part, the rest is not told. */
         static constexpr u32 AHEAD = R::AHEAD, SHARERS = R::GROUP;
         __device__ __forceinline__ void start_ahead(const block &at)
         {
             if (ACCESS == FAR || AHEAD == 0) return;
             const u32 thread = thread_index();
-            const u32 of_a = least(at.columns, SHARERS), lines_a = (A::LINES + of_a - 1) / of_a; /* that share; of each */
-            const u32 of_b = least(at.rows, SHARERS), lines_b = (B::LINES + of_b - 1) / of_b;
-            const bool is_a = thread < lines_a;
-            const u32 i = is_a ? at.n0 / BN % of_a * lines_a + thread : at.m0 / BM % of_b * lines_b + thread - lines_a;
-            const bool mine = is_a ? i < A::LINES : thread < lines_a + lines_b && i < B::LINES;
+            const int log_a = 31 - __clz(least(at.columns, SHARERS)), log_b = 31 - __clz(least(at.rows, SHARERS)); /* that share */
+            const u32 lines_a = A::LINES >> log_a, lines_b = B::LINES >> log_b;                                    /* of each */
+            const u32 part_a = at.n0 / BN & (1 << log_a) - 1, part_b = at.m0 / BM & (1 << log_b) - 1;
+            static_assert(A::LINES % SHARERS == 0 && B::LINES % SHARERS == 0, "parts are equal");
+            const bool is_a = thread < lines_a, mine = thread < lines_a + lines_b;
+            const u32 i = is_a ? part_a * lines_a + thread : part_b * lines_b + thread - lines_a;
             ahead = is_a ? a + A::line(at.a, i) : b + B::line(at.b, i);
             ahead_step = (u32)(is_a ? A::k_bytes(at.a, BK) : B::k_bytes(at.b, BK));
             ahead_stop = mine ? AHEAD + 2 : 0xffffffff;
@@ -707,7 +716,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     {
         if (block_index() < p.whole_tiles) return true;
         const part of(p, (((u32)p.m + BM - 1) / BM) * (((u32)p.n + BN - 1) / BN));
-        const u32 thread = thread_index(), splits = ((u32)p.k + p.k_split - 1) / p.k_split;
+        const u32 thread = thread_index(), splits = p.splits;
         const u32 tile = batch_index() * of.split_tiles + of.tile - p.whole_tiles;
         u32 *const arrived = (u32 *)p.workspace + tile;
         char *const first = (char *)p.workspace + HGEMM_WORKSPACE_TILES * 4 + ((u64)tile * splits * CHUNKS * THREADS + thread) * 16;

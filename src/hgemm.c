@@ -294,7 +294,8 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
         int64_t *ld = which == COPY_A ? &p->lda : &p->ldb, own = copy.lines * ((copy.width + 7) / 8);
         end -= copy.bytes;
         args.operand[count++] = (realign_operand_t){
-            *data, end, *ld, copy.ld, (int)copy.lines, (int)copy.width};
+            *data, end, *ld, copy.ld, (int)copy.lines, (int)copy.width,
+            HGEMM_RECIPROCAL((unsigned)((copy.width + 7) / 8))};
         *data = end, *ld = copy.ld;
         chunks = chunks > own ? chunks : own;
     }
@@ -314,6 +315,9 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
                              const plan_t *plan)
 {
     const hgemm_kernel_info_t *kernel = &kernel_table[plan->variant.kernel].info;
+    const int64_t group = kernel_table[plan->variant.kernel].group;
+    const int64_t rows = (row_major->m + kernel->block_m - 1) / kernel->block_m, columns = plan->tiles / rows;
+    const int64_t split_tiles = plan->tiles - plan->whole_tiles;
     hgemm_desc_t problem = *row_major;
     const hgemm_desc_t *p = &problem;
     hgemm_status_t status = handle_load(handle, plan);
@@ -334,10 +338,14 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
             .alpha = p->alpha, .beta = p->beta,
             .whole_tiles = (int)plan->whole_tiles,
             .k_split = (int)plan->k_split,
+            .splits = plan->splits,
+            .of_split_tiles = HGEMM_RECIPROCAL((unsigned)(split_tiles ? split_tiles : 1)),
+            .of_group_tiles = HGEMM_RECIPROCAL((unsigned)(group * columns)),
+            .of_last_rows = HGEMM_RECIPROCAL((unsigned)(rows % group ? rows % group : group)),
             .workspace = handle->workspace,
         };
         launch_t launch = {
-            .grid = {(unsigned)(plan->whole_tiles + (plan->tiles - plan->whole_tiles) * plan->splits),
+            .grid = {(unsigned)(plan->whole_tiles + split_tiles * plan->splits),
                      (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), 1},
             .threads = (unsigned)kernel->threads,
             .shared_bytes = (unsigned)kernel->shared_bytes,

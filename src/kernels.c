@@ -35,6 +35,7 @@ enum {
     static_assert((stages) == 1 || (stages) == 2, #name ": stages is neither 1 nor 2");         \
     static_assert((blocks) >= 1 && (newer) >= (blocks) && (group) >= 1,                         \
                   #name ": blocks or group is less than 1, or newer than blocks");              \
+    static_assert(((group) & ((group) - 1)) == 0, #name ": group is not a power of two");       \
     static_assert((ahead) >= 0, #name ": ahead is negative");                                   \
     static_assert(HGEMM_THREADS(BM, BN, BK, WM, WN, WK) <= BLOCK_THREADS,                       \
                   #name ": more than 1024 threads a block");                                    \
@@ -53,7 +54,7 @@ enum {
 
 const kernel_t kernel_table[KERNEL_END] = {
 #define HGEMM_KERNEL(rung_, name_, BM, BN, BK, WM, WN, WK, stages_, acc, ops_, \
-                     align, blocks_, ...)                                      \
+                     align, blocks_, newer, group_, ...)                       \
     [KERNEL_##name_] = {                                                       \
         .info = {                                                              \
             .name = #name_,                                                    \
@@ -68,6 +69,7 @@ const kernel_t kernel_table[KERNEL_END] = {
             .any_alignment = ACCESS_##align >= ACCESS_any,                     \
         },                                                                     \
         .blocks = (blocks_),                                                   \
+        .group = (group_),                                                     \
         .access = ACCESS_##align,                                              \
     },
 #include "kernels.def"

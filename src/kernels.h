@@ -29,6 +29,7 @@ typedef enum access_t {
 typedef struct kernel_t {
     hgemm_kernel_info_t info; /* registers is 0 here: the images know it */
     int blocks;               /* blocks an SM holds */
+    int group;                /* rows of tiles that are walked together */
     access_t access;          /* the widest that it is compiled for; all before it, too */
 } kernel_t;
 

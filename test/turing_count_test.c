@@ -12,7 +12,8 @@ static turing_counters_t count(const turing_kernel_t *k, const tile_t *t)
     const uint32_t m = 2 * t->bm, n = 2 * t->bn, depth = 128;
     const size_t bytes[4] = {(size_t)m * depth * 2, (size_t)depth * n * 2, (size_t)m * n * 2, (size_t)m * n * 2};
     turing_memory_t *mem = turing_memory_create(0);
-    arguments_t args = {.lda = depth, .ldb = n, .ldc = n, .ldd = n, .m = (int)m, .n = (int)n, .k = (int)depth, .alpha = 1, .beta = 1, .whole_tiles = INT32_MAX};
+    arguments_t args = {.lda = depth, .ldb = n, .ldc = n, .ldd = n, .m = (int)m, .n = (int)n, .k = (int)depth, .alpha = 1, .beta = 1};
+    take_whole_tiles(&args, t);
     uint64_t at[4];
     for (int i = 0; i < 4; i++)
         at[i] = upload(mem, NULL, bytes[i]);

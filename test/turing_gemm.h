@@ -15,12 +15,12 @@ typedef struct arguments {
 
 typedef struct tile {
     const char *name;
-    uint32_t bm, bn, threads, shared;
+    uint32_t bm, bn, threads, shared, group;
 } tile_t;
 
 static const tile_t tiles[] = {
-#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, WK, stages, acc, ...) \
-    {#name, BM, BN, HGEMM_THREADS(BM, BN, BK, WM, WN, WK), HGEMM_SHARED_BYTES(BM, BN, BK, WM, WK, stages, HGEMM_ACC_BYTES_##acc)},
+#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, WK, stages, acc, ops, align, blocks, newer, group, ...) \
+    {#name, BM, BN, HGEMM_THREADS(BM, BN, BK, WM, WN, WK), HGEMM_SHARED_BYTES(BM, BN, BK, WM, WK, stages, HGEMM_ACC_BYTES_##acc), group},
 #include "kernels.def"
 #undef HGEMM_KERNEL
 };
@@ -32,6 +32,16 @@ static inline const tile_t *tile_of(const char *symbol)
         if (!strncmp(symbol, tiles[i].name, strlen(tiles[i].name)) && (!best || strlen(tiles[i].name) > strlen(best->name)))
             best = &tiles[i];
     return best;
+}
+
+/* Arguments of a product of whole tiles. */
+static inline void take_whole_tiles(arguments_t *args, const tile_t *tile)
+{
+    uint32_t rows = ((uint32_t)args->m + tile->bm - 1) / tile->bm, columns = ((uint32_t)args->n + tile->bn - 1) / tile->bn;
+    args->whole_tiles = (int)(rows * columns);
+    args->splits = 1;
+    args->of_group_tiles = HGEMM_RECIPROCAL(tile->group * columns);
+    args->of_last_rows = HGEMM_RECIPROCAL(rows % tile->group ? rows % tile->group : tile->group);
 }
 
 /* Splits IMAGE:SYMBOL; returns the symbol, or NULL. */

@@ -47,7 +47,8 @@ static run_t run(const turing_kernel_t *k, const tile_t *t, uint32_t depth, uint
     const uint64_t at[4] = {upload(mem, a, (size_t)m * depth * 2), upload(mem, b, (size_t)n * depth * 2),
                             upload(mem, c, r.bytes), upload(mem, r.d, r.bytes)};
     arguments_t args = {.lda = depth, .ldb = n, .ldc = n + pad, .ldd = n + pad, .m = (int)m, .n = (int)n,
-                        .k = (int)depth, .alpha = 0.5f, .beta = 2, .whole_tiles = INT32_MAX};
+                        .k = (int)depth, .alpha = 0.5f, .beta = 2};
+    take_whole_tiles(&args, t);
     memcpy(&args, at, sizeof at);
     uint8_t params[sizeof args];
     memset(params, 0, sizeof params);
