@@ -31,6 +31,7 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     typename T::fragments f[2];
     T::clear(acc);
 
+    T::tell_of_c(p, at);
     barrier();
 #pragma unroll
     for (int j = 0; j < T::LDSMS; ++j) in.load_one(f[0], j, 0);

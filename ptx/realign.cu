@@ -26,7 +26,9 @@ extern "C" __global__ void __launch_bounds__(HGEMM_REALIGN_THREADS) HGEMM_VARIAN
     const u32 across = ((u32)p.width + 7) / 8, chunks = p.lines * across;
     const source whole = {from, from, from + (p.lines - 1) * ld + p.width * 2, ld, 0, 0};
     chunk<ANY> c[EACH];
+    const char *chunk_at[EACH];
     u32 shift[EACH], line[EACH], first[EACH];
+    bool at_end[EACH];
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
         const u32 index = (block_index() * EACH + e) * HGEMM_REALIGN_THREADS + thread_index();
@@ -34,10 +36,14 @@ extern "C" __global__ void __launch_bounds__(HGEMM_REALIGN_THREADS) HGEMM_VARIAN
         first[e] = index - line[e] * across;
         const char *const at = from + line[e] * ld + first[e] * 16;
         shift[e] = (u32)(u64)at % 16;
-        c[e].read(whole, at - shift[e], 0, index < chunks, false);
+        chunk_at[e] = at - shift[e];
+        at_end[e] = chunk_at[e] < whole.begin || chunk_at[e] + 32 > whole.end;
+        c[e].read(chunk_at[e], 0, index < chunks && !at_end[e], false);
     }
 #pragma unroll
-    for (int e = 0; e < EACH; ++e)
-        if (line[e] < (u32)p.lines)
-            st_global((char *)p.to + line[e] * to_ld + first[e] * 16, first_halves(c[e].get(shift[e]), p.width - (int)first[e] * 8));
+    for (int e = 0; e < EACH; ++e) {
+        if (line[e] >= (u32)p.lines) continue;
+        if (at_end[e]) c[e].read_end(whole, chunk_at[e]);
+        st_global((char *)p.to + line[e] * to_ld + first[e] * 16, first_halves(c[e].get(shift[e]), p.width - (int)first[e] * 8));
+    }
 }

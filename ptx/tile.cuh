@@ -75,7 +75,7 @@ template <access ACCESS> struct chunk {
         if (ACCESS == X8) ld_generic(v.x, v.y, p, when), ld_generic(v.z, v.w, p + second, when);
         else ld_generic(v, p, when);
     }
-    __device__ __forceinline__ void read(const source &, const char *p, u32 second, bool when, bool when_second)
+    __device__ __forceinline__ void read(const char *p, u32 second, bool when, bool when_second)
     {
         v = b128{};
         if (ACCESS == X8) ld_global(v.x, v.y, p, when), ld_global(v.z, v.w, p + second, when_second);
@@ -90,28 +90,25 @@ template <> struct chunk<ANY> {
         ld_generic(v, p, when);
         ld_generic(next, p + 16, when);
     }
-    __device__ __forceinline__ void read(const source &s, const char *p, u32, bool when, bool)
+    __device__ __forceinline__ void read(const char *p, u32, bool when, bool)
     {
-        const bool within = p >= s.begin && p + 32 <= s.end;
         v = next = b128{};
-        ld_global(v, p, when && within);
-        ld_global(next, p + 16, when && within);
-        if (when && !within) {
-            const int below = s.begin > p ? (int)(s.begin - p) : 0, above = s.end - p < 32 ? (int)(s.end - p) : 32;
-#pragma unroll 1
-            for (int at = 0; at < 32; at += 16, p += 16) { /* words of the matrix, and the half before or after them */
-                const int first = below - at, end = above - at; /* bytes of the matrix: first .. end */
-                u32 w[4] = {}, low = 0, high = 0;
+        ld_global(v, p, when);
+        ld_global(next, p + 16, when);
+    }
+    /* The same where the loads would reach outside of the matrix: its words, and the half before or after them. */
+    __device__ __forceinline__ void read_end(const source &s, const char *p)
+    {
+        const int first = s.begin > p ? (int)(s.begin - p) : 0, end = s.end - p < 32 ? (int)(s.end - p) : 32; /* bytes of the matrix */
+        u32 w[8] = {}, low = 0, high = 0;
 #pragma unroll
-                for (int i = 0; i < 4; ++i) ld_global_word(w[i], p + i * 4, i * 4 >= first && i * 4 + 4 <= end);
-                ld_global(low, p + end - 2, end % 4 == 2 && end > first && end < 16);
-                ld_global(high, p + first, first % 4 == 2 && first < end && first < 16);
+        for (int i = 0; i < 8; ++i) ld_global_word(w[i], p + i * 4, i * 4 >= first && i * 4 + 4 <= end);
+        ld_global(low, p + end - 2, end % 4 == 2 && end > first);
+        ld_global(high, p + first, first % 4 == 2 && first < end);
 #pragma unroll
-                for (int i = 0; i < 4; ++i) w[i] |= (end - 2 == i * 4 ? low : 0) | (first - 2 == i * 4 ? high << 16 : 0);
-                v = next;
-                next = b128{w[0], w[1], w[2], w[3]};
-            }
-        }
+        for (int i = 0; i < 8; ++i) w[i] |= (end - 2 == i * 4 ? low : 0) | (first - 2 == i * 4 ? high << 16 : 0);
+        v = b128{w[0], w[1], w[2], w[3]};
+        next = b128{w[4], w[5], w[6], w[7]};
     }
     __device__ __forceinline__ b128 get(u32 shift) const
     {
@@ -264,7 +261,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     static constexpr int STAGE = A::BYTES + B::BYTES;
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread: those of A come first */
-    static constexpr int BLOCKS = ACCESS <= X8 ? R::NEWER_BLOCKS : R::BLOCKS; /* others have no registers for more */
+    static constexpr int BLOCKS = ACCESS <= X8 || MMAS < 32 ? R::NEWER_BLOCKS : R::BLOCKS; /* others have no registers for more */
     /* The tuned loop takes two k-tiles a turn, so that stages are constants, where registers suffice: those
      * of sums, fragments and a k-tile, and the others, fit in what a thread may have. */
     static constexpr int LIVE = MMAS * (R::ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS, OTHERS = ACCESS == X16 ? 65 : 127;
@@ -456,42 +453,40 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 shift = point<A>(a, from_a, second_a, at.a, at.k - at.tail, thread);
                 shift += point<B>(b, from_b, second_b, at.b, at.k - at.tail, thread) << 4;
                 const u64 back_a = A::k_bytes(at.a, at.k - at.tail), back_b = B::k_bytes(at.b, at.k - at.tail);
-                if constexpr (ACCESS == ANY) { /* one after the other, for want of registers; rolled, for it is long, but where the loop takes one */
-                    if (at.tiles > 1) {
-#pragma unroll
-                        for (int q = 0; q < SLOTS; ++q) prefetch_l2(q < A::LOADS ? a - back_a + from_a[q] : b - back_b + from_b[q - A::LOADS]);
-                    }
+                chunk<ACCESS> first[SLOTS];
+                if constexpr (ACCESS != ANY || SLOTS <= 3) { /* both at once */
+                    read(first, at, at.tiles > 0 ? at.tail : 0, thread);
+                    a -= back_a, b -= back_b;
+                    read(next, at, at.tiles > 1 ? at.head : 0, thread);
+                    a += A::k_bytes(at.a, at.head), b += B::k_bytes(at.b, at.head);
+                    start_ahead(at);
+                    put_first(first, at, thread);
+                } else { /* one after the other, for want of registers; rolled, for it is long, but where the loop takes one */
 #pragma unroll(MMAS < 64 ? 1 : 2)
                     for (u32 tile = 0; tile < 2; ++tile) {
-                        if (tile == 1) {
-#pragma unroll
-                            for (int q = 0; q < SLOTS; ++q) {
-                                const b128 v = next[q].get(q < A::LOADS ? shift : shift >> 4);
-                                const bool cut = q < A::LOADS ? A_K_CONTIGUOUS : B_K_CONTIGUOUS;
-                                put(q, cut ? first_halves(v, (int)(at.tail - (q < A::LOADS ? A::col(thread) : B::col(thread)))) : v);
-                            }
-                            a -= back_a;
-                            b -= back_b;
-                        }
+                        if (tile == 1) put_first(next, at, thread), a -= back_a, b -= back_b;
                         read(next, at, tile >= at.tiles ? 0 : tile == 0 ? at.tail : at.head, thread);
-                    }
-                    a += A::k_bytes(at.a, at.head);
-                    b += B::k_bytes(at.b, at.head);
-                    start_ahead(at);
-                } else {
-                    chunk<ACCESS> first[SLOTS];
-                    read(first, at, at.tiles > 0 ? at.tail : 0, thread);
-                    a -= back_a;
-                    b -= back_b;
-                    read(next, at, at.tiles > 1 ? at.head : 0, thread);
-                    a += A::k_bytes(at.a, at.head);
-                    b += B::k_bytes(at.b, at.head);
-                    start_ahead(at);
+                        if (tile == 0 && at.tiles > 1) {
 #pragma unroll
-                    for (int q = 0; q < SLOTS; ++q) put(q, first[q].v);
+                            for (int q = 0; q < SLOTS; ++q) prefetch_l2(q < A::LOADS ? a - back_a + from_a[q] : b - back_b + from_b[q - A::LOADS]);
+                        }
+                    }
+                    a += A::k_bytes(at.a, at.head), b += B::k_bytes(at.b, at.head);
+                    start_ahead(at);
                 }
             }
             flip_puts();
+        }
+
+        /* k-tile 0: where chunks are not whole, what follows its last k is not zero yet. */
+        __device__ __forceinline__ void put_first(const chunk<ACCESS> (&from)[SLOTS], const block &at, u32 thread) const
+        {
+#pragma unroll
+            for (int q = 0; q < SLOTS; ++q) {
+                const b128 v = from[q].get(q < A::LOADS ? shift : shift >> 4);
+                const bool cut = ACCESS == ANY && (q < A::LOADS ? A_K_CONTIGUOUS : B_K_CONTIGUOUS);
+                put(q, cut ? first_halves(v, (int)(at.tail - (q < A::LOADS ? A::col(thread) : B::col(thread)))) : v);
+            }
         }
 
         /* A step may be shorter than DRAM takes to answer: the L2 cache is told of a k-tile AHEAD
@@ -523,21 +518,67 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             ahead += ahead_step;
         }
 
-        /* The chunks of the k-tile at hand that have one of its `live` k's. */
+        /* The chunks of the k-tile at hand that have one of its `live` k's; those at an end of the
+         * matrix when all others are on their way. */
         __device__ __forceinline__ void read(chunk<ACCESS> (&to)[SLOTS], const block &at, u32 live, u32 thread) const
         {
-#pragma unroll
-            for (int q = 0; q < SLOTS; ++q) {
-                const int j = q - A::LOADS;
-                if (q < A::LOADS) to[q].read(at.a, a + from_a[q], second_a, A::k(thread, q, 0) < live, A::k(thread, q, 4) < live);
-                else to[q].read(at.b, b + from_b[j], second_b, B::k(thread, j, 0) < live, B::k(thread, j, 4) < live);
+            read<A, 0>(to, at.a, a, from_a, second_a, live, thread);
+            read<B, A::LOADS>(to, at.b, b, from_b, second_b, live, thread);
+            if constexpr (ACCESS == ANY) {
+                read_ends<A, 0>(to, at.a, a, from_a, live, thread);
+                read_ends<B, A::LOADS>(to, at.b, b, from_b, live, thread);
             }
         }
 
+        /* Offsets from a k-tile from which 32 bytes are within the matrix: first .. last. */
+        struct inner {
+            u32 first, last;
+            __device__ __forceinline__ inner(const source &s, const char *tile)
+            {
+                const u64 room = s.end - tile;
+                first = room < 32 ? 0xffffffff : s.begin > tile ? (u32)(s.begin - tile) : 0;
+                last = room - 32 < 0xffffffff ? (u32)room - 32 : 0xffffffff;
+            }
+            __device__ __forceinline__ bool holds(u32 offset) const { return ACCESS != ANY || (offset >= first && offset <= last); }
+        };
+
+        template <class O, int FIRST> static __device__ __forceinline__ void
+        read(chunk<ACCESS> (&to)[SLOTS], const source &s, const char *tile, const u32 (&from)[O::LOADS], u32 second, u32 live, u32 thread)
+        {
+            const inner range(s, tile);
+#pragma unroll
+            for (int i = 0; i < O::LOADS; ++i)
+                to[FIRST + i].read(tile + from[i], second, O::k(thread, i, 0) < live && range.holds(from[i]), O::k(thread, i, 4) < live);
+        }
+
+        template <class O, int FIRST> static __device__ __forceinline__ void
+        read_ends(chunk<ACCESS> (&to)[SLOTS], const source &s, const char *tile, const u32 (&from)[O::LOADS], u32 live, u32 thread)
+        {
+            const inner range(s, tile);
+            bool all = true;
+#pragma unroll
+            for (int i = 0; i < O::LOADS; ++i) all &= range.holds(from[i]);
+            if (all) return;
+#pragma unroll 1
+            for (int i = 0; i < O::LOADS; ++i) { /* rolled, for it is long; registers cannot be indexed */
+                u32 offset = 0;
+#pragma unroll
+                for (int j = 0; j < O::LOADS; ++j) offset = j == i ? from[j] : offset;
+                if (O::k(thread, i, 0) >= live || range.holds(offset)) continue;
+                chunk<ACCESS> c;
+                c.read_end(s, tile + offset);
+#pragma unroll
+                for (int j = 0; j < O::LOADS; ++j)
+                    if (j == i) to[FIRST + j] = c;
+            }
+        }
+
+        /* Where the k-tile at k0 begins, aligned down, the offsets of the thread's chunks from there,
+         * aligned down, and by how much: for all of them the same, and only for ANY at all. */
         template <class O> static __device__ __forceinline__ u32
         point(const char *&base, u32 (&from)[O::LOADS], u32 &second, const source &s, u32 k0, u32 thread)
         {
-            constexpr u32 GRAIN = ACCESS == X8 ? 8 : 16, WIDTH = ACCESS == ANY ? 1 : ACCESS == X8 ? 4 : 8;
+            constexpr u32 GRAIN = ACCESS == ANY ? 16 : 1, WIDTH = ACCESS == ANY ? 1 : ACCESS == X8 ? 4 : 8;
             const char *const start = O::start(s, k0);
             const u32 skew = (u32)(u64)start % GRAIN, row = O::row(thread), col = O::col(thread);
             base = start - skew;
@@ -786,6 +827,16 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         else store_rows<false>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, alike);
     }
 
+    /* Small tiles have the L2 cache fetch their part of C as they start. */
+    static __device__ __forceinline__ void tell_of_c(const args &p, const block &at)
+    {
+        if (BM * BN > 64 * 64 || p.beta == 0) return;
+        constexpr u32 ACROSS = (BN + 63) / 64;
+        const char *const c = (const char *)p.c + batch_index() * p.stride_c * 2;
+        for (u32 i = thread_index(); i < BM * ACROSS; i += THREADS)
+            prefetch_l2(c + least(at.m0 + i / ACROSS, p.m - 1) * (p.ldc * 2) + least(at.n0 + i % ACROSS * 64, p.n - 1) * 2ull);
+    }
+
     /* The sums of rows 16 * GROUPS * group .. of acc, LOW <= group < HIGH: registers cannot be indexed. */
     template <int LOW, int HIGH> static __device__ __forceinline__ void put_group(u32 to, const sums &acc, int group)
     {
@@ -874,16 +925,17 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                     st_global(row[q] + col * 2, v[q], first_row + below + (q0 + q) * STEP < m && col + 8 <= width);
                 }
             }
-            if (!WHOLE && (w.n == 0 || width < WN + 8)) {
-                /* what is left of each row at either end of the block's columns, in pairs: one lane
-                 * has its begin, one its end */
+            const bool heads = w.n == 0, tails = width < WN + 8;
+            if (!WHOLE && (heads || tails)) {
+                /* what is left of each row at either end of the block's columns, in pairs: a lane has a row's begin or end */
 #pragma unroll 1
-                for (u32 r = w.lane / 2; r < GROUPS * 16; r += 16) {
-                    const u32 row = row0 + below + r;
+                for (u32 i = w.lane; i < (heads && tails ? 2 : 1) * GROUPS * 16; i += 32) {
+                    const bool is_tail = !heads || i >= GROUPS * 16;
+                    const u32 r = i % (GROUPS * 16), row = row0 + below + r;
                     char *const begin = d + row * ldd;
                     const int head = lead(begin), tail = width > head ? (width - head) % 8 : 0;
-                    int from = 0, count = w.n != 0 ? 0 : head < width ? head : width;
-                    if (w.lane % 2) from = width - tail, count = from - head < WN ? tail : 0;
+                    int from = 0, count = head < width ? head : width;
+                    if (is_tail) from = width - tail, count = from - head < WN ? tail : 0;
                     if (row >= m || count <= 0) continue;
                     const eight x = get_sums<true>(buffer + r * PITCH, from, columns);
                     u32 h[9] = {};
