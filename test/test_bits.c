@@ -69,7 +69,7 @@ static void run(hgemm_handle_t handle, int kernel, int op, int number, char line
     hgemm_kernel_info_t info;
     rng_t rng = {(uint64_t)(kernel * 4 + op) * CASES + (uint64_t)number + 1};
     hgemm_get_kernel_info(kernel, &info);
-    int aligned = number % 2 == 0;
+    int aligned = number % 2 == 0 || !info.any_alignment;
     int64_t step = aligned ? 8 : 1, how = number % 3;
     int64_t m = rng_between(&rng, 1, (info.block_m + 40) / step) * step;
     int64_t n = rng_between(&rng, 1, (info.block_n + 40) / step) * step;
