@@ -121,7 +121,7 @@ typedef struct costs_t {
         double dram_bytes;   /* and of memory */
         double elements;     /* of D that the epilogue stores, per clock */
         double sum_bytes;    /* of split tiles that a block adds up, per clock */
-        double row_bytes;    /* added to each row of a tile that is loaded */
+        double row_bytes;    /* added to each row of a tile, from the L2 cache or from memory */
         double unaligned;    /* times the wavefronts of what is not aligned, loaded in two pieces */
         double sectors;      /* and times the bytes that the L2 cache delivers for it */
         double copy_bytes;   /* that realign reads, and as many that it writes, per clock */
@@ -144,11 +144,12 @@ static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 2, 1.5, 1.9},
                                  {600, 0.27, 2000, 2000, 500, 4000, 2}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
- * fitted to 3,800 plans of 196 shapes that bench_hgemm --plans measured; for newer kernels, which start
- * sooner, `step`, `cold` and `code` were lowered by 2,600 plans of 154 others. How far the choice is from
- * the fastest plan over shapes that had no part in it: bench/results/h100/bench_plans.json, docs/performance.md. */
-static const costs_t h100_costs = {{1024, 128, 41.5, 16.5, 11, 14.4, 54.5, 3.3, 1.8, 16},
-                                   {530, 0.47, 3000, 3300, 530, 3800, 1.2}};
+ * fitted to 3,800 plans of 196 shapes that bench_hgemm --plans measured; for the newer kernels, which have
+ * less code to fetch, `code` was lowered, and rows count for memory, too, by 2,600 plans of 154 others.
+ * How far the choice is from the fastest plan over shapes that had no part in it: bench_plans.json in
+ * bench/results/h100, docs/performance.md. */
+static const costs_t h100_costs = {{1024, 128, 41.5, 20, 11, 14.4, 54.5, 3.3, 1.8, 16},
+                                   {590, 0.47, 3000, 3300, 670, 3800, 1.2}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
@@ -201,15 +202,20 @@ static int resident_blocks(variant_t variant, const machine_t *machine)
     return blocks > 1 ? blocks : 1;
 }
 
-/* Clocks for one step along k of one block that has its multiprocessor's pipes to itself. Each row
- * of a tile in memory costs some bytes more than it has; what is not aligned is loaded twice. */
+/* Rows in memory of a k-tile of A and of B, each weighted. A row costs some bytes more than it has. */
+static double tile_rows(const hgemm_kernel_info_t *info, int op, double of_a, double of_b)
+{
+    return (op & 2 ? info->block_k : info->block_m) * of_a +
+           (op & 1 ? info->block_n : info->block_k) * of_b;
+}
+
+/* Clocks for one step along k of one block that has its multiprocessor's pipes to itself. What is not
+ * aligned is loaded twice. */
 static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, const costs_t *costs)
 {
     double products = (double)info->block_m * info->block_n * info->block_k;
     double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
-    double rows = (variant.op & 2 ? info->block_k : info->block_m) +
-                  (variant.op & 1 ? info->block_n : info->block_k);
-    double reads = tile + rows * costs->throughput.row_bytes;
+    double reads = tile + tile_rows(info, variant.op, 1, 1) * costs->throughput.row_bytes;
     double loads = variant.access <= ACCESS_x8 ? 1 : variant.access == ACCESS_any ? costs->throughput.unaligned : 8;
     double sectors = variant.access <= ACCESS_x8 ? 1 : variant.access == ACCESS_any ? costs->throughput.sectors : 8;
     double fragments = 2.0 * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
@@ -252,7 +258,8 @@ static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copie
     double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
     double rows = ceil((double)p->m / info->block_m), columns = ceil((double)p->n / info->block_n);
     double own = 2.0 * (info->block_m / columns + info->block_n / rows) * info->block_k; /* bytes from memory */
-    double step = larger(step_clocks(info, variant, costs), own / costs->throughput.dram_bytes);
+    double reads = own + tile_rows(info, variant.op, 1 / columns, 1 / rows) * costs->throughput.row_bytes;
+    double step = larger(step_clocks(info, variant, costs), reads / costs->throughput.dram_bytes);
     double mmas = info->warp_m / 16.0 * (info->warp_n / 8.0);
     return (price_t){
         .costs = costs,
