@@ -121,7 +121,8 @@ typedef struct costs_t {
         double dram_bytes;   /* and of memory */
         double elements;     /* of D that the epilogue stores, per clock */
         double sum_bytes;    /* of split tiles that a block adds up, per clock */
-        double row_bytes;    /* added to each row of a tile, from the L2 cache or from memory */
+        double row_bytes;    /* added to each row of a tile that is loaded, */
+        double dram_rows;    /* and to each that comes from memory */
         double unaligned;    /* times the wavefronts of what is not aligned, loaded in two pieces */
         double sectors;      /* and times the bytes that the L2 cache delivers for it */
         double copy_bytes;   /* that realign reads, and as many that it writes, per clock */
@@ -140,16 +141,16 @@ typedef struct costs_t {
 /* Published figures: 8 clocks an HMMA and sub-core, 64 bytes a clock of shared memory, 1270 GB/s of
  * L2 and 240 GB/s of DRAM at 1590 MHz over 40 multiprocessors. The latencies follow from a global
  * load's 200 to 600 clocks; no T4 has confirmed them. */
-static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 2, 1.5, 1.9},
+static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 0, 2, 1.5, 1.9},
                                  {600, 0.27, 2000, 2000, 500, 4000, 2}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 3,800 plans of 196 shapes that bench_hgemm --plans measured; for the newer kernels, which have
- * less code to fetch, `code` was lowered, and rows count for memory, too, by 2,600 plans of 154 others.
+ * less code to fetch, `dram_bytes`, `dram_rows`, `step`, `cold` and `code` to 2,600 plans of 154 others.
  * How far the choice is from the fastest plan over shapes that had no part in it: bench_plans.json in
  * bench/results/h100, docs/performance.md. */
-static const costs_t h100_costs = {{1024, 128, 41.5, 20, 11, 14.4, 54.5, 3.3, 1.8, 16},
-                                   {590, 0.47, 3000, 3300, 670, 3800, 1.2}};
+static const costs_t h100_costs = {{1024, 128, 41.5, 18.5, 11, 14.4, 54.5, 30, 3.3, 1.8, 16},
+                                   {560, 0.47, 3000, 3300, 450, 3800, 1.2}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
@@ -258,7 +259,7 @@ static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copie
     double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
     double rows = ceil((double)p->m / info->block_m), columns = ceil((double)p->n / info->block_n);
     double own = 2.0 * (info->block_m / columns + info->block_n / rows) * info->block_k; /* bytes from memory */
-    double reads = own + tile_rows(info, variant.op, 1 / columns, 1 / rows) * costs->throughput.row_bytes;
+    double reads = own + tile_rows(info, variant.op, 1 / columns, 1 / rows) * costs->throughput.dram_rows;
     double step = larger(step_clocks(info, variant, costs), reads / costs->throughput.dram_bytes);
     double mmas = info->warp_m / 16.0 * (info->warp_n / 8.0);
     return (price_t){
