@@ -20,7 +20,7 @@ typedef struct fake_cuda_t {
     char symbol[64];                           /* its name */
     int copying;                               /* a copy was enqueued and not waited for */
     void *copied, *synchronised, *launch_stream; /* streams of the last copy, wait and launch */
-    unsigned char parameters[136];
+    unsigned char parameters[152]; /* of the last launch */
 } fake_cuda_t;
 
 #endif
