@@ -66,8 +66,8 @@ struct source {
 
 /* A chunk in registers, as aligned loads bring it: it begins `shift` bytes into them. Its second
  * half is `second` bytes from the first, of interest for X8 only. load() leaves it undefined where
- * there is nothing to load. read() does not: it is zero then, its second half by itself, and loads
- * keep within the matrix `s`. */
+ * there is nothing to load. read() does not: it is zero then, its second half by itself. Both must
+ * stay within the matrix; where ANY would not, read_end() does. */
 template <access ACCESS> struct chunk {
     b128 v;
     __device__ __forceinline__ void load(const char *p, u32 second, bool when)

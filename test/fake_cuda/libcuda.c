@@ -231,7 +231,7 @@ EXPORT int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, un
         return INVALID_VALUE;
     fake_cuda.launches++;
     fake_cuda.launch_stream = stream;
-    memcpy(fake_cuda.parameters, parameters[0], sizeof fake_cuda.parameters);
+    memcpy(&fake_cuda.parameters, parameters[0], sizeof fake_cuda.parameters);
     return 0;
 }
 

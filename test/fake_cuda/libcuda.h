@@ -5,6 +5,12 @@
 
 #include <stddef.h>
 
+typedef struct fake_args_t {
+#define HGEMM_ARG(type, name) type name;
+#include "../../src/kernels.def"
+#undef HGEMM_ARG
+} fake_args_t;
+
 typedef struct fake_cuda_t {
     const char *failing; /* the function that fails, without its version suffix; NULL: none */
     int result;          /* with this */
@@ -20,7 +26,7 @@ typedef struct fake_cuda_t {
     char symbol[64];                           /* its name */
     int copying;                               /* a copy was enqueued and not waited for */
     void *copied, *synchronised, *launch_stream; /* streams of the last copy, wait and launch */
-    unsigned char parameters[152]; /* of the last launch */
+    fake_args_t parameters; /* of the last launch */
 } fake_cuda_t;
 
 #endif
