@@ -178,14 +178,15 @@ static __device__ __forceinline__ u32 add_halves(u32 x, u32 y)
     return r;
 }
 
-/* ---- 9.7.13 fence, atom ------------------------------------------------------------------------ */
-
-static __device__ __forceinline__ void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+/* ---- 9.7.13 atom -----------------------------------------------------------------------------------
+ * Releases and acquires: with a barrier before it and one behind, whoever adds later sees all that the
+ * blocks of those who added before had written (memory consistency model, causality order). A fence
+ * of each thread would do the same, and take 1,100 clocks on a Hopper GPU, twice. */
 
 static __device__ __forceinline__ u32 atomic_add(u32 *p, u32 x)
 {
     u32 old;
-    asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(x) : "memory");
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(x) : "memory");
     return old;
 }
 

@@ -765,14 +765,12 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 #pragma unroll
         for (int c = 0; c < CHUNKS; ++c)
             st_global(mine + c * (THREADS * 16), get_chunk(acc, c));
-        fence();
         barrier(); /* all of the block have written, and read their last fragments */
         if (thread == 0) st_shared(shared_base(), atomic_add(arrived, 1));
         barrier();
         u32 before;
         ld_shared(before, shared_base());
         if (before + 1 < splits) return false;
-        fence();
 #pragma unroll(MMAS < 64 ? 1 : CHUNKS) /* rolled, but where a counter has no register left */
         for (int c0 = 0; c0 < CHUNKS; c0 += BATCH) {
             float x[BATCH * 8] = {};
