@@ -40,7 +40,7 @@ foreach(symbol k1_tiled_nn k2_swizzled_nn k3_prefetch_nn k4_fastindex_nn k5_64x6
         endif()
     endif()
 endforeach()
-foreach(tile 256x256 256x128 64x128 256x128_f32 128x128_f32)
+foreach(tile 256x256 256x128 128x128x64 64x128 256x128_f32 128x128_f32 128x128x64_f32)
     if(k5_${tile}_nn IN_LIST symbols)
         list(APPEND ladder ${image_dir}/k5_${tile}_nn.fatbin:k5_${tile}_nn)
     endif()
