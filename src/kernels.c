@@ -54,7 +54,7 @@ enum {
 
 const kernel_t kernel_table[KERNEL_END] = {
 #define HGEMM_KERNEL(rung_, name_, BM, BN, BK, WM, WN, WK, stages_, acc, ops_, \
-                     align, blocks_, newer, group_, ...)                       \
+                     align, blocks_, newer_, group_, ahead_, ...)              \
     [KERNEL_##name_] = {                                                       \
         .info = {                                                              \
             .name = #name_,                                                    \
@@ -69,7 +69,9 @@ const kernel_t kernel_table[KERNEL_END] = {
             .any_alignment = ACCESS_##align >= ACCESS_any,                     \
         },                                                                     \
         .blocks = (blocks_),                                                   \
+        .newer = (newer_),                                                     \
         .group = (group_),                                                     \
+        .ahead = (ahead_),                                                     \
         .access = ACCESS_##align,                                              \
     },
 #include "kernels.def"

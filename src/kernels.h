@@ -28,8 +28,9 @@ typedef enum access_t {
 
 typedef struct kernel_t {
     hgemm_kernel_info_t info; /* registers is 0 here: the images know it */
-    int blocks;               /* blocks an SM holds */
+    int blocks, newer;        /* blocks that an SM of a T4 and of newer GPUs holds */
     int group;                /* rows of tiles that are walked together */
+    int ahead;                /* k-tiles before it loads one it tells the L2 cache */
     access_t access;          /* the widest that it is compiled for; all before it, too */
 } kernel_t;
 

@@ -132,9 +132,11 @@ typedef struct costs_t {
         double share; /* ... and of its own work, this part, which a lone block does not overlap */
         double block; /* a block's start and end */
         double meet;  /* for the last block of a split tile to learn that it is the last */
-        double cold;  /* added to a step's, as far as no neighbour reads the same from memory */
+        double pick;  /* added to a step's where chunks are picked out of two loads, */
+        double cold;  /* and as far as no neighbour has told the L2 cache to fetch the same */
         double copy;  /* realign's launch */
         double code;  /* once a launch, by the square of a warp's mma's: what of its code is in no cache */
+        double ends;  /* of the stores and sums of blocks that share a multiprocessor, the part that does not overlap */
     } latency;
 } costs_t;
 
@@ -142,15 +144,14 @@ typedef struct costs_t {
  * L2 and 240 GB/s of DRAM at 1590 MHz over 40 multiprocessors. The latencies follow from a global
  * load's 200 to 600 clocks; no T4 has confirmed them. */
 static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 0, 2, 1.5, 1.9},
-                                 {600, 0.27, 2000, 2000, 500, 4000, 2}};
+                                 {600, 0.27, 2000, 2000, 500, 500, 4000, 2, 0.15}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
- * fitted to 3,800 plans of 196 shapes that bench_hgemm --plans measured; for the newer kernels, which have
- * less code to fetch, `dram_bytes`, `dram_rows`, `step`, `cold` and `code` to 2,600 plans of 154 others.
- * How far the choice is from the fastest plan over shapes that had no part in it: bench_plans.json in
- * bench/results/h100, docs/performance.md. */
-static const costs_t h100_costs = {{1024, 128, 41.5, 18.5, 11, 14.4, 54.5, 30, 3.3, 1.8, 16},
-                                   {560, 0.47, 3000, 3300, 450, 3800, 1.2}};
+ * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured; `meet` is 1,100 less than then, as
+ * much as fences took that are gone. How far the choice is from the fastest plan over shapes that had no
+ * part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
+static const costs_t h100_costs = {{1024, 128, 40.3, 18, 15, 14.5, 45, 19, 3, 1.6, 13.7},
+                                   {490, 0.53, 1400, 3000, 590, 270, 6000, 0.9, 0.115}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
@@ -200,6 +201,8 @@ static int resident_blocks(variant_t variant, const machine_t *machine)
     int shared = info->shared_bytes + (machine->is_newer ? BLOCK_SHARED : 0);
     int blocks = smaller(HGEMM_SM_REGISTERS / (registers * info->threads),
                          smaller(machine->shared_bytes / shared, machine->threads / info->threads));
+    if (machine->is_newer) /* whose driver may use more registers than ptxas did for a T4 */
+        blocks = smaller(blocks, kernel_table[variant.kernel].newer);
     return blocks > 1 ? blocks : 1;
 }
 
@@ -262,13 +265,15 @@ static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copie
     double reads = own + tile_rows(info, variant.op, 1 / columns, 1 / rows) * costs->throughput.dram_rows;
     double step = larger(step_clocks(info, variant, costs), reads / costs->throughput.dram_bytes);
     double mmas = info->warp_m / 16.0 * (info->warp_n / 8.0);
+    double cold = kernel_table[variant.kernel].ahead ? costs->latency.cold * own / tile : costs->latency.cold;
+    double pick = variant.access == ACCESS_any ? costs->latency.pick : 0;
     return (price_t){
         .costs = costs,
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, machine),
         .start = costs->latency.code * mmas * mmas +
                  copy_clocks(p, copies, costs, machine),
-        .least = costs->latency.step + costs->latency.cold * own / tile + costs->latency.share * step,
+        .least = costs->latency.step + pick + cold + costs->latency.share * step,
         .step = step,
         .end = costs->latency.block +
                (double)info->block_m * info->block_n / costs->throughput.elements,
@@ -277,14 +282,16 @@ static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copie
 }
 
 /* Clocks of a multiprocessor that works off its share of `blocks` in rounds. The blocks of a round
- * share its pipes and hide each other's latency. */
+ * share its pipes and hide each other's latency. Only in the first they are spread evenly: later ones
+ * come to where one has ended, and the others of its round end at about that time. */
 static double rounds(const price_t *price, double blocks, double steps, double end)
 {
     double share = ceil(blocks / price->multiprocessors);
-    double full = floor(share / price->resident), rest = share - full * price->resident;
+    double together = share < price->resident ? share : price->resident;
     double wait = (steps - 1) * price->least; /* two steps' loads are on their way at first */
-    double clocks = full * (larger(steps * price->resident * price->step, wait) + end);
-    return rest > 0 ? clocks + larger(steps * rest * price->step, wait) + end : clocks;
+    double stores = (end - price->costs->latency.block) * price->costs->latency.ends;
+    return ceil(share / price->resident) *
+           (larger(steps * together * price->step, wait) + end + (together - 1) * stores);
 }
 
 /* Clocks of the busiest multiprocessor. Of a split tile one block adds up all parts. */
