@@ -31,6 +31,8 @@ began=$(date +%s)
 say() { printf '%s\n' "$*" | tee -a "$summary"; }
 bad() { say "FAILED: $*"; failed=1; }
 elapsed() { echo "$(($(date +%s) - began)) s"; }
+jobs=$(nproc)
+[ "$jobs" -le 16 ] || jobs=16 # each has its own part of the GPU's memory
 
 if [ ! -d "$bundle" ]; then
     say "no folder $bundle: building it"
@@ -72,23 +74,23 @@ one='
     $through "$bundle/bin/$program" "$@" </dev/null >"$work/$name.log" 2>&1
     status=$?
     echo "=== $what $name: status $status, $(($(date +%s) - start)) s" >>"$work/$name.log"
+    cat "$work/$name.log" >>"$log" # at once, for the machine may not stay to the end
     echo "$status" >"$work/$name.status"
 '
 
-# run_tests WHAT LOG PATTERN JOBS COMMAND...: the tests whose name matches, JOBS at a time, each
+# run_tests WHAT LOG PATTERN COMMAND...: the tests whose name matches, $jobs at a time, each
 # through COMMAND; output is appended to LOG. `timeout` ends with 124.
 run_tests() {
-    what=$1 log=$2 pattern=$3 jobs=$4
-    shift 4
+    what=$1 log=$2 pattern=$3
+    shift 3
     through=$*
-    export bundle work what through
+    export bundle work what log through
     rm -f "$work"/*.status
     cut -d' ' -f1 "$bundle/tests.list" | grep -E "$pattern" | xargs -P "$jobs" -I '{}' sh -c "$one" sh '{}'
 
     passed=0 skipped='' late='' broken=''
     for file in "$work"/*.status; do
         name=$(basename "$file" .status)
-        cat "$work/$name.log" >>"$log"
         case $(cat "$file") in
             0) passed=$((passed + 1)) ;;
             77) skipped="$skipped $name" ;;
@@ -104,7 +106,7 @@ case " $parts " in *' tests '*)
     : >"$out/tests.txt"
     export HGEMM_TEST_FULL=1
     # check_<kernel> is the emulator's, and needs no GPU
-    run_tests tests "$out/tests.txt" '^(test|gemm|consumer)_' 12 timeout 400
+    run_tests tests "$out/tests.txt" '^(test|gemm|consumer)_' timeout 400
     unset HGEMM_TEST_FULL
     case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1) in
         9.*)
@@ -165,7 +167,7 @@ case " $parts " in *' sanitizer '*)
             seconds=$(((570 - $(date +%s) + began) / tools_left))
             [ "$seconds" -gt 30 ] || seconds=30
             tools_left=$((tools_left - 1))
-            run_tests "compute-sanitizer $tool" "$out/sanitizer.txt" '^gemm_' 12 \
+            run_tests "compute-sanitizer $tool" "$out/sanitizer.txt" '^gemm_' \
                 timeout "$seconds" compute-sanitizer --tool "$tool" --error-exitcode 99
         done
     else
