@@ -217,12 +217,25 @@ static void fill_matrix(matrix_t *x, rng_t *rng, int64_t fill, int64_t range)
 
 /* ---- Reference -------------------------------------------------------------------------------- */
 
-/* What the reference keeps of the products that make up one element. */
+/* What the reference keeps of the products that make up each element of a row: arrays, so that the
+ * compiler can use vector instructions. */
 typedef struct sums_t {
-    double sum;           /* so far */
-    double low, high;     /* the least and the largest that it has been, 0 included */
-    double absolute;      /* of the absolute products */
+    double *sum;        /* so far */
+    double *low, *high; /* the least and the largest that it has been, 0 included */
+    double *absolute;   /* of the absolute products */
 } sums_t;
+
+static void add_products(double *restrict sum, double *restrict low, double *restrict high,
+                         double *restrict absolute, double a, const double *restrict b, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        double product = a * b[j];
+        sum[j] += product;
+        low[j] = sum[j] < low[j] ? sum[j] : low[j];
+        high[j] = sum[j] > high[j] ? sum[j] : high[j];
+        absolute[j] += fabs(product);
+    }
+}
 
 /*
  * How far from the exact sum an accumulator may be. The tensor core adds up to 8 products at a time,
@@ -238,11 +251,11 @@ typedef struct sums_t {
  *     This needs no assumption on the numbers, yet it follows them: it grows with the sums that
  * occur, where the textbook's k u sum|a||b| grows with those that might.
  */
-static double accumulator_error(const sums_t *s, int64_t k, int half)
+static double accumulator_error(const sums_t *s, int64_t j, int64_t k, int half)
 {
     const double u = half ? 0x1p-11 : 0, v = 10 * 0x1p-23, tiny = half ? 0x1p-25 : 0;
-    double steps = (double)((k + 7) / 8 + 2), partial = 2 * (s->high - s->low);
-    return exp(steps * (u + v)) * (steps * ((u + v) * partial + tiny) + v * s->absolute);
+    double steps = (double)((k + 7) / 8 + 2), partial = 2 * (s->high[j] - s->low[j]);
+    return exp(steps * (u + v)) * (steps * ((u + v) * partial + tiny) + v * s->absolute[j]);
 }
 
 typedef struct reference_t {
@@ -264,7 +277,8 @@ static void *reference_rows(void *argument)
     const case_t *c = r->c;
     int64_t n = c->n, last_index = -1;
     int half = c->accumulate == HGEMM_ACCUMULATE_F16;
-    sums_t *sums = must(malloc((size_t)n * sizeof *sums));
+    double *all = must(malloc(4 * (size_t)n * sizeof *all));
+    const sums_t sums = {all, all + n, all + 2 * n, all + 3 * n};
     double *b = NULL; /* B as doubles, row by row */
     float alpha = (float)c->alpha, beta = (float)c->beta;
     if (reads_operands(c))
@@ -277,29 +291,21 @@ static void *reference_rows(void *argument)
                 for (int64_t j = 0; j < n; j++)
                     b[p * n + j] = half_at(&r->x[B], index, p, j);
         last_index = index;
-        memset(sums, 0, (size_t)n * sizeof *sums);
-        for (int64_t p = 0; b && p < c->k; p++) {
-            double a = half_at(&r->x[A], index, i, p);
-            for (int64_t j = 0; j < n; j++) {
-                sums_t *s = &sums[j];
-                double product = a * b[p * n + j];
-                s->sum += product;
-                s->low = s->sum < s->low ? s->sum : s->low;
-                s->high = s->sum > s->high ? s->sum : s->high;
-                s->absolute += fabs(product);
-            }
-        }
+        memset(all, 0, 4 * (size_t)n * sizeof *all);
+        for (int64_t p = 0; b && p < c->k; p++)
+            add_products(sums.sum, sums.low, sums.high, sums.absolute,
+                         half_at(&r->x[A], index, i, p), &b[p * n], n);
         for (int64_t j = 0; j < n; j++) {
-            double scaled = b ? (double)alpha * sums[j].sum : 0;
+            double scaled = b ? (double)alpha * sums.sum[j] : 0;
             double added = beta == 0 ? 0 : (double)beta * half_at(&r->x[C], index, i, j);
             /* alpha * acc + beta * c in floats: a rounding each for two products and a sum. */
             r->value[row * n + j] = scaled + added;
-            r->error[row * n + j] = fabs(alpha) * accumulator_error(&sums[j], c->k, half) +
+            r->error[row * n + j] = fabs(alpha) * accumulator_error(&sums, j, c->k, half) +
                                     3 * 0x1p-24 * (fabs(scaled) + fabs(added));
         }
     }
     free(b);
-    free(sums);
+    free(all);
     return NULL;
 }
 
