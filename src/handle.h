@@ -4,6 +4,13 @@
 
 #include "select.h"
 
+enum { KNOWN_PLANS = 256 };
+
+typedef struct known_plan_t {
+    problem_key_t key;
+    plan_t plan; /* of KERNEL_NONE: nothing is known */
+} known_plan_t;
+
 struct hgemm_handle {
     device_t *device;
     void *stream;                   /* the caller's, NULL for the default one */
@@ -12,7 +19,12 @@ struct hgemm_handle {
     size_t workspace_bytes;
     void *functions[VARIANT_COUNT]; /* what the device loaded, by variant_index; NULL: not yet */
     void *realign;                  /* the same for realign */
+    known_plan_t known[KNOWN_PLANS]; /* what was chosen of late, by a hash of the key */
 };
+
+/* select_plan for the handle's machine and workspace. A problem that comes again is not priced again,
+ * which takes a host 3 to 15 us. */
+hgemm_status_t handle_choose(hgemm_handle_t handle, const hgemm_desc_t *row_major, plan_t *plan);
 
 /* Loads what the plan runs, unless it is loaded. */
 hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan);

@@ -387,7 +387,7 @@ static hgemm_status_t prepare(hgemm_handle_t handle, const hgemm_desc_t *desc,
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
     *problem = normalise(desc);
-    return select_plan(problem, &handle->machine, handle->workspace_bytes, plan);
+    return handle_choose(handle, problem, plan);
 }
 
 hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc)

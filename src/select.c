@@ -107,6 +107,13 @@ static int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t
            tile_count(info, p->m, p->n) <= INT32_MAX;
 }
 
+problem_key_t key_of(const hgemm_desc_t *p)
+{
+    return (problem_key_t){{p->m, p->n, p->k, p->lda, p->ldb, p->batch, p->stride_a, p->stride_b, p->kernel,
+                            p->accumulate, 2 * (int)p->op_a + (int)p->op_b, (int64_t)((uintptr_t)p->a % 16),
+                            (int64_t)((uintptr_t)p->b % 16)}};
+}
+
 /* ---- What it costs ---------------------------------------------------------------------------- */
 
 /*

@@ -48,6 +48,14 @@ int copies_needed(const hgemm_desc_t *row_major);
 hgemm_status_t select_plan(const hgemm_desc_t *row_major, const machine_t *machine,
                            size_t workspace_bytes, plan_t *plan);
 
+/* All of a row-major problem that select_plan looks at: on one machine, with one workspace, problems
+ * with the same key have the same plan. */
+typedef struct problem_key_t {
+    int64_t of[13];
+} problem_key_t;
+
+problem_key_t key_of(const hgemm_desc_t *row_major);
+
 /* The `most` plans of automatic selection that its model finds cheapest, the cheapest first, and how
  * many they are. */
 typedef struct priced_plan_t {
