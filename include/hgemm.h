@@ -240,8 +240,8 @@ HGEMM_API void hgemm_desc_init(hgemm_desc_t *desc);
 
 HGEMM_API hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc);
 
-/* Loads the kernel that hgemm_run_desc would use, so that the call itself loads nothing (before a
- * graph capture, before a timing). */
+/* Chooses the kernel that hgemm_run_desc would use, which the handle remembers for some 256 problems,
+ * and loads it, so that the call itself does neither (before a graph capture, before a timing). */
 HGEMM_API hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *desc);
 
 /* ---- 7. The kernels ----------------------------------------------------------------------- */
