@@ -180,8 +180,8 @@ static __device__ __forceinline__ u32 add_halves(u32 x, u32 y)
 
 /* ---- 9.7.13 atom -----------------------------------------------------------------------------------
  * Releases and acquires: with a barrier before it and one behind, whoever adds later sees all that the
- * blocks of those who added before had written (memory consistency model, causality order). A fence
- * of each thread would do the same, and take 1,100 clocks on a Hopper GPU, twice. */
+ * blocks of those who added before had written (memory consistency model, causality order). Fences of
+ * each thread would do the same, and take longer. */
 
 static __device__ __forceinline__ u32 atomic_add(u32 *p, u32 x)
 {

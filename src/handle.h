@@ -22,8 +22,8 @@ struct hgemm_handle {
     known_plan_t known[KNOWN_PLANS]; /* what was chosen of late, by a hash of the key */
 };
 
-/* select_plan for the handle's machine and workspace. A problem that comes again is not priced again,
- * which takes a host 3 to 15 us. */
+/* select_plan for the handle's machine and workspace. A problem that comes again is not priced again:
+ * that takes a host as long as a small product takes a GPU. */
 hgemm_status_t handle_choose(hgemm_handle_t handle, const hgemm_desc_t *row_major, plan_t *plan);
 
 /* Loads what the plan runs, unless it is loaded. */

@@ -149,13 +149,13 @@ typedef struct costs_t {
 
 /* Published figures: 8 clocks an HMMA and sub-core, 64 bytes a clock of shared memory, 1270 GB/s of
  * L2 and 240 GB/s of DRAM at 1590 MHz over 40 multiprocessors. The latencies follow from a global
- * load's 200 to 600 clocks; no T4 has confirmed them. */
+ * load's 200 to 600 clocks, `ends` from an H100; no T4 has confirmed them. */
 static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 0, 2, 1.5, 1.9},
                                  {600, 0.27, 2000, 2000, 500, 500, 4000, 2, 0.15}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
- * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured; `meet` is 1,100 less than then, as
- * much as fences took that are gone. How far the choice is from the fastest plan over shapes that had no
+ * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured; of `meet` what fences took, which
+ * are gone, was subtracted later (docs/lab-notes.md). How far the choice is from the fastest plan over shapes that had no
  * part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
 static const costs_t h100_costs = {{1024, 128, 40.3, 18, 15, 14.5, 45, 19, 3, 1.6, 13.7},
                                    {490, 0.53, 1400, 3000, 590, 270, 6000, 0.9, 0.115}};
