@@ -50,11 +50,12 @@ def number(row, key, form="{:.1f}"):
     return form.format(row[key]) if row and key in row else "-"
 
 
-def provenance(result):
+def provenance(result, *others):
     c = result["context"]
+    repetitions = sorted({r["context"]["repetitions"] for r in (result, *others)}, key=int)
     return (f"{c['gpu']} ({c['witness']}); {c['clocks']}; driver {c['driver']}; cuBLAS {c.get('cublas', 'not there')}; "
             f"CUTLASS {c.get('cutlass', 'not there')}; hgemm {c['hgemm']}; alpha {c['alpha']}, beta {c['beta']}, {c['mode']} mode, "
-            f"medians of {c['repetitions']}.")
+            f"medians of {' or '.join(repetitions)}.")
 
 
 def kernels():
@@ -94,20 +95,52 @@ def no_results():
     return "No results are committed yet: run `tools/gpu_check.sh` on a machine with a GPU."
 
 
-def summary(result):
-    """How often, and by how much, hgemm's own choice is faster than each peer."""
+def ratios(results, peer, kept=lambda problem: True):
+    """By how much hgemm's own choice is faster than the peer, of all problems, in ascending order."""
     problems = {}
-    for r in result["results"]:
-        if "median_us" in r:
-            problems.setdefault(r["problem"], {})[r["kernel"]] = r["median_us"]
+    for result in results:
+        for r in result["results"]:
+            if "median_us" in r and kept(r["problem"]):
+                problems.setdefault(r["problem"], {})[r["kernel"]] = r["median_us"]
+    return sorted(p[peer] / p["auto"] for p in problems.values() if peer in p and "auto" in p)
+
+
+def mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def summary(result):
     rows = []
     for peer in ("cutlass", "cublasHgemm", "cublasGemmEx_f32"):
-        ratios = sorted(p[peer] / p["auto"] for p in problems.values() if peer in p and "auto" in p)
-        if ratios:
-            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            rows.append([f"`{peer}`", str(len(ratios)), f"{mean:.2f}", f"{ratios[0]:.2f}", f"{ratios[len(ratios) // 2]:.2f}",
-                         f"{ratios[-1]:.2f}", str(sum(x < 1 for x in ratios))])
+        of = ratios([result], peer)
+        if of:
+            rows.append([f"`{peer}`", str(len(of)), f"{mean(of):.2f}", f"{of[0]:.2f}", f"{of[len(of) // 2]:.2f}", f"{of[-1]:.2f}",
+                         str(sum(x < 1 for x in of))])
     return table(["peer", "shapes", "speed over the peer's: geometric mean", "least", "median", "most", "shapes below 1"], rows)
+
+
+def peers():
+    """A row for each list of shapes."""
+    def multiple_of_8(problem):
+        return int(problem.split("x")[0]) % 8 == 0
+
+    parts = []
+    for files in results().values():
+        sweep = [files[f] for f in files if f == "bench_sweep"]
+        lists = [("squares, N a multiple of 8", sweep, multiple_of_8),
+                 ("squares, any other N", sweep, lambda problem: not multiple_of_8(problem)),
+                 ("random shapes", [files[f] for f in files if f == "bench_random"], lambda problem: True),
+                 ("DeepBench's training list, in part", [files[f] for f in files if "deepbench" in f], lambda problem: True)]
+        rows, used = [], []
+        for name, of, kept in lists:
+            pairs = [ratios(of, peer, kept) for peer in ("cutlass", "cublasHgemm")]
+            if all(pairs):
+                used += of
+                rows.append([name, str(len(pairs[0]))] + [text for x in pairs for text in (f"{mean(x):.2f}", f"{x[0]:.2f} .. {x[-1]:.2f}")])
+        if rows:
+            header = ["shapes", "number", "hgemm's speed over CUTLASS's", "from .. to", "over cublasHgemm's", "from .. to"]
+            parts.append(table(header, rows) + "\n\n" + provenance(*used))
+    return "\n\n".join(parts) or no_results()
 
 
 def selection(result):
@@ -128,8 +161,7 @@ def selection(result):
                 plans += len(times)
         if losses:
             losses.sort()
-            mean = math.exp(sum(map(math.log, losses)) / len(losses))
-            rows.append([f"`{automatic}`", str(len(losses)), str(plans), f"{mean:.3f}", f"{losses[len(losses) // 2]:.3f}",
+            rows.append([f"`{automatic}`", str(len(losses)), str(plans), f"{mean(losses):.3f}", f"{losses[len(losses) // 2]:.3f}",
                          f"{losses[-1]:.3f}", str(sum(x <= 1.03 for x in losses))])
     return table(["choice of", "shapes", "plans timed", "time of the choice over the fastest plan's: geometric mean", "median", "most",
                   "shapes within 3%"], rows)
@@ -203,7 +235,7 @@ def example():
     return "```c\n" + (ROOT / "examples" / "multiply.c").read_text().rstrip("\n") + "\n```"
 
 
-GENERATED = {"ladder": ladder, "performance": performance, "kernels": kernel_table, "rungs": rungs, "counted": counted, "example": example}
+GENERATED = {"ladder": ladder, "peers": peers, "performance": performance, "kernels": kernel_table, "rungs": rungs, "counted": counted, "example": example}
 
 
 def main():
