@@ -15,6 +15,7 @@ typedef struct bench_t {
     hgemm_device_info_t info;
     cublas_t *cublas;         /* NULL: not there */
     const cutlass_t *cutlass; /* NULL: not there */
+    copy_fn *copy;            /* NULL: not there */
     void *events[2];
     void *ceilings[2]; /* functions, by hgemm_accumulate_t */
     void *ceiling_in, *ceiling_out;
@@ -23,7 +24,7 @@ typedef struct bench_t {
 
 extern bench_t bench;
 
-typedef enum kind_t { CEILING, CUBLAS_HGEMM, CUBLAS_GEMM_EX, CUTLASS, KERNEL, PLAN } kind_t;
+typedef enum kind_t { CEILING, COPY, CUBLAS_HGEMM, CUBLAS_GEMM_EX, CUTLASS, KERNEL, PLAN } kind_t;
 
 typedef struct contestant_t {
     char note[64], on_t4[64];
@@ -47,9 +48,9 @@ typedef struct group_t {
     contestant_t *contestants;
 } group_t;
 
-/* One copy of the operands on the device. */
+/* One copy of the operands on the device, one after the other, and where the contestant `copy` writes. */
 typedef struct set_t {
-    char *a, *b, *c;
+    char *a, *b, *c, *copied;
 } set_t;
 
 /* ---- contest.c: measures ----------------------------------------------------------------------

@@ -54,6 +54,7 @@ static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate,
                                 .cublas = -1,
                                 .cutlass = -1,
                                 .ceiling = -1,
+                                .copy = -1,
                                 .repetitions = repetitions,
                                 .measure = time_once,
                                 .context = g,
@@ -69,6 +70,8 @@ static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate,
             per_iteration * (double)(int)(c->result.operations / per_iteration + 1);
         c->result.bytes = 0;
     }
+    if (kind == COPY)
+        c->result.operations = 0;
     return c;
 }
 
@@ -119,7 +122,7 @@ static void add_plans(group_t *g, hgemm_accumulate_t accumulate)
 }
 
 static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, int cutlass,
-                        int ceiling)
+                        int ceiling, int copy)
 {
     const char *automatic = accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32";
     for (int kernel = HGEMM_KERNEL_AUTO; kernel <= hgemm_kernel_count(); kernel++) {
@@ -135,6 +138,7 @@ static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, i
         c->result.cublas = cublas;
         c->result.cutlass = cutlass;
         c->result.ceiling = ceiling;
+        c->result.copy = copy;
         if (kernel == HGEMM_KERNEL_AUTO)
             note_choice(c, &desc);
         gbench_register(&c->result);
@@ -145,6 +149,7 @@ static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, i
 static void add_contestants(group_t *g)
 {
     int cublas[2] = {-1, -1}, cutlass[2] = {-1, -1}, ceiling[2] = {-1, -1}; /* by accumulator */
+    int copy = -1;
     g->contestants = calloc((size_t)(hgemm_kernel_count() + 10 + 2 * bench.options.plans), sizeof *g->contestants);
     for (int acc = 0; acc < 2; acc++)
         if (bench.ceilings[acc] && (bench.options.peers & PEER_CEILING) &&
@@ -153,6 +158,8 @@ static void add_contestants(group_t *g)
                                   acc == HGEMM_ACCUMULATE_F16 ? "ceiling_f16" : "ceiling_f32");
             ceiling[acc] = gbench_register(&c->result);
         }
+    if (bench.copy)
+        copy = gbench_register(&add(g, COPY, HGEMM_ACCUMULATE_F16, 0, "copy")->result);
     if (bench.cublas) {
         cublas[HGEMM_ACCUMULATE_F16] =
             gbench_register(&add(g, CUBLAS_HGEMM, HGEMM_ACCUMULATE_F16, 0, "cublasHgemm")->result);
@@ -169,7 +176,7 @@ static void add_contestants(group_t *g)
         }
     for (int acc = 0; acc < 2; acc++)
         if (bench.options.accumulate & 1U << acc) {
-            add_kernels(g, (hgemm_accumulate_t)acc, cublas[acc], cutlass[acc], ceiling[acc]);
+            add_kernels(g, (hgemm_accumulate_t)acc, cublas[acc], cutlass[acc], ceiling[acc], copy);
             if (bench.options.plans && !emulated())
                 add_plans(g, (hgemm_accumulate_t)acc);
         }
@@ -231,6 +238,11 @@ static hgemm_status_t open_device(void)
         bench.cutlass = cutlass_open(ordinal(), why);
         if (!bench.cutlass)
             fprintf(stderr, "bench_hgemm: no comparison with CUTLASS: %s\n", why);
+    }
+    if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_COPY) && !bench.options.energy) {
+        bench.copy = copy_open(ordinal());
+        if (!bench.copy)
+            fprintf(stderr, "bench_hgemm: no comparison with the driver's copy: libcuda has none\n");
     }
     clocks_open(ordinal());
     double joules;

@@ -126,6 +126,9 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
         return check(c, launch_ceiling(
                             c->accumulate, bench.info.multiprocessors,
                             (int)(c->result.operations / ceiling_operations(c->accumulate) + 0.5)));
+    case COPY: /* reads and writes as many bytes as the problem must */
+        return bench.copy((uint64_t)(uintptr_t)set->copied, (uint64_t)(uintptr_t)set->a, (size_t)(c->result.bytes / 2), NULL) == 0 ||
+               fail(c, "the driver did not copy");
     case CUBLAS_HGEMM:
         return cublas_hgemm(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 ||
                fail(c, "cublasHgemm failed");
@@ -156,7 +159,7 @@ void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, 
     float alpha = bench.options.alpha, beta = bench.options.beta;
     if (p->exact) /* scalars that keep integers integers, and zero where they are zero */
         alpha = alpha != 0 ? 2 : 0, beta = beta != 0 ? -3 : 0;
-    if (c->kind == CEILING || c->result.failure)
+    if (c->kind == CEILING || c->kind == COPY || c->result.failure)
         return;
 
     int separate = p->exact && (c->kind == KERNEL || c->kind == PLAN);
@@ -319,6 +322,7 @@ void prove_group(group_t *g, group_fn *use)
 {
     const shape_t s = g->shape;
     const size_t a = padded(s.m * s.k), b = padded(s.k * s.n), c = padded(s.m * s.n);
+    const size_t all = bench.copy ? 2 * (a + b + c) : a + b + c; /* of a set */
     double copies = 1 + L2_COPIES * (double)bench.info.l2_bytes / (double)(a + b + c);
     int set_count = copies < 2 ? 2 : copies < MOST_SETS ? (int)copies : MOST_SETS;
     set_t *sets = calloc((size_t)set_count, sizeof *sets);
@@ -327,15 +331,16 @@ void prove_group(group_t *g, group_fn *use)
     problem_t p = {0};
     hopefuls_t hopefuls = {0};
     hgemm_status_t status =
-        sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * (a + b + c) + c)
+        sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * all + c)
                      : HGEMM_STATUS_OUT_OF_MEMORY;
     for (int i = 0; i < set_count && status == HGEMM_STATUS_SUCCESS; i++) {
-        sets[i].a = (char *)slab + (size_t)i * (a + b + c);
+        sets[i].a = (char *)slab + (size_t)i * all;
         sets[i].b = sets[i].a + a;
         sets[i].c = sets[i].b + b;
+        sets[i].copied = sets[i].c + c;
     }
     char *apart =
-        status == HGEMM_STATUS_SUCCESS ? (char *)slab + (size_t)set_count * (a + b + c) : NULL;
+        status == HGEMM_STATUS_SUCCESS ? (char *)slab + (size_t)set_count * all : NULL;
 
     for (int exact = 1; exact >= 0 && status == HGEMM_STATUS_SUCCESS; exact--) {
         progress("[%d/%d] %s: verifying (%s inputs)", g->number, g->of, g->name,

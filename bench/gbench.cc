@@ -67,6 +67,7 @@ struct Row {
     double median, q1, q3;
     double mhz, power, watts, picojoules; // -1: unknown; by the counter: watts, and per operation
     double percent_cublas, percent_cutlass, percent_ceiling; // -1: unknown
+    double percent_copy;                                     // of its bytes per second
 
     double rate() const { return c->operations / median; }
 };
@@ -93,7 +94,7 @@ class Output
             fprintf(
                 file_,
                 "problem,kernel,note,median_us,q1_us,q3_us,tflops,percent_cublas,percent_cutlass,"
-                "percent_ceiling,gb_per_s,mhz,power_w,watts,pj_per_flop,relative_error,failure\n");
+                "percent_ceiling,percent_copy,gb_per_s,mhz,power_w,watts,pj_per_flop,relative_error,failure\n");
         } else {
             for (const auto &line : context_lines)
                 fprintf(file_, "%-12s %s\n", line.first.c_str(), line.second.c_str());
@@ -123,19 +124,19 @@ class Output
     {
         if (group_ != r.c->group) {
             group_ = r.c->group;
-            fprintf(file_, "\n%s\n  %-18s %11s %23s %8s %8s %9s %9s %8s %6s %6s %8s %9s\n",
+            fprintf(file_, "\n%s\n  %-18s %11s %23s %8s %8s %9s %9s %8s %6s %6s %6s %8s %9s\n",
                     group_.c_str(), "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS",
-                    "% CUTLASS", "% ceiling", "GB/s", "MHz", "W", "pJ/FLOP", "rel error");
+                    "% CUTLASS", "% ceiling", "GB/s", "% copy", "MHz", "W", "pJ/FLOP", "rel error");
         }
         if (r.c->failure) {
             fprintf(file_, "  %-18s %s\n", r.c->name, r.c->failure);
             return;
         }
-        fprintf(file_, "  %-18s %11.2f %11.2f %11.2f %8.2f %8s %9s %9s %8.1f %6s %6s %8s %9s%s%s\n",
+        fprintf(file_, "  %-18s %11.2f %11.2f %11.2f %8.2f %8s %9s %9s %8.1f %6s %6s %6s %8s %9s%s%s\n",
                 r.c->name, r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12,
                 number(r.percent_cublas, "%.1f").c_str(), number(r.percent_cutlass, "%.1f").c_str(),
                 number(r.percent_ceiling, "%.1f").c_str(), r.c->bytes / r.median * 1e-9,
-                number(r.mhz, "%.0f").c_str(),
+                number(r.percent_copy, "%.1f").c_str(), number(r.mhz, "%.0f").c_str(),
                 number(r.watts >= 0 ? r.watts : r.power, "%.0f").c_str(),
                 number(r.picojoules, "%.3f").c_str(), number(r.c->error, "%.1e").c_str(),
                 r.c->note ? "  " : "", r.c->note ? r.c->note : "");
@@ -143,11 +144,11 @@ class Output
 
     void csv(const Row &r)
     {
-        fprintf(file_, "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s,%s,%.2f,%s,%s,%s,%s,%s,%s\n", r.c->group,
+        fprintf(file_, "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s,%s,%s,%.2f,%s,%s,%s,%s,%s,%s\n", r.c->group,
                 r.c->name, r.c->note ? r.c->note : "", r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6,
                 r.c->failure ? 0 : r.rate() * 1e-12, number(r.percent_cublas, "%.2f").c_str(),
                 number(r.percent_cutlass, "%.2f").c_str(),
-                number(r.percent_ceiling, "%.2f").c_str(),
+                number(r.percent_ceiling, "%.2f").c_str(), number(r.percent_copy, "%.2f").c_str(),
                 r.c->failure ? 0 : r.c->bytes / r.median * 1e-9, number(r.mhz, "%.0f", "").c_str(),
                 number(r.power, "%.1f", "").c_str(), number(r.watts, "%.2f", "").c_str(),
                 number(r.picojoules, "%.4f", "").c_str(), number(r.c->error, "%.3e").c_str(),
@@ -179,6 +180,7 @@ class Output
         member("percent_cublas", r.percent_cublas, "%.2f");
         member("percent_cutlass", r.percent_cutlass, "%.2f");
         member("percent_ceiling", r.percent_ceiling, "%.2f");
+        member("percent_copy", r.percent_copy, "%.2f");
         member("relative_error", r.c->error, "%.3e");
         members("us", r.seconds.data(), r.seconds.size(), 1e6, "%.3f");
         if (r.watts >= 0) {
@@ -222,7 +224,7 @@ class Reporter : public benchmark::BenchmarkReporter
 {
   public:
     explicit Reporter(std::vector<Output> outputs)
-        : outputs_(std::move(outputs)), rates_(cases.size(), 0)
+        : outputs_(std::move(outputs)), rates_(cases.size(), 0), moved_(cases.size(), 0)
     {
         for (size_t i = 0; i < cases.size(); ++i)
             numbers_[name_of(*cases[i])] = i;
@@ -262,9 +264,11 @@ class Reporter : public benchmark::BenchmarkReporter
         row.watts = median_of_known(watts);
         row.picojoules = median_of_known(picojoules);
         rates_[number] = row.c->failure ? 0 : row.rate();
-        row.percent_cublas = percent(number, row.c->cublas);
-        row.percent_cutlass = percent(number, row.c->cutlass);
-        row.percent_ceiling = percent(number, row.c->ceiling);
+        moved_[number] = row.c->failure ? 0 : row.c->bytes / row.median;
+        row.percent_cublas = percent(rates_, number, row.c->cublas);
+        row.percent_cutlass = percent(rates_, number, row.c->cutlass);
+        row.percent_ceiling = percent(rates_, number, row.c->ceiling);
+        row.percent_copy = percent(moved_, number, row.c->copy);
         failures_ += row.c->failure != nullptr;
         for (Output &output : outputs_)
             output.row(row);
@@ -279,14 +283,14 @@ class Reporter : public benchmark::BenchmarkReporter
     int failures() const { return failures_; }
 
   private:
-    double percent(size_t number, int of) const
+    static double percent(const std::vector<double> &rates, size_t number, int of)
     {
-        return of < 0 || !(rates_[of] > 0) ? -1 : 100 * rates_[number] / rates_[of];
+        return of < 0 || !(rates[of] > 0) ? -1 : 100 * rates[number] / rates[of];
     }
 
     std::vector<Output> outputs_;
     std::map<std::string, size_t> numbers_;
-    std::vector<double> rates_; // operations per second, of the cases that were reported
+    std::vector<double> rates_, moved_; // operations and bytes per second, of the cases that were reported
     int failures_ = 0;
 };
 

@@ -14,9 +14,9 @@ extern "C" {
 #endif
 
 typedef struct gbench_case_t {
-    const char *group, *name;     /* together they name the benchmark: "<group>/<name>" */
-    double operations, bytes;     /* of one call */
-    int cublas, cutlass, ceiling; /* numbers of the cases it is compared with, -1: none */
+    const char *group, *name;           /* together they name the benchmark: "<group>/<name>" */
+    double operations, bytes;           /* of one call */
+    int cublas, cutlass, ceiling, copy; /* numbers of the cases it is compared with, -1: none */
     int repetitions;
 
     /* Called once, before the first repetition; fills in what follows. */

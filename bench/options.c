@@ -30,8 +30,8 @@ static const char usage[] =
     "ms)\n"
     "  --reps N            repetitions, of which medians and quartiles are shown; default 21\n"
     "  --min-time S        length of a continuous repetition in seconds; default 0.02\n"
-    "  --peers LIST        of ceiling, cublas, cutlass, none; default all that are there. The\n"
-    "                      environment's HGEMM_CUBLAS and HGEMM_PEERS_LIBRARY may say where\n"
+    "  --peers LIST        of ceiling, copy, cublas, cutlass, none; default all that are there.\n"
+    "                      The environment's HGEMM_CUBLAS and HGEMM_PEERS_LIBRARY may say where\n"
     "  --device NAME       such as cuda:1; default is the environment's HGEMM_DEVICE\n"
     "  --format F          table, csv or json\n"
     "  --out FILE          write the format there, and the table to stdout\n"
@@ -124,12 +124,14 @@ static void parse_peer(options_t *o, const char *text)
 {
     if (strcmp(text, "ceiling") == 0)
         o->peers |= PEER_CEILING;
+    else if (strcmp(text, "copy") == 0)
+        o->peers |= PEER_COPY;
     else if (strcmp(text, "cublas") == 0)
         o->peers |= PEER_CUBLAS;
     else if (strcmp(text, "cutlass") == 0)
         o->peers |= PEER_CUTLASS;
     else if (strcmp(text, "none") != 0)
-        refuse("--peers takes ceiling, cublas, cutlass and none", text);
+        refuse("--peers takes ceiling, copy, cublas, cutlass and none", text);
 }
 
 /* Every shape with every transpose, in the order of the shapes. */
@@ -212,7 +214,7 @@ void options_parse(options_t *o, int argc, char **argv)
     *o = (options_t){.alpha = 1,
                      .repetitions = 21,
                      .min_time = 0.02,
-                     .peers = PEER_CEILING | PEER_CUBLAS | PEER_CUTLASS,
+                     .peers = PEER_CEILING | PEER_COPY | PEER_CUBLAS | PEER_CUTLASS,
                      .format = "table"};
 
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)

@@ -12,7 +12,7 @@ typedef struct shape_t {
     hgemm_op_t op_a, op_b;
 } shape_t;
 
-enum { PEER_CEILING = 1, PEER_CUBLAS = 2, PEER_CUTLASS = 4 };
+enum { PEER_CEILING = 1, PEER_CUBLAS = 2, PEER_CUTLASS = 4, PEER_COPY = 8 };
 
 typedef struct options_t {
     const char *device; /* as hgemm_create takes it, NULL: the default */

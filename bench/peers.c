@@ -36,7 +36,7 @@ struct cublas_t {
                    const void *, int, int, const void *, void *, int, int, int, int);
 };
 
-/* cuBLAS computes in the current context, else on the first GPU. */
+/* cuBLAS computes in the current context, else on the first GPU; the driver copies in no other. */
 static int make_current(int ordinal)
 {
     int (*init)(unsigned), (*device_get)(int *, int), (*retain)(void **, int),
@@ -122,6 +122,16 @@ int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, cons
     return cublas->gemm_ex(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &alpha, q.a, R_16F,
                            q.lda, q.b, R_16F, q.ldb, &beta, c, R_16F, (int)p->ldc, COMPUTE_32F,
                            ALGORITHM_DEFAULT);
+}
+
+/* ---- the driver's copy --------------------------------------------------------------------------
+ */
+
+copy_fn *copy_open(int ordinal)
+{
+    copy_fn *copy;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    return find(driver, "cuMemcpyDtoDAsync_v2", &copy) && make_current(ordinal) ? copy : NULL;
 }
 
 /* ---- CUTLASS ----------------------------------------------------------------------------------

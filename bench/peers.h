@@ -26,6 +26,15 @@ int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const 
 int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, const void *a,
                    const void *b, float beta, void *c);
 
+/* ---- the driver's copy --------------------------------------------------------------------------
+ */
+
+/* Enqueues a copy within the GPU's memory on the default stream: cuMemcpyDtoDAsync. 0 on success. */
+typedef int copy_fn(uint64_t to, uint64_t from, size_t bytes, void *stream);
+
+/* For the GPU of that CUDA ordinal, whose primary context it makes current; NULL where it cannot. */
+copy_fn *copy_open(int ordinal);
+
 /* ---- CUTLASS ----------------------------------------------------------------------------------
  */
 

@@ -179,9 +179,10 @@ def performance():
                 parts.append(f"## {TITLES[stem]}\n\n{provenance(result)}\n\n{selection(result)}")
                 continue
             energy = any("pj_per_flop" in r for r in result["results"])
+            copy = any("percent_copy" in r for r in result["results"])
             for r in result["results"]:
                 if "failure" in r:
-                    rows.append([r["problem"], f"`{r['kernel']}`", r["failure"]] + [""] * (7 + 2 * energy))
+                    rows.append([r["problem"], f"`{r['kernel']}`", r["failure"]] + [""] * (7 + copy + 2 * energy))
                     continue
                 name = f"`{r['kernel']}`" + (f" = `{r['note']}`" if "note" in r else "")
                 if r.get("on_t4", r.get("note")) != r.get("note"):
@@ -190,9 +191,12 @@ def performance():
                              number(r, "q1_us", "{:.2f}") + " .. " + number(r, "q3_us", "{:.2f}"), number(r, "tflops"),
                              number(r, "percent_cublas"), number(r, "percent_cutlass"), number(r, "percent_ceiling"),
                              number(r, "gb_per_s", "{:.0f}"), number(r, "relative_error", "{:.1e}")])
+                if copy:
+                    rows[-1].insert(-1, number(r, "percent_copy"))
                 if energy:
                     rows[-1] += [number(r, "watts", "{:.0f}"), number(r, "pj_per_flop", "{:.2f}")]
             header = ["problem", "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% CUTLASS", "% ceiling", "GB/s", "rel. error"]
+            header[-1:-1] = ["% copy"] if copy else []
             header += ["W", "pJ per operation"] if energy else []
             parts.append(f"## {TITLES.get(stem, stem)}\n\n{provenance(result)}\n\n{table(header, rows)}")
     return "\n\n".join(parts) or no_results()
