@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: MIT
 #
-# Compiles one kernel variant to <SYMBOL>.fatbin, in the current directory, and refuses it when a
-# register is spilled. Run by the build for every variant:
+# Compiles one kernel variant to <SYMBOL>.fatbin, in the current directory: machine code for the T4
+# (HGEMM_T4 is 1) and PTX for newer GPUs (0). Refuses it when a register is spilled. Run by the build
+# for every variant:
 #
-#   cmake -D NVCC=... -D SOURCE=... -D SYMBOL=... -D TARGET=... -D FLAGS=... -P compile_kernel.cmake
+#   cmake -D NVCC=... -D FATBINARY=... -D SOURCE=... -D SYMBOL=... -D TARGET=... -D FLAGS=... [-D PACK=...]
+#         -P compile_kernel.cmake
 #
-# TARGET is what the depfile calls the fatbin. <SYMBOL>.usage gets one line, "registers shared":
-# registers of a thread and bytes of static shared memory of a block, as ptxas reports them for sm_75.
+# TARGET is what the depfile calls the fatbin, PACK an option of fatbinary. <SYMBOL>.usage gets one line,
+# "registers shared": registers of a thread and bytes of static shared memory of a block, as ptxas reports
+# them for sm_75.
 
 execute_process(
-    COMMAND ${NVCC} ${FLAGS} -Xptxas -v -MMD -MF ${SYMBOL}.d -MT ${TARGET} -o ${SYMBOL}.fatbin ${SOURCE}
+    COMMAND ${NVCC} ${FLAGS} -cubin -arch=sm_75 -DHGEMM_T4=1 -Xptxas -v -MMD -MF ${SYMBOL}.d -MT ${TARGET} -o ${SYMBOL}.cubin ${SOURCE}
     OUTPUT_VARIABLE log ERROR_VARIABLE log RESULT_VARIABLE failed)
 function(refuse why)
-    file(REMOVE ${SYMBOL}.fatbin)
+    file(REMOVE ${SYMBOL}.fatbin ${SYMBOL}.cubin ${SYMBOL}.ptx)
     message("${log}")
     message(FATAL_ERROR "kernel ${SYMBOL}: ${why}")
 endfunction()
@@ -46,6 +49,23 @@ if(log MATCHES "([0-9]+) bytes smem")
     set(shared ${CMAKE_MATCH_1})
 endif()
 file(WRITE ${SYMBOL}.usage "${registers} ${shared}\n")
+
+execute_process(
+    COMMAND ${NVCC} ${FLAGS} -ptx -arch=compute_75 -DHGEMM_T4=0 -o ${SYMBOL}.ptx ${SOURCE}
+    OUTPUT_VARIABLE more ERROR_VARIABLE more RESULT_VARIABLE failed)
+string(APPEND log "${more}")
+if(failed)
+    refuse("nvcc made no PTX")
+endif()
+execute_process(
+    COMMAND ${FATBINARY} --create=${SYMBOL}.fatbin -64 ${PACK} --image3=kind=elf,sm=75,file=${SYMBOL}.cubin
+        --image3=kind=ptx,sm=75,file=${SYMBOL}.ptx
+    OUTPUT_VARIABLE more ERROR_VARIABLE more RESULT_VARIABLE failed)
+string(APPEND log "${more}")
+if(failed)
+    refuse("fatbinary failed")
+endif()
+file(REMOVE ${SYMBOL}.cubin ${SYMBOL}.ptx)
 
 # What ptxas reports is recorded; what nvcc warns about is shown.
 string(REGEX REPLACE "ptxas info[^\n]*\n|    [0-9]+ bytes stack frame[^\n]*\n" "" log "${log}")

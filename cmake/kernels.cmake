@@ -2,7 +2,7 @@
 #
 # From rows of src/kernels.def to embedded machine code.
 #
-#   hgemm_find_nvcc()                       sets HGEMM_NVCC, or stops and says what to do
+#   hgemm_find_nvcc()                       sets HGEMM_NVCC and HGEMM_FATBINARY, or stops and says what to do
 #   hgemm_read_table(<out>)                 the table's variants: their symbols; <symbol>_SOURCE,
 #                                           <symbol>_DEFINES, and <out>_KERNELS, the rows' names
 #   hgemm_compile_variant(<dir> <symbol> <source> <defines>...)
@@ -18,6 +18,9 @@ function(hgemm_find_nvcc)
         message(FATAL_ERROR "nvcc was not found. Install the CUDA toolkit's compiler (13.0 is what is tested) and put it "
             "on PATH, set CUDA_HOME, or run tools/setup.sh, which fetches it into .toolchain/.")
     endif()
+    get_filename_component(nvcc ${HGEMM_NVCC} REALPATH)
+    get_filename_component(bin ${nvcc} DIRECTORY)
+    find_program(HGEMM_FATBINARY fatbinary HINTS ${bin} REQUIRED DOC "The CUDA compiler's, beside nvcc")
     execute_process(COMMAND ${HGEMM_NVCC} --version OUTPUT_VARIABLE text RESULT_VARIABLE failed)
     if(failed OR NOT text MATCHES "V([0-9.]+)")
         message(FATAL_ERROR "${HGEMM_NVCC} --version failed")
@@ -79,15 +82,15 @@ endfunction()
 # the driver translates on newer GPUs. `dir` lies below the current binary directory.
 function(hgemm_compile_variant dir symbol source)
     file(RELATIVE_PATH target ${CMAKE_CURRENT_BINARY_DIR} ${dir}/${symbol}.fatbin)
-    set(flags -std=c++17 -O3 -fatbin -gencode "arch=compute_75,code=[sm_75,compute_75]"
-        -I${PROJECT_SOURCE_DIR}/src ${HGEMM_NVCC_FLAGS} ${ARGN})
+    set(flags -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/src ${HGEMM_NVCC_FLAGS} ${ARGN})
+    set(pack "")
     if(HGEMM_NVCC_VERSION VERSION_GREATER_EQUAL 12.8)
-        list(PREPEND flags --compress-mode=size) # a third of the bytes; drivers unpack it when they load
+        set(pack --compress-mode=size) # a third of the bytes; drivers unpack it when they load
     endif()
     add_custom_command(
         OUTPUT ${dir}/${symbol}.fatbin ${dir}/${symbol}.usage
-        COMMAND ${CMAKE_COMMAND} -D NVCC=${HGEMM_NVCC} -D SOURCE=${source} -D SYMBOL=${symbol}
-            -D TARGET=${target} -D "FLAGS=${flags}" -P ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake
+        COMMAND ${CMAKE_COMMAND} -D NVCC=${HGEMM_NVCC} -D FATBINARY=${HGEMM_FATBINARY} -D SOURCE=${source}
+            -D SYMBOL=${symbol} -D TARGET=${target} -D "FLAGS=${flags}" -D PACK=${pack} -P ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake
         WORKING_DIRECTORY ${dir}
         DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake
         DEPFILE ${dir}/${symbol}.d

@@ -37,8 +37,8 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     for (int j = 0; j < T::LDSMS; ++j) in.load_one(f[0], j, 0);
 
     auto due = [](int mmas) { return mmas >= 0 && mmas % row::STS_GAP == 0 && mmas / row::STS_GAP < T::SLOTS; };
-    /* Where registers are short ptxas gathers loads and stores in bunches, unless a barrier is between them; this one is a NOP. */
-    auto apart = [] { if (row::ACC == f32) warp_barrier(); };
+    /* Where registers are short, and on a T4, ptxas gathers loads and stores in bunches, unless a barrier is between them; this one is a NOP. */
+    auto apart = [] { if (row::ACC == f32 || (HGEMM_T4 && T::MMAS >= 32)) warp_barrier(); };
 
     /* One k-tile: `here` and `there` are where its stage and the other begin, from where the index points. */
     u32 left = at.tiles;

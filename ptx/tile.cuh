@@ -24,12 +24,18 @@ struct args {
 
 enum accumulator { f16, f32 };
 
+/* HGEMM_T4 is what the build makes: 1 machine code for the T4, 0 the PTX that newer GPUs translate. They
+ * differ in their schedules alone. */
+
 /* A row of the table as a type: row_<name>. */
-#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer, group, ahead, lds, sts, gap, lag) \
-    struct row_##name {                                                                                          \
+#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer, group, ahead,   \
+                     lds, sts, gap, lag, t4_lds, t4_sts, t4_gap, t4_lag)                                          \
+    struct row_##name {                                                                                           \
         static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;               \
-        static constexpr int BLOCKS = blocks, NEWER_BLOCKS = newer, GROUP = group, AHEAD = ahead;                 \
-        static constexpr int LDS_GAP = lds, STS_FIRST = sts, STS_GAP = gap, LDG_LAG = lag;                        \
+        static constexpr int BLOCKS = blocks, NEWER_BLOCKS = newer;                                               \
+        static constexpr int GROUP = group, AHEAD = ahead;                                                        \
+        static constexpr int LDS_GAP = HGEMM_T4 ? t4_lds : lds, STS_FIRST = HGEMM_T4 ? t4_sts : sts;              \
+        static constexpr int STS_GAP = HGEMM_T4 ? t4_gap : gap, LDG_LAG = HGEMM_T4 ? t4_lag : lag;                \
         static constexpr accumulator ACC = acc;                                                                   \
     };
 #include "../src/kernels.def"

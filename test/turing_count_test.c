@@ -29,6 +29,18 @@ static turing_counters_t count(const turing_kernel_t *k, const tile_t *t)
     return c;
 }
 
+/* The most HMMA's of the loop, turn after turn, with no ldmatrix among them. */
+static uint32_t longest_run(const turing_kernel_t *k, const turing_loop_t *loop)
+{
+    uint32_t run = 0, longest = 0;
+    for (int turn = 0; turn < 2; turn++)
+        for (uint32_t j = loop->first / TURING_INSN_BYTES; loop->found && j <= loop->last / TURING_INSN_BYTES; j++) {
+            run = k->insns[j].op == TURING_LDSM ? 0 : run + (k->insns[j].op == TURING_HMMA_1688);
+            longest = run > longest ? run : longest;
+        }
+    return longest;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
@@ -67,6 +79,9 @@ int main(int argc, char **argv)
                       loop->tensor_cycles >= loop->alu_cycles && loop->tensor_cycles >= loop->fma_cycles &&
                       loop->tensor_cycles >= loop->half_cycles && loop->tensor_cycles >= loop->uniform_cycles,
                   "%s is not bound by its tensor cores", symbol);
+        /* Nor do fragments come in one bunch, late, as where ptxas sinks what follows the loop's barrier. */
+        if (!strncmp(symbol, "k5", 2) && t->bm * t->bn >= 128 * 128)
+            CHECK(longest_run(k, loop) <= 40, "%s: %u HMMA's without an ldmatrix", symbol, longest_run(k, loop));
         CHECK(c.total.partial_sectors == 0, "%s stores %llu sectors in part", symbol, (unsigned long long)c.total.partial_sectors);
         CHECK(c.total.global_sectors == c.total.global_ideal, "%s moves %llu sectors for %llu", symbol,
               (unsigned long long)c.total.global_sectors, (unsigned long long)c.total.global_ideal);
