@@ -136,7 +136,8 @@ typedef struct costs_t {
     } throughput;
     struct {
         double step;  /* one step along k: load, barrier, first mma, ... */
-        double share; /* ... and of its own work, this part, which a lone block does not overlap */
+        double share; /* ... and of its own work, this part, which a lone block does not overlap, */
+        double alone; /* and of what is not DRAM's this more, where it has no two warps for a sub-core */
         double block; /* a block's start and end */
         double meet;  /* for the last block of a split tile to learn that it is the last */
         double pick;  /* added to a step's where chunks are picked out of two loads, */
@@ -149,16 +150,17 @@ typedef struct costs_t {
 
 /* Published figures: 8 clocks an HMMA and sub-core, 64 bytes a clock of shared memory, 1270 GB/s of
  * L2 and 240 GB/s of DRAM at 1590 MHz over 40 multiprocessors. The latencies follow from a global
- * load's 200 to 600 clocks, `ends` from an H100; no T4 has confirmed them. */
+ * load's 200 to 600 clocks, `alone` from a model of the T4 that replays machine code, `ends` from an
+ * H100; no T4 has confirmed them. */
 static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 0, 2, 1.5, 1.9},
-                                 {600, 0.27, 2000, 2000, 500, 500, 4000, 2, 0.15}};
+                                 {600, 0.27, 0.5, 2000, 2000, 500, 500, 4000, 2, 0.15}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured; of `meet` what fences took, which
  * are gone, was subtracted later (docs/lab-notes.md). How far the choice is from the fastest plan over shapes that had no
  * part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
 static const costs_t h100_costs = {{1024, 128, 40.3, 18, 15, 14.5, 45, 19, 3, 1.6, 13.7},
-                                   {490, 0.53, 1400, 3000, 590, 270, 6000, 0.9, 0.115}};
+                                   {490, 0.53, 0, 1400, 3000, 590, 270, 6000, 0.9, 0.115}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
@@ -187,7 +189,7 @@ machine_t machine_of(const hgemm_device_info_t *info)
     return machine;
 }
 
-enum { BLOCK_SHARED = 1 << 10 /* that newer GPUs add to each block */ };
+enum { SUB_CORES = 4, BLOCK_SHARED = 1 << 10 /* that newer GPUs add to each block */ };
 
 static int smaller(int a, int b)
 {
@@ -270,17 +272,18 @@ static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copie
     double rows = ceil((double)p->m / info->block_m), columns = ceil((double)p->n / info->block_n);
     double own = 2.0 * (info->block_m / columns + info->block_n / rows) * info->block_k; /* bytes from memory */
     double reads = own + tile_rows(info, variant.op, 1 / columns, 1 / rows) * costs->throughput.dram_rows;
-    double step = larger(step_clocks(info, variant, costs), reads / costs->throughput.dram_bytes);
+    double on_chip = step_clocks(info, variant, costs), step = larger(on_chip, reads / costs->throughput.dram_bytes);
     double mmas = info->warp_m / 16.0 * (info->warp_n / 8.0);
     double cold = kernel_table[variant.kernel].ahead ? costs->latency.cold * own / tile : costs->latency.cold;
     double pick = variant.access == ACCESS_any ? costs->latency.pick : 0;
+    double alone = info->threads <= SUB_CORES * 32 ? costs->latency.alone : 0;
     return (price_t){
         .costs = costs,
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, machine),
         .start = costs->latency.code * mmas * mmas +
                  copy_clocks(p, copies, costs, machine),
-        .least = costs->latency.step + pick + cold + costs->latency.share * step,
+        .least = costs->latency.step + pick + cold + costs->latency.share * step + alone * on_chip,
         .step = step,
         .end = costs->latency.block +
                (double)info->block_m * info->block_n / costs->throughput.elements,

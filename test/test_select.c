@@ -337,6 +337,19 @@ static void tiles_grow_with_the_problem(void **state)
     }
 }
 
+/* 36 tiles for 40 multiprocessors: each is alone there, and four warps would wait for their own loads. */
+static void a_lone_tile_has_eight_warps(void **state)
+{
+    (void)state;
+    for (int acc = 0; acc < 2; acc++) {
+        hgemm_desc_t desc = problem((hgemm_accumulate_t)acc, 768, 768, 768);
+        plan_t plan;
+        assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(plan.tiles, 36);
+        assert_int_equal(kernel_table[plan.variant.kernel].info.threads, 256);
+    }
+}
+
 /* Data plays no part: pointers count by their alignment only, scalars by being zero. */
 static void only_the_problem_counts(void **state)
 {
@@ -387,6 +400,7 @@ int main(void)
         cmocka_unit_test(layouts_are_treated_alike),
         cmocka_unit_test(every_tuned_kernel_has_its_use),
         cmocka_unit_test(tiles_grow_with_the_problem),
+        cmocka_unit_test(a_lone_tile_has_eight_warps),
         cmocka_unit_test(only_the_problem_counts),
         cmocka_unit_test(grids_that_are_too_large_are_refused),
     };
