@@ -24,9 +24,6 @@ struct args {
 
 enum accumulator { f16, f32 };
 
-/* HGEMM_T4 is what the build makes: 1 machine code for the T4, 0 the PTX that newer GPUs translate. They
- * differ in their schedules alone. */
-
 /* A row of the table as a type: row_<name>. */
 #define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer, group, ahead,   \
                      lds, sts, gap, lag, t4_lds, t4_sts, t4_gap, t4_lag)                                          \
@@ -34,8 +31,7 @@ enum accumulator { f16, f32 };
         static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;               \
         static constexpr int BLOCKS = blocks, NEWER_BLOCKS = newer;                                               \
         static constexpr int GROUP = group, AHEAD = ahead;                                                        \
-        static constexpr int LDS_GAP = HGEMM_T4 ? t4_lds : lds, STS_FIRST = HGEMM_T4 ? t4_sts : sts;              \
-        static constexpr int STS_GAP = HGEMM_T4 ? t4_gap : gap, LDG_LAG = HGEMM_T4 ? t4_lag : lag;                \
+        static constexpr int SCHEDULE[4] = {lds, sts, gap, lag}, T4_SCHEDULE[4] = {t4_lds, t4_sts, t4_gap, t4_lag}; \
         static constexpr accumulator ACC = acc;                                                                   \
     };
 #include "../src/kernels.def"
@@ -273,6 +269,11 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr int LIVE = MMAS * (R::ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS, OTHERS = ACCESS == X16 ? 65 : 127;
     static constexpr int SHARE = HGEMM_SM_REGISTERS / (BLOCKS * THREADS), ROOM = SHARE < HGEMM_THREAD_REGISTERS ? SHARE : HGEMM_THREAD_REGISTERS;
     static constexpr bool PAIRS = ACCESS <= X8 && LIVE + OTHERS <= ROOM && MMAS >= 8;
+    /* HGEMM_T4 is what the build makes: 1 machine code for the T4, 0 the PTX that newer GPUs translate. They
+     * differ in the order of instructions alone. */
+    static constexpr bool FOR_T4 = HGEMM_T4 && ACCESS == X16;
+    static constexpr int LDS_GAP = FOR_T4 ? R::T4_SCHEDULE[0] : R::SCHEDULE[0], STS_FIRST = FOR_T4 ? R::T4_SCHEDULE[1] : R::SCHEDULE[1];
+    static constexpr int STS_GAP = FOR_T4 ? R::T4_SCHEDULE[2] : R::SCHEDULE[2], LDG_LAG = FOR_T4 ? R::T4_SCHEDULE[3] : R::SCHEDULE[3];
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
     static_assert(SLICES % 2 == 0, "fragments take turns");
@@ -711,7 +712,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
     static constexpr int WORDS = R::ACC == f32 ? 4 : 2, CHUNKS = OWN_MT * NT * WORDS / 4; /* of a thread's sums: per mma; of 16 bytes */
     /* Chunks that are added up together; splits in flight: more for larger tiles, if they are ever split. */
-    static constexpr int BATCH = CHUNKS < 4 ? CHUNKS : 4, AHEAD = (R::LDS_GAP > 0 && CHUNKS > 4 && MMAS < 64 ? 16 : 8) / BATCH;
+    static constexpr int BATCH = CHUNKS < 4 ? CHUNKS : 4, AHEAD = (LDS_GAP > 0 && CHUNKS > 4 && MMAS < 64 ? 16 : 8) / BATCH;
 
     static __device__ __forceinline__ u32 word(const u32 (&x)[2], int i) { return x[i]; }
     static __device__ __forceinline__ u32 word(const float (&x)[4], int i) { return __float_as_uint(x[i]); }
