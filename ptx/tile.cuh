@@ -270,7 +270,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr int SHARE = HGEMM_SM_REGISTERS / (BLOCKS * THREADS), ROOM = SHARE < HGEMM_THREAD_REGISTERS ? SHARE : HGEMM_THREAD_REGISTERS;
     static constexpr bool PAIRS = ACCESS <= X8 && LIVE + OTHERS <= ROOM && MMAS >= 8;
     /* HGEMM_T4 is what the build makes: 1 machine code for the T4, 0 the PTX that newer GPUs translate. They
-     * differ in the order of instructions alone. */
+     * differ in their schedules alone: the order of instructions, and NOPs. */
     static constexpr bool FOR_T4 = HGEMM_T4 && ACCESS == X16;
     static constexpr int LDS_GAP = FOR_T4 ? R::T4_SCHEDULE[0] : R::SCHEDULE[0], STS_FIRST = FOR_T4 ? R::T4_SCHEDULE[1] : R::SCHEDULE[1];
     static constexpr int STS_GAP = FOR_T4 ? R::T4_SCHEDULE[2] : R::SCHEDULE[2], LDG_LAG = FOR_T4 ? R::T4_SCHEDULE[3] : R::SCHEDULE[3];
