@@ -98,36 +98,39 @@ void emu_count_global(warp_t *w, const op_t *o, uint32_t on, access_t kind, cons
     }
 }
 
-/* Wavefronts that lanes first..last-1 need: each bank gives one word at a time. */
-static uint32_t wavefronts(uint32_t on, const uint64_t address[LANES], uint32_t bytes, int first, int last,
-                           uint32_t *words)
+/* Each bank gives one word at a time. 64-bit accesses go by half warps, 128-bit
+ * ones (and rows of LDSM) by quarters, so that a lane's words, which are aligned,
+ * lie in as many banks and count as one unit of a wider bank. */
+uint32_t emu_shared_waves(uint32_t on, const uint64_t address[LANES], uint32_t bytes, uint32_t *words)
 {
-    uint32_t word[LANES * 4], depth[BANKS] = {0}, n = 0, most = 0;
-    for (int l = first; l < last; l++) {
-        if (!(on >> l & 1))
-            continue;
-        for (uint32_t k = 0; k < (bytes + 3) / 4; k++) {
-            uint32_t x = (uint32_t)(address[l] / 4) + k, i = n;
-            while (i-- > 0 && word[i] != x) {}
-            if (i != UINT32_MAX)
+    const uint32_t unit = bytes > 4 ? bytes : 4, banks = WAVE / unit, group = banks;
+    uint32_t waves = 0;
+    *words = 0;
+    for (uint32_t first = 0; first < LANES; first += group) {
+        uint32_t held[BANKS][LANES], depth[BANKS] = {0}, most = 0;
+        for (uint32_t l = first; l < first + group; l++) {
+            if (!(on >> l & 1))
                 continue;
-            word[n++] = x;
-            if (++depth[x % BANKS] > most)
-                most = depth[x % BANKS];
+            const uint32_t x = (uint32_t)(address[l] / unit), bank = x % banks;
+            uint32_t i = 0;
+            while (i < depth[bank] && held[bank][i] != x)
+                i++;
+            if (i < depth[bank])
+                continue;
+            held[bank][depth[bank]++] = x;
+            *words += unit / 4;
+            if (depth[bank] > most)
+                most = depth[bank];
         }
+        waves += most;
     }
-    *words += n;
-    return most;
+    return waves;
 }
 
-/* 64-bit accesses go by half warps, 128-bit ones (and rows of LDSM) by quarters. */
-void emu_count_shared(warp_t *w, const op_t *o, uint32_t on, const uint64_t address[LANES], uint32_t bytes)
+void emu_count_shared(warp_t *w, const op_t *o, uint32_t waves, uint32_t words)
 {
     turing_count_t *c = slot(w, o);
-    const int group = bytes == 16 ? 8 : bytes == 8 ? 16 : 32;
-    uint32_t words = 0;
-    for (int first = 0; first < LANES; first += group)
-        c->shared_waves += wavefronts(on, address, bytes, first, first + group, &words);
+    c->shared_waves += waves;
     c->shared_ideal += (words * 4 + WAVE - 1) / WAVE;
 }
 

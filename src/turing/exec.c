@@ -54,7 +54,7 @@ static size_t round_64(size_t x)
     return (x + 63) & ~(size_t)63;
 }
 
-static void block_free(block_t *b)
+void emu_block_free(block_t *b)
 {
     if (b) {
         emu_race_block_free(b->race);
@@ -64,7 +64,7 @@ static void block_free(block_t *b)
 }
 
 /* Storage for one block, to be used for one after another. */
-static block_t *block_create(worker_t *worker)
+block_t *emu_block_create(worker_t *worker)
 {
     const machine_t *m = worker->m;
     const size_t rows = round_64((ROW_CONSTANTS + m->n_constants) * sizeof(row_t));
@@ -81,7 +81,7 @@ static block_t *block_create(worker_t *worker)
     if (m->checks & TURING_CHECK_RACE)
         b->race = emu_race_block(b);
     if (!b->storage || ((m->checks & TURING_CHECK_RACE) && !b->race)) {
-        block_free(b);
+        emu_block_free(b);
         return NULL;
     }
     uint8_t *p = (uint8_t *)round_64((uintptr_t)b->storage);
@@ -111,7 +111,7 @@ static block_t *block_create(worker_t *worker)
     return b;
 }
 
-static void block_start(block_t *b, uint64_t linear)
+void emu_block_start(block_t *b, uint64_t linear)
 {
     const machine_t *m = b->worker->m;
     const uint32_t *grid = m->launch->grid;
@@ -177,7 +177,7 @@ static void fill_barrier(block_t *b, int id)
     memset(n, 0, sizeof *n);
 }
 
-static void deadlock(block_t *b)
+void emu_block_deadlock(block_t *b)
 {
     for (uint32_t i = 0; i < b->n_warps; i++) {
         warp_t *w = &b->warp[i];
@@ -196,6 +196,21 @@ static void deadlock(block_t *b)
     }
 }
 
+stop_t emu_block_step(block_t *b, warp_t *w)
+{
+    w->stop = RUNNING;
+    emu_run_warp(w);
+    if (w->stop == STOP_EXIT)
+        b->live--;
+    if (w->stop == STOP_EXIT || w->stop == STOP_BARRIER) {
+        const stop_t why = w->stop;
+        for (int id = 0; id < 16; id++)
+            fill_barrier(b, id);
+        return why;
+    }
+    return w->stop;
+}
+
 typedef enum outcome { BLOCK_DONE, BLOCK_POLLS, BLOCK_FAILED } outcome_t;
 
 static outcome_t block_run(block_t *b)
@@ -206,33 +221,20 @@ static outcome_t block_run(block_t *b)
             warp_t *w = &b->warp[i];
             if (w->stop == STOP_EXIT || w->stop == STOP_BARRIER)
                 continue;
-            w->stop = RUNNING;
-            emu_run_warp(w);
-            switch (w->stop) {
-            case STOP_FAULT:
+            const stop_t why = emu_block_step(b, w);
+            if (why == STOP_FAULT)
                 return BLOCK_FAILED;
-            case STOP_YIELD:
+            if (why == STOP_YIELD)
                 polls = true;
-                break;
-            case STOP_EXIT:
+            else
                 progress = true;
-                b->live--;
-                for (int id = 0; id < 16; id++)
-                    fill_barrier(b, id);
-                break;
-            default: {
-                progress = true;
-                for (int id = 0; id < 16; id++)
-                    fill_barrier(b, id);
-            }
-            }
         }
         if (b->live == 0)
             return BLOCK_DONE;
         if (!progress && polls)
             return BLOCK_POLLS;
         if (!progress) {
-            deadlock(b);
+            emu_block_deadlock(b);
             return BLOCK_FAILED;
         }
     }
@@ -264,13 +266,13 @@ static void *work(void *arg)
         if (more && n < limit && at == n) {
             more = next_block(m, &linear);
             if (more) {
-                block_t *b = spare ? spare : block_create(worker);
+                block_t *b = spare ? spare : emu_block_create(worker);
                 spare = NULL;
                 if (!b) {
                     worker->failed = !turing_fail(&worker->error, "out of memory for a block");
                     break;
                 }
-                block_start(b, linear);
+                emu_block_start(b, linear);
                 resident[n++] = b;
             }
         }
@@ -283,7 +285,7 @@ static void *work(void *arg)
         if (outcome == BLOCK_DONE) {
             stalemate = 0;
             resident[at] = resident[--n];
-            block_free(spare);
+            emu_block_free(spare);
             spare = b;
             at = 0;
             if (!n && !more)
@@ -297,8 +299,8 @@ static void *work(void *arg)
         }
     }
     for (uint32_t i = 0; i < n; i++)
-        block_free(resident[i]);
-    block_free(spare);
+        emu_block_free(resident[i]);
+    emu_block_free(spare);
     free(resident);
     if (worker->failed)
         atomic_store(&m->stop_all, true);
@@ -375,8 +377,8 @@ static unsigned thread_count(const machine_t *m)
         long cores = sysconf(_SC_NPROCESSORS_ONLN);
         n = cores > 0 ? (unsigned)cores : 1;
     }
-    /* Race cells of global memory are shared by all blocks. */
-    if (m->ordered || m->checks & TURING_CHECK_RACE)
+    /* Race cells of global memory are shared by all blocks, and so is simulated time. */
+    if (m->ordered || m->checks & TURING_CHECK_RACE || m->launch->time)
         n = 1;
     return n > m->n_blocks ? (unsigned)m->n_blocks : n > 256 ? 256 : n;
 }
@@ -414,7 +416,10 @@ static bool run_grid(machine_t *m, uint64_t *violations, turing_error_t *err)
     else {
         while (running < n && !pthread_create(&threads[running], NULL, work, &workers[running]))
             running++;
-        work(&workers[0]);
+        if (m->launch->time)
+            emu_time_run(&workers[0]);
+        else
+            work(&workers[0]);
         for (unsigned i = 1; i < running; i++)
             pthread_join(threads[i], NULL);
         for (unsigned i = 0; ok && i < running; i++)

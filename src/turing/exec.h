@@ -65,6 +65,7 @@ typedef enum stop {
     RUNNING,
     STOP_BARRIER,  /* waits at a named barrier                            */
     STOP_YIELD,    /* polls memory: let other blocks run                  */
+    STOP_TRACED,   /* its trace is full                                   */
     STOP_EXIT,
     STOP_FAULT     /* worker_t.error says why                             */
 } stop_t;
@@ -80,6 +81,7 @@ typedef struct split {
 
 typedef struct schedule schedule_t; /* check_schedule.c */
 typedef struct race race_t;         /* check_race.c     */
+typedef struct trace trace_t;       /* time.c           */
 
 struct warp {
     row_t *r;
@@ -101,6 +103,7 @@ struct warp {
     uint8_t *local;           /* local_bytes per lane                     */
     uint8_t *local_valid;
     schedule_t *schedule;
+    trace_t *trace;           /* what the timing model will replay, or NULL */
     block_t *block;
 };
 
@@ -193,6 +196,12 @@ void emu_run_warp(warp_t *w);
 void emu_exit_lanes(warp_t *w, uint32_t lanes);
 
 /* ---- exec.c ---- */
+block_t *emu_block_create(worker_t *worker); /* storage, for one block after another; NULL: out of memory */
+void emu_block_free(block_t *b);
+void emu_block_start(block_t *b, uint64_t linear);
+/* Runs a warp that can run to its next stopping point, and frees those that it was waited for by. */
+stop_t emu_block_step(block_t *b, warp_t *w);
+void emu_block_deadlock(block_t *b);
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -242,15 +251,24 @@ void emu_schedule_issue(warp_t *w, const op_t *o, uint32_t on);
 /* ---- count.c ---- */
 void emu_count_issue(warp_t *w, const op_t *o, uint32_t on);
 void emu_count_global(warp_t *w, const op_t *o, uint32_t on, access_t kind, const uint64_t address[LANES], uint32_t bytes);
-void emu_count_shared(warp_t *w, const op_t *o, uint32_t on, const uint64_t address[LANES], uint32_t bytes);
+void emu_count_shared(warp_t *w, const op_t *o, uint32_t waves, uint32_t words);
+/* Wavefronts that a shared-memory access takes, and how many distinct words it moves. */
+uint32_t emu_shared_waves(uint32_t on, const uint64_t address[LANES], uint32_t bytes, uint32_t *words);
 bool emu_count_open(machine_t *m);
 void emu_count_close(machine_t *m);
 bool emu_count_finish(machine_t *m, worker_t *workers, unsigned n);
 
+/* ---- time.c: what the executor tells the timing model, and the model ---- */
+void emu_time_issue(warp_t *w, const op_t *o, uint32_t on);
+void emu_time_shared(warp_t *w, uint32_t waves);
+void emu_time_global(warp_t *w, uint32_t on, const uint64_t address[LANES]);
+void emu_time_barrier(warp_t *w, uint32_t id, uint32_t threads);
+void emu_time_run(worker_t *worker); /* the whole grid; fills launch->time */
+
 static inline bool watched(const warp_t *w)
 {
     const worker_t *worker = w->block->worker;
-    return worker->count || worker->m->checks;
+    return worker->count || worker->m->checks || w->trace;
 }
 
 static inline uint32_t pred(const warp_t *w, const op_t *o, int i)

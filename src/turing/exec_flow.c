@@ -213,6 +213,8 @@ static void arrive(warp_t *w, const op_t *o, uint32_t on)
         return;
     }
     n->arrived += LANES;
+    if (w->trace)
+        emu_time_barrier(w, id, count);
     if (in->m.func == TURING_BAR_RED) {
         uint32_t p = pred(w, o, 0) & on;
         for (uint32_t k = 0; k < LANES; k++)
@@ -391,6 +393,8 @@ static inline void loop(warp_t *w, bool watching)
                 emu_count_issue(w, o, on);
             if (w->schedule)
                 emu_schedule_issue(w, o, on);
+            if (w->trace)
+                emu_time_issue(w, o, on);
         }
         if (o->flow == FLOW_CONTROL) {
             control(w, o, on);

@@ -57,8 +57,15 @@ static uint32_t observe(warp_t *w, const op_t *o, uint32_t on, turing_space_t sp
         emu_race_access(w, o, on, space, kind, address, bytes);
     if (worker->count && space == TURING_SPACE_GLOBAL)
         emu_count_global(w, o, on, kind, address, bytes);
-    if (worker->count && space == TURING_SPACE_SHARED)
-        emu_count_shared(w, o, on, address, bytes);
+    if (space == TURING_SPACE_SHARED && (worker->count || w->trace)) {
+        uint32_t words, waves = emu_shared_waves(on, address, bytes, &words);
+        if (worker->count)
+            emu_count_shared(w, o, waves, words);
+        if (w->trace)
+            emu_time_shared(w, waves);
+    }
+    if (w->trace && space == TURING_SPACE_GLOBAL)
+        emu_time_global(w, on, address);
     return on;
 }
 
@@ -521,6 +528,8 @@ static void op_prefetch(warp_t *w, const op_t *o, uint32_t on)
         if (!locate(w, o, TURING_SPACE_GLOBAL, l, address[l], 1))
             return;
     }
+    if (w->trace)
+        emu_time_global(w, on, address);
 }
 
 void emu_select_memory(op_t *o)

@@ -195,6 +195,46 @@ turing_occupancy_t turing_occupancy(const turing_kernel_t *kernel, uint32_t thre
 /* Static: the innermost loop with most HMMA.  `counters` may be NULL. */
 turing_loop_t turing_main_loop(const turing_kernel_t *kernel, const turing_counters_t *counters);
 
+/* ---- modelled time --------------------------------------------------------------------- */
+
+/* Why a sub-core with warps issued nothing: what the warp that issued next had waited for. */
+#define TURING_STALLS(X) \
+    X(MEMORY, "global memory")    /* a scoreboard that a global access releases, or a fence */ \
+    X(SHARED, "shared memory")    /* one of another instruction of the load/store unit      */ \
+    X(QUEUE, "load/store queue")  /* the sub-core's, which was full                         */ \
+    X(TENSOR, "tensor core")      /* the one before still multiplied                        */ \
+    X(PIPE, "other pipes")        /* busy, or a scoreboard of theirs                        */ \
+    X(BARRIER, "barrier") \
+    X(FIXED, "stall counts")      /* of the control word, and taken branches                */
+typedef enum turing_stall {
+#define X(name, text) TURING_STALL_##name,
+    TURING_STALLS(X)
+#undef X
+    TURING_STALL_COUNT
+} turing_stall_t;
+
+const char *turing_stall_name(turing_stall_t stall);
+
+enum { TURING_T4_MHZ = 1590 };
+
+/* What a model of the T4 says that a launch takes.  It is no measurement: see
+ * docs/emulator.md for what it models and from which sources.  All figures add
+ * up over launches.  Times are cycles of 1590 MHz; those of a unit are averages
+ * over all of its kind on the chip, so that its share is its time over `cycles`. */
+typedef struct turing_time {
+    double cycles;             /* from the first block's start to the end of the last warp and store */
+    double tensor;             /* the 160 tensor cores multiply                */
+    double lsu;                /* the 40 load/store units are busy             */
+    double dram;               /* the 16 channels are busy                     */
+    double stall[TURING_STALL_COUNT]; /* of the 160 sub-cores                  */
+    uint64_t instructions;     /* warp instructions issued                     */
+    uint64_t l2_sectors;       /* of 32 bytes, read and written, in L2         */
+    uint64_t l2_hits;          /* of these: present or on their way, or stored */
+    uint64_t dram_read, dram_written; /* bytes                                 */
+} turing_time_t;
+
+void turing_time_add(turing_time_t *sum, const turing_time_t *time);
+
 /* ---- launch ------------------------------------------------------------------------ */
 
 typedef enum turing_tensor {
@@ -214,6 +254,10 @@ typedef struct turing_launch {
     turing_report_fn *report;       /* gets each violation once, at the end      */
     void *user;
     turing_counters_t *counters;    /* filled if not NULL; turing_counters_free  */
+    /* Filled if not NULL.  Then one host thread runs the blocks, in the order in
+     * which the modelled multiprocessors take them, and the modelled L2 begins
+     * with what the last such launch on this memory left in it. */
+    turing_time_t *time;
 } turing_launch_t;
 
 /* Runs the grid.  False and `err` when the launch cannot run on a T4, memory

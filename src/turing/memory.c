@@ -19,6 +19,7 @@ struct turing_memory {
     size_t n, capacity;
     alloc_t *allocs;
     uint64_t next;
+    void *l2;
 };
 
 turing_memory_t *turing_memory_create(unsigned flags)
@@ -45,7 +46,13 @@ void turing_memory_destroy(turing_memory_t *mem)
     for (size_t i = 0; i < mem->n; i++)
         release(&mem->allocs[i]);
     free(mem->allocs);
+    free(mem->l2);
     free(mem);
+}
+
+void **emu_memory_l2(turing_memory_t *mem)
+{
+    return &mem->l2;
 }
 
 /* Index of the first allocation whose end lies beyond the address. */

@@ -21,4 +21,8 @@ const alloc_t *emu_memory_nearest(const turing_memory_t *mem, uint64_t address);
 /* All allocations, sorted by address. */
 size_t emu_memory_allocs(const turing_memory_t *mem, alloc_t **allocs);
 
+/* What the timing model's L2 holds between launches: one block from malloc,
+ * NULL before the first; freed with the memory. */
+void **emu_memory_l2(turing_memory_t *mem);
+
 #endif

@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * time.c - the timing model: 40 multiprocessors in simulated time.
+ *
+ * The executor runs a warp from one stopping point to the next and leaves a
+ * trace: which instructions, how many wavefronts of shared memory, which
+ * sectors of global memory.  The model takes the traces up one instruction at
+ * a time and asks for more when one is used up.  So execution runs ahead of
+ * simulated time by a trace at most, barriers and polled flags happen in the
+ * order of simulated time, and no trace of a whole grid is ever held.
+ *
+ * A sub-core issues one instruction a cycle, of the warp that can go first; of
+ * several the one that went last, then the lowest.  An instruction waits for
+ * the stall count of the one before, its scoreboards, its pipe, and, where it
+ * is for the load/store unit, for one of the sub-core's places in the queue.
+ * The four sub-cores share that unit, which serves in order of issue.
+ *
+ * Multiprocessors meet in memory only, and memory answers no sooner than
+ * SOONEST_ANSWER cycles after it was asked.  So each runs that far on its own;
+ * then the requests of all are served in the order of their cycles.
+ *
+ * Times are cycles of 1590 MHz, fractional where a rate is.  Sources are those
+ * of docs/emulator.md.
+ */
+#include "time_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SUBCORES = 4,
+    SLOTS = TURING_T4_WARPS,
+    BOARDS = 6,              /* scoreboards of a warp                                       */
+    NO_BOARD = 7,
+    ISSUE = 1,               /* cycles a sub-core issues one instruction: HUE               */
+    LSU_QUEUE = 5,           /* places of a sub-core: HUE                                   */
+    LSU_CYCLES = 2,          /* of the load/store unit, for 128 bytes of shared memory: JIA */
+    LSU_SECTORS = 4,         /* of global memory in as many cycles: JIA, L1 bandwidth       */
+    LSU_STORE_CYCLES = 2,    /* more for a store to shared memory: YAN, STS.128 takes 10    */
+    LSU_LATENCY = 21,        /* of one wavefront: between 19 (JIA) and 23 (SJF)             */
+    LSU_READ = 8,            /* from the end of its service until sources are read: assumed */
+    LSU_OTHER_LATENCY = 30,  /* S2R, SHFL, constants, hits in local memory: assumed         */
+    PIPE_READ = 6,           /* until sources are read, other pipes: assumed                */
+    FENCE_CYCLES = 188,      /* a round trip to L2: JIA                                     */
+    BARRIER_CYCLES = 20,     /* from the last arrival to the first issue: assumed           */
+    BRANCH_CYCLES = 8,       /* from a taken branch to the next issue: assumed              */
+    DEAL_CYCLES = 20,        /* between the starts of two blocks on the chip: assumed       */
+    BLOCK_CYCLES = 600,      /* from the end of a block to the start of its successor: assumed */
+    EVENTS = 1024, LINES = 512, /* of a trace                                               */
+    REQUESTS = 256           /* of an SM at a time: 20 in queues, one LSU_CYCLES in the quantum */
+};
+
+/* A sub-core's pipes: cycles that one warp instruction occupies, and until a
+ * scoreboard says that it is done. */
+static const struct {
+    double busy, latency;
+} pipes[TURING_PIPE_COUNT] = {
+    [TURING_PIPE_TENSOR] = {8.06, 14}, /* YAN IV-C            */
+    [TURING_PIPE_ALU] = {2, 4},        /* JIA table 4.1       */
+    [TURING_PIPE_FMA] = {2, 5},        /* JIA table 4.1       */
+    [TURING_PIPE_HALF] = {2, 6},       /* JIA table 4.1       */
+    [TURING_PIPE_UNIFORM] = {2, 10},   /* assumed             */
+    [TURING_PIPE_XU] = {8, 15},        /* assumed; JIA 4.1    */
+    [TURING_PIPE_FMA64] = {64, 48},    /* 1/32 of FMA; JIA 4.1 */
+};
+
+#define NEVER 1e300
+
+static double sooner(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- traces ----------------------------------------------------------------------- */
+
+typedef struct event {
+    uint32_t op;       /* instruction                                             */
+    uint16_t detail;   /* shared memory: wavefronts; BAR: number | warps << 4     */
+    uint8_t on;        /* some lane was                                           */
+    uint8_t lines;     /* of global memory                                        */
+} event_t;
+
+struct trace {
+    uint32_t n, n_lines; /* filled by the executor   */
+    uint32_t at, at_line; /* used by the model       */
+    event_t event[EVENTS];
+    uint64_t line[LINES]; /* as in request_t         */
+};
+
+void emu_time_issue(warp_t *w, const op_t *o, uint32_t on)
+{
+    trace_t *t = w->trace;
+    t->event[t->n++] = (event_t){.op = (uint32_t)(o - w->block->worker->m->ops), .on = on != 0};
+    /* this instruction may still add LANES lines, and so may the next */
+    if (t->n == EVENTS || t->n_lines > LINES - 2 * LANES)
+        w->stop = STOP_TRACED;
+}
+
+void emu_time_shared(warp_t *w, uint32_t waves)
+{
+    w->trace->event[w->trace->n - 1].detail = (uint16_t)waves;
+}
+
+void emu_time_global(warp_t *w, uint32_t on, const uint64_t address[LANES])
+{
+    trace_t *t = w->trace;
+    uint64_t *line = t->line + t->n_lines;
+    uint32_t n = 0;
+    for (uint32_t l = 0; l < LANES; l++) {
+        if (!(on >> l & 1))
+            continue;
+        const uint64_t number = address[l] >> 7, sector = UINT64_C(1) << (address[l] >> 5 & 3);
+        uint32_t i = n;
+        while (i > 0 && line[i - 1] >> SECTORS != number)
+            i--;
+        if (i)
+            line[i - 1] |= sector;
+        else
+            line[n++] = number << SECTORS | sector;
+    }
+    t->event[t->n - 1].lines = (uint8_t)n;
+    t->n_lines += n;
+}
+
+void emu_time_barrier(warp_t *w, uint32_t id, uint32_t threads)
+{
+    w->trace->event[w->trace->n - 1].detail = (uint16_t)(id | threads / LANES << 4);
+}
+
+/* ---- the machine -------------------------------------------------------------------- */
+
+/* What the model needs of an instruction at every issue. */
+typedef struct plan {
+    uint8_t pipe, stall, wait, write_board, read_board;
+    uint8_t kind;      /* request_kind_t, of the load/store unit                 */
+    bool cached, fence;
+    uint8_t op;
+} plan_t;
+
+/* One of the places for warps of a multiprocessor; slot i is of sub-core i % 4. */
+typedef struct slot {
+    warp_t *warp;      /* NULL: none                                             */
+    uint32_t place;    /* of its block                                           */
+    int waits;         /* named barrier, or -1                                   */
+    uint32_t op;       /* next instruction                                       */
+    double ready;      /* no issue before that cycle,                            */
+    turing_stall_t why; /* because of this                                       */
+    double issued;     /* cycle of the last issue                                */
+    double served;     /* the load/store unit is done with all it issued         */
+    double board[BOARDS]; /* cycle in which all known releases have happened     */
+    uint8_t board_why[BOARDS];
+    uint8_t pending[BOARDS]; /* releases that memory has yet to date             */
+} slot_t;
+
+typedef struct timed_barrier {
+    uint32_t threads, arrived; /* threads 0: all of the block                    */
+    double last;
+} timed_barrier_t;
+
+/* Room for a block. */
+typedef struct place {
+    block_t *block;
+    uint32_t live;     /* warps                                                  */
+    double free_from;
+    timed_barrier_t barrier[16];
+} place_t;
+
+typedef struct subcore {
+    double next;       /* cycle of the next issue, or NEVER,                     */
+    uint32_t slot;     /* by this warp                                           */
+    turing_stall_t why; /* which waited for that                                 */
+    uint32_t last;     /* slot that issued last                                  */
+    double issue_free, pipe_free[TURING_PIPE_COUNT];
+    double queued[LSU_QUEUE]; /* cycles in which the last ones left the queue    */
+    uint32_t in_queue; /* the oldest of them                                     */
+} subcore_t;
+
+typedef struct sm {
+    subcore_t sub[SUBCORES];
+    slot_t slot[SLOTS];
+    place_t place[TURING_T4_BLOCKS];
+    double lsu_free;
+    uint32_t live;     /* blocks                                                 */
+    uint32_t first_request, n_requests;
+    request_t request[REQUESTS]; /* a ring, in the order of their cycles         */
+} sm_t;
+
+typedef struct model {
+    worker_t *worker;
+    machine_t *m;
+    plan_t *plan;      /* one per instruction                                    */
+    time_memory_t *memory;
+    turing_time_t *sum;
+    uint32_t places;   /* of an SM                                               */
+    uint32_t live;     /* blocks                                                 */
+    double dealt;      /* start of the last block                                */
+    double end;
+    sm_t sm[TURING_T4_SMS];
+} model_t;
+
+static plan_t plan_of(const turing_insn_t *in)
+{
+    plan_t p = {.pipe = (uint8_t)turing_op_pipe((turing_op_t)in->op), .stall = in->ctl.stall ? in->ctl.stall : 1,
+                .wait = in->ctl.wait, .write_board = in->ctl.wbarrier, .read_board = in->ctl.rbarrier, .fence = in->op == TURING_MEMBAR && in->m.scope >= TURING_SCOPE_GPU, .op = in->op};
+    switch (in->op) {
+    case TURING_LDG: case TURING_LD: p.cached = in->m.order != TURING_ORDER_STRONG; break;
+    case TURING_STG: case TURING_ST: case TURING_RED: p.kind = REQUEST_STORE; break;
+    case TURING_ATOM: case TURING_ATOM_CAS: case TURING_ATOMG: case TURING_ATOMG_CAS: p.kind = REQUEST_ATOMIC; break;
+    case TURING_CCTL: p.kind = REQUEST_PREFETCH; break;
+    default: break;
+    }
+    return p;
+}
+
+/* ---- issue ------------------------------------------------------------------------------ */
+
+static double issue_time(const model_t *model, const subcore_t *c, const slot_t *s, turing_stall_t *why)
+{
+    const plan_t *p = &model->plan[s->op];
+    double t = s->ready;
+    *why = s->why;
+    for (uint32_t b = 0, wait = p->wait; wait; b++, wait >>= 1) {
+        if (!(wait & 1))
+            continue;
+        if (s->pending[b])
+            return NEVER;
+        if (s->board[b] > t) {
+            t = s->board[b];
+            *why = (turing_stall_t)s->board_why[b];
+        }
+    }
+    const double room = p->pipe == TURING_PIPE_LSU ? c->queued[c->in_queue] : c->pipe_free[p->pipe];
+    if (room > t) {
+        t = room;
+        *why = p->pipe == TURING_PIPE_LSU      ? TURING_STALL_QUEUE
+               : p->pipe == TURING_PIPE_TENSOR ? TURING_STALL_TENSOR
+                                               : TURING_STALL_PIPE;
+    }
+    return later(t, c->issue_free);
+}
+
+/* Finds who issues next on a sub-core. */
+static void choose(const model_t *model, sm_t *sm, uint32_t sub)
+{
+    subcore_t *c = &sm->sub[sub];
+    c->next = NEVER;
+    uint32_t used = model->places * model->m->n_warps;
+    for (uint32_t i = sub; i < used; i += SUBCORES) {
+        const slot_t *s = &sm->slot[i];
+        turing_stall_t why;
+        if (!s->warp || s->waits >= 0)
+            continue;
+        const double t = issue_time(model, c, s, &why);
+        if (t < c->next || (t == c->next && i == c->last && t < NEVER)) {
+            c->next = t;
+            c->slot = i;
+            c->why = why;
+        }
+    }
+}
+
+/* The next event of a warp becomes its next instruction; has the executor make more
+ * events where there are none.  False when the warp has ended or failed. */
+static bool advance(model_t *model, slot_t *s)
+{
+    trace_t *t = s->warp->trace;
+    if (t->at == t->n) {
+        t->at = t->n = t->at_line = t->n_lines = 0;
+        if (s->warp->stop == STOP_EXIT)
+            return false;
+        if (s->warp->stop == STOP_BARRIER)
+            emu_block_deadlock(s->warp->block);
+        else
+            emu_block_step(s->warp->block, s->warp);
+        if (s->warp->stop == STOP_FAULT)
+            return false;
+    }
+    const uint32_t op = t->event[t->at].op;
+    if (op != s->op + 1)
+        s->ready = later(s->ready, s->issued + BRANCH_CYCLES);
+    s->op = op;
+    return true;
+}
+
+/* ---- blocks and barriers ------------------------------------------------------------------ */
+
+static void end_warp(model_t *model, sm_t *sm, slot_t *s, double t);
+
+static void fill_barrier(model_t *model, sm_t *sm, uint32_t place, int id)
+{
+    place_t *p = &sm->place[place];
+    timed_barrier_t *b = &p->barrier[id];
+    if (!b->arrived || b->arrived < (b->threads ? b->threads : p->live * LANES))
+        return;
+    const double last = b->last;
+    *b = (timed_barrier_t){0};
+    for (uint32_t i = place * model->m->n_warps; i < (place + 1) * model->m->n_warps; i++) {
+        slot_t *s = &sm->slot[i];
+        if (!s->warp || s->waits != id)
+            continue;
+        s->waits = -1;
+        if (last + BARRIER_CYCLES > s->ready) {
+            s->ready = last + BARRIER_CYCLES;
+            s->why = TURING_STALL_BARRIER;
+        }
+        if (!advance(model, s))
+            end_warp(model, sm, s, last);
+    }
+    for (uint32_t i = 0; i < SUBCORES; i++)
+        choose(model, sm, i);
+}
+
+static void end_warp(model_t *model, sm_t *sm, slot_t *s, double t)
+{
+    const uint32_t place = s->place;
+    place_t *p = &sm->place[place];
+    s->warp = NULL;
+    model->end = later(model->end, t);
+    if (--p->live == 0) {
+        p->free_from = t + BLOCK_CYCLES;
+        sm->live--;
+        model->live--;
+    }
+    for (int id = 0; id < 16; id++)
+        fill_barrier(model, sm, place, id);
+}
+
+/* Deals blocks to the places that were free first, of those to the multiprocessor with
+ * the fewest blocks.  Returns the start of the first of them. */
+static double deal(model_t *model)
+{
+    machine_t *m = model->m;
+    double first = NEVER;
+    while (atomic_load(&m->next_block) < m->n_blocks) {
+        uint32_t best_sm = 0, best = model->places;
+        for (uint32_t k = 0; k < TURING_T4_SMS; k++)
+            for (uint32_t i = 0; i < model->places; i++) {
+                const place_t *p = &model->sm[k].place[i], *q = &model->sm[best_sm].place[best];
+                if (!p->live && (best == model->places || p->free_from < q->free_from ||
+                                 (p->free_from == q->free_from && model->sm[k].live < model->sm[best_sm].live))) {
+                    best_sm = k;
+                    best = i;
+                }
+            }
+        if (best == model->places)
+            break;
+        sm_t *sm = &model->sm[best_sm];
+        place_t *p = &sm->place[best];
+        const double start = later(p->free_from, model->dealt);
+        model->dealt = start + DEAL_CYCLES;
+        if (first == NEVER)
+            first = start;
+        emu_block_start(p->block, atomic_fetch_add(&m->next_block, 1));
+        memset(p->barrier, 0, sizeof p->barrier);
+        p->live = m->n_warps;
+        sm->live++;
+        model->live++;
+        for (uint32_t i = 0; i < m->n_warps && !model->worker->failed; i++) {
+            slot_t *s = &sm->slot[best * m->n_warps + i];
+            *s = (slot_t){.warp = &p->block->warp[i], .place = best, .waits = -1, .op = UINT32_MAX, .ready = start,
+                          .issued = start, .why = TURING_STALL_COUNT};
+            trace_t *t = s->warp->trace;
+            t->at = t->n = t->at_line = t->n_lines = 0;
+            advance(model, s);
+        }
+        for (uint32_t i = 0; i < SUBCORES; i++)
+            choose(model, sm, i);
+    }
+    return first;
+}
+
+/* ---- what an instruction does when it issues -------------------------------------------------- */
+
+/* A scoreboard's release is dated. */
+static void release(slot_t *s, uint32_t board, double t, turing_stall_t why)
+{
+    if (board < BOARDS && t > s->board[board]) {
+        s->board[board] = t;
+        s->board_why[board] = (uint8_t)why;
+    }
+}
+
+static void ask(const trace_t *trace, const event_t *e, const plan_t *p, sm_t *sm, uint32_t slot, double t)
+{
+    request_t *r = &sm->request[(sm->first_request + sm->n_requests++) % REQUESTS];
+    r->at = t;
+    r->kind = p->kind;
+    r->cached = p->cached;
+    r->slot = (uint8_t)slot;
+    r->scoreboard = p->write_board;
+    r->n = e->lines;
+    memcpy(r->line, trace->line + trace->at_line, e->lines * sizeof *r->line);
+    if (p->write_board < BOARDS)
+        sm->slot[slot].pending[p->write_board]++;
+}
+
+/* The load/store unit takes an instruction up when it is done with those before. */
+static void load_store(turing_time_t *sum, sm_t *sm, subcore_t *c, uint32_t slot, const event_t *e, const plan_t *p, double t)
+{
+    slot_t *s = &sm->slot[slot];
+    trace_t *trace = s->warp->trace;
+    const bool shared_store = p->op == TURING_STS;
+    const double start = later(t, sm->lsu_free);
+    double busy = LSU_CYCLES * (e->detail > 1 ? e->detail : 1) + (shared_store ? LSU_STORE_CYCLES : 0);
+    if (e->lines) {
+        uint32_t sectors = 0;
+        for (uint32_t i = 0; i < e->lines; i++)
+            for (uint32_t mask = trace->line[trace->at_line + i] & ALL_SECTORS; mask; mask &= mask - 1)
+                sectors++;
+        busy = later(busy, LSU_CYCLES * later((double)sectors / LSU_SECTORS, e->lines / 2.0));
+        ask(trace, e, p, sm, slot, start);
+    } else
+        release(s, p->write_board, start + busy - LSU_CYCLES + (e->detail ? LSU_LATENCY : LSU_OTHER_LATENCY), TURING_STALL_SHARED);
+    release(s, p->read_board, start + busy + LSU_READ, TURING_STALL_SHARED);
+    c->queued[c->in_queue] = start;
+    c->in_queue = (c->in_queue + 1) % LSU_QUEUE;
+    sm->lsu_free = s->served = start + busy;
+    sum->lsu += busy;
+    trace->at_line += e->lines;
+    if (p->fence) {
+        s->ready = later(s->ready, start + FENCE_CYCLES);
+        s->why = TURING_STALL_MEMORY;
+    }
+}
+
+static void issue(model_t *model, sm_t *sm, uint32_t sub)
+{
+    subcore_t *c = &sm->sub[sub];
+    const uint32_t slot = c->slot;
+    slot_t *s = &sm->slot[slot];
+    const plan_t *p = &model->plan[s->op];
+    trace_t *trace = s->warp->trace;
+    const event_t e = trace->event[trace->at++];
+    const double t = c->next;
+    if (t > c->issue_free && c->why < TURING_STALL_COUNT)
+        model->sum->stall[c->why] += t - c->issue_free;
+    model->sum->instructions++;
+    c->issue_free = t + ISSUE;
+    c->last = slot;
+    s->issued = t;
+    s->ready = t + p->stall;
+    s->why = TURING_STALL_FIXED;
+    if (e.on && p->pipe == TURING_PIPE_LSU)
+        load_store(model->sum, sm, c, slot, &e, p, t);
+    else if (e.on) {
+        c->pipe_free[p->pipe] = t + pipes[p->pipe].busy;
+        release(s, p->write_board, t + pipes[p->pipe].latency, TURING_STALL_PIPE);
+        release(s, p->read_board, t + PIPE_READ, TURING_STALL_PIPE);
+        if (p->op == TURING_HMMA_1688)
+            model->sum->tensor += pipes[TURING_PIPE_TENSOR].busy;
+    }
+    const bool waits = e.on && p->op == TURING_BAR && model->m->ops[e.op].in->m.func != TURING_BAR_ARV;
+    if (e.on && p->op == TURING_BAR) {
+        /* it follows the warp's accesses through the load/store unit */
+        timed_barrier_t *b = &sm->place[s->place].barrier[e.detail & 15];
+        b->threads = (uint32_t)(e.detail >> 4) * LANES;
+        b->arrived += LANES;
+        b->last = later(b->last, later(t, s->served));
+        s->waits = waits ? e.detail & 15 : -1;
+        fill_barrier(model, sm, s->place, e.detail & 15);
+    }
+    if (!waits && !advance(model, s))
+        end_warp(model, sm, s, t);
+    choose(model, sm, sub);
+}
+
+/* ---- the simulation --------------------------------------------------------------------------- */
+
+/* Issues all that one multiprocessor can before `until`; returns the cycle of its next issue. */
+static double run_sm(model_t *model, sm_t *sm, double until)
+{
+    for (;;) {
+        uint32_t sub = 0;
+        for (uint32_t i = 1; i < SUBCORES; i++)
+            if (sm->sub[i].next < sm->sub[sub].next)
+                sub = i;
+        if (sm->sub[sub].next >= until || model->worker->failed)
+            return sm->sub[sub].next;
+        issue(model, sm, sub);
+    }
+}
+
+/* Has memory serve all that was asked before `until`; returns the cycle of the next request or issue. */
+static double run_memory(model_t *model, double until)
+{
+    double next = NEVER;
+    for (;;) {
+        uint32_t from = 0;
+        const request_t *r = NULL;
+        for (uint32_t k = 0; k < TURING_T4_SMS; k++) {
+            const sm_t *sm = &model->sm[k];
+            const request_t *first = &sm->request[sm->first_request];
+            if (sm->n_requests && (!r || first->at < r->at)) {
+                r = first;
+                from = k;
+            }
+        }
+        if (!r || r->at >= until)
+            return r ? sooner(next, r->at) : next;
+        sm_t *sm = &model->sm[from];
+        const double answer = emu_time_access(model->memory, from, r, model->sum);
+        slot_t *s = &sm->slot[r->slot];
+        sm->first_request = (sm->first_request + 1) % REQUESTS;
+        sm->n_requests--;
+        if (r->kind == REQUEST_STORE)
+            model->end = later(model->end, answer);
+        if (r->scoreboard < BOARDS) {
+            s->pending[r->scoreboard]--;
+            release(s, r->scoreboard, answer, TURING_STALL_MEMORY);
+            choose(model, sm, r->slot % SUBCORES);
+            next = sooner(next, sm->sub[r->slot % SUBCORES].next);
+        }
+    }
+}
+
+static bool open_model(model_t *model, worker_t *worker)
+{
+    machine_t *m = worker->m;
+    const turing_occupancy_t occupancy = turing_occupancy(m->kernel, m->threads, m->launch->shared_bytes);
+    model->worker = worker;
+    model->m = m;
+    model->places = occupancy.blocks;
+    model->sum = m->launch->time;
+    *model->sum = (turing_time_t){0};
+    /* 96 KiB are shared memory, 32 or 64, and L1 */
+    model->memory = emu_time_memory_open(m->mem, occupancy.blocks * m->shared_bytes > 32 << 10 ? 32 << 10 : 64 << 10);
+    model->plan = malloc(m->n_ops * sizeof *model->plan);
+    if (!model->memory || !model->plan)
+        return false;
+    for (uint32_t i = 0; i < m->n_ops; i++)
+        model->plan[i] = plan_of(m->ops[i].in);
+    for (uint32_t k = 0; k < TURING_T4_SMS; k++)
+        for (uint32_t i = 0; i < SUBCORES; i++)
+            model->sm[k].sub[i].next = NEVER;
+    for (uint64_t i = 0; i < (uint64_t)TURING_T4_SMS * model->places && i < m->n_blocks; i++) {
+        block_t *b = model->sm[i % TURING_T4_SMS].place[i / TURING_T4_SMS].block = emu_block_create(worker);
+        for (uint32_t j = 0; b && j < b->n_warps; j++)
+            if (!(b->warp[j].trace = malloc(sizeof(trace_t))))
+                return false;
+        if (!b)
+            return false;
+    }
+    return true;
+}
+
+static void close_model(model_t *model)
+{
+    for (uint32_t k = 0; k < TURING_T4_SMS; k++)
+        for (uint32_t i = 0; i < model->places; i++) {
+            block_t *b = model->sm[k].place[i].block;
+            for (uint32_t j = 0; b && j < b->n_warps; j++)
+                free(b->warp[j].trace);
+            emu_block_free(b);
+        }
+    emu_time_memory_close(model->memory);
+    free(model->plan);
+    free(model);
+}
+
+/* From sums over units to averages. */
+static void finish(model_t *model)
+{
+    turing_time_t *sum = model->sum;
+    sum->cycles = model->end;
+    sum->tensor /= TURING_T4_SMS * SUBCORES;
+    sum->lsu /= TURING_T4_SMS;
+    for (int i = 0; i < TURING_STALL_COUNT; i++)
+        sum->stall[i] /= TURING_T4_SMS * SUBCORES;
+}
+
+void emu_time_run(worker_t *worker)
+{
+    model_t *model = calloc(1, sizeof *model);
+    if (!model || !open_model(model, worker))
+        worker->failed = !turing_fail(&worker->error, "out of memory for the timing model");
+    for (double next = worker->failed ? NEVER : deal(model); next < NEVER && !worker->failed;) {
+        const double until = next + SOONEST_ANSWER;
+        next = NEVER;
+        for (uint32_t k = 0; k < TURING_T4_SMS; k++)
+            next = sooner(next, run_sm(model, &model->sm[k], until));
+        next = sooner(next, run_memory(model, until));
+        next = sooner(next, deal(model));
+    }
+    for (uint32_t k = 0; k < TURING_T4_SMS && model && !worker->failed && model->live; k++)
+        for (uint32_t i = 0; i < model->places; i++)
+            if (model->sm[k].place[i].live)
+                emu_block_deadlock(model->sm[k].place[i].block);
+    if (model && !worker->failed)
+        finish(model);
+    if (model)
+        close_model(model);
+}
+
+/* ---- figures ------------------------------------------------------------------------------------ */
+
+void turing_time_add(turing_time_t *sum, const turing_time_t *time)
+{
+    sum->cycles += time->cycles;
+    sum->tensor += time->tensor;
+    sum->lsu += time->lsu;
+    sum->dram += time->dram;
+    for (int i = 0; i < TURING_STALL_COUNT; i++)
+        sum->stall[i] += time->stall[i];
+    sum->instructions += time->instructions;
+    sum->l2_sectors += time->l2_sectors;
+    sum->l2_hits += time->l2_hits;
+    sum->dram_read += time->dram_read;
+    sum->dram_written += time->dram_written;
+}
+
+const char *turing_stall_name(turing_stall_t stall)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        TURING_STALLS(X)
+#undef X
+    };
+    return stall < TURING_STALL_COUNT ? names[stall] : "?";
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * time_memory.c - the timing model's caches and DRAM.
+ *
+ * A slice of the L2, a DRAM channel and the port of a multiprocessor each
+ * serve one request after another, at a rate; what lies between them is a
+ * latency.  Lines are spread over slices, channels and sets by a hash.  Time is
+ * in cycles of 1590 MHz.  Sources are those of docs/emulator.md.
+ */
+#include "time_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LINE_BYTES = 128,
+    SECTOR_BYTES = LINE_BYTES / SECTORS,
+    L1_WAYS = 4,             /* assumed                                          */
+    L2_BYTES = 4 << 20,      /* JIA table 3.1                                    */
+    L2_WAYS = 16,            /* assumed                                          */
+    L2_SETS = L2_BYTES / LINE_BYTES / L2_WAYS,
+    L2_SLICES = 16,          /* assumed                                          */
+    L2_HIT = 188,            /* cycles from load to register: JIA table 3.1      */
+    L2_THERE = 75,           /* of these until the slice is reached: assumed     */
+    L2_RATE = 799,           /* bytes a cycle, 1270 GB/s: JIA table 3.4          */
+    PORT_RATE = 64,          /* bytes a cycle to one multiprocessor: assumed     */
+    DRAM_CHANNELS = 16,      /* 256 bits of GDDR6, 16 each                       */
+    DRAM_LATENCY = 280       /* on top of the L2's: assumed                      */
+};
+/* Bytes a cycle that a kernel which only reads gets, 240 GB/s (YAN V-A), and
+ * what a written byte costs in read ones, that a copy gets 220 GB/s (JIA 3.13). */
+static const double DRAM_RATE = 240e3 / TURING_T4_MHZ, WRITE_COST = 2 * 240.0 / 220 - 1;
+
+typedef struct line {
+    uint64_t number;         /* address / 128                                    */
+    uint64_t used;           /* when, counted in accesses                        */
+    double ready;            /* cycle in which the last sector on its way comes  */
+    uint8_t valid, dirty;    /* sectors                                          */
+} line_t;
+
+typedef struct cache {
+    uint32_t sets, ways;
+    uint64_t accesses;
+    line_t line[];
+} cache_t;
+
+struct time_memory {
+    cache_t *l1[TURING_T4_SMS], *l2; /* l2 is the device memory's: it outlives the launch */
+    double slice[L2_SLICES], channel[DRAM_CHANNELS], port[TURING_T4_SMS]; /* cycles in which they are free */
+};
+
+static cache_t *create(uint32_t sets, uint32_t ways)
+{
+    cache_t *c = calloc(1, sizeof *c + (size_t)sets * ways * sizeof *c->line);
+    if (c) {
+        c->sets = sets;
+        c->ways = ways;
+    }
+    return c;
+}
+
+void emu_time_memory_close(time_memory_t *m)
+{
+    for (uint32_t i = 0; m && i < TURING_T4_SMS; i++)
+        free(m->l1[i]);
+    free(m);
+}
+
+time_memory_t *emu_time_memory_open(turing_memory_t *mem, uint32_t l1_bytes)
+{
+    time_memory_t *m = calloc(1, sizeof *m);
+    void **l2 = emu_memory_l2(mem);
+    if (!*l2)
+        *l2 = create(L2_SETS, L2_WAYS);
+    bool ok = m && *l2;
+    for (uint32_t i = 0; ok && i < TURING_T4_SMS; i++)
+        ok = (m->l1[i] = create(l1_bytes / LINE_BYTES / L1_WAYS, L1_WAYS));
+    if (!ok) {
+        emu_time_memory_close(m);
+        return NULL;
+    }
+    m->l2 = *l2;
+    for (uint32_t i = 0; i < L2_SETS * L2_WAYS; i++) /* the clock starts again */
+        m->l2->line[i].ready = 0;
+    return m;
+}
+
+static uint64_t hash(uint64_t x)
+{
+    x *= UINT64_C(0x9e3779b97f4a7c15);
+    x ^= x >> 32;
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    return x ^ x >> 32;
+}
+
+static uint32_t count(uint32_t sectors)
+{
+    return (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1);
+}
+
+/* The place of a line, made if need be; `evicted` gets what lay there. */
+static line_t *find(cache_t *c, uint64_t number, line_t *evicted)
+{
+    line_t *set = c->line + hash(number) % c->sets * c->ways, *l = set;
+    for (uint32_t i = 0; i < c->ways && l->number != number; i++)
+        if (set[i].number == number || set[i].used < l->used)
+            l = &set[i];
+    if (l->number != number) {
+        *evicted = *l;
+        *l = (line_t){.number = number};
+    }
+    l->used = ++c->accesses;
+    return l;
+}
+
+/* A server that is free at `*free` takes up work of `cycles` at `t` or later; returns when it is done. */
+static double serve(double *free_at, double t, double cycles)
+{
+    return *free_at = later(*free_at, t) + cycles;
+}
+
+static double dram(time_memory_t *m, uint64_t number, uint32_t sectors, double cost, double t, turing_time_t *sum)
+{
+    const double cycles = count(sectors) * SECTOR_BYTES * cost / DRAM_RATE;
+    sum->dram += cycles;
+    return serve(&m->channel[(hash(number) >> 40) % DRAM_CHANNELS], t, cycles * DRAM_CHANNELS);
+}
+
+/* Returns when a slice has the sectors, or has taken them. */
+static double l2(time_memory_t *m, uint64_t number, uint32_t sectors, request_kind_t kind, double t, turing_time_t *sum)
+{
+    const double served = serve(&m->slice[(hash(number) >> 48) % L2_SLICES], t,
+                                (double)count(sectors) * SECTOR_BYTES * L2_SLICES / L2_RATE);
+    line_t evicted = {0}, *l = find(m->l2, number, &evicted);
+    if (evicted.dirty) {
+        dram(m, evicted.number, evicted.dirty, WRITE_COST, served, sum);
+        sum->dram_written += (uint64_t)count(evicted.dirty) * SECTOR_BYTES;
+    }
+    const uint32_t missing = sectors & ~l->valid;
+    sum->l2_sectors += count(sectors);
+    l->valid |= (uint8_t)sectors;
+    if (kind == REQUEST_STORE || kind == REQUEST_ATOMIC)
+        l->dirty |= (uint8_t)sectors;
+    if (kind == REQUEST_STORE) {
+        sum->l2_hits += count(sectors);
+        return served;
+    }
+    sum->l2_hits += count(sectors & ~missing);
+    if (missing) {
+        l->ready = later(l->ready, dram(m, number, missing, 1, served, sum) + DRAM_LATENCY);
+        sum->dram_read += (uint64_t)count(missing) * SECTOR_BYTES;
+    }
+    return later(served, l->ready);
+}
+
+double emu_time_access(time_memory_t *m, uint32_t sm, const request_t *r, turing_time_t *sum)
+{
+    double answer = r->at + SOONEST_ANSWER, from_l2 = 0;
+    uint32_t fetched = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const uint64_t number = r->line[i] >> SECTORS;
+        uint32_t sectors = r->line[i] & ALL_SECTORS;
+        line_t evicted, *l1 = r->cached ? find(m->l1[sm], number, &evicted) : NULL;
+        if (l1) {
+            answer = later(answer, l1->ready);
+            sectors &= ~(uint32_t)l1->valid;
+            l1->valid |= (uint8_t)sectors;
+        }
+        if (!sectors)
+            continue;
+        const double ready = l2(m, number, sectors, r->kind, r->at + L2_THERE, sum) + (L2_HIT - L2_THERE);
+        fetched += count(sectors);
+        from_l2 = later(from_l2, ready);
+        if (l1)
+            l1->ready = later(l1->ready, ready);
+    }
+    if (!fetched)
+        return answer;
+    if (r->kind == REQUEST_STORE || r->kind == REQUEST_PREFETCH)
+        return from_l2;
+    const double transfer = (double)fetched * SECTOR_BYTES / PORT_RATE;
+    return later(answer, serve(&m->port[sm], from_l2 - transfer, transfer));
+}
