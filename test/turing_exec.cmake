@@ -51,3 +51,9 @@ if(mutants)
     turing_test(turing_mutation_test)
     hgemm_add_test(turing_mutation turing_mutation_test 85 ${mutants})
 endif()
+
+# Modelled time: small kernels against published figures, and the ladder in order.
+if(HGEMM_NVCC)
+    turing_test(turing_time_test)
+    hgemm_add_test(turing_time turing_time_test ${cubin} ${ladder})
+endif()

@@ -256,3 +256,128 @@ KERNEL run_prefetch(const char *p)
 {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(p + threadIdx.x * 128));
 }
+
+/* ---- micro-benchmarks for the timing model: `n` turns, one signature ----------------------------------- */
+
+#define TIMED(name) KERNEL name(uint4 *d, const uint4 *a, uint32_t n, uint32_t x)
+#define KEEP(c, n) /* all of it, or the compiler drops what made it */ \
+    for (int i = 0; i < n; i++) \
+        if (c[i][0] == 1 || c[i][1] == 1) \
+            d->x = i
+#define TURNS _Pragma("unroll 1") for (uint32_t turn = 0; turn < n; turn++)
+
+static __device__ __forceinline__ void multiply(uint32_t (&c)[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%2}, {%2}, {%0,%1};" : "+r"(c[0]), "+r"(c[1]) : "r"(0));
+}
+
+static __device__ __forceinline__ uint4 load_shared(uint32_t at)
+{
+    uint4 v;
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at));
+    return v;
+}
+
+static __device__ __forceinline__ uint4 load_matrices(uint32_t at)
+{
+    uint4 v;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at));
+    return v;
+}
+
+/* 64 products a turn into 8 accumulators, or one after another into one. */
+template <int N> static __device__ __forceinline__ void products(uint4 *d, uint32_t n)
+{
+    uint32_t c[N][2] = {};
+    TURNS
+        for (int i = 0; i < 64; i++)
+            multiply(c[i % N]);
+    KEEP(c, N);
+}
+TIMED(time_products) { products<8>(d, n); }
+TIMED(time_chained_products) { products<1>(d, n); }
+
+/* 64 loads of 512 bytes a turn, no two the same, lanes x bytes apart. */
+template <uint4 (*LOAD)(uint32_t)> static __device__ __forceinline__ void loads(uint4 *d, uint32_t n, uint32_t x)
+{
+    extern __shared__ uint4 s[];
+    const uint32_t at = shared_address(s) + threadIdx.x % 32 * x;
+    uint32_t sum = 0;
+    TURNS
+        for (int i = 0; i < 64; i++) {
+            const uint4 v = LOAD(at + 128 * i);
+            sum ^= v.x ^ v.y ^ v.z ^ v.w;
+        }
+    d[INDEX].x = sum;
+}
+TIMED(time_loads) { loads<load_shared>(d, n, x); }
+TIMED(time_matrices) { loads<load_matrices>(d, n, x); }
+
+/* Each load gives the address of the next: 64 a turn, in shared memory, or past L1. */
+TIMED(time_shared_chase)
+{
+    extern __shared__ uint32_t words[];
+    words[threadIdx.x] = shared_address(words);
+    __syncthreads();
+    uint32_t at = shared_address(words);
+    TURNS
+        for (int i = 0; i < 64; i++)
+            asm volatile("ld.shared.u32 %0, [%0];" : "+r"(at));
+    d[INDEX].x = at;
+}
+
+TIMED(time_global_chase)
+{
+    uint64_t at = (uint64_t)a;
+    TURNS
+        for (int i = 0; i < 64; i++)
+            asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(at));
+    d[INDEX].x = (uint32_t)at;
+}
+
+/* n units of a, x times over. */
+TIMED(time_read)
+{
+    uint32_t sum = 0;
+    for (uint32_t pass = 0; pass < x; pass++)
+#pragma unroll 8
+        for (uint32_t i = INDEX; i < n; i += gridDim.x * blockDim.x) {
+            const uint4 v = __ldcg(a + i);
+            sum ^= v.x ^ v.y ^ v.z ^ v.w;
+        }
+    d[INDEX].x = sum;
+}
+
+TIMED(time_copy)
+{
+#pragma unroll 8
+    for (uint32_t i = INDEX; i < n; i += gridDim.x * blockDim.x)
+        d[i] = __ldcg(a + i);
+}
+
+/* Warp 0 multiplies, and then the others; where x is 0 they do not wait. */
+TIMED(time_barrier)
+{
+    if (threadIdx.x < 32)
+        products<1>(d, n);
+    if (x)
+        __syncthreads();
+    if (threadIdx.x >= 32)
+        products<1>(d, n);
+}
+
+/* 60 products a turn, and stores of 512 bytes to shared memory, one every SPACING products. */
+template <int SPACING> static __device__ __forceinline__ void stores(uint4 *d, uint32_t n)
+{
+    extern __shared__ uint4 s[];
+    uint32_t c[6][2] = {};
+    TURNS
+        for (int i = 0; i < 60; i++) {
+            if (i % SPACING == 0)
+                asm volatile("st.shared.v4.u32 [%0], {%1,%1,%1,%1};" ::"r"(shared_address(s + threadIdx.x) + 1024 * i), "r"(0));
+            multiply(c[i % 6]);
+        }
+    KEEP(c, 6);
+}
+TIMED(time_stores_by_5) { stores<5>(d, n); }
+TIMED(time_stores_by_2) { stores<2>(d, n); }

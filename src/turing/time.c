@@ -261,7 +261,7 @@ static void choose(const model_t *model, sm_t *sm, uint32_t sub)
 
 /* The next event of a warp becomes its next instruction; has the executor make more
  * events where there are none.  False when the warp has ended or failed. */
-static bool advance(model_t *model, slot_t *s)
+static bool advance(slot_t *s)
 {
     trace_t *t = s->warp->trace;
     if (t->at == t->n) {
@@ -303,7 +303,7 @@ static void fill_barrier(model_t *model, sm_t *sm, uint32_t place, int id)
             s->ready = last + BARRIER_CYCLES;
             s->why = TURING_STALL_BARRIER;
         }
-        if (!advance(model, s))
+        if (!advance(s))
             end_warp(model, sm, s, last);
     }
     for (uint32_t i = 0; i < SUBCORES; i++)
@@ -361,7 +361,7 @@ static double deal(model_t *model)
                           .issued = start, .why = TURING_STALL_COUNT};
             trace_t *t = s->warp->trace;
             t->at = t->n = t->at_line = t->n_lines = 0;
-            advance(model, s);
+            advance(s);
         }
         for (uint32_t i = 0; i < SUBCORES; i++)
             choose(model, sm, i);
@@ -459,7 +459,7 @@ static void issue(model_t *model, sm_t *sm, uint32_t sub)
         s->waits = waits ? e.detail & 15 : -1;
         fill_barrier(model, sm, s->place, e.detail & 15);
     }
-    if (!waits && !advance(model, s))
+    if (!waits && !advance(s))
         end_warp(model, sm, s, t);
     choose(model, sm, sub);
 }
