@@ -67,4 +67,9 @@ hgemm_status_t device_open_t4emu(const char *options, device_t **device,
 struct turing_counters;
 void device_t4emu_count(device_t *device, struct turing_counters *counters);
 
+/* From now on launches on that emulated T4 are timed by its model and add their figures to those
+ * there; NULL ends it. */
+struct turing_time;
+void device_t4emu_time(device_t *device, struct turing_time *sum);
+
 #endif

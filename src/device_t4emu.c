@@ -2,7 +2,8 @@
 /*
  * The emulated T4, in builds with HGEMM_EMULATOR: runs a kernel's sm_75 machine code on the CPU.
  * Every handle is a machine of its own, with memory of its own. Calls are synchronous, so that
- * streams have no order to keep, and events tell the host's time.
+ * streams have no order to keep. Events tell the host's time or, with the option `time`, that of
+ * a modelled clock, which launches alone advance.
  */
 #include "device.h"
 #include "turing/launch.h"
@@ -13,7 +14,7 @@
 #include <time.h>
 
 #define MEMORY_BYTES ((size_t)15 << 30)
-enum { CLOCK_KHZ = 1590000, L2_BYTES = 4 << 20 };
+enum { CLOCK_KHZ = TURING_T4_MHZ * 1000, L2_BYTES = 4 << 20 };
 
 typedef struct t4emu_t {
     device_t base;
@@ -21,6 +22,9 @@ typedef struct t4emu_t {
     turing_tensor_t tensor;
     unsigned checks;
     turing_counters_t *counters; /* of a launch, the caller's; NULL: nothing is counted */
+    turing_time_t *time_sum;     /* of modelled launches, the caller's, or NULL */
+    int modelled;                /* events tell modelled time */
+    double clock;                /* modelled seconds of all launches so far */
     turing_module_t **modules; /* those loaded, to be closed */
     int module_count;
 } t4emu_t;
@@ -139,6 +143,7 @@ static hgemm_status_t t4emu_launch(device_t *device, void *stream, void *functio
     t4emu_t *emulator = t4emu_of(device);
     turing_error_t error;
     uint64_t violations = 0;
+    turing_time_t modelled;
     turing_launch_t run = {
         .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
         .block = {launch->threads, 1, 1},
@@ -150,11 +155,16 @@ static hgemm_status_t t4emu_launch(device_t *device, void *stream, void *functio
         .report = keep_report,
         .user = device,
         .counters = emulator->counters,
+        .time = emulator->modelled || emulator->time_sum ? &modelled : NULL,
     };
     (void)stream;
     device->detail[0] = '\0';
     if (!turing_launch(function, emulator->memory, &run, &violations, &error))
         return explain(device, 0, &error);
+    if (run.time)
+        emulator->clock += modelled.cycles / (TURING_T4_MHZ * 1e6);
+    if (emulator->time_sum)
+        turing_time_add(emulator->time_sum, &modelled);
     return violations ? HGEMM_STATUS_DEVICE_ERROR : HGEMM_STATUS_SUCCESS;
 }
 
@@ -176,8 +186,14 @@ static hgemm_status_t t4emu_event_create(device_t *device, void **event)
 
 static hgemm_status_t t4emu_event_record(device_t *device, void *event, void *stream)
 {
-    (void)device, (void)stream;
-    timespec_get(event, TIME_UTC);
+    const t4emu_t *emulator = t4emu_of(device);
+    struct timespec *now = event;
+    (void)stream;
+    timespec_get(now, TIME_UTC);
+    if (emulator->modelled) {
+        now->tv_sec = (time_t)emulator->clock;
+        now->tv_nsec = (long)((emulator->clock - (double)now->tv_sec) * 1e9);
+    }
     return HGEMM_STATUS_SUCCESS;
 }
 
@@ -228,6 +244,11 @@ void device_t4emu_count(device_t *device, turing_counters_t *counters)
     t4emu_of(device)->counters = counters;
 }
 
+void device_t4emu_time(device_t *device, turing_time_t *sum)
+{
+    t4emu_of(device)->time_sum = sum;
+}
+
 /* Applies one option, given by its first character and length. */
 static int apply_option(t4emu_t *emulator, const char *option, size_t length)
 {
@@ -235,6 +256,8 @@ static int apply_option(t4emu_t *emulator, const char *option, size_t length)
         emulator->checks = TURING_CHECK_ALL;
     else if (length == 6 && strncmp(option, "hopper", length) == 0)
         emulator->tensor = TURING_TENSOR_HOPPER;
+    else if (length == 4 && strncmp(option, "time", length) == 0)
+        emulator->modelled = 1;
     else
         return 0;
     return 1;
@@ -250,7 +273,7 @@ hgemm_status_t device_open_t4emu(const char *options, device_t **device, char de
     for (const char *option = options; *option;) {
         size_t length = strcspn(option, ",");
         if (!apply_option(emulator, option, length)) {
-            snprintf(detail, DEVICE_DETAIL, "t4emu has no option \"%.100s\": it has check, hopper",
+            snprintf(detail, DEVICE_DETAIL, "t4emu has no option \"%.100s\": it has check, hopper, time",
                      option);
             free(emulator);
             return HGEMM_STATUS_INVALID_DEVICE;

@@ -50,7 +50,7 @@ static void names_are_understood_or_refused(void **state)
                                  "cuda: 1", "CUDA",    "cuda1",   "cuda:+1",      " cuda",
                                  "cuda ",   "cuda:99999999999999999999999999999",
                                  "cuda:4294967296", "t4em", "t4emu2",
-                                 "t4emu:chec", "t4emu:checks", "t4emu:hopper;check"};
+                                 "t4emu:chec", "t4emu:checks", "t4emu:times", "t4emu:hopper;check"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(create(wrong[i]), HGEMM_STATUS_INVALID_DEVICE);
         assert_string_not_equal(hgemm_error_detail(NULL), "");
@@ -70,8 +70,8 @@ static void the_emulator_is_the_default(void **state)
         assert_int_equal(create(NULL), create("cuda"));
         return;
     }
-    const char *const names[] = {NULL, "", "t4emu", "t4emu:", "t4emu:check", "t4emu:hopper,check"};
-    for (int i = 0; i < 6; i++) {
+    const char *const names[] = {NULL, "", "t4emu", "t4emu:", "t4emu:check", "t4emu:hopper,check", "t4emu:time"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         hgemm_device_info_t info;
         assert_int_equal(hgemm_create(&handle, names[i]), HGEMM_STATUS_SUCCESS);
         assert_int_equal(hgemm_get_device_info(handle, &info), HGEMM_STATUS_SUCCESS);

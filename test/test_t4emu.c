@@ -9,7 +9,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "hgemm.h"
+#include "handle.h"
+#include "turing/launch.h"
 
 enum { N = 16, BYTES = N * N * 2 };
 
@@ -120,6 +121,37 @@ static void hopper_keeps_one_bit_more(void **state)
     }
 }
 
+/* Events are apart by the modelled time of the launches between them, always the same. */
+static void events_tell_modelled_time(void **state)
+{
+    (void)state;
+    float elapsed[2], idle;
+    turing_time_t sum = {0};
+    for (int i = 0; i < 2; i++) {
+        open_device("t4emu:time");
+        device_t *device = handle->device;
+        void *a = allocate(BYTES, zeros), *c = allocate(BYTES, NULL), *event[3];
+        for (int j = 0; j < 3; j++)
+            assert_int_equal(device->ops->event_create(device, &event[j]), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(device->ops->event_record(device, event[0], NULL), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(multiply(a, a, c), HGEMM_STATUS_SUCCESS);
+        device_t4emu_time(device, &sum);
+        assert_int_equal(multiply(a, a, c), HGEMM_STATUS_SUCCESS);
+        device_t4emu_time(device, NULL);
+        assert_int_equal(device->ops->event_record(device, event[1], NULL), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(device->ops->event_record(device, event[2], NULL), HGEMM_STATUS_SUCCESS);
+        device->ops->event_elapsed(device, event[0], event[1], &elapsed[i]);
+        device->ops->event_elapsed(device, event[1], event[2], &idle);
+        assert_true(idle == 0);
+        for (int j = 0; j < 3; j++)
+            device->ops->event_destroy(device, event[j]);
+        close_device();
+    }
+    assert_true(elapsed[0] == elapsed[1]);
+    const float second = (float)(sum.cycles / 2 / (TURING_T4_MHZ * 1e3)); /* the later of two launches, ms */
+    assert_true(second > 0.0005f && elapsed[0] > 2 * second && elapsed[0] < 10 * second);
+}
+
 /* Memory of one machine does not exist on another. */
 static void every_handle_is_a_machine(void **state)
 {
@@ -144,6 +176,7 @@ int main(void)
         cmocka_unit_test(reads_of_memory_never_written_are_reported),
         cmocka_unit_test(copies_stay_within_an_allocation),
         cmocka_unit_test(hopper_keeps_one_bit_more),
+        cmocka_unit_test(events_tell_modelled_time),
         cmocka_unit_test(every_handle_is_a_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

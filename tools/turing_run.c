@@ -20,6 +20,7 @@
  *   dump NAME PATH                  after the run, as raw bytes
  *   counters                        what the kernel did
  *   lines                           the same by source line
+ *   time                            how long a model says that a T4 would take
  *
  * Exit status 0: ran, nothing found; 1: violations; 2: could not run.
  */
@@ -58,7 +59,7 @@ typedef struct job {
     size_t n_buffers;
     output_t output[MOST_OUTPUTS];
     size_t n_outputs;
-    bool counters, lines;
+    bool counters, lines, time;
     const char *path;
     unsigned line;
 } job_t;
@@ -319,6 +320,8 @@ static bool statement(job_t *job, int n, char **w)
         job->counters = true;
     else if (!strcmp(w[0], "lines"))
         job->lines = true;
+    else if (!strcmp(w[0], "time"))
+        job->time = true;
     else
         return complain(job, "unknown statement", w[0]);
     return true;
@@ -385,6 +388,22 @@ static void print_counters(const job_t *job, const turing_counters_t *c)
                l->uniform_cycles, l->issue_cycles, l->stall_cycles, l->lsu_cycles);
 }
 
+static void print_time(const turing_time_t *t)
+{
+    const double percent = t->cycles > 0 ? 100 / t->cycles : 0;
+    printf("modelled on a T4 at %d MHz, not measured:\n", TURING_T4_MHZ);
+    printf("  time                %.0f cycles, %.2f us\n", t->cycles, t->cycles / TURING_T4_MHZ);
+    printf("  busy                tensor cores %.1f%%, load/store units %.1f%%, DRAM %.1f%%, issue %.1f%%\n", percent * t->tensor,
+           percent * t->lsu, percent * t->dram, percent * (double)t->instructions / (4 * TURING_T4_SMS));
+    printf("  L2                  %" PRIu64 " sectors, %.1f%% hits\n", t->l2_sectors,
+           t->l2_sectors ? 100 * (double)t->l2_hits / (double)t->l2_sectors : 0);
+    printf("  DRAM                %" PRIu64 " bytes read, %" PRIu64 " written\n", t->dram_read, t->dram_written);
+    printf("  no issue, for       ");
+    for (int i = 0; i < TURING_STALL_COUNT; i++)
+        printf("%s%s %.1f%%", i ? ", " : "", turing_stall_name((turing_stall_t)i), percent * t->stall[i]);
+    printf("\n");
+}
+
 static void print_line(void *user, turing_line_t line, const turing_count_t *c)
 {
     (void)user;
@@ -417,10 +436,13 @@ static bool write_output(job_t *job, const output_t *o)
 static int run_job(job_t *job)
 {
     turing_counters_t counters;
+    turing_time_t time;
     turing_error_t err = {""};
     uint64_t violations = 0;
     if (job->counters || job->lines)
         job->launch.counters = &counters;
+    if (job->time)
+        job->launch.time = &time;
     job->launch.params = job->params;
     job->launch.param_bytes = job->kernel->param_bytes;
     job->launch.report = print_violation;
@@ -433,6 +455,8 @@ static int run_job(job_t *job)
         ok = write_output(job, &job->output[i]) && ok;
     if (job->counters)
         print_counters(job, &counters);
+    if (job->time)
+        print_time(&time);
     if (job->lines)
         turing_counters_lines(&counters, job->kernel, print_line, NULL);
     if (job->launch.counters)
