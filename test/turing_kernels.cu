@@ -266,6 +266,12 @@ KERNEL run_prefetch(const char *p)
             d->x = i
 #define TURNS _Pragma("unroll 1") for (uint32_t turn = 0; turn < n; turn++)
 
+static __device__ __forceinline__ uint32_t dynamic_shared()
+{
+    extern __shared__ uint4 s[];
+    return shared_address(s);
+}
+
 static __device__ __forceinline__ void multiply(uint32_t (&c)[2])
 {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%2}, {%2}, {%0,%1};" : "+r"(c[0]), "+r"(c[1]) : "r"(0));
@@ -300,8 +306,7 @@ TIMED(time_chained_products) { products<1>(d, n); }
 /* 64 loads of 512 bytes a turn, no two the same, lanes x bytes apart. */
 template <uint4 (*LOAD)(uint32_t)> static __device__ __forceinline__ void loads(uint4 *d, uint32_t n, uint32_t x)
 {
-    extern __shared__ uint4 s[];
-    const uint32_t at = shared_address(s) + threadIdx.x % 32 * x;
+    const uint32_t at = dynamic_shared() + threadIdx.x % 32 * x;
     uint32_t sum = 0;
     TURNS
         for (int i = 0; i < 64; i++) {
@@ -313,13 +318,22 @@ template <uint4 (*LOAD)(uint32_t)> static __device__ __forceinline__ void loads(
 TIMED(time_loads) { loads<load_shared>(d, n, x); }
 TIMED(time_matrices) { loads<load_matrices>(d, n, x); }
 
+/* 64 dependent multiply-adds a turn. */
+TIMED(time_integers)
+{
+    uint32_t c = x;
+    TURNS
+        for (int i = 0; i < 64; i++)
+            asm volatile("mad.lo.u32 %0, %0, %0, %1;" : "+r"(c) : "r"(x));
+    d[INDEX].x = c;
+}
+
 /* Each load gives the address of the next: 64 a turn, in shared memory, or past L1. */
 TIMED(time_shared_chase)
 {
-    extern __shared__ uint32_t words[];
-    words[threadIdx.x] = shared_address(words);
+    uint32_t at = dynamic_shared();
+    asm volatile("st.shared.u32 [%0], %0;" ::"r"(at) : "memory");
     __syncthreads();
-    uint32_t at = shared_address(words);
     TURNS
         for (int i = 0; i < 64; i++)
             asm volatile("ld.shared.u32 %0, [%0];" : "+r"(at));
@@ -369,12 +383,11 @@ TIMED(time_barrier)
 /* 60 products a turn, and stores of 512 bytes to shared memory, one every SPACING products. */
 template <int SPACING> static __device__ __forceinline__ void stores(uint4 *d, uint32_t n)
 {
-    extern __shared__ uint4 s[];
     uint32_t c[6][2] = {};
     TURNS
         for (int i = 0; i < 60; i++) {
             if (i % SPACING == 0)
-                asm volatile("st.shared.v4.u32 [%0], {%1,%1,%1,%1};" ::"r"(shared_address(s + threadIdx.x) + 1024 * i), "r"(0));
+                asm volatile("st.shared.v4.u32 [%0], {%1,%1,%1,%1};" ::"r"(dynamic_shared() + 16 * threadIdx.x + 1024 * i), "r"(0));
             multiply(c[i % 6]);
         }
     KEEP(c, 6);

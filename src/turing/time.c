@@ -47,6 +47,7 @@ enum {
     DEAL_CYCLES = 20,        /* between the starts of two blocks on the chip: assumed       */
     BLOCK_CYCLES = 600,      /* from the end of a block to the start of its successor: assumed */
     EVENTS = 1024, LINES = 512, /* of a trace                                               */
+    STALEMATE = 1 << 16,     /* polls in a row, by all warps, that end a launch             */
     REQUESTS = 256           /* of an SM at a time: 20 in queues, one LSU_CYCLES in the quantum */
 };
 
@@ -193,6 +194,7 @@ typedef struct model {
     turing_time_t *sum;
     uint32_t places;   /* of an SM                                               */
     uint32_t live;     /* blocks                                                 */
+    uint32_t polls;    /* in a row                                               */
     double dealt;      /* start of the last block                                */
     double end;
     sm_t sm[TURING_T4_SMS];
@@ -261,7 +263,7 @@ static void choose(const model_t *model, sm_t *sm, uint32_t sub)
 
 /* The next event of a warp becomes its next instruction; has the executor make more
  * events where there are none.  False when the warp has ended or failed. */
-static bool advance(slot_t *s)
+static bool advance(model_t *model, slot_t *s)
 {
     trace_t *t = s->warp->trace;
     if (t->at == t->n) {
@@ -270,8 +272,10 @@ static bool advance(slot_t *s)
             return false;
         if (s->warp->stop == STOP_BARRIER)
             emu_block_deadlock(s->warp->block);
-        else
-            emu_block_step(s->warp->block, s->warp);
+        else if (emu_block_step(s->warp->block, s->warp) != STOP_YIELD)
+            model->polls = 0;
+        else if (++model->polls > STALEMATE)
+            emu_fault(s->warp, &model->m->ops[t->event[t->n - 1].op], "every warp that a T4 would hold polls memory for ever");
         if (s->warp->stop == STOP_FAULT)
             return false;
     }
@@ -303,7 +307,7 @@ static void fill_barrier(model_t *model, sm_t *sm, uint32_t place, int id)
             s->ready = last + BARRIER_CYCLES;
             s->why = TURING_STALL_BARRIER;
         }
-        if (!advance(s))
+        if (!advance(model, s))
             end_warp(model, sm, s, last);
     }
     for (uint32_t i = 0; i < SUBCORES; i++)
@@ -361,7 +365,7 @@ static double deal(model_t *model)
                           .issued = start, .why = TURING_STALL_COUNT};
             trace_t *t = s->warp->trace;
             t->at = t->n = t->at_line = t->n_lines = 0;
-            advance(s);
+            advance(model, s);
         }
         for (uint32_t i = 0; i < SUBCORES; i++)
             choose(model, sm, i);
@@ -459,7 +463,7 @@ static void issue(model_t *model, sm_t *sm, uint32_t sub)
         s->waits = waits ? e.detail & 15 : -1;
         fill_barrier(model, sm, s->place, e.detail & 15);
     }
-    if (!waits && !advance(s))
+    if (!waits && !advance(model, s))
         end_warp(model, sm, s, t);
     choose(model, sm, sub);
 }
