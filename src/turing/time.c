@@ -48,7 +48,7 @@ enum {
     BLOCK_CYCLES = 600,      /* from the end of a block to the start of its successor: assumed */
     EVENTS = 1024, LINES = 512, /* of a trace                                               */
     STALEMATE = 1 << 16,     /* polls in a row, by all warps, that end a launch             */
-    REQUESTS = 256           /* of an SM at a time: 20 in queues, one LSU_CYCLES in the quantum */
+    REQUESTS = 64            /* of an SM at a time: in queues 20, served before an answer 16 */
 };
 
 /* A sub-core's pipes: cycles that one warp instruction occupies, and until a
@@ -270,6 +270,11 @@ static bool advance(model_t *model, slot_t *s)
         t->at = t->n = t->at_line = t->n_lines = 0;
         if (s->warp->stop == STOP_EXIT)
             return false;
+        /* other warps have run since, and pushed its registers out of the host's caches */
+        for (uint32_t i = 0; i < model->m->kernel->registers; i++) {
+            __builtin_prefetch(s->warp->r[i]);
+            __builtin_prefetch(s->warp->r[i] + LANES / 2);
+        }
         if (s->warp->stop == STOP_BARRIER)
             emu_block_deadlock(s->warp->block);
         else if (emu_block_step(s->warp->block, s->warp) != STOP_YIELD)
