@@ -151,6 +151,7 @@ typedef struct slot {
     double board[BOARDS]; /* cycle in which all known releases have happened     */
     uint8_t board_why[BOARDS];
     uint8_t pending[BOARDS]; /* releases that memory has yet to date             */
+    uint8_t tenant;    /* counts warps, so that none gets an earlier one's answer */
 } slot_t;
 
 typedef struct timed_barrier {
@@ -203,12 +204,13 @@ typedef struct model {
 static plan_t plan_of(const turing_insn_t *in)
 {
     plan_t p = {.pipe = (uint8_t)turing_op_pipe((turing_op_t)in->op), .stall = in->ctl.stall ? in->ctl.stall : 1,
-                .wait = in->ctl.wait, .write_board = in->ctl.wbarrier, .read_board = in->ctl.rbarrier, .fence = in->op == TURING_MEMBAR && in->m.scope >= TURING_SCOPE_GPU, .op = in->op};
+                .wait = in->ctl.wait, .write_board = in->ctl.wbarrier, .read_board = in->ctl.rbarrier, .op = in->op};
     switch (in->op) {
     case TURING_LDG: case TURING_LD: p.cached = in->m.order != TURING_ORDER_STRONG; break;
     case TURING_STG: case TURING_ST: case TURING_RED: p.kind = REQUEST_STORE; break;
     case TURING_ATOM: case TURING_ATOM_CAS: case TURING_ATOMG: case TURING_ATOMG_CAS: p.kind = REQUEST_ATOMIC; break;
     case TURING_CCTL: p.kind = REQUEST_PREFETCH; break;
+    case TURING_MEMBAR: p.fence = in->m.scope >= TURING_SCOPE_GPU; break;
     default: break;
     }
     return p;
@@ -367,7 +369,7 @@ static double deal(model_t *model)
         for (uint32_t i = 0; i < m->n_warps && !model->worker->failed; i++) {
             slot_t *s = &sm->slot[best * m->n_warps + i];
             *s = (slot_t){.warp = &p->block->warp[i], .place = best, .waits = -1, .op = UINT32_MAX, .ready = start,
-                          .issued = start, .why = TURING_STALL_COUNT};
+                          .issued = start, .why = TURING_STALL_COUNT, .tenant = (uint8_t)(s->tenant + 1)};
             trace_t *t = s->warp->trace;
             t->at = t->n = t->at_line = t->n_lines = 0;
             advance(model, s);
@@ -396,6 +398,7 @@ static void ask(const trace_t *trace, const event_t *e, const plan_t *p, sm_t *s
     r->kind = p->kind;
     r->cached = p->cached;
     r->slot = (uint8_t)slot;
+    r->tenant = sm->slot[slot].tenant;
     r->scoreboard = p->write_board;
     r->n = e->lines;
     memcpy(r->line, trace->line + trace->at_line, e->lines * sizeof *r->line);
@@ -513,7 +516,7 @@ static double run_memory(model_t *model, double until)
         sm->n_requests--;
         if (r->kind == REQUEST_STORE)
             model->end = later(model->end, answer);
-        if (r->scoreboard < BOARDS) {
+        if (r->scoreboard < BOARDS && r->tenant == s->tenant) {
             s->pending[r->scoreboard]--;
             release(s, r->scoreboard, answer, TURING_STALL_MEMORY);
             choose(model, sm, r->slot % SUBCORES);

@@ -21,7 +21,7 @@ typedef struct request {
     double at;            /* cycle in which the load/store unit takes it up   */
     uint8_t kind;
     bool cached;          /* may be answered by L1                            */
-    uint8_t slot;         /* of the multiprocessor, and its scoreboard that   */
+    uint8_t slot, tenant; /* of the multiprocessor, and its scoreboard that   */
     uint8_t scoreboard;   /* waits for the answer; 7: none does               */
     uint32_t n;
     uint64_t line[LANES]; /* address / 128 << 4 | mask of sectors             */
