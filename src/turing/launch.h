@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * launch.h - device memory, kernel launches, checks and counters.
+ * launch.h - device memory, kernel launches, checks, counters and modelled time.
  *
  *   turing_memory_t *mem = turing_memory_create(TURING_MEMORY_TRACK);
  *   uint64_t x = turing_memory_alloc(mem, bytes);
