@@ -422,7 +422,8 @@ static void load_store(turing_time_t *sum, sm_t *sm, subcore_t *c, uint32_t slot
         busy = later(busy, LSU_CYCLES * later((double)sectors / LSU_SECTORS, e->lines / 2.0));
         ask(trace, e, p, sm, slot, start);
     } else
-        release(s, p->write_board, start + busy - LSU_CYCLES + (e->detail ? LSU_LATENCY : LSU_OTHER_LATENCY), TURING_STALL_SHARED);
+        release(s, p->write_board, start + busy - LSU_CYCLES + (e->detail ? LSU_LATENCY : LSU_OTHER_LATENCY),
+                TURING_STALL_SHARED);
     release(s, p->read_board, start + busy + LSU_READ, TURING_STALL_SHARED);
     c->queued[c->in_queue] = start;
     c->in_queue = (c->in_queue + 1) % LSU_QUEUE;
