@@ -16,6 +16,7 @@ typedef struct bench_t {
     cublas_t *cublas;         /* NULL: not there */
     const cutlass_t *cutlass; /* NULL: not there */
     copy_fn *copy;            /* NULL: not there */
+    char *copied;             /* memory that it copies: copy_bytes() from here to there */
     void *events[2];
     void *ceilings[2]; /* functions, by hgemm_accumulate_t */
     void *ceiling_in, *ceiling_out;
@@ -48,9 +49,9 @@ typedef struct group_t {
     contestant_t *contestants;
 } group_t;
 
-/* One copy of the operands on the device, one after the other, and where the contestant `copy` writes. */
+/* One copy of the operands on the device, one after the other. */
 typedef struct set_t {
-    char *a, *b, *c, *copied;
+    char *a, *b, *c;
 } set_t;
 
 /* ---- contest.c: measures ----------------------------------------------------------------------
@@ -58,6 +59,12 @@ typedef struct set_t {
 
 /* Loads the ceiling's code, gives it random operands and learns how long an iteration takes. */
 hgemm_status_t open_ceilings(void);
+
+/* Allocates what the driver's copy copies, and learns of that copy; bench.copy is NULL where it is missing. */
+hgemm_status_t open_copy(int ordinal);
+
+/* What that copy reads, and writes as often: so much that it makes no difference what the L2 cache keeps. */
+size_t copy_bytes(void);
 
 /* Operations of one iteration of a ceiling's whole grid. */
 double ceiling_operations(hgemm_accumulate_t accumulate);

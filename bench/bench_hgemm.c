@@ -70,8 +70,10 @@ static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate,
             per_iteration * (double)(int)(c->result.operations / per_iteration + 1);
         c->result.bytes = 0;
     }
-    if (kind == COPY)
+    if (kind == COPY) {
         c->result.operations = 0;
+        c->result.bytes = 2 * (double)copy_bytes();
+    }
     return c;
 }
 
@@ -239,11 +241,8 @@ static hgemm_status_t open_device(void)
         if (!bench.cutlass)
             fprintf(stderr, "bench_hgemm: no comparison with CUTLASS: %s\n", why);
     }
-    if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_COPY) && !bench.options.energy) {
-        bench.copy = copy_open(ordinal());
-        if (!bench.copy)
-            fprintf(stderr, "bench_hgemm: no comparison with the driver's copy: libcuda has none\n");
-    }
+    if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_COPY) && !bench.options.energy)
+        status = open_copy(ordinal());
     clocks_open(ordinal());
     double joules;
     if (status == HGEMM_STATUS_SUCCESS && bench.options.energy && !clocks_energy_j(&joules)) {
@@ -262,6 +261,7 @@ static void close_device(void)
         bench.cutlass->close();
     for (int i = 0; i < 2 && bench.events[i]; i++)
         device->ops->event_destroy(device, bench.events[i]);
+    hgemm_free(bench.handle, bench.copied);
     hgemm_free(bench.handle, bench.ceiling_in);
     hgemm_free(bench.handle, bench.ceiling_out);
     hgemm_destroy(bench.handle);

@@ -24,12 +24,14 @@ enum {
     CEILING_WORDS = 48 * CEILING_THREADS, /* operands of ceiling_*, see ptx/ceiling.cu */
     MMA_OPERATIONS = 16 * 8 * 8 * 2,
     MOST_SETS = 256,
+    COPY_PIECE = 1 << 18, /* halves */
     MOST_LAUNCHES = 4096, /* of a continuous turn */
     PAUSE_US = 3000       /* before a burst */
 };
 static const double DELAY_SECONDS = 250e-6; /* time to enqueue, cuBLAS's choosing included */
 static const double TRAIN_SECONDS = 0.02;  /* of launches that tell how long one lasts */
 static const double L2_COPIES = 2;         /* operands of all sets over the size of the L2 cache */
+static const size_t COPY_L2S = 8;          /* what the driver's copy reads, over the same */
 
 extern const image_t bench_images[]; /* ceiling_f16, ceiling_f32 */
 extern const int bench_image_count;
@@ -126,8 +128,8 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
         return check(c, launch_ceiling(
                             c->accumulate, bench.info.multiprocessors,
                             (int)(c->result.operations / ceiling_operations(c->accumulate) + 0.5)));
-    case COPY: /* reads and writes as many bytes as the problem must */
-        return bench.copy((uint64_t)(uintptr_t)set->copied, (uint64_t)(uintptr_t)set->a, (size_t)(c->result.bytes / 2), NULL) == 0 ||
+    case COPY:
+        return bench.copy((uint64_t)(uintptr_t)bench.copied + copy_bytes(), (uint64_t)(uintptr_t)bench.copied, copy_bytes(), NULL) == 0 ||
                fail(c, "the driver did not copy");
     case CUBLAS_HGEMM:
         return cublas_hgemm(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 ||
@@ -322,7 +324,6 @@ void prove_group(group_t *g, group_fn *use)
 {
     const shape_t s = g->shape;
     const size_t a = padded(s.m * s.k), b = padded(s.k * s.n), c = padded(s.m * s.n);
-    const size_t all = bench.copy ? 2 * (a + b + c) : a + b + c; /* of a set */
     double copies = 1 + L2_COPIES * (double)bench.info.l2_bytes / (double)(a + b + c);
     int set_count = copies < 2 ? 2 : copies < MOST_SETS ? (int)copies : MOST_SETS;
     set_t *sets = calloc((size_t)set_count, sizeof *sets);
@@ -331,16 +332,15 @@ void prove_group(group_t *g, group_fn *use)
     problem_t p = {0};
     hopefuls_t hopefuls = {0};
     hgemm_status_t status =
-        sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * all + c)
+        sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * (a + b + c) + c)
                      : HGEMM_STATUS_OUT_OF_MEMORY;
     for (int i = 0; i < set_count && status == HGEMM_STATUS_SUCCESS; i++) {
-        sets[i].a = (char *)slab + (size_t)i * all;
+        sets[i].a = (char *)slab + (size_t)i * (a + b + c);
         sets[i].b = sets[i].a + a;
         sets[i].c = sets[i].b + b;
-        sets[i].copied = sets[i].c + c;
     }
     char *apart =
-        status == HGEMM_STATUS_SUCCESS ? (char *)slab + (size_t)set_count * all : NULL;
+        status == HGEMM_STATUS_SUCCESS ? (char *)slab + (size_t)set_count * (a + b + c) : NULL;
 
     for (int exact = 1; exact >= 0 && status == HGEMM_STATUS_SUCCESS; exact--) {
         progress("[%d/%d] %s: verifying (%s inputs)", g->number, g->of, g->name,
@@ -380,6 +380,31 @@ void prove_group(group_t *g, group_fn *use)
     free(hopefuls.all);
     free(host);
     free(sets);
+}
+
+size_t copy_bytes(void)
+{
+    return COPY_L2S * bench.info.l2_bytes;
+}
+
+hgemm_status_t open_copy(int ordinal)
+{
+    void *memory;
+    bench.copy = copy_open(ordinal);
+    if (!bench.copy) {
+        fprintf(stderr, "bench_hgemm: no comparison with the driver's copy: libcuda has none\n");
+        return HGEMM_STATUS_SUCCESS;
+    }
+    problem_t operands; /* random, like all that is timed */
+    if (!problem_create(&operands, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, COPY_PIECE, 1, 1, 0))
+        return HGEMM_STATUS_OUT_OF_MEMORY;
+    hgemm_status_t status = hgemm_malloc(bench.handle, &memory, 2 * copy_bytes());
+    if (status == HGEMM_STATUS_SUCCESS)
+        bench.copied = memory;
+    for (size_t at = 0, piece = COPY_PIECE * sizeof(uint16_t); status == HGEMM_STATUS_SUCCESS && at + piece <= copy_bytes(); at += piece)
+        status = hgemm_upload(bench.handle, bench.copied + at, operands.c, piece);
+    problem_destroy(&operands);
+    return status;
 }
 
 hgemm_status_t open_ceilings(void)
