@@ -1,28 +1,39 @@
 # SPDX-License-Identifier: MIT
 #
-# Compiles one kernel variant to <SYMBOL>.fatbin, in the current directory: machine code for the T4
-# (HGEMM_T4 is 1) and PTX for newer GPUs (0). Refuses it when a register is spilled. Run by the build
-# for every variant:
+# Compiles one kernel variant to <SYMBOL>.fatbin, in the current directory: machine code for the T4 and PTX
+# for newer GPUs. Refuses it when a register is spilled. Run by the build for every variant:
 #
-#   cmake -D NVCC=... -D FATBINARY=... -D SOURCE=... -D SYMBOL=... -D TARGET=... -D FLAGS=... [-D PACK=...]
+#   cmake -D NVCC=... -D FATBINARY=... -D SOURCE=... -D SYMBOL=... -D TARGET=... -D FLAGS=... -D T4=... [-D PACK=...]
 #         -P compile_kernel.cmake
 #
-# TARGET is what the depfile calls the fatbin, PACK an option of fatbinary. <SYMBOL>.usage gets one line,
-# "registers shared": registers of a thread and bytes of static shared memory of a block, as ptxas reports
-# them for sm_75.
+# Where T4 is true, the machine code is compiled by itself, with the macro HGEMM_T4. TARGET is what the depfile
+# calls the fatbin, PACK an option of fatbinary. <SYMBOL>.usage gets one line, "registers shared": registers of
+# a thread and bytes of static shared memory of a block, as ptxas reports them for sm_75.
 
-execute_process(
-    COMMAND ${NVCC} ${FLAGS} -cubin -arch=sm_75 -DHGEMM_T4=1 -Xptxas -v -MMD -MF ${SYMBOL}.d -MT ${TARGET} -o ${SYMBOL}.cubin ${SOURCE}
-    OUTPUT_VARIABLE log ERROR_VARIABLE log RESULT_VARIABLE failed)
+set(log "")
 function(refuse why)
-    file(REMOVE ${SYMBOL}.fatbin ${SYMBOL}.cubin ${SYMBOL}.ptx)
+    file(REMOVE ${SYMBOL}.fatbin ${SYMBOL}.cubin ${SYMBOL}.ptx ${SYMBOL}.t4.ptx)
     message("${log}")
     message(FATAL_ERROR "kernel ${SYMBOL}: ${why}")
 endfunction()
 
-if(failed)
-    refuse("nvcc failed")
+# run(COMMAND...): adds what it prints to the log, and refuses the variant where it fails.
+function(run)
+    execute_process(COMMAND ${ARGV} OUTPUT_VARIABLE more ERROR_VARIABLE more RESULT_VARIABLE failed)
+    set(log "${log}${more}" PARENT_SCOPE)
+    if(failed)
+        string(APPEND log "${more}")
+        refuse("${ARGV0} failed")
+    endif()
+endfunction()
+
+set(ptx ${SYMBOL}.ptx)
+run(${NVCC} ${FLAGS} -ptx -arch=compute_75 -MMD -MF ${SYMBOL}.d -MT ${TARGET} -o ${ptx} ${SOURCE})
+if(T4)
+    set(ptx ${SYMBOL}.t4.ptx)
+    run(${NVCC} ${FLAGS} -ptx -arch=compute_75 -DHGEMM_T4 -o ${ptx} ${SOURCE})
 endif()
+run(${NVCC} ${FLAGS} -cubin -arch=sm_75 -Xptxas -v -o ${SYMBOL}.cubin ${ptx})
 
 # Device functions that were not inlined have properties of their own: none may touch the stack.
 string(REGEX MATCHALL "[0-9]+ bytes (stack frame|spill stores|spill loads)" stack "${log}")
@@ -50,22 +61,9 @@ if(log MATCHES "([0-9]+) bytes smem")
 endif()
 file(WRITE ${SYMBOL}.usage "${registers} ${shared}\n")
 
-execute_process(
-    COMMAND ${NVCC} ${FLAGS} -ptx -arch=compute_75 -DHGEMM_T4=0 -o ${SYMBOL}.ptx ${SOURCE}
-    OUTPUT_VARIABLE more ERROR_VARIABLE more RESULT_VARIABLE failed)
-string(APPEND log "${more}")
-if(failed)
-    refuse("nvcc made no PTX")
-endif()
-execute_process(
-    COMMAND ${FATBINARY} --create=${SYMBOL}.fatbin -64 ${PACK} --image3=kind=elf,sm=75,file=${SYMBOL}.cubin
-        --image3=kind=ptx,sm=75,file=${SYMBOL}.ptx
-    OUTPUT_VARIABLE more ERROR_VARIABLE more RESULT_VARIABLE failed)
-string(APPEND log "${more}")
-if(failed)
-    refuse("fatbinary failed")
-endif()
-file(REMOVE ${SYMBOL}.cubin ${SYMBOL}.ptx)
+run(${FATBINARY} --create=${SYMBOL}.fatbin -64 ${PACK} --image3=kind=elf,sm=75,file=${SYMBOL}.cubin
+    --image3=kind=ptx,sm=75,file=${SYMBOL}.ptx)
+file(REMOVE ${SYMBOL}.cubin ${SYMBOL}.ptx ${SYMBOL}.t4.ptx)
 
 # What ptxas reports is recorded; what nvcc warns about is shown.
 string(REGEX REPLACE "ptxas info[^\n]*\n|    [0-9]+ bytes stack frame[^\n]*\n" "" log "${log}")

@@ -3,9 +3,9 @@
 # From rows of src/kernels.def to embedded machine code.
 #
 #   hgemm_find_nvcc()                       sets HGEMM_NVCC and HGEMM_FATBINARY, or stops and says what to do
-#   hgemm_read_table(<out>)                 the table's variants: their symbols; <symbol>_SOURCE,
+#   hgemm_read_table(<out>)                 the table's variants: their symbols; <symbol>_SOURCE, <symbol>_T4,
 #                                           <symbol>_DEFINES, and <out>_KERNELS, the rows' names
-#   hgemm_compile_variant(<dir> <symbol> <source> <defines>...)
+#   hgemm_compile_variant(<dir> <symbol> <source> <t4> <defines>...)
 #   hgemm_embed(<output.c> <array> <count> <dir> <symbols>...)
 
 function(hgemm_find_nvcc)
@@ -30,10 +30,12 @@ function(hgemm_find_nvcc)
 endfunction()
 
 # A row becomes one variant for each transpose and access. `out` gets the symbols, sorted;
-# <symbol>_SOURCE and <symbol>_DEFINES describe each one.
+# <symbol>_SOURCE and <symbol>_DEFINES describe each one, <symbol>_T4 is true where a T4 has a schedule of its own.
 function(hgemm_read_table out)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels.def)
     file(STRINGS ${PROJECT_SOURCE_DIR}/src/kernels.def rows REGEX "^HGEMM_KERNEL\\(")
+    file(STRINGS ${PROJECT_SOURCE_DIR}/src/kernels.def t4_rows REGEX "^HGEMM_T4_SCHEDULE\\(")
+    list(TRANSFORM t4_rows REPLACE "^HGEMM_T4_SCHEDULE\\(([a-z0-9_]+),.*" "\\1_x16")
     set(w "[ ]*([a-z0-9_]+)[ ]*")
     set(symbols "")
     set(kernels "")
@@ -65,6 +67,10 @@ function(hgemm_read_table out)
                 string(TOUPPER ${access} upper)
                 list(APPEND symbols ${symbol})
                 set(${symbol}_SOURCE ${source} PARENT_SCOPE)
+                set(${symbol}_T4 OFF PARENT_SCOPE)
+                if(${name}_${access} IN_LIST t4_rows)
+                    set(${symbol}_T4 ON PARENT_SCOPE)
+                endif()
                 set(${symbol}_DEFINES -DHGEMM_VARIANT=${symbol} -DHGEMM_ROW=${name} -DHGEMM_ACCESS=${upper}
                     -DHGEMM_OP_A=$<BOOL:${op_a}> -DHGEMM_OP_B=$<BOOL:${op_b}> PARENT_SCOPE)
                 if(access STREQUAL align)
@@ -79,8 +85,9 @@ function(hgemm_read_table out)
 endfunction()
 
 # One command per image: the fatbin holds sm_75 machine code for the T4 and compute_75 PTX, which
-# the driver translates on newer GPUs. `dir` lies below the current binary directory.
-function(hgemm_compile_variant dir symbol source)
+# the driver translates on newer GPUs; `t4` is true where the source makes the machine code by itself. `dir`
+# lies below the current binary directory.
+function(hgemm_compile_variant dir symbol source t4)
     file(RELATIVE_PATH target ${CMAKE_CURRENT_BINARY_DIR} ${dir}/${symbol}.fatbin)
     set(flags -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/src ${HGEMM_NVCC_FLAGS} ${ARGN})
     set(pack "")
@@ -90,7 +97,7 @@ function(hgemm_compile_variant dir symbol source)
     add_custom_command(
         OUTPUT ${dir}/${symbol}.fatbin ${dir}/${symbol}.usage
         COMMAND ${CMAKE_COMMAND} -D NVCC=${HGEMM_NVCC} -D FATBINARY=${HGEMM_FATBINARY} -D SOURCE=${source}
-            -D SYMBOL=${symbol} -D TARGET=${target} -D "FLAGS=${flags}" -D PACK=${pack} -P ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake
+            -D SYMBOL=${symbol} -D TARGET=${target} -D "FLAGS=${flags}" -D T4=${t4} -D PACK=${pack} -P ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake
         WORKING_DIRECTORY ${dir}
         DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake
         DEPFILE ${dir}/${symbol}.d

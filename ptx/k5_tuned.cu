@@ -21,9 +21,9 @@
 template <class T> static __device__ __forceinline__ void k5_tuned(const args &p)
 {
     using row = typename T::row;
-    static_assert(T::STS_FIRST + (T::SLOTS - 1) * T::STS_GAP < (T::SLICES - 1) * T::MMAS, "a store comes after the barrier");
-    static_assert(T::STS_FIRST + (T::SLOTS - 1) * T::STS_GAP + T::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
-    static_assert((T::LDSMS - 1) * T::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
+    static_assert(row::STS_FIRST + (T::SLOTS - 1) * row::STS_GAP < (T::SLICES - 1) * T::MMAS, "a store comes after the barrier");
+    static_assert(row::STS_FIRST + (T::SLOTS - 1) * row::STS_GAP + row::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
+    static_assert((T::LDSMS - 1) * row::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
     const typename T::block at(p);
     const typename T::warp w;
     typename T::index in(at, w); /* k-tile 0 is in shared memory, 1 in registers */
@@ -36,9 +36,9 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
 #pragma unroll
     for (int j = 0; j < T::LDSMS; ++j) in.load_one(f[0], j, 0);
 
-    auto due = [](int mmas) { return mmas >= 0 && mmas % T::STS_GAP == 0 && mmas / T::STS_GAP < T::SLOTS; };
-    /* Where registers are short, and on a T4, ptxas gathers loads and stores in bunches, unless a barrier is between them; this one is a NOP. */
-    auto apart = [] { if (row::ACC == f32 || (HGEMM_T4 && T::MMAS >= 32)) warp_barrier(); };
+    auto due = [](int mmas) { return mmas >= 0 && mmas % row::STS_GAP == 0 && mmas / row::STS_GAP < T::SLOTS; };
+    /* Where registers are short, and for a T4, ptxas gathers loads and stores in bunches, unless a barrier is between them; this one is a NOP. */
+    auto apart = [] { if (row::ACC == f32 || row::FOR_T4) warp_barrier(); };
 
     /* One k-tile: `here` and `there` are where its stage and the other begin, from where the index points. */
     u32 left = at.tiles;
@@ -51,12 +51,12 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
             if (last && !T::PAIRS) in.flip_gets(), in.flip_puts();
 #pragma unroll
             for (int h = 0; h < T::MMAS; ++h) {
-                const int put = kk * T::MMAS + h - T::STS_FIRST, get = put - T::LDG_LAG;
-                if (h % T::LDS_GAP == 0 && h / T::LDS_GAP < T::LDSMS)
-                    in.load_one(f[(kk + 1) % 2], h / T::LDS_GAP, last ? 0 : kk + 1, last ? there : here);
+                const int put = kk * T::MMAS + h - row::STS_FIRST, get = put - row::LDG_LAG;
+                if (h % row::LDS_GAP == 0 && h / row::LDS_GAP < T::LDSMS)
+                    in.load_one(f[(kk + 1) % 2], h / row::LDS_GAP, last ? 0 : kk + 1, last ? there : here);
                 T::multiply_one(acc, f[kk % 2], h);
-                if (due(put)) apart(), in.commit(put / T::STS_GAP, -here);
-                if (due(get)) in.fetch(at, get / T::STS_GAP, left > 2), apart();
+                if (due(put)) apart(), in.commit(put / row::STS_GAP, -here);
+                if (due(get)) in.fetch(at, get / row::STS_GAP, left > 2), apart();
             }
         }
         in.advance(at);

@@ -24,18 +24,25 @@ struct args {
 
 enum accumulator { f16, f32 };
 
-/* A row of the table as a type: row_<name>. */
-#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer, group, ahead,   \
-                     lds, sts, gap, lag, t4_lds, t4_sts, t4_gap, t4_lag)                                          \
-    struct row_##name {                                                                                           \
-        static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;               \
-        static constexpr int BLOCKS = blocks, NEWER_BLOCKS = newer;                                               \
-        static constexpr int GROUP = group, AHEAD = ahead;                                                        \
-        static constexpr int SCHEDULE[4] = {lds, sts, gap, lag}, T4_SCHEDULE[4] = {t4_lds, t4_sts, t4_gap, t4_lag}; \
-        static constexpr accumulator ACC = acc;                                                                   \
+/* A row of the table as a type, row_<name>; with the schedule that it has on a T4 alone, t4_<name>. They
+ * differ in the order of instructions, and in NOPs. */
+#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer, group, ahead, lds, sts, gap, lag) \
+    struct row_##name {                                                                              \
+        static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;  \
+        static constexpr int BLOCKS = blocks, NEWER_BLOCKS = newer;                                  \
+        static constexpr int GROUP = group, AHEAD = ahead;                                           \
+        static constexpr int LDS_GAP = lds, STS_FIRST = sts, STS_GAP = gap, LDG_LAG = lag;           \
+        static constexpr accumulator ACC = acc;                                                      \
+        static constexpr bool FOR_T4 = false;                                                        \
+    };
+#define HGEMM_T4_SCHEDULE(name, lds, sts, gap, lag)                                        \
+    struct t4_##name : row_##name {                                                        \
+        static constexpr int LDS_GAP = lds, STS_FIRST = sts, STS_GAP = gap, LDG_LAG = lag; \
+        static constexpr bool FOR_T4 = true;                                               \
     };
 #include "../src/kernels.def"
 #undef HGEMM_KERNEL
+#undef HGEMM_T4_SCHEDULE
 
 static __device__ __forceinline__ u32 least(u32 a, u32 b) { return a < b ? a : b; }
 
@@ -269,11 +276,6 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr int LIVE = MMAS * (R::ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS, OTHERS = ACCESS == X16 ? 65 : 127;
     static constexpr int SHARE = HGEMM_SM_REGISTERS / (BLOCKS * THREADS), ROOM = SHARE < HGEMM_THREAD_REGISTERS ? SHARE : HGEMM_THREAD_REGISTERS;
     static constexpr bool PAIRS = ACCESS <= X8 && LIVE + OTHERS <= ROOM && MMAS >= 8;
-    /* HGEMM_T4 is what the build makes: 1 machine code for the T4, 0 the PTX that newer GPUs translate. They
-     * differ in their schedules alone: the order of instructions, and NOPs. */
-    static constexpr bool FOR_T4 = HGEMM_T4 && ACCESS == X16;
-    static constexpr int LDS_GAP = FOR_T4 ? R::T4_SCHEDULE[0] : R::SCHEDULE[0], STS_FIRST = FOR_T4 ? R::T4_SCHEDULE[1] : R::SCHEDULE[1];
-    static constexpr int STS_GAP = FOR_T4 ? R::T4_SCHEDULE[2] : R::SCHEDULE[2], LDG_LAG = FOR_T4 ? R::T4_SCHEDULE[3] : R::SCHEDULE[3];
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
     static_assert(SLICES % 2 == 0, "fragments take turns");
@@ -712,7 +714,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
     static constexpr int WORDS = R::ACC == f32 ? 4 : 2, CHUNKS = OWN_MT * NT * WORDS / 4; /* of a thread's sums: per mma; of 16 bytes */
     /* Chunks that are added up together; splits in flight: more for larger tiles, if they are ever split. */
-    static constexpr int BATCH = CHUNKS < 4 ? CHUNKS : 4, AHEAD = (LDS_GAP > 0 && CHUNKS > 4 && MMAS < 64 ? 16 : 8) / BATCH;
+    static constexpr int BATCH = CHUNKS < 4 ? CHUNKS : 4, AHEAD = (R::LDS_GAP > 0 && CHUNKS > 4 && MMAS < 64 ? 16 : 8) / BATCH;
 
     static __device__ __forceinline__ u32 word(const u32 (&x)[2], int i) { return x[i]; }
     static __device__ __forceinline__ u32 word(const float (&x)[4], int i) { return __float_as_uint(x[i]); }
@@ -965,11 +967,16 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 };
 
 /* The kernel of the variant that the build asked for: HGEMM_VARIANT is its symbol, HGEMM_ROW its
- * row, HGEMM_OP_A and HGEMM_OP_B are 1 where that operand is transposed, HGEMM_ACCESS is an access. */
-#define HGEMM_JOIN_(a, b) a##b
-#define HGEMM_JOIN(a, b) HGEMM_JOIN_(a, b)
+ * row, HGEMM_OP_A and HGEMM_OP_B are 1 where that operand is transposed, HGEMM_ACCESS is an access;
+ * HGEMM_T4 is defined for machine code that has the T4's own schedule. */
+#ifdef HGEMM_T4
+#define HGEMM_ROW_TYPE(name) t4_##name
+#else
+#define HGEMM_ROW_TYPE(name) row_##name
+#endif
+#define HGEMM_ROW_TYPE_OF(name) HGEMM_ROW_TYPE(name)
 #define HGEMM_ENTRY(rung, swizzled)                                                                                   \
-    using variant = tile<HGEMM_JOIN(row_, HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, swizzled, HGEMM_ACCESS>;                  \
+    using variant = tile<HGEMM_ROW_TYPE_OF(HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, swizzled, HGEMM_ACCESS>;                 \
     extern "C" __global__ void __launch_bounds__(variant::THREADS, variant::BLOCKS) HGEMM_VARIANT(const args p)           \
     {                                                                                                                 \
         rung<variant>(p);                                                                                             \
