@@ -54,6 +54,9 @@ typedef struct set_t {
     char *a, *b, *c;
 } set_t;
 
+/* Whether the device is an emulated T4 whose events tell what a timing model says, no measurement. */
+int modelled(void);
+
 /* ---- contest.c: measures ----------------------------------------------------------------------
  */
 

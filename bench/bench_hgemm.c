@@ -23,6 +23,12 @@ static int emulated(void)
     return strcmp(bench.info.kind, "t4emu") == 0;
 }
 
+/* The same, but its events tell what a timing model says. */
+int modelled(void)
+{
+    return strcmp(bench.info.kind, "t4model") == 0;
+}
+
 /* ---- who takes part ---------------------------------------------------------------------- */
 
 static void time_once(void *context)
@@ -230,6 +236,10 @@ static hgemm_status_t open_device(void)
         status = device->ops->event_create(device, &bench.events[i]);
     if (status == HGEMM_STATUS_SUCCESS)
         status = open_ceilings();
+    if (modelled()) { /* which always says the same, and knows neither cuBLAS nor copies */
+        bench.options.repetitions = 1;
+        bench.options.peers &= PEER_CEILING | PEER_CUTLASS;
+    }
     char why[VERIFY_WORDS];
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUBLAS)) {
         bench.cublas = cublas_open(ordinal(), why);
@@ -237,12 +247,14 @@ static hgemm_status_t open_device(void)
             fprintf(stderr, "bench_hgemm: no comparison with cuBLAS: %s\n", why);
     }
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUTLASS)) {
-        bench.cutlass = cutlass_open(ordinal(), why);
+        bench.cutlass = cutlass_open(ordinal(), modelled() ? device : NULL, why);
         if (!bench.cutlass)
             fprintf(stderr, "bench_hgemm: no comparison with CUTLASS: %s\n", why);
     }
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_COPY) && !bench.options.energy)
         status = open_copy(ordinal());
+    if (modelled())
+        return status;
     clocks_open(ordinal());
     double joules;
     if (status == HGEMM_STATUS_SUCCESS && bench.options.energy && !clocks_energy_j(&joules)) {
@@ -294,8 +306,8 @@ static void describe_run(void)
         context("clocks", "%.0f MHz at most, power limit %.0f W", clocks_max_sm_mhz(),
                 clocks_power_limit_w());
     else
-        context("clocks", "unknown");
-    context("driver", "%s, CUDA %d.%d", *clocks_driver() ? clocks_driver() : "unknown",
+        context("clocks", i->clock_khz ? "%d MHz" : "unknown", i->clock_khz / 1000);
+    context("driver", "%s, CUDA %d.%d", *clocks_driver() ? clocks_driver() : modelled() ? "none" : "unknown",
             i->driver_version / 1000, i->driver_version % 1000 / 10);
     if (o->energy)
         context("energy", "by the board's counter, over windows of about %g s", o->min_time);
@@ -308,7 +320,7 @@ static void describe_run(void)
     context("hgemm", "%d.%d.%d, commit %s, nvcc %s", HGEMM_VERSION_MAJOR, HGEMM_VERSION_MINOR,
             HGEMM_VERSION_PATCH, HGEMM_COMMIT, HGEMM_NVCC_VERSION);
     context("date", "%s", date);
-    context("witness", "measured");
+    context("witness", "%s", modelled() ? "modelled" : "measured");
     context("mode", "%s", o->continuous ? "continuous" : "burst");
     context("alpha", "%g", (double)o->alpha);
     context("beta", "%g", (double)o->beta);

@@ -219,7 +219,7 @@ int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_co
 {
     int lead = bench.options.continuous ? launches > 1
                                         : 0; /* the train is already moving when timing begins */
-    if (!bench.options.continuous) {
+    if (!bench.options.continuous && !modelled()) {
         pause_us(PAUSE_US);
         if (!check(c, launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations)))
             return 0;
@@ -271,7 +271,7 @@ void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count
     for (int i = 0; i < g->count; i++) { /* warm-up: code and clocks; how long is a call? */
         contestant_t *c = &g->contestants[i];
         double *call = &turns[i].call;
-        for (int turn = 0; turn < 2 && !c->result.failure; turn++)
+        for (int turn = 0; turn < 2 && !c->result.failure && !modelled(); turn++)
             take_turn(c, p, sets, set_count, &next, 1, call);
         if (bench.options.energy && !c->result.failure) /* in a train it is shorter */
             take_turn(c, p, sets, set_count, &next, launches_of_turn(TRAIN_SECONDS, *call), call);
@@ -384,7 +384,7 @@ void prove_group(group_t *g, group_fn *use)
 
 size_t copy_bytes(void)
 {
-    return COPY_L2S * bench.info.l2_bytes;
+    return COPY_L2S * (size_t)bench.handle->machine.l2_bytes;
 }
 
 hgemm_status_t open_copy(int ordinal)
@@ -432,6 +432,8 @@ hgemm_status_t open_ceilings(void)
                               CEILING_WORDS * sizeof(uint32_t));
     problem_destroy(&operands);
 
+    if (modelled())
+        return status;
     bench.delay_iterations = 100;
     for (int turn = 0; turn < 3 && status == HGEMM_STATUS_SUCCESS;
          turn++) { /* the last one is warm */

@@ -137,18 +137,19 @@ copy_fn *copy_open(int ordinal)
 /* ---- CUTLASS ----------------------------------------------------------------------------------
  */
 
-const cutlass_t *cutlass_open(int ordinal, char why[VERIFY_WORDS])
+const cutlass_t *cutlass_open(int ordinal, device_t *emulated, char why[VERIFY_WORDS])
 {
     static cutlass_t cutlass;
-    static const char name[] = "libhgemm_peers.so";
+    const char *const name = emulated ? "libhgemm_peers_t4emu.so" : "libhgemm_peers.so";
     char beside[4096];
     const char *path = getenv("HGEMM_PEERS_LIBRARY");
     int (*start)(int);
+    void (*emulate)(device_t *, device_t4emu_run_fn *);
     if (!path) {
-        ssize_t length = readlink("/proc/self/exe", beside, sizeof beside - sizeof name);
+        ssize_t length = readlink("/proc/self/exe", beside, sizeof beside - strlen(name) - 1);
         while (length > 0 && beside[length - 1] != '/')
             length--;
-        memcpy(beside + (length > 0 ? length : 0), name, sizeof name);
+        strcpy(beside + (length > 0 ? length : 0), name);
         path = beside;
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -164,10 +165,15 @@ const cutlass_t *cutlass_open(int ordinal, char why[VERIFY_WORDS])
         !find(library, "hgemm_peers_count", &cutlass.count) ||
         !find(library, "hgemm_peers_config", &cutlass.config) ||
         !find(library, "hgemm_peers_can_run", &cutlass.can_run) ||
-        !find(library, "hgemm_peers_run", &cutlass.run)) {
+        !find(library, "hgemm_peers_run", &cutlass.run) ||
+        (emulated && !find(library, "hgemm_peers_emulate", &emulate))) {
         snprintf(why, VERIFY_WORDS, "%s is not what this program was built with", name);
         return NULL;
     }
+#ifdef HGEMM_EMULATOR
+    if (emulated)
+        emulate(emulated, device_t4emu_run);
+#endif
     int error = start(ordinal);
     if (error) {
         snprintf(why, VERIFY_WORDS, "%s was found but could not be started: CUDA error %d", name,

@@ -4,6 +4,7 @@
 #ifndef HGEMM_BENCH_PEERS_H
 #define HGEMM_BENCH_PEERS_H
 
+#include "device.h"
 #include "peers_cutlass.h"
 #include "verify.h"
 
@@ -49,8 +50,9 @@ typedef struct cutlass_t {
 } cutlass_t;
 
 /* Opens it (the path in HGEMM_PEERS_LIBRARY, else the folder of this program) for the GPU of that
- * CUDA ordinal. NULL and words in `why` where it cannot. */
-const cutlass_t *cutlass_open(int ordinal, char why[VERIFY_WORDS]);
+ * CUDA ordinal; or libhgemm_peers_t4emu.so, if that is not NULL, for an emulated T4. NULL and words in
+ * `why` where it cannot. */
+const cutlass_t *cutlass_open(int ordinal, device_t *emulated, char why[VERIFY_WORDS]);
 
 /* C = alpha * op(A) * op(B) + beta * C, k not sliced. */
 peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, float alpha,

@@ -96,11 +96,12 @@ static int sort_hopefuls(const group_t *g, hopefuls_t *h, const problem_t *p, co
     double limit = bench.options.min_time < ROUND_SECONDS ? bench.options.min_time : ROUND_SECONDS;
     for (int i = 0; i < h->count && seconds && launches; i++) { /* code is loaded */
         double call = 0;
-        for (int turn = 0; turn < 2 && !h->all[i].result.failure; turn++)
+        for (int turn = 0; turn < 2 && !h->all[i].result.failure && !modelled(); turn++)
             take_turn(&h->all[i], p, sets, set_count, &next, 1, &call);
         launches[i] = launches_of_turn(limit, call);
     }
-    for (int r = 0; r < ROUNDS && seconds && launches; r++)
+    const int rounds = modelled() ? 1 : ROUNDS;
+    for (int r = 0; r < rounds && seconds && launches; r++)
         for (int i = 0; i < h->count; i++)
             if (!h->all[i].result.failure)
                 take_turn(&h->all[i], p, sets, set_count, &next, launches[i], &seconds[i][r]);
@@ -110,7 +111,7 @@ static int sort_hopefuls(const group_t *g, hopefuls_t *h, const problem_t *p, co
             report(g, &h->all[i]);
             continue;
         }
-        seconds[i][0] = median(seconds[i], ROUNDS); /* sorted, it is no longer needed whole */
+        seconds[i][0] = median(seconds[i], rounds); /* sorted, it is no longer needed whole */
         for (; at > 0 && seconds[order[at - 1]][0] > seconds[i][0]; at--)
             order[at] = order[at - 1];
         order[at] = i;

@@ -164,7 +164,7 @@ HGEMM_API const char *hgemm_error_detail(hgemm_handle_t handle);
 
 typedef struct hgemm_device_info_t {
     char name[128];        /* such as "Tesla T4" */
-    char kind[16];         /* "cuda" or "t4emu" */
+    char kind[16];         /* "cuda", "t4emu", or "t4model": t4emu with the option time */
     int compute_major;     /* compute capability */
     int compute_minor;
     int multiprocessors;

@@ -72,4 +72,12 @@ void device_t4emu_count(device_t *device, struct turing_counters *counters);
 struct turing_time;
 void device_t4emu_time(device_t *device, struct turing_time *sum);
 
+/* Runs a kernel of another module on that emulated T4 as `launch` says, whose options, counters and
+ * time become the device's. */
+struct turing_kernel;
+struct turing_launch;
+typedef hgemm_status_t device_t4emu_run_fn(device_t *device, const struct turing_kernel *kernel,
+                                           struct turing_launch *launch);
+device_t4emu_run_fn device_t4emu_run;
+
 #endif
