@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 #
-# libhgemm_peers.so, which bench_hgemm opens to measure CUTLASS beside our kernels: made by
-# -DHGEMM_PEERS=ON next to bench_hgemm, in about half an hour of one core. CUTLASS's headers are
-# those in CUTLASS_INCLUDE_DIR, else they are fetched into the build folder from the Python package
+# libhgemm_peers.so, which bench_hgemm opens to measure CUTLASS beside our kernels, and libhgemm_peers_t4emu.so,
+# by which it runs them on the emulated T4: made by -DHGEMM_PEERS=ON next to bench_hgemm, in about
+# three quarters of an hour of one core. CUTLASS's headers are those in CUTLASS_INCLUDE_DIR, else they are fetched into the build folder from the Python package
 # index. HGEMM_PEERS_CODE says which GPUs get code, see bench/peers_cutlass.h.
 
 hgemm_find_nvcc()
-set(HGEMM_PEERS_CODE "-gencode;arch=compute_90,code=sm_90;-gencode;arch=compute_75,code=compute_75" CACHE STRING
+set(HGEMM_PEERS_CODE "-gencode;arch=compute_90,code=sm_90;-gencode;arch=compute_75,code=[sm_75,compute_75]" CACHE STRING
     "nvcc flags: code that libhgemm_peers.so holds")
 set(HGEMM_CUTLASS_VERSION 4.2.0.0 CACHE STRING "Release of the package nvidia-cutlass")
 
@@ -68,4 +68,20 @@ add_custom_command(
     DEPENDS ${objects}
     COMMENT "Linking libhgemm_peers.so"
     VERBATIM)
-add_custom_target(peers ALL DEPENDS ${HGEMM_PEERS_LIBRARY})
+set(peers ${HGEMM_PEERS_LIBRARY})
+
+# The same objects on the emulator's runtime instead of CUDA's.
+if(HGEMM_EMULATOR)
+    set(library ${CMAKE_CURRENT_BINARY_DIR}/libhgemm_peers_t4emu.so)
+    set(source ${CMAKE_CURRENT_SOURCE_DIR}/peers_emulated.c)
+    add_custom_command(
+        OUTPUT ${library}
+        COMMAND ${HGEMM_NVCC} -shared -cudart none -O2 -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include
+            -Xcompiler=-fPIC,-fvisibility=hidden,-static-libstdc++,-static-libgcc -Xlinker=-s,--exclude-libs,ALL,--no-undefined
+            -o ${library} ${source} ${objects} $<TARGET_FILE:turing> ${LIBELF_LIBRARY} ${ZSTD_LIBRARY} -lpthread -lm
+        DEPENDS ${source} ${objects} turing ${PROJECT_SOURCE_DIR}/src/device.h
+        COMMENT "Linking libhgemm_peers_t4emu.so"
+        VERBATIM)
+    list(APPEND peers ${library})
+endif()
+add_custom_target(peers ALL DEPENDS ${peers})
