@@ -35,7 +35,7 @@ enum accumulator { f16, f32 };
         static constexpr accumulator ACC = acc;                                                      \
         static constexpr bool FOR_T4 = false;                                                        \
     };
-#define HGEMM_T4_SCHEDULE(name, lds, sts, gap, lag)                                        \
+#define HGEMM_T4_SCHEDULE(name, align, lds, sts, gap, lag)                                 \
     struct t4_##name : row_##name {                                                        \
         static constexpr int LDS_GAP = lds, STS_FIRST = sts, STS_GAP = gap, LDG_LAG = lag; \
         static constexpr bool FOR_T4 = true;                                               \
