@@ -149,18 +149,20 @@ typedef struct costs_t {
 } costs_t;
 
 /* Published figures: 8 clocks an HMMA and sub-core, 64 bytes a clock of shared memory, 1270 GB/s of
- * L2 and 240 GB/s of DRAM at 1590 MHz over 40 multiprocessors. The latencies follow from a global
- * load's 200 to 600 clocks, `alone` from a model of the T4 that replays machine code, `ends` from an
- * H100; no T4 has confirmed them. */
-static const costs_t t4_costs = {{512, 64, 20, 3.7, 5, 20, 0, 0, 2, 1.5, 1.9},
-                                 {600, 0.27, 0.5, 2000, 2000, 500, 500, 4000, 2, 0.15}};
+ * L2 and 240 GB/s of DRAM at 1590 MHz over 40 multiprocessors. The rest, but for `copy` and `code`, of which
+ * it knows nothing, is fitted to 1,400 plans of 105 shapes that bench_hgemm --plans had from the timing model of
+ * the emulated T4. How far the choice is from the fastest plan over other shapes, by that model: bench_plans.json in
+ * bench/results/t4model, docs/t4.md. No T4 has confirmed it. */
+static const costs_t t4_costs = {{512, 64, 20, 3.7, 5.6, 45, 0, 17.5, 3.5, 1.7, 1.9},
+                                 {530, 0.32, 0.59, 1700, 3300, 600, 370, 4000, 2, 0.39}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured; of `meet` what fences took, which
- * are gone, was subtracted later (docs/lab-notes.md). How far the choice is from the fastest plan over shapes that had no
+ * are gone, was subtracted later; memory's share, `share` and `ends` were set again by 2,000 plans of 150 others,
+ * when rounds came to share memory (docs/lab-notes.md). How far the choice is from the fastest plan over shapes that had no
  * part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
-static const costs_t h100_costs = {{1024, 128, 40.3, 18, 15, 14.5, 45, 19, 3, 1.6, 13.7},
-                                   {490, 0.53, 0, 1400, 3000, 590, 270, 6000, 0.9, 0.115}};
+static const costs_t h100_costs = {{1024, 128, 40.3, 22.5, 15, 14.5, 45, 19, 3, 1.6, 13.7},
+                                   {490, 0.57, 0, 1400, 3000, 590, 270, 6000, 0.9, 0.19}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
@@ -244,12 +246,36 @@ static double sum_bytes(const hgemm_kernel_info_t *info)
            (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
 }
 
+/* How many blocks read the same columns of A, and the same rows of B, from memory only once. */
+typedef struct sharers_t {
+    double a, b;
+} sharers_t;
+
+/* Those of `tiles` that run at one time, neighbours as blocks walk D. Where the L2 cache keeps the rows of
+ * A that are walked together, or all of B, in half of its bytes, they are all that will ever read the same. */
+static sharers_t sharers_of(const hgemm_desc_t *p, int kernel, const machine_t *machine, double tiles)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    double rows = ceil((double)p->m / info->block_m), columns = ceil((double)p->n / info->block_n);
+    double height = rows < kernel_table[kernel].group ? rows : kernel_table[kernel].group, kept = (double)machine->l2_bytes / 2;
+    double across = ceil(tiles / height), down = tiles < height ? tiles : larger(height, floor(tiles / columns));
+    return (sharers_t){.a = across > columns || 2.0 * height * info->block_m * (double)p->k <= kept ? columns : across,
+                       .b = down > rows || 2.0 * (double)p->n * (double)p->k <= kept ? rows : down};
+}
+
+/* Clocks of a step along k: where blocks on a multiprocessor hide each other's latency; of all the GPU's
+ * memory; and that it takes at least. */
+typedef struct pace_t {
+    double step, memory, least;
+} pace_t;
+
 /* What a variant costs on a machine, as far as neither k nor the number of blocks matters. */
 typedef struct price_t {
     const costs_t *costs;
     int multiprocessors, resident;
-    double start, least;    /* clocks of the launch, and that a step takes at least */
-    double step, end, sums; /* clocks of a step and of a block's end; bytes of its sums */
+    double start;     /* clocks of the launch */
+    double end, sums; /* clocks of a block's end; bytes of its sums */
+    pace_t whole;     /* of tiles in rounds that are full, or as full as they will be */
 } price_t;
 
 /* Clocks until all copies are made. Of them half of the L2 cache stays there. */
@@ -263,60 +289,79 @@ static double copy_clocks(const hgemm_desc_t *p, int copies, const costs_t *cost
                   : 0;
 }
 
+static const costs_t *costs_of(const machine_t *machine)
+{
+    return machine->is_newer ? &h100_costs : &t4_costs;
+}
+
+static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    const costs_t *costs = costs_of(machine);
+    const sharers_t sharers = sharers_of(p, variant.kernel, machine, tiles);
+    double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
+    double own = 2.0 * (info->block_m / sharers.a + info->block_n / sharers.b) * info->block_k; /* bytes from memory */
+    double reads = own + tile_rows(info, variant.op, 1 / sharers.a, 1 / sharers.b) * costs->throughput.dram_rows;
+    double step = step_clocks(info, variant, costs), memory = reads / costs->throughput.dram_bytes;
+    double cold = kernel_table[variant.kernel].ahead ? costs->latency.cold * own / tile : costs->latency.cold;
+    double pick = variant.access == ACCESS_any ? costs->latency.pick : 0;
+    double alone = info->threads <= SUB_CORES * 32 ? costs->latency.alone : 0;
+    return (pace_t){.step = step,
+                    .memory = memory / machine->multiprocessors,
+                    .least = costs->latency.step + pick + cold + costs->latency.share * larger(step, memory) + alone * step};
+}
+
 static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copies,
                              const machine_t *machine)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
-    const costs_t *costs = machine->is_newer ? &h100_costs : &t4_costs;
-    double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
-    double rows = ceil((double)p->m / info->block_m), columns = ceil((double)p->n / info->block_n);
-    double own = 2.0 * (info->block_m / columns + info->block_n / rows) * info->block_k; /* bytes from memory */
-    double reads = own + tile_rows(info, variant.op, 1 / columns, 1 / rows) * costs->throughput.dram_rows;
-    double on_chip = step_clocks(info, variant, costs), step = larger(on_chip, reads / costs->throughput.dram_bytes);
+    const costs_t *costs = costs_of(machine);
     double mmas = info->warp_m / 16.0 * (info->warp_n / 8.0);
-    double cold = kernel_table[variant.kernel].ahead ? costs->latency.cold * own / tile : costs->latency.cold;
-    double pick = variant.access == ACCESS_any ? costs->latency.pick : 0;
-    double alone = info->threads <= SUB_CORES * 32 ? costs->latency.alone : 0;
-    return (price_t){
+    price_t price = {
         .costs = costs,
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, machine),
         .start = costs->latency.code * mmas * mmas +
                  copy_clocks(p, copies, costs, machine),
-        .least = costs->latency.step + pick + cold + costs->latency.share * step + alone * on_chip,
-        .step = step,
         .end = costs->latency.block +
                (double)info->block_m * info->block_n / costs->throughput.elements,
         .sums = sum_bytes(info),
     };
+    price.whole = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
+    return price;
 }
 
 /* Clocks of a multiprocessor that works off its share of `blocks` in rounds. The blocks of a round
  * share its pipes and hide each other's latency. Only in the first they are spread evenly: later ones
- * come to where one has ended, and the others of its round end at about that time. */
-static double rounds(const price_t *price, double blocks, double steps, double end)
+ * come to where one has ended, and the others of its round end at about that time. Memory serves all of
+ * them one after another, however few are left in a round. */
+static double rounds(const price_t *price, const pace_t *pace, double blocks, double steps, double end)
 {
     double share = ceil(blocks / price->multiprocessors);
     double together = share < price->resident ? share : price->resident;
-    double wait = (steps - 1) * price->least; /* two steps' loads are on their way at first */
+    double wait = (steps - 1) * pace->least; /* two steps' loads are on their way at first */
     double stores = (end - price->costs->latency.block) * price->costs->latency.ends;
-    return ceil(share / price->resident) *
-           (larger(steps * together * price->step, wait) + end + (together - 1) * stores);
+    double turns = ceil(share / price->resident);
+    return larger(turns * larger(steps * together * pace->step, wait), blocks * steps * pace->memory) +
+           turns * (end + (together - 1) * stores);
 }
 
-/* Clocks of the busiest multiprocessor. Of a split tile one block adds up all parts. */
-static double cost(const price_t *price, const plan_t *plan, int64_t k, int64_t batch)
+/* Clocks of the busiest multiprocessor. Of a split tile one block adds up all parts; those in flight at one
+ * time read the same k's. */
+static double cost(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
 {
     int block_k = kernel_table[plan->variant.kernel].info.block_k;
     double clocks = price->start, split_tiles = (double)(plan->tiles - plan->whole_tiles);
     if (plan->whole_tiles > 0)
-        clocks += rounds(price, (double)plan->whole_tiles * (double)batch,
-                         ceil((double)k / block_k), price->end);
-    if (split_tiles > 0)
-        clocks += rounds(price, split_tiles * (double)batch * plan->splits,
+        clocks += rounds(price, &price->whole, (double)plan->whole_tiles * (double)p->batch,
+                         ceil((double)p->k / block_k), price->end);
+    if (split_tiles > 0) {
+        pace_t pace = pace_of(p, plan->variant, machine, split_tiles);
+        clocks += rounds(price, &pace, split_tiles * (double)p->batch * plan->splits,
                          (double)plan->k_split / block_k,
                          price->end + price->costs->latency.meet +
                              price->sums * plan->splits / price->costs->throughput.sum_bytes);
+    }
     return clocks;
 }
 
@@ -354,7 +399,7 @@ typedef struct search_t {
 
 static void consider(search_t *s, const price_t *price, plan_t plan)
 {
-    double clocks = cost(price, &plan, s->p->k, s->p->batch);
+    double clocks = cost(s->p, s->machine, price, &plan);
     int at = s->count < s->most ? s->count++ : s->most;
     plan.copies = s->copies;
     for (; at > 0 && s->best[at - 1].clocks > clocks; at--)
