@@ -42,6 +42,9 @@ def results(witness="measured"):
 
 
 def table(header, rows):
+    """Without the columns in which nothing stands."""
+    used = [i for i in range(len(header)) if any(row[i] != "-" for row in rows)]
+    header, rows = [header[i] for i in used], [[row[i] for i in used] for row in rows]
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
@@ -53,6 +56,9 @@ def number(row, key, form="{:.1f}"):
 def provenance(result, *others):
     c = result["context"]
     repetitions = sorted({r["context"]["repetitions"] for r in (result, *others)}, key=int)
+    if c["witness"] == "modelled":
+        return (f"{c['gpu']}, no measurement; {c['clocks']}; CUTLASS {c.get('cutlass', 'not there')}; hgemm {c['hgemm']}; "
+                f"alpha {c['alpha']}, beta {c['beta']}; kernels alone.")
     return (f"{c['gpu']} ({c['witness']}); {c['clocks']}; driver {c['driver']}; cuBLAS {c.get('cublas', 'not there')}; "
             f"CUTLASS {c.get('cutlass', 'not there')}; hgemm {c['hgemm']}; alpha {c['alpha']}, beta {c['beta']}, {c['mode']} mode, "
             f"medians of {' or '.join(repetitions)}.")
@@ -167,9 +173,9 @@ def selection(result):
                   "shapes within 3%"], rows)
 
 
-def performance():
+def performance(witness="measured"):
     parts = []
-    for files in results().values():
+    for files in results(witness).values():
         for stem, result in sorted(files.items(), key=lambda item: list(TITLES).index(item[0]) if item[0] in TITLES else 99):
             rows = []
             if stem in SUMMARISED:
@@ -188,7 +194,8 @@ def performance():
                 if r.get("on_t4", r.get("note")) != r.get("note"):
                     name += f"; on a T4 `{r['on_t4']}`"
                 rows.append([r["problem"], name, number(r, "median_us", "{:.2f}"),
-                             number(r, "q1_us", "{:.2f}") + " .. " + number(r, "q3_us", "{:.2f}"), number(r, "tflops"),
+                             number(r, "q1_us", "{:.2f}") + " .. " + number(r, "q3_us", "{:.2f}") if len(r["us"]) > 1 else "-",
+                             number(r, "tflops"),
                              number(r, "percent_cublas"), number(r, "percent_cutlass"), number(r, "percent_ceiling"),
                              number(r, "gb_per_s", "{:.0f}"), number(r, "relative_error", "{:.1e}")])
                 if copy:
@@ -239,7 +246,8 @@ def example():
     return "```c\n" + (ROOT / "examples" / "multiply.c").read_text().rstrip("\n") + "\n```"
 
 
-GENERATED = {"ladder": ladder, "peers": peers, "performance": performance, "kernels": kernel_table, "rungs": rungs, "counted": counted, "example": example}
+GENERATED = {"ladder": ladder, "peers": peers, "performance": performance,
+             "modelled": lambda: performance("modelled"), "kernels": kernel_table, "rungs": rungs, "counted": counted, "example": example}
 
 
 def main():
