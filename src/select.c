@@ -125,7 +125,8 @@ typedef struct costs_t {
         double products;     /* multiply-adds of the tensor cores, per clock */
         double shared_bytes; /* of shared memory, per clock */
         double l2_bytes;     /* its share of the L2 cache, per clock */
-        double dram_bytes;   /* and of memory */
+        double dram_bytes;   /* and of memory, */
+        double lone_bytes;   /* of which it gets no more than this, however many others idle */
         double elements;     /* of D that the epilogue stores, per clock */
         double sum_bytes;    /* of split tiles that a block adds up, per clock */
         double row_bytes;    /* added to each row of a tile that is loaded, */
@@ -150,19 +151,18 @@ typedef struct costs_t {
 
 /* Published figures: 8 clocks an HMMA and sub-core, 64 bytes a clock of shared memory, 1270 GB/s of
  * L2 and 240 GB/s of DRAM at 1590 MHz over 40 multiprocessors. The rest, but for `copy` and `code`, of which
- * it knows nothing, is fitted to 1,400 plans of 105 shapes that bench_hgemm --plans had from the timing model of
+ * it knows nothing, is fitted to 2,100 plans of 160 shapes that bench_hgemm --plans had from the timing model of
  * the emulated T4. How far the choice is from the fastest plan over other shapes, by that model: bench_plans.json in
  * bench/results/t4model, docs/t4.md. No T4 has confirmed it. */
-static const costs_t t4_costs = {{512, 64, 20, 3.7, 5.6, 45, 0, 17.5, 3.5, 1.7, 1.9},
-                                 {530, 0.32, 0.59, 1700, 3300, 600, 370, 4000, 2, 0.39}};
+static const costs_t t4_costs = {{512, 64, 20, 3.7, 6.3, 4.5, 17, 0, 5.6, 3.2, 1.9, 1.9},
+                                 {440, 0.34, 0.51, 3100, 1900, 340, 360, 4000, 2, 0.29}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured; of `meet` what fences took, which
- * are gone, was subtracted later; memory's share, `share` and `ends` were set again by 2,000 plans of 150 others,
- * when rounds came to share memory (docs/lab-notes.md). How far the choice is from the fastest plan over shapes that had no
+ * are gone, was subtracted later (docs/lab-notes.md). How far the choice is from the fastest plan over shapes that had no
  * part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
-static const costs_t h100_costs = {{1024, 128, 40.3, 22.5, 15, 14.5, 45, 19, 3, 1.6, 13.7},
-                                   {490, 0.57, 0, 1400, 3000, 590, 270, 6000, 0.9, 0.19}};
+static const costs_t h100_costs = {{1024, 128, 40.3, 18, 18, 15, 14.5, 45, 19, 3, 1.6, 13.7},
+                                   {490, 0.53, 0, 1400, 3000, 590, 270, 6000, 0.9, 0.115}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
@@ -302,13 +302,14 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
     double own = 2.0 * (info->block_m / sharers.a + info->block_n / sharers.b) * info->block_k; /* bytes from memory */
     double reads = own + tile_rows(info, variant.op, 1 / sharers.a, 1 / sharers.b) * costs->throughput.dram_rows;
-    double step = step_clocks(info, variant, costs), memory = reads / costs->throughput.dram_bytes;
+    double on_chip = step_clocks(info, variant, costs), step = larger(on_chip, reads / costs->throughput.lone_bytes);
+    double memory = reads / costs->throughput.dram_bytes;
     double cold = kernel_table[variant.kernel].ahead ? costs->latency.cold * own / tile : costs->latency.cold;
     double pick = variant.access == ACCESS_any ? costs->latency.pick : 0;
     double alone = info->threads <= SUB_CORES * 32 ? costs->latency.alone : 0;
     return (pace_t){.step = step,
                     .memory = memory / machine->multiprocessors,
-                    .least = costs->latency.step + pick + cold + costs->latency.share * larger(step, memory) + alone * step};
+                    .least = costs->latency.step + pick + cold + costs->latency.share * larger(on_chip, memory) + alone * on_chip};
 }
 
 static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copies,
