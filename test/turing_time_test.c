@@ -159,6 +159,17 @@ static void results(bench_t *b)
     }
 }
 
+/* A launch whose warps fault as they start says so. */
+static void faults(bench_t *b)
+{
+    timed_args_t args = {.d = b->args.d, .a = 1 << 20, .n = 1};
+    turing_time_t time;
+    turing_error_t err = {""};
+    turing_launch_t l = {.grid = {100, 1, 1}, .block = {64, 1, 1}, .params = &args, .param_bytes = sizeof args, .time = &time};
+    CHECK(!turing_launch(find_or_die(b->module, "time_global_chase"), b->mem, &l, NULL, &err), "a load from nowhere is no error");
+    CHECK(strstr(err.text, "out of bounds"), "a load from nowhere: %s", err.text);
+}
+
 /* ---- the library's kernels ------------------------------------------------------------------------ */
 
 typedef struct product {
@@ -265,6 +276,7 @@ int main(int argc, char **argv)
     memory(&b);
     blocks_and_barriers(&b);
     results(&b);
+    faults(&b);
     turing_memory_destroy(b.mem);
     turing_module_close(module);
     kernels(argc - 2, argv + 2);

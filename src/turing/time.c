@@ -342,7 +342,7 @@ static double deal(model_t *model)
 {
     machine_t *m = model->m;
     double first = NEVER;
-    while (atomic_load(&m->next_block) < m->n_blocks) {
+    while (!model->worker->failed && atomic_load(&m->next_block) < m->n_blocks) {
         uint32_t best_sm = 0, best = model->places;
         for (uint32_t k = 0; k < TURING_T4_SMS; k++)
             for (uint32_t i = 0; i < model->places; i++) {
@@ -366,13 +366,14 @@ static double deal(model_t *model)
         p->live = m->n_warps;
         sm->live++;
         model->live++;
-        for (uint32_t i = 0; i < m->n_warps && !model->worker->failed; i++) {
+        for (uint32_t i = 0; i < m->n_warps; i++) {
             slot_t *s = &sm->slot[best * m->n_warps + i];
             *s = (slot_t){.warp = &p->block->warp[i], .place = best, .waits = -1, .op = UINT32_MAX, .ready = start,
                           .issued = start, .why = TURING_STALL_COUNT, .tenant = (uint8_t)(s->tenant + 1)};
             trace_t *t = s->warp->trace;
             t->at = t->n = t->at_line = t->n_lines = 0;
-            advance(model, s);
+            if (!advance(model, s))
+                return NEVER; /* a fault before the first barrier */
         }
         for (uint32_t i = 0; i < SUBCORES; i++)
             choose(model, sm, i);
