@@ -230,16 +230,16 @@ static hgemm_status_t open_device(void)
         return status;
     device_t *device = bench.handle->device;
     status = hgemm_get_device_info(bench.handle, &bench.info);
+    if (!bench.options.repetitions)
+        bench.options.repetitions = modelled() ? 3 : 21;
     if (emulated())
         return status;
     for (int i = 0; i < 2 && status == HGEMM_STATUS_SUCCESS; i++)
         status = device->ops->event_create(device, &bench.events[i]);
     if (status == HGEMM_STATUS_SUCCESS)
         status = open_ceilings();
-    if (modelled()) { /* which always says the same, and knows neither cuBLAS nor copies */
-        bench.options.repetitions = 1;
+    if (modelled()) /* which knows neither cuBLAS nor copies */
         bench.options.peers &= PEER_CEILING | PEER_CUTLASS;
-    }
     char why[VERIFY_WORDS];
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUBLAS)) {
         bench.cublas = cublas_open(ordinal(), why);

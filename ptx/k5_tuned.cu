@@ -11,9 +11,9 @@
  *           behind it. Tiles, warps, schedule and the walk over D are columns of the table. In
  *           smaller tiles warps share a tile of D and divide the k's of each k-tile: each then
  *           has a larger tile, and fewer fragments for its mma's. The L2 cache is told of a k-tile
- *           before it is loaded, so that a step waits for that cache at most, not for DRAM. Where
- *           tiles alone leave multiprocessors idle, k is split among blocks, too (T::store adds
- *           the parts up).
+ *           before it is loaded, so that a step waits for that cache at most, not for DRAM; large
+ *           tiles on a T4 have steps that outlast both. Where tiles alone leave multiprocessors idle,
+ *           k is split among blocks, too (T::store adds the parts up).
  * Limits    Edges of the grid: tiles that do not fill the last wave of blocks, and the epilogue.
  */
 #include "tile.cuh"

@@ -24,8 +24,8 @@ struct args {
 
 enum accumulator { f16, f32 };
 
-/* A row of the table as a type, row_<name>; with the schedule that it has on a T4 alone, t4_<name>. They
- * differ in the order of instructions, and in NOPs. */
+/* A row of the table as a type, row_<name>; as what it is on a T4 alone, t4_<name>. They differ in the walk
+ * over D, in what the L2 cache is told, in the order of instructions, and in NOPs. */
 #define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer, group, ahead, lds, sts, gap, lag) \
     struct row_##name {                                                                              \
         static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;  \
@@ -35,14 +35,15 @@ enum accumulator { f16, f32 };
         static constexpr accumulator ACC = acc;                                                      \
         static constexpr bool FOR_T4 = false;                                                        \
     };
-#define HGEMM_T4_SCHEDULE(name, align, lds, sts, gap, lag)                                 \
+#define HGEMM_ON_T4(name, group, ahead, lds, sts, gap, lag)                                \
     struct t4_##name : row_##name {                                                        \
+        static constexpr int GROUP = group, AHEAD = ahead;                                 \
         static constexpr int LDS_GAP = lds, STS_FIRST = sts, STS_GAP = gap, LDG_LAG = lag; \
         static constexpr bool FOR_T4 = true;                                               \
     };
 #include "../src/kernels.def"
 #undef HGEMM_KERNEL
-#undef HGEMM_T4_SCHEDULE
+#undef HGEMM_ON_T4
 
 static __device__ __forceinline__ u32 least(u32 a, u32 b) { return a < b ? a : b; }
 
@@ -968,7 +969,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
 /* The kernel of the variant that the build asked for: HGEMM_VARIANT is its symbol, HGEMM_ROW its
  * row, HGEMM_OP_A and HGEMM_OP_B are 1 where that operand is transposed, HGEMM_ACCESS is an access;
- * HGEMM_T4 is defined for machine code that has the T4's own schedule. */
+ * HGEMM_T4 is defined for machine code of a row that is another on a T4. */
 #ifdef HGEMM_T4
 #define HGEMM_ROW_TYPE(name) t4_##name
 #else

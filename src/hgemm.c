@@ -315,7 +315,7 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
                              const plan_t *plan)
 {
     const hgemm_kernel_info_t *kernel = &kernel_table[plan->variant.kernel].info;
-    const int64_t group = kernel_table[plan->variant.kernel].group;
+    const int64_t group = kernel_walk(plan->variant.kernel, !handle->machine.is_newer).group;
     const int64_t rows = (row_major->m + kernel->block_m - 1) / kernel->block_m, columns = plan->tiles / rows;
     const int64_t split_tiles = plan->tiles - plan->whole_tiles;
     hgemm_desc_t problem = *row_major;

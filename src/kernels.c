@@ -49,8 +49,12 @@ enum {
                   #name ": the threads do not share the chunks of B's tile evenly");            \
     static_assert((WM) * (WN) / 32 * HGEMM_ACC_BYTES_##acc / 4 < HGEMM_THREAD_REGISTERS,        \
                   #name ": the accumulators alone fill a thread's registers");
+#define HGEMM_ON_T4(name, group, ahead, ...)                                                            \
+    static_assert((group) >= 1 && ((group) & ((group) - 1)) == 0, #name ": group is not a power of two"); \
+    static_assert((ahead) >= 0, #name ": ahead is negative");
 #include "kernels.def"
 #undef HGEMM_KERNEL
+#undef HGEMM_ON_T4
 
 const kernel_t kernel_table[KERNEL_END] = {
 #define HGEMM_KERNEL(rung_, name_, BM, BN, BK, WM, WN, WK, stages_, acc, ops_, \
@@ -70,13 +74,22 @@ const kernel_t kernel_table[KERNEL_END] = {
         },                                                                     \
         .blocks = (blocks_),                                                   \
         .newer = (newer_),                                                     \
-        .group = (group_),                                                     \
-        .ahead = (ahead_),                                                     \
+        .walk = {(group_), (ahead_)},                                          \
         .access = ACCESS_##align,                                              \
     },
 #include "kernels.def"
 #undef HGEMM_KERNEL
 };
+
+walk_t kernel_walk(int kernel, int on_t4)
+{
+    static const walk_t t4_walk[KERNEL_END] = {
+#define HGEMM_ON_T4(name, group_, ahead_, ...) [KERNEL_##name] = {(group_), (ahead_)},
+#include "kernels.def"
+#undef HGEMM_ON_T4
+    };
+    return on_t4 && t4_walk[kernel].group ? t4_walk[kernel] : kernel_table[kernel].walk;
+}
 
 int variant_index(variant_t variant)
 {

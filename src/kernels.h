@@ -26,15 +26,21 @@ typedef enum access_t {
     ACCESS_COUNT
 } access_t;
 
+typedef struct walk_t {
+    int group; /* rows of tiles that are walked together */
+    int ahead; /* k-tiles before it loads one, a block tells the L2 cache of it */
+} walk_t;
+
 typedef struct kernel_t {
     hgemm_kernel_info_t info; /* registers is 0 here: the images know it */
     int blocks, newer;        /* blocks that an SM of a T4 and of newer GPUs holds */
-    int group;                /* rows of tiles that are walked together */
-    int ahead;                /* k-tiles before it loads one it tells the L2 cache */
+    walk_t walk;              /* on newer GPUs */
     access_t access;          /* the widest that it is compiled for; all before it, too */
 } kernel_t;
 
 extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
+
+walk_t kernel_walk(int kernel, int on_t4);
 
 /* The parameter of every kernel: one struct by value. */
 typedef struct kernel_args_t {

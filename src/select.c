@@ -257,7 +257,8 @@ static sharers_t sharers_of(const hgemm_desc_t *p, int kernel, const machine_t *
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     double rows = ceil((double)p->m / info->block_m), columns = ceil((double)p->n / info->block_n);
-    double height = rows < kernel_table[kernel].group ? rows : kernel_table[kernel].group, kept = (double)machine->l2_bytes / 2;
+    double group = kernel_walk(kernel, !machine->is_newer).group, height = rows < group ? rows : group;
+    double kept = (double)machine->l2_bytes / 2;
     double across = ceil(tiles / height), down = tiles < height ? tiles : larger(height, floor(tiles / columns));
     return (sharers_t){.a = across > columns || 2.0 * height * info->block_m * (double)p->k <= kept ? columns : across,
                        .b = down > rows || 2.0 * (double)p->n * (double)p->k <= kept ? rows : down};
@@ -304,7 +305,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double reads = own + tile_rows(info, variant.op, 1 / sharers.a, 1 / sharers.b) * costs->throughput.dram_rows;
     double on_chip = step_clocks(info, variant, costs), step = larger(on_chip, reads / costs->throughput.lone_bytes);
     double memory = reads / costs->throughput.dram_bytes;
-    double cold = kernel_table[variant.kernel].ahead ? costs->latency.cold * own / tile : costs->latency.cold;
+    double cold = kernel_walk(variant.kernel, !machine->is_newer).ahead ? costs->latency.cold * own / tile : costs->latency.cold;
     double pick = variant.access == ACCESS_any ? costs->latency.pick : 0;
     double alone = info->threads <= SUB_CORES * 32 ? costs->latency.alone : 0;
     return (pace_t){.step = step,

@@ -25,6 +25,17 @@ static const tile_t tiles[] = {
 #undef HGEMM_KERNEL
 };
 
+/* Rows of tiles that a T4 walks together, where they are others. */
+static inline uint32_t group_of(const tile_t *tile)
+{
+#define HGEMM_ON_T4(row, group, ...) \
+    if (!strcmp(tile->name, #row))   \
+        return group;
+#include "kernels.def"
+#undef HGEMM_ON_T4
+    return tile->group;
+}
+
 static inline const tile_t *tile_of(const char *symbol)
 {
     const tile_t *best = NULL;
@@ -38,10 +49,11 @@ static inline const tile_t *tile_of(const char *symbol)
 static inline void take_whole_tiles(arguments_t *args, const tile_t *tile)
 {
     uint32_t rows = ((uint32_t)args->m + tile->bm - 1) / tile->bm, columns = ((uint32_t)args->n + tile->bn - 1) / tile->bn;
+    uint32_t group = group_of(tile);
     args->whole_tiles = (int)(rows * columns);
     args->splits = 1;
-    args->of_group_tiles = HGEMM_RECIPROCAL(tile->group * columns);
-    args->of_last_rows = HGEMM_RECIPROCAL(rows % tile->group ? rows % tile->group : tile->group);
+    args->of_group_tiles = HGEMM_RECIPROCAL(group * columns);
+    args->of_last_rows = HGEMM_RECIPROCAL(rows % group ? rows % group : group);
 }
 
 /* Splits IMAGE:SYMBOL; returns the symbol, or NULL. */
