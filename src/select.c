@@ -134,6 +134,7 @@ typedef struct costs_t {
         double unaligned;    /* times the wavefronts of what is not aligned, loaded in two pieces */
         double sectors;      /* and times the bytes that the L2 cache delivers for it */
         double copy_bytes;   /* that realign reads, and as many that it writes, per clock */
+        double overlap;      /* of tensor cores and shared memory: the norm of both times that a step takes; 1 is none */
     } throughput;
     struct {
         double step;  /* one step along k: load, barrier, first mma, ... */
@@ -149,19 +150,19 @@ typedef struct costs_t {
     } latency;
 } costs_t;
 
-/* Published figures: 8 clocks an HMMA and sub-core, 64 bytes a clock of shared memory, 1270 GB/s of
- * L2 and 240 GB/s of DRAM at 1590 MHz over 40 multiprocessors. The rest, but for `copy` and `code`, of which
- * it knows nothing, is fitted to 2,100 plans of 160 shapes that bench_hgemm --plans had from the timing model of
- * the emulated T4. How far the choice is from the fastest plan over other shapes, by that model: bench_plans.json in
- * bench/results/t4model, docs/t4.md. No T4 has confirmed it. */
-static const costs_t t4_costs = {{512, 64, 20, 3.7, 6.3, 4.5, 17, 0, 5.6, 3.2, 1.9, 1.9},
-                                 {440, 0.34, 0.51, 3100, 1900, 340, 360, 4000, 2, 0.29}};
+/* Published figures: 8 clocks an HMMA and sub-core, 1270 GB/s of L2 at 1590 MHz over 40 multiprocessors. The rest,
+ * but for `copy` and `code`, of which it knows nothing, is fitted to 1,500 plans of 126 shapes that bench_hgemm
+ * --plans had from the timing model of the emulated T4; shared memory (published: 64 bytes a clock) and DRAM (240
+ * GB/s, 3.8 bytes a clock) come out within a seventh. How far the choice is from the fastest plan over other shapes,
+ * by that model: bench_plans.json in bench/results/t4model, docs/t4.md. No T4 has confirmed it. */
+static const costs_t t4_costs = {{512, 55, 20, 3.64, 50, 6.51, 13.7, 0, 0, 2.78, 2, 1.9, 4},
+                                 {405, 0.016, 0.8, 2220, 453, 773, 191, 4000, 2, 0.73}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured; of `meet` what fences took, which
  * are gone, was subtracted later (docs/lab-notes.md). How far the choice is from the fastest plan over shapes that had no
  * part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
-static const costs_t h100_costs = {{1024, 128, 40.3, 18, 18, 15, 14.5, 45, 19, 3, 1.6, 13.7},
+static const costs_t h100_costs = {{1024, 128, 40.3, 18, 18, 15, 14.5, 45, 19, 3, 1.6, 13.7, 2},
                                    {490, 0.53, 0, 1400, 3000, 590, 270, 6000, 0.9, 0.115}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
@@ -236,7 +237,8 @@ static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, co
     double fragments = 2.0 * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
     double mma = products / costs->throughput.products;
     double shared = (fragments + tile + loads * reads) / costs->throughput.shared_bytes;
-    return larger(hypot(mma, shared), sectors * reads / costs->throughput.l2_bytes);
+    double norm = costs->throughput.overlap, both = pow(pow(mma, norm) + pow(shared, norm), 1 / norm);
+    return larger(both, sectors * reads / costs->throughput.l2_bytes);
 }
 
 /* Bytes of the sums of one block tile. */
