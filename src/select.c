@@ -128,7 +128,8 @@ typedef struct costs_t {
         double dram_bytes;   /* and of memory, */
         double lone_bytes;   /* of which it gets no more than this, however many others idle */
         double elements;     /* of D that the epilogue stores, per clock */
-        double sum_bytes;    /* of split tiles that a block adds up, per clock */
+        double sum_bytes;    /* of split tiles that a block adds up, per clock, */
+        double own_sums;     /* and writing its own is like adding up so many parts */
         double row_bytes;    /* added to each row of a tile that is loaded, */
         double dram_rows;    /* and to each that comes from memory */
         double unaligned;    /* times the wavefronts of what is not aligned, loaded in two pieces */
@@ -155,14 +156,14 @@ typedef struct costs_t {
  * --plans had from the timing model of the emulated T4; shared memory (published: 64 bytes a clock) and DRAM (240
  * GB/s, 3.8 bytes a clock) come out within a seventh. How far the choice is from the fastest plan over other shapes,
  * by that model: bench_plans.json in bench/results/t4model, docs/t4.md. No T4 has confirmed it. */
-static const costs_t t4_costs = {{512, 55, 20, 3.64, 50, 6.51, 13.7, 0, 0, 2.78, 2, 1.9, 4},
-                                 {405, 0.016, 0.8, 2220, 453, 773, 191, 4000, 2, 0.73}};
+static const costs_t t4_costs = {{512, 55.2, 20, 3.65, 58, 6.7, 27, 4.4, 0, 0, 2.76, 2, 1.9, 4},
+                                 {421, 0.023, 0.77, 2270, 0, 707, 219, 4000, 2, 0.62}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured; of `meet` what fences took, which
  * are gone, was subtracted later (docs/lab-notes.md). How far the choice is from the fastest plan over shapes that had no
  * part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
-static const costs_t h100_costs = {{1024, 128, 40.3, 18, 18, 15, 14.5, 45, 19, 3, 1.6, 13.7, 2},
+static const costs_t h100_costs = {{1024, 128, 40.3, 18, 18, 15, 14.5, 0, 45, 19, 3, 1.6, 13.7, 2},
                                    {490, 0.53, 0, 1400, 3000, 590, 270, 6000, 0.9, 0.115}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
@@ -364,7 +365,7 @@ static double cost(const hgemm_desc_t *p, const machine_t *machine, const price_
         clocks += rounds(price, &pace, split_tiles * (double)p->batch * plan->splits,
                          (double)plan->k_split / block_k,
                          price->end + price->costs->latency.meet +
-                             price->sums * plan->splits / price->costs->throughput.sum_bytes);
+                             price->sums * (plan->splits + price->costs->throughput.own_sums) / price->costs->throughput.sum_bytes);
     }
     return clocks;
 }
