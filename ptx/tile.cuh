@@ -265,7 +265,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr int MT = WM / 16, NT = WN / 8; /* mma's of a warp along m and n */
     static constexpr int MMAS = MT * NT;            /* of a slice */
     static constexpr int SLICES = WK / 8;           /* of a warp, in a k-tile */
-    static constexpr int OWN_M = WM / K_WARPS, OWN_MT = MT / K_WARPS; /* rows of D that a warp stores */
+    static constexpr int OWNERS = MT < K_WARPS ? MT : K_WARPS; /* of the warps that share a tile of D, the first so many store parts of it: */
+    static constexpr int OWN_M = WM / OWNERS, OWN_MT = MT / OWNERS; /* so many rows each, */
+    static constexpr int OWN_THREADS = MN_WARPS * OWNERS * 32;      /* so many threads in all, the block's first */
     static constexpr int B_LDSMS = (NT + 3) / 4, LDSMS = B_LDSMS + (MT + 1) / 2; /* of a slice */
     using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
@@ -280,7 +282,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
     static_assert(SLICES % 2 == 0, "fragments take turns");
-    static_assert(K_WARPS <= 2 && MT % K_WARPS == 0, "one or two warps share the rows of a tile evenly");
+    static_assert(MT % OWNERS == 0, "the rows of a tile are not shared evenly");
 
     template <accumulator, class> struct sums_of { typedef u32 type[2]; };
     template <class V> struct sums_of<f32, V> { typedef float type[4]; };
@@ -337,8 +339,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         }
     };
 
-    /* Where this warp stands in its block. One or two warps have a tile of D: each multiplies WK of
-     * the k-tile's k's, and stores OWN_M rows of the sum. */
+    /* Where this warp stands in its block. K_WARPS warps have the same tile of D: each multiplies WK of
+     * the k-tile's k's, and OWNERS of them store OWN_M rows of the sum each. */
     struct warp {
         u32 lane, m, n; /* first row and column of its tile within the block's */
         u32 share;      /* which of the K_WARPS it is */
@@ -727,35 +729,48 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static __device__ __forceinline__ void put_word(float (&x)[4], int i, u32 v) { x[i] = __uint_as_float(v); }
     static __device__ __forceinline__ u32 add_words(u32 x, u32 y) { return R::ACC == f32 ? __float_as_uint(__fadd_rn(__uint_as_float(x), __uint_as_float(y))) : add_halves(x, y); }
 
-    /* Adds up the sums of two warps that share a tile: the first OWN_MT rows of mma's of acc are
+    static __device__ __forceinline__ bool owns() { return OWNERS == K_WARPS || thread_index() < OWN_THREADS; }
+
+    /* Adds up the sums of the warps that share a tile: the first OWN_MT rows of mma's of acc are
      * then those of the rows that this warp stores. */
     static __device__ __forceinline__ void join(sums &acc, const warp &w)
     {
-        if constexpr (K_WARPS == 2) {
-            constexpr int PAGE = MN_WARPS * 32 * 16; /* bytes of a chunk of each thread of one share */
-            constexpr int MOST = R::STAGES * STAGE / (2 * PAGE), ROUND = MOST >= CHUNKS ? CHUNKS : MOST >= 8 ? 8 : MOST >= 4 ? 4 : 2;
+        if constexpr (K_WARPS > 1) {
+            constexpr int OTHERS = K_WARPS - 1, PAGE = MN_WARPS * 32 * 16; /* bytes of a chunk of each thread of one share */
+            constexpr int MOST = R::STAGES * STAGE / (OWNERS * OTHERS * PAGE), ROUND = MOST >= CHUNKS ? CHUNKS : MOST >= 8 ? 8 : MOST >= 4 ? 4 : 2;
             static_assert(CHUNKS % ROUND == 0 && ROUND <= MOST, "shared memory holds no round of sums");
             const u32 page = shared_base() + thread_index() % (MN_WARPS * 32) * 16;
 #pragma unroll
             for (int c0 = 0; c0 < CHUNKS; c0 += ROUND) {
                 barrier(); /* what shared memory held has been read */
 #pragma unroll
-                for (int to = 0; to < 2; ++to) {
+                for (int to = 0; to < OWNERS; ++to) {
                     if (w.share == to) continue;
+                    const u32 from = K_WARPS == 2 ? 0 : w.share - (w.share > to); /* which of the others this one is */
 #pragma unroll
-                    for (int c = 0; c < ROUND; ++c) st_shared(page + (to * ROUND + c) * PAGE, get_chunk(acc, to * CHUNKS + c0 + c));
+                    for (int c = 0; c < ROUND; ++c) st_shared(page + ((to * OTHERS + from) * ROUND + c) * PAGE, get_chunk(acc, to * CHUNKS + c0 + c));
                 }
                 barrier();
+                if (!owns()) continue;
 #pragma unroll
                 for (int c = 0; c < ROUND; ++c) {
-                    b128 mine = get_chunk(acc, c0 + c), theirs;
-                    if (w.share == 1) mine = get_chunk(acc, CHUNKS + c0 + c);
-                    ld_shared(theirs, page + (w.share * ROUND + c) * PAGE);
-                    const u32 x[4] = {mine.x, mine.y, mine.z, mine.w}, y[4] = {theirs.x, theirs.y, theirs.z, theirs.w};
+                    b128 mine = get_chunk(acc, c0 + c);
+#pragma unroll
+                    for (int to = 1; to < OWNERS; ++to)
+                        if (w.share == to) mine = get_chunk(acc, to * CHUNKS + c0 + c);
+                    u32 x[4] = {mine.x, mine.y, mine.z, mine.w};
+#pragma unroll
+                    for (int from = 0; from < OTHERS; ++from) {
+                        b128 theirs;
+                        ld_shared(theirs, page + ((w.share * OTHERS + from) * ROUND + c) * PAGE);
+                        const u32 y[4] = {theirs.x, theirs.y, theirs.z, theirs.w};
+#pragma unroll
+                        for (int e = 0; e < 4; ++e) x[e] = add_words(x[e], y[e]);
+                    }
 #pragma unroll
                     for (int e = 0; e < 4; ++e) {
                         const int i = (c0 + c) * 4 + e;
-                        put_word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS, add_words(x[e], y[e]));
+                        put_word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS, x[e]);
                     }
                 }
             }
@@ -770,17 +785,18 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const u32 thread = thread_index(), splits = p.splits;
         const u32 tile = batch_index() * of.split_tiles + of.tile - p.whole_tiles;
         u32 *const arrived = (u32 *)p.workspace + tile;
-        char *const first = (char *)p.workspace + HGEMM_WORKSPACE_TILES * 4 + ((u64)tile * splits * CHUNKS * THREADS + thread) * 16;
-        char *const mine = first + (u64)of.split * (CHUNKS * THREADS * 16);
+        char *const first = (char *)p.workspace + HGEMM_WORKSPACE_TILES * 4 + ((u64)tile * splits * CHUNKS * OWN_THREADS + thread) * 16;
+        char *const mine = first + (u64)of.split * (CHUNKS * OWN_THREADS * 16);
 #pragma unroll
         for (int c = 0; c < CHUNKS; ++c)
-            st_global(mine + c * (THREADS * 16), get_chunk(acc, c));
+            if (owns()) st_global(mine + c * (OWN_THREADS * 16), get_chunk(acc, c));
         barrier(); /* all of the block have written, and read their last fragments */
         if (thread == 0) st_shared(shared_base(), atomic_add(arrived, 1));
         barrier();
         u32 before;
         ld_shared(before, shared_base());
         if (before + 1 < splits) return false;
+        if (!owns()) return true;
 #pragma unroll(MMAS < 64 ? 1 : CHUNKS) /* rolled, but where a counter has no register left */
         for (int c0 = 0; c0 < CHUNKS; c0 += BATCH) {
             float x[BATCH * 8] = {};
@@ -789,7 +805,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 b128 v[AHEAD * BATCH] = {}; /* zeros past the last split */
 #pragma unroll
                 for (int c = 0; c < AHEAD * BATCH; ++c)
-                    ld_global(v[c], first + (u64)((s + c / BATCH) * CHUNKS + c0 + c % BATCH) * (THREADS * 16), s + c / BATCH < splits);
+                    ld_global(v[c], first + (u64)((s + c / BATCH) * CHUNKS + c0 + c % BATCH) * (OWN_THREADS * 16), s + c / BATCH < splits);
 #pragma unroll
                 for (int c = 0; c < AHEAD * BATCH; ++c) {
                     const u32 words[4] = {v[c].x, v[c].y, v[c].z, v[c].w};
@@ -831,6 +847,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const u32 block_width = least(n - at.n0, BN);
         const int width = (int)(block_width - w.n);                      /* from here to the end of the block's columns */
         const bool whole = (((u64)d | ldd | block_width * 2) & 15) == 0; /* rows of D are whole chunks */
+        if (!owns()) { /* it only keeps step with those that do, whose rows meet between barriers */
+            for (int group = whole && (alike || !read_c) ? OWN_MT / GROUPS : 0; group < OWN_MT / GROUPS; ++group) barrier(), barrier();
+            return;
+        }
         if (whole && (alike || !read_c)) store_rows<true>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, true);
         else store_rows<false>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, alike);
     }

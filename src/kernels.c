@@ -30,8 +30,8 @@ enum {
                   #name ": WN is not a multiple of the 16 columns of an ldmatrix");             \
     static_assert((BK) % (WK) == 0, #name ": WK does not divide BK");                           \
     static_assert((WK) % 16 == 0, #name ": WK is not an even number of the 8 steps of an mma"); \
-    static_assert((BK) / (WK) <= 2 && (WM) % (16 * ((BK) / (WK))) == 0,                         \
-                  #name ": one or two warps do not share the rows of a tile evenly");           \
+    static_assert((BK) / (WK) > (WM) / 16 || (WM) / 16 % ((BK) / (WK)) == 0,                    \
+                  #name ": the warps that share a tile do not share its rows evenly");          \
     static_assert((stages) == 1 || (stages) == 2, #name ": stages is neither 1 nor 2");         \
     static_assert((blocks) >= 1 && (newer) >= (blocks) && (group) >= 1,                         \
                   #name ": blocks or group is less than 1, or newer than blocks");              \

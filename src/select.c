@@ -160,11 +160,11 @@ static const costs_t t4_costs = {{512, 55.2, 20, 3.65, 58, 6.7, 27, 4.4, 0, 0, 2
                                  {421, 0.023, 0.77, 2270, 0, 707, 219, 4000, 2, 0.62}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
- * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured; of `meet` what fences took, which
- * are gone, was subtracted later (docs/lab-notes.md). How far the choice is from the fastest plan over shapes that had no
+ * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured, then, staying near those values, to 7,000
+ * of 254, a third of them with few rows or columns (docs/lab-notes.md). How far the choice is from the fastest plan over shapes that had no
  * part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
-static const costs_t h100_costs = {{1024, 128, 40.3, 18, 18, 15, 14.5, 0, 45, 19, 3, 1.6, 13.7, 2},
-                                   {490, 0.53, 0, 1400, 3000, 590, 270, 6000, 0.9, 0.115}};
+static const costs_t h100_costs = {{1024, 128, 40.3, 16.1, 18, 15, 13, 0, 45, 19, 3.1, 1.6, 13.7, 2.1},
+                                   {490, 0.57, 0, 1400, 3300, 590, 240, 6000, 0.9, 0.115}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
@@ -313,7 +313,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double alone = info->threads <= SUB_CORES * 32 ? costs->latency.alone : 0;
     return (pace_t){.step = step,
                     .memory = memory / machine->multiprocessors,
-                    .least = costs->latency.step + pick + cold + costs->latency.share * larger(on_chip, memory) + alone * on_chip};
+                    .least = costs->latency.step + pick + cold + (costs->latency.share + alone) * on_chip};
 }
 
 static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copies,
