@@ -139,8 +139,8 @@ typedef struct costs_t {
     } throughput;
     struct {
         double step;  /* one step along k: load, barrier, first mma, ... */
-        double share; /* ... and of its own work, this part, which a lone block does not overlap, */
-        double alone; /* and of what is not DRAM's this more, where it has no two warps for a sub-core */
+        double share; /* ... and of its own work this part, which a lone block does not overlap; */
+        double alone; /* with one warp for a sub-core DRAM's part counts, too, and of the rest this more is waited for */
         double block; /* a block's start and end */
         double meet;  /* for the last block of a split tile to learn that it is the last */
         double pick;  /* added to a step's where chunks are picked out of two loads, */
@@ -152,17 +152,17 @@ typedef struct costs_t {
 } costs_t;
 
 /* Published figures: 8 clocks an HMMA and sub-core, 1270 GB/s of L2 at 1590 MHz over 40 multiprocessors. The rest,
- * but for `copy` and `code`, of which it knows nothing, is fitted to 1,500 plans of 126 shapes that bench_hgemm
+ * but for `copy` and `code`, of which it knows nothing, is fitted to 2,200 plans of 162 shapes that bench_hgemm
  * --plans had from the timing model of the emulated T4; shared memory (published: 64 bytes a clock) and DRAM (240
  * GB/s, 3.8 bytes a clock) come out within a seventh. How far the choice is from the fastest plan over other shapes,
  * by that model: bench_plans.json in bench/results/t4model, docs/t4.md. No T4 has confirmed it. */
-static const costs_t t4_costs = {{512, 55.2, 20, 3.65, 58, 6.7, 27, 4.4, 0, 0, 2.76, 2, 1.9, 4},
-                                 {421, 0.023, 0.77, 2270, 0, 707, 219, 4000, 2, 0.62}};
+static const costs_t t4_costs = {{512, 55.2, 20, 3.67, 58, 6.5, 23, 4.2, 0, 0, 2.74, 2, 1.9, 5},
+                                 {421, 0.023, 0.77, 2300, 0, 709, 219, 4000, 2, 0.55}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured, then, staying near those values, to 7,000
- * of 254, a third of them with few rows or columns (docs/lab-notes.md). How far the choice is from the fastest plan over shapes that had no
- * part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
+ * of 254, a third of them with few rows or columns (docs/lab-notes.md). How far the choice is from the fastest plan
+ * over shapes that had no part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
 static const costs_t h100_costs = {{1024, 128, 40.3, 16.1, 18, 15, 13, 0, 45, 19, 3.1, 1.6, 13.7, 2.1},
                                    {490, 0.57, 0, 1400, 3300, 590, 240, 6000, 0.9, 0.115}};
 
@@ -310,10 +310,12 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double memory = reads / costs->throughput.dram_bytes;
     double cold = kernel_walk(variant.kernel, !machine->is_newer).ahead ? costs->latency.cold * own / tile : costs->latency.cold;
     double pick = variant.access == ACCESS_any ? costs->latency.pick : 0;
-    double alone = info->threads <= SUB_CORES * 32 ? costs->latency.alone : 0;
+    int lone_warps = info->threads <= SUB_CORES * 32; /* one a sub-core */
+    double own_work = lone_warps ? larger(on_chip, memory) : on_chip;
     return (pace_t){.step = step,
                     .memory = memory / machine->multiprocessors,
-                    .least = costs->latency.step + pick + cold + (costs->latency.share + alone) * on_chip};
+                    .least = costs->latency.step + pick + cold + costs->latency.share * own_work +
+                             (lone_warps ? costs->latency.alone * on_chip : 0)};
 }
 
 static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copies,
