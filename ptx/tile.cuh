@@ -265,9 +265,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr int MT = WM / 16, NT = WN / 8; /* mma's of a warp along m and n */
     static constexpr int MMAS = MT * NT;            /* of a slice */
     static constexpr int SLICES = WK / 8;           /* of a warp, in a k-tile */
-    static constexpr int OWNERS = MT < K_WARPS ? MT : K_WARPS; /* of the warps that share a tile of D, the first so many store parts of it: */
-    static constexpr int OWN_M = WM / OWNERS, OWN_MT = MT / OWNERS; /* so many rows each, */
-    static constexpr int OWN_THREADS = MN_WARPS * OWNERS * 32;      /* so many threads in all, the block's first */
+    static constexpr int OWNERS = MT < K_WARPS ? MT : K_WARPS;      /* of the K_WARPS that share a tile of D, those that store it */
+    static constexpr int OWN_M = WM / OWNERS, OWN_MT = MT / OWNERS; /* rows of D that each of them stores */
+    static constexpr int OWN_THREADS = MN_WARPS * OWNERS * 32;      /* theirs, the first of the block */
     static constexpr int B_LDSMS = (NT + 3) / 4, LDSMS = B_LDSMS + (MT + 1) / 2; /* of a slice */
     using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
@@ -746,7 +746,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 #pragma unroll
                 for (int to = 0; to < OWNERS; ++to) {
                     if (w.share == to) continue;
-                    const u32 from = K_WARPS == 2 ? 0 : w.share - (w.share > to); /* which of the others this one is */
+                    const u32 from = K_WARPS == 2 ? 0 : w.share - (w.share > to); /* which of the others this one is; of two, the only one */
 #pragma unroll
                     for (int c = 0; c < ROUND; ++c) st_shared(page + ((to * OTHERS + from) * ROUND + c) * PAGE, get_chunk(acc, to * CHUNKS + c0 + c));
                 }
@@ -847,7 +847,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const u32 block_width = least(n - at.n0, BN);
         const int width = (int)(block_width - w.n);                      /* from here to the end of the block's columns */
         const bool whole = (((u64)d | ldd | block_width * 2) & 15) == 0; /* rows of D are whole chunks */
-        if (!owns()) { /* it only keeps step with those that do, whose rows meet between barriers */
+        if (!owns()) { /* only keeps step with those that do, whose rows meet between barriers where they are not whole chunks */
             for (int group = whole && (alike || !read_c) ? OWN_MT / GROUPS : 0; group < OWN_MT / GROUPS; ++group) barrier(), barrier();
             return;
         }

@@ -139,8 +139,8 @@ typedef struct costs_t {
     } throughput;
     struct {
         double step;  /* one step along k: load, barrier, first mma, ... */
-        double share; /* ... and of its own work this part, which a lone block does not overlap; */
-        double alone; /* with one warp for a sub-core DRAM's part counts, too, and of the rest this more is waited for */
+        double share; /* ... and this part of its own work, which a lone block does not overlap; with one */
+        double alone; /* warp for a sub-core of memory's work, too, and this part more of its own */
         double block; /* a block's start and end */
         double meet;  /* for the last block of a split tile to learn that it is the last */
         double pick;  /* added to a step's where chunks are picked out of two loads, */
@@ -310,12 +310,12 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double memory = reads / costs->throughput.dram_bytes;
     double cold = kernel_walk(variant.kernel, !machine->is_newer).ahead ? costs->latency.cold * own / tile : costs->latency.cold;
     double pick = variant.access == ACCESS_any ? costs->latency.pick : 0;
-    int lone_warps = info->threads <= SUB_CORES * 32; /* one a sub-core */
-    double own_work = lone_warps ? larger(on_chip, memory) : on_chip;
+    double waits = costs->latency.share * on_chip;
+    if (info->threads <= SUB_CORES * 32)
+        waits = costs->latency.share * larger(on_chip, memory) + costs->latency.alone * on_chip;
     return (pace_t){.step = step,
                     .memory = memory / machine->multiprocessors,
-                    .least = costs->latency.step + pick + cold + costs->latency.share * own_work +
-                             (lone_warps ? costs->latency.alone * on_chip : 0)};
+                    .least = costs->latency.step + pick + cold + waits};
 }
 
 static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copies,
