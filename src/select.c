@@ -161,8 +161,9 @@ static const costs_t t4_costs = {{512, 55.2, 20, 3.67, 58, 6.5, 23, 4.2, 0, 0, 2
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured, then, staying near those values, to 7,000
- * of 254, a third of them with few rows or columns (docs/lab-notes.md). How far the choice is from the fastest plan
- * over shapes that had no part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
+ * of 254, a third of them with few rows or columns, and `pick` to 1,200 of 62 unaligned ones (docs/lab-notes.md).
+ * How far the choice is from the fastest plan over shapes that had no part in it: bench_plans.json in
+ * bench/results/h100, docs/performance.md. */
 static const costs_t h100_costs = {{1024, 128, 40.3, 16.1, 18, 15, 13, 0, 45, 19, 3.1, 1.6, 13.7, 2.1},
                                    {490, 0.57, 0, 1400, 3300, 54, 240, 6000, 0.9, 0.115}};
 

@@ -144,7 +144,7 @@ def caption(sources, *notes):
             f"CUTLASS {said(sources, 'cutlass', 'not there')}; alpha {said(sources, 'alpha')}, beta {said(sources, 'beta')}; "
             f"medians of {said(sources, 'repetitions')}."]
     text.append(" ".join(note[0].upper() + note[1:] + "." for note in notes if note))
-    return "\n".join(textwrap.fill(part, 156) for part in text if part)
+    return "\n".join(textwrap.fill(part, 146) for part in text if part)
 
 
 def newer(sources):
@@ -335,22 +335,30 @@ def sweep(machine):
 # ---- ratios over lists of shapes ---------------------------------------------------------------
 
 def ratio(machine):
-    lists = []
+    def comparable(source): # a ratio is of one run, so that runs of several commits may stand side by side
+        return tuple(source.context.get(key) for key in ("gpu", "driver", "clocks", "mode", "alpha", "beta"))
+
+    parts = {} # of a list: its name, and a number
     for source in machine:
-        shapes = [p for p in source.problems.values() if OURS in p.rows and (CUTLASS in p.rows or CUBLAS in p.rows)]
+        if source.problems:
+            parts.setdefault((source.name.rstrip("0123456789"), comparable(source)), []).append(source)
+    lists = []
+    for (name, under), members in parts.items():
+        shapes = [p for s in members for p in s.problems.values() if OURS in p.rows and (CUTLASS in p.rows or CUBLAS in p.rows)]
         if len(shapes) >= FEWEST_SHAPES and 2 * sum(p.plain_square for p in shapes) <= len(shapes):
-            lists.append((source, shapes))
+            lists.append((name, under, members, shapes))
     if not lists:
-        raise NotMade(f"no file has {FEWEST_SHAPES} shapes, half of them no squares, with auto and a peer")
-    newest = max((s for s, _ in lists), key=lambda s: (s.context.get("mode") == "burst", s.context.get("date", "")))
-    lists = [(s, shapes) for s, shapes in lists if s.conditions() == newest.conditions()]
-    sources = [source for source, _ in lists]
-    absent = [s.name for s, shapes in lists if not any(CUTLASS in p.rows for p in shapes)]
+        raise NotMade(f"no list has {FEWEST_SHAPES} shapes, half of them no squares, with auto and a peer")
+    newest = max((s for _, _, members, _ in lists for s in members),
+                 key=lambda s: (s.context.get("mode") == "burst", s.context.get("date", "")))
+    sources = [s for _, under, members, _ in lists if under == comparable(newest) for s in members]
+    lists = [(name, shapes) for name, under, _, shapes in lists if under == comparable(newest)]
+    absent = [name for name, shapes in lists if not any(CUTLASS in p.rows for p in shapes)]
     figure, axes = canvas(4.4, caption(
         sources, "each curve is sorted by itself", "filled: all rows are multiples of 8 elements, hollow: not",
         f"CUTLASS was not measured in {', '.join(absent)}" if absent else "", newer(sources)), len(lists), sharey=True)
     every = []
-    for ax, (source, shapes) in zip(axes, lists):
+    for ax, (name, shapes) in zip(axes, lists):
         for kernel in (CUTLASS, CUBLAS):
             known = sorted((p.rate(OURS) / p.rate(kernel), p.aligned) for p in shapes if kernel in p.rows)
             if not known:
@@ -369,7 +377,7 @@ def ratio(machine):
                           f"faster in {sum(r > 1 for r in ratios)} of {len(ratios)}")
         ax.axhline(1, color="#333333", linewidth=1)
         ax.set_xlabel("shapes, sorted by ratio")
-        ax.set_title(f"{source.name.replace('_', ' ')}: {len(shapes)} shapes", loc="left")
+        ax.set_title(f"{name.replace('_', ' ')}: {len(shapes)} shapes", loc="left")
         ax.legend(loc="upper left", fontsize=8, frameon=False)
     axes[0].set_yscale("log", base=2)
     log2_axis(axes[0].yaxis, [t for e in range(-8, 9) for t in (2.0 ** e, 1.5 * 2.0 ** e)])
@@ -406,7 +414,7 @@ def tilt(figure, ax, labels):
 
 
 def roofline(machine):
-    able = [pool for pool in pools_of(machine, lambda s: (s.context.get("gpu"), s.context.get("hgemm"), s.context.get("mode")))
+    able = [pool for pool in pools_of(machine, lambda s: (s.context.get("gpu"), s.context.get("mode")))
             if any(OURS in p.rows for p in pool.problems.values())]
     if not able:
         raise NotMade("no file has auto")

@@ -27,19 +27,29 @@ TITLES = {
     "bench_sweep": "Squares from 127 to 8192",
     "bench_random": "Shapes drawn at random (bench/shapes/random.csv)",
     "bench_plans": "Selection, over the same random shapes",
-    **{f"bench_deepbench{part}": f"A sixth of DeepBench's training list (part {part}), column-major" for part in range(1, 7)},
+    "bench_deepbench": "DeepBench's training list, column-major",
 }
-SUMMARISED = ("bench_sweep", "bench_random", *(t for t in TITLES if "deepbench" in t))  # too many shapes for a row each
+PARTS = {f"bench_deepbench{part}": "bench_deepbench" for part in range(1, 7)}  # files that are parts of one list
+SUMMARISED = ("bench_sweep", "bench_random", "bench_deepbench")  # too many shapes for a row each
 
 
 def results(witness="measured"):
-    """{gpu folder: {file stem: result}}, as bench_hgemm --format json wrote them."""
+    """{gpu folder: {file stem: result}}, as bench_hgemm --format json wrote them; parts of a list as one, of several commits."""
     found = {}
     for path in sorted((ROOT / "bench" / "results").glob("*/*.json")):
         result = json.loads(path.read_text())
         if result["context"]["witness"] == witness:
-            found.setdefault(path.parent.name, {})[path.stem] = result
+            files = found.setdefault(path.parent.name, {})
+            stem = PARTS.get(path.stem, path.stem)
+            if stem in files:
+                result["results"] = files[stem]["results"] + result["results"]
+                result["commits"] = files[stem]["commits"] | commits(result)
+            files[stem] = {"commits": commits(result), **result}
     return found
+
+
+def commits(result):
+    return {re.search(r"commit (\S+?),", result["context"]["hgemm"]).group(1)}
 
 
 def table(header, rows):
@@ -57,11 +67,13 @@ def number(row, key, form="{:.1f}"):
 def provenance(result, *others):
     c = result["context"]
     repetitions = sorted({r["context"]["repetitions"] for r in (result, *others)}, key=int)
+    of = sorted({commit for r in (result, *others) for commit in r["commits"]})
+    hgemm = re.sub(r"commit [^,]+", ("commits " if len(of) > 1 else "commit ") + " and ".join(of), c["hgemm"])
     if c["witness"] == "modelled":
-        return (f"{c['gpu']}, no measurement; {c['clocks']}; CUTLASS {c.get('cutlass', 'not there')}; hgemm {c['hgemm']}; "
+        return (f"{c['gpu']}, no measurement; {c['clocks']}; CUTLASS {c.get('cutlass', 'not there')}; hgemm {hgemm}; "
                 f"alpha {c['alpha']}, beta {c['beta']}; kernels alone.")
     return (f"{c['gpu']} ({c['witness']}); {c['clocks']}; driver {c['driver']}; cuBLAS {c.get('cublas', 'not there')}; "
-            f"CUTLASS {c.get('cutlass', 'not there')}; hgemm {c['hgemm']}; alpha {c['alpha']}, beta {c['beta']}, {c['mode']} mode, "
+            f"CUTLASS {c.get('cutlass', 'not there')}; hgemm {hgemm}; alpha {c['alpha']}, beta {c['beta']}, {c['mode']} mode, "
             f"medians of {' or '.join(repetitions)}.")
 
 
@@ -137,7 +149,7 @@ def peers():
         lists = [("squares, N a multiple of 8", sweep, multiple_of_8),
                  ("squares, any other N", sweep, lambda problem: not multiple_of_8(problem)),
                  ("random shapes", [files[f] for f in files if f == "bench_random"], lambda problem: True),
-                 ("DeepBench's training list, in part", [files[f] for f in files if "deepbench" in f], lambda problem: True)]
+                 ("DeepBench's training list", [files[f] for f in files if f == "bench_deepbench"], lambda problem: True)]
         rows, used = [], []
         for name, of, kept in lists:
             pairs = [ratios(of, peer, kept) for peer in ("cutlass", "cublasHgemm")]
