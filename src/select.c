@@ -143,7 +143,8 @@ typedef struct costs_t {
         double alone; /* warp for a sub-core of memory's work, too, and this part more of its own */
         double block; /* a block's start and end */
         double meet;  /* for the last block of a split tile to learn that it is the last */
-        double pick;  /* added to a step's for each chunk that a thread picks out of two loads, */
+        double pick;  /* added to a step's where chunks are picked out of two loads, */
+        double chunk; /* and for each that a thread picks, */
         double cold;  /* and as far as no neighbour has told the L2 cache to fetch the same */
         double copy;  /* realign's launch */
         double code;  /* once a launch, by the square of a warp's mma's: what of its code is in no cache */
@@ -157,15 +158,15 @@ typedef struct costs_t {
  * GB/s, 3.8 bytes a clock) come out within a seventh. How far the choice is from the fastest plan over other shapes,
  * by that model: bench_plans.json in bench/results/t4model, docs/t4.md. No T4 has confirmed it. */
 static const costs_t t4_costs = {{512, 55.2, 20, 3.67, 58, 6.5, 23, 4.2, 0, 0, 2.74, 2, 1.9, 5},
-                                 {421, 0.023, 0.77, 2300, 0, 50, 219, 4000, 2, 0.55}};
+                                 {421, 0.023, 0.77, 2300, 0, 709, 0, 219, 4000, 2, 0.55}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured, then, staying near those values, to 7,000
- * of 254, a third of them with few rows or columns, and `pick` to 1,200 of 62 unaligned ones (docs/lab-notes.md).
+ * of 254, a third of them with few rows or columns, and `chunk` to 1,200 of 62 unaligned ones (docs/lab-notes.md).
  * How far the choice is from the fastest plan over shapes that had no part in it: bench_plans.json in
  * bench/results/h100, docs/performance.md. */
 static const costs_t h100_costs = {{1024, 128, 40.3, 16.1, 18, 15, 13, 0, 45, 19, 3.1, 1.6, 13.7, 2.1},
-                                   {490, 0.57, 0, 1400, 3300, 54, 240, 6000, 0.9, 0.115}};
+                                   {490, 0.57, 0, 1400, 3300, 0, 54, 240, 6000, 0.9, 0.115}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
@@ -310,7 +311,8 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double on_chip = step_clocks(info, variant, costs), step = larger(on_chip, reads / costs->throughput.lone_bytes);
     double memory = reads / costs->throughput.dram_bytes;
     double cold = kernel_walk(variant.kernel, !machine->is_newer).ahead ? costs->latency.cold * own / tile : costs->latency.cold;
-    double pick = variant.access == ACCESS_any ? costs->latency.pick * tile / (16.0 * info->threads) : 0;
+    double chunks = tile / (16.0 * info->threads); /* of a thread */
+    double pick = variant.access == ACCESS_any ? costs->latency.pick + costs->latency.chunk * chunks : 0;
     double waits = costs->latency.share * on_chip;
     if (info->threads <= SUB_CORES * 32)
         waits = costs->latency.share * larger(on_chip, memory) + costs->latency.alone * on_chip;
