@@ -33,7 +33,7 @@ enum accumulator { f16, f32 };
         static constexpr int GROUP = group, AHEAD = ahead;                                           \
         static constexpr int LDS_GAP = lds, STS_FIRST = sts, STS_GAP = gap, LDG_LAG = lag;           \
         static constexpr accumulator ACC = acc;                                                      \
-        static constexpr bool FOR_T4 = false;                                                        \
+        static constexpr bool FOR_T4 = false, ROUNDED = false;                                       \
     };
 #define HGEMM_ON_T4(name, group, ahead, lds, sts, gap, lag)                                \
     struct t4_##name : row_##name {                                                        \
@@ -257,6 +257,12 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
 };
 
 /* ---- a kernel variant: a row of the table, the storage of A and B, and how they are accessed --- */
+
+/* The row whose sums are what D gets of those of R. */
+template <class R> struct rounded_row : R {
+    static constexpr accumulator ACC = f16;
+    static constexpr bool ROUNDED = true;
+};
 
 template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, access ACCESS> struct tile {
     typedef R row;
@@ -706,7 +712,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     {
         u32 d[4];
 #pragma unroll
-        for (int e = 0; e < 4; ++e) d[e] = R::ACC == f32 ? halves(sum(x, 2 * e), sum(x, 2 * e + 1)) : add_halves(x.v[e], 0);
+        for (int e = 0; e < 4; ++e) d[e] = R::ROUNDED ? x.v[e] : R::ACC == f32 ? halves(sum(x, 2 * e), sum(x, 2 * e + 1)) : add_halves(x.v[e], 0);
         return b128{d[0], d[1], d[2], d[3]};
     }
 
@@ -850,6 +856,21 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         if (!owns()) { /* only keeps step with those that do, whose rows meet between barriers where they are not whole chunks */
             for (int group = whole && (alike || !read_c) ? OWN_MT / GROUPS : 0; group < OWN_MT / GROUPS; ++group) barrier(), barrier();
             return;
+        }
+        if constexpr (R::ACC == f32 && R::FOR_T4) {
+            if (whole && alpha == 1 && !read_c) { /* rounded first, sums are half the bytes for shared memory, which is slower there */
+                using rounded_tile = tile<rounded_row<R>, A_K_CONTIGUOUS, B_K_CONTIGUOUS, SWIZZLED, ACCESS>;
+                typename rounded_tile::sums r;
+                typename rounded_tile::warp of;
+                of.m = w.m;
+#pragma unroll
+                for (int i = 0; i < OWN_MT * NT * 2; ++i) {
+                    const float(&x)[4] = acc[i / 2 / NT][i / 2 % NT];
+                    r[i / 2 / NT][i / 2 % NT][i % 2] = halves(x[i % 2 * 2], x[i % 2 * 2 + 1]);
+                }
+                rounded_tile::template store_rows<true>(r, of, row0, m, width, c, d, ldc, ldd, alpha, beta, true);
+                return;
+            }
         }
         if (whole && (alike || !read_c)) store_rows<true>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, true);
         else store_rows<false>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, alike);
