@@ -25,7 +25,8 @@ struct args {
 enum accumulator { f16, f32 };
 
 /* A row of the table as a type, row_<name>; as what it is on a T4 alone, t4_<name>. They differ in the walk
- * over D, in what the L2 cache is told, in the order of instructions, and in NOPs. */
+ * over D, in what the L2 cache is told, in the order of instructions and in NOPs, and in what of single-precision
+ * sums goes through shared memory in the end: not in any bit of D. */
 #define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer, group, ahead, lds, sts, gap, lag) \
     struct row_##name {                                                                              \
         static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;  \
@@ -258,7 +259,7 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
 
 /* ---- a kernel variant: a row of the table, the storage of A and B, and how they are accessed --- */
 
-/* The row whose sums are what D gets of those of R. */
+/* A row of half sums, which are what D gets of those of R as they are. */
 template <class R> struct rounded_row : R {
     static constexpr accumulator ACC = f16;
     static constexpr bool ROUNDED = true;
