@@ -4,9 +4,9 @@
 
     tools/plot.py [--results DIR --out DIR] [--format svg|png]
 
-Needs matplotlib. A figure's data are found by what is in the files, not by their names: measured
-results of one machine that were taken under the same conditions are pooled, and a problem's
-contestants always come from one file, that is from the same minutes. stderr tells what each figure
+Needs matplotlib. A figure's data are found by what is in the files; by their names only which are parts of
+one list. A line is of one commit; where every point stands for itself, ratios and the roofline, several commits may
+meet, and the caption names them. A problem's contestants always come from one file, that is from the same minutes. stderr tells what each figure
 was made from, or why it could not be made. Only measurements are drawn; what is said of the T4 is
 published, stands in a panel without points, and says so.
 """

@@ -27,7 +27,7 @@ TITLES = {
     "bench_sweep": "Squares from 127 to 8192",
     "bench_random": "Shapes drawn at random (bench/shapes/random.csv)",
     "bench_plans": "Selection, over the same random shapes",
-    "bench_deepbench": "DeepBench's training list, column-major",
+    "bench_deepbench": "Shapes of DeepBench's training list, column-major",
 }
 PARTS = {f"bench_deepbench{part}": "bench_deepbench" for part in range(1, 7)}  # files that are parts of one list
 SUMMARISED = ("bench_sweep", "bench_random", "bench_deepbench")  # too many shapes for a row each
@@ -42,10 +42,16 @@ def results(witness="measured"):
             files = found.setdefault(path.parent.name, {})
             stem = PARTS.get(path.stem, path.stem)
             if stem in files:
+                if conditions(files[stem]) != conditions(result):
+                    sys.exit(f"{path}: not under the conditions of the parts before it")
                 result["results"] = files[stem]["results"] + result["results"]
                 result["commits"] = files[stem]["commits"] | commits(result)
             files[stem] = {"commits": commits(result), **result}
     return found
+
+
+def conditions(result):
+    return {key: value for key, value in result["context"].items() if key not in ("hgemm", "date")}
 
 
 def commits(result):
@@ -149,7 +155,7 @@ def peers():
         lists = [("squares, N a multiple of 8", sweep, multiple_of_8),
                  ("squares, any other N", sweep, lambda problem: not multiple_of_8(problem)),
                  ("random shapes", [files[f] for f in files if f == "bench_random"], lambda problem: True),
-                 ("DeepBench's training list", [files[f] for f in files if f == "bench_deepbench"], lambda problem: True)]
+                 ("shapes of DeepBench's training list", [files[f] for f in files if f == "bench_deepbench"], lambda problem: True)]
         rows, used = [], []
         for name, of, kept in lists:
             pairs = [ratios(of, peer, kept) for peer in ("cutlass", "cublasHgemm")]
