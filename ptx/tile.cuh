@@ -25,8 +25,7 @@ struct args {
 enum accumulator { f16, f32 };
 
 /* A row of the table as a type, row_<name>; as what it is on a T4 alone, t4_<name>. They differ in the walk
- * over D, in what the L2 cache is told, in the order of instructions and in NOPs, and in what of single-precision
- * sums goes through shared memory in the end: not in any bit of D. */
+ * over D, in what the L2 cache is told, in the order of instructions and in NOPs: not in any bit of D. */
 #define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer, group, ahead, lds, sts, gap, lag) \
     struct row_##name {                                                                              \
         static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;  \
@@ -289,6 +288,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
     static_assert(SLICES % 2 == 0, "fragments take turns");
+    static_assert(BK >= 32, "the first two k-tiles are at least 16 deep");
     static_assert(MT % OWNERS == 0, "the rows of a tile are not shared evenly");
 
     template <accumulator, class> struct sums_of { typedef u32 type[2]; };
@@ -796,14 +796,13 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         char *const mine = first + (u64)of.split * (CHUNKS * OWN_THREADS * 16);
 #pragma unroll
         for (int c = 0; c < CHUNKS; ++c)
-            if (owns()) st_global(mine + c * (OWN_THREADS * 16), get_chunk(acc, c));
+            st_global(mine + c * (OWN_THREADS * 16), get_chunk(acc, c));
         barrier(); /* all of the block have written, and read their last fragments */
         if (thread == 0) st_shared(shared_base(), atomic_add(arrived, 1));
         barrier();
         u32 before;
         ld_shared(before, shared_base());
         if (before + 1 < splits) return false;
-        if (!owns()) return true;
 #pragma unroll(MMAS < 64 ? 1 : CHUNKS) /* rolled, but where a counter has no register left */
         for (int c0 = 0; c0 < CHUNKS; c0 += BATCH) {
             float x[BATCH * 8] = {};
@@ -839,6 +838,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     {
         warp w;
         join(acc, w);
+        if (!owns()) return; /* barriers wait for no thread that has ended (CUDA programming guide, __syncthreads) */
         w.m += w.share * OWN_M;
         if (!gather(p, acc)) return;
         barrier(); /* every warp has read its last fragments: shared memory is free */
@@ -854,12 +854,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const u32 block_width = least(n - at.n0, BN);
         const int width = (int)(block_width - w.n);                      /* from here to the end of the block's columns */
         const bool whole = (((u64)d | ldd | block_width * 2) & 15) == 0; /* rows of D are whole chunks */
-        if (!owns()) { /* only keeps step with those that do, whose rows meet between barriers where they are not whole chunks */
-            for (int group = whole && (alike || !read_c) ? OWN_MT / GROUPS : 0; group < OWN_MT / GROUPS; ++group) barrier(), barrier();
-            return;
-        }
-        if constexpr (R::ACC == f32 && R::FOR_T4) {
-            if (whole && alpha == 1 && !read_c) { /* rounded first, sums are half the bytes for shared memory, which is slower there */
+        if constexpr (R::ACC == f32) {
+            if (whole && alpha == 1 && !read_c) { /* rounded first, sums are half the bytes for shared memory */
                 using rounded_tile = tile<rounded_row<R>, A_K_CONTIGUOUS, B_K_CONTIGUOUS, SWIZZLED, ACCESS>;
                 typename rounded_tile::sums r;
                 typename rounded_tile::warp of;
@@ -869,7 +865,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                     const float(&x)[4] = acc[i / 2 / NT][i / 2 % NT];
                     r[i / 2 / NT][i / 2 % NT][i % 2] = halves(x[i % 2 * 2], x[i % 2 * 2 + 1]);
                 }
-                rounded_tile::template store_rows<true>(r, of, row0, m, width, c, d, ldc, ldd, alpha, beta, true);
+                rounded_tile::template store_rows<true>(r, of, row0, m, width, c, d, ldc, ldd, 1, 0, true);
                 return;
             }
         }
@@ -913,7 +909,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const u32 buffer = shared_base() + w.m / OWN_M * (GROUPS * 16 * PITCH) + w.n * SIZE, columns = BN - w.n;
         const u32 to = buffer + w.lane / 4 * PITCH + w.lane % 4 * 2 * SIZE;
         const u32 first_row = row0 + w.lane / ACROSS; /* of D, of this lane */
-        const bool read_c = beta != 0, plain = alpha == 1 && !read_c;
+        const bool read_c = beta != 0, plain = alpha == 1 && !read_c && !(WHOLE && R::ACC == f32);
         auto meet = [] { WHOLE ? warp_barrier() : barrier(); };
         auto lead = [&](const char *row_of_d) { return WHOLE ? 0 : (int)(16 - (u64)row_of_d % 16) % 16 / 2; };
         auto column = [&](const char *row_of_d) { return lead(row_of_d) + (int)(w.lane % ACROSS * 8); };
