@@ -19,6 +19,7 @@ enum {
 
 #define ROW_SHARED(BM, BN, BK, WM, WK, stages, acc) \
     HGEMM_SHARED_BYTES(BM, BN, BK, WM, WK, stages, HGEMM_ACC_BYTES_##acc)
+#define AT_LEAST_ONE(blocks) ((blocks) ? (blocks) : 1)
 
 /* A row that could not run on a T4 stops the build here, and names itself. */
 #define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, WK, stages, acc, ops,                      \
@@ -33,15 +34,15 @@ enum {
     static_assert((BK) / (WK) > (WM) / 16 || (WM) / 16 % ((BK) / (WK)) == 0,                    \
                   #name ": the warps that share a tile do not share its rows evenly");          \
     static_assert((stages) == 1 || (stages) == 2, #name ": stages is neither 1 nor 2");         \
-    static_assert((blocks) >= 1 && (newer) >= (blocks) && (group) >= 1,                         \
-                  #name ": blocks or group is less than 1, or newer than blocks");              \
+    static_assert((blocks) >= 0 && (newer) >= AT_LEAST_ONE(blocks) && (group) >= 1,             \
+                  #name ": group or newer is less than 1, or newer than blocks");               \
     static_assert(((group) & ((group) - 1)) == 0, #name ": group is not a power of two");       \
     static_assert((ahead) >= 0, #name ": ahead is negative");                                   \
     static_assert(HGEMM_THREADS(BM, BN, BK, WM, WN, WK) <= BLOCK_THREADS,                       \
                   #name ": more than 1024 threads a block");                                    \
-    static_assert(HGEMM_THREADS(BM, BN, BK, WM, WN, WK) * (blocks) <= T4_THREADS,               \
+    static_assert(HGEMM_THREADS(BM, BN, BK, WM, WN, WK) * AT_LEAST_ONE(blocks) <= T4_THREADS,   \
                   #name ": the blocks of an SM have more than its 1024 threads");               \
-    static_assert(ROW_SHARED(BM, BN, BK, WM, WK, stages, acc) * (blocks) <= T4_SHARED,          \
+    static_assert(ROW_SHARED(BM, BN, BK, WM, WK, stages, acc) * AT_LEAST_ONE(blocks) <= T4_SHARED, \
                   #name ": the blocks of an SM need more than its 64 KiB of shared memory");    \
     static_assert((BM) * (BK) / 8 % HGEMM_THREADS(BM, BN, BK, WM, WN, WK) == 0,                 \
                   #name ": the threads do not share the chunks of A's tile evenly");            \

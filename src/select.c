@@ -148,6 +148,7 @@ typedef struct costs_t {
         double cold;  /* and as far as no neighbour has told the L2 cache to fetch the same */
         double copy;  /* realign's launch */
         double code;  /* once a launch, by the square of a warp's mma's: what of its code is in no cache */
+        double drift; /* in which blocks that started together on a multiprocessor come to end apart */
         double ends;  /* of the stores and sums of blocks that share a multiprocessor, the part that does not overlap */
     } latency;
 } costs_t;
@@ -158,7 +159,7 @@ typedef struct costs_t {
  * GB/s, 3.8 bytes a clock) come out within a seventh. How far the choice is from the fastest plan over other shapes,
  * by that model: bench_plans.json in bench/results/t4model, docs/t4.md. No T4 has confirmed it. */
 static const costs_t t4_costs = {{512, 55.2, 20, 3.67, 58, 6.5, 23, 4.2, 0, 0, 2.74, 2, 1.9, 5},
-                                 {421, 0.023, 0.77, 2300, 0, 709, 0, 219, 4000, 2, 0.55}};
+                                 {421, 0.023, 0.77, 2300, 0, 709, 0, 219, 4000, 2, 30000, 0.55}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured, then, staying near those values, to 7,000
@@ -166,7 +167,7 @@ static const costs_t t4_costs = {{512, 55.2, 20, 3.67, 58, 6.5, 23, 4.2, 0, 0, 2
  * How far the choice is from the fastest plan over shapes that had no part in it: bench_plans.json in
  * bench/results/h100, docs/performance.md. */
 static const costs_t h100_costs = {{1024, 128, 40.3, 16.1, 18, 15, 13, 0, 45, 19, 3.1, 1.6, 13.7, 2.1},
-                                   {490, 0.57, 0, 1400, 3300, 0, 54, 240, 6000, 0.9, 0.115}};
+                                   {490, 0.57, 0, 1400, 3300, 0, 54, 240, 6000, 0.9, 30000, 0.115}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
@@ -342,17 +343,19 @@ static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copie
 }
 
 /* Clocks of a multiprocessor that works off its share of `blocks` in rounds. The blocks of a round
- * share its pipes and hide each other's latency. Only in the first they are spread evenly: later ones
- * come to where one has ended, and the others of its round end at about that time. Memory serves all of
- * them one after another, however few are left in a round. */
+ * share its pipes and hide each other's latency. The first round is spread evenly over multiprocessors. Later
+ * ones come to where a block has ended: to both places of a multiprocessor whose blocks end together, to
+ * one each where they have drifted apart. Parts of a tile wait for the latest of them all the same. Memory serves
+ * all blocks one after another, however few are left in a round. */
 static double rounds(const price_t *price, const pace_t *pace, double blocks, double steps, double end)
 {
-    double share = ceil(blocks / price->multiprocessors);
+    double share = ceil(blocks / price->multiprocessors), turns = ceil(share / price->resident);
     double together = share < price->resident ? share : price->resident;
-    double wait = (steps - 1) * pace->least; /* two steps' loads are on their way at first */
+    double work = steps * together * pace->step, wait = (steps - 1) * pace->least; /* two steps' loads are on their way at first */
     double stores = (end - price->costs->latency.block) * price->costs->latency.ends;
-    double turns = ceil(share / price->resident);
-    return larger(turns * larger(steps * together * pace->step, wait), blocks * steps * pace->memory) +
+    double apart = end > price->end ? 0 : 1 - exp(-work / price->costs->latency.drift);
+    double missing = (turns * together - share) / together * apart; /* of the last round */
+    return larger((turns - 1) * larger(work, wait) + larger((1 - missing) * work, wait), blocks * steps * pace->memory) +
            turns * (end + (together - 1) * stores);
 }
 
@@ -457,6 +460,7 @@ static void try_kernels(search_t *s)
     variant_t variant;
     for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
         if (strcmp(kernel_table[kernel].info.rung, tuned_rung) == 0 &&
+            (s->machine->is_newer || kernel_table[kernel].blocks) &&
             find_variant(s->p, kernel, s->copies, &variant))
             try_variant(s, variant);
 }

@@ -299,24 +299,30 @@ static void layouts_are_treated_alike(void **state)
     }
 }
 
-/* Automatic selection draws from the tuned rung only, and from all of it. */
+/* Automatic selection draws from the tuned rung only, and from all of it: on a T4, but for rows that are not for one. */
 static void every_tuned_kernel_has_its_use(void **state)
 {
     (void)state;
-    int uses[KERNEL_END] = {0};
+    const machine_t newer = machine_of(&(hgemm_device_info_t){.compute_major = 9, .multiprocessors = 132, .l2_bytes = 50 << 20});
+    int uses[KERNEL_END] = {0}, newer_uses[KERNEL_END] = {0};
     for (int accumulate = 0; accumulate < 2; accumulate++)
         for (int64_t m = 8; m <= 8192; m *= 2)
             for (int64_t n = 8; n <= 8192; n *= 2)
                 for (int64_t k = 8; k <= 8192; k *= 4) {
                     hgemm_desc_t desc = problem((hgemm_accumulate_t)accumulate, m, n, k);
                     int kernel = 0;
+                    plan_t plan;
                     assert_int_equal(hgemm_select(&desc, &kernel), HGEMM_STATUS_SUCCESS);
                     uses[kernel]++;
+                    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+                    newer_uses[plan.variant.kernel]++;
                 }
     for (int kernel = 1; kernel < KERNEL_END; kernel++) {
         int tuned = strcmp(kernel_table[kernel].info.rung, "k5_tuned") == 0;
-        if (tuned != (uses[kernel] > 0))
-            fail_msg("%s is chosen %d times", kernel_table[kernel].info.name, uses[kernel]);
+        if ((tuned && kernel_table[kernel].blocks) != (uses[kernel] > 0) || tuned < (newer_uses[kernel] > 0) ||
+            (tuned && uses[kernel] + newer_uses[kernel] == 0))
+            fail_msg("%s is chosen %d times for a T4, %d for a newer GPU", kernel_table[kernel].info.name, uses[kernel],
+                     newer_uses[kernel]);
     }
 }
 

@@ -17,7 +17,7 @@ static const struct {
     int bm, bn, bk, wm, wn, wk, stages, blocks;
 } rows[] = {
 #define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, ...) \
-    {#rung, #name, #acc, #ops, #align, bm, bn, bk, wm, wn, wk, stages, blocks},
+    {#rung, #name, #acc, #ops, #align, bm, bn, bk, wm, wn, wk, stages, (blocks) ? (blocks) : 1},
 #include "kernels.def"
 #undef HGEMM_KERNEL
 };
