@@ -448,6 +448,9 @@ static void try_variant(search_t *s, variant_t variant)
     price_t price = price_variant(s->p, variant, s->copies, s->machine);
     int64_t tiles = tile_count(&kernel_table[variant.kernel].info, s->p->m, s->p->n);
     int64_t slots = (int64_t)price.multiprocessors * price.resident;
+    int is_fast_alone = kernel_table[variant.kernel].blocks > 0;
+    if (!is_fast_alone && (!s->machine->is_newer || (double)tiles * (double)s->p->batch <= price.multiprocessors))
+        return;
     consider(s, &price, make_plan(s->p, variant, tiles, tiles, 1));
     try_splits(s, &price, variant, tiles, 0);
     if (s->p->batch == 1 && tiles > slots && tiles % slots)
@@ -460,7 +463,6 @@ static void try_kernels(search_t *s)
     variant_t variant;
     for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
         if (strcmp(kernel_table[kernel].info.rung, tuned_rung) == 0 &&
-            (s->machine->is_newer || kernel_table[kernel].blocks) &&
             find_variant(s->p, kernel, s->copies, &variant))
             try_variant(s, variant);
 }
