@@ -132,7 +132,7 @@ bench() {
     cat "$work/table" "$work/log" >>"$summary"
 }
 case " $parts " in *' bench '*)
-    bench squares --alpha 0.7 --beta 0.3 --kernel '^(auto|k[1-4].*|k5_(256x256|256x128|128x128|64x128))$' 1024,2048,4096,8192
+    bench squares --alpha 0.7 --beta 0.3 --kernel '^(auto|k[1-4].*|k5_(256x256|128x256|256x128|128x128|64x128))$' 1024,2048,4096,8192
     bench continuous --alpha 0.7 --beta 0.3 --mode continuous --reps 7 --kernel '^(auto|k.*)$' 4096,8192
     bench transposes --trans nn,nt,tn,tt --accumulate f16,f32 --kernel '^auto' --reps 11 4096,8192
     bench odd --kernel '^auto$' --reps 11 1023,1025,2047,2049,4095,4097,4096x4096x4100,4096x4098x4096
