@@ -316,6 +316,8 @@ static void every_tuned_kernel_has_its_use(void **state)
                     uses[kernel]++;
                     assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
                     newer_uses[plan.variant.kernel]++;
+                    if (!kernel_table[plan.variant.kernel].blocks) /* slow where one of its blocks is alone */
+                        assert_true(plan.tiles > newer.multiprocessors);
                 }
     for (int kernel = 1; kernel < KERNEL_END; kernel++) {
         int tuned = strcmp(kernel_table[kernel].info.rung, "k5_tuned") == 0;
