@@ -19,6 +19,7 @@ LADDER_SIZES = ("4096x4096x4096", "8192x8192x8192")
 TITLES = {
     "bench_squares": "Squares, one launch at a time",
     "bench_large": "A large square, one launch at a time",
+    "bench_single": "Squares with sums in single precision",
     "bench_continuous": "Squares, launches back to back",
     "bench_transposes": "Transposes and accumulators",
     "bench_odd": "Sizes that are no multiple of eight",
