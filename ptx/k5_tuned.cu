@@ -12,8 +12,9 @@
  *           smaller tiles warps share a tile of D and divide the k's of each k-tile: each then
  *           has a larger tile, and fewer fragments for its mma's. The L2 cache is told of a k-tile
  *           before it is loaded, so that a step waits for that cache at most, not for DRAM; large
- *           tiles on a T4 have steps that outlast both. Where tiles alone leave multiprocessors idle,
- *           k is split among blocks, too (T::store adds the parts up).
+ *           tiles on a T4 have steps that outlast both. It is told of C between the last k-tiles.
+ *           Where tiles alone leave multiprocessors idle, k is split among blocks, too (T::store
+ *           adds the parts up).
  * Limits    Edges of the grid: tiles that do not fill the last wave of blocks, and the epilogue.
  */
 #include "tile.cuh"
@@ -31,7 +32,6 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     typename T::fragments f[2];
     T::clear(acc);
 
-    T::tell_of_c(p, at);
     barrier();
 #pragma unroll
     for (int j = 0; j < T::LDSMS; ++j) in.load_one(f[0], j, 0);
@@ -62,14 +62,21 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
         in.advance(at);
         --left;
     };
-    if (T::PAIRS) {
+    /* All k-tiles. The L2 cache is told of C between the last of them, a part every other one: all of it at
+     * one time, as all blocks would, stands in the way of A and B. */
 #pragma unroll 1
-        while (left >= 2) step(0, T::STAGE), step(T::STAGE, 0);
-        if (left > 0) step(0, T::STAGE);
-    } else {
+    for (u32 until = p.beta != 0 ? T::C_PARTS * 2 : 0;; until -= 2) {
+        if (T::PAIRS) {
 #pragma unroll 1
-        while (left > 0) step(0, 0);
+            while (left >= until + 2) step(0, T::STAGE), step(T::STAGE, 0);
+        } else {
+#pragma unroll 1
+            while (left > until) step(0, 0);
+        }
+        if (until == 0) break;
+        T::tell_of_c(p, T::MMAS < 64 ? at : typename T::block(p), until / 2 - 1);
     }
+    if (T::PAIRS && left > 0) step(0, T::STAGE);
     T::store(p, at, acc);
 }
 

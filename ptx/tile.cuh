@@ -873,14 +873,14 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         else store_rows<false>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, alike);
     }
 
-    /* Small tiles have the L2 cache fetch their part of C as they start. */
-    static __device__ __forceinline__ void tell_of_c(const args &p, const block &at)
+    /* A part of a tile of C: a line of 128 bytes or less for each thread. The L2 cache is told to fetch it. */
+    static constexpr u32 C_ACROSS = (BN + 63) / 64, C_PARTS = (BM * C_ACROSS + THREADS - 1) / THREADS;
+    static __device__ __forceinline__ void tell_of_c(const args &p, const block &at, u32 part)
     {
-        if (BM * BN > 64 * 64 || p.beta == 0) return;
-        constexpr u32 ACROSS = (BN + 63) / 64;
+        const u32 i = part * THREADS + thread_index();
         const char *const c = (const char *)p.c + batch_index() * p.stride_c * 2;
-        for (u32 i = thread_index(); i < BM * ACROSS; i += THREADS)
-            prefetch_l2(c + least(at.m0 + i / ACROSS, p.m - 1) * (p.ldc * 2) + least(at.n0 + i % ACROSS * 64, p.n - 1) * 2ull);
+        if (i < BM * C_ACROSS)
+            prefetch_l2(c + least(at.m0 + i / C_ACROSS, p.m - 1) * (p.ldc * 2) + least(at.n0 + i % C_ACROSS * 64, p.n - 1) * 2ull);
     }
 
     /* The sums of rows 16 * GROUPS * group .. of acc, LOW <= group < HIGH: registers cannot be indexed. */
