@@ -32,6 +32,8 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     typename T::fragments f[2];
     T::clear(acc);
 
+    constexpr bool AT_ONCE = T::BM * T::BN <= 32 * 32; /* the L2 cache is told of C here: the smallest tiles have few steps */
+    if (AT_ONCE && p.beta != 0) T::tell_of_c(p, at, 0);
     barrier();
 #pragma unroll
     for (int j = 0; j < T::LDSMS; ++j) in.load_one(f[0], j, 0);
@@ -65,7 +67,7 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     /* All k-tiles. The L2 cache is told of C between the last of them, a part every other one: all of it at
      * one time, as all blocks would, stands in the way of A and B. */
 #pragma unroll 1
-    for (u32 until = p.beta != 0 ? T::C_PARTS * 2 : 0;; until -= 2) {
+    for (u32 until = !AT_ONCE && p.beta != 0 ? T::C_PARTS * 2 : 0;; until -= 2) {
         if (T::PAIRS) {
 #pragma unroll 1
             while (left >= until + 2) step(0, T::STAGE), step(T::STAGE, 0);

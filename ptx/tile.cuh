@@ -877,8 +877,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr u32 C_ACROSS = (BN + 63) / 64, C_PARTS = (BM * C_ACROSS + THREADS - 1) / THREADS;
     static __device__ __forceinline__ void tell_of_c(const args &p, const block &at, u32 part)
     {
-        const u32 i = part * THREADS + thread_index();
         const char *const c = (const char *)p.c + batch_index() * p.stride_c * 2;
+        const u32 i = part * THREADS + thread_index();
         if (i < BM * C_ACROSS)
             prefetch_l2(c + least(at.m0 + i / C_ACROSS, p.m - 1) * (p.ldc * 2) + least(at.n0 + i % C_ACROSS * 64, p.n - 1) * 2ull);
     }
