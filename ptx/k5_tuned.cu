@@ -33,6 +33,7 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     T::clear(acc);
 
     constexpr bool AT_ONCE = T::BM * T::BN <= 32 * 32; /* the L2 cache is told of C here: the smallest tiles have few steps */
+    static_assert(!AT_ONCE || T::C_PARTS == 1, "a part of C is not told of");
     if (AT_ONCE && p.beta != 0) T::tell_of_c(p, at, 0);
     barrier();
 #pragma unroll
