@@ -77,7 +77,7 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
             while (left > until) step(0, 0);
         }
         if (until == 0) break;
-        T::tell_of_c(p, T::MMAS < 64 ? at : typename T::block(p), until / 2 - 1);
+        T::tell_of_c(p, at, until / 2 - 1);
     }
     if (T::PAIRS && left > 0) step(0, T::STAGE);
     T::store(p, at, acc);

@@ -842,7 +842,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         w.m += w.share * OWN_M;
         if (!gather(p, acc)) return;
         barrier(); /* every warp has read its last fragments: shared memory is free */
-        const block at = MMAS < 64 ? where : block(p); /* the largest warps have no registers to remember it */
+        const block at = again(p, where);
         const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = p.m, n = p.n;
         const long long batch = batch_index();
         const u64 ldc = p.ldc * 2, ldd = p.ldd * 2;
@@ -873,10 +873,14 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         else store_rows<false>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, alike);
     }
 
+    /* Where the block stands: the largest warps have no registers to remember it. */
+    static __device__ __forceinline__ block again(const args &p, const block &where) { return MMAS < 64 ? where : block(p); }
+
     /* A part of a tile of C: a line of 128 bytes or less for each thread. The L2 cache is told to fetch it. */
     static constexpr u32 C_ACROSS = (BN + 63) / 64, C_PARTS = (BM * C_ACROSS + THREADS - 1) / THREADS;
-    static __device__ __forceinline__ void tell_of_c(const args &p, const block &at, u32 part)
+    static __device__ __forceinline__ void tell_of_c(const args &p, const block &where, u32 part)
     {
+        const block at = again(p, where);
         const char *const c = (const char *)p.c + batch_index() * p.stride_c * 2;
         const u32 i = part * THREADS + thread_index();
         if (i < BM * C_ACROSS)
