@@ -33,7 +33,7 @@ typedef struct walk_t {
 
 typedef struct kernel_t {
     hgemm_kernel_info_t info; /* registers is 0 here: the images know it */
-    int blocks, newer;        /* blocks that an SM of a T4 and of newer GPUs holds; 0: only one on a T4, and slow */
+    int blocks, newer;        /* blocks that an SM of a T4 and of newer GPUs holds; 0: a T4 has faster kernels */
     walk_t walk;              /* on newer GPUs */
     access_t access;          /* the widest that it is compiled for; all before it, too */
 } kernel_t;

@@ -450,8 +450,11 @@ static void try_variant(search_t *s, variant_t variant)
     price_t price = price_variant(s->p, variant, s->copies, s->machine);
     int64_t tiles = tile_count(&kernel_table[variant.kernel].info, s->p->m, s->p->n);
     int64_t slots = (int64_t)price.multiprocessors * price.resident;
-    int is_fast_alone = kernel_table[variant.kernel].blocks > 0;
-    if (!is_fast_alone && (!s->machine->is_newer || (double)tiles * (double)s->p->batch <= price.multiprocessors))
+    int is_for_t4 = kernel_table[variant.kernel].blocks > 0;
+    int is_fast_alone = is_for_t4 || kernel_table[variant.kernel].info.threads > SUB_CORES * 32;
+    if (!is_for_t4 && !s->machine->is_newer)
+        return;
+    if (!is_fast_alone && (double)tiles * (double)s->p->batch <= price.multiprocessors)
         return;
     consider(s, &price, make_plan(s->p, variant, tiles, tiles, 1));
     try_splits(s, &price, variant, tiles, 0);
