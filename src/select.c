@@ -130,6 +130,7 @@ typedef struct costs_t {
         double elements;     /* of D that the epilogue stores, per clock */
         double sum_bytes;    /* of split tiles that a block adds up, per clock, */
         double own_sums;     /* and writing its own is like adding up so many parts */
+        double joins;        /* how often sums that warps which divide k exchange pass through shared memory */
         double row_bytes;    /* added to each row of a tile that is loaded, */
         double dram_rows;    /* and to each that comes from memory */
         double unaligned;    /* times the wavefronts of what is not aligned, loaded in two pieces */
@@ -154,21 +155,22 @@ typedef struct costs_t {
 } costs_t;
 
 /* Published figures: 8 clocks an HMMA and sub-core, 1270 GB/s of L2 at 1590 MHz over 40 multiprocessors. The rest,
- * but for `copy` and `code`, of which it knows nothing, and `drift`, which is an H100's and changes no choice, is fitted
+ * but for `copy` and `code`, of which it knows nothing, `joins`, which is what kernels do, and `drift`, which is an
+ * H100's and changes no choice, is fitted
  * to 2,200 plans of 162 shapes that bench_hgemm --plans had from the timing model of the emulated T4; shared memory
  * (published: 64 bytes a clock) and DRAM (240 GB/s, 3.8 bytes a clock) come out within a seventh. How far the choice is
  * from the fastest plan over other shapes, by that model: bench_plans.json in bench/results/t4model, docs/t4.md. No T4
  * has confirmed it. */
-static const costs_t t4_costs = {{512, 55.2, 20, 3.67, 58, 6.5, 23, 4.2, 0, 0, 2.74, 2, 1.9, 5},
+static const costs_t t4_costs = {{512, 55.2, 20, 3.67, 58, 6.5, 23, 4.2, 2, 0, 0, 2.74, 2, 1.9, 5},
                                  {421, 0.023, 0.77, 2300, 0, 709, 0, 219, 4000, 2, 30000, 0.55}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured, then, staying near those values, to 7,000
  * of 254, a third of them with few rows or columns, `chunk` to 1,200 of 62 unaligned ones, and `drift` to 800 of 44
- * large ones (docs/lab-notes.md).
+ * large ones (docs/lab-notes.md). What warps exchange is part of a block's end in these.
  * How far the choice is from the fastest plan over shapes that had no part in it: bench_plans.json in
  * bench/results/h100, docs/performance.md. */
-static const costs_t h100_costs = {{1024, 128, 40.3, 16.1, 18, 15, 13, 0, 45, 19, 3.1, 1.6, 13.7, 2.1},
+static const costs_t h100_costs = {{1024, 128, 40.3, 16.1, 18, 15, 13, 0, 0, 45, 19, 3.1, 1.6, 13.7, 2.1},
                                    {490, 0.57, 0, 1400, 3300, 0, 54, 240, 6000, 0.9, 30000, 0.115}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
@@ -340,6 +342,7 @@ static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copie
                (double)info->block_m * info->block_n / costs->throughput.elements,
         .sums = sum_bytes(info),
     };
+    price.end += costs->throughput.joins * (info->block_k / info->warp_k - 1) * price.sums / costs->throughput.shared_bytes;
     price.whole = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
     return price;
 }
