@@ -39,6 +39,9 @@ if command -v clang >/dev/null; then
 else
     step "clang: not installed, host code was built by gcc only"
 fi
+step "without the emulator: building"
+quietly cmake --preset release -B build/plain -DHGEMM_WERROR=ON -DHGEMM_EMULATOR=OFF -DHGEMM_TESTS=OFF "$images"
+quietly cmake --build build/plain
 if command -v python3 >/dev/null; then
     step "docs: generated parts are up to date"
     python3 tools/report.py --check
