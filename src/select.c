@@ -129,6 +129,7 @@ typedef struct costs_t {
         double lone_bytes;   /* of which it gets no more than this, however many others idle */
         double elements;     /* of D that the epilogue stores, per clock */
         double sum_bytes;    /* of split tiles that a block adds up, per clock, */
+        double tail_bytes;   /* of those of a tail, few of which are added up at one time, */
         double own_sums;     /* and writing its own is like adding up so many parts */
         double joins;        /* how often sums that warps which divide k exchange pass through shared memory */
         double row_bytes;    /* added to each row of a tile that is loaded, */
@@ -151,27 +152,27 @@ typedef struct costs_t {
         double code;  /* once a launch, by the square of a warp's mma's: what of its code is in no cache */
         double drift; /* in which blocks that started together on a multiprocessor come to end apart */
         double ends;  /* of the stores and sums of blocks that share a multiprocessor, the part that does not overlap */
+        double next;  /* from a block that has its multiprocessor to itself to the next one, by the square of a warp's mma's */
     } latency;
 } costs_t;
 
 /* Published figures: 8 clocks an HMMA and sub-core, 1270 GB/s of L2 at 1590 MHz over 40 multiprocessors. The rest,
- * but for `copy` and `code`, of which it knows nothing, `joins`, which is what kernels do, and `drift`, which is an
- * H100's and changes no choice, is fitted
- * to 2,200 plans of 162 shapes that bench_hgemm --plans had from the timing model of the emulated T4; shared memory
- * (published: 64 bytes a clock) and DRAM (240 GB/s, 3.8 bytes a clock) come out within a seventh. How far the choice is
- * from the fastest plan over other shapes, by that model: bench_plans.json in bench/results/t4model, docs/t4.md. No T4
- * has confirmed it. */
-static const costs_t t4_costs = {{512, 55.2, 20, 3.67, 58, 6.5, 23, 4.2, 2, 0, 0, 2.74, 2, 1.9, 5},
-                                 {421, 0.023, 0.77, 2300, 0, 709, 0, 219, 4000, 2, 30000, 0.55}};
+ * but for `copy` and `code`, of which it knows nothing, `joins`, which is what kernels do, and `drift`, `tail_bytes` and
+ * `next`, which change no choice, is fitted to 2,200 plans of 162 shapes that bench_hgemm --plans had from the timing
+ * model of the emulated T4; shared memory (published: 64 bytes a clock) and DRAM (240 GB/s, 3.8 bytes a clock) come out
+ * within a seventh. How far the choice is from the fastest plan over other shapes, by that model: bench_plans.json in
+ * bench/results/t4model, docs/t4.md. No T4 has confirmed it. */
+static const costs_t t4_costs = {{512, 55.2, 20, 3.67, 58, 6.5, 23, 23, 4.2, 2, 0, 0, 2.74, 2, 1.9, 5},
+                                 {421, 0.023, 0.77, 2300, 0, 709, 0, 219, 4000, 2, 30000, 0.55, 0}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured, then, staying near those values, to 7,000
- * of 254, a third of them with few rows or columns, `chunk` to 1,200 of 62 unaligned ones, and `drift` to 800 of 44
- * large ones (docs/lab-notes.md). What warps exchange is part of a block's end in these.
- * How far the choice is from the fastest plan over shapes that had no part in it: bench_plans.json in
- * bench/results/h100, docs/performance.md. */
-static const costs_t h100_costs = {{1024, 128, 40.3, 16.1, 18, 15, 13, 0, 0, 45, 19, 3.1, 1.6, 13.7, 2.1},
-                                   {490, 0.57, 0, 1400, 3300, 0, 54, 240, 6000, 0.9, 30000, 0.115}};
+ * of 254, a third of them with few rows or columns, `chunk` to 1,200 of 62 unaligned ones, `drift` to 800 of 44
+ * large ones, `next` and `tail_bytes` to these and 1,200 of 88 others (docs/lab-notes.md). What warps exchange is part of
+ * a block's end in these. How far the choice is from the fastest plan over shapes that had no part in it:
+ * bench_plans.json in bench/results/h100, docs/performance.md. */
+static const costs_t h100_costs = {{1024, 128, 40.3, 16.1, 18, 15, 13, 17, 0, 0, 45, 19, 3.1, 1.6, 13.7, 2.1},
+                                   {490, 0.57, 0, 1400, 3300, 0, 54, 240, 6000, 0.9, 30000, 0.115, 1.5}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
@@ -286,6 +287,7 @@ typedef struct price_t {
     int multiprocessors, resident;
     double start;     /* clocks of the launch */
     double end, sums; /* clocks of a block's end; bytes of its sums */
+    double next;      /* clocks from a lone block to the next */
     pace_t whole;     /* of tiles in rounds that are full, or as full as they will be */
 } price_t;
 
@@ -342,6 +344,7 @@ static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copie
                (double)info->block_m * info->block_n / costs->throughput.elements,
         .sums = sum_bytes(info),
     };
+    price.next = price.resident == 1 ? costs->latency.next * mmas * mmas : 0;
     price.end += costs->throughput.joins * (info->block_k / info->warp_k - 1) * price.sums / costs->throughput.shared_bytes;
     price.whole = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
     return price;
@@ -361,7 +364,7 @@ static double rounds(const price_t *price, const pace_t *pace, double blocks, do
     double apart = end > price->end ? 0 : 1 - exp(-work / price->costs->latency.drift);
     double missing = (turns * together - share) / together * apart; /* of the last round */
     return larger((turns - 1) * larger(work, wait) + larger((1 - missing) * work, wait), blocks * steps * pace->memory) +
-           turns * (end + (together - 1) * stores);
+           turns * (end + (together - 1) * stores) + (turns - 1) * price->next;
 }
 
 /* Clocks of the busiest multiprocessor. Of a split tile one block adds up all parts; those in flight at one
@@ -375,10 +378,12 @@ static double cost(const hgemm_desc_t *p, const machine_t *machine, const price_
                          ceil((double)p->k / block_k), price->end);
     if (split_tiles > 0) {
         pace_t pace = pace_of(p, plan->variant, machine, split_tiles);
-        clocks += rounds(price, &pace, split_tiles * (double)p->batch * plan->splits,
-                         (double)plan->k_split / block_k,
-                         price->end + price->costs->latency.meet +
-                             price->sums * (plan->splits + price->costs->throughput.own_sums) / price->costs->throughput.sum_bytes);
+        int is_tail = plan->whole_tiles > 0;
+        double bytes = is_tail ? price->costs->throughput.tail_bytes : price->costs->throughput.sum_bytes; /* per clock */
+        double sums = price->sums * (plan->splits + price->costs->throughput.own_sums) / bytes;
+        clocks += rounds(price, &pace, split_tiles * (double)p->batch * plan->splits, (double)plan->k_split / block_k,
+                         price->end + price->costs->latency.meet + sums) +
+                  (is_tail ? price->next : 0);
     }
     return clocks;
 }

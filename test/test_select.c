@@ -359,6 +359,20 @@ static void a_lone_tile_has_eight_warps(void **state)
     }
 }
 
+/* What a block does before and after its k-tiles nothing overlaps where it is alone: many short ones come in pairs. */
+static void short_blocks_are_not_alone(void **state)
+{
+    (void)state;
+    const machine_t newer = machine_of(&(hgemm_device_info_t){.compute_major = 9, .multiprocessors = 132, .l2_bytes = 50 << 20});
+    hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 48000, 3072, 1024);
+    plan_t plan;
+    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_true(kernel_table[plan.variant.kernel].newer > 1);
+    desc = problem(HGEMM_ACCUMULATE_F16, 8192, 8192, 8192);
+    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(kernel_table[plan.variant.kernel].newer, 1);
+}
+
 /* Data plays no part: pointers count by their alignment only, scalars by being zero. */
 static void only_the_problem_counts(void **state)
 {
@@ -410,6 +424,7 @@ int main(void)
         cmocka_unit_test(every_tuned_kernel_has_its_use),
         cmocka_unit_test(tiles_grow_with_the_problem),
         cmocka_unit_test(a_lone_tile_has_eight_warps),
+        cmocka_unit_test(short_blocks_are_not_alone),
         cmocka_unit_test(only_the_problem_counts),
         cmocka_unit_test(grids_that_are_too_large_are_refused),
     };
