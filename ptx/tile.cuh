@@ -174,6 +174,9 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
     static __device__ __forceinline__ u32 row(u32 thread) { return thread / CHUNKS; }
     static __device__ __forceinline__ u32 col(u32 thread) { return thread % CHUNKS * 8; }
 
+    /* Chunks of a thread in rows that the matrix has; those of others repeat its last row. */
+    static __device__ __forceinline__ int inside(const source &s, u32 thread) { return K_CONTIGUOUS ? (int)(s.xs - s.x0 + STEP - 1 - row(thread)) / STEP : LOADS; }
+
     /* k of half e of a thread's chunk i, within the k-tile. */
     static __device__ __forceinline__ u32 k(u32 thread, int i, int e) { return K_CONTIGUOUS ? col(thread) + e : row(thread) + i * STEP; }
 
@@ -574,16 +577,17 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         read_ends(chunk<ACCESS> (&to)[SLOTS], const source &s, const char *tile, const u32 (&from)[O::LOADS], u32 live, u32 thread)
         {
             const inner range(s, tile);
+            const int inside = O::inside(s, thread); /* what repeats the last row is as near to the matrix's end, and no matter */
             bool all = true;
 #pragma unroll
-            for (int i = 0; i < O::LOADS; ++i) all &= range.holds(from[i]);
+            for (int i = 0; i < O::LOADS; ++i) all &= range.holds(from[i]) || i >= inside;
             if (all) return;
 #pragma unroll 1
             for (int i = 0; i < O::LOADS; ++i) { /* rolled, for it is long; registers cannot be indexed */
                 u32 offset = 0;
 #pragma unroll
                 for (int j = 0; j < O::LOADS; ++j) offset = j == i ? from[j] : offset;
-                if (O::k(thread, i, 0) >= live || range.holds(offset)) continue;
+                if (O::k(thread, i, 0) >= live || range.holds(offset) || i >= inside) continue;
                 chunk<ACCESS> c;
                 c.read_end(s, tile + offset);
 #pragma unroll
