@@ -146,8 +146,9 @@ typedef struct costs_t {
         double block; /* a block's start and end */
         double meet;  /* for the last block of a split tile to learn that it is the last */
         double pick;  /* added to a step's where chunks are picked out of two loads, */
-        double chunk; /* and for each that a thread picks, */
+        double chunk; /* and for each that a thread picks; */
         double cold;  /* and as far as no neighbour has told the L2 cache to fetch the same */
+        double spare; /* once a block, where chunks are picked, for each row and column that it has and the matrix has not */
         double copy;  /* realign's launch */
         double code;  /* once a launch, by the square of a warp's mma's: what of its code is in no cache */
         double drift; /* in which blocks that started together on a multiprocessor come to end apart */
@@ -157,22 +158,32 @@ typedef struct costs_t {
 } costs_t;
 
 /* Published figures: 8 clocks an HMMA and sub-core, 1270 GB/s of L2 at 1590 MHz over 40 multiprocessors. The rest,
- * but for `copy` and `code`, of which it knows nothing, `joins`, which is what kernels do, and `drift`, `tail_bytes` and
- * `next`, which change no choice, is fitted to 2,200 plans of 162 shapes that bench_hgemm --plans had from the timing
- * model of the emulated T4; shared memory (published: 64 bytes a clock) and DRAM (240 GB/s, 3.8 bytes a clock) come out
- * within a seventh. How far the choice is from the fastest plan over other shapes, by that model: bench_plans.json in
- * bench/results/t4model, docs/t4.md. No T4 has confirmed it. */
-static const costs_t t4_costs = {{512, 55.2, 20, 3.67, 58, 6.5, 23, 23, 4.2, 2, 0, 0, 2.74, 2, 1.9, 5},
-                                 {421, 0.023, 0.77, 2300, 0, 709, 0, 219, 4000, 2, 30000, 0.55, 0}};
+ * but for `copy` and `code`, of which it knows nothing, `joins`, which is what kernels do, and `drift`, `spare`,
+ * `tail_bytes` and `next`, which change no choice, is fitted to 2,200 plans of 162 shapes that bench_hgemm --plans had
+ * from the timing model of the emulated T4; shared memory (published: 64 bytes a clock) and DRAM (240 GB/s, 3.8 bytes a
+ * clock) come out within a seventh. How far the choice is from the fastest plan over other shapes, by that model:
+ * bench_plans.json in bench/results/t4model, docs/t4.md. No T4 has confirmed it. */
+static const costs_t t4_costs = {
+    .throughput = {.products = 512, .shared_bytes = 55.2, .l2_bytes = 20, .dram_bytes = 3.67, .lone_bytes = 58,
+                   .elements = 6.5, .sum_bytes = 23, .tail_bytes = 23, .own_sums = 4.2, .joins = 2,
+                   .row_bytes = 0, .dram_rows = 0, .unaligned = 2.74, .sectors = 2, .copy_bytes = 1.9,
+                   .overlap = 5},
+    .latency = {.step = 421, .share = 0.023, .alone = 0.77, .block = 2300, .meet = 0, .pick = 709, .chunk = 0,
+                .cold = 219, .spare = 0, .copy = 4000, .code = 2, .drift = 30000, .ends = 0.55, .next = 0}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured, then, staying near those values, to 7,000
  * of 254, a third of them with few rows or columns, `chunk` to 1,200 of 62 unaligned ones, `drift` to 800 of 44
- * large ones, `next` and `tail_bytes` to these and 1,200 of 88 others (docs/lab-notes.md). What warps exchange is part of
- * a block's end in these. How far the choice is from the fastest plan over shapes that had no part in it:
- * bench_plans.json in bench/results/h100, docs/performance.md. */
-static const costs_t h100_costs = {{1024, 128, 40.3, 16.1, 18, 15, 13, 17, 0, 0, 45, 19, 3.1, 1.6, 13.7, 2.1},
-                                   {490, 0.57, 0, 1400, 3300, 0, 54, 240, 6000, 0.9, 30000, 0.115, 1.5}};
+ * large ones, `next` and `tail_bytes` to these and 1,200 of 88 others, `spare` to those unaligned ones and 800 of 58
+ * others (docs/lab-notes.md). What warps exchange is part of a block's end in these. How far the choice is from the
+ * fastest plan over shapes that had no part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
+static const costs_t h100_costs = {
+    .throughput = {.products = 1024, .shared_bytes = 128, .l2_bytes = 40.3, .dram_bytes = 16.1,
+                   .lone_bytes = 18, .elements = 15, .sum_bytes = 13, .tail_bytes = 17, .own_sums = 0,
+                   .joins = 0, .row_bytes = 45, .dram_rows = 19, .unaligned = 3.1, .sectors = 1.6,
+                   .copy_bytes = 13.7, .overlap = 2.1},
+    .latency = {.step = 490, .share = 0.57, .alone = 0, .block = 1400, .meet = 3300, .pick = 0, .chunk = 54,
+                .cold = 240, .spare = 30, .copy = 6000, .code = 0.9, .drift = 30000, .ends = 0.115, .next = 1.5}};
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
 
@@ -344,6 +355,8 @@ static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copie
                (double)info->block_m * info->block_n / costs->throughput.elements,
         .sums = sum_bytes(info),
     };
+    if (variant.access == ACCESS_any)
+        price.end += costs->latency.spare * (larger((double)(info->block_m - p->m), 0) + larger((double)(info->block_n - p->n), 0));
     price.next = price.resident == 1 ? costs->latency.next * mmas * mmas : 0;
     price.end += costs->throughput.joins * (info->block_k / info->warp_k - 1) * price.sums / costs->throughput.shared_bytes;
     price.whole = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);

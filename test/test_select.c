@@ -373,6 +373,20 @@ static void short_blocks_are_not_alone(void **state)
     assert_int_equal(kernel_table[plan.variant.kernel].newer, 1);
 }
 
+/* What a tile has beyond few unaligned rows costs a GPU more than more tiles that fit. */
+static void few_unaligned_rows_take_a_flat_tile(void **state)
+{
+    (void)state;
+    const machine_t newer = machine_of(&(hgemm_device_info_t){.compute_major = 9, .multiprocessors = 132, .l2_bytes = 50 << 20});
+    const machine_t *machines[] = {&machine_t4, &newer};
+    for (int i = 0; i < 2; i++) {
+        const hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 10, 1952, 457);
+        plan_t plan;
+        assert_int_equal(select_plan(&desc, machines[i], machines[i]->workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(kernel_table[plan.variant.kernel].info.block_m, 16);
+    }
+}
+
 /* Data plays no part: pointers count by their alignment only, scalars by being zero. */
 static void only_the_problem_counts(void **state)
 {
@@ -425,6 +439,7 @@ int main(void)
         cmocka_unit_test(tiles_grow_with_the_problem),
         cmocka_unit_test(a_lone_tile_has_eight_warps),
         cmocka_unit_test(short_blocks_are_not_alone),
+        cmocka_unit_test(few_unaligned_rows_take_a_flat_tile),
         cmocka_unit_test(only_the_problem_counts),
         cmocka_unit_test(grids_that_are_too_large_are_refused),
     };
