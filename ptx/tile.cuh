@@ -175,7 +175,7 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
     static __device__ __forceinline__ u32 col(u32 thread) { return thread % CHUNKS * 8; }
 
     /* Chunks of a thread in rows that the matrix has; those of others repeat its last row. */
-    static __device__ __forceinline__ int inside(const source &s, u32 thread) { return K_CONTIGUOUS ? (int)(s.xs - s.x0 + STEP - 1 - row(thread)) / STEP : LOADS; }
+    static __device__ __forceinline__ int inside(const source &s, u32 thread) { return K_CONTIGUOUS ? (int)((s.xs - s.x0 + STEP - 1 - row(thread)) / STEP) : LOADS; }
 
     /* k of half e of a thread's chunk i, within the k-tile. */
     static __device__ __forceinline__ u32 k(u32 thread, int i, int e) { return K_CONTIGUOUS ? col(thread) + e : row(thread) + i * STEP; }
