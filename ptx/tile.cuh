@@ -301,17 +301,20 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     struct fragments { u32 a[MT][2], b[NT]; };
     struct staging { b128 v[SLOTS]; };              /* a k-tile on its way through a thread's registers */
 
-    /* What this block computes: a tile of D, or one split of it. */
+    /* What this block computes: a tile of D, or one split of it. Splits come after whole tiles, so that these start
+     * together; before them where a T4 has two blocks on a multiprocessor, whose second place would end up empty. */
+    static constexpr bool PARTS_FIRST = R::FOR_T4 && R::BLOCKS > 1;
     struct part {
         u32 tile, split, split_tiles;
         bool is_split;
         __device__ __forceinline__ part(const args &p, u32 tiles)
         {
-            const u32 index = block_index(), past = index - p.whole_tiles;
+            const u32 index = block_index(), past = PARTS_FIRST ? index : index - p.whole_tiles;
             split_tiles = tiles - p.whole_tiles;
-            is_split = index >= p.whole_tiles;
+            is_split = PARTS_FIRST ? index < split_tiles * p.splits : index >= p.whole_tiles;
             split = is_split ? divide(past, split_tiles, p.of_split_tiles) : 0;
-            tile = index - split * split_tiles;
+            if (PARTS_FIRST) tile = is_split ? p.whole_tiles + past - split * split_tiles : index - split_tiles * p.splits;
+            else tile = index - split * split_tiles;
         }
     };
 
@@ -791,8 +794,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     /* Whether this block stores the tile; acc is then the sum of all splits. */
     static __device__ __forceinline__ bool gather(const args &p, sums &acc)
     {
-        if (block_index() < p.whole_tiles) return true;
+        if (!PARTS_FIRST && block_index() < p.whole_tiles) return true;
         const part of(p, (((u32)p.m + BM - 1) / BM) * (((u32)p.n + BN - 1) / BN));
+        if (PARTS_FIRST && !of.is_split) return true;
         const u32 thread = thread_index(), splits = p.splits;
         const u32 tile = batch_index() * of.split_tiles + of.tile - p.whole_tiles;
         u32 *const arrived = (u32 *)p.workspace + tile;
