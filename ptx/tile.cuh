@@ -580,17 +580,26 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         read_ends(chunk<ACCESS> (&to)[SLOTS], const source &s, const char *tile, const u32 (&from)[O::LOADS], u32 live, u32 thread)
         {
             const inner range(s, tile);
-            const int inside = O::inside(s, thread); /* what repeats the last row is as near to the matrix's end, and no matter */
+            /* What repeats the last row is as near to the matrix's end, and no matter. The largest warps have no register to tell. */
+            constexpr bool TELLS = MMAS < 64;
+            const int inside = TELLS ? O::inside(s, thread) : O::LOADS;
             bool all = true;
 #pragma unroll
-            for (int i = 0; i < O::LOADS; ++i) all &= range.holds(from[i]) || i >= inside;
+            for (int i = 0; i < O::LOADS; ++i) {
+                if constexpr (TELLS) all &= range.holds(from[i]) || i >= inside;
+                else all &= range.holds(from[i]);
+            }
             if (all) return;
 #pragma unroll 1
             for (int i = 0; i < O::LOADS; ++i) { /* rolled, for it is long; registers cannot be indexed */
                 u32 offset = 0;
 #pragma unroll
                 for (int j = 0; j < O::LOADS; ++j) offset = j == i ? from[j] : offset;
-                if (O::k(thread, i, 0) >= live || range.holds(offset) || i >= inside) continue;
+                if constexpr (TELLS) {
+                    if (O::k(thread, i, 0) >= live || range.holds(offset) || i >= inside) continue;
+                } else {
+                    if (O::k(thread, i, 0) >= live || range.holds(offset)) continue;
+                }
                 chunk<ACCESS> c;
                 c.read_end(s, tile + offset);
 #pragma unroll
