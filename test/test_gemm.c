@@ -46,6 +46,7 @@ typedef struct case_t {
     double alpha, beta;
     int64_t in_place;         /* D is C */
     int64_t copies;           /* of operands that are not aligned; row-major, batch 1 */
+    int64_t tail;             /* k is cut in two for the latter half of the tiles; batch 1 */
     int64_t tight;            /* what is only read ends where its memory ends, for tools that watch */
     int64_t fill;
     uint64_t seed;
@@ -64,7 +65,7 @@ static const struct {
     FIELD("off_c", offset[C]),   FIELD("off_d", offset[D]),   FIELD("gap_a", gap[A]),
     FIELD("gap_b", gap[B]),      FIELD("gap_c", gap[C]),      FIELD("gap_d", gap[D]),
     FIELD("in_place", in_place), FIELD("fill", fill),         FIELD("copies", copies),
-    FIELD("tight", tight),
+    FIELD("tail", tail),         FIELD("tight", tight),
 #undef FIELD
 };
 enum { INTEGER_FIELDS = sizeof integer_fields / sizeof integer_fields[0] };
@@ -464,19 +465,29 @@ static void transfer(hgemm_handle_t handle, matrix_t *x, int up)
                   HGEMM_STATUS_SUCCESS, up ? "hgemm_upload" : "hgemm_download");
 }
 
-/* Copies are not asked for through the library's interface, and what is worth one is too large for
+/* Copies and tails are not asked for through the library's interface, and what is worth one is too large for
  * the emulator. */
 static hgemm_status_t run(hgemm_handle_t handle, const case_t *c, const hgemm_desc_t *desc)
 {
     plan_t plan;
-    int copies = c->copies && c->m && c->n && c->k && c->alpha != 0 ? copies_needed(desc) : 0;
-    if (!copies)
+    int multiplies = c->m && c->n && c->k && c->alpha != 0;
+    int copies = c->copies && multiplies ? copies_needed(desc) : 0;
+    if (!copies && !(c->tail && multiplies))
         return hgemm_run_desc(handle, desc);
-    hgemm_status_t status =
-        select_plan(desc, &handle->machine, handle->workspace_bytes / 2, &plan);
-    plan.variant.access = ACCESS_x16;
+    const hgemm_desc_t p = normalise(desc);
+    hgemm_status_t status = select_plan(&p, &handle->machine, handle->workspace_bytes / 2, &plan);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    if (copies)
+        plan.variant.access = ACCESS_x16;
     plan.copies = copies;
-    return status == HGEMM_STATUS_SUCCESS ? handle_launch(handle, desc, &plan) : status;
+    const int64_t block_k = kernel_table[plan.variant.kernel].info.block_k, steps = (c->k + block_k - 1) / block_k;
+    if (c->tail && steps > 1) {
+        plan.whole_tiles = plan.tiles / 2;
+        plan.k_split = (steps + 1) / 2 * block_k;
+        plan.splits = 2;
+    }
+    return handle_launch(handle, &p, &plan);
 }
 
 static void run_case(hgemm_handle_t handle, const case_t *c)
@@ -689,6 +700,11 @@ static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, in
             run_shape(handle, *base, (shape_t){40, 24, 1032}, 3, seed);
             run_shape(handle, *base, (shape_t){16, 5184, 384}, 1, seed); /* on a T4: the last tile of 41 */
             run_shape(handle, *base, (shape_t){13, 5250, 391}, 1, seed);
+        } else if (strcmp(kernel_table[base->kernel].info.rung, "k5_tuned") == 0) {
+            case_t tail = *base;
+            tail.tail = 1;
+            run_shape(handle, tail, (shape_t){2 * bm - 8, bn + 8, 3 * bk + 8}, 1, seed);
+            run_shape(handle, tail, (shape_t){2 * bm - 7, 2 * bn + 3, 3 * bk + 5}, 1, seed);
         }
     }
     for (size_t i = 0; test_full() && i < sizeof long_shapes / sizeof long_shapes[0]; i++)
