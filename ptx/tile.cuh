@@ -302,7 +302,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     struct staging { b128 v[SLOTS]; };              /* a k-tile on its way through a thread's registers */
 
     /* What this block computes: a tile of D, or one split of it. Splits come after whole tiles, so that these start
-     * together; before them where a T4 has two blocks on a multiprocessor, whose second place would end up empty. */
+     * together; before them in code for a T4 alone that has two blocks on a multiprocessor: one's place would end up empty. */
     static constexpr bool PARTS_FIRST = R::FOR_T4 && R::BLOCKS > 1;
     struct part {
         u32 tile, split, split_tiles;

@@ -299,11 +299,16 @@ static void layouts_are_treated_alike(void **state)
     }
 }
 
+static machine_t a_newer_gpu(void)
+{
+    return machine_of(&(hgemm_device_info_t){.compute_major = 9, .multiprocessors = 132, .l2_bytes = 50 << 20});
+}
+
 /* Automatic selection draws from the tuned rung only, and from all of it: on a T4, but for rows that are not for one. */
 static void every_tuned_kernel_has_its_use(void **state)
 {
     (void)state;
-    const machine_t newer = machine_of(&(hgemm_device_info_t){.compute_major = 9, .multiprocessors = 132, .l2_bytes = 50 << 20});
+    const machine_t newer = a_newer_gpu();
     int uses[KERNEL_END] = {0}, newer_uses[KERNEL_END] = {0};
     for (int accumulate = 0; accumulate < 2; accumulate++)
         for (int64_t m = 8; m <= 8192; m *= 2)
@@ -363,7 +368,7 @@ static void a_lone_tile_has_eight_warps(void **state)
 static void short_blocks_are_not_alone(void **state)
 {
     (void)state;
-    const machine_t newer = machine_of(&(hgemm_device_info_t){.compute_major = 9, .multiprocessors = 132, .l2_bytes = 50 << 20});
+    const machine_t newer = a_newer_gpu();
     hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 48000, 3072, 1024);
     plan_t plan;
     assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
@@ -373,11 +378,11 @@ static void short_blocks_are_not_alone(void **state)
     assert_int_equal(kernel_table[plan.variant.kernel].newer, 1);
 }
 
-/* What a tile has beyond few unaligned rows costs a GPU more than more tiles that fit. */
+/* Ten rows fit a tile of 16; one of 64 would be mostly beyond the matrix. */
 static void few_unaligned_rows_take_a_flat_tile(void **state)
 {
     (void)state;
-    const machine_t newer = machine_of(&(hgemm_device_info_t){.compute_major = 9, .multiprocessors = 132, .l2_bytes = 50 << 20});
+    const machine_t newer = a_newer_gpu();
     const machine_t *machines[] = {&machine_t4, &newer};
     for (int i = 0; i < 2; i++) {
         const hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 10, 1952, 457);
