@@ -17,7 +17,8 @@
  * row-major matrix element (i, j) is at X[i * ld + j], so ld >= its number of stored columns; in
  * a column-major one it is at X[i + j * ld], so ld >= its number of stored rows. The stored shape
  * is the one before op: with op_a = HGEMM_OP_T, A is stored as k x m. A leading dimension is
- * checked even where the matrix has no element or is not read; it must be at least 1.
+ * checked even where the matrix has no element or is not read; it must be at least 1. What lies
+ * between the rows of A and B may be read, and reaches no element of D.
  *
  * Alignment. Any pointer that is a multiple of 2 bytes and any leading dimension work. Fastest:
  * pointers that are multiples of 16 bytes, leading dimensions and contiguous extents of 8.
@@ -264,7 +265,8 @@ typedef struct hgemm_kernel_info_t {
     int registers;                 /* registers of a thread on sm_75, largest over the variants */
     int shared_bytes;              /* dynamic shared memory of a block */
     unsigned ops;                  /* HGEMM_OPS_* */
-    int any_alignment;             /* 0: only 16-byte pointers and multiples of 8 */
+    int any_alignment;             /* 0: only 16-byte pointers and multiples of 8, and no rows so short that
+                                      a tile's missing columns reach 16 rows on: a width of 8 by 256 */
 } hgemm_kernel_info_t;
 
 /* Kernels are numbered 1 .. hgemm_kernel_count(), in the order of the ladder. */

@@ -21,22 +21,22 @@ template <class T> static __device__ __forceinline__ void k4_fastindex(const arg
     typename T::sums acc;
     T::clear(acc);
 
+    u32 stage = 0; /* of the k-tile at hand */
     barrier();
     for (u32 left = at.tiles; left > 0; --left) {
 #pragma unroll
         for (int kk = 0; kk < T::SLICES; ++kk) {
             typename T::fragments f;
 #pragma unroll
-            for (int j = 0; j < T::LDSMS; ++j) in.load_one(f, j, kk);
+            for (int j = 0; j < T::LDSMS; ++j) in.load_one(f, j, kk, stage);
             T::multiply(acc, f);
         }
 #pragma unroll
-        for (int q = 0; q < T::SLOTS; ++q) in.commit(q);
+        for (int q = 0; q < T::SLOTS; ++q) in.commit(q, T::STAGE - stage);
 #pragma unroll
-        for (int q = 0; q < T::SLOTS; ++q) in.fetch(at, q, left > 2);
-        in.advance(at);
-        in.flip_gets();
-        in.flip_puts();
+        for (int q = 0; q < T::SLOTS; ++q) in.fetch(at, q, left > 2, false);
+        in.advance(at, 1);
+        stage = T::STAGE - stage;
         barrier(); /* the next k-tile is complete, and every warp is done with this one */
     }
     T::store(p, at, acc);

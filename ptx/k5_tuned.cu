@@ -37,32 +37,31 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
     if (AT_ONCE && p.beta != 0) T::tell_of_c(p, at, 0);
     barrier();
 #pragma unroll
-    for (int j = 0; j < T::LDSMS; ++j) in.load_one(f[0], j, 0);
+    for (int j = 0; j < T::LDSMS; ++j) in.load_one(f[0], j, 0, 0);
 
     auto due = [](int mmas) { return mmas >= 0 && mmas % row::STS_GAP == 0 && mmas / row::STS_GAP < T::SLOTS; };
     /* Where registers are short, and for a T4, ptxas gathers loads and stores in bunches, unless a barrier is between them; this one is a NOP. */
     auto apart = [] { if (row::ACC == f32 || row::FOR_T4) warp_barrier(); };
 
-    /* One k-tile: `here` and `there` are where its stage and the other begin, from where the index points. */
-    u32 left = at.tiles;
-    auto step = [&](const int here, const int there) {
+    /* One k-tile: `here` and `there` are where its stage and the other begin. */
+    u32 left = at.tiles, stage = 0;
+    auto step = [&](const u32 here, const u32 there) {
 #pragma unroll
         for (int kk = 0; kk < T::SLICES; ++kk) {
             const bool last = kk == T::SLICES - 1;
             if (last) barrier(); /* the next k-tile is complete, and every warp is done with this one */
             if (kk == T::SLICES / 2) in.tell_ahead(left);
-            if (last && !T::PAIRS) in.flip_gets(), in.flip_puts();
 #pragma unroll
             for (int h = 0; h < T::MMAS; ++h) {
                 const int put = kk * T::MMAS + h - row::STS_FIRST, get = put - row::LDG_LAG;
                 if (h % row::LDS_GAP == 0 && h / row::LDS_GAP < T::LDSMS)
                     in.load_one(f[(kk + 1) % 2], h / row::LDS_GAP, last ? 0 : kk + 1, last ? there : here);
                 T::multiply_one(acc, f[kk % 2], h);
-                if (due(put)) apart(), in.commit(put / row::STS_GAP, -here);
-                if (due(get)) in.fetch(at, get / row::STS_GAP, left > 2), apart();
+                if (due(put)) apart(), in.commit(put / row::STS_GAP, there);
+                if (due(get)) in.fetch(at, get / row::STS_GAP, left > 2, T::PAIRS && here > 0), apart();
             }
         }
-        in.advance(at);
+        in.advance(at, !T::PAIRS ? 1 : here > 0 ? 2 : 0);
         --left;
     };
     /* All k-tiles. The L2 cache is told of C between the last of them, a part every other one: all of it at
@@ -74,7 +73,7 @@ template <class T> static __device__ __forceinline__ void k5_tuned(const args &p
             while (left >= until + 2) step(0, T::STAGE), step(T::STAGE, 0);
         } else {
 #pragma unroll 1
-            while (left > until) step(0, 0);
+            while (left > until) step(stage, T::STAGE - stage), stage = T::STAGE - stage;
         }
         if (until == 0) break;
         T::tell_of_c(p, at, until / 2 - 1);

@@ -9,8 +9,8 @@
  * k); shared memory holds it as global memory does, row by row, in chunks of 8 halves (16 bytes).
  *
  * Edges cost the main loop nothing:
- *   x   an access past the last row or column goes to the last one instead. What it brings only
- *       reaches elements of D that do not exist and are not stored.
+ *   x   an access past the last row goes to the last one instead, one past the last column to what
+ *       follows in memory. What it brings only reaches elements of D that do not exist and are not stored.
  *   k   the first k-tile is the short one: it has k - (tiles - 1) * BK live k's and zeros beyond.
  */
 #pragma once
@@ -74,33 +74,32 @@ struct source {
     u32 x0, xs;
 };
 
-/* A chunk in registers, as aligned loads bring it: it begins `shift` bytes into them. Its second
- * half is `second` bytes from the first, of interest for X8 only. load() leaves it undefined where
- * there is nothing to load. read() does not: it is zero then, its second half by itself. Both must
- * stay within the matrix; where ANY would not, read_end() does. */
+/* A chunk in registers, as aligned loads bring it: it begins `shift` bytes into them. X8 has its second
+ * half loaded by itself, where that is wanted. load() leaves undefined what is not. read() does not: it is
+ * zero then. Both must stay within the matrix; where ANY would not, read_end() does. */
 template <access ACCESS> struct chunk {
     b128 v;
-    __device__ __forceinline__ void load(const char *p, u32 second, bool when)
+    __device__ __forceinline__ void load(const char *p, bool when)
     {
-        if (ACCESS == X8) ld_generic(v.x, v.y, p, when), ld_generic(v.z, v.w, p + second, when);
+        if (ACCESS == X8) ld_generic(v.x, v.y, p, when), ld_generic(v.z, v.w, p + 8, when);
         else ld_generic(v, p, when);
     }
-    __device__ __forceinline__ void read(const char *p, u32 second, bool when, bool when_second)
+    __device__ __forceinline__ void read(const char *p, bool when, bool when_second)
     {
         v = b128{};
-        if (ACCESS == X8) ld_global(v.x, v.y, p, when), ld_global(v.z, v.w, p + second, when_second);
+        if (ACCESS == X8) ld_global(v.x, v.y, p, when), ld_global(v.z, v.w, p + 8, when_second);
         else ld_global(v, p, when);
     }
     __device__ __forceinline__ b128 get(u32) const { return v; }
 };
 template <> struct chunk<ANY> {
     b128 v, next;
-    __device__ __forceinline__ void load(const char *p, u32, bool when)
+    __device__ __forceinline__ void load(const char *p, bool when)
     {
         ld_generic(v, p, when);
         ld_generic(next, p + 16, when);
     }
-    __device__ __forceinline__ void read(const char *p, u32, bool when, bool)
+    __device__ __forceinline__ void read(const char *p, bool when, bool)
     {
         v = next = b128{};
         ld_global(v, p, when);
@@ -146,9 +145,13 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
     static constexpr int ROWS = K_CONTIGUOUS ? X : BK, COLS = K_CONTIGUOUS ? BK : X;
     static constexpr int BYTES = X * BK * 2;
     static constexpr int CHUNKS = COLS / 8;       /* of a row */
-    static constexpr int STEP = THREADS / CHUNKS; /* rows between a thread's chunks */
-    static constexpr int LOADS = ROWS / STEP;     /* chunks of a thread */
-    static_assert(THREADS % CHUNKS == 0 && ROWS % STEP == 0, "threads do not divide the tile");
+    /* LANES threads stand side by side in a row. Each has ACROSS chunks of it, that far apart, and the same of DOWN
+     * rows: 128 bytes at a time are as good as more, and chunks of one row share an address. */
+    static constexpr int LEAST = THREADS / ROWS > 8 ? THREADS / ROWS : 8;
+    static constexpr int LANES = ACCESS <= X8 && CHUNKS > LEAST ? LEAST : CHUNKS, ACROSS = CHUNKS / LANES;
+    static constexpr int STEP = THREADS / LANES; /* rows between a thread's */
+    static constexpr int DOWN = ROWS / STEP, LOADS = DOWN * ACROSS; /* chunks of a thread */
+    static_assert(THREADS % LANES == 0 && CHUNKS % LANES == 0 && ROWS % STEP == 0, "threads do not divide the tile");
     static_assert(ACCESS != ANY || STEP % 8 == 0, "all chunks of a thread need the same shift");
 
     /*
@@ -170,40 +173,44 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
     static __device__ __forceinline__ u32 phase(u32 row) { return SWIZZLED ? row / LINE_ROWS % PHASES : 0; }
     static __device__ __forceinline__ u32 offset(u32 row, u32 c) { return row * (COLS * 2) + ((c ^ phase(row)) << 4); }
 
-    /* Stored row and column of a thread's first chunk; chunk i is i * STEP rows below. */
-    static __device__ __forceinline__ u32 row(u32 thread) { return thread / CHUNKS; }
-    static __device__ __forceinline__ u32 col(u32 thread) { return thread % CHUNKS * 8; }
+    /* Stored row and column of a thread's first chunk; chunk i is so many below, and across from there. */
+    static __device__ __forceinline__ u32 row(u32 thread) { return thread / LANES; }
+    static __device__ __forceinline__ u32 col(u32 thread) { return thread % LANES * 8; }
+    static __device__ __forceinline__ constexpr int below(int i) { return i / ACROSS * STEP; }
+    static __device__ __forceinline__ constexpr int across(int i) { return i % ACROSS * (LANES * 8); }
 
-    /* Chunks of a thread in rows that the matrix has; those of others repeat its last row. */
-    static __device__ __forceinline__ int inside(const source &s, u32 thread) { return K_CONTIGUOUS ? (int)((s.xs - s.x0 + STEP - 1 - row(thread)) / STEP) : LOADS; }
+    /* Rows of a thread's that the matrix has; others repeat its last row. */
+    static __device__ __forceinline__ int inside(const source &s, u32 thread) { return K_CONTIGUOUS ? (int)((s.xs - s.x0 + STEP - 1 - row(thread)) / STEP) : DOWN; }
 
     /* k of half e of a thread's chunk i, within the k-tile. */
-    static __device__ __forceinline__ u32 k(u32 thread, int i, int e) { return K_CONTIGUOUS ? col(thread) + e : row(thread) + i * STEP; }
+    static __device__ __forceinline__ u32 k(u32 thread, int i, int e) { return K_CONTIGUOUS ? col(thread) + across(i) + e : row(thread) + below(i); }
 
-    /* The part of a matrix of `ks` k's from x0 on. A realigned copy has whole chunks. */
+    /* Columns of the matrix from a thread's first on, and whether half e of its chunk i is one of them. */
+    static __device__ __forceinline__ int columns(const source &s, u32 thread) { return (int)(s.xs - s.x0 - col(thread)); }
+    static __device__ __forceinline__ bool has(int columns, int i, int e) { return K_CONTIGUOUS || columns > across(i) + e; }
+
+    /* The part of a matrix of `ks` k's from x0 on. */
     static __device__ __forceinline__ source whole(const char *base, u64 ld, u32 x0, u32 xs, u32 ks)
     {
         const char *const end = base + ((K_CONTIGUOUS ? xs : ks) - 1) * ld + (K_CONTIGUOUS ? ks : xs) * 2;
-        return source{base, base, end, ld, x0, ACCESS == X16 && !K_CONTIGUOUS ? (xs + 7) / 8 * 8 : xs};
+        return source{base, base, end, ld, x0, xs};
     }
 
     /* Global: where the block's k-tile at k0 begins, and the byte offset of column c of row r from
-     * there, for an access of `width` halves that must stay within x. */
+     * there, for an access of `width` halves; distance() has it stay within x. */
     static __device__ __forceinline__ u64 k_bytes(const source &s, u32 k) { return K_CONTIGUOUS ? (u64)k * 2 : k * s.ld; }
     static __device__ __forceinline__ const char *start(const source &s, u32 k0)
     {
         return s.base + (K_CONTIGUOUS ? s.x0 * s.ld : (u64)s.x0 * 2) + k_bytes(s, k0);
     }
-    static __device__ __forceinline__ u64 distance(const source &s, u32 r, u32 c, u32 width)
-    {
-        const u32 left = s.xs - s.x0;
-        return K_CONTIGUOUS ? least(r, left - 1) * s.ld + c * 2 : r * s.ld + least(c, left - width) * 2;
-    }
+    static __device__ __forceinline__ u64 reach(const source &s, u32 r, u32 c) { return (K_CONTIGUOUS ? least(r, s.xs - s.x0 - 1) : r) * s.ld + c * 2; }
+    static __device__ __forceinline__ u64 distance(const source &s, u32 r, u32 c, u32 width) { return reach(s, r, K_CONTIGUOUS ? c : least(c, s.xs - s.x0 - width)); }
 
     /* Chunk i of the k-tile that starts at `tile`: its k's below `live`, zeros for the others. */
     static __device__ __forceinline__ b128 fetch(const char *tile, const source &s, u32 row, u32 col, int i, u32 live)
     {
-        const u32 r = row + i * STEP;
+        const u32 r = row + below(i);
+        col += across(i);
         if constexpr (ACCESS == X16) {
             b128 v = {};
             ld_global(v, tile + distance(s, r, col, 8), (K_CONTIGUOUS ? col : r) < live);
@@ -222,11 +229,11 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
     }
 
     /* Shared: byte offset of chunk i, and the same split into a part per thread, an XOR and an
-     * addend that are constants. Rows i * STEP apart have phases that differ by an XOR, because
-     * everything here is a power of two. */
-    static __device__ __forceinline__ u32 put(u32 thread, int i) { return offset(row(thread) + i * STEP, col(thread) / 8); }
-    static __device__ __forceinline__ u32 put_xor(int i) { return phase(i * STEP) << 4; }
-    static __device__ __forceinline__ u32 put_add(int i) { return i * STEP * COLS * 2; }
+     * addend that are constants. Rows that are STEP apart have phases that differ by an XOR, because
+     * everything here is a power of two; chunks LANES apart differ in bits that no phase has. */
+    static __device__ __forceinline__ u32 put(u32 thread, int i) { return offset(row(thread) + below(i), (col(thread) + across(i)) / 8); }
+    static __device__ __forceinline__ u32 put_xor(int i) { return phase(below(i)) << 4; }
+    static __device__ __forceinline__ u32 put_add(int i) { return below(i) * COLS * 2 + across(i) * 2; }
 
     /* Shared: byte offset of a lane's row for the j-th ldmatrix of slice kk (8 k's) of a warp tile
      * that begins at x = first: four 8x8 matrices, 32 x's wide. Split in the same way. */
@@ -252,10 +259,10 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
     }
 
     /* Lines of 128 bytes in a k-tile, and the byte offset of each from its start. */
-    static constexpr u32 ACROSS = (X + 63) / 64, LINES = K_CONTIGUOUS ? X * ((BK + 63) / 64) : BK * ACROSS;
+    static constexpr u32 LINE_COLS = (X + 63) / 64, LINES = K_CONTIGUOUS ? X * ((BK + 63) / 64) : BK * LINE_COLS;
     static __device__ __forceinline__ u32 line(const source &s, u32 i)
     {
-        return (u32)(K_CONTIGUOUS ? distance(s, i % X, i / X * 64, 1) : distance(s, i / ACROSS, i % ACROSS * 64, 1));
+        return (u32)(K_CONTIGUOUS ? distance(s, i % X, i / X * 64, 1) : distance(s, i / LINE_COLS, i % LINE_COLS * 64, 1));
     }
 };
 
@@ -288,6 +295,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr int LIVE = MMAS * (R::ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS, OTHERS = ACCESS == X16 ? 65 : 127;
     static constexpr int SHARE = HGEMM_SM_REGISTERS / (BLOCKS * THREADS), ROOM = SHARE < HGEMM_THREAD_REGISTERS ? SHARE : HGEMM_THREAD_REGISTERS;
     static constexpr bool PAIRS = ACCESS <= X8 && LIVE + OTHERS <= ROOM && MMAS >= 8;
+    /* A load of Turing's adds an offset to a base that all threads share. A newer GPU's does not, and each
+     * instruction that writes a register takes a clock or two from the tensor cores: a row of A or B has a
+     * pointer there, unless warps are few and have many rows. */
+    static constexpr bool POINTERS = !R::FOR_T4 && ACCESS <= X8 && THREADS > 128;
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
     static_assert(SLICES % 2 == 0, "fragments take turns");
@@ -442,17 +453,36 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     /* fetch, commit, load with every address computed once: a base that all threads share plus an
      * offset; in shared memory an XOR and an immediate. */
 
+    /* A thread's rows of a k-tile: where it begins, aligned down, the first chunk of each from there, aligned down,
+     * and the same as pointers. */
+    template <class O> struct rows {
+        const char *base, *at[O::DOWN];
+        u32 from[O::DOWN];
+
+        __device__ __forceinline__ void move(u64 bytes)
+        {
+            base += bytes;
+#pragma unroll
+            for (int i = 0; i < O::DOWN; ++i) at[i] += bytes;
+        }
+        __device__ __forceinline__ void point()
+        {
+#pragma unroll
+            for (int i = 0; i < O::DOWN; ++i) at[i] = base + from[i];
+        }
+        __device__ __forceinline__ const char *chunk_at(int i) const { return (POINTERS ? at[i / O::ACROSS] : base + from[i / O::ACROSS]) + O::across(i) * 2; }
+    };
+
     struct index {
-        const char *a, *b;                      /* the k-tile to fetch next */
-        u32 from_a[A::LOADS], from_b[B::LOADS]; /* from there to a chunk, aligned down */
-        u32 shift;                              /* and from there to the chunk itself: of A, and << 4 of B */
-        u32 second_a, second_b;                 /* from a chunk to its second half */
-        u32 put_a, put_b, get_a, get_b;         /* shared addresses */
-        int flip;                               /* from the current stage to the other */
-        u32 t;                                  /* number of the k-tile to fetch next */
-        chunk<ACCESS> next[SLOTS];              /* the k-tile in registers */
-        const char *ahead;                      /* the line that this thread brings to the L2 cache next, */
-        u32 ahead_step, ahead_stop;             /* from there to the next k-tile's; and how many are left when it is done */
+        rows<A> a;                      /* of the k-tile to fetch next */
+        rows<B> b;
+        u32 shift;                      /* of a chunk from where it is aligned down to: of A, and << 4 of B */
+        int columns_a, columns_b;       /* of the matrix, from a thread's first on */
+        u32 put_a, put_b, get_a, get_b; /* shared addresses, from the first stage */
+        u32 t;                          /* number of the k-tile to fetch next */
+        chunk<ACCESS> next[SLOTS];      /* the k-tile in registers */
+        const char *ahead;              /* the line that this thread brings to the L2 cache next, */
+        u32 ahead_step, ahead_stop;     /* from there to the next k-tile's; and how many are left when it is done */
 
         /* Brings k-tile 0 to shared memory and k-tile 1 to registers. */
         __device__ __forceinline__ index(const block &at, const warp &w)
@@ -462,7 +492,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             put_b = base + A::BYTES + B::put(thread, 0);
             get_a = base + A::get(w.m, w.lane, 0, w.share * SLICES);
             get_b = base + A::BYTES + B::get(w.n, w.lane, 0, w.share * SLICES);
-            flip = STAGE;
+            columns_a = A::columns(at.a, thread), columns_b = B::columns(at.b, thread);
             if constexpr (ACCESS == FAR) {
                 staging s;
 #pragma unroll 1
@@ -475,32 +505,36 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             } else {
                 /* Where a k-tile begins is a multiple of 16 k's: offsets and shifts are the same for all. */
                 t = 2;
-                shift = point<A>(a, from_a, second_a, at.a, at.k - at.tail, thread);
-                shift += point<B>(b, from_b, second_b, at.b, at.k - at.tail, thread) << 4;
+                shift = point<A>(a, at.a, at.k - at.tail, thread);
+                shift += point<B>(b, at.b, at.k - at.tail, thread) << 4;
                 const u64 back_a = A::k_bytes(at.a, at.k - at.tail), back_b = B::k_bytes(at.b, at.k - at.tail);
                 chunk<ACCESS> first[SLOTS];
                 if constexpr (ACCESS != ANY || SLOTS <= 3) { /* both at once */
                     read(first, at, at.tiles > 0 ? at.tail : 0, thread);
-                    a -= back_a, b -= back_b;
+                    a.base -= back_a, b.base -= back_b;
                     read(next, at, at.tiles > 1 ? at.head : 0, thread);
-                    a += A::k_bytes(at.a, at.head), b += B::k_bytes(at.b, at.head);
+                    a.base += A::k_bytes(at.a, at.head), b.base += B::k_bytes(at.b, at.head);
                     start_ahead(at);
                     put_first(first, at, thread);
                 } else { /* one after the other, for want of registers; rolled, for it is long, but where the loop takes one */
 #pragma unroll(MMAS < 64 ? 1 : 2)
                     for (u32 tile = 0; tile < 2; ++tile) {
-                        if (tile == 1) put_first(next, at, thread), a -= back_a, b -= back_b;
+                        if (tile == 1) put_first(next, at, thread), a.base -= back_a, b.base -= back_b;
                         read(next, at, tile >= at.tiles ? 0 : tile == 0 ? at.tail : at.head, thread);
                         if (tile == 0 && at.tiles > 1) {
 #pragma unroll
-                            for (int q = 0; q < SLOTS; ++q) prefetch_l2(q < A::LOADS ? a - back_a + from_a[q] : b - back_b + from_b[q - A::LOADS]);
+                            for (int q = 0; q < SLOTS; ++q) {
+                                const int j = q - A::LOADS;
+                                if (q < A::LOADS ? A::has(columns_a, q, 0) : B::has(columns_b, j, 0))
+                                    prefetch_l2(q < A::LOADS ? a.base - back_a + a.from[q] : b.base - back_b + b.from[j]);
+                            }
                         }
                     }
-                    a += A::k_bytes(at.a, at.head), b += B::k_bytes(at.b, at.head);
+                    a.base += A::k_bytes(at.a, at.head), b.base += B::k_bytes(at.b, at.head);
                     start_ahead(at);
                 }
             }
-            flip_puts();
+            a.point(), b.point();
         }
 
         /* k-tile 0: where chunks are not whole, what follows its last k is not zero yet. */
@@ -510,7 +544,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             for (int q = 0; q < SLOTS; ++q) {
                 const b128 v = from[q].get(q < A::LOADS ? shift : shift >> 4);
                 const bool cut = ACCESS == ANY && (q < A::LOADS ? A_K_CONTIGUOUS : B_K_CONTIGUOUS);
-                put(q, cut ? first_halves(v, (int)(at.tail - (q < A::LOADS ? A::col(thread) : B::col(thread)))) : v);
+                put(q, cut ? first_halves(v, (int)(at.tail - (q < A::LOADS ? A::col(thread) : B::col(thread)))) : v, 0);
             }
         }
 
@@ -529,7 +563,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             static_assert(A::LINES % SHARERS == 0 && B::LINES % SHARERS == 0, "parts are equal");
             const bool is_a = thread < lines_a, mine = thread < lines_a + lines_b;
             const u32 i = is_a ? part_a * lines_a + thread : part_b * lines_b + thread - lines_a;
-            ahead = is_a ? a + A::line(at.a, i) : b + B::line(at.b, i);
+            ahead = is_a ? a.base + A::line(at.a, i) : b.base + B::line(at.b, i);
             ahead_step = (u32)(is_a ? A::k_bytes(at.a, BK) : B::k_bytes(at.b, BK));
             ahead_stop = mine ? AHEAD + 2 : 0xffffffff;
 #pragma unroll
@@ -547,11 +581,11 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
          * matrix when all others are on their way. */
         __device__ __forceinline__ void read(chunk<ACCESS> (&to)[SLOTS], const block &at, u32 live, u32 thread) const
         {
-            read<A, 0>(to, at.a, a, from_a, second_a, live, thread);
-            read<B, A::LOADS>(to, at.b, b, from_b, second_b, live, thread);
+            read<A, 0>(to, at.a, a, columns_a, live, thread);
+            read<B, A::LOADS>(to, at.b, b, columns_b, live, thread);
             if constexpr (ACCESS == ANY) {
-                read_ends<A, 0>(to, at.a, a, from_a, live, thread);
-                read_ends<B, A::LOADS>(to, at.b, b, from_b, live, thread);
+                read_ends<A, 0>(to, at.a, a, columns_a, live, thread);
+                read_ends<B, A::LOADS>(to, at.b, b, columns_b, live, thread);
             }
         }
 
@@ -568,40 +602,43 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         };
 
         template <class O, int FIRST> static __device__ __forceinline__ void
-        read(chunk<ACCESS> (&to)[SLOTS], const source &s, const char *tile, const u32 (&from)[O::LOADS], u32 second, u32 live, u32 thread)
+        read(chunk<ACCESS> (&to)[SLOTS], const source &s, const rows<O> &tile, int columns, u32 live, u32 thread)
         {
-            const inner range(s, tile);
+            const inner range(s, tile.base);
 #pragma unroll
             for (int i = 0; i < O::LOADS; ++i)
-                to[FIRST + i].read(tile + from[i], second, O::k(thread, i, 0) < live && range.holds(from[i]), O::k(thread, i, 4) < live);
+                to[FIRST + i].read(tile.base + tile.from[i / O::ACROSS] + O::across(i) * 2, O::k(thread, i, 0) < live && O::has(columns, i, 0) && range.holds(tile.from[i / O::ACROSS]),
+                                   O::k(thread, i, 4) < live && O::has(columns, i, 4));
         }
 
         template <class O, int FIRST> static __device__ __forceinline__ void
-        read_ends(chunk<ACCESS> (&to)[SLOTS], const source &s, const char *tile, const u32 (&from)[O::LOADS], u32 live, u32 thread)
+        read_ends(chunk<ACCESS> (&to)[SLOTS], const source &s, const rows<O> &tile, int columns, u32 live, u32 thread)
         {
-            const inner range(s, tile);
+            static_assert(O::ACROSS == 1, "a row has several chunks of a thread");
+            const inner range(s, tile.base);
             /* What repeats the last row is as near to the matrix's end, and no matter. The largest warps have no register to tell. */
             constexpr bool TELLS = MMAS < 64;
             const int inside = TELLS ? O::inside(s, thread) : O::LOADS;
+            if (!O::has(columns, 0, 0)) return;
             bool all = true;
 #pragma unroll
             for (int i = 0; i < O::LOADS; ++i) {
-                if constexpr (TELLS) all &= range.holds(from[i]) || i >= inside;
-                else all &= range.holds(from[i]);
+                if constexpr (TELLS) all &= range.holds(tile.from[i]) || i >= inside;
+                else all &= range.holds(tile.from[i]);
             }
             if (all) return;
 #pragma unroll 1
             for (int i = 0; i < O::LOADS; ++i) { /* rolled, for it is long; registers cannot be indexed */
                 u32 offset = 0;
 #pragma unroll
-                for (int j = 0; j < O::LOADS; ++j) offset = j == i ? from[j] : offset;
+                for (int j = 0; j < O::LOADS; ++j) offset = j == i ? tile.from[j] : offset;
                 if constexpr (TELLS) {
                     if (O::k(thread, i, 0) >= live || range.holds(offset) || i >= inside) continue;
                 } else {
                     if (O::k(thread, i, 0) >= live || range.holds(offset)) continue;
                 }
                 chunk<ACCESS> c;
-                c.read_end(s, tile + offset);
+                c.read_end(s, tile.base + offset);
 #pragma unroll
                 for (int j = 0; j < O::LOADS; ++j)
                     if (j == i) to[FIRST + j] = c;
@@ -611,52 +648,52 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         /* Where the k-tile at k0 begins, aligned down, the offsets of the thread's chunks from there,
          * aligned down, and by how much: for all of them the same, and only for ANY at all. */
         template <class O> static __device__ __forceinline__ u32
-        point(const char *&base, u32 (&from)[O::LOADS], u32 &second, const source &s, u32 k0, u32 thread)
+        point(rows<O> &tile, const source &s, u32 k0, u32 thread)
         {
-            constexpr u32 GRAIN = ACCESS == ANY ? 16 : 1, WIDTH = ACCESS == ANY ? 1 : ACCESS == X8 ? 4 : 8;
+            constexpr u32 GRAIN = ACCESS == ANY ? 16 : 1;
             const char *const start = O::start(s, k0);
             const u32 skew = (u32)(u64)start % GRAIN, row = O::row(thread), col = O::col(thread);
-            base = start - skew;
-            second = (u32)(O::distance(s, row, col + 4, 4) - O::distance(s, row, col, 4));
+            auto from_start = [&](u32 r) { return (u32)(ACCESS == ANY ? O::distance(s, r, col, 1) : O::reach(s, r, col)); };
+            tile.base = start - skew;
 #pragma unroll
-            for (int i = 0; i < O::LOADS; ++i) from[i] = ((u32)O::distance(s, row + i * O::STEP, col, WIDTH) + skew) / GRAIN * GRAIN;
-            return ((u32)O::distance(s, row, col, WIDTH) + skew) % GRAIN;
+            for (int i = 0; i < O::DOWN; ++i) tile.from[i] = (from_start(row + i * O::STEP) + skew) / GRAIN * GRAIN;
+            return (from_start(row) + skew) % GRAIN;
         }
 
-        /* Chunk q of the k-tile at hand; nothing where !more. */
-        __device__ __forceinline__ void fetch(const block &at, int q, bool more)
+        /* Chunk q of the k-tile at hand, or of the one after it; nothing where !more. Columns that the matrix has
+         * not are what follows in memory: of a matrix x-contiguous, whose last 16 k's are in k-tile 0, that is within
+         * it, or selection takes ANY, which repeats the last column. */
+        __device__ __forceinline__ void fetch(const block &at, int q, bool more, bool after)
         {
+            const int j = q - A::LOADS;
             if (ACCESS == FAR) next[q].v = fetch_one(at, more ? t : at.tiles, q);
-            else if (q < A::LOADS) next[q].load(a + from_a[q], second_a, more);
-            else next[q].load(b + from_b[q - A::LOADS], second_b, more);
+            else if (q < A::LOADS) next[q].load(a.chunk_at(q) + (A_K_CONTIGUOUS && after ? BK * 2 : 0), more);
+            else next[q].load(b.chunk_at(j) + (B_K_CONTIGUOUS && after ? BK * 2 : 0), more);
         }
 
-        /* All chunks are on their way: on to the next k-tile. */
-        __device__ __forceinline__ void advance(const block &at)
+        /* All chunks are on their way: on to the next k-tile, along contiguous k's by so many at once. */
+        __device__ __forceinline__ void advance(const block &at, int tiles)
         {
-            a += A::k_bytes(at.a, BK);
-            b += B::k_bytes(at.b, BK);
+            a.move(A::k_bytes(at.a, BK * (A_K_CONTIGUOUS ? tiles : 1)));
+            b.move(B::k_bytes(at.b, BK * (B_K_CONTIGUOUS ? tiles : 1)));
             ++t;
         }
 
-        /* `beyond`: bytes from the stage that the index points to, where that is known. */
-        __device__ __forceinline__ void put(int q, const b128 &v, int beyond = 0) const
+        /* `stage`: where in shared memory, in bytes; known, or the same for all threads, it is no arithmetic. */
+        __device__ __forceinline__ void put(int q, const b128 &v, u32 stage) const
         {
             const int j = q - A::LOADS;
-            if (q < A::LOADS) st_shared((put_a ^ A::put_xor(q)) + A::put_add(q) + beyond, v);
-            else st_shared((put_b ^ B::put_xor(j)) + B::put_add(j) + beyond, v);
+            if (q < A::LOADS) st_shared((put_a ^ A::put_xor(q)) + A::put_add(q) + stage, v);
+            else st_shared((put_b ^ B::put_xor(j)) + B::put_add(j) + stage, v);
         }
-        __device__ __forceinline__ void commit(int q, int beyond = 0) const { put(q, next[q].get(q < A::LOADS ? shift : shift >> 4), beyond); }
+        __device__ __forceinline__ void commit(int q, u32 stage) const { put(q, next[q].get(q < A::LOADS ? shift : shift >> 4), stage); }
 
-        __device__ __forceinline__ void load_one(fragments &f, int j, int kk, int beyond = 0) const
+        __device__ __forceinline__ void load_one(fragments &f, int j, int kk, u32 stage) const
         {
             const int i = j - B_LDSMS;
-            tile::load_one(f, j, j < B_LDSMS ? (get_b ^ B::get_xor(j, kk)) + B::get_add(j, kk) + beyond
-                                             : (get_a ^ A::get_xor(i, kk)) + A::get_add(i, kk) + beyond);
+            tile::load_one(f, j, j < B_LDSMS ? (get_b ^ B::get_xor(j, kk)) + B::get_add(j, kk) + stage
+                                             : (get_a ^ A::get_xor(i, kk)) + A::get_add(i, kk) + stage);
         }
-
-        __device__ __forceinline__ void flip_puts() { put_a += flip; put_b += flip; }
-        __device__ __forceinline__ void flip_gets() { get_a += flip; get_b += flip; flip = -flip; }
     };
 
     /* ---- epilogue: D = alpha * acc + beta * C -------------------------------------------------

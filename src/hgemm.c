@@ -291,17 +291,16 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
             continue;
         copy_t copy = copy_of(p, which);
         const void **data = which == COPY_A ? &p->a : &p->b;
-        int64_t *ld = which == COPY_A ? &p->lda : &p->ldb, own = copy.lines * ((copy.width + 7) / 8);
+        int64_t *ld = which == COPY_A ? &p->lda : &p->ldb, own = copy.lines * (copy.ld / 8);
         end -= copy.bytes;
         args.operand[count++] = (realign_operand_t){
             *data, end, *ld, copy.ld, (int)copy.lines, (int)copy.width,
-            HGEMM_RECIPROCAL((unsigned)((copy.width + 7) / 8))};
+            HGEMM_RECIPROCAL((unsigned)(copy.ld / 8))};
         *data = end, *ld = copy.ld;
         chunks = chunks > own ? chunks : own;
     }
-    const int64_t of_block = HGEMM_REALIGN_THREADS * HGEMM_REALIGN_CHUNKS;
     launch_t launch = {
-        .grid = {(unsigned)((chunks + of_block - 1) / of_block), 1, count},
+        .grid = {(unsigned)((chunks + HGEMM_REALIGN_THREADS - 1) / HGEMM_REALIGN_THREADS), 1, count},
         .threads = HGEMM_REALIGN_THREADS,
         .args = &args,
         .args_size = sizeof args,

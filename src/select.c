@@ -54,6 +54,19 @@ static int groups_aligned(const hgemm_desc_t *p, int64_t width)
     return operand_aligned(p, COPY_A, width) && operand_aligned(p, COPY_B, width);
 }
 
+/* Whether what a tile reads of the rows of k beyond its last column is within the matrix: the kernels take what
+ * follows in memory, but not in the last 16 k's. */
+static int overshoot_stays_inside(int64_t x, int64_t ld, int block)
+{
+    return (block - x % block) % block <= 16 * ld;
+}
+
+static int columns_stay_inside(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
+{
+    return (p->op_a == HGEMM_OP_N || overshoot_stays_inside(p->m, p->lda, kernel->block_m)) &&
+           (p->op_b == HGEMM_OP_T || overshoot_stays_inside(p->n, p->ldb, kernel->block_n));
+}
+
 /* The fastest access that is right for the operands. */
 static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
 {
@@ -61,6 +74,8 @@ static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *
         return ACCESS_x16;
     if (!offsets_fit_32_bits(kernel, p->lda) || !offsets_fit_32_bits(kernel, p->ldb))
         return ACCESS_far;
+    if (!columns_stay_inside(p, kernel))
+        return ACCESS_any;
     return groups_aligned(p, 8) ? ACCESS_x16 : groups_aligned(p, 4) ? ACCESS_x8 : ACCESS_any;
 }
 

@@ -444,6 +444,12 @@ static int is_covered(const case_t *c, const matrix_t *x)
             return 0;
     if (info.any_alignment)
         return 1;
+    for (int which = A; which <= B; which++) {
+        int by_k = row_major == ((which == A ? c->op_a : c->op_b) == HGEMM_OP_N); /* rows of A are then along k */
+        int64_t block = (which == A) == row_major ? info.block_m : info.block_n, extent = which == A ? c->m : c->n;
+        if ((which == A ? !by_k : by_k) && (block - extent % block) % block > 16 * x[which].ld)
+            return 0; /* a tile's missing columns reach too far */
+    }
     for (int which = A; which <= B; which++)
         if (c->offset[which] % 8 || x[which].width % 8 || x[which].ld % 8 ||
             (c->batch > 1 && x[which].stride % 8))
@@ -680,6 +686,7 @@ static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, in
         {1, 2 * bn + 8, 3 * bk}, {2 * bm + 8, 1, 3 * bk}, /* one row, one column */
         {1, bn + 5, 77}, {bm + 5, 1, 131},
         {3, 5, 31 * bk + 3}, {8, 16, 32 * bk},            /* long sums */
+        {8, 8, 4 * bk + 8}, {4, 4, 4 * bk + 20},          /* rows so short that a tile spans many */
     };
     enum { PASSES = 3 }; /* each with other strides, scalars, ... */
     const shape_t long_shapes[] = {
