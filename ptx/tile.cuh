@@ -197,14 +197,15 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
     }
 
     /* Global: where the block's k-tile at k0 begins, and the byte offset of column c of row r from
-     * there, for an access of `width` halves; distance() has it stay within x. */
+     * there, for an access of `width` halves; distance() has it stay within x, or within the last whole
+     * chunk of a copy's row, which are filled with zeros. */
     static __device__ __forceinline__ u64 k_bytes(const source &s, u32 k) { return K_CONTIGUOUS ? (u64)k * 2 : k * s.ld; }
     static __device__ __forceinline__ const char *start(const source &s, u32 k0)
     {
         return s.base + (K_CONTIGUOUS ? s.x0 * s.ld : (u64)s.x0 * 2) + k_bytes(s, k0);
     }
     static __device__ __forceinline__ u64 reach(const source &s, u32 r, u32 c) { return (K_CONTIGUOUS ? least(r, s.xs - s.x0 - 1) : r) * s.ld + c * 2; }
-    static __device__ __forceinline__ u64 distance(const source &s, u32 r, u32 c, u32 width) { return reach(s, r, K_CONTIGUOUS ? c : least(c, s.xs - s.x0 - width)); }
+    static __device__ __forceinline__ u64 distance(const source &s, u32 r, u32 c, u32 width) { return reach(s, r, K_CONTIGUOUS ? c : least(c, (s.xs - s.x0 - 1) / width * width)); }
 
     /* Chunk i of the k-tile that starts at `tile`: its k's below `live`, zeros for the others. */
     static __device__ __forceinline__ b128 fetch(const char *tile, const source &s, u32 row, u32 col, int i, u32 live)
