@@ -392,6 +392,39 @@ static void few_unaligned_rows_take_a_flat_tile(void **state)
     }
 }
 
+/* The loop reads what follows a row of B for columns that B has not, but must not read past its end: rows so
+ * short that a tile spans more than 16 of them are read element by element, or not at all. */
+static void tiles_that_span_many_rows_read_no_chunks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kernel;
+        int64_t n, ldb;
+        hgemm_status_t status;
+        access_t access;
+    } cases[] = {
+        {"k5_256x256", 8, 8, HGEMM_STATUS_SUCCESS, ACCESS_any}, /* 248 columns, 31 rows */
+        {"k5_256x256", 16, 16, HGEMM_STATUS_SUCCESS, ACCESS_x16},
+        {"k5_256x256", 8, 16, HGEMM_STATUS_SUCCESS, ACCESS_x16},
+        {"k5_256x256", 264, 264, HGEMM_STATUS_SUCCESS, ACCESS_x16},
+        {"k5_64x128", 8, 8, HGEMM_STATUS_SUCCESS, ACCESS_x16},
+        {"k5_64x128", 4, 4, HGEMM_STATUS_SUCCESS, ACCESS_any},
+        {"k5_128x256", 8, 8, HGEMM_STATUS_NOT_SUPPORTED, ACCESS_any},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 512, cases[i].n, 512);
+        plan_t plan;
+        desc.ldb = cases[i].ldb;
+        desc.kernel = hgemm_find_kernel(cases[i].kernel);
+        assert_int_equal(select_for_t4(&desc, 0, &plan), cases[i].status);
+        if (cases[i].status == HGEMM_STATUS_SUCCESS)
+            assert_int_equal(plan.variant.access, cases[i].access);
+        desc.op_b = HGEMM_OP_T, desc.ldb = 512; /* its rows are along k */
+        assert_int_equal(select_for_t4(&desc, 0, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(plan.variant.access, ACCESS_x16);
+    }
+}
+
 /* Data plays no part: pointers count by their alignment only, scalars by being zero. */
 static void only_the_problem_counts(void **state)
 {
@@ -445,6 +478,7 @@ int main(void)
         cmocka_unit_test(a_lone_tile_has_eight_warps),
         cmocka_unit_test(short_blocks_are_not_alone),
         cmocka_unit_test(few_unaligned_rows_take_a_flat_tile),
+        cmocka_unit_test(tiles_that_span_many_rows_read_no_chunks),
         cmocka_unit_test(only_the_problem_counts),
         cmocka_unit_test(grids_that_are_too_large_are_refused),
     };
