@@ -303,7 +303,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
     static_assert(SLICES % 2 == 0, "fragments take turns");
-    static_assert(BK >= 32, "the first two k-tiles are at least 16 deep");
+    static_assert(BK >= 2 * HGEMM_LEAST_TAIL, "the first two k-tiles are not deep enough");
     static_assert(MT % OWNERS == 0, "the rows of a tile are not shared evenly");
 
     template <accumulator, class> struct sums_of { typedef u32 type[2]; };
@@ -355,7 +355,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             tiles = (k + BK - 1) / BK;
             tail = k - (tiles - 1) * BK;
             head = BK;
-            if (tail < 16 && tiles > 1) tail += 16, head -= 16;
+            if (tail < HGEMM_LEAST_TAIL && tiles > 1) tail += HGEMM_LEAST_TAIL, head -= HGEMM_LEAST_TAIL;
             const long long batch = batch_index();
             a = A::whole((const char *)p.a + batch * p.stride_a * 2, (u64)p.lda * 2, m0, (u32)p.m, (u32)p.k);
             b = B::whole((const char *)p.b + batch * p.stride_b * 2, (u64)p.ldb * 2, n0, (u32)p.n, (u32)p.k);
@@ -452,7 +452,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     }
 
     /* fetch, commit, load with every address computed once: a base that all threads share plus an
-     * offset; in shared memory an XOR and an immediate. */
+     * offset, or a pointer; in shared memory an XOR and an immediate. */
 
     /* A thread's rows of a k-tile: where it begins, aligned down, the first chunk of each from there, aligned down,
      * and the same as pointers. */
@@ -662,8 +662,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         }
 
         /* Chunk q of the k-tile at hand, or of the one after it; nothing where !more. Columns that the matrix has
-         * not are what follows in memory: of a matrix x-contiguous, whose last 16 k's are in k-tile 0, that is within
-         * it, or selection takes ANY, which repeats the last column. */
+         * not are what follows in memory: the last HGEMM_LEAST_TAIL rows of k are in k-tile 0, so that it is
+         * within the matrix, or selection takes ANY, which repeats the last column. */
         __device__ __forceinline__ void fetch(const block &at, int q, bool more, bool after)
         {
             const int j = q - A::LOADS;

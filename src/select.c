@@ -55,10 +55,10 @@ static int groups_aligned(const hgemm_desc_t *p, int64_t width)
 }
 
 /* Whether what a tile reads of the rows of k beyond its last column is within the matrix: the kernels take what
- * follows in memory, but not in the last 16 k's. */
+ * follows in memory, but not in the last HGEMM_LEAST_TAIL k's. */
 static int overshoot_stays_inside(int64_t x, int64_t ld, int block)
 {
-    return (block - x % block) % block <= 16 * ld;
+    return (block - x % block) % block <= HGEMM_LEAST_TAIL * ld;
 }
 
 static int columns_stay_inside(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
