@@ -777,8 +777,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
      * result does not depend on which one that is; it sets the counter back to zero.             */
 
     static constexpr int WORDS = R::ACC == f32 ? 4 : 2, CHUNKS = OWN_MT * NT * WORDS / 4; /* of a thread's sums: per mma; of 16 bytes */
-    /* Chunks that are added up together; splits in flight: more for larger tiles, if they are ever split. */
-    static constexpr int BATCH = CHUNKS < 4 ? CHUNKS : 4, AHEAD = (R::LDS_GAP > 0 && CHUNKS > 4 && MMAS < 64 ? 16 : 8) / BATCH;
+    /* Chunks that are added up together; splits in flight: more loads for rungs that are ever split, if registers suffice. */
+    static constexpr bool MORE = R::LDS_GAP > 0 && MMAS < 64;
+    static constexpr int BATCH = CHUNKS < 4 ? CHUNKS : CHUNKS > 4 && MORE ? 8 : 4, AHEAD = (CHUNKS >= 4 && MORE ? 16 : 8) / BATCH;
 
     static __device__ __forceinline__ u32 word(const u32 (&x)[2], int i) { return x[i]; }
     static __device__ __forceinline__ u32 word(const float (&x)[4], int i) { return __float_as_uint(x[i]); }
