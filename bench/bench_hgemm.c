@@ -4,6 +4,7 @@
  * is known without one. Here is who takes part and what the results depend on; how it is measured
  * is in contest.c.
  */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,15 +89,20 @@ static int wanted(const char *name)
     return regexec(&bench.options.kernels, name, 0, NULL, 0) == 0;
 }
 
-/* A plan in words: "k5_64x64" or, where it cuts k in 8, "k5_64x64 k/8", or "tail k/8" where it does so
- * for the last tiles only; "copy" where it runs on aligned copies. */
-static void describe_plan(const plan_t *plan, char *text, size_t size)
+/* A plan in words: "k5_64x64" or, where it cuts k in 8, "k5_64x64 k/8", or, in parts of which the last is the
+ * shortest by far, "k5_64x64 2x384+128"; "tail k/8" where it does so for the last tiles only; "copy" where it runs
+ * on aligned copies. */
+static void describe_plan(const plan_t *plan, int64_t k, char *text, size_t size)
 {
-    const char *name = kernel_table[plan->variant.kernel].info.name;
-    int length = snprintf(text, size, "%s%s", name, plan->copies ? " copy" : "");
-    if (plan->splits > 1)
-        snprintf(text + length, size - (size_t)length, "%s k/%d", plan->whole_tiles ? " tail" : "",
-                 plan->splits);
+    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
+    int64_t steps = (k + info->block_k - 1) / info->block_k, even = (steps + plan->splits - 1) / plan->splits;
+    size_t used = (size_t)snprintf(text, size, "%s%s%s", info->name, plan->copies ? " copy" : "",
+                                   plan->splits > 1 && plan->whole_tiles ? " tail" : "");
+    if (plan->splits > 1 && plan->k_split == even * info->block_k)
+        snprintf(text + used, size - used, " k/%d", plan->splits);
+    else if (plan->splits > 1)
+        snprintf(text + used, size - used, " %dx%" PRId64 "+%" PRId64, plan->splits - 1, plan->k_split,
+                 k - (plan->splits - 1) * plan->k_split);
 }
 
 /* Notes what hgemm chooses on this device and would on a T4. */
@@ -106,9 +112,9 @@ static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
     plan_t plan;
     if (select_plan(&row, &bench.handle->machine, bench.handle->workspace_bytes, &plan) ==
         HGEMM_STATUS_SUCCESS)
-        describe_plan(&plan, c->note, sizeof c->note), c->result.note = c->note;
+        describe_plan(&plan, row.k, c->note, sizeof c->note), c->result.note = c->note;
     if (select_plan(&row, &machine_t4, machine_t4.workspace_bytes, &plan) == HGEMM_STATUS_SUCCESS)
-        describe_plan(&plan, c->on_t4, sizeof c->on_t4), c->result.on_t4 = c->on_t4;
+        describe_plan(&plan, row.k, c->on_t4, sizeof c->on_t4), c->result.on_t4 = c->on_t4;
 }
 
 /* The plans that selection's model finds cheapest. */
@@ -121,7 +127,7 @@ static void add_plans(group_t *g, hgemm_accumulate_t accumulate)
                      : 0;
     for (int i = 0; i < count; i++) {
         char name[64] = "plan ";
-        describe_plan(&best[i].plan, name + 5, sizeof name - 5);
+        describe_plan(&best[i].plan, row.k, name + 5, sizeof name - 5);
         contestant_t *c = add(g, PLAN, accumulate, HGEMM_KERNEL_AUTO, name);
         c->plan = best[i].plan;
         gbench_register(&c->result);

@@ -227,7 +227,12 @@ machine_t machine_of(const hgemm_device_info_t *info)
     return machine;
 }
 
-enum { SUB_CORES = 4, BLOCK_SHARED = 1 << 10 /* that newer GPUs add to each block */ };
+enum {
+    SUB_CORES = 4,
+    BLOCK_SHARED = 1 << 10, /* that newer GPUs add to each block */
+    MEMORY_NORM = 6         /* of all the GPU's memory and a multiprocessor's work: by the plans measured on an H100 and
+                             * by those of the T4's model alike */
+};
 
 static int smaller(int a, int b)
 {
@@ -237,6 +242,12 @@ static int smaller(int a, int b)
 static double larger(double a, double b)
 {
     return a > b ? a : b;
+}
+
+/* Of two times that overlap but for what one keeps the other waiting: their sum for p = 1, the larger where p is large. */
+static double norm(double a, double b, double p)
+{
+    return pow(pow(a, p) + pow(b, p), 1 / p);
 }
 
 /* Blocks of the variant that a multiprocessor holds at one time. */
@@ -272,8 +283,7 @@ static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, co
     double fragments = 2.0 * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
     double mma = products / costs->throughput.products;
     double shared = (fragments + tile + loads * reads) / costs->throughput.shared_bytes;
-    double norm = costs->throughput.overlap, both = pow(pow(mma, norm) + pow(shared, norm), 1 / norm);
-    return larger(both, sectors * reads / costs->throughput.l2_bytes);
+    return larger(norm(mma, shared, costs->throughput.overlap), sectors * reads / costs->throughput.l2_bytes);
 }
 
 /* Bytes of the sums of one block tile. */
@@ -382,7 +392,7 @@ static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copie
  * share its pipes and hide each other's latency. The first round is spread evenly over multiprocessors. Later
  * ones come to where a block has ended: to both places of a multiprocessor whose blocks end together, to
  * one each where they have drifted apart. Parts of a tile wait for the latest of them all the same. Memory serves
- * all blocks one after another, however few are left in a round. */
+ * all blocks one after another, however few are left in a round; the more of its time is taken, the longer it takes to answer. */
 static double rounds(const price_t *price, const pace_t *pace, double blocks, double steps, double end)
 {
     double share = ceil(blocks / price->multiprocessors), turns = ceil(share / price->resident);
@@ -391,27 +401,43 @@ static double rounds(const price_t *price, const pace_t *pace, double blocks, do
     double stores = (end - price->costs->latency.block) * price->costs->latency.ends;
     double apart = end > price->end ? 0 : 1 - exp(-work / price->costs->latency.drift);
     double missing = (turns * together - share) / together * apart; /* of the last round */
-    return larger((turns - 1) * larger(work, wait) + larger((1 - missing) * work, wait), blocks * steps * pace->memory) +
-           turns * (end + (together - 1) * stores) + (turns - 1) * price->next;
+    double busy = (turns - 1) * larger(work, wait) + larger((1 - missing) * work, wait);
+    return norm(busy, blocks * steps * pace->memory, MEMORY_NORM) + turns * (end + (together - 1) * stores) + (turns - 1) * price->next;
+}
+
+/* Rounds in which the last parts of split tiles follow one another on the multiprocessors that the longer parts leave,
+ * all of which start at once; 0 where these leave none. */
+static int64_t short_rounds(const price_t *price, int64_t tiles, int64_t splits)
+{
+    int64_t others = price->multiprocessors - (splits - 1) * tiles;
+    return others > 0 && price->resident == 1 ? (tiles + others - 1) / others : 0;
+}
+
+/* Steps along k that a block's end and the next one's start are worth. */
+static double steps_between(const price_t *price)
+{
+    return (price->end + price->next) / larger(price->whole.step, price->whole.least);
 }
 
 /* Clocks of the busiest multiprocessor. Of a split tile one block adds up all parts; those in flight at one
- * time read the same k's. */
+ * time read the same k's. Last parts that are short enough end with the others, on the multiprocessors they leave. */
 static double cost(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
 {
     int block_k = kernel_table[plan->variant.kernel].info.block_k;
-    double clocks = price->start, split_tiles = (double)(plan->tiles - plan->whole_tiles);
+    double clocks = price->start, steps = ceil((double)p->k / block_k);
+    int64_t split_tiles = (plan->tiles - plan->whole_tiles) * p->batch;
     if (plan->whole_tiles > 0)
-        clocks += rounds(price, &price->whole, (double)plan->whole_tiles * (double)p->batch,
-                         ceil((double)p->k / block_k), price->end);
+        clocks += rounds(price, &price->whole, (double)plan->whole_tiles * (double)p->batch, steps, price->end);
     if (split_tiles > 0) {
-        pace_t pace = pace_of(p, plan->variant, machine, split_tiles);
+        pace_t pace = pace_of(p, plan->variant, machine, (double)split_tiles);
         int is_tail = plan->whole_tiles > 0;
         double bytes = is_tail ? price->costs->throughput.tail_bytes : price->costs->throughput.sum_bytes; /* per clock */
         double sums = price->sums * (plan->splits + price->costs->throughput.own_sums) / bytes;
-        clocks += rounds(price, &pace, split_tiles * (double)p->batch * plan->splits, (double)plan->k_split / block_k,
-                         price->end + price->costs->latency.meet + sums) +
-                  (is_tail ? price->next : 0);
+        double part = (double)plan->k_split / block_k, last = steps - (plan->splits - 1) * part;
+        int64_t turns = short_rounds(price, split_tiles, plan->splits);
+        int fits = turns > 1 && (double)turns * last + (double)(turns - 1) * steps_between(price) <= part;
+        double blocks = fits ? price->multiprocessors : (double)split_tiles * plan->splits;
+        clocks += rounds(price, &pace, blocks, part, price->end + price->costs->latency.meet + sums) + (is_tail ? price->next : 0);
     }
     return clocks;
 }
@@ -424,17 +450,21 @@ enum {
     ROUNDS = 4       /* more of split tiles are not tried */
 };
 
-/* k in `splits` parts for all tiles but the first `whole`. */
-static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles, int64_t whole,
-                        int splits)
+static int64_t steps_of(const hgemm_desc_t *p, variant_t variant)
 {
-    int64_t block_k = kernel_table[variant.kernel].info.block_k;
-    int64_t steps = (p->k + block_k - 1) / block_k;
-    int64_t k_split = splits > 1 ? (steps + splits - 1) / splits * block_k : p->k;
+    int block_k = kernel_table[variant.kernel].info.block_k;
+    return (p->k + block_k - 1) / block_k;
+}
+
+/* k in parts of `part` steps for all tiles but the first `whole`. */
+static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles, int64_t whole, int64_t part)
+{
+    int is_split = part < steps_of(p, variant);
+    int64_t k_split = is_split ? part * kernel_table[variant.kernel].info.block_k : p->k;
     return (plan_t){.variant = variant,
                     .tiles = tiles,
-                    .whole_tiles = splits > 1 ? whole : tiles,
-                    .splits = splits > 1 ? (int)((p->k + k_split - 1) / k_split) : 1,
+                    .whole_tiles = is_split ? whole : tiles,
+                    .splits = is_split ? (int)((p->k + k_split - 1) / k_split) : 1,
                     .k_split = k_split};
 }
 
@@ -460,22 +490,33 @@ static void consider(search_t *s, const price_t *price, plan_t plan)
         s->best[at] = (priced_plan_t){plan, clocks};
 }
 
+/* Steps of all parts but the last where that is so short that a multiprocessor computes it for some tiles
+ * while others compute the longer parts of one; 0 if there is no such. */
+static int64_t long_part(const price_t *price, int64_t split_tiles, int64_t steps, int64_t splits)
+{
+    double turns = (double)short_rounds(price, split_tiles, splits);
+    int64_t part = (int64_t)ceil((turns * (double)steps + (turns - 1) * steps_between(price)) / (1 + turns * (double)(splits - 1)));
+    return turns > 1 && steps - (splits - 1) * part >= LEAST_STEPS ? part : 0;
+}
+
 /* Considers every sensible number of splits for all tiles but the first `whole`. */
 static void try_splits(search_t *s, const price_t *price, variant_t variant, int64_t tiles,
                        int64_t whole)
 {
-    double split_tiles = (double)(tiles - whole) * (double)s->p->batch;
-    double room = ((double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0) / (split_tiles * price->sums);
-    double steps = (double)s->p->k / kernel_table[variant.kernel].info.block_k / LEAST_STEPS;
-    double slots = (double)price->multiprocessors * price->resident;
+    int64_t split_tiles = (tiles - whole) * s->p->batch, steps = steps_of(s->p, variant);
+    double room = ((double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0) / ((double)split_tiles * price->sums);
+    int64_t slots = (int64_t)price->multiprocessors * price->resident;
     if (split_tiles > HGEMM_WORKSPACE_TILES || s->p->batch > MOST_GRID_Y)
         return;
-    for (int splits = 2, last = 1; splits <= MOST_SPLITS && splits <= room && splits <= steps &&
+    for (int splits = 2, last = 1; splits <= MOST_SPLITS && splits <= room && splits * LEAST_STEPS <= steps &&
                                    split_tiles * splits <= ROUNDS * slots;
          splits += splits < 8 ? 1 : splits / 8) {
-        plan_t plan = make_plan(s->p, variant, tiles, whole, splits);
+        plan_t plan = make_plan(s->p, variant, tiles, whole, (steps + splits - 1) / splits);
+        int64_t part = long_part(price, split_tiles, steps, splits);
         if (plan.splits > last) /* steps that cannot be shared evenly make fewer splits */
             consider(s, price, plan);
+        if (part)
+            consider(s, price, make_plan(s->p, variant, tiles, whole, part));
         last = plan.splits;
     }
 }
@@ -492,7 +533,7 @@ static void try_variant(search_t *s, variant_t variant)
         return;
     if (!is_fast_alone && (double)tiles * (double)s->p->batch <= price.multiprocessors)
         return;
-    consider(s, &price, make_plan(s->p, variant, tiles, tiles, 1));
+    consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
     try_splits(s, &price, variant, tiles, 0);
     if (s->p->batch == 1 && tiles > slots && tiles % slots)
         try_splits(s, &price, variant, tiles, tiles / slots * slots);
@@ -537,7 +578,7 @@ hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size
         if (!find_variant(p, p->kernel, 0, &variant))
             return HGEMM_STATUS_NOT_SUPPORTED;
         int64_t tiles = tile_count(&kernel_table[p->kernel].info, p->m, p->n);
-        *plan = make_plan(p, variant, tiles, tiles, 1);
+        *plan = make_plan(p, variant, tiles, tiles, steps_of(p, variant));
         return HGEMM_STATUS_SUCCESS;
     }
     if (rank_plans(p, machine, workspace_bytes, &best, 1) == 0)

@@ -46,7 +46,7 @@ typedef struct case_t {
     double alpha, beta;
     int64_t in_place;         /* D is C */
     int64_t copies;           /* of operands that are not aligned; row-major, batch 1 */
-    int64_t tail;             /* k is cut in two for the latter half of the tiles; batch 1 */
+    int64_t tail;             /* quarters of k that parts have, for the latter half of the tiles; batch 1 */
     int64_t tight;            /* what is only read ends where its memory ends, for tools that watch */
     int64_t fill;
     uint64_t seed;
@@ -490,8 +490,8 @@ static hgemm_status_t run(hgemm_handle_t handle, const case_t *c, const hgemm_de
     const int64_t block_k = kernel_table[plan.variant.kernel].info.block_k, steps = (c->k + block_k - 1) / block_k;
     if (c->tail && steps > 1) {
         plan.whole_tiles = plan.tiles / 2;
-        plan.k_split = (steps + 1) / 2 * block_k;
-        plan.splits = 2;
+        plan.k_split = (steps * c->tail + 3) / 4 * block_k;
+        plan.splits = (int)((c->k + plan.k_split - 1) / plan.k_split);
     }
     return handle_launch(handle, &p, &plan);
 }
@@ -709,8 +709,9 @@ static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, in
             run_shape(handle, *base, (shape_t){13, 5250, 391}, 1, seed);
         } else if (strcmp(kernel_table[base->kernel].info.rung, "k5_tuned") == 0) {
             case_t tail = *base;
-            tail.tail = 1;
+            tail.tail = 2;
             run_shape(handle, tail, (shape_t){2 * bm - 8, bn + 8, 3 * bk + 8}, 1, seed);
+            tail.tail = 3;
             run_shape(handle, tail, (shape_t){2 * bm - 7, 2 * bn + 3, 3 * bk + 5}, 1, seed);
         }
     }
