@@ -175,16 +175,17 @@ typedef struct costs_t {
 /* Published figures: 8 clocks an HMMA and sub-core, 1270 GB/s of L2 at 1590 MHz over 40 multiprocessors. The rest,
  * but for `copy` and `code`, of which it knows nothing, `joins`, which is what kernels do, and `drift`, `spare`,
  * `tail_bytes` and `next`, which change no choice, is fitted to 2,200 plans of 162 shapes that bench_hgemm --plans had
- * from the timing model of the emulated T4; shared memory (published: 64 bytes a clock) and DRAM (240 GB/s, 3.8 bytes a
- * clock) come out within a seventh. How far the choice is from the fastest plan over other shapes, by that model:
- * bench_plans.json in bench/results/t4model, docs/t4.md. No T4 has confirmed it. */
+ * from the timing model of the emulated T4, then, staying near those values, to 1,400 of 126 others; shared memory
+ * (published: 64 bytes a clock) and DRAM (240 GB/s, 3.8 bytes a clock) come out within a sixth. How far the choice is
+ * from the fastest plan over other shapes, by that model: bench_plans.json in bench/results/t4model, docs/t4.md. No T4
+ * has confirmed it. */
 static const costs_t t4_costs = {
-    .throughput = {.products = 512, .shared_bytes = 55.2, .l2_bytes = 20, .dram_bytes = 3.67, .lone_bytes = 58,
-                   .elements = 6.5, .sum_bytes = 23, .tail_bytes = 23, .own_sums = 4.2, .joins = 2,
+    .throughput = {.products = 512, .shared_bytes = 55.2, .l2_bytes = 20, .dram_bytes = 4.4, .lone_bytes = 58,
+                   .elements = 14.5, .sum_bytes = 24, .tail_bytes = 24, .own_sums = 3.8, .joins = 2,
                    .row_bytes = 0, .dram_rows = 0, .unaligned = 2.74, .sectors = 2, .copy_bytes = 1.9,
                    .overlap = 5},
-    .latency = {.step = 421, .share = 0.023, .alone = 0.77, .block = 2300, .meet = 0, .pick = 709, .chunk = 0,
-                .cold = 219, .spare = 0, .copy = 4000, .code = 2, .drift = 30000, .ends = 0.55, .next = 0}};
+    .latency = {.step = 400, .share = 0.018, .alone = 0.7, .block = 4100, .meet = 640, .pick = 709, .chunk = 0,
+                .cold = 265, .spare = 0, .copy = 4000, .code = 2, .drift = 30000, .ends = 0.46, .next = 0}};
 
 /* A Hopper GPU takes 4 clocks for such an HMMA and has twice the shared memory bandwidth. The rest is
  * fitted to 5,000 plans of 291 shapes that bench_hgemm --plans measured, then, staying near those values, to 7,000
@@ -511,11 +512,11 @@ static void try_splits(search_t *s, const price_t *price, variant_t variant, int
     for (int splits = 2, last = 1; splits <= MOST_SPLITS && splits <= room && splits * LEAST_STEPS <= steps &&
                                    split_tiles * splits <= ROUNDS * slots;
          splits += splits < 8 ? 1 : splits / 8) {
-        plan_t plan = make_plan(s->p, variant, tiles, whole, (steps + splits - 1) / splits);
-        int64_t part = long_part(price, split_tiles, steps, splits);
+        int64_t even = (steps + splits - 1) / splits, part = long_part(price, split_tiles, steps, splits);
+        plan_t plan = make_plan(s->p, variant, tiles, whole, even);
         if (plan.splits > last) /* steps that cannot be shared evenly make fewer splits */
             consider(s, price, plan);
-        if (part)
+        if (part > even)
             consider(s, price, make_plan(s->p, variant, tiles, whole, part));
         last = plan.splits;
     }
