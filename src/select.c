@@ -406,6 +406,13 @@ static double rounds(const price_t *price, const pace_t *pace, double blocks, do
     return norm(busy, blocks * steps * pace->memory, MEMORY_NORM) + turns * (end + (together - 1) * stores) + (turns - 1) * price->next;
 }
 
+/* Along k, of a whole tile. */
+static int64_t steps_of(const hgemm_desc_t *p, variant_t variant)
+{
+    int block_k = kernel_table[variant.kernel].info.block_k;
+    return (p->k + block_k - 1) / block_k;
+}
+
 /* Rounds in which the last parts of split tiles follow one another on the multiprocessors that the longer parts leave,
  * all of which start at once; 0 where these leave none. */
 static int64_t short_rounds(const price_t *price, int64_t tiles, int64_t splits)
@@ -424,8 +431,7 @@ static double steps_between(const price_t *price)
  * time read the same k's. Last parts that are short enough end with the others, on the multiprocessors they leave. */
 static double cost(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
 {
-    int block_k = kernel_table[plan->variant.kernel].info.block_k;
-    double clocks = price->start, steps = ceil((double)p->k / block_k);
+    double clocks = price->start, steps = (double)steps_of(p, plan->variant);
     int64_t split_tiles = (plan->tiles - plan->whole_tiles) * p->batch;
     if (plan->whole_tiles > 0)
         clocks += rounds(price, &price->whole, (double)plan->whole_tiles * (double)p->batch, steps, price->end);
@@ -434,7 +440,7 @@ static double cost(const hgemm_desc_t *p, const machine_t *machine, const price_
         int is_tail = plan->whole_tiles > 0;
         double bytes = is_tail ? price->costs->throughput.tail_bytes : price->costs->throughput.sum_bytes; /* per clock */
         double sums = price->sums * (plan->splits + price->costs->throughput.own_sums) / bytes;
-        double part = (double)plan->k_split / block_k, last = steps - (plan->splits - 1) * part;
+        double part = (double)plan->k_split / kernel_table[plan->variant.kernel].info.block_k, last = steps - (plan->splits - 1) * part;
         int64_t turns = short_rounds(price, split_tiles, plan->splits);
         int fits = turns > 1 && (double)turns * last + (double)(turns - 1) * steps_between(price) <= part;
         double blocks = fits ? price->multiprocessors : (double)split_tiles * plan->splits;
@@ -450,12 +456,6 @@ enum {
     LEAST_STEPS = 2, /* along k, of a split */
     ROUNDS = 4       /* more of split tiles are not tried */
 };
-
-static int64_t steps_of(const hgemm_desc_t *p, variant_t variant)
-{
-    int block_k = kernel_table[variant.kernel].info.block_k;
-    return (p->k + block_k - 1) / block_k;
-}
 
 /* k in parts of `part` steps for all tiles but the first `whole`. */
 static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles, int64_t whole, int64_t part)
