@@ -141,7 +141,8 @@ typedef struct costs_t {
         double shared_bytes; /* of shared memory, per clock */
         double l2_bytes;     /* its share of the L2 cache, per clock */
         double dram_bytes;   /* and of memory, */
-        double lone_bytes;   /* of which it gets no more than this, however many others idle */
+        double lone_bytes;   /* of which it gets no more than this, however many others idle; */
+        double stored;       /* what a byte of D is worth of them, but for those of the last blocks */
         double elements;     /* of D that the epilogue stores, per clock */
         double sum_bytes;    /* of split tiles that a block adds up, per clock, */
         double tail_bytes;   /* of those of a tail, few of which are added up at one time, */
@@ -152,7 +153,8 @@ typedef struct costs_t {
         double unaligned;    /* times the wavefronts of what is not aligned, loaded in two pieces */
         double sectors;      /* and times the bytes that the L2 cache delivers for it */
         double copy_bytes;   /* that realign reads, and as many that it writes, per clock */
-        double overlap;      /* of tensor cores and shared memory: the norm of both times that a step takes; 1 is none */
+        double overlap;      /* of tensor cores and shared memory: the norm of both times that a step takes; 1 is none, */
+        double beside;       /* and of several blocks' */
     } throughput;
     struct {
         double step;  /* one step along k: load, barrier, first mma, ... */
@@ -181,9 +183,9 @@ typedef struct costs_t {
  * has confirmed it. */
 static const costs_t t4_costs = {
     .throughput = {.products = 512, .shared_bytes = 55.2, .l2_bytes = 20, .dram_bytes = 4.4, .lone_bytes = 58,
-                   .elements = 14.5, .sum_bytes = 24, .tail_bytes = 24, .own_sums = 3.8, .joins = 2,
+                   .stored = 1.2, .elements = 14.5, .sum_bytes = 24, .tail_bytes = 24, .own_sums = 3.8, .joins = 2,
                    .row_bytes = 0, .dram_rows = 0, .unaligned = 2.74, .sectors = 2, .copy_bytes = 1.9,
-                   .overlap = 5},
+                   .overlap = 5, .beside = 10},
     .latency = {.step = 400, .share = 0.018, .alone = 0.7, .block = 4100, .meet = 640, .pick = 709, .chunk = 0,
                 .cold = 265, .spare = 0, .copy = 4000, .code = 2, .drift = 100000, .ends = 0.46, .next = 0}};
 
@@ -195,9 +197,9 @@ static const costs_t t4_costs = {
  * fastest plan over shapes that had no part in it: bench_plans.json in bench/results/h100, docs/performance.md. */
 static const costs_t h100_costs = {
     .throughput = {.products = 1024, .shared_bytes = 128, .l2_bytes = 40.3, .dram_bytes = 16.1,
-                   .lone_bytes = 18, .elements = 15, .sum_bytes = 13, .tail_bytes = 17, .own_sums = 0,
+                   .lone_bytes = 18, .stored = 0, .elements = 15, .sum_bytes = 13, .tail_bytes = 17, .own_sums = 0,
                    .joins = 0, .row_bytes = 45, .dram_rows = 19, .unaligned = 3.1, .sectors = 1.6,
-                   .copy_bytes = 13.7, .overlap = 2.1},
+                   .copy_bytes = 13.7, .overlap = 2.1, .beside = 2.1},
     .latency = {.step = 490, .share = 0.57, .alone = 0, .block = 1400, .meet = 3300, .pick = 0, .chunk = 54,
                 .cold = 240, .spare = 30, .copy = 6000, .code = 0.9, .drift = 30000, .ends = 0.115, .next = 1.5}};
 
@@ -272,9 +274,9 @@ static double tile_rows(const hgemm_kernel_info_t *info, int op, double of_a, do
            (op & 1 ? info->block_n : info->block_k) * of_b;
 }
 
-/* Clocks for one step along k of one block that has its multiprocessor's pipes to itself. What is not
- * aligned is loaded twice. */
-static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, const costs_t *costs)
+/* Clocks of a multiprocessor's pipes for one step along k of one block, by how they overlap. What is not aligned is
+ * loaded twice. */
+static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, const costs_t *costs, double overlap)
 {
     double products = (double)info->block_m * info->block_n * info->block_k;
     double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
@@ -284,7 +286,7 @@ static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, co
     double fragments = 2.0 * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
     double mma = products / costs->throughput.products;
     double shared = (fragments + tile + loads * reads) / costs->throughput.shared_bytes;
-    return larger(norm(mma, shared, costs->throughput.overlap), sectors * reads / costs->throughput.l2_bytes);
+    return larger(norm(mma, shared, overlap), sectors * reads / costs->throughput.l2_bytes);
 }
 
 /* Bytes of the sums of one block tile. */
@@ -312,10 +314,10 @@ static sharers_t sharers_of(const hgemm_desc_t *p, int kernel, const machine_t *
                        .b = down > rows || 2.0 * (double)p->n * (double)p->k <= kept ? rows : down};
 }
 
-/* Clocks of a step along k: where blocks on a multiprocessor hide each other's latency; of all the GPU's
- * memory; and that it takes at least. */
+/* Clocks of a step along k: where blocks on a multiprocessor hide each other's latency, of one alone and of each of
+ * several; of all the GPU's memory; and that it takes at least. Clocks of all the GPU's memory for a tile of D. */
 typedef struct pace_t {
-    double step, memory, least;
+    double step, beside, memory, least, store;
 } pace_t;
 
 /* What a variant costs on a machine, as far as neither k nor the number of blocks matters. */
@@ -352,16 +354,22 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double tile = 2.0 * (info->block_m + info->block_n) * info->block_k;
     double own = 2.0 * (info->block_m / sharers.a + info->block_n / sharers.b) * info->block_k; /* bytes from memory */
     double reads = own + tile_rows(info, variant.op, 1 / sharers.a, 1 / sharers.b) * costs->throughput.dram_rows;
-    double on_chip = step_clocks(info, variant, costs), step = larger(on_chip, reads / costs->throughput.lone_bytes);
+    double on_chip = step_clocks(info, variant, costs, costs->throughput.overlap);
+    double beside = step_clocks(info, variant, costs, costs->throughput.beside);
+    double lone = reads / costs->throughput.lone_bytes;
     double memory = reads / costs->throughput.dram_bytes;
+    double elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
+    double store = costs->throughput.stored * 2.0 * elements / costs->throughput.dram_bytes;
     double cold = kernel_walk(variant.kernel, !machine->is_newer).ahead ? costs->latency.cold * own / tile : costs->latency.cold;
     double chunks = tile / (16.0 * info->threads); /* of a thread */
     double pick = variant.access == ACCESS_any ? costs->latency.pick + costs->latency.chunk * chunks : 0;
     double waits = costs->latency.share * on_chip;
     if (info->threads <= SUB_CORES * 32)
         waits = costs->latency.share * larger(on_chip, memory) + costs->latency.alone * on_chip;
-    return (pace_t){.step = step,
+    return (pace_t){.step = larger(on_chip, lone),
+                    .beside = larger(beside, lone),
                     .memory = memory / machine->multiprocessors,
+                    .store = store / machine->multiprocessors,
                     .least = costs->latency.step + pick + cold + waits};
 }
 
@@ -393,17 +401,23 @@ static price_t price_variant(const hgemm_desc_t *p, variant_t variant, int copie
  * share its pipes and hide each other's latency. The first round is spread evenly over multiprocessors. Later
  * ones come to where a block has ended: to both places of a multiprocessor whose blocks end together, to
  * one each where they have drifted apart. Parts of a tile wait for the latest of them all the same. Memory serves
- * all blocks one after another, however few are left in a round; the more of its time is taken, the longer it takes to answer. */
-static double rounds(const price_t *price, const pace_t *pace, double blocks, double steps, double end)
+ * all blocks one after another, however few are left in a round; the more of its time is taken, the longer it takes to
+ * answer. It also takes what blocks store that others follow. */
+static double rounds(const price_t *price, const pace_t *pace, double blocks, double steps, double end, int followed)
 {
     double share = ceil(blocks / price->multiprocessors), turns = ceil(share / price->resident);
     double together = share < price->resident ? share : price->resident;
-    double work = steps * together * pace->step, wait = (steps - 1) * pace->least; /* two steps' loads are on their way at first */
+    double last = share - (turns - 1) * together; /* of its blocks in the last round */
+    double work = steps * together * (together > 1 ? pace->beside : pace->step);
+    double least_work = steps * last * (last > 1 ? pace->beside : pace->step);
+    double wait = (steps - 1) * pace->least; /* two steps' loads are on their way at first */
     double stores = (end - price->costs->latency.block) * price->costs->latency.ends;
     double apart = end > price->end ? 0 : 1 - exp(-work / price->costs->latency.drift);
-    double missing = (turns * together - share) / together * apart; /* of the last round */
-    double busy = (turns - 1) * larger(work, wait) + larger((1 - missing) * work, wait);
-    return norm(busy, blocks * steps * pace->memory, MEMORY_NORM) + turns * (end + (together - 1) * stores) + (turns - 1) * price->next;
+    double busy = (turns - 1) * larger(work, wait) + larger(work - (work - least_work) * apart, wait);
+    double others = followed ? blocks : (turns - 1) * together * price->multiprocessors;
+    double stored = end > price->end ? 0 : others * pace->store; /* parts of a tile store no D */
+    return norm(busy, blocks * steps * pace->memory + stored, MEMORY_NORM) +
+           turns * (end + (together - 1) * stores) + (turns - 1) * price->next;
 }
 
 /* Along k, of a whole tile. */
@@ -434,7 +448,7 @@ static double cost(const hgemm_desc_t *p, const machine_t *machine, const price_
     double clocks = price->start, steps = (double)steps_of(p, plan->variant);
     int64_t split_tiles = (plan->tiles - plan->whole_tiles) * p->batch;
     if (plan->whole_tiles > 0)
-        clocks += rounds(price, &price->whole, (double)plan->whole_tiles * (double)p->batch, steps, price->end);
+        clocks += rounds(price, &price->whole, (double)plan->whole_tiles * (double)p->batch, steps, price->end, split_tiles > 0);
     if (split_tiles > 0) {
         pace_t pace = pace_of(p, plan->variant, machine, (double)split_tiles);
         int is_tail = plan->whole_tiles > 0;
@@ -444,7 +458,8 @@ static double cost(const hgemm_desc_t *p, const machine_t *machine, const price_
         int64_t turns = short_rounds(price, split_tiles, plan->splits);
         int fits = turns > 1 && (double)turns * last + (double)(turns - 1) * steps_between(price) <= part;
         double blocks = fits ? price->multiprocessors : (double)split_tiles * plan->splits;
-        clocks += rounds(price, &pace, blocks, part, price->end + price->costs->latency.meet + sums) + (is_tail ? price->next : 0);
+        clocks += rounds(price, &pace, blocks, part, price->end + price->costs->latency.meet + sums, 0) +
+                  (is_tail ? price->next : 0);
     }
     return clocks;
 }
