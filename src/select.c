@@ -155,6 +155,7 @@ typedef struct costs_t {
         double copy_bytes;   /* that realign reads, and as many that it writes, per clock */
         double overlap;      /* of tensor cores and shared memory: the norm of both times that a step takes; 1 is none, */
         double beside;       /* and of several blocks' */
+        double uneven;       /* times the clocks of parts of unequal length, which do not read the same k's */
     } throughput;
     struct {
         double step;  /* one step along k: load, barrier, first mma, ... */
@@ -185,7 +186,7 @@ static const costs_t t4_costs = {
     .throughput = {.products = 512, .shared_bytes = 55.2, .l2_bytes = 20, .dram_bytes = 4.4, .lone_bytes = 58,
                    .stored = 1.2, .elements = 14.5, .sum_bytes = 24, .tail_bytes = 24, .own_sums = 3.8, .joins = 2,
                    .row_bytes = 0, .dram_rows = 0, .unaligned = 2.74, .sectors = 2, .copy_bytes = 1.9,
-                   .overlap = 5, .beside = 10},
+                   .overlap = 5, .beside = 10, .uneven = 1.04},
     .latency = {.step = 400, .share = 0.018, .alone = 0.7, .block = 4100, .meet = 640, .pick = 709, .chunk = 0,
                 .cold = 265, .spare = 0, .copy = 4000, .code = 2, .drift = 100000, .ends = 0.46, .next = 0}};
 
@@ -199,7 +200,7 @@ static const costs_t h100_costs = {
     .throughput = {.products = 1024, .shared_bytes = 128, .l2_bytes = 40.3, .dram_bytes = 16.1,
                    .lone_bytes = 18, .stored = 0, .elements = 15, .sum_bytes = 13, .tail_bytes = 17, .own_sums = 0,
                    .joins = 0, .row_bytes = 45, .dram_rows = 19, .unaligned = 3.1, .sectors = 1.6,
-                   .copy_bytes = 13.7, .overlap = 2.1, .beside = 2.1},
+                   .copy_bytes = 13.7, .overlap = 2.1, .beside = 2.1, .uneven = 1},
     .latency = {.step = 490, .share = 0.57, .alone = 0, .block = 1400, .meet = 3300, .pick = 0, .chunk = 54,
                 .cold = 240, .spare = 30, .copy = 6000, .code = 0.9, .drift = 30000, .ends = 0.115, .next = 1.5}};
 
@@ -458,8 +459,8 @@ static double cost(const hgemm_desc_t *p, const machine_t *machine, const price_
         int64_t turns = short_rounds(price, split_tiles, plan->splits);
         int fits = turns > 1 && (double)turns * last + (double)(turns - 1) * steps_between(price) <= part;
         double blocks = fits ? price->multiprocessors : (double)split_tiles * plan->splits;
-        clocks += rounds(price, &pace, blocks, part, price->end + price->costs->latency.meet + sums, 0) +
-                  (is_tail ? price->next : 0);
+        double own = rounds(price, &pace, blocks, part, price->end + price->costs->latency.meet + sums, 0);
+        clocks += (fits ? price->costs->throughput.uneven : 1) * own + (is_tail ? price->next : 0);
     }
     return clocks;
 }
