@@ -429,11 +429,12 @@ static int64_t steps_of(const hgemm_desc_t *p, variant_t variant)
 }
 
 /* Rounds in which the last parts of split tiles follow one another on the multiprocessors that the longer parts leave,
- * all of which start at once; 0 where these leave none. */
-static int64_t short_rounds(const price_t *price, int64_t tiles, int64_t splits)
+ * all of which start at once; 0 where these leave none. In a batch the short ones of one product start before the
+ * longer of the next. */
+static int64_t short_rounds(const hgemm_desc_t *p, const price_t *price, int64_t tiles, int64_t splits)
 {
     int64_t others = price->multiprocessors - (splits - 1) * tiles;
-    return others > 0 && price->resident == 1 ? (tiles + others - 1) / others : 0;
+    return others > 0 && price->resident == 1 && p->batch == 1 ? (tiles + others - 1) / others : 0;
 }
 
 /* Steps along k that a block's end and the next one's start are worth. */
@@ -456,7 +457,7 @@ static double cost(const hgemm_desc_t *p, const machine_t *machine, const price_
         double bytes = is_tail ? price->costs->throughput.tail_bytes : price->costs->throughput.sum_bytes; /* per clock */
         double sums = price->sums * (plan->splits + price->costs->throughput.own_sums) / bytes;
         double part = (double)plan->k_split / kernel_table[plan->variant.kernel].info.block_k, last = steps - (plan->splits - 1) * part;
-        int64_t turns = short_rounds(price, split_tiles, plan->splits);
+        int64_t turns = short_rounds(p, price, split_tiles, plan->splits);
         int fits = turns > 1 && (double)turns * last + (double)(turns - 1) * steps_between(price) <= part;
         double blocks = fits ? price->multiprocessors : (double)split_tiles * plan->splits;
         double own = rounds(price, &pace, blocks, part, price->end + price->costs->latency.meet + sums, 0);
@@ -509,9 +510,9 @@ static void consider(search_t *s, const price_t *price, plan_t plan)
 
 /* Steps of all parts but the last where that is so short that a multiprocessor computes it for some tiles
  * while others compute the longer parts of one; 0 if there is no such. */
-static int64_t long_part(const price_t *price, int64_t split_tiles, int64_t steps, int64_t splits)
+static int64_t long_part(const hgemm_desc_t *p, const price_t *price, int64_t split_tiles, int64_t steps, int64_t splits)
 {
-    double turns = (double)short_rounds(price, split_tiles, splits);
+    double turns = (double)short_rounds(p, price, split_tiles, splits);
     int64_t part = (int64_t)ceil((turns * (double)steps + (turns - 1) * steps_between(price)) / (1 + turns * (double)(splits - 1)));
     return turns > 1 && steps - (splits - 1) * part >= LEAST_STEPS ? part : 0;
 }
@@ -528,7 +529,7 @@ static void try_splits(search_t *s, const price_t *price, variant_t variant, int
     for (int splits = 2, last = 1; splits <= MOST_SPLITS && splits <= room && splits * LEAST_STEPS <= steps &&
                                    split_tiles * splits <= ROUNDS * slots;
          splits += splits < 8 ? 1 : splits / 8) {
-        int64_t even = (steps + splits - 1) / splits, part = long_part(price, split_tiles, steps, splits);
+        int64_t even = (steps + splits - 1) / splits, part = long_part(s->p, price, split_tiles, steps, splits);
         plan_t plan = make_plan(s->p, variant, tiles, whole, even);
         if (plan.splits > last) /* steps that cannot be shared evenly make fewer splits */
             consider(s, price, plan);
