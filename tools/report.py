@@ -19,17 +19,18 @@ LADDER_SIZES = ("4096x4096x4096", "8192x8192x8192")
 TITLES = {
     "bench_squares": "Squares, one launch at a time",
     "bench_large": "A large square, one launch at a time",
-    "bench_single": "Squares with sums in single precision",
+    "bench_single": "Squares with single-precision accumulation",
     "bench_continuous": "Squares, launches back to back",
     "bench_transposes": "Transposes and accumulators",
-    "bench_odd": "Sizes that are no multiple of eight",
-    "bench_skinny": "Few rows, or few outputs",
+    "bench_odd": "Sizes that are not multiples of eight",
+    "bench_skinny": "Few rows, or a small output",
     "bench_energy": "Energy",
     "bench_sweep": "Squares from 127 to 8192",
-    "bench_random": "Shapes drawn at random (bench/shapes/random.csv)",
-    "bench_plans": "Selection, over the same random shapes",
-    "bench_deepbench": "Shapes of DeepBench's training list, column-major",
+    "bench_random": "Random shapes (bench/shapes/random.csv)",
+    "bench_plans": "Selection over the same random shapes",
+    "bench_deepbench": "DeepBench's training shapes, column-major",
 }
+MODELLED_TITLES = {"bench_plans": "Selection over small random shapes (bench/shapes/small.csv)"}
 PARTS = {f"bench_deepbench{part}": "bench_deepbench" for part in range(1, 7)}  # files that are parts of one list
 SUMMARISED = ("bench_sweep", "bench_random", "bench_deepbench")  # too many shapes for a row each
 
@@ -60,7 +61,7 @@ def commits(result):
 
 
 def table(header, rows):
-    """Without the columns in which nothing stands."""
+    """Leaves out empty columns."""
     used = [i for i in range(len(header)) if any(row[i] != "-" for row in rows)]
     header, rows = [header[i] for i in used], [[row[i] for i in used] for row in rows]
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
@@ -74,14 +75,16 @@ def number(row, key, form="{:.1f}"):
 def provenance(result, *others):
     c = result["context"]
     repetitions = sorted({r["context"]["repetitions"] for r in (result, *others)}, key=int)
-    of = sorted({commit for r in (result, *others) for commit in r["commits"]})
-    hgemm = re.sub(r"commit [^,]+", ("commits " if len(of) > 1 else "commit ") + " and ".join(of), c["hgemm"])
+    *of, last = sorted({commit for r in (result, *others) for commit in r["commits"]})
+    of = f"commits {', '.join(of)} and {last}" if of else f"commit {last}"
+    hgemm = re.sub(r"commit [^,]+", of, c["hgemm"])
+    cutlass = f"CUTLASS {c['cutlass']}" if "cutlass" in c else "without CUTLASS"
     if c["witness"] == "modelled":
-        return (f"{c['gpu']}, no measurement; {c['clocks']}; CUTLASS {c.get('cutlass', 'not there')}; hgemm {hgemm}; "
-                f"alpha {c['alpha']}, beta {c['beta']}; kernels alone.")
-    return (f"{c['gpu']} ({c['witness']}); {c['clocks']}; driver {c['driver']}; cuBLAS {c.get('cublas', 'not there')}; "
-            f"CUTLASS {c.get('cutlass', 'not there')}; hgemm {hgemm}; alpha {c['alpha']}, beta {c['beta']}, {c['mode']} mode, "
-            f"medians of {' or '.join(repetitions)}.")
+        return (f"{c['gpu']}, not measured; {c['clocks']}; {cutlass}; hgemm {hgemm}; "
+                f"alpha {c['alpha']}, beta {c['beta']}; kernel times, without launch overhead.")
+    cublas = f"cuBLAS {c['cublas']}" if "cublas" in c else "without cuBLAS"
+    return (f"{c['gpu']} ({c['witness']}); {c['clocks']}; driver {c['driver']}; {cublas}; {cutlass}; hgemm {hgemm}; "
+            f"alpha {c['alpha']}, beta {c['beta']}, {c['mode']} mode, medians of {' or '.join(repetitions)}.")
 
 
 def kernels():
@@ -142,7 +145,7 @@ def summary(result):
         if of:
             rows.append([f"`{peer}`", str(len(of)), f"{mean(of):.2f}", f"{of[0]:.2f}", f"{of[len(of) // 2]:.2f}", f"{of[-1]:.2f}",
                          str(sum(x < 1 for x in of))])
-    return table(["peer", "shapes", "speed over the peer's: geometric mean", "least", "median", "most", "shapes below 1"], rows)
+    return table(["peer", "shapes", "hgemm's speed / peer's: geometric mean", "min", "median", "max", "shapes where hgemm is slower"], rows)
 
 
 def peers():
@@ -154,9 +157,9 @@ def peers():
     for files in results().values():
         sweep = [files[f] for f in files if f == "bench_sweep"]
         lists = [("squares, N a multiple of 8", sweep, multiple_of_8),
-                 ("squares, any other N", sweep, lambda problem: not multiple_of_8(problem)),
+                 ("squares, other N", sweep, lambda problem: not multiple_of_8(problem)),
                  ("random shapes", [files[f] for f in files if f == "bench_random"], lambda problem: True),
-                 ("shapes of DeepBench's training list", [files[f] for f in files if f == "bench_deepbench"], lambda problem: True)]
+                 ("DeepBench's training shapes", [files[f] for f in files if f == "bench_deepbench"], lambda problem: True)]
         rows, used = [], []
         for name, of, kept in lists:
             pairs = [ratios(of, peer, kept) for peer in ("cutlass", "cublasHgemm")]
@@ -164,7 +167,7 @@ def peers():
                 used += of
                 rows.append([name, str(len(pairs[0]))] + [text for x in pairs for text in (f"{mean(x):.2f}", f"{x[0]:.2f} .. {x[-1]:.2f}")])
         if rows:
-            header = ["shapes", "number", "hgemm's speed over CUTLASS's", "from .. to", "over cublasHgemm's", "from .. to"]
+            header = ["list", "shapes", "hgemm's speed / CUTLASS's: geometric mean", "min .. max", "hgemm's speed / cublasHgemm's: geometric mean", "min .. max"]
             parts.append(table(header, rows) + "\n\n" + provenance(*used))
     return "\n\n".join(parts) or no_results()
 
@@ -189,20 +192,20 @@ def selection(result):
             losses.sort()
             rows.append([f"`{automatic}`", str(len(losses)), str(plans), f"{mean(losses):.3f}", f"{losses[len(losses) // 2]:.3f}",
                          f"{losses[-1]:.3f}", str(sum(x <= 1.03 for x in losses))])
-    return table(["choice of", "shapes", "plans timed", "time of the choice over the fastest plan's: geometric mean", "median", "most",
+    return table(["choice of", "shapes", "plans timed", "time of the choice / of the fastest plan: geometric mean", "median", "max",
                   "shapes within 3%"], rows)
 
 
 def performance(witness="measured"):
-    parts = []
+    parts, titles = [], {**TITLES, **(MODELLED_TITLES if witness == "modelled" else {})}
     for files in results(witness).values():
-        for stem, result in sorted(files.items(), key=lambda item: list(TITLES).index(item[0]) if item[0] in TITLES else 99):
+        for stem, result in sorted(files.items(), key=lambda item: list(titles).index(item[0]) if item[0] in titles else 99):
             rows = []
             if stem in SUMMARISED:
-                parts.append(f"## {TITLES[stem]}\n\n{provenance(result)}\n\n{summary(result)}")
+                parts.append(f"## {titles[stem]}\n\n{provenance(result)}\n\n{summary(result)}")
                 continue
             if stem == "bench_plans":
-                parts.append(f"## {TITLES[stem]}\n\n{provenance(result)}\n\n{selection(result)}")
+                parts.append(f"## {titles[stem]}\n\n{provenance(result)}\n\n{selection(result)}")
                 continue
             energy = any("pj_per_flop" in r for r in result["results"])
             copy = any("percent_copy" in r for r in result["results"])
@@ -212,7 +215,7 @@ def performance(witness="measured"):
                     continue
                 name = f"`{r['kernel']}`" + (f" = `{r['note']}`" if "note" in r else "")
                 if r.get("on_t4", r.get("note")) != r.get("note"):
-                    name += f"; on a T4 `{r['on_t4']}`"
+                    name += f" (T4: `{r['on_t4']}`)"
                 rows.append([r["problem"], name, number(r, "median_us", "{:.2f}"),
                              number(r, "q1_us", "{:.2f}") + " .. " + number(r, "q3_us", "{:.2f}") if len(r["us"]) > 1 else "-",
                              number(r, "tflops"),
@@ -225,16 +228,16 @@ def performance(witness="measured"):
             header = ["problem", "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% CUTLASS", "% ceiling", "GB/s", "rel. error"]
             header[-1:-1] = ["% copy"] if copy else []
             header += ["W", "pJ per operation"] if energy else []
-            parts.append(f"## {TITLES.get(stem, stem)}\n\n{provenance(result)}\n\n{table(header, rows)}")
+            parts.append(f"## {titles.get(stem, stem)}\n\n{provenance(result)}\n\n{table(header, rows)}")
     return "\n\n".join(parts) or no_results()
 
 
 def counted():
     """What the emulated T4 counted: no times."""
-    figures = {"blocks_per_sm": "blocks per SM", "instructions_per_hmma": "instructions per HMMA",
+    figures = {"blocks_per_sm": "thread blocks per SM", "instructions_per_hmma": "instructions per HMMA",
                "shared_waves_per_ideal": "shared wavefronts / ideal", "global_sectors_per_ideal": "global sectors / ideal",
-               "partial_sectors": "sectors stored in part", "operations_per_dram_byte": "operations per DRAM byte",
-               "tensor_percent_of_loop": "tensor % of main loop"}
+               "partial_sectors": "partially written sectors", "operations_per_dram_byte": "flop per DRAM byte",
+               "tensor_percent_of_loop": "tensor cores busy, % of main loop"}
     parts = []
     for files in results("emulated").values():
         for result in files.values():
@@ -247,7 +250,7 @@ def counted():
 
 
 def kernel_table():
-    header = ["rung", "kernel", "block", "warp", "stages", "sums", "transposes", "access"]
+    header = ["rung", "kernel", "block tile", "warp tile", "stages", "accumulator", "transposes", "access"]
     return table(header, [[f"`{rung}`", f"`{name}`", "x".join(c[0:3]), "x".join(c[3:6]), *c[6:10]]
                           for rung, name, c in kernels()])
 
