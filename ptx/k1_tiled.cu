@@ -2,11 +2,11 @@
 /*
  * k1_tiled: hierarchical tiling.
  *
- * Idea      A grid of blocks covers D; a block's tile is cut into warp tiles, a warp tile into
- *           mma.m16n8k8. Each k-tile of A and B is brought to shared memory once and used by all
- *           warps: 64 multiply-adds for every half that is loaded from global memory.
- * Limits    ldmatrix reads rows that share their banks: 4 or 8 wavefronts instead of one. All
- *           warps wait while the next k-tile is on its way.
+ * Idea      A grid of thread blocks covers D; a block tile is divided into warp tiles, a warp tile
+ *           into mma.m16n8k8. Each k-tile of A and B is loaded into shared memory once and used by
+ *           all warps: 64 multiply-adds for every half that is loaded from global memory.
+ * Limits    Bank conflicts: the rows that an ldmatrix reads share banks, which takes 4 or 8
+ *           wavefronts instead of one. All warps wait while the next k-tile is loaded.
  */
 #include "tile.cuh"
 

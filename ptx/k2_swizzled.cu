@@ -2,11 +2,11 @@
 /*
  * k2_swizzled: shared memory without bank conflicts.
  *
- * Idea      The chunks of a shared-memory row are permuted by an XOR with the row's number (the
- *           map is in tile.cuh), so that the eight rows of an ldmatrix lie in different banks. No
- *           padding: the tile keeps its size and its alignment.
- * Changes   The variant is swizzled; the loop is k1's.
- * Limits    All warps wait while the next k-tile is on its way.
+ * Idea      The 16-byte chunks of a shared-memory row are permuted by an XOR that depends on the
+ *           row (the map is in tile.cuh), so that the eight rows of an ldmatrix lie in different
+ *           banks. No padding: the tile keeps its size and its alignment.
+ * Changes   Only the layout, which HGEMM_ENTRY selects; the loop is k1's.
+ * Limits    All warps wait while the next k-tile is loaded.
  */
 #include "tile.cuh"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * k3_prefetch: the next k-tile travels while this one is multiplied.
+ * k3_prefetch: the next k-tile is loaded while this one is multiplied.
  *
  * Idea      Turing has no asynchronous copy to shared memory, so the next k-tile is fetched into
  *           registers before the multiplication and committed to shared memory after it.
- * Changes   Two stages in shared memory: one is read while the other is written, and one barrier
- *           a k-tile is enough.
- * Limits    Each step computes its addresses anew; integer instructions compete with the mma's
+ * Changes   Shared memory is double-buffered: one stage is read while the other is written, and
+ *           one barrier per k-tile is enough.
+ * Limits    Each step computes its addresses anew: the integer instructions compete with the mma's
  *           for issue slots, and their registers with the prefetch.
  */
 #include "tile.cuh"

@@ -2,14 +2,14 @@
 /*
  * k4_fastindex: every address is computed once.
  *
- * Idea      A thread's place in a k-tile never changes: only the k-tile's start moves. So an
- *           address is a base that all threads share plus an offset computed before the loop; in
- *           shared memory, where all sizes are powers of two, what is left is an XOR and an
- *           immediate.
- * Changes   fetch, commit and load go through T::index. The two k-tiles that may be short come
- *           before the loop, so it has no k edge; one k-tile is in registers all the time.
- * Limits    Within a step the instructions come in bunches: ldmatrix before the mma's that need
- *           it, stores at the end. The tensor cores wait at each bunch.
+ * Idea      A thread's position within a k-tile never changes; only the k-tile's origin moves. So
+ *           an address is a base that all threads share plus an offset computed before the loop;
+ *           in shared memory, where all sizes are powers of two, an XOR and an immediate are all
+ *           that is left.
+ * Changes   fetch, commit and load go through T::index. The two k-tiles that may be short are
+ *           fetched before the loop, so it has no k edge; one k-tile is always in registers.
+ * Limits    Within a step the instructions come in bunches: each ldmatrix right before the mma's
+ *           that need it, stores at the end. The tensor cores wait at each bunch.
  */
 #include "tile.cuh"
 

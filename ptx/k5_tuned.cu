@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * k5_tuned: the same loop, spread out, over tuned tiles.
+ * k5_tuned: the same loop, interleaved, over tuned tiles.
  *
  * Idea      The tensor cores never wait if everything else is slipped in between the mma's. The
  *           fragments of the next slice are loaded while this one is multiplied, one ldmatrix at
  *           a time; each store of the next k-tile is followed a little later by the load that
  *           refills its register. The table says after how many mma's each comes.
- * Changes   Fragments are double-buffered. The barrier stands before the last slice, whose
- *           fragments are already in registers, so the first slice of the next k-tile is loaded
- *           behind it. Tiles, warps, schedule and the walk over D are columns of the table. In
- *           smaller tiles warps share a tile of D and divide the k's of each k-tile: each then
- *           has a larger tile, and fewer fragments for its mma's. The L2 cache is told of a k-tile
- *           before it is loaded, so that a step waits for that cache at most, not for DRAM; large
- *           tiles on a T4 have steps that outlast both. It is told of C between the last k-tiles.
- *           Where tiles alone leave multiprocessors idle, k is split among blocks, too (T::store
- *           adds the parts up).
- * Limits    Edges of the grid: tiles that do not fill the last wave of blocks, and the epilogue.
+ * Changes   Fragments are double-buffered. The barrier precedes the last slice, whose fragments
+ *           are already in registers, so the first slice of the next k-tile is loaded right after
+ *           it. Tiles, warps, schedule and rasterization are columns of the table. In smaller
+ *           tiles warps share a tile of D and divide each k-tile among them (sliced-K): each then
+ *           has a larger tile, and fewer fragments per mma. k-tiles are prefetched into L2 before
+ *           they are loaded, so that a step waits for L2 at most, not for DRAM; not so for large
+ *           tiles on a T4, whose steps outlast both. C is prefetched between the last k-tiles.
+ *           Where whole tiles leave multiprocessors idle, k is split among blocks, too (split-K;
+ *           T::store adds the parts up).
+ * Limits    Wave quantization, that is tiles that do not fill the last wave; and the epilogue.
  */
 #include "tile.cuh"
 
