@@ -16,7 +16,7 @@
 #include "fake_cuda/libcuda.h"
 #include "handle.h"
 
-enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700 };
+enum { OUT_OF_MEMORY = 2, INVALID_IMAGE = 200, ILLEGAL_ADDRESS = 700 };
 
 static fake_cuda_t *fake;
 
@@ -190,6 +190,18 @@ static void failures_in_use_are_reported(void **state)
             assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
             assert_int_equal(tear_down(NULL), 0);
         }
+    /* An image that an old driver does not know: both releases are named. A current driver's failure is another. */
+    for (int old = 0; old < 2; old++) {
+        hgemm_handle_t refused = NULL;
+        fake->version = old ? 11000 : 99000;
+        assert_status(hgemm_create(&refused, "cuda"), HGEMM_STATUS_SUCCESS);
+        fake->failing = "cuModuleLoadDataEx";
+        fake->result = INVALID_IMAGE;
+        assert_status(use(refused, NULL), HGEMM_STATUS_DEVICE_ERROR);
+        assert_int_equal(strstr(hgemm_error_detail(refused), "driver is for CUDA 11.0") != NULL, old);
+        fake->failing = NULL;
+        assert_status(hgemm_destroy(refused), HGEMM_STATUS_SUCCESS);
+    }
     /* A context that is lost: destroying the handle tells it, and still gives all back. */
     hgemm_handle_t handle = NULL;
     assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
