@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(HGEMM_REALIGN_THREADS) HGEMM_VARIAN
     const u64 ld = p.ld * 2, to_ld = p.to_ld * 2;
     const source whole = {from, from, from + (p.lines - 1) * ld + p.width * 2, ld, 0, 0};
     const u32 across = (u32)p.to_ld / 8, index = block_index() * HGEMM_REALIGN_THREADS + thread_index();
-    const u32 line = divide(index, across, p.of_to_ld), first = index - line * across;
+    const u32 line = divide(index, across, p.inv_row_chunks), first = index - line * across;
     if (line >= (u32)p.lines) return;
     const char *const at = from + line * ld + first * 16;
     const u32 shift = (u32)(u64)at % 16;

@@ -324,7 +324,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             const u32 index = block_index(), past = PARTS_FIRST ? index : index - p.whole_tiles;
             split_tiles = tiles - p.whole_tiles;
             is_split = PARTS_FIRST ? index < split_tiles * p.splits : index >= p.whole_tiles;
-            split = is_split ? divide(past, split_tiles, p.of_split_tiles) : 0;
+            split = is_split ? divide(past, split_tiles, p.inv_split_tiles) : 0;
             if (PARTS_FIRST) tile = is_split ? p.whole_tiles + past - split * split_tiles : index - split_tiles * p.splits;
             else tile = index - split * split_tiles;
         }
@@ -345,9 +345,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
              * at one time share their rows of A and columns of B in the L2 cache. */
             rows = ((u32)p.m + BM - 1) / BM, columns = ((u32)p.n + BN - 1) / BN;
             const part of(p, rows * columns);
-            const u32 group = divide(of.tile, R::GROUP * columns, p.of_group_tiles), rest = of.tile - group * (R::GROUP * columns);
+            const u32 group = divide(of.tile, R::GROUP * columns, p.inv_group_tiles), rest = of.tile - group * (R::GROUP * columns);
             const u32 top = group * R::GROUP, height = least(rows - top, R::GROUP);
-            const u32 column = height == R::GROUP ? rest / R::GROUP : divide(rest, height, p.of_last_rows);
+            const u32 column = height == R::GROUP ? rest / R::GROUP : divide(rest, height, p.inv_last_rows);
             m0 = (top + rest - column * height) * BM;
             n0 = column * BN;
             const u32 k0 = of.split * p.k_split;

@@ -338,9 +338,9 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
             .whole_tiles = (int)plan->whole_tiles,
             .k_split = (int)plan->k_split,
             .splits = plan->splits,
-            .of_split_tiles = HGEMM_RECIPROCAL((unsigned)(split_tiles ? split_tiles : 1)),
-            .of_group_tiles = HGEMM_RECIPROCAL((unsigned)(group * columns)),
-            .of_last_rows = HGEMM_RECIPROCAL((unsigned)(rows % group ? rows % group : group)),
+            .inv_split_tiles = HGEMM_RECIPROCAL((unsigned)(split_tiles ? split_tiles : 1)),
+            .inv_group_tiles = HGEMM_RECIPROCAL((unsigned)(group * columns)),
+            .inv_last_rows = HGEMM_RECIPROCAL((unsigned)(rows % group ? rows % group : group)),
             .workspace = handle->workspace,
         };
         launch_t launch = {

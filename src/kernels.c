@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_THREADS = 1024 };
+enum { BLOCK_THREADS = 1024 }; /* limit of a block */
 
-/* What the words of a row stand for. */
+/* Values of the words in the columns acc and ops. */
 enum {
     ACCUMULATE_f16 = HGEMM_ACCUMULATE_F16,
     ACCUMULATE_f32 = HGEMM_ACCUMULATE_F32,
@@ -21,23 +21,23 @@ enum {
     HGEMM_SHARED_BYTES(BM, BN, BK, WM, WK, stages, HGEMM_ACC_BYTES_##acc)
 #define AT_LEAST_ONE(blocks) ((blocks) ? (blocks) : 1)
 
-/* A row that could not run on a T4 stops the build here, and names itself. */
+/* A row that could not run on a T4 fails the build here, with its name. */
 #define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, WK, stages, acc, ops,                      \
-                     align, blocks, newer, group, ahead, ...)                                   \
+                     align, blocks, newer_blocks, group, prefetch, ...)                         \
     static_assert((BM) % (WM) == 0, #name ": WM does not divide BM");                           \
     static_assert((BN) % (WN) == 0, #name ": WN does not divide BN");                           \
     static_assert((WM) % 16 == 0, #name ": WM is not a multiple of the 16 rows of an mma");     \
     static_assert((WN) % 16 == 0,                                                               \
                   #name ": WN is not a multiple of the 16 columns of an ldmatrix");             \
     static_assert((BK) % (WK) == 0, #name ": WK does not divide BK");                           \
-    static_assert((WK) % 16 == 0, #name ": WK is not an even number of the 8 steps of an mma"); \
+    static_assert((WK) % 16 == 0, #name ": WK is not an even number of the 8 k's of an mma");   \
     static_assert((BK) / (WK) > (WM) / 16 || (WM) / 16 % ((BK) / (WK)) == 0,                    \
                   #name ": the warps that share a tile do not share its rows evenly");          \
     static_assert((stages) == 1 || (stages) == 2, #name ": stages is neither 1 nor 2");         \
-    static_assert((blocks) >= 0 && (newer) >= AT_LEAST_ONE(blocks) && (group) >= 1,             \
-                  #name ": group or newer is less than 1, or newer than blocks");               \
+    static_assert((blocks) >= 0 && (newer_blocks) >= AT_LEAST_ONE(blocks) && (group) >= 1,      \
+                  #name ": group or newer_blocks is less than 1, or newer_blocks than blocks"); \
     static_assert(((group) & ((group) - 1)) == 0, #name ": group is not a power of two");       \
-    static_assert((ahead) >= 0, #name ": ahead is negative");                                   \
+    static_assert((prefetch) >= 0, #name ": prefetch is negative");                             \
     static_assert(HGEMM_THREADS(BM, BN, BK, WM, WN, WK) <= BLOCK_THREADS,                       \
                   #name ": more than 1024 threads a block");                                    \
     static_assert(HGEMM_THREADS(BM, BN, BK, WM, WN, WK) * AT_LEAST_ONE(blocks) <= T4_THREADS,   \
@@ -50,16 +50,16 @@ enum {
                   #name ": the threads do not share the chunks of B's tile evenly");            \
     static_assert((WM) * (WN) / 32 * HGEMM_ACC_BYTES_##acc / 4 < HGEMM_THREAD_REGISTERS,        \
                   #name ": the accumulators alone fill a thread's registers");
-#define HGEMM_ON_T4(name, group, ahead, ...)                                                            \
+#define HGEMM_ON_T4(name, group, prefetch, ...)                                                         \
     static_assert((group) >= 1 && ((group) & ((group) - 1)) == 0, #name ": group is not a power of two"); \
-    static_assert((ahead) >= 0, #name ": ahead is negative");
+    static_assert((prefetch) >= 0, #name ": prefetch is negative");
 #include "kernels.def"
 #undef HGEMM_KERNEL
 #undef HGEMM_ON_T4
 
 const kernel_t kernel_table[KERNEL_END] = {
 #define HGEMM_KERNEL(rung_, name_, BM, BN, BK, WM, WN, WK, stages_, acc, ops_, \
-                     align, blocks_, newer_, group_, ahead_, ...)              \
+                     align, blocks_, newer_blocks_, group_, prefetch_, ...)    \
     [KERNEL_##name_] = {                                                       \
         .info = {                                                              \
             .name = #name_,                                                    \
@@ -74,8 +74,8 @@ const kernel_t kernel_table[KERNEL_END] = {
             .any_alignment = ACCESS_##align >= ACCESS_any,                     \
         },                                                                     \
         .blocks = (blocks_),                                                   \
-        .newer = (newer_),                                                     \
-        .walk = {(group_), (ahead_)},                                          \
+        .newer_blocks = (newer_blocks_),                                       \
+        .walk = {(group_), (prefetch_)},                                       \
         .access = ACCESS_##align,                                              \
     },
 #include "kernels.def"
@@ -85,7 +85,7 @@ const kernel_t kernel_table[KERNEL_END] = {
 walk_t kernel_walk(int kernel, int on_t4)
 {
     static const walk_t t4_walk[KERNEL_END] = {
-#define HGEMM_ON_T4(name, group_, ahead_, ...) [KERNEL_##name] = {(group_), (ahead_)},
+#define HGEMM_ON_T4(name, group_, prefetch_, ...) [KERNEL_##name] = {(group_), (prefetch_)},
 #include "kernels.def"
 #undef HGEMM_ON_T4
     };

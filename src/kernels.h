@@ -17,25 +17,27 @@ enum {
     KERNEL_END
 };
 
-/* How a variant reads A and B, as the column `align` of the table names it. */
+/* How a variant reads A and B, from the fastest to the most general: the column `align` of the table. */
 typedef enum access_t {
     ACCESS_x16, /* every 8-element chunk is 16-byte aligned */
     ACCESS_x8,  /* every 4 elements are 8-byte aligned */
-    ACCESS_any, /* 2-byte aligned */
-    ACCESS_far, /* and offsets within a tile may exceed 32 bits */
+    ACCESS_any, /* elements are 2-byte aligned */
+    ACCESS_far, /* the same, and offsets within a tile may exceed 32 bits */
     ACCESS_COUNT
 } access_t;
 
+/* How blocks walk D and the L2 cache: columns of the table that may differ on a T4. */
 typedef struct walk_t {
-    int group; /* rows of tiles that are walked together */
-    int ahead; /* k-tiles before it loads one, a block tells the L2 cache of it */
+    int group;    /* rows of tiles that are walked together */
+    int prefetch; /* k-tiles that the prefetch to the L2 cache runs ahead of the loads; 0: none */
 } walk_t;
 
 typedef struct kernel_t {
-    hgemm_kernel_info_t info; /* registers is 0 here: the images know it */
-    int blocks, newer;        /* blocks that an SM of a T4 and of newer GPUs holds; 0: a T4 has faster kernels */
-    walk_t walk;              /* on newer GPUs */
-    access_t access;          /* the widest that it is compiled for; all before it, too */
+    hgemm_kernel_info_t info; /* but for registers, which are in the images */
+    int blocks;               /* that an SM of a T4 holds at one time; 0: the kernel is for newer GPUs only */
+    int newer_blocks;         /* that an SM of a newer GPU holds */
+    walk_t walk;              /* on newer GPUs; kernel_walk knows the T4's */
+    access_t access;          /* the most general that it is compiled for; all before it are, too */
 } kernel_t;
 
 extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
@@ -49,7 +51,7 @@ typedef struct kernel_args_t {
 #undef HGEMM_ARG
 } kernel_args_t;
 
-/* What the kernel `realign` is told: of each operand that it copies, blockIdx.z counting them. */
+/* The parameter of the kernel realign: the operands that it copies, counted by blockIdx.z. */
 typedef struct realign_operand_t {
 #define HGEMM_REALIGN(type, name) type name;
 #include "kernels.def"
@@ -66,7 +68,7 @@ enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * ACCESS_COUNT,
 
 enum { MOST_GRID_Y = 65535 }; /* blockIdx.y counts a batch */
 
-/* What a streaming multiprocessor of a T4 holds. */
+/* Limits of a T4's streaming multiprocessor. */
 enum { T4_SHARED = 64 << 10, T4_THREADS = 1024 };
 
 typedef struct variant_t {
@@ -81,10 +83,10 @@ int variant_index(variant_t variant);
 /* Writes the symbol, "k5_64x64_nt_any". */
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL]);
 
-/* Its machine code, NULL where this build carries none. */
+/* Its image, NULL if this build has none. */
 const image_t *variant_image(variant_t variant);
 
-/* That of realign. */
+/* The kernel realign. */
 const image_t *realign_image(void);
 
 #endif

@@ -332,7 +332,7 @@ static int resident_blocks(variant_t variant, const machine_t *machine)
     int blocks = smaller(HGEMM_SM_REGISTERS / (registers * info->threads),
                          smaller(machine->shared_bytes / shared, machine->threads / info->threads));
     if (machine->is_newer) /* the driver compiles the PTX and may use more registers than the sm_75 code */
-        blocks = smaller(blocks, kernel_table[variant.kernel].newer);
+        blocks = smaller(blocks, kernel_table[variant.kernel].newer_blocks);
     return blocks > 1 ? blocks : 1;
 }
 
@@ -414,7 +414,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     if (has_few_warps(info))
         exposed = costs->factor.exposed * fmax(lone, dram) + costs->factor.exposed_few_warps * lone;
     double dram_latency = costs->clocks.dram_latency;
-    if (walk_of(variant.kernel, machine).ahead) /* the first of the sharers fetches for the others */
+    if (walk_of(variant.kernel, machine).prefetch) /* the first of the sharers fetches for the others */
         dram_latency = dram_latency * own / tile;
     double unaligned = 0;
     if (variant.access == ACCESS_any) {

@@ -19,7 +19,7 @@ typedef struct tile {
 } tile_t;
 
 static const tile_t tiles[] = {
-#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, WK, stages, acc, ops, align, blocks, newer, group, ...) \
+#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, WK, stages, acc, ops, align, blocks, newer_blocks, group, ...) \
     {#name, BM, BN, HGEMM_THREADS(BM, BN, BK, WM, WN, WK), HGEMM_SHARED_BYTES(BM, BN, BK, WM, WK, stages, HGEMM_ACC_BYTES_##acc), group},
 #include "kernels.def"
 #undef HGEMM_KERNEL
@@ -52,8 +52,8 @@ static inline void take_whole_tiles(arguments_t *args, const tile_t *tile)
     uint32_t group = group_of(tile);
     args->whole_tiles = (int)(rows * columns);
     args->splits = 1;
-    args->of_group_tiles = HGEMM_RECIPROCAL(group * columns);
-    args->of_last_rows = HGEMM_RECIPROCAL(rows % group ? rows % group : group);
+    args->inv_group_tiles = HGEMM_RECIPROCAL(group * columns);
+    args->inv_last_rows = HGEMM_RECIPROCAL(rows % group ? rows % group : group);
 }
 
 /* Splits IMAGE:SYMBOL; returns the symbol, or NULL. */
