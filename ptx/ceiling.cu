@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ceiling: how fast mma.m16n8k8 can go. Not a kernel of the library: the benchmark measures it
- * beside the kernels, because power and clocks move it from minute to minute.
+ * beside the kernels, because it varies with power and clocks from minute to minute.
  *
- * A warp keeps an outer product of MT x NT mma tiles in registers, as a GEMM's inner loop does,
- * and touches no memory between the first and the last instruction. Operands are random halves
- * from `args.in`: constant ones would toggle fewer bits and draw less power. Every product is later
- * added with the opposite sign, so that sums stay small however long it runs.
+ * A warp computes an outer product of MT x NT mma tiles, as the inner loop of a GEMM does, and
+ * accesses no memory between the first and the last mma. Operands are random halves from `args.in`,
+ * for constant ones would toggle fewer bits and draw less power. Every product is added again later
+ * with the opposite sign, so that sums stay small however long the kernel runs.
  *
  * 256 threads, one block per multiprocessor. `in` holds (4 * MT + 2 * NT) * 256 words, `out` a word
  * per thread of the grid. One iteration is 4 * MT * NT mma per warp, 2048 operations each.
@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) HGEMM_VARIANT(const ceiling
             for (int i = 0; i < MT; ++i)
 #pragma unroll
                 for (int j = 0; j < NT; ++j) {
-                    const int turn = i % 2 ? NT - 1 - j : j; /* neighbours share an operand */
+                    const int turn = i % 2 ? NT - 1 - j : j; /* there and back: neighbours share an operand */
                     mma_m16n8k8(acc[i][turn], a[s % 2][i], b[s][turn]);
                 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One function per PTX instruction that the kernels use, and nothing else. Sections are those of
- * the PTX ISA. All exist on sm_75. Shared-memory addresses are 32-bit offsets in the shared window.
+ * One function for each PTX instruction that the kernels use, and nothing else; all exist on sm_75.
+ * Section numbers are those of the PTX ISA. Addresses in shared memory are 32-bit offsets in the
+ * .shared state space. A half, and a packed pair of halves, travel in 32-bit registers.
  */
 #pragma once
 
@@ -10,159 +11,167 @@ typedef unsigned short u16;
 typedef unsigned long long u64;
 struct b128 { u32 x, y, z, w; };
 
-/* ---- 9.7.14.5 warp-level matrix multiply: mma.m16n8k8 --------------------------------------
- * D[16][8] += A[16][8] * B[8][8]. With g = lane / 4 and t = lane % 4 a lane holds
- *   A: a[0] = row g, a[1] = row g + 8, each the pair of columns 2t, 2t + 1
- *   B: b    = the pair of rows 2t, 2t + 1 of column g
- *   D: rows g and g + 8, the pair of columns 2t, 2t + 1 (two packed halves, or two floats)      */
+#define DEVICE __device__ __forceinline__ /* all functions are inlined: a call would have to spill registers */
 
-static __device__ __forceinline__ void mma_m16n8k8(u32 (&d)[2], const u32 (&a)[2], u32 b)
+/* ---- 9.7.14.5 warp-level matrix multiply: mma.m16n8k8 --------------------------------------
+ * D[16][8] += A[16][8] * B[8][8]. With g = lane / 4 and t = lane % 4, a lane holds of
+ *   A: a[0] from row g, a[1] from row g + 8: the elements of columns 2t and 2t + 1
+ *   B: b    from column g: the elements of rows 2t and 2t + 1
+ *   D: from rows g and g + 8: the elements of columns 2t and 2t + 1 (a pair of halves, or two floats) */
+
+static DEVICE void mma_m16n8k8(u32 (&d)[2], const u32 (&a)[2], u32 b)
 {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%3}, {%4}, {%0,%1};"
                  : "+r"(d[0]), "+r"(d[1]) : "r"(a[0]), "r"(a[1]), "r"(b));
 }
 
-static __device__ __forceinline__ void mma_m16n8k8(float (&d)[4], const u32 (&a)[2], u32 b)
+static DEVICE void mma_m16n8k8(float (&d)[4], const u32 (&a)[2], u32 b)
 {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b));
 }
 
 /* ---- 9.7.14.5.15 ldmatrix --------------------------------------------------------------------
- * Four or two 8x8 matrices of halves; lane l gives the address of row l % 8 of matrix l / 8 (16
- * bytes). Of each matrix a lane gets elements 2t, 2t + 1 of row g; transposed: of column g.     */
+ * Loads four or two 8x8 matrices of halves. Lane l passes the address of row l % 8, 16 bytes, of matrix
+ * l / 8. From each matrix it receives elements 2t and 2t + 1 of row g, or with .trans of column g: the
+ * fragments of mma.m16n8k8. */
 
-static __device__ __forceinline__ void ldmatrix_x4(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
+static DEVICE void ldmatrix_x4(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(address));
 }
 
-static __device__ __forceinline__ void ldmatrix_x4_trans(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
+static DEVICE void ldmatrix_x4_trans(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(address));
 }
 
-static __device__ __forceinline__ void ldmatrix_x2(u32 &r0, u32 &r1, u32 address)
+static DEVICE void ldmatrix_x2(u32 &r0, u32 &r1, u32 address)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(r0), "=r"(r1) : "r"(address));
 }
 
-static __device__ __forceinline__ void ldmatrix_x2_trans(u32 &r0, u32 &r1, u32 address)
+static DEVICE void ldmatrix_x2_trans(u32 &r0, u32 &r1, u32 address)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(r0), "=r"(r1) : "r"(address));
 }
 
 /* ---- 9.7.9 data movement: ld, st, mov -------------------------------------------------------
- * Loads take a condition: where it is false nothing is read and the destination keeps its value.
- * So does the 16-byte store: nothing is written. */
+ * Loads and the 16-byte store take a condition. If it is false, nothing is accessed, and the destination
+ * of a load keeps its value. A predicate inside the asm costs no branch. */
 
-static __device__ __forceinline__ void ld_global(b128 &v, const char *p, bool when)
+static DEVICE void ld_global(b128 &v, const char *p, bool when)
 {
     asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p ld.global.v4.b32 {%0,%1,%2,%3}, [%4];}"
                  : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w) : "l"(p), "r"((u32)when));
 }
 
-static __device__ __forceinline__ void ld_global(u32 &x, u32 &y, const char *p, bool when)
+static DEVICE void ld_global(u32 &x, u32 &y, const char *p, bool when)
 {
     asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; @p ld.global.v2.b32 {%0,%1}, [%2];}"
                  : "+r"(x), "+r"(y) : "l"(p), "r"((u32)when));
 }
 
-static __device__ __forceinline__ void ld_global(u32 &half, const char *p, bool when)
+static DEVICE void ld_global(u32 &half, const char *p, bool when)
 {
     asm volatile("{.reg .pred p; .reg .b16 h; setp.ne.u32 p, %2, 0; mov.b16 h, 0;"
                  " @p ld.global.b16 h, [%1]; @p cvt.u32.u16 %0, h;}" : "+r"(half) : "l"(p), "r"((u32)when));
 }
 
-static __device__ __forceinline__ void ld_global_word(u32 &x, const char *p, bool when)
+static DEVICE void ld_global_word(u32 &x, const char *p, bool when)
 {
-    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.b32 %0, [%1];}" : "+r"(x) : "l"(p), "r"((u32)when));
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.b32 %0, [%1];}"
+                 : "+r"(x) : "l"(p), "r"((u32)when));
 }
 
-/* Through a generic address. ptxas must then assume that it may alias shared memory, so it leaves
- * each load where the source has it among the st.shared: the tuned loop's schedule. Where the
- * condition is false v is undefined: then ptxas need not load into the register that a store still reads. */
-static __device__ __forceinline__ void ld_generic(b128 &v, const char *p, bool when)
+/* The same through a generic address, for the main loop. A generic address may alias shared memory, so ptxas
+ * keeps these loads where the source has them among the st.shared, which preserves the tuned schedule. If the
+ * condition is false, the destination is undefined: it is an output only, so that ptxas is free to load into
+ * another register than the one that a store still reads. */
+static DEVICE void ld_generic(b128 &v, const char *p, bool when)
 {
     asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p ld.v4.b32 {%0,%1,%2,%3}, [%4];}"
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p), "r"((u32)when));
 }
 
-static __device__ __forceinline__ void ld_generic(u32 &x, u32 &y, const char *p, bool when)
+static DEVICE void ld_generic(u32 &x, u32 &y, const char *p, bool when)
 {
     asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; @p ld.v2.b32 {%0,%1}, [%2];}"
                  : "=r"(x), "=r"(y) : "l"(p), "r"((u32)when));
 }
 
-/* 9.7.9.15 prefetch: starts to bring the line at p into the L2 cache. */
-static __device__ __forceinline__ void prefetch_l2(const char *p) { asm volatile("prefetch.global.L2 [%0];" :: "l"(p)); }
+/* 9.7.9.15 prefetch: starts to fetch the cache line at p to L2. */
+static DEVICE void prefetch_l2(const char *p)
+{
+    asm volatile("prefetch.global.L2 [%0];" :: "l"(p));
+}
 
-static __device__ __forceinline__ void st_global(char *p, const b128 &v, bool when = true)
+static DEVICE void st_global(char *p, const b128 &v, bool when = true)
 {
     asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p st.global.v4.b32 [%0], {%1,%2,%3,%4};}"
                  :: "l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"((u32)when) : "memory");
 }
 
-static __device__ __forceinline__ void st_global(char *p, u32 half)
+static DEVICE void st_global(char *p, u32 half)
 {
     asm volatile("{.reg .b16 h; cvt.u16.u32 h, %1; st.global.b16 [%0], h;}" :: "l"(p), "r"(half) : "memory");
 }
 
-static __device__ __forceinline__ void st_global_word(char *p, u32 v)
+static DEVICE void st_global_word(char *p, u32 v)
 {
     asm volatile("st.global.b32 [%0], %1;" :: "l"(p), "r"(v) : "memory");
 }
 
-static __device__ __forceinline__ void ld_shared(b128 &v, u32 address)
+static DEVICE void ld_shared(b128 &v, u32 address)
 {
     asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
 }
 
-static __device__ __forceinline__ void st_shared(u32 address, const b128 &v)
+static DEVICE void st_shared(u32 address, const b128 &v)
 {
     asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" :: "r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w));
 }
 
-static __device__ __forceinline__ void ld_shared(u32 &v, u32 address)
+static DEVICE void ld_shared(u32 &v, u32 address)
 {
     asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(address));
 }
 
-static __device__ __forceinline__ void st_shared(u32 address, u32 v)
+static DEVICE void st_shared(u32 address, u32 v)
 {
     asm volatile("st.shared.b32 [%0], %1;" :: "r"(address), "r"(v));
 }
 
-static __device__ __forceinline__ void st_shared(u32 address, float x, float y)
+static DEVICE void st_shared(u32 address, float x, float y)
 {
     asm volatile("st.shared.v2.f32 [%0], {%1,%2};" :: "r"(address), "f"(x), "f"(y));
 }
 
 /* ---- 9.7.9 prmt; 9.7.13 bar; 9.7.9.21 cvt ----------------------------------------------------- */
 
-/* Four bytes of the eight of hi:lo, picked by the nibbles of the selector. */
-static __device__ __forceinline__ u32 permute(u32 lo, u32 hi, u32 selector)
+/* Byte i of the result is the byte of hi:lo (0 to 7, from the lowest) that nibble i of the selector names. */
+static DEVICE u32 permute(u32 lo, u32 hi, u32 selector)
 {
     u32 r;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(lo), "r"(hi), "r"(selector));
     return r;
 }
 
-static __device__ __forceinline__ void barrier() { asm volatile("bar.sync 0;" ::: "memory"); }
-static __device__ __forceinline__ void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+static DEVICE void barrier() { asm volatile("bar.sync 0;" ::: "memory"); }
+static DEVICE void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
-static __device__ __forceinline__ float half_to_float(u32 half)
+static DEVICE float half_to_float(u32 half)
 {
     float f;
     asm("{.reg .b16 h; cvt.u16.u32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(f) : "r"(half));
     return f;
 }
 
-/* Two floats, each rounded to nearest even, as one pair of halves. */
-static __device__ __forceinline__ u32 halves(float lo, float hi)
+/* Two floats as a pair of halves, each rounded to nearest even. */
+static DEVICE u32 pack_halves(float lo, float hi)
 {
     u32 r;
     asm("{.reg .b16 l, h; cvt.rn.f16.f32 l, %1; cvt.rn.f16.f32 h, %2; mov.b32 %0, {l, h};}"
@@ -170,8 +179,8 @@ static __device__ __forceinline__ u32 halves(float lo, float hi)
     return r;
 }
 
-/* 9.7.4 add: two pairs of halves, each sum rounded to nearest even. */
-static __device__ __forceinline__ u32 add_halves(u32 x, u32 y)
+/* 9.7.4 add: of two pairs of halves, each sum rounded to nearest even. */
+static DEVICE u32 add_halves(u32 x, u32 y)
 {
     u32 r;
     asm("add.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
@@ -179,11 +188,11 @@ static __device__ __forceinline__ u32 add_halves(u32 x, u32 y)
 }
 
 /* ---- 9.7.13 atom -----------------------------------------------------------------------------------
- * Releases and acquires: with a barrier before it and one behind, whoever adds later sees all that the
- * blocks of those who added before had written (memory consistency model, causality order). Fences of
- * each thread would do the same, and take longer. */
+ * Release and acquire. Between two barriers of its block, one thread's atomic orders the whole block: a
+ * block that adds later sees all that blocks which added earlier had written before (memory consistency
+ * model: causality order). A fence in every thread would do the same, but takes longer. */
 
-static __device__ __forceinline__ u32 atomic_add(u32 *p, u32 x)
+static DEVICE u32 atomic_add(u32 *p, u32 x)
 {
     u32 old;
     asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(x) : "memory");
@@ -192,17 +201,39 @@ static __device__ __forceinline__ u32 atomic_add(u32 *p, u32 x)
 
 /* ---- 10 special registers -------------------------------------------------------------------- */
 
-/* Read anew on each call, so that a value needed before and after the main loop holds no register
- * in between. */
-static __device__ __forceinline__ u32 thread_index() { u32 v; asm volatile("mov.u32 %0, %%tid.x;" : "=r"(v)); return v; }
-static __device__ __forceinline__ u32 block_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(v)); return v; }
-static __device__ __forceinline__ u32 batch_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(v)); return v; }
+/* volatile: read anew by each call, so that a value needed before and after the main loop occupies no
+ * register in between. */
+static DEVICE u32 thread_index()
+{
+    u32 v;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(v));
+    return v;
+}
 
-static __device__ __forceinline__ u32 operand_index() { u32 v; asm volatile("mov.u32 %0, %%ctaid.z;" : "=r"(v)); return v; }
+static DEVICE u32 block_index()
+{
+    u32 v;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(v));
+    return v;
+}
 
-/* Where the dynamic shared memory begins. */
+static DEVICE u32 batch_index()
+{
+    u32 v;
+    asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(v));
+    return v;
+}
+
+static DEVICE u32 operand_index()
+{
+    u32 v;
+    asm volatile("mov.u32 %0, %%ctaid.z;" : "=r"(v));
+    return v;
+}
+
+/* The address at which dynamic shared memory begins. */
 extern __shared__ __align__(1024) char dynamic_shared[];
-static __device__ __forceinline__ u32 shared_base()
+static DEVICE u32 shared_base()
 {
     u32 address;
     asm("{.reg .u64 a; cvta.to.shared.u64 a, %1; cvt.u32.u64 %0, a;}" : "=r"(address) : "l"(dynamic_shared));

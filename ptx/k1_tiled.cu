@@ -10,17 +10,17 @@
  */
 #include "tile.cuh"
 
-template <class T> static __device__ __forceinline__ void k1_tiled(const args &p)
+template <class T> static DEVICE void k1_tiled(const args &p)
 {
     const typename T::block at(p);
     const typename T::warp w;
     typename T::sums acc;
     T::clear(acc);
 
-    for (u32 t = 0; t < at.tiles; ++t) {
+    for (u32 t = 0; t < at.k_tiles; ++t) {
         typename T::staging next;
         T::fetch(next, at, t);
-        barrier(); /* every warp is done with the last k-tile */
+        barrier(); /* every warp is done with the previous k-tile */
         T::commit(next, 0);
         barrier(); /* this one is complete */
 #pragma unroll

@@ -11,7 +11,7 @@
  */
 #include "tile.cuh"
 
-template <class T> static __device__ __forceinline__ void k3_prefetch(const args &p)
+template <class T> static DEVICE void k3_prefetch(const args &p)
 {
     const typename T::block at(p);
     const typename T::warp w;
@@ -19,13 +19,13 @@ template <class T> static __device__ __forceinline__ void k3_prefetch(const args
     typename T::staging next;
     T::clear(acc);
 
-    if (at.tiles) {
+    if (at.k_tiles) {
         T::fetch(next, at, 0);
         T::commit(next, 0);
     }
     barrier();
-    for (u32 t = 0; t < at.tiles; ++t) {
-        const bool more = t + 1 < at.tiles;
+    for (u32 t = 0; t < at.k_tiles; ++t) {
+        const bool more = t + 1 < at.k_tiles;
         if (more) T::fetch(next, at, t + 1);
 #pragma unroll
         for (int kk = 0; kk < T::SLICES; ++kk) {

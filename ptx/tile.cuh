@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The verbs that the rungs speak: where a block and a warp stand, fetch (global -> registers),
- * commit (registers -> shared), load (shared -> fragments), multiply, store (accumulators -> D).
- * All index arithmetic of a tile is here and nowhere else.
+ * What the rungs are written in: where a block and a warp stand, fetch (global memory -> registers),
+ * commit (registers -> shared memory), load (shared memory -> fragments), multiply, store
+ * (accumulators -> D). All index arithmetic of a tile is in this file.
  *
- * Both operands are treated alike. With x for the dimension an operand keeps (m for A, n for B),
- * its tile is X x BK and either k-contiguous (stored rows are x) or x-contiguous (stored rows are
- * k); shared memory holds it as global memory does, row by row, in chunks of 8 halves (16 bytes).
+ *   chunk     16 bytes of A or B on their way through a thread's registers
+ *   operand   the k-tile of A or B: who loads what, and where it lies in shared memory
+ *   tile      a kernel variant: two operands, block and warp, main loop, epilogue, split-K
+ *
+ * Both operands are treated alike. Let x be the dimension that an operand shares with D (m for A, n
+ * for B). A k-tile of it is X x BK, and is either k-contiguous (a row in memory runs along k, there is
+ * one for each x) or x-contiguous (a row runs along x, there is one for each k). Shared memory keeps
+ * this orientation: rows of chunks of 8 halves.
  *
  * Edges cost the main loop nothing:
- *   x   an access past the last row goes to the last one instead, one past the last column to what
- *       follows in memory. What it brings only reaches elements of D that do not exist and are not stored.
- *   k   the first k-tile is the short one: it has k - (tiles - 1) * BK live k's and zeros beyond.
+ *   x   Accesses past the last row repeat that row, accesses past the last column take what follows in
+ *       memory. Either reaches only accumulators of elements that D does not have; they are not stored.
+ *   k   The short k-tile, padded with zeros, is processed first, before the main loop: it is the last one
+ *       in memory, and has k - (k_tiles - 1) * BK live k's. The others follow from k = 0 on.
  */
 #pragma once
 #include "insn.cuh"
@@ -24,115 +30,49 @@ struct args {
 
 enum accumulator { f16, f32 };
 
-/* A row of the table as a type, row_<name>; as what it is on a T4 alone, t4_<name>. They differ in the walk
- * over D, in what the L2 cache is told, in the order of instructions and in NOPs: not in any bit of D. */
-#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer, group, ahead, lds, sts, gap, lag) \
-    struct row_##name {                                                                              \
-        static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;  \
-        static constexpr int BLOCKS = blocks, NEWER_BLOCKS = newer;                                  \
-        static constexpr int GROUP = group, AHEAD = ahead;                                           \
-        static constexpr int LDS_GAP = lds, STS_FIRST = sts, STS_GAP = gap, LDG_LAG = lag;           \
-        static constexpr accumulator ACC = acc;                                                      \
-        static constexpr bool FOR_T4 = false, ROUNDED = false;                                       \
+/* A row of the table as a type, row_<name>, and t4_<name> with the columns that HGEMM_ON_T4 replaces. The two
+ * differ in the order of blocks, in prefetches, and in the order of instructions: not in any bit of D. */
+#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer_blocks, \
+                     group, prefetch, lds_gap, sts_first, sts_gap, ldg_lag)                              \
+    struct row_##name {                                                                                  \
+        static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;      \
+        static constexpr int BLOCKS = blocks, NEWER_BLOCKS = newer_blocks;                               \
+        static constexpr int GROUP = group, PREFETCH = prefetch;                                         \
+        static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap;                \
+        static constexpr int LDG_LAG = ldg_lag;                                                          \
+        static constexpr accumulator ACC = acc;                                                          \
+        static constexpr bool FOR_T4 = false, ROUNDED = false;                                           \
     };
-#define HGEMM_ON_T4(name, group, ahead, lds, sts, gap, lag)                                \
-    struct t4_##name : row_##name {                                                        \
-        static constexpr int GROUP = group, AHEAD = ahead;                                 \
-        static constexpr int LDS_GAP = lds, STS_FIRST = sts, STS_GAP = gap, LDG_LAG = lag; \
-        static constexpr bool FOR_T4 = true;                                               \
+#define HGEMM_ON_T4(name, group, prefetch, lds_gap, sts_first, sts_gap, ldg_lag)          \
+    struct t4_##name : row_##name {                                                       \
+        static constexpr int GROUP = group, PREFETCH = prefetch;                          \
+        static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap; \
+        static constexpr int LDG_LAG = ldg_lag;                                           \
+        static constexpr bool FOR_T4 = true;                                              \
     };
 #include "../src/kernels.def"
 #undef HGEMM_KERNEL
 #undef HGEMM_ON_T4
 
-static __device__ __forceinline__ u32 least(u32 a, u32 b) { return a < b ? a : b; }
+static DEVICE u32 minimum(u32 a, u32 b) { return a < b ? a : b; }
 
-/* n / d, where reciprocal is HGEMM_RECIPROCAL(d), at least 2^32 / d - 1: the high word of n * reciprocal
- * is the quotient or one less. A division proper takes 20 instructions, each waiting for the last. */
-static __device__ __forceinline__ u32 divide(u32 n, u32 d, u32 reciprocal)
+/* n / d by the reciprocal HGEMM_RECIPROCAL(d) = floor((2^32 - 1) / d): the high word of n * reciprocal is the
+ * quotient or one less. A hardware division is a chain of 20 dependent instructions. */
+static DEVICE u32 divide(u32 n, u32 d, u32 reciprocal)
 {
     const u32 q = __umulhi(n, reciprocal);
     return q + (n - q * d >= d);
 }
 
-/*
- * How a variant reads A and B. A thread moves chunks: 8 contiguous halves, 16 bytes.
- *   X16  every chunk is 16-byte aligned and whole: one load
- *   X8   half chunks are 8-byte aligned and whole: two loads
- *   ANY  chunks are aligned to 2 bytes. Two aligned 16-byte loads cover one, and what is needed of
- *        them is picked when it is stored. Only in the first two k-tiles, from either end of k,
- *        they might reach outside of the matrix; what is there is read half by half.
- *   FAR  leading dimensions beyond 32-bit offsets within a tile: all is read half by half.
- */
-enum access { X16, X8, ANY, FAR };
+/* Eight halves, each in a register of its own, as a chunk. */
+static DEVICE b128 pack_chunk(const u32 (&h)[8])
+{
+    return b128{permute(h[0], h[1], 0x5410), permute(h[2], h[3], 0x5410), permute(h[4], h[5], 0x5410),
+                permute(h[6], h[7], 0x5410)};
+}
 
-/* The part of an operand that a block reads: x0 .. of `xs`, rows `ld` bytes apart. The whole matrix
- * is at begin .. end. */
-struct source {
-    const char *base, *begin, *end;
-    u64 ld;
-    u32 x0, xs;
-};
-
-/* A chunk in registers, as aligned loads bring it: it begins `shift` bytes into them. X8 has its second
- * half loaded by itself, where that is wanted. load() leaves undefined what is not. read() does not: it is
- * zero then. Both must stay within the matrix; where ANY would not, read_end() does. */
-template <access ACCESS> struct chunk {
-    b128 v;
-    __device__ __forceinline__ void load(const char *p, bool when)
-    {
-        if (ACCESS == X8) ld_generic(v.x, v.y, p, when), ld_generic(v.z, v.w, p + 8, when);
-        else ld_generic(v, p, when);
-    }
-    __device__ __forceinline__ void read(const char *p, bool when, bool when_second)
-    {
-        v = b128{};
-        if (ACCESS == X8) ld_global(v.x, v.y, p, when), ld_global(v.z, v.w, p + 8, when_second);
-        else ld_global(v, p, when);
-    }
-    __device__ __forceinline__ b128 get(u32) const { return v; }
-};
-template <> struct chunk<ANY> {
-    b128 v, next;
-    __device__ __forceinline__ void load(const char *p, bool when)
-    {
-        ld_generic(v, p, when);
-        ld_generic(next, p + 16, when);
-    }
-    __device__ __forceinline__ void read(const char *p, bool when, bool)
-    {
-        v = next = b128{};
-        ld_global(v, p, when);
-        ld_global(next, p + 16, when);
-    }
-    /* The same where the loads would reach outside of the matrix: its words, and the half before or after them. */
-    __device__ __forceinline__ void read_end(const source &s, const char *p)
-    {
-        const int first = s.begin > p ? (int)(s.begin - p) : 0, end = s.end - p < 32 ? (int)(s.end - p) : 32; /* bytes of the matrix */
-        u32 w[8] = {}, low = 0, high = 0;
-#pragma unroll
-        for (int i = 0; i < 8; ++i) ld_global_word(w[i], p + i * 4, i * 4 >= first && i * 4 + 4 <= end);
-        ld_global(low, p + end - 2, end % 4 == 2 && end > first);
-        ld_global(high, p + first, first % 4 == 2 && first < end);
-#pragma unroll
-        for (int i = 0; i < 8; ++i) w[i] |= (end - 2 == i * 4 ? low : 0) | (first - 2 == i * 4 ? high << 16 : 0);
-        v = b128{w[0], w[1], w[2], w[3]};
-        next = b128{w[4], w[5], w[6], w[7]};
-    }
-    __device__ __forceinline__ b128 get(u32 shift) const
-    {
-        const u32 half = shift & 2 ? 0x5432 : 0x3210, x[8] = {v.x, v.y, v.z, v.w, next.x, next.y, next.z, next.w};
-        u32 y[6], z[5];
-#pragma unroll
-        for (int i = 0; i < 6; ++i) y[i] = shift & 8 ? x[i + 2] : x[i];
-#pragma unroll
-        for (int i = 0; i < 5; ++i) z[i] = shift & 4 ? y[i + 1] : y[i];
-        return b128{permute(z[0], z[1], half), permute(z[1], z[2], half), permute(z[2], z[3], half), permute(z[3], z[4], half)};
-    }
-};
-
-/* The first `count` halves of a chunk, zeros for the others. */
-static __device__ __forceinline__ b128 first_halves(const b128 &v, int count)
+/* The first `count` halves of a chunk, then zeros. */
+static DEVICE b128 first_halves(const b128 &v, int count)
 {
     const u32 x[4] = {v.x, v.y, v.z, v.w};
     u32 y[4];
@@ -141,24 +81,112 @@ static __device__ __forceinline__ b128 first_halves(const b128 &v, int count)
     return b128{y[0], y[1], y[2], y[3]};
 }
 
+/*
+ * How a variant reads A and B (the column `align` of the table). The unit is a chunk: 8 contiguous halves.
+ *   X16  Chunks are 16-byte aligned and whole: one load.
+ *   X8   Groups of 4 halves are 8-byte aligned and whole: two loads for a chunk.
+ *   ANY  Chunks are 2-byte aligned. Two aligned 16-byte loads cover one, which is extracted when it is
+ *        committed. Close to either end of the matrix these loads would reach outside; this concerns the
+ *        first two k-tiles only, which load such chunks piece by piece.
+ *   FAR  Offsets within a tile exceed 32 bits: each half is loaded by itself.
+ */
+enum access { X16, X8, ANY, FAR };
+
+/* The panel of an operand from which a block reads its k-tiles. Pointers and `ld` are in bytes. */
+struct panel {
+    const char *base;        /* first k of the block, x = 0 */
+    const char *begin, *end; /* the whole matrix */
+    u64 ld;
+    u32 x0, x_size;          /* first x of the block; extent of x in the matrix */
+};
+
+/* A chunk in registers, as aligned loads bring it. */
+template <access ACCESS> struct chunk {
+    b128 v;
+
+    /* Loads the chunk at p; undefined if not `when`. */
+    DEVICE void load(const char *p, bool when)
+    {
+        if (ACCESS == X8) ld_generic(v.x, v.y, p, when), ld_generic(v.z, v.w, p + 8, when);
+        else ld_generic(v, p, when);
+    }
+    /* The same; zero if not `when`, and for X8 its second half if not `when_second`. */
+    DEVICE void load_or_zero(const char *p, bool when, bool when_second)
+    {
+        v = b128{};
+        if (ACCESS == X8) ld_global(v.x, v.y, p, when), ld_global(v.z, v.w, p + 8, when_second);
+        else ld_global(v, p, when);
+    }
+    DEVICE b128 extract(u32) const { return v; }
+};
+
+/* ANY: p is aligned down to 16 bytes, and the chunk begins `shift` bytes into the 32 that are loaded. */
+template <> struct chunk<ANY> {
+    b128 v, next;
+
+    DEVICE void load(const char *p, bool when)
+    {
+        ld_generic(v, p, when);
+        ld_generic(next, p + 16, when);
+    }
+    DEVICE void load_or_zero(const char *p, bool when, bool)
+    {
+        v = next = b128{};
+        ld_global(v, p, when);
+        ld_global(next, p + 16, when);
+    }
+    /* The same where the 32 bytes reach outside of the matrix: loads the words inside, and a lone half at either
+     * end of them. */
+    DEVICE void load_inside(const panel &src, const char *p)
+    {
+        const int begin = src.begin > p ? (int)(src.begin - p) : 0, end = src.end - p < 32 ? (int)(src.end - p) : 32;
+        u32 w[8] = {}, low = 0, high = 0;
+#pragma unroll
+        for (int i = 0; i < 8; ++i) ld_global_word(w[i], p + i * 4, i * 4 >= begin && i * 4 + 4 <= end);
+        ld_global(low, p + end - 2, end % 4 == 2 && end > begin);
+        ld_global(high, p + begin, begin % 4 == 2 && begin < end);
+#pragma unroll
+        for (int i = 0; i < 8; ++i) w[i] |= (end - 2 == i * 4 ? low : 0) | (begin - 2 == i * 4 ? high << 16 : 0);
+        v = b128{w[0], w[1], w[2], w[3]};
+        next = b128{w[4], w[5], w[6], w[7]};
+    }
+    /* The 16 bytes from `shift` on: shifts by 8, 4 and 2 bytes, each if its bit is set. */
+    DEVICE b128 extract(u32 shift) const
+    {
+        const u32 by_half = shift & 2 ? 0x5432 : 0x3210, x[8] = {v.x, v.y, v.z, v.w, next.x, next.y, next.z, next.w};
+        u32 y[6], z[5];
+#pragma unroll
+        for (int i = 0; i < 6; ++i) y[i] = shift & 8 ? x[i + 2] : x[i];
+#pragma unroll
+        for (int i = 0; i < 5; ++i) z[i] = shift & 4 ? y[i + 1] : y[i];
+        return b128{permute(z[0], z[1], by_half), permute(z[1], z[2], by_half), permute(z[2], z[3], by_half),
+                    permute(z[3], z[4], by_half)};
+    }
+};
+
+/* ---- a k-tile of A or B ------------------------------------------------------------------------ */
+
 template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access ACCESS> struct operand {
     static constexpr int ROWS = K_CONTIGUOUS ? X : BK, COLS = K_CONTIGUOUS ? BK : X;
     static constexpr int BYTES = X * BK * 2;
-    static constexpr int CHUNKS = COLS / 8;       /* of a row */
-    /* LANES threads stand side by side in a row. Each has ACROSS chunks of it, that far apart, and the same of DOWN
-     * rows: 128 bytes at a time are as good as more, and chunks of one row share an address. */
-    static constexpr int LEAST = THREADS / ROWS > 8 ? THREADS / ROWS : 8;
-    static constexpr int LANES = ACCESS <= X8 && CHUNKS > LEAST ? LEAST : CHUNKS, ACROSS = CHUNKS / LANES;
-    static constexpr int STEP = THREADS / LANES; /* rows between a thread's */
-    static constexpr int DOWN = ROWS / STEP, LOADS = DOWN * ACROSS; /* chunks of a thread */
-    static_assert(THREADS % LANES == 0 && CHUNKS % LANES == 0 && ROWS % STEP == 0, "threads do not divide the tile");
+    static constexpr int ROW_CHUNKS = COLS / 8;
+
+    /* LANES threads stand side by side along a row. Each loads ACROSS chunks of it, LANES chunks apart, and the same
+     * of DOWN rows, STEP rows apart. 8 lanes load 128 bytes at a time: more would not be faster, and chunks of
+     * one row share an address. */
+    static constexpr int MIN_LANES = THREADS / ROWS > 8 ? THREADS / ROWS : 8;
+    static constexpr int LANES = ACCESS <= X8 && ROW_CHUNKS > MIN_LANES ? MIN_LANES : ROW_CHUNKS;
+    static constexpr int ACROSS = ROW_CHUNKS / LANES, STEP = THREADS / LANES, DOWN = ROWS / STEP;
+    static constexpr int LOADS = DOWN * ACROSS; /* chunks of a thread */
+    static_assert(THREADS % LANES == 0 && ROW_CHUNKS % LANES == 0 && ROWS % STEP == 0,
+                  "threads do not divide the tile");
     static_assert(ACCESS != ANY || STEP % 8 == 0, "all chunks of a thread need the same shift");
 
     /*
-     * Byte offset of a chunk in the tile. Shared memory serves 128 bytes (a line of 8 chunks) at
-     * a time, so 8 chunks that are read together must lie in 8 different columns of such lines.
-     * ldmatrix reads one chunk column of 8 consecutive rows; swizzled, row r has its chunks
-     * XORed with its line number, which spreads them over all columns:
+     * Byte offset in shared memory of chunk c of a row. Shared memory serves 128 bytes, all 32 banks, at a
+     * time. Call that a line: 8 chunks that are accessed together must lie in 8 different columns of lines.
+     * ldmatrix reads the same chunk of 8 consecutive rows; swizzled, the chunks of a row are permuted by an XOR
+     * with the number of its line, which spreads these 8 over all columns:
      *
      *     rows of 128 bytes or more      rows of 64 bytes: two in a line
      *     row 0   0 1 2 3 4 5 6 7        rows 0,1   0 1 2 3  0 1 2 3
@@ -166,110 +194,137 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
      *     row 2   2 3 0 1 6 7 4 5        rows 4,5   2 3 0 1  2 3 0 1
      *     ...                            rows 6,7   3 2 1 0  3 2 1 0
      *
-     * Conflict-free for ldmatrix and for 16-byte stores of consecutive threads; unswizzled,
-     * ldmatrix takes 8 or 4 wavefronts where one would do.
+     * This is free of bank conflicts for ldmatrix, and for 16-byte stores by consecutive threads. Unswizzled,
+     * ldmatrix takes 8 or 4 wavefronts instead of one.
      */
-    static constexpr u32 LINE_ROWS = CHUNKS >= 8 ? 1 : 8 / CHUNKS, PHASES = CHUNKS >= 8 ? 8 : CHUNKS;
-    static __device__ __forceinline__ u32 phase(u32 row) { return SWIZZLED ? row / LINE_ROWS % PHASES : 0; }
-    static __device__ __forceinline__ u32 offset(u32 row, u32 c) { return row * (COLS * 2) + ((c ^ phase(row)) << 4); }
+    static constexpr u32 LINE_ROWS = ROW_CHUNKS >= 8 ? 1 : 8 / ROW_CHUNKS, PHASES = ROW_CHUNKS >= 8 ? 8 : ROW_CHUNKS;
+    static DEVICE u32 phase(u32 row) { return SWIZZLED ? row / LINE_ROWS % PHASES : 0; }
+    static DEVICE u32 offset(u32 row, u32 c) { return row * (COLS * 2) + ((c ^ phase(row)) << 4); }
 
-    /* Stored row and column of a thread's first chunk; chunk i is so many below, and across from there. */
-    static __device__ __forceinline__ u32 row(u32 thread) { return thread / LANES; }
-    static __device__ __forceinline__ u32 col(u32 thread) { return thread % LANES * 8; }
-    static __device__ __forceinline__ constexpr int below(int i) { return i / ACROSS * STEP; }
-    static __device__ __forceinline__ constexpr int across(int i) { return i % ACROSS * (LANES * 8); }
+    /* Row and column in the k-tile of a thread's first chunk, and how far below and across its chunk i is. */
+    static DEVICE u32 row(u32 thread) { return thread / LANES; }
+    static DEVICE u32 col(u32 thread) { return thread % LANES * 8; }
+    static DEVICE constexpr int below(int i) { return i / ACROSS * STEP; }
+    static DEVICE constexpr int across(int i) { return i % ACROSS * (LANES * 8); }
 
-    /* Rows of a thread's that the matrix has; others repeat its last row. */
-    static __device__ __forceinline__ int inside(const source &s, u32 thread) { return K_CONTIGUOUS ? (int)((s.xs - s.x0 + STEP - 1 - row(thread)) / STEP) : DOWN; }
-
-    /* k of half e of a thread's chunk i, within the k-tile. */
-    static __device__ __forceinline__ u32 k(u32 thread, int i, int e) { return K_CONTIGUOUS ? col(thread) + across(i) + e : row(thread) + below(i); }
-
-    /* Columns of the matrix from a thread's first on, and whether half e of its chunk i is one of them. */
-    static __device__ __forceinline__ int columns(const source &s, u32 thread) { return (int)(s.xs - s.x0 - col(thread)); }
-    static __device__ __forceinline__ bool has(int columns, int i, int e) { return K_CONTIGUOUS || columns > across(i) + e; }
-
-    /* The part of a matrix of `ks` k's from x0 on. */
-    static __device__ __forceinline__ source whole(const char *base, u64 ld, u32 x0, u32 xs, u32 ks)
+    /* How many of a thread's rows the matrix has; the others repeat its last row. */
+    static DEVICE int rows_inside(const panel &src, u32 thread)
     {
-        const char *const end = base + ((K_CONTIGUOUS ? xs : ks) - 1) * ld + (K_CONTIGUOUS ? ks : xs) * 2;
-        return source{base, base, end, ld, x0, xs};
+        return K_CONTIGUOUS ? (int)((src.x_size - src.x0 + STEP - 1 - row(thread)) / STEP) : DOWN;
     }
 
-    /* Global: where the block's k-tile at k0 begins, and the byte offset of column c of row r from
-     * there, for an access of `width` halves; distance() has it stay within x, or within the last whole
-     * chunk of a copy's row, which are filled with zeros. */
-    static __device__ __forceinline__ u64 k_bytes(const source &s, u32 k) { return K_CONTIGUOUS ? (u64)k * 2 : k * s.ld; }
-    static __device__ __forceinline__ const char *start(const source &s, u32 k0)
+    /* How many columns the matrix has from a thread's first one on, and whether half e of its chunk i is in one. */
+    static DEVICE int columns_inside(const panel &src, u32 thread)
     {
-        return s.base + (K_CONTIGUOUS ? s.x0 * s.ld : (u64)s.x0 * 2) + k_bytes(s, k0);
+        return (int)(src.x_size - src.x0 - col(thread));
     }
-    static __device__ __forceinline__ u64 reach(const source &s, u32 r, u32 c) { return (K_CONTIGUOUS ? least(r, s.xs - s.x0 - 1) : r) * s.ld + c * 2; }
-    static __device__ __forceinline__ u64 distance(const source &s, u32 r, u32 c, u32 width) { return reach(s, r, K_CONTIGUOUS ? c : least(c, (s.xs - s.x0 - 1) / width * width)); }
+    static DEVICE bool has(int columns, int i, int e)
+    {
+        return K_CONTIGUOUS || columns > across(i) + e;
+    }
 
-    /* Chunk i of the k-tile that starts at `tile`: its k's below `live`, zeros for the others. */
-    static __device__ __forceinline__ b128 fetch(const char *tile, const source &s, u32 row, u32 col, int i, u32 live)
+    /* k, within the k-tile, of half e of a thread's chunk i. */
+    static DEVICE u32 k_of(u32 thread, int i, int e)
+    {
+        return K_CONTIGUOUS ? col(thread) + across(i) + e : row(thread) + below(i);
+    }
+
+    /* The panel from x0 on of a matrix of k_size k's. */
+    static DEVICE panel panel_at(const char *base, u64 ld, u32 x0, u32 x_size, u32 k_size)
+    {
+        const u32 rows = K_CONTIGUOUS ? x_size : k_size, cols = K_CONTIGUOUS ? k_size : x_size;
+        return panel{base, base, base + (rows - 1) * ld + cols * 2, ld, x0, x_size};
+    }
+
+    /* Global memory: bytes that k k's are apart, and the address at which the block's k-tile from k0 on begins. */
+    static DEVICE u64 k_bytes(const panel &src, u32 k) { return K_CONTIGUOUS ? (u64)k * 2 : k * src.ld; }
+    static DEVICE const char *start(const panel &src, u32 k0)
+    {
+        return src.base + (K_CONTIGUOUS ? src.x0 * src.ld : (u64)src.x0 * 2) + k_bytes(src, k0);
+    }
+
+    /* Byte offset from there of column c of row r. Rows past the last one are that one. Clamped, columns past the
+     * last `width` ones are these: an access of that many halves stays inside. (Rows of a realigned copy end in
+     * zeros, so that its last whole chunk may be read.) */
+    static DEVICE u64 row_clamped(const panel &src, u32 r, u32 c)
+    {
+        return (K_CONTIGUOUS ? minimum(r, src.x_size - src.x0 - 1) : r) * src.ld + c * 2;
+    }
+    static DEVICE u64 clamped(const panel &src, u32 r, u32 c, u32 width)
+    {
+        return row_clamped(src, r, K_CONTIGUOUS ? c : minimum(c, (src.x_size - src.x0 - 1) / width * width));
+    }
+
+    /* A thread's chunk i of the k-tile that starts at `tile`, with zeros for k's from `live` on. */
+    static DEVICE b128 fetch(const char *tile, const panel &src, u32 row, u32 col, int i, u32 live)
     {
         const u32 r = row + below(i);
         col += across(i);
         if constexpr (ACCESS == X16) {
             b128 v = {};
-            ld_global(v, tile + distance(s, r, col, 8), (K_CONTIGUOUS ? col : r) < live);
+            ld_global(v, tile + clamped(src, r, col, 8), (K_CONTIGUOUS ? col : r) < live);
             return v;
         } else if constexpr (ACCESS == X8) {
             b128 v = {};
-            ld_global(v.x, v.y, tile + distance(s, r, col, 4), (K_CONTIGUOUS ? col : r) < live);
-            ld_global(v.z, v.w, tile + distance(s, r, col + 4, 4), (K_CONTIGUOUS ? col + 4 : r) < live);
+            ld_global(v.x, v.y, tile + clamped(src, r, col, 4), (K_CONTIGUOUS ? col : r) < live);
+            ld_global(v.z, v.w, tile + clamped(src, r, col + 4, 4), (K_CONTIGUOUS ? col + 4 : r) < live);
             return v;
         } else {
             u32 h[8] = {};
 #pragma unroll
-            for (int e = 0; e < 8; ++e) ld_global(h[e], tile + distance(s, r, col + e, 1), (K_CONTIGUOUS ? col + e : r) < live);
-            return b128{permute(h[0], h[1], 0x5410), permute(h[2], h[3], 0x5410), permute(h[4], h[5], 0x5410), permute(h[6], h[7], 0x5410)};
+            for (int e = 0; e < 8; ++e)
+                ld_global(h[e], tile + clamped(src, r, col + e, 1), (K_CONTIGUOUS ? col + e : r) < live);
+            return pack_chunk(h);
         }
     }
 
-    /* Shared: byte offset of chunk i, and the same split into a part per thread, an XOR and an
-     * addend that are constants. Rows that are STEP apart have phases that differ by an XOR, because
-     * everything here is a power of two; chunks LANES apart differ in bits that no phase has. */
-    static __device__ __forceinline__ u32 put(u32 thread, int i) { return offset(row(thread) + below(i), (col(thread) + across(i)) / 8); }
-    static __device__ __forceinline__ u32 put_xor(int i) { return phase(below(i)) << 4; }
-    static __device__ __forceinline__ u32 put_add(int i) { return below(i) * COLS * 2 + across(i) * 2; }
-
-    /* Shared: byte offset of a lane's row for the j-th ldmatrix of slice kk (8 k's) of a warp tile
-     * that begins at x = first: four 8x8 matrices, 32 x's wide. Split in the same way. */
-    static __device__ __forceinline__ u32 get(u32 first, u32 lane, int j, int kk)
+    /* Shared memory: where a thread commits its chunk i, and the same as (offset of its chunk 0 ^ constant) +
+     * constant. The XOR commutes because all sizes are powers of two: phases of rows that are a multiple of STEP
+     * apart differ by an XOR, and chunks LANES apart differ in bits that no phase has. */
+    static DEVICE u32 commit_offset(u32 thread, int i)
     {
-        return K_CONTIGUOUS ? offset(first + j * 32 + lane, kk) : offset(kk * 8 + lane % 8, first / 8 + j * 4 + lane / 8);
+        return offset(row(thread) + below(i), (col(thread) + across(i)) / 8);
     }
-    static __device__ __forceinline__ u32 get_xor(int j, int kk) { return K_CONTIGUOUS ? kk << 4 : (j & 1) << 6; }
-    static __device__ __forceinline__ u32 get_add(int j, int kk)
+    static DEVICE u32 commit_xor(int i) { return phase(below(i)) << 4; }
+    static DEVICE u32 commit_add(int i) { return below(i) * COLS * 2 + across(i) * 2; }
+
+    /* Shared memory: the row that a lane passes to the j-th ldmatrix of slice kk (8 k's) of a warp tile that begins
+     * at x = first: four 8x8 matrices, which cover 32 x's. Split in the same way. */
+    static DEVICE u32 fragment_offset(u32 first, u32 lane, int j, int kk)
+    {
+        return K_CONTIGUOUS ? offset(first + j * 32 + lane, kk)
+                            : offset(kk * 8 + lane % 8, first / 8 + j * 4 + lane / 8);
+    }
+    static DEVICE u32 fragment_xor(int j, int kk) { return K_CONTIGUOUS ? kk << 4 : (j & 1) << 6; }
+    static DEVICE u32 fragment_add(int j, int kk)
     {
         return K_CONTIGUOUS ? j * 32 * COLS * 2 : (j >> 1) * 128 + kk * 8 * COLS * 2;
     }
 
-    static __device__ __forceinline__ void matrices(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
+    /* Four or two matrices of a fragment: mma wants k-contiguous pairs, so x-contiguous operands are transposed. */
+    static DEVICE void matrices(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
     {
         if (K_CONTIGUOUS) ldmatrix_x4(r0, r1, r2, r3, address);
         else ldmatrix_x4_trans(r0, r1, r2, r3, address);
     }
-    static __device__ __forceinline__ void matrices(u32 &r0, u32 &r1, u32 address)
+    static DEVICE void matrices(u32 &r0, u32 &r1, u32 address)
     {
         if (K_CONTIGUOUS) ldmatrix_x2(r0, r1, address);
         else ldmatrix_x2_trans(r0, r1, address);
     }
 
-    /* Lines of 128 bytes in a k-tile, and the byte offset of each from its start. */
-    static constexpr u32 LINE_COLS = (X + 63) / 64, LINES = K_CONTIGUOUS ? X * ((BK + 63) / 64) : BK * LINE_COLS;
-    static __device__ __forceinline__ u32 line(const source &s, u32 i)
+    /* Cache lines of 128 bytes in a k-tile, for the prefetch, and the byte offset of each from the k-tile's start. */
+    static constexpr u32 ROW_LINES = (X + 63) / 64, LINES = K_CONTIGUOUS ? X * ((BK + 63) / 64) : BK * ROW_LINES;
+    static DEVICE u32 line_offset(const panel &src, u32 i)
     {
-        return (u32)(K_CONTIGUOUS ? distance(s, i % X, i / X * 64, 1) : distance(s, i / LINE_COLS, i % LINE_COLS * 64, 1));
+        return (u32)(K_CONTIGUOUS ? clamped(src, i % X, i / X * 64, 1)
+                                  : clamped(src, i / ROW_LINES, i % ROW_LINES * 64, 1));
     }
 };
 
 /* ---- a kernel variant: a row of the table, the storage of A and B, and how they are accessed --- */
 
-/* A row of half sums, which are what D gets of those of R as they are. */
+/* A row with f16 accumulators that hold f32 sums already rounded for D. */
 template <class R> struct rounded_row : R {
     static constexpr accumulator ACC = f16;
     static constexpr bool ROUNDED = true;
@@ -278,108 +333,126 @@ template <class R> struct rounded_row : R {
 template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, access ACCESS> struct tile {
     typedef R row;
     static constexpr int BM = R::BM, BN = R::BN, BK = R::BK, WM = R::WM, WN = R::WN, WK = R::WK;
-    static constexpr int MN_WARPS = BM / WM * (BN / WN), K_WARPS = BK / WK, THREADS = MN_WARPS * K_WARPS * 32;
-    static constexpr int MT = WM / 16, NT = WN / 8; /* mma's of a warp along m and n */
-    static constexpr int MMAS = MT * NT;            /* of a slice */
-    static constexpr int SLICES = WK / 8;           /* of a warp, in a k-tile */
-    static constexpr int OWNERS = MT < K_WARPS ? MT : K_WARPS;      /* of the K_WARPS that share a tile of D, those that store it */
-    static constexpr int OWN_M = WM / OWNERS, OWN_MT = MT / OWNERS; /* rows of D that each of them stores */
-    static constexpr int OWN_THREADS = MN_WARPS * OWNERS * 32;      /* theirs, the first of the block */
-    static constexpr int B_LDSMS = (NT + 3) / 4, LDSMS = B_LDSMS + (MT + 1) / 2; /* of a slice */
+    static constexpr int MN_WARPS = BM / WM * (BN / WN); /* warp tiles in the block's tile of D */
+    static constexpr int K_WARPS = BK / WK;              /* warps that share one, each for WK of a k-tile's k's */
+    static constexpr int THREADS = MN_WARPS * K_WARPS * 32;
+    static constexpr int MT = WM / 16, NT = WN / 8; /* mma tiles of a warp tile along m and n */
+    static constexpr int MMAS = MT * NT;            /* mma instructions of a warp in a slice, which is 8 k's */
+    static constexpr int SLICES = WK / 8;           /* of a warp in a k-tile */
+    static constexpr int B_LDSMS = (NT + 3) / 4, LDSMS = B_LDSMS + (MT + 1) / 2; /* ldmatrix of a slice */
+
+    /* Of K_WARPS warps, OWNERS store OWN_M rows of their common tile each: the first OWN_THREADS of the block. */
+    static constexpr int OWNERS = MT < K_WARPS ? MT : K_WARPS;
+    static constexpr int OWN_M = WM / OWNERS, OWN_MT = MT / OWNERS, OWN_THREADS = MN_WARPS * OWNERS * 32;
+
     using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
     using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
-    static constexpr int STAGE = A::BYTES + B::BYTES;
-    static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread: those of A come first */
-    static constexpr int BLOCKS = ACCESS <= X8 || MMAS < 32 ? R::NEWER_BLOCKS : R::BLOCKS; /* others have no registers for more */
-    /* The tuned loop takes two k-tiles a turn, so that stages are constants, where registers suffice: those
-     * of sums, fragments and a k-tile, and the others, fit in what a thread may have. */
-    static constexpr int LIVE = MMAS * (R::ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS, OTHERS = ACCESS == X16 ? 65 : 127;
-    static constexpr int SHARE = HGEMM_SM_REGISTERS / (BLOCKS * THREADS), ROOM = SHARE < HGEMM_THREAD_REGISTERS ? SHARE : HGEMM_THREAD_REGISTERS;
-    static constexpr bool PAIRS = ACCESS <= X8 && LIVE + OTHERS <= ROOM && MMAS >= 8;
-    /* A load of Turing's adds an offset to a base that all threads share. A newer GPU's does not, and each
-     * instruction that writes a register takes a clock or two from the tensor cores: a row of A or B has a
-     * pointer there, unless warps are few and have many rows. */
-    static constexpr bool POINTERS = !R::FOR_T4 && ACCESS <= X8 && THREADS > 128;
-    static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "get_xor needs it");
-    static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "get_xor needs it");
-    static_assert(SLICES % 2 == 0, "fragments take turns");
+    static constexpr int STAGE = A::BYTES + B::BYTES; /* bytes of a k-tile in shared memory */
+    static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread in a k-tile: those of A come first */
+
+    /* Whether a thread has registers to spare beside its accumulators and fragments. Where it has none, values are
+     * recomputed, and loops unrolled that need a counter. */
+    static constexpr bool SPARE_REGISTERS = MMAS < 64;
+
+    /* Occupancy that ptxas must allow for. Large unaligned variants need too many registers for that of newer GPUs. */
+    static constexpr int BLOCKS = ACCESS <= X8 || MMAS < 32 ? R::NEWER_BLOCKS : R::BLOCKS;
+
+    /* The tuned loop takes two k-tiles a turn, so that stages are constants, if a thread has enough registers: for
+     * accumulators, two fragments and a k-tile, and for all else an empirical number. */
+    static constexpr int LIVE_REGISTERS = MMAS * (R::ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS;
+    static constexpr int OTHER_REGISTERS = ACCESS == X16 ? 65 : 127;
+    static constexpr int SM_SHARE = HGEMM_SM_REGISTERS / (BLOCKS * THREADS);
+    static constexpr int REGISTERS = SM_SHARE < HGEMM_THREAD_REGISTERS ? SM_SHARE : HGEMM_THREAD_REGISTERS;
+    static constexpr bool IN_PAIRS = ACCESS <= X8 && LIVE_REGISTERS + OTHER_REGISTERS <= REGISTERS && MMAS >= 8;
+
+    /* A global load on Turing adds a 32-bit offset to a base that all threads share. Newer GPUs compute the sum with
+     * instructions of their own, and each that writes a register takes a clock or two from the tensor cores. There
+     * every row of A or B has a pointer, unless threads are few and thus have many rows. */
+    static constexpr bool ROW_POINTERS = !R::FOR_T4 && ACCESS <= X8 && THREADS > 128;
+
+    static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "fragment_xor needs it");
+    static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "fragment_xor needs it");
+    static_assert(SLICES % 2 == 0, "the two fragments of the tuned loop alternate");
     static_assert(BK >= 2 * HGEMM_LEAST_TAIL, "the first two k-tiles are not deep enough");
     static_assert(MT % OWNERS == 0, "the rows of a tile are not shared evenly");
 
+    /* Of one mma. (The second parameter makes the specialization a partial one, which a class may contain.) */
     template <accumulator, class> struct sums_of { typedef u32 type[2]; };
     template <class V> struct sums_of<f32, V> { typedef float type[4]; };
-    typedef typename sums_of<R::ACC, void>::type sums[MT][NT];
+    typedef typename sums_of<R::ACC, void>::type sums[MT][NT]; /* a warp's accumulators */
 
-    struct fragments { u32 a[MT][2], b[NT]; };
-    struct staging { b128 v[SLOTS]; };              /* a k-tile on its way through a thread's registers */
+    struct fragments { u32 a[MT][2], b[NT]; }; /* a warp's operands for one slice */
+    struct staging { b128 v[SLOTS]; };         /* a thread's part of a k-tile, between global and shared memory */
 
-    /* What this block computes: a tile of D, or one split of it. Splits come after whole tiles, so that these start
-     * together; before them in code for a T4 alone that has two blocks on a multiprocessor: one's place would end up empty. */
+    /* Which tile of D a block computes, wholly or for one part of k. Parts come after the whole tiles, so that these
+     * start together. With two blocks on an SM of a T4 they come first: at the end, a part that runs longest would
+     * leave the place beside it empty. */
     static constexpr bool PARTS_FIRST = R::FOR_T4 && R::BLOCKS > 1;
-    struct part {
-        u32 tile, split, split_tiles;
-        bool is_split;
-        __device__ __forceinline__ part(const args &p, u32 tiles)
+    struct assignment {
+        u32 tile, part, split_tiles;
+        bool is_part;
+        DEVICE assignment(const args &p, u32 tiles)
         {
             const u32 index = block_index(), past = PARTS_FIRST ? index : index - p.whole_tiles;
             split_tiles = tiles - p.whole_tiles;
-            is_split = PARTS_FIRST ? index < split_tiles * p.splits : index >= p.whole_tiles;
-            split = is_split ? divide(past, split_tiles, p.inv_split_tiles) : 0;
-            if (PARTS_FIRST) tile = is_split ? p.whole_tiles + past - split * split_tiles : index - split_tiles * p.splits;
-            else tile = index - split * split_tiles;
+            is_part = PARTS_FIRST ? index < split_tiles * p.splits : index >= p.whole_tiles;
+            part = is_part ? divide(past, split_tiles, p.inv_split_tiles) : 0;
+            if (!PARTS_FIRST) tile = index - part * split_tiles;
+            else if (is_part) tile = p.whole_tiles + past - part * split_tiles;
+            else tile = index - split_tiles * p.splits;
         }
     };
 
     /* Where this block stands. */
     struct block {
-        u32 m0, n0;          /* first row and column of its tile of D */
-        u32 k;               /* of this split */
-        u32 rows, columns;   /* tiles of D */
-        u32 tiles;           /* k-tiles */
-        u32 tail, head;      /* live k's of k-tile 0, which is the last in memory, and of k-tile 1, the first */
-        source a, b;
+        u32 m0, n0;                  /* first row and column of its tile of D */
+        u32 k;                       /* k's of the block: of its part */
+        u32 tile_rows, tile_columns; /* of D */
+        u32 k_tiles;
+        u32 tail, head;              /* live k's of k-tile 0, the last in memory, and of k-tile 1, the first */
+        panel a, b;
 
-        __device__ __forceinline__ explicit block(const args &p)
+        DEVICE explicit block(const args &p)
         {
-            /* Blocks walk GROUP rows of tiles together, column by column, so that those in flight
-             * at one time share their rows of A and columns of B in the L2 cache. */
-            rows = ((u32)p.m + BM - 1) / BM, columns = ((u32)p.n + BN - 1) / BN;
-            const part of(p, rows * columns);
-            const u32 group = divide(of.tile, R::GROUP * columns, p.inv_group_tiles), rest = of.tile - group * (R::GROUP * columns);
-            const u32 top = group * R::GROUP, height = least(rows - top, R::GROUP);
+            /* Rasterization: tiles are walked in groups of GROUP rows, column by column, so that the blocks in
+             * flight at one time share their rows of A and columns of B in the L2 cache. */
+            tile_rows = ((u32)p.m + BM - 1) / BM, tile_columns = ((u32)p.n + BN - 1) / BN;
+            const assignment mine(p, tile_rows * tile_columns);
+            const u32 group = divide(mine.tile, R::GROUP * tile_columns, p.inv_group_tiles);
+            const u32 rest = mine.tile - group * (R::GROUP * tile_columns);
+            const u32 top = group * R::GROUP, height = minimum(tile_rows - top, R::GROUP); /* of the last group: less */
             const u32 column = height == R::GROUP ? rest / R::GROUP : divide(rest, height, p.inv_last_rows);
             m0 = (top + rest - column * height) * BM;
             n0 = column * BN;
-            const u32 k0 = of.split * p.k_split;
-            k = of.is_split ? least(p.k_split, p.k - k0) : p.k;
-            tiles = (k + BK - 1) / BK;
-            tail = k - (tiles - 1) * BK;
+            const u32 k0 = mine.part * p.k_split;
+            k = mine.is_part ? minimum(p.k_split, p.k - k0) : p.k;
+            k_tiles = (k + BK - 1) / BK;
+            tail = k - (k_tiles - 1) * BK;
             head = BK;
-            if (tail < HGEMM_LEAST_TAIL && tiles > 1) tail += HGEMM_LEAST_TAIL, head -= HGEMM_LEAST_TAIL;
+            if (tail < HGEMM_LEAST_TAIL && k_tiles > 1) tail += HGEMM_LEAST_TAIL, head -= HGEMM_LEAST_TAIL;
             const long long batch = batch_index();
-            a = A::whole((const char *)p.a + batch * p.stride_a * 2, (u64)p.lda * 2, m0, (u32)p.m, (u32)p.k);
-            b = B::whole((const char *)p.b + batch * p.stride_b * 2, (u64)p.ldb * 2, n0, (u32)p.n, (u32)p.k);
+            a = A::panel_at((const char *)p.a + batch * p.stride_a * 2, (u64)p.lda * 2, m0, (u32)p.m, (u32)p.k);
+            b = B::panel_at((const char *)p.b + batch * p.stride_b * 2, (u64)p.ldb * 2, n0, (u32)p.n, (u32)p.k);
             a.base += A::k_bytes(a, k0);
             b.base += B::k_bytes(b, k0);
         }
     };
 
-    /* Where this warp stands in its block. K_WARPS warps have the same tile of D: each multiplies WK of
-     * the k-tile's k's, and OWNERS of them store OWN_M rows of the sum each. */
+    /* Where this warp stands in its block. */
     struct warp {
         u32 lane, m, n; /* first row and column of its tile within the block's */
-        u32 share;      /* which of the K_WARPS it is */
-        __device__ __forceinline__ warp()
+        u32 k_warp;     /* which of the K_WARPS that share this tile it is */
+        DEVICE warp()
         {
             const u32 w = thread_index() / 32;
             lane = thread_index() % 32;
             m = w % (BM / WM) * WM;
             n = w / (BM / WM) % (BN / WN) * WN;
-            share = K_WARPS > 1 ? w / MN_WARPS : 0;
+            k_warp = K_WARPS > 1 ? w / MN_WARPS : 0;
         }
     };
 
-    static __device__ __forceinline__ void clear(sums &acc)
+    static DEVICE void clear(sums &acc)
     {
 #pragma unroll
         for (int i = 0; i < MT; ++i)
@@ -389,9 +462,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 for (auto &x : acc[i][j]) x = 0;
     }
 
-    /* fetch, commit, load: every address computed from scratch. */
+    /* ---- fetch, commit, load: every address computed where it is needed ------------------------ */
 
-    static __device__ __forceinline__ void fetch(staging &s, const block &at, u32 t)
+    static DEVICE void fetch(staging &s, const block &at, u32 t)
     {
 #pragma unroll
         for (int q = 0; q < SLOTS; ++q) {
@@ -400,32 +473,36 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         }
     }
 
-    static __device__ __forceinline__ b128 fetch_one(const block &at, u32 t, int q)
+    static DEVICE b128 fetch_one(const block &at, u32 t, int q)
     {
-        const u32 thread = thread_index(), live = t >= at.tiles ? 0 : t == 0 ? at.tail : t == 1 ? at.head : BK;
+        const u32 thread = thread_index(), live = t >= at.k_tiles ? 0 : t == 0 ? at.tail : t == 1 ? at.head : BK;
         const u32 k0 = t == 0 ? at.k - at.tail : t == 1 ? 0 : at.head + (t - 2) * BK;
         if (q < A::LOADS) return A::fetch(A::start(at.a, k0), at.a, A::row(thread), A::col(thread), q, live);
         return B::fetch(B::start(at.b, k0), at.b, B::row(thread), B::col(thread), q - A::LOADS, live);
     }
 
-    static __device__ __forceinline__ void commit(const staging &s, u32 stage)
+    static DEVICE void commit(const staging &s, u32 stage)
     {
         const u32 thread = thread_index(), to = shared_base() + stage * STAGE;
 #pragma unroll
-        for (int q = 0; q < SLOTS; ++q)
-            st_shared(to + (q < A::LOADS ? A::put(thread, q) : A::BYTES + B::put(thread, q - A::LOADS)), s.v[q]);
+        for (int q = 0; q < SLOTS; ++q) {
+            const int j = q - A::LOADS;
+            const u32 offset = q < A::LOADS ? A::commit_offset(thread, q) : A::BYTES + B::commit_offset(thread, j);
+            st_shared(to + offset, s.v[q]);
+        }
     }
 
-    static __device__ __forceinline__ void load(fragments &f, const warp &w, u32 stage, int kk)
+    static DEVICE void load(fragments &f, const warp &w, u32 stage, int kk)
     {
         const u32 from = shared_base() + stage * STAGE;
 #pragma unroll
         for (int j = 0; j < LDSMS; ++j)
-            load_one(f, j, from + (j < B_LDSMS ? A::BYTES + B::get(w.n, w.lane, j, kk) : A::get(w.m, w.lane, j - B_LDSMS, kk)));
+            load_one(f, j, from + (j < B_LDSMS ? A::BYTES + B::fragment_offset(w.n, w.lane, j, kk)
+                                               : A::fragment_offset(w.m, w.lane, j - B_LDSMS, kk)));
     }
 
     /* The j-th ldmatrix of a slice: those of B come first. */
-    static __device__ __forceinline__ void load_one(fragments &f, int j, u32 address)
+    static DEVICE void load_one(fragments &f, int j, u32 address)
     {
         const int i = 2 * (j - B_LDSMS);
         if (j < B_LDSMS) {
@@ -437,63 +514,67 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         }
     }
 
-    /* The h-th mma of a slice: along n first, turning back at each end, so that neighbours share
-     * an operand. */
-    static __device__ __forceinline__ void multiply_one(sums &acc, const fragments &f, int h)
+    /* The h-th mma of a slice. The order is boustrophedon, along n and back, so that neighbours share an operand. */
+    static DEVICE void multiply_one(sums &acc, const fragments &f, int h)
     {
         const int i = h / NT, j = i % 2 ? NT - 1 - h % NT : h % NT;
         mma_m16n8k8(acc[i][j], f.a[i], f.b[j]);
     }
 
-    static __device__ __forceinline__ void multiply(sums &acc, const fragments &f)
+    static DEVICE void multiply(sums &acc, const fragments &f)
     {
 #pragma unroll
         for (int h = 0; h < MMAS; ++h) multiply_one(acc, f, h);
     }
 
-    /* fetch, commit, load with every address computed once: a base that all threads share plus an
-     * offset, or a pointer; in shared memory an XOR and an immediate. */
+    /* ---- fetch, commit, load: every address computed once --------------------------------------
+     * In global memory a base that all threads share plus an offset, or a pointer; in shared memory an XOR and an
+     * immediate. */
 
-    /* A thread's rows of a k-tile: where it begins, aligned down, the first chunk of each from there, aligned down,
-     * and the same as pointers. */
-    template <class O> struct rows {
-        const char *base, *at[O::DOWN];
-        u32 from[O::DOWN];
+    /* Where a thread's rows of a k-tile are: offsets of its first chunk in each row, from the start of the k-tile;
+     * or pointers to these chunks. For ANY all are aligned down to 16 bytes. */
+    template <class O> struct row_addresses {
+        const char *base, *pointer[O::DOWN];
+        u32 offset[O::DOWN];
 
-        __device__ __forceinline__ void move(u64 bytes)
+        DEVICE void advance(u64 bytes)
         {
             base += bytes;
 #pragma unroll
-            for (int i = 0; i < O::DOWN; ++i) at[i] += bytes;
+            for (int i = 0; i < O::DOWN; ++i) pointer[i] += bytes;
         }
-        __device__ __forceinline__ void point()
+        DEVICE void make_pointers()
         {
 #pragma unroll
-            for (int i = 0; i < O::DOWN; ++i) at[i] = base + from[i];
+            for (int i = 0; i < O::DOWN; ++i) pointer[i] = base + offset[i];
         }
-        __device__ __forceinline__ const char *chunk_at(int i) const { return (POINTERS ? at[i / O::ACROSS] : base + from[i / O::ACROSS]) + O::across(i) * 2; }
+        DEVICE const char *chunk_at(int i) const
+        {
+            return (ROW_POINTERS ? pointer[i / O::ACROSS] : base + offset[i / O::ACROSS]) + O::across(i) * 2;
+        }
     };
 
-    struct index {
-        rows<A> a;                      /* of the k-tile to fetch next */
-        rows<B> b;
-        u32 shift;                      /* of a chunk from where it is aligned down to: of A, and << 4 of B */
-        int columns_a, columns_b;       /* of the matrix, from a thread's first on */
-        u32 put_a, put_b, get_a, get_b; /* shared addresses, from the first stage */
+    struct pipeline {
+        row_addresses<A> a;             /* of the k-tile to fetch next */
+        row_addresses<B> b;
+        u32 shift;                      /* ANY: see locate(); A's | B's << 4 */
+        int columns_a, columns_b;       /* columns that the matrix has from the thread's first one on */
+        u32 commit_a, commit_b;         /* addresses in the first stage: of the thread's first chunk, */
+        u32 fragment_a, fragment_b;     /* and of the lane's row of the first ldmatrix */
         u32 t;                          /* number of the k-tile to fetch next */
         chunk<ACCESS> next[SLOTS];      /* the k-tile in registers */
-        const char *ahead;              /* the line that this thread brings to the L2 cache next, */
-        u32 ahead_step, ahead_stop;     /* from there to the next k-tile's; and how many are left when it is done */
+        const char *line;               /* cache line that the thread prefetches next, */
+        u32 line_step, line_stop;       /* bytes to the next k-tile's; stops when no more k-tiles than this are left */
 
         /* Brings k-tile 0 to shared memory and k-tile 1 to registers. */
-        __device__ __forceinline__ index(const block &at, const warp &w)
+        DEVICE pipeline(const block &at, const warp &w)
         {
             const u32 base = shared_base(), thread = thread_index();
-            put_a = base + A::put(thread, 0);
-            put_b = base + A::BYTES + B::put(thread, 0);
-            get_a = base + A::get(w.m, w.lane, 0, w.share * SLICES);
-            get_b = base + A::BYTES + B::get(w.n, w.lane, 0, w.share * SLICES);
-            columns_a = A::columns(at.a, thread), columns_b = B::columns(at.b, thread);
+            commit_a = base + A::commit_offset(thread, 0);
+            commit_b = base + A::BYTES + B::commit_offset(thread, 0);
+            fragment_a = base + A::fragment_offset(w.m, w.lane, 0, w.k_warp * SLICES);
+            fragment_b = base + A::BYTES + B::fragment_offset(w.n, w.lane, 0, w.k_warp * SLICES);
+            columns_a = A::columns_inside(at.a, thread), columns_b = B::columns_inside(at.b, thread);
             if constexpr (ACCESS == FAR) {
                 staging s;
 #pragma unroll 1
@@ -504,327 +585,282 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 #pragma unroll
                 for (int q = 0; q < SLOTS; ++q) next[q].v = s.v[q];
             } else {
-                /* Where a k-tile begins is a multiple of 16 k's: offsets and shifts are the same for all. */
+                /* k-tiles begin at multiples of 16 k's, so that offsets and shifts are the same for all. */
                 t = 2;
-                shift = point<A>(a, at.a, at.k - at.tail, thread);
-                shift += point<B>(b, at.b, at.k - at.tail, thread) << 4;
+                shift = locate<A>(a, at.a, at.k - at.tail, thread);
+                shift += locate<B>(b, at.b, at.k - at.tail, thread) << 4;
                 const u64 back_a = A::k_bytes(at.a, at.k - at.tail), back_b = B::k_bytes(at.b, at.k - at.tail);
                 chunk<ACCESS> first[SLOTS];
-                if constexpr (ACCESS != ANY || SLOTS <= 3) { /* both at once */
-                    read(first, at, at.tiles > 0 ? at.tail : 0, thread);
+                if constexpr (ACCESS != ANY || SLOTS <= 3) { /* both k-tiles in flight at once */
+                    load_checked(first, at, at.k_tiles > 0 ? at.tail : 0, thread);
                     a.base -= back_a, b.base -= back_b;
-                    read(next, at, at.tiles > 1 ? at.head : 0, thread);
+                    load_checked(next, at, at.k_tiles > 1 ? at.head : 0, thread);
                     a.base += A::k_bytes(at.a, at.head), b.base += B::k_bytes(at.b, at.head);
-                    start_ahead(at);
-                    put_first(first, at, thread);
-                } else { /* one after the other, for want of registers; rolled, for it is long, but where the loop takes one */
-#pragma unroll(MMAS < 64 ? 1 : 2)
+                    start_prefetch(at);
+                    commit_first(first, at, thread);
+                } else { /* one after the other, for want of registers; rolled if possible, for it is much code */
+#pragma unroll(SPARE_REGISTERS ? 1 : 2)
                     for (u32 tile = 0; tile < 2; ++tile) {
-                        if (tile == 1) put_first(next, at, thread), a.base -= back_a, b.base -= back_b;
-                        read(next, at, tile >= at.tiles ? 0 : tile == 0 ? at.tail : at.head, thread);
-                        if (tile == 0 && at.tiles > 1) {
-#pragma unroll
-                            for (int q = 0; q < SLOTS; ++q) {
-                                const int j = q - A::LOADS;
-                                if (q < A::LOADS ? A::has(columns_a, q, 0) : B::has(columns_b, j, 0))
-                                    prefetch_l2(q < A::LOADS ? a.base - back_a + a.from[q] : b.base - back_b + b.from[j]);
-                            }
-                        }
+                        if (tile == 1) commit_first(next, at, thread), a.base -= back_a, b.base -= back_b;
+                        load_checked(next, at, tile >= at.k_tiles ? 0 : tile == 0 ? at.tail : at.head, thread);
+                        if (tile == 0 && at.k_tiles > 1) prefetch_k_tile(back_a, back_b);
                     }
                     a.base += A::k_bytes(at.a, at.head), b.base += B::k_bytes(at.b, at.head);
-                    start_ahead(at);
+                    start_prefetch(at);
                 }
             }
-            a.point(), b.point();
+            a.make_pointers(), b.make_pointers();
         }
 
-        /* k-tile 0: where chunks are not whole, what follows its last k is not zero yet. */
-        __device__ __forceinline__ void put_first(const chunk<ACCESS> (&from)[SLOTS], const block &at, u32 thread) const
+        /* Sets the base, where the k-tile from k0 on begins, and the offsets of the thread's rows; for ANY both are
+         * aligned down. Returns the shift of a chunk, by how many bytes it was: the same for all chunks of a thread,
+         * for STEP is a multiple of 8 rows, which are a multiple of 16 bytes. */
+        template <class O> static DEVICE u32 locate(row_addresses<O> &rows, const panel &src, u32 k0, u32 thread)
         {
+            constexpr u32 GRAIN = ACCESS == ANY ? 16 : 1;
+            const char *const start = O::start(src, k0);
+            const u32 skew = (u32)(u64)start % GRAIN, row = O::row(thread), col = O::col(thread);
+            auto from_start = [&](u32 r) {
+                return (u32)(ACCESS == ANY ? O::clamped(src, r, col, 1) : O::row_clamped(src, r, col));
+            };
+            rows.base = start - skew;
 #pragma unroll
-            for (int q = 0; q < SLOTS; ++q) {
-                const b128 v = from[q].get(q < A::LOADS ? shift : shift >> 4);
-                const bool cut = ACCESS == ANY && (q < A::LOADS ? A_K_CONTIGUOUS : B_K_CONTIGUOUS);
-                put(q, cut ? first_halves(v, (int)(at.tail - (q < A::LOADS ? A::col(thread) : B::col(thread)))) : v, 0);
-            }
+            for (int i = 0; i < O::DOWN; ++i) rows.offset[i] = (from_start(row + i * O::STEP) + skew) / GRAIN * GRAIN;
+            return (from_start(row) + skew) % GRAIN;
         }
 
-        /* A step may be shorter than DRAM takes to answer: the L2 cache is told of a k-tile AHEAD
-         * steps before it is loaded, a line by a thread. Of the blocks that read the same, a power of
-         * two, at most as many as rows of them are walked together, tell an equal part each; where
-         * one's threads are too few for its part, the rest is not told. */
-        static constexpr u32 AHEAD = R::AHEAD, SHARERS = R::GROUP;
-        __device__ __forceinline__ void start_ahead(const block &at)
+        /* Loads the chunks of the k-tile at the bases that hold one of its `live` k's; the others become zero. Chunks
+         * whose loads would reach outside of the matrix come last, when all others are in flight. */
+        DEVICE void load_checked(chunk<ACCESS> (&to)[SLOTS], const block &at, u32 live, u32 thread) const
         {
-            if (ACCESS == FAR || AHEAD == 0) return;
-            const u32 thread = thread_index();
-            const int log_a = 31 - __clz(least(at.columns, SHARERS)), log_b = 31 - __clz(least(at.rows, SHARERS)); /* that share */
-            const u32 lines_a = A::LINES >> log_a, lines_b = B::LINES >> log_b;                                    /* of each */
-            const u32 part_a = at.n0 / BN & (1 << log_a) - 1, part_b = at.m0 / BM & (1 << log_b) - 1;
-            static_assert(A::LINES % SHARERS == 0 && B::LINES % SHARERS == 0, "parts are equal");
-            const bool is_a = thread < lines_a, mine = thread < lines_a + lines_b;
-            const u32 i = is_a ? part_a * lines_a + thread : part_b * lines_b + thread - lines_a;
-            ahead = is_a ? a.base + A::line(at.a, i) : b.base + B::line(at.b, i);
-            ahead_step = (u32)(is_a ? A::k_bytes(at.a, BK) : B::k_bytes(at.b, BK));
-            ahead_stop = mine ? AHEAD + 2 : 0xffffffff;
-#pragma unroll
-            for (u32 t = 2; t < 2 + AHEAD; ++t, ahead += ahead_step)
-                if (mine && t < at.tiles) prefetch_l2(ahead);
-        }
-        __device__ __forceinline__ void tell_ahead(u32 left)
-        {
-            if (ACCESS == FAR || AHEAD == 0) return;
-            if (left > ahead_stop) prefetch_l2(ahead);
-            ahead += ahead_step;
-        }
-
-        /* The chunks of the k-tile at hand that have one of its `live` k's; those at an end of the
-         * matrix when all others are on their way. */
-        __device__ __forceinline__ void read(chunk<ACCESS> (&to)[SLOTS], const block &at, u32 live, u32 thread) const
-        {
-            read<A, 0>(to, at.a, a, columns_a, live, thread);
-            read<B, A::LOADS>(to, at.b, b, columns_b, live, thread);
+            load_checked<A, 0>(to, at.a, a, columns_a, live, thread);
+            load_checked<B, A::LOADS>(to, at.b, b, columns_b, live, thread);
             if constexpr (ACCESS == ANY) {
-                read_ends<A, 0>(to, at.a, a, columns_a, live, thread);
-                read_ends<B, A::LOADS>(to, at.b, b, columns_b, live, thread);
+                load_ends<A, 0>(to, at.a, a, columns_a, live, thread);
+                load_ends<B, A::LOADS>(to, at.b, b, columns_b, live, thread);
             }
         }
 
-        /* Offsets from a k-tile from which 32 bytes are within the matrix: first .. last. */
-        struct inner {
+        /* Offsets from a k-tile's base at which ANY may load 32 bytes: first .. last are inside the matrix. */
+        struct safe_range {
             u32 first, last;
-            __device__ __forceinline__ inner(const source &s, const char *tile)
+            DEVICE safe_range(const panel &src, const char *tile)
             {
-                const u64 room = s.end - tile;
-                first = room < 32 ? 0xffffffff : s.begin > tile ? (u32)(s.begin - tile) : 0;
+                const u64 room = src.end - tile;
+                first = room < 32 ? 0xffffffff : src.begin > tile ? (u32)(src.begin - tile) : 0;
                 last = room - 32 < 0xffffffff ? (u32)room - 32 : 0xffffffff;
             }
-            __device__ __forceinline__ bool holds(u32 offset) const { return ACCESS != ANY || (offset >= first && offset <= last); }
+            DEVICE bool holds(u32 offset) const
+            {
+                return ACCESS != ANY || (offset >= first && offset <= last);
+            }
         };
 
-        template <class O, int FIRST> static __device__ __forceinline__ void
-        read(chunk<ACCESS> (&to)[SLOTS], const source &s, const rows<O> &tile, int columns, u32 live, u32 thread)
+        template <class O, int FIRST>
+        static DEVICE void load_checked(chunk<ACCESS> (&to)[SLOTS], const panel &src, const row_addresses<O> &rows,
+                                       int columns, u32 live, u32 thread)
         {
-            const inner range(s, tile.base);
+            const safe_range safe(src, rows.base);
 #pragma unroll
             for (int i = 0; i < O::LOADS; ++i)
-                to[FIRST + i].read(tile.base + tile.from[i / O::ACROSS] + O::across(i) * 2, O::k(thread, i, 0) < live && O::has(columns, i, 0) && range.holds(tile.from[i / O::ACROSS]),
-                                   O::k(thread, i, 4) < live && O::has(columns, i, 4));
+                to[FIRST + i].load_or_zero(rows.base + rows.offset[i / O::ACROSS] + O::across(i) * 2,
+                                           O::k_of(thread, i, 0) < live && O::has(columns, i, 0) &&
+                                               safe.holds(rows.offset[i / O::ACROSS]),
+                                           O::k_of(thread, i, 4) < live && O::has(columns, i, 4));
         }
 
-        template <class O, int FIRST> static __device__ __forceinline__ void
-        read_ends(chunk<ACCESS> (&to)[SLOTS], const source &s, const rows<O> &tile, int columns, u32 live, u32 thread)
+        template <class O, int FIRST>
+        static DEVICE void load_ends(chunk<ACCESS> (&to)[SLOTS], const panel &src, const row_addresses<O> &rows,
+                                    int columns, u32 live, u32 thread)
         {
             static_assert(O::ACROSS == 1, "a row has several chunks of a thread");
-            const inner range(s, tile.base);
-            /* What repeats the last row is as near to the matrix's end, and no matter. The largest warps have no register to tell. */
-            constexpr bool TELLS = MMAS < 64;
-            const int inside = TELLS ? O::inside(s, thread) : O::LOADS;
+            const safe_range safe(src, rows.base);
+            /* Rows that repeat the last one are not safe either, but are not needed. To skip them takes a register. */
+            const int inside = SPARE_REGISTERS ? O::rows_inside(src, thread) : O::LOADS;
             if (!O::has(columns, 0, 0)) return;
             bool all = true;
 #pragma unroll
             for (int i = 0; i < O::LOADS; ++i) {
-                if constexpr (TELLS) all &= range.holds(tile.from[i]) || i >= inside;
-                else all &= range.holds(tile.from[i]);
+                if constexpr (SPARE_REGISTERS) all &= safe.holds(rows.offset[i]) || i >= inside;
+                else all &= safe.holds(rows.offset[i]);
             }
             if (all) return;
 #pragma unroll 1
-            for (int i = 0; i < O::LOADS; ++i) { /* rolled, for it is long; registers cannot be indexed */
+            for (int i = 0; i < O::LOADS; ++i) { /* rolled, for it is much code; j finds register i */
                 u32 offset = 0;
 #pragma unroll
-                for (int j = 0; j < O::LOADS; ++j) offset = j == i ? tile.from[j] : offset;
-                if constexpr (TELLS) {
-                    if (O::k(thread, i, 0) >= live || range.holds(offset) || i >= inside) continue;
+                for (int j = 0; j < O::LOADS; ++j) offset = j == i ? rows.offset[j] : offset;
+                if constexpr (SPARE_REGISTERS) {
+                    if (O::k_of(thread, i, 0) >= live || safe.holds(offset) || i >= inside) continue;
                 } else {
-                    if (O::k(thread, i, 0) >= live || range.holds(offset)) continue;
+                    if (O::k_of(thread, i, 0) >= live || safe.holds(offset)) continue;
                 }
                 chunk<ACCESS> c;
-                c.read_end(s, tile.base + offset);
+                c.load_inside(src, rows.base + offset);
 #pragma unroll
                 for (int j = 0; j < O::LOADS; ++j)
                     if (j == i) to[FIRST + j] = c;
             }
         }
 
-        /* Where the k-tile at k0 begins, aligned down, the offsets of the thread's chunks from there,
-         * aligned down, and by how much: for all of them the same, and only for ANY at all. */
-        template <class O> static __device__ __forceinline__ u32
-        point(rows<O> &tile, const source &s, u32 k0, u32 thread)
+        /* Commits k-tile 0. For ANY a row's last chunk of live k's also holds what follows them: zeros go there. */
+        DEVICE void commit_first(const chunk<ACCESS> (&from)[SLOTS], const block &at, u32 thread) const
         {
-            constexpr u32 GRAIN = ACCESS == ANY ? 16 : 1;
-            const char *const start = O::start(s, k0);
-            const u32 skew = (u32)(u64)start % GRAIN, row = O::row(thread), col = O::col(thread);
-            auto from_start = [&](u32 r) { return (u32)(ACCESS == ANY ? O::distance(s, r, col, 1) : O::reach(s, r, col)); };
-            tile.base = start - skew;
 #pragma unroll
-            for (int i = 0; i < O::DOWN; ++i) tile.from[i] = (from_start(row + i * O::STEP) + skew) / GRAIN * GRAIN;
-            return (from_start(row) + skew) % GRAIN;
+            for (int q = 0; q < SLOTS; ++q) {
+                const b128 v = from[q].extract(q < A::LOADS ? shift : shift >> 4);
+                const bool cut = ACCESS == ANY && (q < A::LOADS ? A_K_CONTIGUOUS : B_K_CONTIGUOUS);
+                const u32 col = q < A::LOADS ? A::col(thread) : B::col(thread);
+                commit_chunk(q, cut ? first_halves(v, (int)(at.tail - col)) : v, 0);
+            }
         }
 
-        /* Chunk q of the k-tile at hand, or of the one after it; nothing where !more. Columns that the matrix has
-         * not are what follows in memory: the last HGEMM_LEAST_TAIL rows of k are in k-tile 0, so that it is
-         * within the matrix, or selection takes ANY, which repeats the last column. */
-        __device__ __forceinline__ void fetch(const block &at, int q, bool more, bool after)
+        /* Prefetches to L2 the thread's chunks of k-tile 1 while k-tile 0 is loaded. */
+        DEVICE void prefetch_k_tile(u64 back_a, u64 back_b) const
+        {
+#pragma unroll
+            for (int q = 0; q < SLOTS; ++q) {
+                const int j = q - A::LOADS;
+                if (q < A::LOADS ? A::has(columns_a, q, 0) : B::has(columns_b, j, 0))
+                    prefetch_l2(q < A::LOADS ? a.base - back_a + a.offset[q] : b.base - back_b + b.offset[j]);
+            }
+        }
+
+        /* A step may be shorter than the latency of DRAM, so k-tiles are prefetched to the L2 cache PREFETCH steps
+         * before they are loaded, a cache line by each thread. Blocks in one row of tiles read the same of A, those
+         * in one column the same of B: a power of two of them, SHARERS at most, share the lines equally. If a block
+         * has fewer threads than its part has lines, the rest is not prefetched. */
+        static constexpr u32 PREFETCH = R::PREFETCH, SHARERS = R::GROUP;
+        DEVICE void start_prefetch(const block &at)
+        {
+            if (ACCESS == FAR || PREFETCH == 0) return;
+            const u32 thread = thread_index();
+            const int log_a = 31 - __clz(minimum(at.tile_columns, SHARERS)); /* log2 of the blocks that share */
+            const int log_b = 31 - __clz(minimum(at.tile_rows, SHARERS));
+            const u32 lines_a = A::LINES >> log_a, lines_b = B::LINES >> log_b; /* of a block */
+            const u32 part_a = at.n0 / BN & (1 << log_a) - 1, part_b = at.m0 / BM & (1 << log_b) - 1;
+            static_assert(A::LINES % SHARERS == 0 && B::LINES % SHARERS == 0, "parts are equal");
+            const bool is_a = thread < lines_a, has_line = thread < lines_a + lines_b;
+            const u32 i = is_a ? part_a * lines_a + thread : part_b * lines_b + thread - lines_a;
+            line = is_a ? a.base + A::line_offset(at.a, i) : b.base + B::line_offset(at.b, i);
+            line_step = (u32)(is_a ? A::k_bytes(at.a, BK) : B::k_bytes(at.b, BK));
+            line_stop = has_line ? PREFETCH + 2 : 0xffffffff;
+#pragma unroll
+            for (u32 t = 2; t < 2 + PREFETCH; ++t, line += line_step)
+                if (has_line && t < at.k_tiles) prefetch_l2(line);
+        }
+        DEVICE void prefetch(u32 left)
+        {
+            if (ACCESS == FAR || PREFETCH == 0) return;
+            if (left > line_stop) prefetch_l2(line);
+            line += line_step;
+        }
+
+        /* Fetches chunk q of the k-tile at the bases, or of the one after it; nothing unless `more`. Columns that the
+         * matrix does not have are not masked, nor clamped: what follows in memory is read for them. This stays
+         * inside: the matrix's last HGEMM_LEAST_TAIL rows are in k-tile 0, which load_checked masks, and where that
+         * is too little, selection takes ANY, whose columns are clamped. */
+        DEVICE void fetch(const block &at, int q, bool more, bool after)
         {
             const int j = q - A::LOADS;
-            if (ACCESS == FAR) next[q].v = fetch_one(at, more ? t : at.tiles, q);
+            if (ACCESS == FAR) next[q].v = fetch_one(at, more ? t : at.k_tiles, q);
             else if (q < A::LOADS) next[q].load(a.chunk_at(q) + (A_K_CONTIGUOUS && after ? BK * 2 : 0), more);
             else next[q].load(b.chunk_at(j) + (B_K_CONTIGUOUS && after ? BK * 2 : 0), more);
         }
 
-        /* All chunks are on their way: on to the next k-tile, along contiguous k's by so many at once. */
-        __device__ __forceinline__ void advance(const block &at, int tiles)
+        /* To be called after all chunks of a k-tile were fetched: on to the next one. `k_contiguous_tiles` is by how
+         * many k-tiles bases along contiguous k's move: two at every other call, if the loop takes pairs. */
+        DEVICE void advance(const block &at, int k_contiguous_tiles)
         {
-            a.move(A::k_bytes(at.a, BK * (A_K_CONTIGUOUS ? tiles : 1)));
-            b.move(B::k_bytes(at.b, BK * (B_K_CONTIGUOUS ? tiles : 1)));
+            a.advance(A::k_bytes(at.a, BK * (A_K_CONTIGUOUS ? k_contiguous_tiles : 1)));
+            b.advance(B::k_bytes(at.b, BK * (B_K_CONTIGUOUS ? k_contiguous_tiles : 1)));
             ++t;
         }
 
-        /* `stage`: where in shared memory, in bytes; known, or the same for all threads, it is no arithmetic. */
-        __device__ __forceinline__ void put(int q, const b128 &v, u32 stage) const
+        /* `stage` is a byte offset in shared memory: constant, or the same for all threads, it becomes a part of the
+         * instruction's address. */
+        DEVICE void commit_chunk(int q, const b128 &v, u32 stage) const
         {
             const int j = q - A::LOADS;
-            if (q < A::LOADS) st_shared((put_a ^ A::put_xor(q)) + A::put_add(q) + stage, v);
-            else st_shared((put_b ^ B::put_xor(j)) + B::put_add(j) + stage, v);
+            if (q < A::LOADS) st_shared((commit_a ^ A::commit_xor(q)) + A::commit_add(q) + stage, v);
+            else st_shared((commit_b ^ B::commit_xor(j)) + B::commit_add(j) + stage, v);
         }
-        __device__ __forceinline__ void commit(int q, u32 stage) const { put(q, next[q].get(q < A::LOADS ? shift : shift >> 4), stage); }
+        DEVICE void commit(int q, u32 stage) const
+        {
+            commit_chunk(q, next[q].extract(q < A::LOADS ? shift : shift >> 4), stage);
+        }
 
-        __device__ __forceinline__ void load_one(fragments &f, int j, int kk, u32 stage) const
+        DEVICE void load_one(fragments &f, int j, int kk, u32 stage) const
         {
             const int i = j - B_LDSMS;
-            tile::load_one(f, j, j < B_LDSMS ? (get_b ^ B::get_xor(j, kk)) + B::get_add(j, kk) + stage
-                                             : (get_a ^ A::get_xor(i, kk)) + A::get_add(i, kk) + stage);
+            tile::load_one(f, j, j < B_LDSMS ? (fragment_b ^ B::fragment_xor(j, kk)) + B::fragment_add(j, kk) + stage
+                                             : (fragment_a ^ A::fragment_xor(i, kk)) + A::fragment_add(i, kk) + stage);
         }
     };
 
-    /* ---- epilogue: D = alpha * acc + beta * C -------------------------------------------------
-     * 16 or 32 rows of each warp's at a time go through shared memory, so that lanes then hold
-     * 8 consecutive columns and D is written, C read, in full 32-byte sectors. Warps that stand
-     * side by side join their rows there. The pitch of 8 elements more than the row keeps the
-     * writes, 8 rows by 4 lanes, free of bank conflicts.                                          */
+    /* ---- warps that share a tile, and split-K: sums of sums ----------------------------------- */
 
-    static constexpr int SIZE = R::ACC == f32 ? 4 : 2, PITCH = (BN + 8) * SIZE;
-    static constexpr int MOST_GROUPS = R::STAGES * STAGE / (BM / OWN_M) / (16 * PITCH); /* of 16 rows of each warp, that shared memory holds */
-    static constexpr int GROUPS = MOST_GROUPS < 2 || OWN_MT < 2 || MMAS >= 32 ? 1 : 2;
+    /* A thread's accumulators as words, MMA_WORDS of each mma, and as chunks of four words. */
+    static constexpr int MMA_WORDS = R::ACC == f32 ? 4 : 2, SUM_CHUNKS = OWN_MT * NT * MMA_WORDS / 4;
 
-    static __device__ __forceinline__ void put_sums(u32 to, const u32 (&x)[2], int j)
+    static DEVICE u32 word(const u32 (&x)[2], int i) { return x[i]; }
+    static DEVICE u32 word(const float (&x)[4], int i) { return __float_as_uint(x[i]); }
+    static DEVICE u32 get_word(const sums &acc, int i)
     {
-        st_shared(to + j * 16, x[0]);
-        st_shared(to + j * 16 + 8 * PITCH, x[1]);
+        return word(acc[i / MMA_WORDS / NT][i / MMA_WORDS % NT], i % MMA_WORDS);
     }
-    static __device__ __forceinline__ void put_sums(u32 to, const float (&x)[4], int j)
+    static DEVICE b128 get_chunk(const sums &acc, int c)
     {
-        st_shared(to + j * 32, x[0], x[1]);
-        st_shared(to + j * 32 + 8 * PITCH, x[2], x[3]);
+        return b128{get_word(acc, 4 * c), get_word(acc, 4 * c + 1), get_word(acc, 4 * c + 2), get_word(acc, 4 * c + 3)};
     }
-
-    /* Eight sums of a row as shared memory has them. */
-    struct eight { u32 v[2 * SIZE]; };
-    static __device__ __forceinline__ float sum(const eight &x, int e) { return R::ACC == f32 ? __uint_as_float(x.v[e % (2 * SIZE)]) : half_to_float(x.v[e / 2] >> e % 2 * 16); }
-
-    /* Those from column c, a multiple of 8; or from any column of 0 .. columns, where those that are
-     * not in the row are undefined. */
-    template <bool ANYWHERE> static __device__ __forceinline__ eight get_sums(u32 row, int c, u32 columns)
+    static DEVICE void put_word(u32 (&x)[2], int i, u32 v) { x[i] = v; }
+    static DEVICE void put_word(float (&x)[4], int i, u32 v) { x[i] = __uint_as_float(v); }
+    /* The same from single precision: a pair of halves takes both sums, a float the first. */
+    static DEVICE void round_word(u32 (&x)[2], int i, float lo, float hi) { x[i] = pack_halves(lo, hi); }
+    static DEVICE void round_word(float (&x)[4], int i, float v, float) { x[i] = v; }
+    static DEVICE u32 add_words(u32 x, u32 y)
     {
-        eight x;
-        if constexpr (R::ACC == f32 && ANYWHERE) {
-#pragma unroll
-            for (int e = 0; e < 8; ++e) ld_shared(x.v[e], row + least(c + e, columns - 1) * 4);
-        } else if constexpr (R::ACC == f32) {
-            b128 v, w;
-            ld_shared(v, row + c * 4);
-            ld_shared(w, row + c * 4 + 16);
-            x = eight{{v.x, v.y, v.z, v.w, w.x, w.y, w.z, w.w}};
-        } else {
-            b128 v;
-            if constexpr (ANYWHERE) {
-                chunk<ANY> w;
-                const u32 at = c * 2 & ~15;
-                ld_shared(w.v, row + least(at, columns * 2 - 16));
-                ld_shared(w.next, row + least(at + 16, columns * 2 - 16));
-                v = w.get(c * 2 & 15);
-            } else {
-                ld_shared(v, row + c * 2);
-            }
-            x = eight{{v.x, v.y, v.z, v.w}};
-        }
-        return x;
+        return R::ACC == f32 ? __float_as_uint(__fadd_rn(__uint_as_float(x), __uint_as_float(y))) : add_halves(x, y);
     }
 
-    static __device__ __forceinline__ float blend(float x, u32 c, float alpha, float beta) { return __fmaf_rn(beta, half_to_float(c), __fmul_rn(alpha, x)); }
-    static __device__ __forceinline__ b128 blend(const eight &x, const b128 &c, float alpha, float beta)
-    {
-        const u32 cs[4] = {c.x, c.y, c.z, c.w};
-        u32 d[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-            d[e] = halves(blend(sum(x, 2 * e), cs[e], alpha, beta), blend(sum(x, 2 * e + 1), cs[e] >> 16, alpha, beta));
-        return b128{d[0], d[1], d[2], d[3]};
-    }
+    static DEVICE bool is_owner() { return OWNERS == K_WARPS || thread_index() < OWN_THREADS; }
 
-    /* The same for alpha = 1 and beta = 0: -0 becomes 0. */
-    static __device__ __forceinline__ b128 rounded(const eight &x)
-    {
-        u32 d[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e) d[e] = R::ROUNDED ? x.v[e] : R::ACC == f32 ? halves(sum(x, 2 * e), sum(x, 2 * e + 1)) : add_halves(x.v[e], 0);
-        return b128{d[0], d[1], d[2], d[3]};
-    }
-
-    /* ---- split k ------------------------------------------------------------------------------
-     * The blocks of a tile leave their accumulators in the workspace and count themselves. The
-     * last one to come adds all of them up in the order of k, in single precision, so that the
-     * result does not depend on which one that is; it sets the counter back to zero.             */
-
-    static constexpr int WORDS = R::ACC == f32 ? 4 : 2, CHUNKS = OWN_MT * NT * WORDS / 4; /* of a thread's sums: per mma; of 16 bytes */
-    /* Chunks that are added up together; splits in flight: more loads for rungs that are ever split, if registers suffice. */
-    static constexpr bool MORE = R::LDS_GAP > 0 && MMAS < 64;
-    static constexpr int BATCH = CHUNKS < 4 ? CHUNKS : CHUNKS > 4 && MORE ? 8 : 4, AHEAD = (CHUNKS >= 4 && MORE ? 16 : 8) / BATCH;
-
-    static __device__ __forceinline__ u32 word(const u32 (&x)[2], int i) { return x[i]; }
-    static __device__ __forceinline__ u32 word(const float (&x)[4], int i) { return __float_as_uint(x[i]); }
-    static __device__ __forceinline__ u32 get_word(const sums &acc, int i) { return word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS); }
-    static __device__ __forceinline__ b128 get_chunk(const sums &acc, int c) { return b128{get_word(acc, 4 * c), get_word(acc, 4 * c + 1), get_word(acc, 4 * c + 2), get_word(acc, 4 * c + 3)}; }
-    static __device__ __forceinline__ void set_word(u32 (&x)[2], int i, float lo, float hi) { x[i] = halves(lo, hi); }
-    static __device__ __forceinline__ void set_word(float (&x)[4], int i, float v, float) { x[i] = v; }
-    static __device__ __forceinline__ void put_word(u32 (&x)[2], int i, u32 v) { x[i] = v; }
-    static __device__ __forceinline__ void put_word(float (&x)[4], int i, u32 v) { x[i] = __uint_as_float(v); }
-    static __device__ __forceinline__ u32 add_words(u32 x, u32 y) { return R::ACC == f32 ? __float_as_uint(__fadd_rn(__uint_as_float(x), __uint_as_float(y))) : add_halves(x, y); }
-
-    static __device__ __forceinline__ bool owns() { return OWNERS == K_WARPS || thread_index() < OWN_THREADS; }
-
-    /* Adds up the sums of the warps that share a tile: the first OWN_MT rows of mma's of acc are
-     * then those of the rows that this warp stores. */
-    static __device__ __forceinline__ void join(sums &acc, const warp &w)
+    /* Adds up the sums of the K_WARPS warps that share a tile, through shared memory. Each owner receives those of the
+     * rows that it stores, which afterwards are the first OWN_MT rows of mma tiles in its acc. Shared memory holds
+     * ROUND chunks of every thread at a time, in pages: one chunk from each thread of MN_WARPS warps. */
+    static DEVICE void add_warps(sums &acc, const warp &w)
     {
         if constexpr (K_WARPS > 1) {
-            constexpr int OTHERS = K_WARPS - 1, PAGE = MN_WARPS * 32 * 16; /* bytes of a chunk of each thread of one share */
-            constexpr int MOST = R::STAGES * STAGE / (OWNERS * OTHERS * PAGE), ROUND = MOST >= CHUNKS ? CHUNKS : MOST >= 8 ? 8 : MOST >= 4 ? 4 : 2;
-            static_assert(CHUNKS % ROUND == 0 && ROUND <= MOST, "shared memory holds no round of sums");
+            constexpr int OTHERS = K_WARPS - 1, PAGE = MN_WARPS * 32 * 16;
+            constexpr int FITS = R::STAGES * STAGE / (OWNERS * OTHERS * PAGE);
+            constexpr int ROUND = FITS >= SUM_CHUNKS ? SUM_CHUNKS : FITS >= 8 ? 8 : FITS >= 4 ? 4 : 2;
+            static_assert(SUM_CHUNKS % ROUND == 0 && ROUND <= FITS, "shared memory holds no round of sums");
             const u32 page = shared_base() + thread_index() % (MN_WARPS * 32) * 16;
 #pragma unroll
-            for (int c0 = 0; c0 < CHUNKS; c0 += ROUND) {
-                barrier(); /* what shared memory held has been read */
+            for (int c0 = 0; c0 < SUM_CHUNKS; c0 += ROUND) {
+                barrier(); /* the last round, or the last k-tile, has been read */
 #pragma unroll
                 for (int to = 0; to < OWNERS; ++to) {
-                    if (w.share == to) continue;
-                    const u32 from = K_WARPS == 2 ? 0 : w.share - (w.share > to); /* which of the others this one is; of two, the only one */
+                    if (w.k_warp == to) continue;
+                    const u32 from = K_WARPS == 2 ? 0 : w.k_warp - (w.k_warp > to); /* among the others of `to` */
 #pragma unroll
-                    for (int c = 0; c < ROUND; ++c) st_shared(page + ((to * OTHERS + from) * ROUND + c) * PAGE, get_chunk(acc, to * CHUNKS + c0 + c));
+                    for (int c = 0; c < ROUND; ++c)
+                        st_shared(page + ((to * OTHERS + from) * ROUND + c) * PAGE,
+                                  get_chunk(acc, to * SUM_CHUNKS + c0 + c));
                 }
                 barrier();
-                if (!owns()) continue;
+                if (!is_owner()) continue;
 #pragma unroll
                 for (int c = 0; c < ROUND; ++c) {
                     b128 mine = get_chunk(acc, c0 + c);
 #pragma unroll
                     for (int to = 1; to < OWNERS; ++to)
-                        if (w.share == to) mine = get_chunk(acc, to * CHUNKS + c0 + c);
+                        if (w.k_warp == to) mine = get_chunk(acc, to * SUM_CHUNKS + c0 + c);
                     u32 x[4] = {mine.x, mine.y, mine.z, mine.w};
 #pragma unroll
                     for (int from = 0; from < OTHERS; ++from) {
                         b128 theirs;
-                        ld_shared(theirs, page + ((w.share * OTHERS + from) * ROUND + c) * PAGE);
+                        ld_shared(theirs, page + ((w.k_warp * OTHERS + from) * ROUND + c) * PAGE);
                         const u32 y[4] = {theirs.x, theirs.y, theirs.z, theirs.w};
 #pragma unroll
                         for (int e = 0; e < 4; ++e) x[e] = add_words(x[e], y[e]);
@@ -832,44 +868,56 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 #pragma unroll
                     for (int e = 0; e < 4; ++e) {
                         const int i = (c0 + c) * 4 + e;
-                        put_word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS, x[e]);
+                        put_word(acc[i / MMA_WORDS / NT][i / MMA_WORDS % NT], i % MMA_WORDS, x[e]);
                     }
                 }
             }
         }
     }
 
-    /* Whether this block stores the tile; acc is then the sum of all splits. */
-    static __device__ __forceinline__ bool gather(const args &p, sums &acc)
+    /* How many chunks are added up at a time, and for how many parts they are in flight: 8 loads a thread, or 16 in
+     * rungs that are ever split, if registers suffice. */
+    static constexpr bool MANY = R::LDS_GAP > 0 && SPARE_REGISTERS;
+    static constexpr int BATCH = SUM_CHUNKS < 4 ? SUM_CHUNKS : SUM_CHUNKS > 4 && MANY ? 8 : 4;
+    static constexpr int PARTS = (SUM_CHUNKS >= 4 && MANY ? 16 : 8) / BATCH;
+
+    /* Split-K. The blocks of a tile leave their accumulators in the workspace and count themselves. The last one to
+     * arrive adds up all parts and sets the counter back to zero. It adds in the order of k and in single precision,
+     * so that the result does not depend on which block that is. Returns whether this block stores the tile; acc is
+     * then the sum. */
+    static DEVICE bool add_parts(const args &p, sums &acc)
     {
         if (!PARTS_FIRST && block_index() < p.whole_tiles) return true;
-        const part of(p, (((u32)p.m + BM - 1) / BM) * (((u32)p.n + BN - 1) / BN));
-        if (PARTS_FIRST && !of.is_split) return true;
+        const assignment mine(p, (((u32)p.m + BM - 1) / BM) * (((u32)p.n + BN - 1) / BN));
+        if (PARTS_FIRST && !mine.is_part) return true;
         const u32 thread = thread_index(), splits = p.splits;
-        const u32 tile = batch_index() * of.split_tiles + of.tile - p.whole_tiles;
+        const u32 tile = batch_index() * mine.split_tiles + mine.tile - p.whole_tiles;
         u32 *const arrived = (u32 *)p.workspace + tile;
-        char *const first = (char *)p.workspace + HGEMM_WORKSPACE_TILES * 4 + ((u64)tile * splits * CHUNKS * OWN_THREADS + thread) * 16;
-        char *const mine = first + (u64)of.split * (CHUNKS * OWN_THREADS * 16);
+        char *const first = (char *)p.workspace + HGEMM_WORKSPACE_TILES * 4 +
+                            ((u64)tile * splits * SUM_CHUNKS * OWN_THREADS + thread) * 16;
+        char *const own = first + (u64)mine.part * (SUM_CHUNKS * OWN_THREADS * 16);
 #pragma unroll
-        for (int c = 0; c < CHUNKS; ++c)
-            st_global(mine + c * (OWN_THREADS * 16), get_chunk(acc, c));
-        barrier(); /* all of the block have written, and read their last fragments */
+        for (int c = 0; c < SUM_CHUNKS; ++c)
+            st_global(own + c * (OWN_THREADS * 16), get_chunk(acc, c));
+        barrier(); /* all threads have written their sums, and read their last fragments */
         if (thread == 0) st_shared(shared_base(), atomic_add(arrived, 1));
         barrier();
         u32 before;
         ld_shared(before, shared_base());
         if (before + 1 < splits) return false;
-#pragma unroll(MMAS < 64 ? 1 : CHUNKS) /* rolled, but where a counter has no register left */
-        for (int c0 = 0; c0 < CHUNKS; c0 += BATCH) {
+#pragma unroll(SPARE_REGISTERS ? 1 : SUM_CHUNKS)
+        for (int c0 = 0; c0 < SUM_CHUNKS; c0 += BATCH) {
             float x[BATCH * 8] = {};
 #pragma unroll 1
-            for (u32 s = 0; s < splits; s += AHEAD) {
-                b128 v[AHEAD * BATCH] = {}; /* zeros past the last split */
+            for (u32 s = 0; s < splits; s += PARTS) {
+                b128 v[PARTS * BATCH] = {}; /* zeros past the last part */
 #pragma unroll
-                for (int c = 0; c < AHEAD * BATCH; ++c)
-                    ld_global(v[c], first + (u64)((s + c / BATCH) * CHUNKS + c0 + c % BATCH) * (OWN_THREADS * 16), s + c / BATCH < splits);
+                for (int c = 0; c < PARTS * BATCH; ++c)
+                    ld_global(v[c],
+                              first + (u64)((s + c / BATCH) * SUM_CHUNKS + c0 + c % BATCH) * (OWN_THREADS * 16),
+                              s + c / BATCH < splits);
 #pragma unroll
-                for (int c = 0; c < AHEAD * BATCH; ++c) {
+                for (int c = 0; c < PARTS * BATCH; ++c) {
                     const u32 words[4] = {v[c].x, v[c].y, v[c].z, v[c].w};
 #pragma unroll
                     for (int e = 0; e < 4; ++e) {
@@ -880,71 +928,40 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 }
             }
 #pragma unroll
-            for (int i = 0; i < CHUNKS * 4; ++i) {
-                if (i / (BATCH * 4) * BATCH != c0) continue; /* registers cannot be indexed */
+            for (int i = 0; i < SUM_CHUNKS * 4; ++i) {
+                if (i / (BATCH * 4) * BATCH != c0) continue; /* a search, for registers have no index */
                 const int e = i % (BATCH * 4);
-                set_word(acc[i / WORDS / NT][i / WORDS % NT], i % WORDS, x[e * 2], x[e * 2 + 1]);
+                round_word(acc[i / MMA_WORDS / NT][i / MMA_WORDS % NT], i % MMA_WORDS, x[e * 2], x[e * 2 + 1]);
             }
         }
         if (thread == 0) *arrived = 0;
         return true;
     }
 
-    static __device__ __forceinline__ void store(const args &p, const block &where, sums &acc)
+    /* ---- epilogue: D = alpha * acc + beta * C -------------------------------------------------
+     * Accumulators pass through shared memory, 16 * GROUPS rows of each warp at a time: the lanes then hold 8
+     * consecutive columns, so that D is written, and C read, in full 32-byte sectors. Warps that stand side by side
+     * join their rows there. A pitch of 8 elements more than a row keeps the fragments' writes, 8 rows by 4 lanes,
+     * free of bank conflicts.                                                                     */
+
+    static constexpr int SUM_BYTES = R::ACC == f32 ? 4 : 2, PITCH = (BN + 8) * SUM_BYTES;
+    static constexpr int FITTING_GROUPS = R::STAGES * STAGE / (BM / OWN_M) / (16 * PITCH);
+    static constexpr int GROUPS = FITTING_GROUPS < 2 || OWN_MT < 2 || MMAS >= 32 ? 1 : 2;
+
+    /* Writes the accumulators of mma tile j of a row of them. */
+    static DEVICE void put_sums(u32 to, const u32 (&x)[2], int j)
     {
-        warp w;
-        join(acc, w);
-        if (!owns()) return; /* barriers wait for no thread that has ended (CUDA programming guide, __syncthreads) */
-        w.m += w.share * OWN_M;
-        if (!gather(p, acc)) return;
-        barrier(); /* every warp has read its last fragments: shared memory is free */
-        const block at = again(p, where);
-        const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = p.m, n = p.n;
-        const long long batch = batch_index();
-        const u64 ldc = p.ldc * 2, ldd = p.ldd * 2;
-        const char *const c = (const char *)p.c + batch * p.stride_c * 2 + (u64)col0 * 2;
-        char *const d = (char *)p.d + batch * p.stride_d * 2 + (u64)col0 * 2;
-        const float alpha = p.alpha, beta = p.beta;
-        const bool read_c = beta != 0;
-        const bool alike = (((u64)c - (u64)d | ldc - ldd) & 15) == 0; /* chunks of D are chunks of C */
-        const u32 block_width = least(n - at.n0, BN);
-        const int width = (int)(block_width - w.n);                      /* from here to the end of the block's columns */
-        const bool whole = (((u64)d | ldd | block_width * 2) & 15) == 0; /* rows of D are whole chunks */
-        if constexpr (R::ACC == f32) {
-            if (whole && alpha == 1 && !read_c) { /* rounded first, sums are half the bytes for shared memory */
-                using rounded_tile = tile<rounded_row<R>, A_K_CONTIGUOUS, B_K_CONTIGUOUS, SWIZZLED, ACCESS>;
-                typename rounded_tile::sums r;
-                typename rounded_tile::warp of;
-                of.m = w.m;
-#pragma unroll
-                for (int i = 0; i < OWN_MT * NT * 2; ++i) {
-                    const float(&x)[4] = acc[i / 2 / NT][i / 2 % NT];
-                    r[i / 2 / NT][i / 2 % NT][i % 2] = halves(x[i % 2 * 2], x[i % 2 * 2 + 1]);
-                }
-                rounded_tile::template store_rows<true>(r, of, row0, m, width, c, d, ldc, ldd, 1, 0, true);
-                return;
-            }
-        }
-        if (whole && (alike || !read_c)) store_rows<true>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, true);
-        else store_rows<false>(acc, w, row0, m, width, c, d, ldc, ldd, alpha, beta, alike);
+        st_shared(to + j * 16, x[0]);
+        st_shared(to + j * 16 + 8 * PITCH, x[1]);
+    }
+    static DEVICE void put_sums(u32 to, const float (&x)[4], int j)
+    {
+        st_shared(to + j * 32, x[0], x[1]);
+        st_shared(to + j * 32 + 8 * PITCH, x[2], x[3]);
     }
 
-    /* Where the block stands: the largest warps have no registers to remember it. */
-    static __device__ __forceinline__ block again(const args &p, const block &where) { return MMAS < 64 ? where : block(p); }
-
-    /* A part of a tile of C: a line of 128 bytes or less for each thread. The L2 cache is told to fetch it. */
-    static constexpr u32 C_ACROSS = (BN + 63) / 64, C_PARTS = (BM * C_ACROSS + THREADS - 1) / THREADS;
-    static __device__ __forceinline__ void tell_of_c(const args &p, const block &where, u32 part)
-    {
-        const block at = again(p, where);
-        const char *const c = (const char *)p.c + batch_index() * p.stride_c * 2;
-        const u32 i = part * THREADS + thread_index();
-        if (i < BM * C_ACROSS)
-            prefetch_l2(c + least(at.m0 + i / C_ACROSS, p.m - 1) * (p.ldc * 2) + least(at.n0 + i % C_ACROSS * 64, p.n - 1) * 2ull);
-    }
-
-    /* The sums of rows 16 * GROUPS * group .. of acc, LOW <= group < HIGH: registers cannot be indexed. */
-    template <int LOW, int HIGH> static __device__ __forceinline__ void put_group(u32 to, const sums &acc, int group)
+    /* Writes the `group`-th GROUPS rows of mma tiles, LOW <= group < HIGH: a search, for registers have no index. */
+    template <int LOW, int HIGH> static DEVICE void put_group(u32 to, const sums &acc, int group)
     {
         if constexpr (HIGH - LOW > 1) {
             constexpr int MIDDLE = (LOW + HIGH) / 2;
@@ -958,44 +975,181 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         }
     }
 
-    /* Each row of D is cut where its own 16-byte chunks begin: `lead` columns in. Chunks that lie
-     * within the block's columns are moved as such, each by the warp in whose columns it begins, a
-     * lane having every STEP-th row. */
-    template <bool WHOLE>
-    static __device__ __forceinline__ void store_rows(const sums &acc, const warp &w, u32 row0, u32 m, int width, const char *c, char *d,
-                                                      u64 ldc, u64 ldd, float alpha, float beta, bool alike)
+    /* Eight consecutive sums of a row, in the type of the accumulators. */
+    struct eight_sums { u32 v[2 * SUM_BYTES]; };
+    static DEVICE float sum_of(const eight_sums &x, int e)
     {
-        constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS, ROUNDS = GROUPS * 16 / STEP, TOGETHER = ROUNDS < 4 ? ROUNDS : 4;
-        const u32 buffer = shared_base() + w.m / OWN_M * (GROUPS * 16 * PITCH) + w.n * SIZE, columns = BN - w.n;
-        const u32 to = buffer + w.lane / 4 * PITCH + w.lane % 4 * 2 * SIZE;
-        const u32 first_row = row0 + w.lane / ACROSS; /* of D, of this lane */
-        const bool read_c = beta != 0, plain = alpha == 1 && !read_c && !(WHOLE && R::ACC == f32);
-        auto meet = [] { WHOLE ? warp_barrier() : barrier(); };
-        auto lead = [&](const char *row_of_d) { return WHOLE ? 0 : (int)(16 - (u64)row_of_d % 16) % 16 / 2; };
-        auto column = [&](const char *row_of_d) { return lead(row_of_d) + (int)(w.lane % ACROSS * 8); };
-        auto fetch_c = [&](b128 (&cs)[ROUNDS], u32 below, bool when) { /* of rows `below` first_row */
+        return R::ACC == f32 ? __uint_as_float(x.v[e % (2 * SUM_BYTES)]) : half_to_float(x.v[e / 2] >> e % 2 * 16);
+    }
+
+    /* Reads those from column c on: a multiple of 8, or ANYWHERE in a row of `columns`, where those past the end of the
+     * row are undefined. */
+    template <bool ANYWHERE> static DEVICE eight_sums get_sums(u32 row, int c, u32 columns)
+    {
+        eight_sums x;
+        if constexpr (R::ACC == f32 && ANYWHERE) {
+#pragma unroll
+            for (int e = 0; e < 8; ++e) ld_shared(x.v[e], row + minimum(c + e, columns - 1) * 4);
+        } else if constexpr (R::ACC == f32) {
+            b128 v, w;
+            ld_shared(v, row + c * 4);
+            ld_shared(w, row + c * 4 + 16);
+            x = eight_sums{{v.x, v.y, v.z, v.w, w.x, w.y, w.z, w.w}};
+        } else {
+            b128 v;
+            if constexpr (ANYWHERE) {
+                chunk<ANY> w;
+                const u32 at = c * 2 & ~15;
+                ld_shared(w.v, row + minimum(at, columns * 2 - 16));
+                ld_shared(w.next, row + minimum(at + 16, columns * 2 - 16));
+                v = w.extract(c * 2 & 15);
+            } else {
+                ld_shared(v, row + c * 2);
+            }
+            x = eight_sums{{v.x, v.y, v.z, v.w}};
+        }
+        return x;
+    }
+
+    static DEVICE float blend(float x, u32 c, float alpha, float beta)
+    {
+        return __fmaf_rn(beta, half_to_float(c), __fmul_rn(alpha, x));
+    }
+    static DEVICE b128 blend(const eight_sums &x, const b128 &c, float alpha, float beta)
+    {
+        const u32 cs[4] = {c.x, c.y, c.z, c.w};
+        u32 d[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+            d[e] = pack_halves(blend(sum_of(x, 2 * e), cs[e], alpha, beta),
+                               blend(sum_of(x, 2 * e + 1), cs[e] >> 16, alpha, beta));
+        return b128{d[0], d[1], d[2], d[3]};
+    }
+
+    /* The same for alpha = 1 and beta = 0. The addition turns -0 into 0, as the blend would. */
+    static DEVICE b128 rounded(const eight_sums &x)
+    {
+        u32 d[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+            d[e] = R::ROUNDED      ? x.v[e]
+                   : R::ACC == f32 ? pack_halves(sum_of(x, 2 * e), sum_of(x, 2 * e + 1))
+                                   : add_halves(x.v[e], 0);
+        return b128{d[0], d[1], d[2], d[3]};
+    }
+
+    /* Where a warp's rows go. */
+    struct output {
+        const char *c; /* row 0 of C, and of D, at the warp's first column */
+        char *d;
+        u64 ldc, ldd;  /* in bytes */
+        u32 m;         /* rows of D */
+        int width;     /* columns from the warp's first one to the end of the block's, as far as D has them */
+        float alpha, beta;
+        bool c_like_d; /* where a chunk of D is aligned, that of C is, too */
+    };
+
+    /* Adds up what other warps and blocks have of the sums, and writes D. */
+    static DEVICE void store(const args &p, const block &where, sums &acc)
+    {
+        warp w;
+        add_warps(acc, w);
+        if (!is_owner()) return; /* barriers wait for threads that have not exited (CUDA guide, __syncthreads) */
+        w.m += w.k_warp * OWN_M;
+        if (!add_parts(p, acc)) return;
+        barrier(); /* every warp has read its last fragments: shared memory is free */
+        const block at = recomputed(p, where);
+        const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = p.m, n = p.n;
+        const long long batch = batch_index();
+        const u64 ldc = p.ldc * 2, ldd = p.ldd * 2;
+        const char *const c = (const char *)p.c + batch * p.stride_c * 2 + (u64)col0 * 2;
+        char *const d = (char *)p.d + batch * p.stride_d * 2 + (u64)col0 * 2;
+        const float alpha = p.alpha, beta = p.beta;
+        const bool read_c = beta != 0;
+        const bool c_like_d = (((u64)c - (u64)d | ldc - ldd) & 15) == 0;
+        const u32 block_width = minimum(n - at.n0, BN);
+        const int width = (int)(block_width - w.n);
+        const bool aligned = (((u64)d | ldd | block_width * 2) & 15) == 0; /* rows of D are whole aligned chunks */
+        if constexpr (R::ACC == f32) {
+            if (aligned && alpha == 1 && !read_c) { /* rounded first, sums are half the bytes in shared memory */
+                using rounded_tile = tile<rounded_row<R>, A_K_CONTIGUOUS, B_K_CONTIGUOUS, SWIZZLED, ACCESS>;
+                typename rounded_tile::sums r;
+                typename rounded_tile::warp rw;
+                rw.m = w.m;
+#pragma unroll
+                for (int i = 0; i < OWN_MT * NT * 2; ++i) {
+                    const float(&x)[4] = acc[i / 2 / NT][i / 2 % NT];
+                    r[i / 2 / NT][i / 2 % NT][i % 2] = pack_halves(x[i % 2 * 2], x[i % 2 * 2 + 1]);
+                }
+                rounded_tile::template store_rows<true>(r, rw, row0, {c, d, ldc, ldd, m, width, 1, 0, true});
+                return;
+            }
+        }
+        if (aligned && (c_like_d || !read_c))
+            store_rows<true>(acc, w, row0, {c, d, ldc, ldd, m, width, alpha, beta, true});
+        else
+            store_rows<false>(acc, w, row0, {c, d, ldc, ldd, m, width, alpha, beta, c_like_d});
+    }
+
+    /* Where the block stands, remembered or computed anew. */
+    static DEVICE block recomputed(const args &p, const block &where) { return SPARE_REGISTERS ? where : block(p); }
+
+    /* Prefetches a part of the tile of C to the L2 cache: a cache line of 128 bytes, or what is left of one, by each
+     * thread. C_PARTS parts are all of it. */
+    static constexpr u32 C_ROW_LINES = (BN + 63) / 64, C_PARTS = (BM * C_ROW_LINES + THREADS - 1) / THREADS;
+    static DEVICE void prefetch_c(const args &p, const block &where, u32 part)
+    {
+        const block at = recomputed(p, where);
+        const char *const c = (const char *)p.c + batch_index() * p.stride_c * 2;
+        const u32 i = part * THREADS + thread_index();
+        if (i < BM * C_ROW_LINES)
+            prefetch_l2(c + minimum(at.m0 + i / C_ROW_LINES, p.m - 1) * (p.ldc * 2) +
+                        minimum(at.n0 + i % C_ROW_LINES * 64, p.n - 1) * 2ull);
+    }
+
+    /* Columns of a row of D before its first aligned chunk. */
+    template <bool ALIGNED> static DEVICE int lead(const char *row_of_d)
+    {
+        return ALIGNED ? 0 : (int)(16 - (u64)row_of_d % 16) % 16 / 2;
+    }
+
+    /* Stores the warp's rows of D, from row0 on, in aligned chunks: those that begin in its columns and end in the
+     * block's. Unless rows of D are ALIGNED, the first chunk of each is `lead` columns in. A lane stores every STEP-th
+     * row. */
+    template <bool ALIGNED>
+    static DEVICE void store_rows(const sums &acc, const warp &w, u32 row0, const output &o)
+    {
+        constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS; /* lanes along a row; rows between a lane's */
+        constexpr int ROUNDS = GROUPS * 16 / STEP, TOGETHER = ROUNDS < 4 ? ROUNDS : 4;
+        const u32 buffer = shared_base() + w.m / OWN_M * (GROUPS * 16 * PITCH) + w.n * SUM_BYTES, columns = BN - w.n;
+        const u32 to = buffer + w.lane / 4 * PITCH + w.lane % 4 * 2 * SUM_BYTES;
+        const u32 first_row = row0 + w.lane / ACROSS; /* of this lane */
+        const bool read_c = o.beta != 0, plain = o.alpha == 1 && !read_c && !(ALIGNED && R::ACC == f32);
+        auto meet = [] { ALIGNED ? warp_barrier() : barrier(); }; /* a chunk may span two warps' columns */
+        auto column = [&](const char *row_of_d) { return lead<ALIGNED>(row_of_d) + (int)(w.lane % ACROSS * 8); };
+        auto fetch_c = [&](b128 (&cs)[ROUNDS], u32 below, bool when) { /* of the rows `below` first_row */
 #pragma unroll
             for (int q = 0; q < ROUNDS; ++q) {
                 const u32 row = first_row + below + q * STEP;
-                const int col = column(d + row * ldd);
-                const bool live = row < m && col + 8 <= width && when;
-                const char *const from = c + row * ldc + col * 2;
-                if (WHOLE || alike) {
+                const int col = column(o.d + row * o.ldd);
+                const bool live = row < o.m && col + 8 <= o.width && when;
+                const char *const from = o.c + row * o.ldc + col * 2;
+                if (ALIGNED || o.c_like_d) {
                     ld_global(cs[q], from, live);
                 } else if (read_c) {
                     u32 h[8] = {};
 #pragma unroll
                     for (int e = 0; e < 8; ++e) ld_global(h[e], from + e * 2, live);
-                    cs[q] = b128{permute(h[0], h[1], 0x5410), permute(h[2], h[3], 0x5410), permute(h[4], h[5], 0x5410), permute(h[6], h[7], 0x5410)};
+                    cs[q] = pack_chunk(h);
                 }
             }
         };
-        constexpr bool EARLY = WHOLE && ROUNDS <= 4; /* C of the next rows is on its way while these are stored */
+        constexpr bool EARLY = ALIGNED && ROUNDS <= 4; /* C of the next rows is fetched while these are stored */
         b128 next[ROUNDS] = {};
         if (EARLY) fetch_c(next, 0, read_c);
-        char *at = d + first_row * ldd;
+        char *at = o.d + first_row * o.ldd;
 #pragma unroll 1
-        for (int group = 0; group < OWN_MT / GROUPS; ++group) { /* rolled, for code that was not run of late is slow to come */
+        for (int group = 0; group < OWN_MT / GROUPS; ++group) { /* rolled: code that has not run yet is slow to come */
             const u32 below = group * (GROUPS * 16);
             b128 cs[ROUNDS] = {};
             if (EARLY) {
@@ -1009,74 +1163,82 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             meet();
 #pragma unroll
             for (int q0 = 0; q0 < ROUNDS; q0 += TOGETHER) {
-                eight x[TOGETHER];
+                eight_sums x[TOGETHER];
                 b128 v[TOGETHER];
                 char *row[TOGETHER];
 #pragma unroll
                 for (int q = 0; q < TOGETHER; ++q) {
                     row[q] = at;
-                    at += STEP * ldd;
-                    x[q] = get_sums<!WHOLE>(buffer + ((q0 + q) * STEP + w.lane / ACROSS) * PITCH, column(row[q]), columns);
+                    at += STEP * o.ldd;
+                    x[q] = get_sums<!ALIGNED>(buffer + ((q0 + q) * STEP + w.lane / ACROSS) * PITCH, column(row[q]),
+                                              columns);
                 }
                 if (plain) {
 #pragma unroll
                     for (int q = 0; q < TOGETHER; ++q) v[q] = rounded(x[q]);
                 } else {
 #pragma unroll
-                    for (int q = 0; q < TOGETHER; ++q) v[q] = blend(x[q], cs[q0 + q], alpha, beta);
+                    for (int q = 0; q < TOGETHER; ++q) v[q] = blend(x[q], cs[q0 + q], o.alpha, o.beta);
                 }
 #pragma unroll
                 for (int q = 0; q < TOGETHER; ++q) {
                     const int col = column(row[q]);
-                    st_global(row[q] + col * 2, v[q], first_row + below + (q0 + q) * STEP < m && col + 8 <= width);
+                    st_global(row[q] + col * 2, v[q], first_row + below + (q0 + q) * STEP < o.m && col + 8 <= o.width);
                 }
             }
-            const bool heads = w.n == 0, tails = width < WN + 8;
-            if (!WHOLE && (heads || tails)) {
-                /* what is left of each row at either end of the block's columns, in pairs: a lane has a row's begin or end */
-#pragma unroll 1
-                for (u32 i = w.lane; i < (heads && tails ? 2 : 1) * GROUPS * 16; i += 32) {
-                    const bool is_tail = !heads || i >= GROUPS * 16;
-                    const u32 r = i % (GROUPS * 16), row = row0 + below + r;
-                    char *const begin = d + row * ldd;
-                    const int head = lead(begin), tail = width > head ? (width - head) % 8 : 0;
-                    int from = 0, count = head < width ? head : width;
-                    if (is_tail) from = width - tail, count = from - head < WN ? tail : 0;
-                    if (row >= m || count <= 0) continue;
-                    const eight x = get_sums<true>(buffer + r * PITCH, from, columns);
-                    u32 h[9] = {};
-#pragma unroll
-                    for (int e = 0; e < 7; ++e) ld_global(h[e], c + row * ldc + (from + e) * 2, read_c && e < count);
-#pragma unroll
-                    for (int e = 0; e < 8; e += 2) h[e / 2] = halves(blend(sum(x, e), h[e], alpha, beta), blend(sum(x, e + 1), h[e + 1], alpha, beta));
-                    char *to = begin + from * 2;
-                    const bool odd = (u64)to & 2;
-                    if (odd) st_global(to, h[0]), to += 2, --count;
-#pragma unroll
-                    for (int e = 0; e < 4; ++e) {
-                        const u32 pair = odd ? permute(h[e], h[e + 1], 0x5432) : h[e];
-                        if (2 * e + 1 < count) st_global_word(to + e * 4, pair);
-                        else if (2 * e < count) st_global(to + e * 4, pair);
-                    }
-                }
-            }
+            if (!ALIGNED) store_row_ends(w, o, buffer, row0 + below, columns);
             meet();
+        }
+    }
+
+    /* Stores what whole chunks leave of the rows from `top` on at either end of the block's columns, in pairs of
+     * halves. A lane has the head or the tail of a row. Shared memory has the rows at `buffer`, `columns` of each. */
+    static DEVICE void store_row_ends(const warp &w, const output &o, u32 buffer, u32 top, u32 columns)
+    {
+        const bool heads = w.n == 0, tails = o.width < WN + 8, read_c = o.beta != 0;
+        if (!heads && !tails) return;
+#pragma unroll 1
+        for (u32 i = w.lane; i < (heads && tails ? 2 : 1) * GROUPS * 16; i += 32) {
+            const bool is_tail = !heads || i >= GROUPS * 16;
+            const u32 r = i % (GROUPS * 16), row = top + r;
+            char *const begin = o.d + row * o.ldd;
+            const int head = lead<false>(begin), tail = o.width > head ? (o.width - head) % 8 : 0;
+            int from = 0, count = head < o.width ? head : o.width;
+            if (is_tail) from = o.width - tail, count = from - head < WN ? tail : 0;
+            if (row >= o.m || count <= 0) continue;
+            const eight_sums x = get_sums<true>(buffer + r * PITCH, from, columns);
+            u32 h[9] = {};
+#pragma unroll
+            for (int e = 0; e < 7; ++e) ld_global(h[e], o.c + row * o.ldc + (from + e) * 2, read_c && e < count);
+#pragma unroll
+            for (int e = 0; e < 8; e += 2)
+                h[e / 2] = pack_halves(blend(sum_of(x, e), h[e], o.alpha, o.beta),
+                                       blend(sum_of(x, e + 1), h[e + 1], o.alpha, o.beta));
+            char *to = begin + from * 2;
+            const bool odd = (u64)to & 2;
+            if (odd) st_global(to, h[0]), to += 2, --count;
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const u32 pair = odd ? permute(h[e], h[e + 1], 0x5432) : h[e];
+                if (2 * e + 1 < count) st_global_word(to + e * 4, pair);
+                else if (2 * e < count) st_global(to + e * 4, pair);
+            }
         }
     }
 };
 
-/* The kernel of the variant that the build asked for: HGEMM_VARIANT is its symbol, HGEMM_ROW its
- * row, HGEMM_OP_A and HGEMM_OP_B are 1 where that operand is transposed, HGEMM_ACCESS is an access;
- * HGEMM_T4 is defined for machine code of a row that is another on a T4. */
+/* The kernel of the variant that the build asks for: HGEMM_VARIANT is its symbol, HGEMM_ROW its row, HGEMM_OP_A and
+ * HGEMM_OP_B are 1 if that operand is transposed, HGEMM_ACCESS is an access. HGEMM_T4 is defined for the machine
+ * code of a row with columns of the T4's own. */
 #ifdef HGEMM_T4
 #define HGEMM_ROW_TYPE(name) t4_##name
 #else
 #define HGEMM_ROW_TYPE(name) row_##name
 #endif
-#define HGEMM_ROW_TYPE_OF(name) HGEMM_ROW_TYPE(name)
-#define HGEMM_ENTRY(rung, swizzled)                                                                                   \
-    using variant = tile<HGEMM_ROW_TYPE_OF(HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, swizzled, HGEMM_ACCESS>;                 \
-    extern "C" __global__ void __launch_bounds__(variant::THREADS, variant::BLOCKS) HGEMM_VARIANT(const args p)           \
-    {                                                                                                                 \
-        rung<variant>(p);                                                                                             \
+#define HGEMM_ROW_TYPE_OF(name) HGEMM_ROW_TYPE(name) /* expands `name` first */
+#define HGEMM_ENTRY(rung, swizzled)                                                                             \
+    using variant = tile<HGEMM_ROW_TYPE_OF(HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, swizzled, HGEMM_ACCESS>;        \
+    extern "C" __global__ void __launch_bounds__(variant::THREADS, variant::BLOCKS) HGEMM_VARIANT(const args p) \
+    {                                                                                                           \
+        rung<variant>(p);                                                                                       \
     }
