@@ -53,17 +53,21 @@ hgemm_status_t device_open(const char *name, device_t **device, char detail[DEVI
     return HGEMM_STATUS_INVALID_DEVICE;
 }
 
+static hgemm_status_t clear_counters(struct hgemm_handle *handle)
+{
+    static const unsigned char zeros[HGEMM_WORKSPACE_TILES * 4];
+    return handle->device->ops->upload(handle->device, handle->stream, handle->workspace, zeros, sizeof zeros);
+}
+
 /* The memory in which the parts of a split k meet and copies of unaligned operands are. A handle
  * that gets none works without. */
 static void make_workspace(struct hgemm_handle *handle)
 {
-    static const unsigned char zeros[HGEMM_WORKSPACE_TILES * 4];
     const device_ops_t *ops = handle->device->ops;
     size_t bytes = handle->machine.workspace_bytes;
     if (ops->alloc(handle->device, &handle->workspace, bytes) != HGEMM_STATUS_SUCCESS) {
         handle->workspace = NULL;
-    } else if (ops->upload(handle->device, NULL, handle->workspace, zeros, sizeof zeros) !=
-               HGEMM_STATUS_SUCCESS) {
+    } else if (clear_counters(handle) != HGEMM_STATUS_SUCCESS) {
         ops->release(handle->device, handle->workspace);
         handle->workspace = NULL;
     }
@@ -154,6 +158,14 @@ hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan)
     if (plan->copies && !handle->realign)
         return ops->load(handle->device, realign_image(), 0, &handle->realign);
     return HGEMM_STATUS_SUCCESS;
+}
+
+void handle_forget_parts(hgemm_handle_t handle)
+{
+    char detail[DEVICE_DETAIL];
+    memcpy(detail, handle->device->detail, sizeof detail);
+    clear_counters(handle); /* where the device is lost, it fails as all that follows does */
+    memcpy(handle->device->detail, detail, sizeof detail);
 }
 
 hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, void *stream)

@@ -29,6 +29,10 @@ hgemm_status_t handle_choose(hgemm_handle_t handle, const hgemm_desc_t *row_majo
 /* Loads what the plan runs, unless it is loaded. */
 hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan);
 
+/* After a launch that failed, and may have stopped midway, as the emulated T4 does: no part of a split
+ * tile counts as having come. The device's words for the failure stay. */
+void handle_forget_parts(hgemm_handle_t handle);
+
 /* The row-major problem that a checked call is. */
 hgemm_desc_t normalise(const hgemm_desc_t *desc);
 

@@ -353,6 +353,8 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
         };
         status = handle->device->ops->launch(
             handle->device, handle->stream, handle->functions[variant_index(plan->variant)], &launch);
+        if (status != HGEMM_STATUS_SUCCESS && plan->splits > 1)
+            handle_forget_parts(handle);
     }
     return status;
 }

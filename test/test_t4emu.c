@@ -64,6 +64,35 @@ static void accesses_out_of_bounds_are_reported(void **state)
     }
 }
 
+/* A launch that is stopped when some parts of a split k have come: the next one counts anew. */
+static void a_fault_leaves_no_parts_behind(void **state)
+{
+    (void)state;
+    enum { M = 64, K = 4096 };
+    static uint16_t a[M * K], d[M * M];
+    hgemm_desc_t desc;
+    plan_t plan;
+    open_device("t4emu");
+    hgemm_desc_init(&desc);
+    desc.m = desc.n = M, desc.k = desc.lda = K, desc.ldb = desc.ldc = desc.ldd = M;
+    desc.alpha = 1.0f / K;
+    for (int i = 0; i < M * K; i++)
+        a[i] = hgemm_half_from_float(1);
+    desc.a = allocate(sizeof a, a), desc.b = allocate(sizeof a, a);
+    desc.d = allocate(16, NULL); /* too small for the first tile that is stored */
+    assert_int_equal(handle_choose(handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
+    assert_true(plan.splits > 1 && plan.tiles > 1);
+    assert_reported(hgemm_run_desc(handle, &desc), "out of bounds");
+    for (int i = 0; i < M * K; i++)
+        a[i] = hgemm_half_from_float(-1);
+    desc.a = allocate(sizeof a, a), desc.d = allocate(sizeof d, NULL);
+    assert_int_equal(hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(hgemm_download(handle, d, desc.d, sizeof d), HGEMM_STATUS_SUCCESS);
+    for (int i = 0; i < M * M; i++)
+        assert_true(hgemm_half_to_float(d[i]) == -1);
+    close_device();
+}
+
 static void reads_of_memory_never_written_are_reported(void **state)
 {
     (void)state;
@@ -173,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accesses_out_of_bounds_are_reported),
+        cmocka_unit_test(a_fault_leaves_no_parts_behind),
         cmocka_unit_test(reads_of_memory_never_written_are_reported),
         cmocka_unit_test(copies_stay_within_an_allocation),
         cmocka_unit_test(hopper_keeps_one_bit_more),
