@@ -193,7 +193,7 @@ static int batches_meet(const view_t *view, int64_t offset, int same)
     /* Only matrices whose distance offset + jump * stride is within one extent can meet. More
      * candidates than a check may cost count as a meeting. */
     enum { MOST_CANDIDATES = 1 << 16 };
-    int64_t last = view->batch - 1, step = absolute(view->stride), reach = extent(view);
+    int64_t last = view->batch - 1, step = last > 0 ? absolute(view->stride) : 0, reach = extent(view);
     int64_t from = same ? 1 : -last, to = last;
     if (step == 0)
         return same ? last > 0 : lattices_meet(view, offset);
