@@ -176,13 +176,25 @@ static int64_t extent(const view_t *view)
     return (view->lines - 1) * view->ld + view->width;
 }
 
-/* Whether two matrices of the view's shape and leading dimension, `offset` elements apart, share
- * an element: that is, offset = line * ld + column with |line| < lines and |column| < width. */
-static int lattices_meet(const view_t *view, int64_t offset)
+/* Whether step * x % ld is in low .. high for an x of 0 .. most, where 0 < low <= high < ld and step < ld. The
+ * multiples of step that lie in that range, without % ld, are seen at once; else x passes ld so and so often, y, and
+ * comes into the range where -ld * y % step does: a smaller problem of the same kind, as in Euclid's algorithm. */
+static int comes_into(uint64_t step, uint64_t ld, uint64_t low, uint64_t high, uint64_t most)
 {
-    int64_t line = absolute(offset) / view->ld, column = absolute(offset) % view->ld;
-    return (column < view->width && line < view->lines) ||
-           (view->ld - column < view->width && line + 1 < view->lines);
+    for (;;) {
+        if (step > ld / 2) { /* backwards the steps are smaller */
+            uint64_t last = ld - low;
+            step = ld - step, low = ld - high, high = last;
+        }
+        if (low > step * most)
+            return 0;
+        if (high - high % step >= low)
+            return 1;
+        most = (step * most - low) / ld;
+        uint64_t past = ld % step;
+        ld = step, low %= step, high %= step;
+        step = past ? ld - past : 0;
+    }
 }
 
 /* Whether two batches of one shape, leading dimension and stride share an element. The second
@@ -190,22 +202,30 @@ static int lattices_meet(const view_t *view, int64_t offset)
  * compared with itself. */
 static int batches_meet(const view_t *view, int64_t offset, int same)
 {
-    /* Only matrices whose distance offset + jump * stride is within one extent can meet. More
-     * candidates than a check may cost count as a meeting. */
-    enum { MOST_CANDIDATES = 1 << 16 };
-    int64_t last = view->batch - 1, step = last > 0 ? absolute(view->stride) : 0, reach = extent(view);
-    int64_t from = same ? 1 : -last, to = last;
-    if (step == 0)
-        return same ? last > 0 : lattices_meet(view, offset);
-    int64_t begin = (-reach - offset) / step, end = (reach - offset) / step;
-    from = from > begin ? from : begin;
-    to = to < end ? to : end;
-    if (to - from > MOST_CANDIDATES)
-        return 1;
-    for (int64_t jump = from; jump <= to; jump++)
-        if (lattices_meet(view, offset + jump * step))
-            return 1;
-    return 0;
+    /* Matrices whose distance offset + jump * stride is at most `span` meet where that is line * ld + column
+     * with |column| < width: |line| < lines then. */
+    int64_t last = view->batch - 1, step = last > 0 ? absolute(view->stride) : 0, span = extent(view) - 1;
+    int64_t from = same ? 1 : -last, to = last, around = 2 * (view->width - 1);
+    if (step == 0 && same)
+        return last > 0;
+    if (step == 0) {
+        from = to = 0;
+        if (absolute(offset) > span)
+            return 0;
+    } else {
+        int64_t begin = (-span - offset) / step, end = (span - offset) / step;
+        begin += offset + begin * step < -span;
+        end -= offset + end * step > span;
+        from = from > begin ? from : begin;
+        to = to < end ? to : end;
+    }
+    if (from > to || around >= view->ld - 1)
+        return from <= to;
+    int64_t column = (offset + from * step + view->width - 1) % view->ld; /* of the first, from where it begins to meet */
+    column += column < 0 ? view->ld : 0;
+    return column <= around ||
+           comes_into((uint64_t)(step % view->ld), (uint64_t)view->ld, (uint64_t)(view->ld - column),
+                      (uint64_t)(view->ld - column + around), (uint64_t)(to - from));
 }
 
 /* Addresses, in bytes, from the lowest to past the highest element of a batch. */

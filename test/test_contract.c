@@ -357,8 +357,8 @@ static void overlap_is_exact_for_equal_leading_dimensions(void **state)
         hgemm_desc_t desc = small();
         desc.k = 1, desc.lda = 64, desc.ldb = 64;
         desc.m = rng_between(&rng, 1, 5), desc.n = rng_between(&rng, 1, 6);
-        desc.ldc = desc.ldd = rng_between(&rng, desc.n, 20);
-        desc.batch = rng_between(&rng, 1, 4);
+        desc.ldc = desc.ldd = rng_between(&rng, desc.n, round % 2 ? 20 : 300);
+        desc.batch = rng_between(&rng, 1, round % 4 ? 4 : 30);
         desc.stride_c = desc.stride_d = rng_between(&rng, -60, 60);
         desc.c = c + ELEMENTS / 2;
         desc.d = c + ELEMENTS / 2 + rng_between(&rng, -150, 150);
@@ -372,6 +372,27 @@ static void overlap_is_exact_for_equal_leading_dimensions(void **state)
                      hgemm_status_name(status));
     }
     assert_true(met > 1000 && apart > 1000);
+}
+
+/* However many matrices lie between the rows of one another. */
+static void matrices_of_a_batch_may_interleave(void **state)
+{
+    (void)state;
+    fake.compute = 0;
+    for (int64_t batch = 3; batch < INT64_C(1) << 40; batch *= 5) {
+        hgemm_desc_t desc = small();
+        desc.m = 3, desc.n = 2, desc.k = 0;
+        desc.batch = batch, desc.stride_c = desc.stride_d = -2;
+        desc.ldc = desc.ldd = 2 * batch;
+        desc.c = (void *)((uintptr_t)d + 2 * (uintptr_t)(6 * batch)); /* past all rows, which leave no gap */
+        assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_SUCCESS);
+        desc.c = (const char *)desc.c - 2;
+        assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_OVERLAP);
+        desc.beta = 0;
+        assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_SUCCESS);
+        desc.ldd--; /* the last one's second row then begins in the first one's first */
+        assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_OVERLAP);
+    }
 }
 
 static void overlap_is_safe_for_different_leading_dimensions(void **state)
@@ -403,10 +424,12 @@ static void overlap_is_safe_for_different_leading_dimensions(void **state)
     assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
     desc.d = c + 8 * 16 - 1;
     assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_OVERLAP);
-    desc = small(); /* no bound on the work: as many candidates as a batch has */
+    desc = small(); /* as many candidates as a batch has; rows of C and of D take turns */
     desc.m = 2, desc.n = 1, desc.ldc = desc.ldd = INT64_C(1) << 50;
     desc.batch = INT64_C(1) << 49, desc.stride_c = desc.stride_d = 1;
     desc.d = (void *)(desc.batch * 2 + (intptr_t)desc.c);
+    assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_SUCCESS);
+    desc.d = (void *)(desc.batch * 2 + (intptr_t)desc.c - 2);
     assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_OVERLAP);
 }
 
@@ -614,6 +637,7 @@ int main(void)
         cmocka_unit_test_setup(unread_c_is_free, set_up),
         cmocka_unit_test_setup(sizes_do_not_overflow, set_up),
         cmocka_unit_test_setup(overlap_is_exact_for_equal_leading_dimensions, set_up),
+        cmocka_unit_test_setup(matrices_of_a_batch_may_interleave, set_up),
         cmocka_unit_test_setup(overlap_is_safe_for_different_leading_dimensions, set_up),
         cmocka_unit_test_setup(launches_describe_the_product, set_up),
         cmocka_unit_test_setup(operands_choose_the_variant, set_up),
