@@ -124,8 +124,11 @@ static int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t
     if (copies & COPY_B)
         copied.ldb = copy_of(p, COPY_B).ld;
     access_t access = needed_access(&copied, info);
-    if (copies && access != ACCESS_far)
+    if (copies && access != ACCESS_far) {
+        if (!columns_stay_inside(&copied, info)) /* the rows of an operand that needs no copy are too short */
+            return 0;
         access = ACCESS_x16;
+    }
     *variant = (variant_t){kernel, op, access};
     return info->accumulate == p->accumulate && (info->ops >> op & 1u) &&
            needed_access(p, info) <= kernel_table[kernel].access &&

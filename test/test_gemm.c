@@ -471,6 +471,15 @@ static void transfer(hgemm_handle_t handle, matrix_t *x, int up)
                   HGEMM_STATUS_SUCCESS, up ? "hgemm_upload" : "hgemm_download");
 }
 
+/* Whether tiles of the row-major problem stay within the operands that are not copied, as variants for 16 bytes want. */
+static int columns_stay_inside(const hgemm_desc_t *p, int copies, const hgemm_kernel_info_t *info)
+{
+    int64_t over_a = (info->block_m - p->m % info->block_m) % info->block_m;
+    int64_t over_b = (info->block_n - p->n % info->block_n) % info->block_n;
+    return (copies & COPY_A || p->op_a == HGEMM_OP_N || over_a <= 16 * p->lda) &&
+           (copies & COPY_B || p->op_b == HGEMM_OP_T || over_b <= 16 * p->ldb);
+}
+
 /* Copies and tails are not asked for through the library's interface, and what is worth one is too large for
  * the emulator. */
 static hgemm_status_t run(hgemm_handle_t handle, const case_t *c, const hgemm_desc_t *desc)
@@ -484,10 +493,10 @@ static hgemm_status_t run(hgemm_handle_t handle, const case_t *c, const hgemm_de
     hgemm_status_t status = select_plan(&p, &handle->machine, handle->workspace_bytes / 2, &plan);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
-    if (copies)
-        plan.variant.access = ACCESS_x16;
-    plan.copies = copies;
-    const int64_t block_k = kernel_table[plan.variant.kernel].info.block_k, steps = (c->k + block_k - 1) / block_k;
+    const hgemm_kernel_info_t *info = &kernel_table[plan.variant.kernel].info;
+    if (copies && columns_stay_inside(&p, copies, info))
+        plan.variant.access = ACCESS_x16, plan.copies = copies;
+    const int64_t block_k = info->block_k, steps = (c->k + block_k - 1) / block_k;
     if (c->tail && steps > 1) {
         plan.whole_tiles = plan.tiles / 2;
         plan.k_split = (steps * c->tail + 3) / 4 * block_k;

@@ -136,6 +136,29 @@ static void copies_are_made_where_they_pay(void **state)
     assert_true(copied > 100);
 }
 
+/* A copy makes one operand fit for a variant for 16 bytes. The other one, aligned as it is, may have rows so short
+ * that a tile would reach beyond its end. */
+static void copies_do_not_lengthen_other_rows(void **state)
+{
+    (void)state;
+    enum { MOST = 400 };
+    static priced_plan_t ranked[MOST];
+    int copied = 0;
+    for (int which = COPY_A; which <= COPY_B; which++) { /* what is copied; the other one has rows of 8 */
+        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, which == COPY_A ? 512 : 8, which == COPY_A ? 8 : 512, 512);
+        desc.op_a = desc.op_b = which == COPY_A ? HGEMM_OP_N : HGEMM_OP_T;
+        desc.lda = which == COPY_A ? 513 : 8, desc.ldb = which == COPY_A ? 8 : 513;
+        assert_int_equal(copies_needed(&desc), which);
+        int count = rank_plans(&desc, &machine_t4, machine_t4.workspace_bytes, ranked, MOST);
+        for (int i = 0; i < count; i++) {
+            const hgemm_kernel_info_t *info = &kernel_table[ranked[i].plan.variant.kernel].info;
+            if (ranked[i].plan.copies)
+                copied++, assert_true((which == COPY_A ? info->block_n : info->block_m) <= 128);
+        }
+    }
+    assert_true(copied > 10);
+}
+
 static void a_named_kernel_takes_k_whole(void **state)
 {
     (void)state;
@@ -479,6 +502,7 @@ int main(void)
         cmocka_unit_test(problems_of_one_key_have_one_plan),
         cmocka_unit_test(splits_cover_k_and_fit),
         cmocka_unit_test(copies_are_made_where_they_pay),
+        cmocka_unit_test(copies_do_not_lengthen_other_rows),
         cmocka_unit_test(a_named_kernel_takes_k_whole),
         cmocka_unit_test(layouts_are_treated_alike),
         cmocka_unit_test(every_tuned_kernel_has_its_use),
