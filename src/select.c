@@ -629,10 +629,10 @@ static double most_splits(const search_t *s, const price_t *price, int64_t split
 /* Considers numbers of splits for all tiles but the first `whole_tiles`: each up to 8, then ever fewer. */
 static void try_splits(search_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
 {
+    if (s->p->batch > MOST_GRID_Y || (tiles - whole_tiles) * s->p->batch > HGEMM_WORKSPACE_TILES)
+        return;
     int64_t split_tiles = (tiles - whole_tiles) * s->p->batch, steps = steps_of(s->p, variant);
     double most = most_splits(s, price, split_tiles, steps);
-    if (split_tiles > HGEMM_WORKSPACE_TILES || s->p->batch > MOST_GRID_Y)
-        return;
     for (int splits = 2, last = 1; splits <= most; splits += splits < 8 ? 1 : splits / 8) {
         int64_t even = ceil_div(steps, splits), uneven = long_part(s->p, price, split_tiles, steps, splits);
         plan_t plan = make_plan(s->p, variant, tiles, whole_tiles, even);
