@@ -109,7 +109,7 @@ for image in "$build"/kernels/*.fatbin; do
     case $1 in
         all) ;;
         "$symbol") ;;
-        *) printf '%s\n' "$symbol" | grep -Eq "^$1_(nn|nt|tn|tt)(_any|_far)?\$" || continue ;;
+        *) printf '%s\n' "$symbol" | grep -Eq "^$1_(nn|nt|tn|tt)(_x8|_any|_far)?\$" || continue ;;
     esac
     found=1
     code=$(disassemble "$image")
