@@ -332,6 +332,7 @@ static hgemm_status_t cuda_load(device_t *device, const image_t *image, unsigned
         cuda->modules = modules;
         status = load_module(cuda, image, &module);
     } else {
+        cuda->base.detail[0] = '\0';
         status = HGEMM_STATUS_OUT_OF_MEMORY;
     }
     if (status == HGEMM_STATUS_SUCCESS)

@@ -74,8 +74,10 @@ static hgemm_status_t t4emu_alloc(device_t *device, void **pointer, size_t bytes
 {
     uint64_t address =
         bytes <= MEMORY_BYTES ? turing_memory_alloc(t4emu_of(device)->memory, bytes) : 0;
-    if (!address)
+    if (!address) {
+        device->detail[0] = '\0';
         return HGEMM_STATUS_OUT_OF_MEMORY;
+    }
     *pointer = (void *)(uintptr_t)address;
     return HGEMM_STATUS_SUCCESS;
 }
@@ -117,8 +119,10 @@ static hgemm_status_t t4emu_load(device_t *device, const image_t *image, unsigne
     size_t count = (size_t)emulator->module_count;
     (void)shared_bytes; /* a launch states it */
     turing_module_t **modules = realloc(emulator->modules, (count + 1) * sizeof(*modules));
-    if (!modules)
+    if (!modules) {
+        device->detail[0] = '\0';
         return HGEMM_STATUS_OUT_OF_MEMORY;
+    }
     emulator->modules = modules;
     turing_module_t *module = turing_module_open(image->data, image->size, &error);
     if (!module)

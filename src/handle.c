@@ -168,6 +168,14 @@ void handle_forget_parts(hgemm_handle_t handle)
     memcpy(handle->device->detail, detail, sizeof detail);
 }
 
+/* A pointer that is NULL: the handle, or another one, for which the device has no words. */
+static hgemm_status_t refuse(hgemm_handle_t handle)
+{
+    if (handle)
+        handle->device->detail[0] = '\0';
+    return HGEMM_STATUS_INVALID_HANDLE;
+}
+
 hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, void *stream)
 {
     if (!handle)
@@ -179,7 +187,7 @@ hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, void *stream)
 hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, void **stream)
 {
     if (!handle || !stream)
-        return HGEMM_STATUS_INVALID_HANDLE;
+        return refuse(handle);
     *stream = handle->stream;
     return HGEMM_STATUS_SUCCESS;
 }
@@ -199,14 +207,14 @@ const char *hgemm_error_detail(hgemm_handle_t handle)
 hgemm_status_t hgemm_get_device_info(hgemm_handle_t handle, hgemm_device_info_t *info)
 {
     if (!handle || !info)
-        return HGEMM_STATUS_INVALID_HANDLE;
+        return refuse(handle);
     return handle->device->ops->info(handle->device, info);
 }
 
 hgemm_status_t hgemm_malloc(hgemm_handle_t handle, void **pointer, size_t bytes)
 {
     if (!handle || !pointer)
-        return HGEMM_STATUS_INVALID_HANDLE;
+        return refuse(handle);
     if (bytes == 0) {
         *pointer = NULL;
         return HGEMM_STATUS_SUCCESS;
@@ -226,7 +234,7 @@ hgemm_status_t hgemm_free(hgemm_handle_t handle, void *pointer)
 hgemm_status_t hgemm_upload(hgemm_handle_t handle, void *device, const void *host, size_t bytes)
 {
     if (!handle || (bytes && (!device || !host)))
-        return HGEMM_STATUS_INVALID_HANDLE;
+        return refuse(handle);
     if (bytes == 0)
         return HGEMM_STATUS_SUCCESS;
     return handle->device->ops->upload(handle->device, handle->stream, device, host, bytes);
@@ -235,7 +243,7 @@ hgemm_status_t hgemm_upload(hgemm_handle_t handle, void *device, const void *hos
 hgemm_status_t hgemm_download(hgemm_handle_t handle, void *host, const void *device, size_t bytes)
 {
     if (!handle || (bytes && (!device || !host)))
-        return HGEMM_STATUS_INVALID_HANDLE;
+        return refuse(handle);
     if (bytes == 0)
         return HGEMM_STATUS_SUCCESS;
     return handle->device->ops->download(handle->device, handle->stream, host, device, bytes);

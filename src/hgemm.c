@@ -402,13 +402,16 @@ static hgemm_status_t prepare(hgemm_handle_t handle, const hgemm_desc_t *desc,
         return HGEMM_STATUS_INVALID_HANDLE;
     plan->variant.kernel = KERNEL_NONE;
     hgemm_status_t status = check(desc, &views);
-    if (status != HGEMM_STATUS_SUCCESS || nothing_to_compute(desc))
-        return status;
-    status = check_pointers(desc, &views);
+    if (status == HGEMM_STATUS_SUCCESS && !nothing_to_compute(desc)) {
+        status = check_pointers(desc, &views);
+        if (status == HGEMM_STATUS_SUCCESS) {
+            *problem = normalise(desc);
+            status = handle_choose(handle, problem, plan);
+        }
+    }
     if (status != HGEMM_STATUS_SUCCESS)
-        return status;
-    *problem = normalise(desc);
-    return handle_choose(handle, problem, plan);
+        handle->device->detail[0] = '\0'; /* the device has no words for this */
+    return status;
 }
 
 hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc)

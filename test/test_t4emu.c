@@ -125,6 +125,25 @@ static void copies_stay_within_an_allocation(void **state)
     close_device();
 }
 
+/* A failure for which the device has no words is not told with those of an earlier one. */
+static void words_are_of_the_last_failure(void **state)
+{
+    (void)state;
+    void *p = NULL;
+    open_device("t4emu");
+    for (int way = 0; way < 4; way++) {
+        assert_int_equal(hgemm_free(handle, &p), HGEMM_STATUS_DEVICE_ERROR);
+        assert_string_not_equal(hgemm_error_detail(handle), "");
+        hgemm_status_t status = way == 0   ? hgemm_malloc(handle, &p, (size_t)1 << 40)
+                                : way == 1 ? multiply(NULL, NULL, NULL)
+                                : way == 2 ? hgemm_upload(handle, NULL, zeros, 2)
+                                           : hgemm_get_stream(handle, NULL);
+        assert_int_not_equal(status, HGEMM_STATUS_SUCCESS);
+        assert_string_equal(hgemm_error_detail(handle), "");
+    }
+    close_device();
+}
+
 /* 1 * 1 - 2^-13 * 2^-12 in one step of a tensor core: Turing keeps 24 bits below the largest term
  * and loses the 2^-25, Hopper keeps 25 and then rounds toward zero, to 1 - 2^-24. */
 static void hopper_keeps_one_bit_more(void **state)
@@ -205,6 +224,7 @@ int main(void)
         cmocka_unit_test(a_fault_leaves_no_parts_behind),
         cmocka_unit_test(reads_of_memory_never_written_are_reported),
         cmocka_unit_test(copies_stay_within_an_allocation),
+        cmocka_unit_test(words_are_of_the_last_failure),
         cmocka_unit_test(hopper_keeps_one_bit_more),
         cmocka_unit_test(events_tell_modelled_time),
         cmocka_unit_test(every_handle_is_a_machine),
