@@ -102,6 +102,8 @@ static void statuses_come_in_order(void **state)
     assert_status(hgemm_select(NULL, NULL), HGEMM_STATUS_INVALID_HANDLE);
     assert_refused(NULL, HGEMM_STATUS_INVALID_DESC);
     assert_refused(&desc, HGEMM_STATUS_INVALID_DESC);
+    desc.size = good.size + 1;
+    assert_refused(&desc, HGEMM_STATUS_INVALID_DESC);
     desc.size = good.size;
     assert_refused(&desc, HGEMM_STATUS_INVALID_LAYOUT);
     desc.layout = HGEMM_ROW_MAJOR;
@@ -268,6 +270,22 @@ static void operands_are_not_read_without_products(void **state)
         assert_true(fake.args.alpha == 0 && !signbit(fake.args.alpha));
         for (int i = 0; i < 8 * 16; i++)
             assert_int_equal(d[i], 0);
+    }
+}
+
+/* Any scalar but a zero reads its operands. */
+static void what_is_read_must_be_there(void **state)
+{
+    (void)state;
+    const float scalars[] = {1, -1, 1e-45f, -1e-45f, INFINITY, -INFINITY, NAN};
+    for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++) {
+        hgemm_desc_t desc = small();
+        desc.alpha = scalars[i], desc.a = NULL;
+        assert_refused(&desc, HGEMM_STATUS_NULL_A);
+        desc = small(), desc.beta = scalars[i], desc.c = NULL;
+        assert_refused(&desc, HGEMM_STATUS_NULL_C);
+        desc.c = d + 1;
+        assert_refused(&desc, HGEMM_STATUS_OVERLAP);
     }
 }
 
@@ -580,6 +598,10 @@ static void kernels_are_loaded_once(void **state)
     fake.load_status = HGEMM_STATUS_DEVICE_ERROR;
     assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_DEVICE_ERROR);
     assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_DEVICE_ERROR);
+    plan_t plan; /* not even a copy is made */
+    assert_status(select_plan(&desc, &machine_t4, 0, &plan), HGEMM_STATUS_SUCCESS);
+    plan.copies = COPY_A;
+    assert_status(handle_launch(&handle, &desc, &plan), HGEMM_STATUS_DEVICE_ERROR);
     assert_int_equal(fake.launches, 0);
     fake.load_status = HGEMM_STATUS_SUCCESS;
     fake.loads = 0;
@@ -634,6 +656,7 @@ int main(void)
         cmocka_unit_test_setup(leading_dimensions_follow_layout_and_op, set_up),
         cmocka_unit_test_setup(empty_problems_are_checked_and_do_nothing, set_up),
         cmocka_unit_test_setup(operands_are_not_read_without_products, set_up),
+        cmocka_unit_test_setup(what_is_read_must_be_there, set_up),
         cmocka_unit_test_setup(unread_c_is_free, set_up),
         cmocka_unit_test_setup(sizes_do_not_overflow, set_up),
         cmocka_unit_test_setup(overlap_is_exact_for_equal_leading_dimensions, set_up),

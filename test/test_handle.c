@@ -107,6 +107,10 @@ static void streams_are_remembered(hgemm_handle_t handle)
     void *stream = &mark;
     expect_status(handle, hgemm_get_stream(handle, &stream), HGEMM_STATUS_SUCCESS, "get_stream");
     check(stream == NULL, "a new handle uses the default stream");
+    expect_status(handle, hgemm_set_stream(handle, &mark), HGEMM_STATUS_SUCCESS, "set_stream");
+    expect_status(handle, hgemm_get_stream(handle, &stream), HGEMM_STATUS_SUCCESS, "get_stream");
+    check(stream == &mark, "a handle remembers its stream");
+    expect_status(handle, hgemm_set_stream(handle, NULL), HGEMM_STATUS_SUCCESS, "set_stream");
     expect_status(handle, hgemm_synchronize(handle), HGEMM_STATUS_SUCCESS, "synchronize");
 }
 
