@@ -618,6 +618,30 @@ static void kernels_are_loaded_once(void **state)
     assert_int_equal(fake.synchronisations, 0);
 }
 
+/* A problem that comes again is not priced again, and one that takes its place among the known is not mistaken for it. */
+static void choices_are_remembered(void **state)
+{
+    (void)state;
+    hgemm_desc_t desc = small();
+    plan_t plan, again;
+    int known = 0;
+    assert_status(handle_choose(&handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
+    for (int i = 0; i < KNOWN_PLANS; i++)
+        if (handle.known[i].plan.variant.kernel != KERNEL_NONE) {
+            known++;
+            handle.known[i].plan.whole_tiles = 77;
+        }
+    assert_int_equal(known, 1);
+    assert_status(handle_choose(&handle, &desc, &again), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(again.whole_tiles, 77);
+    for (desc.m = 1; desc.m < 2 * KNOWN_PLANS; desc.m++) {
+        assert_status(handle_choose(&handle, &desc, &again), HGEMM_STATUS_SUCCESS);
+        assert_status(select_plan(&desc, &machine_t4, 0, &plan), HGEMM_STATUS_SUCCESS);
+        assert_true(desc.m == small().m || again.tiles == plan.tiles);
+        assert_int_equal(again.variant.kernel, plan.variant.kernel);
+    }
+}
+
 static void null_handles_are_found(void **state)
 {
     (void)state;
@@ -666,6 +690,7 @@ int main(void)
         cmocka_unit_test_setup(operands_choose_the_variant, set_up),
         cmocka_unit_test_setup(large_batches_take_several_launches, set_up),
         cmocka_unit_test_setup(kernels_are_loaded_once, set_up),
+        cmocka_unit_test_setup(choices_are_remembered, set_up),
         cmocka_unit_test_setup(null_handles_are_found, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

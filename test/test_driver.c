@@ -67,6 +67,9 @@ static void the_first_usable_gpu_is_opened(void **state)
     assert_int_equal(info.driver_version, 12020);
     assert_true(info.memory_bytes == (size_t)16 << 30);
     assert_string_equal(hgemm_error_detail(handle), "");
+    const uint32_t *counters = handle->workspace; /* of the parts of split tiles: none has come */
+    for (int i = 0; i < HGEMM_WORKSPACE_TILES; i++)
+        assert_int_equal(counters[i], 0);
     assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
 
     assert_status(open_and_close("cuda:0"), HGEMM_STATUS_OLD_DEVICE);
@@ -142,6 +145,8 @@ static hgemm_status_t use(hgemm_handle_t handle, void *stream)
     STEP(hgemm_set_stream(handle, stream));
     STEP(hgemm_malloc(handle, &p, sizeof host));
     STEP(hgemm_upload(handle, p, host, sizeof host));
+    if (status == HGEMM_STATUS_SUCCESS)
+        assert_ptr_equal(fake->copied, stream);
     STEP(hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, N, N, N, 1, p, N, p, N, 0,
                    (char *)p + 8 * sizeof host, N));
     STEP(hgemm_synchronize(handle));
@@ -211,6 +216,29 @@ static void failures_in_use_are_reported(void **state)
     assert_status(hgemm_destroy(handle), HGEMM_STATUS_DEVICE_ERROR);
 }
 
+/* Without memory for a workspace, or for its counters' zeros to reach it, a handle is made all the same: k is not split. */
+static void a_workspace_is_no_condition(void **state)
+{
+    (void)state;
+    const char *const functions[] = {NULL, "cuMemAlloc", "cuMemcpyHtoDAsync"};
+    for (int i = 0; i < 3; i++) {
+        hgemm_handle_t handle = NULL;
+        hgemm_desc_t desc;
+        fake->failing = functions[i];
+        fake->result = OUT_OF_MEMORY;
+        assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
+        fake->failing = NULL;
+        assert_int_equal(fake->allocations, i == 0);
+        hgemm_desc_init(&desc);
+        desc.m = desc.n = desc.ldb = desc.ldc = desc.ldd = 64, desc.k = desc.lda = 1 << 16;
+        desc.a = desc.b = desc.d = (void *)4096; /* never touched: kernels do nothing */
+        assert_status(hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(fake->parameters.splits > 1, i == 0);
+        assert_int_equal(fake->parameters.workspace != NULL, i == 0);
+        assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+    }
+}
+
 /* The stream is passed on, launches wait for nothing, and the kernel is prepared as it must be. */
 static void calls_reach_the_driver_as_meant(void **state)
 {
@@ -265,6 +293,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(drivers_that_cannot_serve_are_told_apart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_while_opening_are_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_in_use_are_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_workspace_is_no_condition, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_reach_the_driver_as_meant, set_up, tear_down),
     };
     const struct CMUnitTest old[] = {

@@ -54,6 +54,8 @@ static void names_are_understood_or_refused(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(create(wrong[i]), HGEMM_STATUS_INVALID_DEVICE);
         assert_string_not_equal(hgemm_error_detail(NULL), "");
+        assert_int_equal(hgemm_create(NULL, wrong[i]), HGEMM_STATUS_INVALID_HANDLE);
+        assert_string_equal(hgemm_error_detail(NULL), "");
         assert_int_equal(setenv("HGEMM_DEVICE", wrong[i], 1), 0);
         assert_int_equal(create(NULL), HGEMM_STATUS_INVALID_DEVICE);
         assert_int_equal(create(""), HGEMM_STATUS_INVALID_DEVICE);

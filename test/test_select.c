@@ -115,6 +115,13 @@ static void copies_are_made_where_they_pay(void **state)
     assert_int_equal(plan.copies, COPY_B);
     assert_int_equal(copy_of(&desc, COPY_B).bytes, 4096 * 128 * 2);
 
+    desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldc = desc.ldd = 2047; /* one that pays, but for the batch */
+    desc.stride_a = desc.stride_b = desc.stride_d = 2047 * 2047;
+    for (desc.batch = 1; desc.batch < 3; desc.batch++) {
+        assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(plan.copies, desc.batch == 1 ? COPY_A | COPY_B : 0);
+    }
+
     int copied = 0;
     for (int i = 0; i < 20000; i++) {
         desc = random_problem(&rng);
@@ -128,6 +135,7 @@ static void copies_are_made_where_they_pay(void **state)
                            (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
         int64_t bytes = plan.copies & COPY_A ? copy_of(&desc, COPY_A).bytes : 0;
         bytes += plan.copies & COPY_B ? copy_of(&desc, COPY_B).bytes : 0;
+        assert_int_equal(desc.batch, 1); /* one matrix is what realign copies */
         assert_int_equal(plan.copies, copies_needed(&desc));
         assert_int_equal(plan.variant.access, ACCESS_x16);
         assert_true(HGEMM_WORKSPACE_TILES * 4 + sums + bytes <= (int64_t)workspace);
@@ -157,6 +165,21 @@ static void copies_do_not_lengthen_other_rows(void **state)
         }
     }
     assert_true(copied > 10);
+}
+
+/* As much as the header tells. */
+static void workspace_grows_with_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        int compute_major;
+        size_t memory_gib, workspace_mib;
+    } cases[] = {{7, 15, 32}, {7, 48, 32}, {8, 8, 32}, {9, 80, 160}, {10, 192, 256}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const machine_t machine = machine_of(&(hgemm_device_info_t){
+            .compute_major = cases[i].compute_major, .multiprocessors = 40, .memory_bytes = cases[i].memory_gib << 30});
+        assert_int_equal(machine.workspace_bytes, cases[i].workspace_mib << 20);
+    }
 }
 
 static void a_named_kernel_takes_k_whole(void **state)
@@ -506,6 +529,7 @@ int main(void)
         cmocka_unit_test(splits_cover_k_and_fit),
         cmocka_unit_test(copies_are_made_where_they_pay),
         cmocka_unit_test(copies_do_not_lengthen_other_rows),
+        cmocka_unit_test(workspace_grows_with_memory),
         cmocka_unit_test(a_named_kernel_takes_k_whole),
         cmocka_unit_test(layouts_are_treated_alike),
         cmocka_unit_test(every_tuned_kernel_has_its_use),

@@ -142,6 +142,7 @@ EXPORT int cuMemAlloc_v2(unsigned long long *address, size_t bytes)
     void *memory = malloc(bytes);
     if (!memory)
         return 2;
+    memset(memory, 0x5a, bytes); /* what others left there */
     *address = (uintptr_t)memory;
     fake_cuda.allocations++;
     return 0;
