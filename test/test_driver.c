@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fake_cuda/libcuda.h"
@@ -107,6 +108,33 @@ static void drivers_that_cannot_serve_are_told_apart(void **state)
     assert_non_null(strstr(hgemm_error_detail(NULL), "10.2"));
     fake->version = 11000;
     assert_status(open_and_close("cuda"), HGEMM_STATUS_SUCCESS);
+}
+
+/* Without a name the emulated T4 takes the place of a GPU that is missing or too old, where the build has it; not of
+ * one that fails. */
+static void the_emulator_is_a_last_resort(void **state)
+{
+    (void)state;
+    const hgemm_status_t without[] = {HGEMM_STATUS_SUCCESS, HGEMM_STATUS_NO_DEVICE, HGEMM_STATUS_OLD_DEVICE,
+                                      HGEMM_STATUS_NO_DRIVER, HGEMM_STATUS_DEVICE_ERROR};
+    const int has_emulator = open_and_close("t4emu") == HGEMM_STATUS_SUCCESS;
+    unsetenv("HGEMM_DEVICE");
+    for (int way = 0; way < 5; way++) {
+        hgemm_handle_t handle = NULL;
+        hgemm_device_info_t info;
+        set_up(NULL);
+        fake->devices = way != 1;
+        fake->capability[0] = way == 2 ? 70 : 75;
+        fake->version = way == 3 ? 10020 : 12020;
+        fake->failing = way == 4 ? "cuDevicePrimaryCtxRetain" : NULL, fake->result = ILLEGAL_ADDRESS;
+        const int emulated = has_emulator && way >= 1 && way <= 3;
+        assert_status(hgemm_create(&handle, NULL), emulated ? HGEMM_STATUS_SUCCESS : without[way]);
+        if (way == 0 || emulated) {
+            assert_status(hgemm_get_device_info(handle, &info), HGEMM_STATUS_SUCCESS);
+            assert_string_equal(info.kind, emulated ? "t4emu" : "cuda");
+        }
+        assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+    }
 }
 
 static void failures_while_opening_are_reported(void **state)
@@ -291,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_usable_gpu_is_opened, set_up, tear_down),
         cmocka_unit_test_setup_teardown(drivers_that_cannot_serve_are_told_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_emulator_is_a_last_resort, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_while_opening_are_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_in_use_are_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_workspace_is_no_condition, set_up, tear_down),

@@ -77,6 +77,8 @@ static void every_variant_has_its_image(void **state)
     static const char *const accesses[] = {"", "_x8", "_any", "_far"};
     int expected = 0;
     for (int i = 0; i < ROWS; i++) {
+        hgemm_kernel_info_t info;
+        assert_int_equal(hgemm_get_kernel_info(i + 1, &info), HGEMM_STATUS_SUCCESS);
         int widest = strcmp(rows[i].align, "x16") == 0 ? 0 : strcmp(rows[i].align, "x8") == 0 ? 1 : strcmp(rows[i].align, "any") == 0 ? 2 : 3;
         for (int op = 0; op < (strcmp(rows[i].ops, "all") == 0 ? 4 : 1); op++)
             for (int access = 0; access <= widest; access++, expected++) {
@@ -90,6 +92,7 @@ static void every_variant_has_its_image(void **state)
                     fail_msg("%s has no image", symbol);
                 assert_string_equal(image->symbol, symbol);
                 assert_true(image->size > 0 && image->data);
+                assert_true(image->registers <= info.registers);
                 assert_int_equal((uintptr_t)image->data % 8, 0);
             }
     }
