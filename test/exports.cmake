@@ -1,13 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# The shared library LIBRARY exports every function of the public header and nothing else.
-
-execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE symbols RESULT_VARIABLE failed)
-if(failed)
-    message(FATAL_ERROR "${NM} cannot read ${LIBRARY}")
-endif()
-string(REGEX MATCHALL "[^ \n]+\n" exported "${symbols}")
-list(TRANSFORM exported STRIP)
+# The libraries SHARED and STATIC export every function of the public header and nothing else.
 
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/../include/hgemm.h lines REGEX "^HGEMM_API")
 set(declared "")
@@ -15,8 +8,19 @@ foreach(line IN LISTS lines)
     string(REGEX MATCH "(hgemm_[a-z_]+)\\(" unused "${line}")
     list(APPEND declared ${CMAKE_MATCH_1})
 endforeach()
-list(SORT exported)
 list(SORT declared)
-if(NOT declared OR NOT exported STREQUAL declared)
-    message(FATAL_ERROR "exported: ${exported}\ndeclared: ${declared}")
-endif()
+
+function(check library option)
+    execute_process(COMMAND ${NM} ${option} --defined-only ${library} OUTPUT_VARIABLE symbols RESULT_VARIABLE failed)
+    if(failed)
+        message(FATAL_ERROR "${NM} cannot read ${library}")
+    endif()
+    string(REGEX MATCHALL " [A-Za-z] [^ \n]+" exported "${symbols}")
+    list(TRANSFORM exported REPLACE "^ . " "")
+    list(SORT exported)
+    if(NOT declared OR NOT exported STREQUAL declared)
+        message(FATAL_ERROR "${library}\nexports: ${exported}\ndeclared: ${declared}")
+    endif()
+endfunction()
+check(${SHARED} -D)
+check(${STATIC} -g)
