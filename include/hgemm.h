@@ -32,7 +32,8 @@
  * Numbers. alpha * acc + beta * c is computed in single precision and rounded once to half.
  * NaN and infinity that are read propagate as IEEE 754 says. Where beta == 0, C is not read;
  * where k == 0 or alpha == 0, A and B are not read. Pointers that are not read may be NULL.
- * Same inputs, same device, same library: the same bits, run after run.
+ * Same inputs, same device, same library: the same bits, run after run. A handle that got no workspace
+ * (below) may round otherwise than one that did.
  *
  * Streams. Every call that computes is asynchronous: it enqueues on the handle's stream and
  * returns. It allocates nothing and can be captured into a CUDA graph once its kernel is loaded
@@ -147,7 +148,8 @@ typedef struct hgemm_handle *hgemm_handle_t;
  */
 HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device);
 
-/* Waits for the handle's stream and frees what the handle holds. NULL is allowed. */
+/* Waits for the handle's stream and frees what the handle holds. What it enqueued on streams that were set before
+ * must have ended. NULL is allowed. */
 HGEMM_API hgemm_status_t hgemm_destroy(hgemm_handle_t handle);
 
 /* Calls that follow enqueue on `stream`, a cudaStream_t or CUstream of the handle's device. NULL
