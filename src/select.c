@@ -243,8 +243,8 @@ static const costs_t t4_costs = {
  * values, to 7,000 of 254, a third of them with few rows or columns. Some were fitted to shapes of their own:
  * unaligned_chunk to 1,200 plans of 62 unaligned shapes, missing_row to these and 800 of 58 others, drift to
  * 800 of 44 large ones, lone_turnover and tail_split_sum_bytes to the latter and 1,200 of 88 others
- * (docs/lab-notes.md). How far the choice is from the fastest plan over shapes that had no part in it:
- * bench_plans.json in bench/results/h100, docs/performance.md.
+ * (docs/lab-notes.md). How far the choice is from the fastest plan over shapes of which only DRAM_OVERLAP
+ * has seen plans: bench_plans.json in bench/results/h100, docs/performance.md.
  */
 static const costs_t h100_costs = {
     .rate = {.macs = 1024, .shared_bytes = 128, .l2_bytes = 40.3, .dram_bytes = 16.1, .dram_bytes_alone = 18,
@@ -278,8 +278,8 @@ const machine_t machine_t4 = {
     .l2_bytes = 4 << 20,
     .workspace_bytes = LEAST_WORKSPACE};
 
-/* Limits of a multiprocessor: CUDA C++ Programming Guide, technical specifications per compute capability. Of 8.x
- * the least, 9.0 for all after it. */
+/* Limits of a multiprocessor: CUDA C++ Programming Guide, technical specifications per compute capability. Those of
+ * 8.6 for 8.x and from 12.0 on, those of 9.0 between them. */
 machine_t machine_of(const hgemm_device_info_t *info)
 {
     machine_t machine = machine_t4;
@@ -287,8 +287,9 @@ machine_t machine_of(const hgemm_device_info_t *info)
     machine.l2_bytes = info->l2_bytes ? info->l2_bytes : machine.l2_bytes;
     if (info->compute_major >= 8) {
         machine.is_newer = 1;
-        machine.shared_bytes = info->compute_major == 8 ? 99 << 10 : 227 << 10;
-        machine.threads = info->compute_major == 8 ? 1536 : 2048;
+        int is_small = info->compute_major == 8 || info->compute_major >= 12;
+        machine.shared_bytes = is_small ? 99 << 10 : 227 << 10;
+        machine.threads = is_small ? 1536 : 2048;
         machine.workspace_bytes = info->memory_bytes / 512 >> 20 << 20;
         if (machine.workspace_bytes < LEAST_WORKSPACE)
             machine.workspace_bytes = LEAST_WORKSPACE;
