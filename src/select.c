@@ -505,12 +505,17 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
     double latency = (phase.steps - 1) * pace->latency; /* two k-tiles are loaded at once in the beginning */
     double drifted = phase.are_parts ? 0 : 1 - exp(-full_work / costs->clocks.drift);
     double last_round = full_work - (full_work - last_work) * drifted;
-    double busy = (rounds - 1) * fmax(full_work, latency) + fmax(last_round, latency);
-    double storing = phase.is_followed ? phase.blocks : (rounds - 1) * full * price->multiprocessors;
-    double stores = phase.are_parts ? 0 : storing * pace->store;
     double serial = (phase.end - costs->clocks.block) * costs->factor.serial_epilogue;
-    return norm(busy, phase.blocks * phase.steps * pace->dram + stores, DRAM_OVERLAP) +
-           rounds * (phase.end + (full - 1) * serial) + (rounds - 1) * price->turnover;
+    double ends = rounds * (phase.end + (full - 1) * serial) + (rounds - 1) * price->turnover;
+    /* The rounds that are full, and the last one: work, and DRAM traffic beside it. Blocks of a round end together,
+     * so that DRAM which one round leaves idle does not serve another; only their ends and its first loads overlap. */
+    double blocks = (rounds - 1) * full * price->multiprocessors, last_blocks = phase.blocks - blocks;
+    double busy = (rounds - 1) * fmax(full_work, latency), last_busy = fmax(last_round, latency);
+    double read = phase.steps * pace->dram, store = phase.are_parts ? 0 : pace->store;
+    double dram = blocks * (read + store), last_dram = last_blocks * (read + (phase.is_followed ? store : 0));
+    double mixed = norm(busy + last_busy, dram + last_dram, DRAM_OVERLAP);
+    double apart = norm(busy, dram, DRAM_OVERLAP) + norm(last_busy, last_dram, DRAM_OVERLAP);
+    return fmax(mixed, apart - price->end) + ends;
 }
 
 /*
