@@ -277,7 +277,7 @@ static void check_read(warp_t *w, const op_t *o, const plan_t *p, use_t use)
     }
     unsigned need = latency[x->unit][p->unit];
     if (use.slot >= SLOT_UP)
-        need = use.guard ? UNIFORM_GUARD_LATENCY : p->unit == UNIT_UNIFORM ? 4 : 6;
+        need = use.guard ? UNIFORM_GUARD_LATENCY : p->unit != UNIT_UNIFORM ? 6 : x->unit == UNIT_QUICK ? 2 : 4;
     else if (use.slot >= SLOT_P)
         need = use.guard ? GUARD_LATENCY : predicate_latency[x->unit] + (x->unit == UNIT_ALU && p->unit == UNIT_IMAD);
     if (distance < need)
