@@ -30,8 +30,9 @@ TITLES = {
     "bench_plans": "Selection over the same random shapes",
     "bench_deepbench": "DeepBench's training shapes, column-major",
 }
-MODELLED_TITLES = {"bench_plans": "Selection over small random shapes (bench/shapes/small.csv)"}
-PARTS = {f"bench_deepbench{part}": "bench_deepbench" for part in range(1, 7)}  # files that are parts of one list
+MODELLED_TITLES = {"bench_random": "Small random shapes (bench/shapes/small.csv)",
+                   "bench_plans": "Selection over the same random shapes"}
+PARTS = {f"{of}{part}": of for of in ("bench_deepbench", "bench_random") for part in range(1, 7)}  # files that are parts of one list
 SUMMARISED = ("bench_sweep", "bench_random", "bench_deepbench")  # too many shapes for a row each
 
 
