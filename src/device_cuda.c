@@ -285,18 +285,6 @@ static hgemm_status_t cuda_download(device_t *device, void *stream, void *to, co
     return status;
 }
 
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
-static void describe_more(char detail[DEVICE_DETAIL], const char *format, ...)
-{
-    size_t used = strlen(detail);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(detail + used, DEVICE_DETAIL - used, format, arguments);
-    va_end(arguments);
-}
-
 /* Loads the module. Where the driver compiles PTX, its log says what is wrong. A driver need not know the
  * machine code or the PTX of an nvcc that is newer than itself (CUDA Compatibility guide). */
 static hgemm_status_t load_module(cuda_t *cuda, const image_t *image, CUmodule *module)
@@ -306,14 +294,16 @@ static hgemm_status_t load_module(cuda_t *cuda, const image_t *image, CUmodule *
     void *values[] = {log, (void *)(uintptr_t)sizeof log}; /* the size by value, as the driver wants it */
     hgemm_status_t status = TRY(cuda, "cuModuleLoadDataEx",
                                 module_load(module, image->data, 2, options, values));
+    char *detail = cuda->base.detail;
     if (status != HGEMM_STATUS_SUCCESS && log[0])
-        describe_more(cuda->base.detail, " (%s)", log);
+        snprintf(detail + strlen(detail), DEVICE_DETAIL - strlen(detail), " (%s)", log);
     int version = 0;
     if (status == HGEMM_STATUS_DEVICE_ERROR && cuda->driver.driver_version(&version) == CUDA_SUCCESS &&
         version < HGEMM_CUDA_VERSION)
-        describe_more(cuda->base.detail, "; the driver is for CUDA %d.%d and the kernels were built by the nvcc of CUDA %d.%d: "
-                      "update the driver, or build hgemm with the driver's release of nvcc",
-                      version / 1000, version % 1000 / 10, HGEMM_CUDA_VERSION / 1000, HGEMM_CUDA_VERSION % 1000 / 10);
+        snprintf(detail + strlen(detail), DEVICE_DETAIL - strlen(detail),
+                 "; the driver is for CUDA %d.%d and the kernels were built by the nvcc of CUDA %d.%d: "
+                 "update the driver, or build hgemm with the driver's release of nvcc",
+                 version / 1000, version % 1000 / 10, HGEMM_CUDA_VERSION / 1000, HGEMM_CUDA_VERSION % 1000 / 10);
     return status;
 }
 
