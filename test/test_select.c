@@ -167,19 +167,32 @@ static void copies_do_not_lengthen_other_rows(void **state)
     assert_true(copied > 10);
 }
 
-/* As much as the header tells. */
-static void workspace_grows_with_memory(void **state)
+/* The workspace is as large as the header tells, and threads are what the compute capability has. */
+static void machines_follow_from_the_device(void **state)
 {
     (void)state;
     static const struct {
         int compute_major;
         size_t memory_gib, workspace_mib;
-    } cases[] = {{7, 15, 32}, {7, 48, 32}, {8, 8, 32}, {9, 80, 160}, {10, 192, 256}};
+        int threads;
+    } cases[] = {{7, 15, 32, 1024}, {7, 48, 32, 1024}, {8, 8, 32, 1536}, {9, 80, 160, 2048}, {10, 192, 256, 2048}, {12, 32, 64, 1536}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const machine_t machine = machine_of(&(hgemm_device_info_t){
             .compute_major = cases[i].compute_major, .multiprocessors = 40, .memory_bytes = cases[i].memory_gib << 30});
         assert_int_equal(machine.workspace_bytes, cases[i].workspace_mib << 20);
+        assert_int_equal(machine.threads, cases[i].threads);
     }
+}
+
+/* 40 tiles of 32x128 wait for a T4's DRAM; one that follows by itself would take as long as they do, whatever DRAM
+ * could bring it meanwhile. */
+static void a_second_wave_has_its_own_time(void **state)
+{
+    (void)state;
+    hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 16, 5216, 1032);
+    plan_t plan;
+    assert_int_equal(select_plan(&desc, &machine_t4, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_true(plan.splits > 1 && plan.whole_tiles == machine_t4.multiprocessors);
 }
 
 static void a_named_kernel_takes_k_whole(void **state)
@@ -529,7 +542,8 @@ int main(void)
         cmocka_unit_test(splits_cover_k_and_fit),
         cmocka_unit_test(copies_are_made_where_they_pay),
         cmocka_unit_test(copies_do_not_lengthen_other_rows),
-        cmocka_unit_test(workspace_grows_with_memory),
+        cmocka_unit_test(machines_follow_from_the_device),
+        cmocka_unit_test(a_second_wave_has_its_own_time),
         cmocka_unit_test(a_named_kernel_takes_k_whole),
         cmocka_unit_test(layouts_are_treated_alike),
         cmocka_unit_test(every_tuned_kernel_has_its_use),
