@@ -242,7 +242,7 @@ static const costs_t t4_costs = {
  * The rest is fitted to an H100 (bench_hgemm --plans): to 5,000 plans of 291 shapes, then, staying near those
  * values, to 7,000 of 254, a third of them with few rows or columns. Some were fitted to shapes of their own:
  * unaligned_chunk to 1,200 plans of 62 unaligned shapes, missing_row to these and 800 of 58 others, copy_launch
- * to 560 of 40 others, drift to 800 of 44 large ones, lone_turnover and tail_split_sum_bytes to the latter and
+ * to 1,300 of 94 others, drift to 800 of 44 large ones, lone_turnover and tail_split_sum_bytes to the latter and
  * 1,200 of 88 others (docs/lab-notes.md). How far the choice is from the fastest plan over shapes of which only
  * DRAM_OVERLAP has seen plans: bench_plans.json in bench/results/h100, docs/performance.md.
  */
@@ -255,7 +255,7 @@ static const costs_t h100_costs = {
     .overhead = {.loaded_row = 45, .dram_row = 19},
     .overlap = {.lone_block = 2.1, .several_blocks = 2.1},
     .clocks = {.step = 490, .unaligned_step = 0, .unaligned_chunk = 54, .dram_latency = 240, .block = 1400,
-               .split_arrival = 3300, .missing_row = 30, .copy_launch = 4500, .cold_code = 0.9,
+               .split_arrival = 3300, .missing_row = 30, .copy_launch = 5000, .cold_code = 0.9,
                .lone_turnover = 1.5, .drift = 30000}};
 
 enum {
