@@ -179,7 +179,9 @@ typedef struct costs_t {
     struct {
         double unaligned_wavefronts; /* wavefronts of a global load of ACCESS_any, in those of an aligned one */
         double unaligned_sectors;    /* bytes that L2 delivers for ACCESS_any, in those that are needed */
-        double dram_store;           /* DRAM time of a byte of D stored, in that of a byte read; 0 in the last round */
+        double dram_streams;         /* DRAM time of a byte read by one of several blocks on a multiprocessor */
+        double dram_store;           /* DRAM time of a byte of D stored; both in that of a byte read by a lone block.
+                                      * The last round stores for nothing */
         double own_sums;             /* writing a part's sums, in times that reading them takes */
         double warp_k_sums;          /* times that the sums of warps which divide k pass through shared memory */
         double uneven_parts;         /* on the clocks of parts of unequal length, which read different k's at a time */
@@ -226,9 +228,9 @@ typedef struct costs_t {
 static const costs_t t4_costs = {
     .rate = {.macs = 512, .shared_bytes = 55.2, .l2_bytes = 20, .dram_bytes = 4.4, .dram_bytes_alone = 58,
              .epilogue_elements = 14.5, .split_sum_bytes = 24, .tail_split_sum_bytes = 24, .copy_bytes = 1.9},
-    .factor = {.unaligned_wavefronts = 2.74, .unaligned_sectors = 2, .dram_store = 1.2, .own_sums = 3.8,
-               .warp_k_sums = 2, .uneven_parts = 1.04, .exposed = 0.018, .exposed_few_warps = 0.7,
-               .serial_epilogue = 0.46},
+    .factor = {.unaligned_wavefronts = 2.74, .unaligned_sectors = 2, .dram_streams = 1, .dram_store = 1.2,
+               .own_sums = 3.8, .warp_k_sums = 2, .uneven_parts = 1.04, .exposed = 0.018,
+               .exposed_few_warps = 0.7, .serial_epilogue = 0.46},
     .overhead = {.loaded_row = 0, .dram_row = 0},
     .overlap = {.lone_block = 5, .several_blocks = 10},
     .clocks = {.step = 400, .unaligned_step = 709, .unaligned_chunk = 0, .dram_latency = 265, .block = 4100,
@@ -249,9 +251,9 @@ static const costs_t t4_costs = {
 static const costs_t h100_costs = {
     .rate = {.macs = 1024, .shared_bytes = 128, .l2_bytes = 40.3, .dram_bytes = 16.1, .dram_bytes_alone = 18,
              .epilogue_elements = 15, .split_sum_bytes = 13, .tail_split_sum_bytes = 17, .copy_bytes = 13.7},
-    .factor = {.unaligned_wavefronts = 3.1, .unaligned_sectors = 1.6, .dram_store = 0, .own_sums = 0,
-               .warp_k_sums = 0, .uneven_parts = 1, .exposed = 0.57, .exposed_few_warps = 0,
-               .serial_epilogue = 0.115},
+    .factor = {.unaligned_wavefronts = 3.1, .unaligned_sectors = 1.6, .dram_streams = 1.04, .dram_store = 0,
+               .own_sums = 0, .warp_k_sums = 0, .uneven_parts = 1, .exposed = 0.57,
+               .exposed_few_warps = 0, .serial_epilogue = 0.115},
     .overhead = {.loaded_row = 45, .dram_row = 19},
     .overlap = {.lone_block = 2.1, .several_blocks = 2.1},
     .clocks = {.step = 490, .unaligned_step = 0, .unaligned_chunk = 54, .dram_latency = 240, .block = 1400,
@@ -511,8 +513,10 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
      * so that DRAM which one round leaves idle does not serve another; only their ends and its first loads overlap. */
     double blocks = (rounds - 1) * full * price->multiprocessors, last_blocks = phase.blocks - blocks;
     double busy = (rounds - 1) * fmax(full_work, latency), last_busy = fmax(last_round, latency);
-    double read = phase.steps * pace->dram, store = phase.are_parts ? 0 : pace->store;
-    double dram = blocks * (read + store), last_dram = last_blocks * (read + (phase.is_followed ? store : 0));
+    double read = phase.steps * pace->dram * (full > 1 ? costs->factor.dram_streams : 1);
+    double last_read = phase.steps * pace->dram * (last > 1 ? costs->factor.dram_streams : 1);
+    double store = phase.are_parts ? 0 : pace->store;
+    double dram = blocks * (read + store), last_dram = last_blocks * (last_read + (phase.is_followed ? store : 0));
     double mixed = norm(busy + last_busy, dram + last_dram, DRAM_OVERLAP);
     double apart = norm(busy, dram, DRAM_OVERLAP) + norm(last_busy, last_dram, DRAM_OVERLAP);
     return fmax(mixed, apart - price->end) + ends;
