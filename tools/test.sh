@@ -23,7 +23,7 @@ build_and_test() {
     quietly cmake --preset "$preset" -DHGEMM_WERROR=ON "$@"
     quietly cmake --build --preset "$preset"
     step "$preset: testing"
-    ctest --preset "$preset" -E "$left_out" >build/ctest.log 2>&1 ||
+    ctest --preset "$preset" -j "$(nproc)" -E "$left_out" >build/ctest.log 2>&1 ||
         { cat build/ctest.log >&2; printf 'FAILED: the tests of %s\n' "$preset" >&2; exit 1; }
     printf '%s: %d passed, %d skipped (they need a GPU, or cuobjdump)\n' "$preset" \
         "$(grep -c '^ *[0-9]*/[0-9]* Test.* Passed ' build/ctest.log)" \
