@@ -881,6 +881,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr int BATCH = SUM_CHUNKS < 4 ? SUM_CHUNKS : SUM_CHUNKS > 4 && MANY ? 8 : 4;
     static constexpr int PARTS = (SUM_CHUNKS >= 4 && MANY ? 16 : 8) / BATCH;
 
+    /* Whether the last part to arrive leaves its own sums in registers: on a T4, if there are enough. Its L2 cache does
+     * not hold the sums of large tiles beside A and B, and DRAM takes long to write and read them. */
+    static constexpr bool KEEPS_OWN = R::FOR_T4 && R::BLOCKS == 1 && (R::ACC == f16 || SUM_CHUNKS <= 16);
+
     /* Split-K. The blocks of a tile leave their accumulators in the workspace and count themselves. The last one to
      * arrive adds up all parts and sets the counter back to zero. It adds in the order of k and in single precision,
      * so that the result does not depend on which block that is. Returns whether this block stores the tile; acc is
@@ -896,26 +900,34 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         char *const first = (char *)p.workspace + HGEMM_WORKSPACE_TILES * 4 +
                             ((u64)tile * splits * SUM_CHUNKS * OWN_THREADS + thread) * 16;
         char *const own = first + (u64)mine.part * (SUM_CHUNKS * OWN_THREADS * 16);
+        auto others_after_adding = [&](u32 count) { /* how many parts had arrived before */
+            barrier(); /* all threads have written their sums, and read their last fragments */
+            if (thread == 0) st_shared(shared_base(), atomic_add(arrived, count));
+            barrier();
+            u32 before;
+            ld_shared(before, shared_base());
+            return before;
+        };
+        if (!KEEPS_OWN || others_after_adding(0) + 1 < splits) {
 #pragma unroll
-        for (int c = 0; c < SUM_CHUNKS; ++c)
-            st_global(own + c * (OWN_THREADS * 16), get_chunk(acc, c));
-        barrier(); /* all threads have written their sums, and read their last fragments */
-        if (thread == 0) st_shared(shared_base(), atomic_add(arrived, 1));
-        barrier();
-        u32 before;
-        ld_shared(before, shared_base());
-        if (before + 1 < splits) return false;
-#pragma unroll(SPARE_REGISTERS ? 1 : SUM_CHUNKS)
+            for (int c = 0; c < SUM_CHUNKS; ++c)
+                st_global(own + c * (OWN_THREADS * 16), get_chunk(acc, c));
+            if (others_after_adding(1) + 1 < splits) return false;
+        }
+#pragma unroll(SPARE_REGISTERS && !KEEPS_OWN ? 1 : SUM_CHUNKS)
         for (int c0 = 0; c0 < SUM_CHUNKS; c0 += BATCH) {
             float x[BATCH * 8] = {};
 #pragma unroll 1
             for (u32 s = 0; s < splits; s += PARTS) {
                 b128 v[PARTS * BATCH] = {}; /* zeros past the last part */
 #pragma unroll
-                for (int c = 0; c < PARTS * BATCH; ++c)
+                for (int c = 0; c < PARTS * BATCH; ++c) {
+                    const bool is_own = KEEPS_OWN && s + c / BATCH == mine.part;
+                    if (is_own) v[c] = get_chunk(acc, c0 + c % BATCH);
                     ld_global(v[c],
                               first + (u64)((s + c / BATCH) * SUM_CHUNKS + c0 + c % BATCH) * (OWN_THREADS * 16),
-                              s + c / BATCH < splits);
+                              s + c / BATCH < splits && !is_own);
+                }
 #pragma unroll
                 for (int c = 0; c < PARTS * BATCH; ++c) {
                     const u32 words[4] = {v[c].x, v[c].y, v[c].z, v[c].w};
