@@ -887,8 +887,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
     /* Split-K. The blocks of a tile leave their accumulators in the workspace and count themselves. The last one to
      * arrive adds up all parts and sets the counter back to zero. It adds in the order of k and in single precision,
-     * so that the result does not depend on which block that is. Returns whether this block stores the tile; acc is
-     * then the sum. */
+     * so that the result does not depend on which block that is. If its sums stay in registers, it finds before it
+     * leaves them that all others have arrived, unless two arrive at the same time. Returns whether this block stores
+     * the tile; acc is then the sum. */
     static DEVICE bool add_parts(const args &p, sums &acc)
     {
         if (!PARTS_FIRST && block_index() < p.whole_tiles) return true;

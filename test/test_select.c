@@ -445,6 +445,18 @@ static void short_blocks_are_not_alone(void **state)
     assert_int_equal(kernel_table[plan.variant.kernel].newer_blocks, 1);
 }
 
+/* DRAM serves one stream per multiprocessor better than two: the longest sums leave a newer GPU's last four idle. */
+static void long_sums_have_a_block_per_multiprocessor(void **state)
+{
+    (void)state;
+    const machine_t newer = a_newer_gpu();
+    hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 16, 1024, 500000);
+    plan_t plan;
+    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    int64_t blocks = plan.tiles * plan.splits;
+    assert_true(blocks > 3 * newer.multiprocessors / 4 && blocks <= newer.multiprocessors);
+}
+
 /* Ten rows fit a tile of 16; one of 64 would be mostly beyond the matrix. */
 static void few_unaligned_rows_take_a_flat_tile(void **state)
 {
@@ -550,6 +562,7 @@ int main(void)
         cmocka_unit_test(tiles_grow_with_the_problem),
         cmocka_unit_test(a_lone_tile_has_eight_warps),
         cmocka_unit_test(short_blocks_are_not_alone),
+        cmocka_unit_test(long_sums_have_a_block_per_multiprocessor),
         cmocka_unit_test(few_unaligned_rows_take_a_flat_tile),
         cmocka_unit_test(tiles_that_span_many_rows_read_no_chunks),
         cmocka_unit_test(only_the_problem_counts),
