@@ -902,7 +902,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                             ((u64)tile * splits * SUM_CHUNKS * OWN_THREADS + thread) * 16;
         char *const own = first + (u64)mine.part * (SUM_CHUNKS * OWN_THREADS * 16);
         auto others_after_adding = [&](u32 count) { /* how many parts had arrived before */
-            barrier(); /* all threads have written their sums, and read their last fragments */
+            barrier(); /* all threads have read their last fragments, and written what they leave of their sums */
             if (thread == 0) st_shared(shared_base(), atomic_add(arrived, count));
             barrier();
             u32 before;

@@ -218,7 +218,8 @@ typedef struct costs_t {
  * The T4. From published figures (docs/emulator.md cites them): macs, 4 sub-cores that take 8 clocks for an
  * HMMA of 16 x 8 x 8; l2_bytes, 1270 GB/s at 1590 MHz over 40 multiprocessors. warp_k_sums is what the
  * kernels do: write and read. cold_code and copy_launch are estimates, for the timing model knows neither.
- * missing_row, lone_turnover and a tail_split_sum_bytes of its own change no choice and are left out.
+ * missing_row, lone_turnover and a tail_split_sum_bytes of its own change no choice and are left out; dram_streams was
+ * not tried.
  *
  * The rest is fitted to the timing model of the emulated T4 (bench_hgemm --plans): to 2,200 plans of 162
  * shapes, then, staying near those values, to 1,400 of 126 others. Shared memory (published: 64 bytes a clock)
@@ -245,7 +246,7 @@ static const costs_t t4_costs = {
  * values, to 7,000 of 254, a third of them with few rows or columns. Some were fitted to shapes of their own:
  * unaligned_chunk to 1,200 plans of 62 unaligned shapes, missing_row to these and 800 of 58 others, copy_launch
  * to 1,300 of 94 others, drift to 800 of 44 large ones, lone_turnover and tail_split_sum_bytes to the latter and
- * 1,200 of 88 others (docs/lab-notes.md). How far the choice is from the fastest plan over shapes of which only
+ * 1,200 of 88 others, dram_streams to DeepBench's longest sums (docs/lab-notes.md). How far the choice is from the fastest plan over shapes of which only
  * DRAM_OVERLAP has seen plans: bench_plans.json in bench/results/h100, docs/performance.md.
  */
 static const costs_t h100_costs = {

@@ -175,7 +175,8 @@ static void machines_follow_from_the_device(void **state)
         int compute_major;
         size_t memory_gib, workspace_mib;
         int threads;
-    } cases[] = {{7, 15, 32, 1024}, {7, 48, 32, 1024}, {8, 8, 32, 1536}, {9, 80, 160, 2048}, {10, 192, 256, 2048}, {12, 32, 64, 1536}};
+    } cases[] = {{7, 15, 32, 1024},  {7, 48, 32, 1024},    {8, 8, 32, 1536},
+                 {9, 80, 160, 2048}, {10, 192, 256, 2048}, {12, 32, 64, 1536}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const machine_t machine = machine_of(&(hgemm_device_info_t){
             .compute_major = cases[i].compute_major, .multiprocessors = 40, .memory_bytes = cases[i].memory_gib << 30});
