@@ -66,5 +66,5 @@ extern "C" __global__ void __launch_bounds__(256, 1) HGEMM_VARIANT(const ceiling
         for (int j = 0; j < NT; ++j)
 #pragma unroll
             for (auto x : acc[i][j]) total += (float)x;
-    args.out[block_index() * 256 + thread_index()] = (u32)total;
+    args.out[block_index() * 256 + thread_index()] = __float_as_uint(total);
 }

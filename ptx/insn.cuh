@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One function for each PTX instruction that the kernels use, and nothing else; all exist on sm_75.
- * Section numbers are those of the PTX ISA. Addresses in shared memory are 32-bit offsets in the
+ * Section numbers are those of the PTX ISA 9.0. Addresses in shared memory are 32-bit offsets in the
  * .shared state space. A half, and a packed pair of halves, travel in 32-bit registers.
  */
 #pragma once
 
 typedef unsigned int u32;
-typedef unsigned short u16;
 typedef unsigned long long u64;
 struct b128 { u32 x, y, z, w; };
 
@@ -59,7 +58,7 @@ static DEVICE void ldmatrix_x2_trans(u32 &r0, u32 &r1, u32 address)
 }
 
 /* ---- 9.7.9 data movement: ld, st, mov -------------------------------------------------------
- * Loads and the 16-byte store take a condition. If it is false, nothing is accessed, and the destination
+ * Global loads and the 16-byte store take a condition. If it is false, nothing is accessed, and the destination
  * of a load keeps its value. A predicate inside the asm costs no branch. */
 
 static DEVICE void ld_global(b128 &v, const char *p, bool when)
@@ -74,7 +73,7 @@ static DEVICE void ld_global(u32 &x, u32 &y, const char *p, bool when)
                  : "+r"(x), "+r"(y) : "l"(p), "r"((u32)when));
 }
 
-static DEVICE void ld_global(u32 &half, const char *p, bool when)
+static DEVICE void ld_global_half(u32 &half, const char *p, bool when)
 {
     asm volatile("{.reg .pred p; .reg .b16 h; setp.ne.u32 p, %2, 0; mov.b16 h, 0;"
                  " @p ld.global.b16 h, [%1]; @p cvt.u32.u16 %0, h;}" : "+r"(half) : "l"(p), "r"((u32)when));
@@ -114,7 +113,7 @@ static DEVICE void st_global(char *p, const b128 &v, bool when = true)
                  :: "l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"((u32)when) : "memory");
 }
 
-static DEVICE void st_global(char *p, u32 half)
+static DEVICE void st_global_half(char *p, u32 half)
 {
     asm volatile("{.reg .b16 h; cvt.u16.u32 h, %1; st.global.b16 [%0], h;}" :: "l"(p), "r"(half) : "memory");
 }
@@ -135,12 +134,12 @@ static DEVICE void st_shared(u32 address, const b128 &v)
     asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" :: "r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w));
 }
 
-static DEVICE void ld_shared(u32 &v, u32 address)
+static DEVICE void ld_shared_word(u32 &v, u32 address)
 {
     asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(address));
 }
 
-static DEVICE void st_shared(u32 address, u32 v)
+static DEVICE void st_shared_word(u32 address, u32 v)
 {
     asm volatile("st.shared.b32 [%0], %1;" :: "r"(address), "r"(v));
 }

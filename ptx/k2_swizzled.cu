@@ -3,7 +3,7 @@
  * k2_swizzled: shared memory without bank conflicts.
  *
  * Idea      The 16-byte chunks of a shared-memory row are permuted by an XOR that depends on the
- *           row (the map is in tile.cuh), so that the eight rows of an ldmatrix lie in different
+ *           row (the map is in operand.cuh), so that the eight rows of an ldmatrix lie in different
  *           banks. No padding: the tile keeps its size and its alignment.
  * Changes   Only the layout, which HGEMM_ENTRY selects; the loop is k1's.
  * Limits    All warps wait while the next k-tile is loaded.

@@ -34,8 +34,8 @@ template <class T> static DEVICE void k4_fastindex(const args &p)
 #pragma unroll
         for (int q = 0; q < T::SLOTS; ++q) pipe.commit(q, T::STAGE - stage);
 #pragma unroll
-        for (int q = 0; q < T::SLOTS; ++q) pipe.fetch(at, q, left > 2, false);
-        pipe.advance(at, 1);
+        for (int q = 0; q < T::SLOTS; ++q) pipe.fetch(at, q, left > 2);
+        pipe.advance(at);
         stage = T::STAGE - stage;
         barrier(); /* the next k-tile is complete, and every warp is done with this one */
     }

@@ -43,9 +43,9 @@ template <class T> static DEVICE void k5_tuned(const args &p)
 
     /* Whether a chunk is due so many mma's after the first one was. */
     auto due = [](int mmas) { return mmas >= 0 && mmas % row::STS_GAP == 0 && mmas / row::STS_GAP < T::SLOTS; };
-    /* If registers are short, and for a T4, ptxas gathers loads and stores in bunches, unless a barrier keeps them
+    /* If registers are short, and in a T4's rows, ptxas gathers loads and stores in bunches, unless a barrier keeps them
      * apart. For the whole warp, which is converged here, it is compiled to a NOP. */
-    auto keep_apart = [] { if (row::ACC == f32 || row::FOR_T4) warp_barrier(); };
+    auto keep_apart = [] { if (row::ACC == f32 || row::T4_ROW) warp_barrier(); };
 
     /* One k-tile. Its stage begins at `here` in shared memory, the other one at `there`. */
     u32 left = at.k_tiles, stage = 0;

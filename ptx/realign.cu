@@ -8,7 +8,7 @@
  *           padded with zeros, so that a last, partial chunk along k adds nothing.
  * Grid      A thread copies a chunk of 16 bytes; blockIdx.z is the operand.
  */
-#include "tile.cuh"
+#include "operand.cuh"
 
 struct realign_operand {
 #define HGEMM_REALIGN(type, name) type name;

@@ -2,25 +2,19 @@
 /*
  * What the rungs are written in: where a block and a warp stand, fetch (global memory -> registers),
  * commit (registers -> shared memory), load (shared memory -> fragments), multiply, store
- * (accumulators -> D). All index arithmetic of a tile is in this file.
- *
- *   chunk     16 bytes of A or B on their way through a thread's registers
- *   operand   the k-tile of A or B: who loads what, and where it lies in shared memory
- *   tile      a kernel variant: two operands, block and warp, main loop, epilogue, split-K
- *
- * Both operands are treated alike. Let x be the dimension that an operand shares with D (m for A, n
- * for B). A k-tile of it is X x BK, and is either k-contiguous (a row in memory runs along k, there is
- * one for each x) or x-contiguous (a row runs along x, there is one for each k). Shared memory keeps
- * this orientation: rows of chunks of 8 halves.
+ * (accumulators -> D). A tile is a kernel variant: two operands (operand.cuh), block and warp, main
+ * loop, epilogue, split-K.
  *
  * Edges cost the main loop nothing:
- *   x   Accesses past the last row repeat that row, accesses past the last column take what follows in
- *       memory. Either reaches only accumulators of elements that D does not have; they are not stored.
+ *   x   Accesses past the last row of an operand repeat that row. Those past the last column take what
+ *       follows in memory, or, where each chunk is loaded with care (k1 to k3, access ANY), repeat columns.
+ *       All of this reaches only accumulators of elements that D does not have; they are not stored.
  *   k   The short k-tile, padded with zeros, is processed first, before the main loop: it is the last one
- *       in memory, and has k - (k_tiles - 1) * BK live k's. The others follow from k = 0 on.
+ *       in memory. If it would have fewer than HGEMM_LEAST_TAIL k's, it has so many more, and the first k-tile
+ *       in memory, which comes next, so many less. All others follow, and are whole.
  */
 #pragma once
-#include "insn.cuh"
+#include "operand.cuh"
 
 struct args {
 #define HGEMM_ARG(type, name) type name;
@@ -30,8 +24,9 @@ struct args {
 
 enum accumulator { f16, f32 };
 
-/* A row of the table as a type, row_<name>, and t4_<name> with the columns that HGEMM_ON_T4 replaces. The two
- * differ in the order of blocks, in prefetches, and in the order of instructions: not in any bit of D. */
+/* A row of the table as a type, row_<name>, and t4_<name> with the columns that HGEMM_ON_T4 replaces: it becomes the
+ * machine code for a T4, where a kernel has such a row. The two differ in the order of blocks, in prefetches, and in
+ * the order of instructions: not in any bit of D. */
 #define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer_blocks, \
                      group, prefetch, lds_gap, sts_first, sts_gap, ldg_lag)                              \
     struct row_##name {                                                                                  \
@@ -41,286 +36,18 @@ enum accumulator { f16, f32 };
         static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap;                \
         static constexpr int LDG_LAG = ldg_lag;                                                          \
         static constexpr accumulator ACC = acc;                                                          \
-        static constexpr bool FOR_T4 = false, ROUNDED = false;                                           \
+        static constexpr bool T4_ROW = false, ROUNDED = false;                                           \
     };
 #define HGEMM_ON_T4(name, group, prefetch, lds_gap, sts_first, sts_gap, ldg_lag)          \
     struct t4_##name : row_##name {                                                       \
         static constexpr int GROUP = group, PREFETCH = prefetch;                          \
         static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap; \
         static constexpr int LDG_LAG = ldg_lag;                                           \
-        static constexpr bool FOR_T4 = true;                                              \
+        static constexpr bool T4_ROW = true;                                              \
     };
 #include "../src/kernels.def"
 #undef HGEMM_KERNEL
 #undef HGEMM_ON_T4
-
-static DEVICE u32 minimum(u32 a, u32 b) { return a < b ? a : b; }
-
-/* n / d by the reciprocal HGEMM_RECIPROCAL(d) = floor((2^32 - 1) / d): the high word of n * reciprocal is the
- * quotient or one less. A hardware division is a chain of 20 dependent instructions. */
-static DEVICE u32 divide(u32 n, u32 d, u32 reciprocal)
-{
-    const u32 q = __umulhi(n, reciprocal);
-    return q + (n - q * d >= d);
-}
-
-/* Eight halves, each in a register of its own, as a chunk. */
-static DEVICE b128 pack_chunk(const u32 (&h)[8])
-{
-    return b128{permute(h[0], h[1], 0x5410), permute(h[2], h[3], 0x5410), permute(h[4], h[5], 0x5410),
-                permute(h[6], h[7], 0x5410)};
-}
-
-/* The first `count` halves of a chunk, then zeros. */
-static DEVICE b128 first_halves(const b128 &v, int count)
-{
-    const u32 x[4] = {v.x, v.y, v.z, v.w};
-    u32 y[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) y[i] = count > 2 * i + 1 ? x[i] : count == 2 * i + 1 ? x[i] & 0xffff : 0;
-    return b128{y[0], y[1], y[2], y[3]};
-}
-
-/*
- * How a variant reads A and B (the column `align` of the table). The unit is a chunk: 8 contiguous halves.
- *   X16  Chunks are 16-byte aligned and whole: one load.
- *   X8   Groups of 4 halves are 8-byte aligned and whole: two loads for a chunk.
- *   ANY  Chunks are 2-byte aligned. Two aligned 16-byte loads cover one, which is extracted when it is
- *        committed. Close to either end of the matrix these loads would reach outside; this concerns the
- *        first two k-tiles only, which load such chunks piece by piece.
- *   FAR  Offsets within a tile exceed 32 bits: each half is loaded by itself.
- */
-enum access { X16, X8, ANY, FAR };
-
-/* The panel of an operand from which a block reads its k-tiles. Pointers and `ld` are in bytes. */
-struct panel {
-    const char *base;        /* first k of the block, x = 0 */
-    const char *begin, *end; /* the whole matrix */
-    u64 ld;
-    u32 x0, x_size;          /* first x of the block; extent of x in the matrix */
-};
-
-/* A chunk in registers, as aligned loads bring it. */
-template <access ACCESS> struct chunk {
-    b128 v;
-
-    /* Loads the chunk at p; undefined if not `when`. */
-    DEVICE void load(const char *p, bool when)
-    {
-        if (ACCESS == X8) ld_generic(v.x, v.y, p, when), ld_generic(v.z, v.w, p + 8, when);
-        else ld_generic(v, p, when);
-    }
-    /* The same; zero if not `when`, and for X8 its second half if not `when_second`. */
-    DEVICE void load_or_zero(const char *p, bool when, bool when_second)
-    {
-        v = b128{};
-        if (ACCESS == X8) ld_global(v.x, v.y, p, when), ld_global(v.z, v.w, p + 8, when_second);
-        else ld_global(v, p, when);
-    }
-    DEVICE b128 extract(u32) const { return v; }
-};
-
-/* ANY: p is aligned down to 16 bytes, and the chunk begins `shift` bytes into the 32 that are loaded. */
-template <> struct chunk<ANY> {
-    b128 v, next;
-
-    DEVICE void load(const char *p, bool when)
-    {
-        ld_generic(v, p, when);
-        ld_generic(next, p + 16, when);
-    }
-    DEVICE void load_or_zero(const char *p, bool when, bool)
-    {
-        v = next = b128{};
-        ld_global(v, p, when);
-        ld_global(next, p + 16, when);
-    }
-    /* The same where the 32 bytes reach outside of the matrix: loads the words inside, and a lone half at either
-     * end of them. */
-    DEVICE void load_inside(const panel &src, const char *p)
-    {
-        const int begin = src.begin > p ? (int)(src.begin - p) : 0, end = src.end - p < 32 ? (int)(src.end - p) : 32;
-        u32 w[8] = {}, low = 0, high = 0;
-#pragma unroll
-        for (int i = 0; i < 8; ++i) ld_global_word(w[i], p + i * 4, i * 4 >= begin && i * 4 + 4 <= end);
-        ld_global(low, p + end - 2, end % 4 == 2 && end > begin);
-        ld_global(high, p + begin, begin % 4 == 2 && begin < end);
-#pragma unroll
-        for (int i = 0; i < 8; ++i) w[i] |= (end - 2 == i * 4 ? low : 0) | (begin - 2 == i * 4 ? high << 16 : 0);
-        v = b128{w[0], w[1], w[2], w[3]};
-        next = b128{w[4], w[5], w[6], w[7]};
-    }
-    /* The 16 bytes from `shift` on: shifts by 8, 4 and 2 bytes, each if its bit is set. */
-    DEVICE b128 extract(u32 shift) const
-    {
-        const u32 by_half = shift & 2 ? 0x5432 : 0x3210, x[8] = {v.x, v.y, v.z, v.w, next.x, next.y, next.z, next.w};
-        u32 y[6], z[5];
-#pragma unroll
-        for (int i = 0; i < 6; ++i) y[i] = shift & 8 ? x[i + 2] : x[i];
-#pragma unroll
-        for (int i = 0; i < 5; ++i) z[i] = shift & 4 ? y[i + 1] : y[i];
-        return b128{permute(z[0], z[1], by_half), permute(z[1], z[2], by_half), permute(z[2], z[3], by_half),
-                    permute(z[3], z[4], by_half)};
-    }
-};
-
-/* ---- a k-tile of A or B ------------------------------------------------------------------------ */
-
-template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access ACCESS> struct operand {
-    static constexpr int ROWS = K_CONTIGUOUS ? X : BK, COLS = K_CONTIGUOUS ? BK : X;
-    static constexpr int BYTES = X * BK * 2;
-    static constexpr int ROW_CHUNKS = COLS / 8;
-
-    /* LANES threads stand side by side along a row. Each loads ACROSS chunks of it, LANES chunks apart, and the same
-     * of DOWN rows, STEP rows apart. 8 lanes load 128 bytes at a time: more would not be faster, and chunks of
-     * one row share an address. */
-    static constexpr int MIN_LANES = THREADS / ROWS > 8 ? THREADS / ROWS : 8;
-    static constexpr int LANES = ACCESS <= X8 && ROW_CHUNKS > MIN_LANES ? MIN_LANES : ROW_CHUNKS;
-    static constexpr int ACROSS = ROW_CHUNKS / LANES, STEP = THREADS / LANES, DOWN = ROWS / STEP;
-    static constexpr int LOADS = DOWN * ACROSS; /* chunks of a thread */
-    static_assert(THREADS % LANES == 0 && ROW_CHUNKS % LANES == 0 && ROWS % STEP == 0,
-                  "threads do not divide the tile");
-    static_assert(ACCESS != ANY || STEP % 8 == 0, "all chunks of a thread need the same shift");
-
-    /*
-     * Byte offset in shared memory of chunk c of a row. Shared memory serves 128 bytes, all 32 banks, at a
-     * time. Call that a line: 8 chunks that are accessed together must lie in 8 different columns of lines.
-     * ldmatrix reads the same chunk of 8 consecutive rows; swizzled, the chunks of a row are permuted by an XOR
-     * with the number of its line, which spreads these 8 over all columns:
-     *
-     *     rows of 128 bytes or more      rows of 64 bytes: two in a line
-     *     row 0   0 1 2 3 4 5 6 7        rows 0,1   0 1 2 3  0 1 2 3
-     *     row 1   1 0 3 2 5 4 7 6        rows 2,3   1 0 3 2  1 0 3 2
-     *     row 2   2 3 0 1 6 7 4 5        rows 4,5   2 3 0 1  2 3 0 1
-     *     ...                            rows 6,7   3 2 1 0  3 2 1 0
-     *
-     * This is free of bank conflicts for ldmatrix, and for 16-byte stores by consecutive threads. Unswizzled,
-     * ldmatrix takes 8 or 4 wavefronts instead of one.
-     */
-    static constexpr u32 LINE_ROWS = ROW_CHUNKS >= 8 ? 1 : 8 / ROW_CHUNKS, PHASES = ROW_CHUNKS >= 8 ? 8 : ROW_CHUNKS;
-    static DEVICE u32 phase(u32 row) { return SWIZZLED ? row / LINE_ROWS % PHASES : 0; }
-    static DEVICE u32 offset(u32 row, u32 c) { return row * (COLS * 2) + ((c ^ phase(row)) << 4); }
-
-    /* Row and column in the k-tile of a thread's first chunk, and how far below and across its chunk i is. */
-    static DEVICE u32 row(u32 thread) { return thread / LANES; }
-    static DEVICE u32 col(u32 thread) { return thread % LANES * 8; }
-    static DEVICE constexpr int below(int i) { return i / ACROSS * STEP; }
-    static DEVICE constexpr int across(int i) { return i % ACROSS * (LANES * 8); }
-
-    /* How many of a thread's rows the matrix has; the others repeat its last row. */
-    static DEVICE int rows_inside(const panel &src, u32 thread)
-    {
-        return K_CONTIGUOUS ? (int)((src.x_size - src.x0 + STEP - 1 - row(thread)) / STEP) : DOWN;
-    }
-
-    /* How many columns the matrix has from a thread's first one on, and whether half e of its chunk i is in one. */
-    static DEVICE int columns_inside(const panel &src, u32 thread)
-    {
-        return (int)(src.x_size - src.x0 - col(thread));
-    }
-    static DEVICE bool has(int columns, int i, int e)
-    {
-        return K_CONTIGUOUS || columns > across(i) + e;
-    }
-
-    /* k, within the k-tile, of half e of a thread's chunk i. */
-    static DEVICE u32 k_of(u32 thread, int i, int e)
-    {
-        return K_CONTIGUOUS ? col(thread) + across(i) + e : row(thread) + below(i);
-    }
-
-    /* The panel from x0 on of a matrix of k_size k's. */
-    static DEVICE panel panel_at(const char *base, u64 ld, u32 x0, u32 x_size, u32 k_size)
-    {
-        const u32 rows = K_CONTIGUOUS ? x_size : k_size, cols = K_CONTIGUOUS ? k_size : x_size;
-        return panel{base, base, base + (rows - 1) * ld + cols * 2, ld, x0, x_size};
-    }
-
-    /* Global memory: bytes that k k's are apart, and the address at which the block's k-tile from k0 on begins. */
-    static DEVICE u64 k_bytes(const panel &src, u32 k) { return K_CONTIGUOUS ? (u64)k * 2 : k * src.ld; }
-    static DEVICE const char *start(const panel &src, u32 k0)
-    {
-        return src.base + (K_CONTIGUOUS ? src.x0 * src.ld : (u64)src.x0 * 2) + k_bytes(src, k0);
-    }
-
-    /* Byte offset from there of column c of row r. Rows past the last one are that one. Clamped, columns past the
-     * last `width` ones are these: an access of that many halves stays inside. (Rows of a realigned copy end in
-     * zeros, so that its last whole chunk may be read.) */
-    static DEVICE u64 row_clamped(const panel &src, u32 r, u32 c)
-    {
-        return (K_CONTIGUOUS ? minimum(r, src.x_size - src.x0 - 1) : r) * src.ld + c * 2;
-    }
-    static DEVICE u64 clamped(const panel &src, u32 r, u32 c, u32 width)
-    {
-        return row_clamped(src, r, K_CONTIGUOUS ? c : minimum(c, (src.x_size - src.x0 - 1) / width * width));
-    }
-
-    /* A thread's chunk i of the k-tile that starts at `tile`, with zeros for k's from `live` on. */
-    static DEVICE b128 fetch(const char *tile, const panel &src, u32 row, u32 col, int i, u32 live)
-    {
-        const u32 r = row + below(i);
-        col += across(i);
-        if constexpr (ACCESS == X16) {
-            b128 v = {};
-            ld_global(v, tile + clamped(src, r, col, 8), (K_CONTIGUOUS ? col : r) < live);
-            return v;
-        } else if constexpr (ACCESS == X8) {
-            b128 v = {};
-            ld_global(v.x, v.y, tile + clamped(src, r, col, 4), (K_CONTIGUOUS ? col : r) < live);
-            ld_global(v.z, v.w, tile + clamped(src, r, col + 4, 4), (K_CONTIGUOUS ? col + 4 : r) < live);
-            return v;
-        } else {
-            u32 h[8] = {};
-#pragma unroll
-            for (int e = 0; e < 8; ++e)
-                ld_global(h[e], tile + clamped(src, r, col + e, 1), (K_CONTIGUOUS ? col + e : r) < live);
-            return pack_chunk(h);
-        }
-    }
-
-    /* Shared memory: where a thread commits its chunk i, and the same as (offset of its chunk 0 ^ constant) +
-     * constant. The XOR commutes because all sizes are powers of two: phases of rows that are a multiple of STEP
-     * apart differ by an XOR, and chunks LANES apart differ in bits that no phase has. */
-    static DEVICE u32 commit_offset(u32 thread, int i)
-    {
-        return offset(row(thread) + below(i), (col(thread) + across(i)) / 8);
-    }
-    static DEVICE u32 commit_xor(int i) { return phase(below(i)) << 4; }
-    static DEVICE u32 commit_add(int i) { return below(i) * COLS * 2 + across(i) * 2; }
-
-    /* Shared memory: the row that a lane passes to the j-th ldmatrix of slice kk (8 k's) of a warp tile that begins
-     * at x = first: four 8x8 matrices, which cover 32 x's. Split in the same way. */
-    static DEVICE u32 fragment_offset(u32 first, u32 lane, int j, int kk)
-    {
-        return K_CONTIGUOUS ? offset(first + j * 32 + lane, kk)
-                            : offset(kk * 8 + lane % 8, first / 8 + j * 4 + lane / 8);
-    }
-    static DEVICE u32 fragment_xor(int j, int kk) { return K_CONTIGUOUS ? kk << 4 : (j & 1) << 6; }
-    static DEVICE u32 fragment_add(int j, int kk)
-    {
-        return K_CONTIGUOUS ? j * 32 * COLS * 2 : (j >> 1) * 128 + kk * 8 * COLS * 2;
-    }
-
-    /* Four or two matrices of a fragment: mma wants k-contiguous pairs, so x-contiguous operands are transposed. */
-    static DEVICE void matrices(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
-    {
-        if (K_CONTIGUOUS) ldmatrix_x4(r0, r1, r2, r3, address);
-        else ldmatrix_x4_trans(r0, r1, r2, r3, address);
-    }
-    static DEVICE void matrices(u32 &r0, u32 &r1, u32 address)
-    {
-        if (K_CONTIGUOUS) ldmatrix_x2(r0, r1, address);
-        else ldmatrix_x2_trans(r0, r1, address);
-    }
-
-    /* Cache lines of 128 bytes in a k-tile, for the prefetch, and the byte offset of each from the k-tile's start. */
-    static constexpr u32 ROW_LINES = (X + 63) / 64, LINES = K_CONTIGUOUS ? X * ((BK + 63) / 64) : BK * ROW_LINES;
-    static DEVICE u32 line_offset(const panel &src, u32 i)
-    {
-        return (u32)(K_CONTIGUOUS ? clamped(src, i % X, i / X * 64, 1)
-                                  : clamped(src, i / ROW_LINES, i % ROW_LINES * 64, 1));
-    }
-};
 
 /* ---- a kernel variant: a row of the table, the storage of A and B, and how they are accessed --- */
 
@@ -354,21 +81,22 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
      * recomputed, and loops unrolled that need a counter. */
     static constexpr bool SPARE_REGISTERS = MMAS < 64;
 
-    /* Occupancy that ptxas must allow for. Large unaligned variants need too many registers for that of newer GPUs. */
-    static constexpr int BLOCKS = ACCESS <= X8 || MMAS < 32 ? R::NEWER_BLOCKS : R::BLOCKS;
+    /* Occupancy that ptxas must allow for (__launch_bounds__). Large unaligned variants need too many registers for that
+     * of newer GPUs. */
+    static constexpr int MIN_BLOCKS = ACCESS <= X8 || MMAS < 32 ? R::NEWER_BLOCKS : R::BLOCKS;
 
     /* The tuned loop takes two k-tiles a turn, so that stages are constants, if a thread has enough registers: for
      * accumulators, two fragments and a k-tile, and for all else an empirical number. */
     static constexpr int LIVE_REGISTERS = MMAS * (R::ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS;
     static constexpr int OTHER_REGISTERS = ACCESS == X16 ? 65 : 127;
-    static constexpr int SM_SHARE = HGEMM_SM_REGISTERS / (BLOCKS * THREADS);
+    static constexpr int SM_SHARE = HGEMM_SM_REGISTERS / (MIN_BLOCKS * THREADS);
     static constexpr int REGISTERS = SM_SHARE < HGEMM_THREAD_REGISTERS ? SM_SHARE : HGEMM_THREAD_REGISTERS;
     static constexpr bool IN_PAIRS = ACCESS <= X8 && LIVE_REGISTERS + OTHER_REGISTERS <= REGISTERS && MMAS >= 8;
 
     /* A global load on Turing adds a 32-bit offset to a base that all threads share. Newer GPUs compute the sum with
-     * instructions of their own, and each that writes a register takes a clock or two from the tensor cores. There
-     * every row of A or B has a pointer, unless threads are few and thus have many rows. */
-    static constexpr bool ROW_POINTERS = !R::FOR_T4 && ACCESS <= X8 && THREADS > 128;
+     * instructions of their own, and each that writes a register takes a clock or two from the tensor cores. So every
+     * row of A or B has a pointer, unless threads are few and thus have many rows, or the row of the table is a T4's. */
+    static constexpr bool ROW_POINTERS = !R::T4_ROW && ACCESS <= X8 && THREADS > 128;
 
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "fragment_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "fragment_xor needs it");
@@ -385,9 +113,9 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     struct staging { b128 v[SLOTS]; };         /* a thread's part of a k-tile, between global and shared memory */
 
     /* Which tile of D a block computes, wholly or for one part of k. Parts come after the whole tiles, so that these
-     * start together. With two blocks on an SM of a T4 they come first: at the end, a part that runs longest would
-     * leave the place beside it empty. */
-    static constexpr bool PARTS_FIRST = R::FOR_T4 && R::BLOCKS > 1;
+     * start together. In a T4's rows with two blocks on an SM they come first: at the end, a part that runs longest
+     * would leave the place beside it empty. */
+    static constexpr bool PARTS_FIRST = R::T4_ROW && R::BLOCKS > 1;
     struct assignment {
         u32 tile, part, split_tiles;
         bool is_part;
@@ -600,10 +328,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                     commit_first(first, at, thread);
                 } else { /* one after the other, for want of registers; rolled if possible, for it is much code */
 #pragma unroll(SPARE_REGISTERS ? 1 : 2)
-                    for (u32 tile = 0; tile < 2; ++tile) {
-                        if (tile == 1) commit_first(next, at, thread), a.base -= back_a, b.base -= back_b;
-                        load_checked(next, at, tile >= at.k_tiles ? 0 : tile == 0 ? at.tail : at.head, thread);
-                        if (tile == 0 && at.k_tiles > 1) prefetch_k_tile(back_a, back_b);
+                    for (u32 i = 0; i < 2; ++i) {
+                        if (i == 1) commit_first(next, at, thread), a.base -= back_a, b.base -= back_b;
+                        load_checked(next, at, i >= at.k_tiles ? 0 : i == 0 ? at.tail : at.head, thread);
+                        if (i == 0 && at.k_tiles > 1) prefetch_k_tile(back_a, back_b);
                     }
                     a.base += A::k_bytes(at.a, at.head), b.base += B::k_bytes(at.b, at.head);
                     start_prefetch(at);
@@ -756,11 +484,11 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             line += line_step;
         }
 
-        /* Fetches chunk q of the k-tile at the bases, or of the one after it; nothing unless `more`. Columns that the
+        /* Fetches chunk q of the k-tile at the bases, or of the one `after` it; nothing unless `more`. Columns that the
          * matrix does not have are not masked, nor clamped: what follows in memory is read for them. This stays
          * inside: the matrix's last HGEMM_LEAST_TAIL rows are in k-tile 0, which load_checked masks, and where that
          * is too little, selection takes ANY, whose columns are clamped. */
-        DEVICE void fetch(const block &at, int q, bool more, bool after)
+        DEVICE void fetch(const block &at, int q, bool more, bool after = false)
         {
             const int j = q - A::LOADS;
             if (ACCESS == FAR) next[q].v = fetch_one(at, more ? t : at.k_tiles, q);
@@ -770,7 +498,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
         /* To be called after all chunks of a k-tile were fetched: on to the next one. `k_contiguous_tiles` is by how
          * many k-tiles bases along contiguous k's move: two at every other call, if the loop takes pairs. */
-        DEVICE void advance(const block &at, int k_contiguous_tiles)
+        DEVICE void advance(const block &at, int k_contiguous_tiles = 1)
         {
             a.advance(A::k_bytes(at.a, BK * (A_K_CONTIGUOUS ? k_contiguous_tiles : 1)));
             b.advance(B::k_bytes(at.b, BK * (B_K_CONTIGUOUS ? k_contiguous_tiles : 1)));
@@ -877,13 +605,13 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
     /* How many chunks are added up at a time, and for how many parts they are in flight: 8 loads a thread, or 16 in
      * rungs that are ever split, if registers suffice. */
-    static constexpr bool MANY = R::LDS_GAP > 0 && SPARE_REGISTERS;
+    static constexpr bool TUNED = R::LDS_GAP > 0, MANY = TUNED && SPARE_REGISTERS;
     static constexpr int BATCH = SUM_CHUNKS < 4 ? SUM_CHUNKS : SUM_CHUNKS > 4 && MANY ? 8 : 4;
     static constexpr int PARTS = (SUM_CHUNKS >= 4 && MANY ? 16 : 8) / BATCH;
 
     /* Whether the last part to arrive leaves its own sums in registers: on a T4, if there are enough. Its L2 cache does
      * not hold the sums of large tiles beside A and B, and DRAM takes long to write and read them. */
-    static constexpr bool KEEPS_OWN = R::FOR_T4 && R::BLOCKS == 1 && (R::ACC == f16 || SUM_CHUNKS <= 16);
+    static constexpr bool KEEPS_OWN = R::T4_ROW && R::BLOCKS == 1 && (R::ACC == f16 || SUM_CHUNKS <= 16);
 
     /* Split-K. The blocks of a tile leave their accumulators in the workspace and count themselves. The last one to
      * arrive adds up all parts and sets the counter back to zero. It adds in the order of k and in single precision,
@@ -903,10 +631,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         char *const own = first + (u64)mine.part * (SUM_CHUNKS * OWN_THREADS * 16);
         auto others_after_adding = [&](u32 count) { /* how many parts had arrived before */
             barrier(); /* all threads have read their last fragments, and written what they leave of their sums */
-            if (thread == 0) st_shared(shared_base(), atomic_add(arrived, count));
+            if (thread == 0) st_shared_word(shared_base(), atomic_add(arrived, count));
             barrier();
             u32 before;
-            ld_shared(before, shared_base());
+            ld_shared_word(before, shared_base());
             return before;
         };
         if (!KEEPS_OWN || others_after_adding(0) + 1 < splits) {
@@ -964,8 +692,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     /* Writes the accumulators of mma tile j of a row of them. */
     static DEVICE void put_sums(u32 to, const u32 (&x)[2], int j)
     {
-        st_shared(to + j * 16, x[0]);
-        st_shared(to + j * 16 + 8 * PITCH, x[1]);
+        st_shared_word(to + j * 16, x[0]);
+        st_shared_word(to + j * 16 + 8 * PITCH, x[1]);
     }
     static DEVICE void put_sums(u32 to, const float (&x)[4], int j)
     {
@@ -1002,7 +730,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         eight_sums x;
         if constexpr (R::ACC == f32 && ANYWHERE) {
 #pragma unroll
-            for (int e = 0; e < 8; ++e) ld_shared(x.v[e], row + minimum(c + e, columns - 1) * 4);
+            for (int e = 0; e < 8; ++e) ld_shared_word(x.v[e], row + minimum(c + e, columns - 1) * 4);
         } else if constexpr (R::ACC == f32) {
             b128 v, w;
             ld_shared(v, row + c * 4);
@@ -1152,7 +880,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
                 } else if (read_c) {
                     u32 h[8] = {};
 #pragma unroll
-                    for (int e = 0; e < 8; ++e) ld_global(h[e], from + e * 2, live);
+                    for (int e = 0; e < 8; ++e) ld_global_half(h[e], from + e * 2, live);
                     cs[q] = pack_chunk(h);
                 }
             }
@@ -1222,19 +950,19 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             const eight_sums x = get_sums<true>(buffer + r * PITCH, from, columns);
             u32 h[9] = {};
 #pragma unroll
-            for (int e = 0; e < 7; ++e) ld_global(h[e], o.c + row * o.ldc + (from + e) * 2, read_c && e < count);
+            for (int e = 0; e < 7; ++e) ld_global_half(h[e], o.c + row * o.ldc + (from + e) * 2, read_c && e < count);
 #pragma unroll
             for (int e = 0; e < 8; e += 2)
                 h[e / 2] = pack_halves(blend(sum_of(x, e), h[e], o.alpha, o.beta),
                                        blend(sum_of(x, e + 1), h[e + 1], o.alpha, o.beta));
             char *to = begin + from * 2;
             const bool odd = (u64)to & 2;
-            if (odd) st_global(to, h[0]), to += 2, --count;
+            if (odd) st_global_half(to, h[0]), to += 2, --count;
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
                 const u32 pair = odd ? permute(h[e], h[e + 1], 0x5432) : h[e];
                 if (2 * e + 1 < count) st_global_word(to + e * 4, pair);
-                else if (2 * e < count) st_global(to + e * 4, pair);
+                else if (2 * e < count) st_global_half(to + e * 4, pair);
             }
         }
     }
@@ -1251,7 +979,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 #define HGEMM_ROW_TYPE_OF(name) HGEMM_ROW_TYPE(name) /* expands `name` first */
 #define HGEMM_ENTRY(rung, swizzled)                                                                             \
     using variant = tile<HGEMM_ROW_TYPE_OF(HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, swizzled, HGEMM_ACCESS>;        \
-    extern "C" __global__ void __launch_bounds__(variant::THREADS, variant::BLOCKS) HGEMM_VARIANT(const args p) \
+    extern "C" __global__ void __launch_bounds__(variant::THREADS, variant::MIN_BLOCKS) HGEMM_VARIANT(const args p) \
     {                                                                                                           \
         rung<variant>(p);                                                                                       \
     }
