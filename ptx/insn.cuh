@@ -33,7 +33,8 @@ static DEVICE void mma_m16n8k8(float (&d)[4], const u32 (&a)[2], u32 b)
 /* ---- 9.7.14.5.15 ldmatrix --------------------------------------------------------------------
  * Loads four or two 8x8 matrices of halves. Lane l passes the address of row l % 8, 16 bytes, of matrix
  * l / 8. From each matrix it receives elements 2t and 2t + 1 of row g, or with .trans of column g: the
- * fragments of mma.m16n8k8. */
+ * fragments of mma.m16n8k8. Of two matrices lanes 0 to 15 pass the rows, but on sm_75 the others must pass
+ * valid addresses, too. */
 
 static DEVICE void ldmatrix_x4(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
 {

@@ -178,6 +178,10 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             n = w / (BM / WM) % (BN / WN) * WN;
             k_warp = K_WARPS > 1 ? w / MN_WARPS : 0;
         }
+        /* Whose row a lane passes to the ldmatrix of A and of B. Where these load two matrices, 16 lanes suffice, but on
+         * Turing the others must pass valid addresses, too. */
+        DEVICE u32 lane_a() const { return MT >= 2 ? lane : lane % 16; }
+        DEVICE u32 lane_b() const { return NT >= 4 ? lane : lane % 16; }
     };
 
     static DEVICE void clear(sums &acc)
@@ -225,8 +229,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         const u32 from = shared_base() + stage * STAGE;
 #pragma unroll
         for (int j = 0; j < LDSMS; ++j)
-            load_one(f, j, from + (j < B_LDSMS ? A::BYTES + B::fragment_offset(w.n, w.lane, j, kk)
-                                               : A::fragment_offset(w.m, w.lane, j - B_LDSMS, kk)));
+            load_one(f, j, from + (j < B_LDSMS ? A::BYTES + B::fragment_offset(w.n, w.lane_b(), j, kk)
+                                               : A::fragment_offset(w.m, w.lane_a(), j - B_LDSMS, kk)));
     }
 
     /* The j-th ldmatrix of a slice: those of B come first. */
@@ -300,8 +304,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             const u32 base = shared_base(), thread = thread_index();
             commit_a = base + A::commit_offset(thread, 0);
             commit_b = base + A::BYTES + B::commit_offset(thread, 0);
-            fragment_a = base + A::fragment_offset(w.m, w.lane, 0, w.k_warp * SLICES);
-            fragment_b = base + A::BYTES + B::fragment_offset(w.n, w.lane, 0, w.k_warp * SLICES);
+            fragment_a = base + A::fragment_offset(w.m, w.lane_a(), 0, w.k_warp * SLICES);
+            fragment_b = base + A::BYTES + B::fragment_offset(w.n, w.lane_b(), 0, w.k_warp * SLICES);
             columns_a = A::columns_inside(at.a, thread), columns_b = B::columns_inside(at.b, thread);
             if constexpr (ACCESS == FAR) {
                 staging s;

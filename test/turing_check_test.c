@@ -94,6 +94,21 @@ static void memory(void)
     }
 }
 
+/* Lanes that pass no row of an ldmatrix must still pass a valid address: an error, for what becomes of it is undefined. */
+static void unused_rows(void)
+{
+    for (uint32_t fault = 7; fault < 9; fault++) {
+        turing_memory_t *mem = turing_memory_create(0);
+        const uint64_t args[4] = {upload(mem, NULL, 256), 0, 64, fault};
+        outcome_t o = run(find_or_die(module, "faulty_memory"), mem, 1, 64, args, 0);
+        if (fault == 7)
+            CHECK(!o.ok && strstr(o.err.text, "lane 16: shared address") && strstr(o.err.text, "out of bounds"), "%s", o.err.text);
+        else
+            expect_clean("faulty_memory", fault, &o);
+        turing_memory_destroy(mem);
+    }
+}
+
 /* ---- races ------------------------------------------------------------------------------- */
 
 static void races(void)
@@ -236,6 +251,7 @@ int main(int argc, char **argv)
         return 2;
     module = open_or_die(argv[1]);
     memory();
+    unused_rows();
     races();
     convergence();
     schedule();

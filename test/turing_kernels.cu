@@ -210,6 +210,12 @@ KERNEL faulty_memory(uint32_t *d, const uint32_t *never_written, uint32_t n, uin
         asm volatile("st.shared.u32 [%0], %1;" ::"r"(4 * t + 4 * 48), "r"(t)); /* past 64 words */
     if (fault == 6 && t == 1)
         d[-1] = 2;
+    if (fault >= 7) { /* the rows of two matrices fill s; 7: lanes without a row name what follows it */
+        uint32_t x, y;
+        asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+                     : "=r"(x), "=r"(y) : "r"(shared_address(s) + 16 * (fault == 7 ? t % 32 : t % 16)));
+        d[t] = x + y;
+    }
 }
 
 KERNEL faulty_race(uint32_t *d, uint32_t fault)

@@ -330,6 +330,10 @@ static void op_ldsm(warp_t *w, const op_t *o, uint32_t on)
     uint64_t address[LANES];
     addresses_32(w, o, address);
     const uint32_t rows = count == 4 ? ALL_LANES : (1u << 8 * count) - 1;
+    /* Lanes whose row is not wanted: on sm_75 they must pass valid addresses, too (PTX ISA, ldmatrix). */
+    for (int l = 8 * count; l < LANES; l++)
+        if (!locate(w, o, TURING_SPACE_SHARED, l, address[l], 16))
+            return;
     const uint32_t allowed = observe(w, o, rows, TURING_SPACE_SHARED, ACCESS_READ, address, 16);
     static const uint8_t zeros[16];
     const uint8_t *row[LANES];
