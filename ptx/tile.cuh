@@ -613,9 +613,11 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     static constexpr int BATCH = SUM_CHUNKS < 4 ? SUM_CHUNKS : SUM_CHUNKS > 4 && MANY ? 8 : 4;
     static constexpr int PARTS = (SUM_CHUNKS >= 4 && MANY ? 16 : 8) / BATCH;
 
-    /* Whether the last part to arrive leaves its own sums in registers: on a T4, if there are enough. Its L2 cache does
-     * not hold the sums of large tiles beside A and B, and DRAM takes long to write and read them. */
-    static constexpr bool KEEPS_OWN = R::T4_ROW && R::BLOCKS == 1 && (R::ACC == f16 || SUM_CHUNKS <= 16);
+    /* Whether the last part to arrive leaves its own sums in registers, if there are enough: where the sums of a tile
+     * are many, so that to write and read them takes longer than to look first whether others are missing. That is 128
+     * KiB on newer GPUs. A T4's L2 cache holds no large sums beside A and B, and DRAM takes long. */
+    static constexpr bool KEEPS_OWN = R::T4_ROW ? R::BLOCKS == 1 && (R::ACC == f16 || SUM_CHUNKS <= 16)
+                                                : R::ACC == f16 && BM * BN * 2 >= 128 << 10;
 
     /* Split-K. The blocks of a tile leave their accumulators in the workspace and count themselves. The last one to
      * arrive adds up all parts and sets the counter back to zero. It adds in the order of k and in single precision,
