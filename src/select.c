@@ -537,10 +537,11 @@ static int64_t short_rounds(const hgemm_desc_t *p, const price_t *price, int64_t
     return left > 0 && price->resident == 1 && p->batch == 1 ? ceil_div(tiles, left) : 0;
 }
 
-/* A block's end and the start of the next one, in steps. */
+/* A part's end and the start of the next one, in steps. */
 static double steps_between(const price_t *price)
 {
-    return (price->end + price->turnover) / fmax(price->pace.lone, price->pace.latency);
+    double clocks = price->end + price->costs->clocks.split_arrival + price->turnover;
+    return clocks / fmax(price->pace.lone, price->pace.latency);
 }
 
 /* Steps of a longer part, if the short ones are to end at the same time as these: with r rounds of short parts,
