@@ -7,10 +7,11 @@
 
 enum { N = 512, BYTES = N * N * 2 };
 
-static void must(hgemm_status_t status)
+/* The status says what went wrong, the handle's detail what the device said of it. */
+static void must(hgemm_handle_t handle, hgemm_status_t status)
 {
     if (status != HGEMM_STATUS_SUCCESS) {
-        fprintf(stderr, "%s\n", hgemm_status_string(status));
+        fprintf(stderr, "%s %s\n", hgemm_status_string(status), hgemm_error_detail(handle));
         exit(1);
     }
 }
@@ -22,24 +23,24 @@ int main(void)
         a[i] = hgemm_half_from_float(0.5f);
         b[i] = hgemm_half_from_float(2);
     }
-    hgemm_handle_t handle;
+    hgemm_handle_t handle = NULL;
     void *dev_a, *dev_b, *dev_c;
-    must(hgemm_create(&handle, NULL));
-    must(hgemm_malloc(handle, &dev_a, BYTES));
-    must(hgemm_malloc(handle, &dev_b, BYTES));
-    must(hgemm_malloc(handle, &dev_c, BYTES));
-    must(hgemm_upload(handle, dev_a, a, BYTES));
-    must(hgemm_upload(handle, dev_b, b, BYTES));
-    must(hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, N, N, N,
-                   1.0f, dev_a, N, dev_b, N, 0.0f, dev_c, N));
-    must(hgemm_download(handle, c, dev_c, BYTES));
+    must(NULL, hgemm_create(&handle, NULL));
+    must(handle, hgemm_malloc(handle, &dev_a, BYTES));
+    must(handle, hgemm_malloc(handle, &dev_b, BYTES));
+    must(handle, hgemm_malloc(handle, &dev_c, BYTES));
+    must(handle, hgemm_upload(handle, dev_a, a, BYTES));
+    must(handle, hgemm_upload(handle, dev_b, b, BYTES));
+    must(handle, hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, N, N, N,
+                           1.0f, dev_a, N, dev_b, N, 0.0f, dev_c, N));
+    must(handle, hgemm_download(handle, c, dev_c, BYTES));
     int wrong = 0;
     for (int i = 0; i < N * N; i++)
         wrong += hgemm_half_to_float(c[i]) != N;
     printf("C is all %d: %s\n", N, wrong ? "no" : "yes");
-    must(hgemm_free(handle, dev_a));
-    must(hgemm_free(handle, dev_b));
-    must(hgemm_free(handle, dev_c));
-    must(hgemm_destroy(handle));
+    must(handle, hgemm_free(handle, dev_a));
+    must(handle, hgemm_free(handle, dev_b));
+    must(handle, hgemm_free(handle, dev_c));
+    must(NULL, hgemm_destroy(handle));
     return wrong != 0;
 }
