@@ -60,18 +60,32 @@ static hgemm_status_t clear_counters(struct hgemm_handle *handle)
 }
 
 /* The memory in which the parts of a split k meet and copies of unaligned operands are. A handle
- * that gets none works without. */
-static void make_workspace(struct hgemm_handle *handle)
+ * for which there is no such memory works without. */
+static hgemm_status_t make_workspace(hgemm_handle_t handle)
+{
+    device_t *device = handle->device;
+    hgemm_status_t status = device->ops->alloc(device, &handle->workspace, handle->machine.workspace_bytes);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = clear_counters(handle);
+    if (status == HGEMM_STATUS_SUCCESS)
+        handle->workspace_bytes = handle->machine.workspace_bytes;
+    if (status != HGEMM_STATUS_OUT_OF_MEMORY)
+        return status;
+    if (handle->workspace)
+        device->ops->release(device, handle->workspace);
+    handle->workspace = NULL;
+    device->detail[0] = '\0';
+    return HGEMM_STATUS_SUCCESS;
+}
+
+/* Gives back all that the handle holds, and itself. */
+static void discard(hgemm_handle_t handle)
 {
     const device_ops_t *ops = handle->device->ops;
-    size_t bytes = handle->machine.workspace_bytes;
-    if (ops->alloc(handle->device, &handle->workspace, bytes) != HGEMM_STATUS_SUCCESS) {
-        handle->workspace = NULL;
-    } else if (clear_counters(handle) != HGEMM_STATUS_SUCCESS) {
+    if (handle->workspace)
         ops->release(handle->device, handle->workspace);
-        handle->workspace = NULL;
-    }
-    handle->workspace_bytes = handle->workspace ? bytes : 0;
+    ops->close(handle->device);
+    free(handle);
 }
 
 hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
@@ -86,19 +100,22 @@ hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
     if (!made)
         return HGEMM_STATUS_OUT_OF_MEMORY;
     hgemm_status_t status = device_open(device ? device : "", &made->device, create_detail);
-    if (status == HGEMM_STATUS_SUCCESS) {
-        hgemm_device_info_t info;
-        status = made->device->ops->info(made->device, &info);
-        if (status == HGEMM_STATUS_SUCCESS) {
-            made->machine = machine_of(&info);
-            make_workspace(made);
-            *handle = made;
-            return HGEMM_STATUS_SUCCESS;
-        }
-        memcpy(create_detail, made->device->detail, sizeof create_detail);
-        made->device->ops->close(made->device);
+    if (status != HGEMM_STATUS_SUCCESS) {
+        free(made);
+        return status;
     }
-    free(made);
+    hgemm_device_info_t info;
+    status = made->device->ops->info(made->device, &info);
+    if (status == HGEMM_STATUS_SUCCESS) {
+        made->machine = machine_of(&info);
+        status = make_workspace(made);
+    }
+    if (status == HGEMM_STATUS_SUCCESS) {
+        *handle = made;
+    } else {
+        memcpy(create_detail, made->device->detail, sizeof create_detail);
+        discard(made);
+    }
     return status;
 }
 
@@ -107,10 +124,7 @@ hgemm_status_t hgemm_destroy(hgemm_handle_t handle)
     if (!handle)
         return HGEMM_STATUS_SUCCESS;
     hgemm_status_t status = handle->device->ops->synchronize(handle->device, handle->stream);
-    if (handle->workspace)
-        handle->device->ops->release(handle->device, handle->workspace);
-    handle->device->ops->close(handle->device);
-    free(handle);
+    discard(handle);
     return status;
 }
 

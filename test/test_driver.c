@@ -244,7 +244,8 @@ static void failures_in_use_are_reported(void **state)
     assert_status(hgemm_destroy(handle), HGEMM_STATUS_DEVICE_ERROR);
 }
 
-/* Without memory for a workspace, or for its counters' zeros to reach it, a handle is made all the same: k is not split. */
+/* Without memory for a workspace, or for its counters' zeros to reach it, a handle is made all the same: k is not split.
+ * Any other failure there is one of hgemm_create. */
 static void a_workspace_is_no_condition(void **state)
 {
     (void)state;
@@ -257,6 +258,7 @@ static void a_workspace_is_no_condition(void **state)
         assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
         fake->failing = NULL;
         assert_int_equal(fake->allocations, i == 0);
+        assert_string_equal(hgemm_error_detail(handle), "");
         hgemm_desc_init(&desc);
         desc.m = desc.n = desc.ldb = desc.ldc = desc.ldd = 64, desc.k = desc.lda = 1 << 16;
         desc.a = desc.b = desc.d = (void *)4096; /* never touched: kernels do nothing */
@@ -264,6 +266,13 @@ static void a_workspace_is_no_condition(void **state)
         assert_int_equal(fake->parameters.splits > 1, i == 0);
         assert_int_equal(fake->parameters.workspace != NULL, i == 0);
         assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+        if (i == 0)
+            continue;
+        fake->failing = functions[i];
+        fake->result = ILLEGAL_ADDRESS;
+        assert_status(open_and_close("cuda"), HGEMM_STATUS_DEVICE_ERROR);
+        assert_non_null(strstr(hgemm_error_detail(NULL), functions[i]));
+        assert_int_equal(fake->allocations, 0);
     }
 }
 
