@@ -49,17 +49,20 @@ static void assert_reported(hgemm_status_t status, const char *word)
                  hgemm_error_detail(handle));
 }
 
-/* An A of one element too few: the last is read in vain, with checks or without. */
+/* An operand of one element too few: the last is read in vain, with checks or without. Checks tell past whose end,
+ * though other operands lie before and behind it. */
 static void accesses_out_of_bounds_are_reported(void **state)
 {
     (void)state;
     const char *const names[] = {"t4emu", "t4emu:check"};
     for (int i = 0; i < 2; i++) {
         open_device(names[i]);
-        void *a = allocate(BYTES - 2, zeros), *b = allocate(BYTES, zeros), *c = allocate(BYTES, NULL);
+        void *a = allocate(BYTES, zeros), *b = allocate(BYTES - 2, zeros), *c = allocate(BYTES, NULL);
         assert_reported(multiply(a, b, c), "out of bounds");
+        if (i == 1)
+            assert_reported(multiply(a, b, c), "past the end of the 510 bytes");
         void *whole = allocate(BYTES, zeros); /* the device lives on */
-        assert_int_equal(multiply(whole, b, c), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(multiply(a, whole, c), HGEMM_STATUS_SUCCESS);
         close_device();
     }
 }

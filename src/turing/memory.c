@@ -82,8 +82,8 @@ const alloc_t *emu_memory_nearest(const turing_memory_t *mem, uint64_t address)
         return NULL;
     if (i == mem->n)
         return &mem->allocs[i - 1];
-    if (i == 0)
-        return &mem->allocs[0];
+    if (i == 0 || mem->allocs[i].base <= address)
+        return &mem->allocs[i];
     const alloc_t *before = &mem->allocs[i - 1], *after = &mem->allocs[i];
     return address - (before->base + before->size) < after->base - address ? before : after;
 }

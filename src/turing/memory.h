@@ -15,7 +15,7 @@ typedef struct alloc {
 /* The allocation that holds the address, or NULL. */
 alloc_t *emu_memory_find(const turing_memory_t *mem, uint64_t address);
 
-/* The allocation nearest to an address outside of all; NULL if there are none. */
+/* The allocation that holds the address or is nearest to it; NULL if there are none. */
 const alloc_t *emu_memory_nearest(const turing_memory_t *mem, uint64_t address);
 
 /* All allocations, sorted by address. */
