@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fenv.h>
 #include <string.h>
 
 #include "handle.h"
@@ -172,6 +173,31 @@ static void hopper_keeps_one_bit_more(void **state)
     }
 }
 
+/* 1 + (1 + 2^-23) * 2^-11 is nearest to 1 + 2^-11 in single precision, and that to 1 as a half; rounded up it would
+ * become 1 + 2^-10. */
+static void a_caller_s_rounding_does_not_matter(void **state)
+{
+    (void)state;
+    const uint16_t one = hgemm_half_from_float(1), c = hgemm_half_from_float(0x1p-11f);
+    uint16_t result = 0;
+    hgemm_desc_t desc;
+    open_device("t4emu");
+    hgemm_desc_init(&desc);
+    desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldc = desc.ldd = 1;
+    desc.beta = 1 + 0x1p-23f;
+    desc.a = desc.b = allocate(2, &one);
+    desc.c = desc.d = allocate(2, &c);
+    assert_int_equal(fesetround(FE_UPWARD), 0);
+    hgemm_status_t status = hgemm_run_desc(handle, &desc);
+    int rounding = fegetround();
+    fesetround(FE_TONEAREST);
+    assert_int_equal(status, HGEMM_STATUS_SUCCESS);
+    assert_int_equal(rounding, FE_UPWARD);
+    assert_int_equal(hgemm_download(handle, &result, desc.d, 2), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(result, one);
+    close_device();
+}
+
 /* Events are apart by the modelled time of the launches between them, always the same. */
 static void events_tell_modelled_time(void **state)
 {
@@ -229,6 +255,7 @@ int main(void)
         cmocka_unit_test(copies_stay_within_an_allocation),
         cmocka_unit_test(words_are_of_the_last_failure),
         cmocka_unit_test(hopper_keeps_one_bit_more),
+        cmocka_unit_test(a_caller_s_rounding_does_not_matter),
         cmocka_unit_test(events_tell_modelled_time),
         cmocka_unit_test(every_handle_is_a_machine),
     };

@@ -11,6 +11,7 @@
  */
 #include "exec.h"
 
+#include <fenv.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -460,6 +461,9 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     m.hmma = turing_hmma_best();
     m.fraction = turing_tensor_fraction(launch->tensor);
     pthread_mutex_init(&m.atomics, NULL);
+    fenv_t callers; /* the threads that run blocks get theirs from this one */
+    fegetenv(&callers);
+    fesetenv(FE_DFL_ENV);
     bool ok = fill_bank0(&m, err) && emu_lower_kernel(&m, err);
     if (ok && m.checks & TURING_CHECK_RACE && !emu_race_open(&m))
         ok = turing_fail(err, "out of memory for the race checker");
@@ -474,5 +478,6 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     emu_lower_free(&m);
     free(m.bank0);
     pthread_mutex_destroy(&m.atomics);
+    fesetenv(&callers);
     return ok;
 }

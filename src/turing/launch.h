@@ -263,7 +263,8 @@ typedef struct turing_launch {
 /* Runs the grid.  False and `err` when the launch cannot run on a T4, memory
  * is short, or the kernel executes something unknown or fatal (with checks on,
  * violations are reported instead and execution goes on where it can).
- * `violations`, if not NULL, gets the number reported. */
+ * `violations`, if not NULL, gets the number reported.  The caller's rounding
+ * mode plays no part and stays as it is. */
 bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const turing_launch_t *launch,
                    uint64_t *violations, turing_error_t *err);
 
