@@ -221,14 +221,6 @@ static void make_groups(void)
 
 /* ---- the machine ------------------------------------------------------------------------- */
 
-/* The ordinal of "cuda:N", else of the first GPU. */
-static int ordinal(void)
-{
-    const char *name = bench.options.device && *bench.options.device ? bench.options.device
-                                                                     : getenv("HGEMM_DEVICE");
-    return name && strncmp(name, "cuda:", 5) == 0 ? atoi(name + 5) : 0;
-}
-
 static hgemm_status_t open_device(void)
 {
     hgemm_status_t status = hgemm_create(&bench.handle, bench.options.device);
@@ -248,20 +240,20 @@ static hgemm_status_t open_device(void)
         bench.options.peers &= PEER_CEILING | PEER_CUTLASS;
     char why[VERIFY_WORDS];
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUBLAS)) {
-        bench.cublas = cublas_open(ordinal(), why);
+        bench.cublas = cublas_open(device->ordinal, why);
         if (!bench.cublas)
             fprintf(stderr, "bench_hgemm: no comparison with cuBLAS: %s\n", why);
     }
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUTLASS)) {
-        bench.cutlass = cutlass_open(ordinal(), modelled() ? device : NULL, why);
+        bench.cutlass = cutlass_open(device->ordinal, modelled() ? device : NULL, why);
         if (!bench.cutlass)
             fprintf(stderr, "bench_hgemm: no comparison with CUTLASS: %s\n", why);
     }
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_COPY) && !bench.options.energy)
-        status = open_copy(ordinal());
+        status = open_copy(device->ordinal);
     if (modelled())
         return status;
-    clocks_open(ordinal());
+    clocks_open(device->ordinal);
     double joules;
     if (status == HGEMM_STATUS_SUCCESS && bench.options.energy && !clocks_energy_j(&joules)) {
         fprintf(stderr, "bench_hgemm: no energy: this GPU has no counter of it that libnvidia-ml "

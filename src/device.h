@@ -53,6 +53,7 @@ typedef struct device_ops_t {
 /* Every device begins with this. */
 struct device_t {
     const device_ops_t *ops;
+    int ordinal;                /* of a GPU, as CUDA counts them */
     char detail[DEVICE_DETAIL]; /* words of the last failure */
 };
 

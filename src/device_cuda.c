@@ -473,6 +473,7 @@ static hgemm_status_t choose(cuda_t *cuda, int ordinal)
     }
     int first = ordinal < 0 ? 0 : ordinal, last = ordinal < 0 ? count - 1 : ordinal;
     for (int i = first; i <= last; i++) {
+        cuda->base.ordinal = i;
         status = TRY(cuda, "cuDeviceGet", device_get(&cuda->device, i));
         if (status == HGEMM_STATUS_SUCCESS)
             status = check_capability(cuda, cuda->device);

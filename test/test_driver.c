@@ -59,6 +59,7 @@ static void the_first_usable_gpu_is_opened(void **state)
     assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
     assert_status(hgemm_get_device_info(handle, &info), HGEMM_STATUS_SUCCESS);
     assert_string_equal(info.name, "fake GPU 2");
+    assert_int_equal(handle->device->ordinal, 2);
     assert_string_equal(info.kind, "cuda");
     assert_int_equal(info.compute_major, 7);
     assert_int_equal(info.compute_minor, 5);
