@@ -9,9 +9,8 @@
 #   hgemm_embed(<output.c> <array> <count> <dir> <symbols>...)
 
 function(hgemm_find_nvcc)
-    find_program(HGEMM_NVCC nvcc
-        HINTS ${PROJECT_SOURCE_DIR}/.toolchain/nvidia/cu13/bin
-        PATHS ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda /opt/cuda
+    find_program(HGEMM_NVCC nvcc # as tools/setup.sh looks for it: PATH comes before PATHS
+        PATHS ENV CUDA_HOME ENV CUDA_PATH ${PROJECT_SOURCE_DIR}/.toolchain/nvidia/cu13/bin /usr/local/cuda /opt/cuda
         PATH_SUFFIXES bin
         DOC "CUDA compiler, used for ptx/*.cu only")
     if(NOT HGEMM_NVCC)
