@@ -65,6 +65,10 @@ cmake_version=$(cmake --version | sed -n '1s/[^0-9]*//p')
     die "CMake $cmake_version is too old, 3.22 is needed"
 
 if ! find_nvcc; then
+    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\..*/\1/p')
+    [ "${driver:-580}" -ge 580 ] ||
+        step "WARNING: kernels built by this compiler need driver 580 or newer, here is $driver: update the driver," \
+            "or put the nvcc of the driver's own CUDA release on PATH, remove build/ and run this again"
     step "fetching the CUDA compiler into .toolchain/"
     rm -rf .toolchain
     python3 -m pip install -q --no-deps --disable-pip-version-check --target .toolchain \
