@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Installs the build BUILD below WORK, moves the result, builds the project CONSUMER against it and
-# runs its programs, with the same GENERATOR; then the same by pkg-config, where that is installed.
+# runs its programs, with the same GENERATOR; then the same by pkg-config, where that is installed. Last, CONSUMER
+# takes the SOURCE as a part of itself, with the kernels in IMAGES.
 
 function(run)
     execute_process(COMMAND ${ARGV} RESULT_VARIABLE failed OUTPUT_VARIABLE log ERROR_VARIABLE log)
@@ -39,4 +40,13 @@ if(pkg_config)
     find_program(compiler NAMES cc gcc clang REQUIRED)
     run(${compiler} ${flags} ${CONSUMER}/consumer.c ${words} -Wl,-rpath,${folder}/.. -o ${WORK}/pkg_config_consumer)
     run(${WORK}/pkg_config_consumer)
+endif()
+
+# As a part of another project: its build type stays its own, and nothing is installed that it does not ask for.
+run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/part -G ${GENERATOR} -D HGEMM=${SOURCE} -D HGEMM_IMAGE_DIR=${IMAGES})
+run(${CMAKE_COMMAND} --install ${WORK}/part --prefix ${WORK}/part/installed)
+file(STRINGS ${WORK}/part/CMakeCache.txt build_type REGEX "^CMAKE_BUILD_TYPE:STRING=.")
+file(GLOB_RECURSE installed ${WORK}/part/installed/*)
+if(build_type OR installed)
+    message(FATAL_ERROR "a project that takes the sources gets: ${build_type} ${installed}")
 endif()
