@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Installs the build BUILD below WORK, moves the result, builds the project CONSUMER against it and
-# runs its programs, with the same GENERATOR; then the same by pkg-config, where that is installed. Last, CONSUMER
-# takes the SOURCE as a part of itself, with the kernels in IMAGES.
+# runs its programs, with the same GENERATOR; then builds one as the README of the project SOURCE says
+# for pkg-config, where that is installed. Last, CONSUMER takes SOURCE as a part of itself, with the kernels in IMAGES.
 
 function(run)
     execute_process(COMMAND ${ARGV} RESULT_VARIABLE failed OUTPUT_VARIABLE log ERROR_VARIABLE log)
@@ -10,7 +10,6 @@ function(run)
         list(JOIN ARGV " " command)
         message(FATAL_ERROR "${command}\n${log}")
     endif()
-    set(log "${log}" PARENT_SCOPE)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
@@ -26,7 +25,7 @@ run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/build -G ${GENERATOR} -D CMAKE_PR
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${CMAKE_CTEST_COMMAND} --test-dir ${WORK}/build --no-tests=error --output-on-failure)
 
-find_program(pkg_config NAMES pkg-config pkgconf)
+find_program(pkg_config pkg-config)
 foreach(name LICENSE libhgemm.so.0.1 hgemm.pc)
     file(GLOB_RECURSE file ${WORK}/moved/${name})
     if(NOT file)
@@ -35,13 +34,15 @@ foreach(name LICENSE libhgemm.so.0.1 hgemm.pc)
 endforeach()
 if(pkg_config)
     get_filename_component(folder ${file} DIRECTORY) # of hgemm.pc
-    set(ENV{PKG_CONFIG_PATH} ${folder})
-    run(${pkg_config} --static --cflags --libs hgemm)
-    string(STRIP "${log}" log)
-    separate_arguments(words UNIX_COMMAND "${log}")
     find_program(compiler NAMES cc gcc clang REQUIRED)
-    run(${compiler} ${flags} ${CONSUMER}/consumer.c ${words} -Wl,-rpath,${folder}/.. -o ${WORK}/pkg_config_consumer)
-    run(${WORK}/pkg_config_consumer)
+    file(STRINGS ${SOURCE}/README.md recipe REGEX "^    (export PKG_CONFIG_PATH=|cc multiply.c )")
+    list(JOIN recipe " &&" recipe)
+    string(REPLACE "/where/you/like/lib/pkgconfig" "${folder}" recipe "${recipe}")
+    string(REPLACE "cc multiply.c" "${compiler} ${flags} ${CONSUMER}/consumer.c -o pkg_config_consumer" recipe "${recipe}")
+    string(REPLACE "--libs" "--static --libs" static_recipe "${recipe}")
+    foreach(commands ${recipe} ${static_recipe})
+        run(sh -c "cd ${WORK} && ${commands} && ./pkg_config_consumer")
+    endforeach()
 endif()
 
 # As a part of another project: its build type stays its own, and nothing is installed that it does not ask for.
