@@ -39,9 +39,10 @@ if command -v clang >/dev/null; then
 else
     step "clang: not installed, host code was built by gcc only"
 fi
-step "without the emulator: building"
-quietly cmake --preset release -B build/plain -DHGEMM_WERROR=ON -DHGEMM_EMULATOR=OFF -DHGEMM_TESTS=OFF "$images"
+step "without the emulator: building, testing what then is the default device"
+quietly cmake --preset release -B build/plain -DHGEMM_WERROR=ON -DHGEMM_EMULATOR=OFF -DHGEMM_TESTS=ON "$images"
 quietly cmake --build build/plain
+quietly ctest --test-dir build/plain -R '^(test_no_gpu|driver_)' --no-tests=error --output-on-failure
 if command -v python3 >/dev/null; then
     step "docs: generated parts are up to date"
     python3 tools/report.py --check
