@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,29 @@ static void names_are_understood_or_refused(void **state)
     }
 }
 
+static void *fail_on_a_thread(void *own)
+{
+    int *words = own;
+    words[0] = hgemm_error_detail(NULL)[0] != '\0';
+    create("theirs");
+    words[1] = strstr(hgemm_error_detail(NULL), "theirs") != NULL;
+    return NULL;
+}
+
+/* What hgemm_create has to say of a failure, it says to the thread that called it. */
+static void words_are_a_thread_s_own(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    int words[2] = {1, 0};
+    create("ours");
+    assert_int_equal(pthread_create(&thread, NULL, fail_on_a_thread, words), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(words[0], 0);
+    assert_int_equal(words[1], 1);
+    assert_non_null(strstr(hgemm_error_detail(NULL), "ours"));
+}
+
 /* Without a name a machine without a GPU gets the emulated T4, where the build has one. */
 static void the_emulator_is_the_default(void **state)
 {
@@ -101,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_gpu_is_a_status),
         cmocka_unit_test(names_are_understood_or_refused),
+        cmocka_unit_test(words_are_a_thread_s_own),
         cmocka_unit_test(the_emulator_is_the_default),
         cmocka_unit_test(the_argument_wins),
     };
