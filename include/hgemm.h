@@ -32,8 +32,9 @@
  * Numbers. alpha * acc + beta * c is computed in single precision and rounded once to half.
  * NaN and infinity that are read propagate as IEEE 754 says. Where beta == 0, C is not read;
  * where k == 0 or alpha == 0, A and B are not read. Pointers that are not read may be NULL.
- * Same inputs, same device, same library: the same bits, run after run. A handle that got no workspace
- * (below) may round otherwise than one that did.
+ * The same call on the same device with the same library gives the same bits, run after run: the same
+ * descriptor, with addresses that are the same modulo 16 bytes. The same numbers laid out otherwise may be
+ * given another kernel, which rounds otherwise, and so may a handle that got no workspace (below).
  *
  * Streams. Every call that computes is asynchronous: it enqueues on the handle's stream and
  * returns. It allocates nothing and can be captured into a CUDA graph once its kernel is loaded
