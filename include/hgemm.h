@@ -37,8 +37,9 @@
  * given another kernel, which rounds otherwise, and so may a handle that got no workspace (below).
  *
  * Streams. Every call that computes is asynchronous: it enqueues on the handle's stream and
- * returns. It allocates nothing and can be captured into a CUDA graph once its kernel is loaded
- * (hgemm_prepare, or one run of the same kernel before).
+ * returns. It allocates nothing and can be captured into a CUDA graph once what it runs is loaded:
+ * by hgemm_prepare or a run before, with the same handle, the same descriptor and addresses that are
+ * the same modulo 16 bytes.
  *
  * Threads. One handle is used by one thread at a time. Different handles are independent.
  *
