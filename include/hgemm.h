@@ -151,7 +151,8 @@ typedef struct hgemm_handle *hgemm_handle_t;
 HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device);
 
 /* Waits for the handle's stream and frees what the handle holds. What it enqueued on streams that were set before
- * must have ended. NULL is allowed. */
+ * must have ended, and no graph into which its calls were captured may be launched again: their kernels and
+ * their workspace are gone. NULL is allowed. */
 HGEMM_API hgemm_status_t hgemm_destroy(hgemm_handle_t handle);
 
 /* Calls that follow enqueue on `stream`, a cudaStream_t or CUstream of the handle's device. NULL
