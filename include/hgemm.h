@@ -142,8 +142,9 @@ typedef struct hgemm_handle *hgemm_handle_t;
  *                 a hazard of the schedule makes the call an HGEMM_STATUS_DEVICE_ERROR whose
  *                 detail is the report
  *     hopper      round in the tensor cores as a Hopper GPU does, to compare results bit for bit
- *     time        have events tell modelled time: what a timing model, not a measurement, says that
- *                 the kernels take on a T4 at 1590 MHz; nothing else takes time, and calls are slower
+ *     time        for bench_hgemm, whose events then tell modelled time: what a timing model, not a
+ *                 measurement, says that the kernels take on a T4 at 1590 MHz. To the functions below
+ *                 it changes the device's name and kind only
  * Every emulated T4 is a machine of its own: its memory belongs to one handle, and goes with it.
  * Its calls are complete when they return. A build without the emulator knows no "t4emu".
  * `*handle` is written on success only.
