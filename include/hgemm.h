@@ -87,7 +87,7 @@ HGEMM_API int hgemm_version(void);
 
 typedef enum hgemm_status_t {
     HGEMM_STATUS_SUCCESS = 0,
-    HGEMM_STATUS_INVALID_HANDLE,     /* handle (or a pointer to the result) is NULL */
+    HGEMM_STATUS_INVALID_HANDLE,     /* the handle, or a pointer that the call needs, is NULL */
     HGEMM_STATUS_INVALID_DESC,       /* descriptor is NULL or was not initialised */
     HGEMM_STATUS_INVALID_LAYOUT,     /* layout is not an hgemm_layout_t */
     HGEMM_STATUS_INVALID_OP,         /* op_a or op_b is not an hgemm_op_t */
@@ -205,7 +205,8 @@ typedef enum hgemm_op_t { HGEMM_OP_N = 0, HGEMM_OP_T = 1 } hgemm_op_t;
 
 /*
  * C = alpha * op(A) * op(B) + beta * C, accumulated in half precision by the kernel that
- * hgemm_select chooses. a, b and c are device pointers to halves.
+ * hgemm_select chooses. a, b and c are device pointers to halves. c is both C and D: where beta
+ * is 0, a c that is NULL is an HGEMM_STATUS_NULL_D.
  */
 HGEMM_API hgemm_status_t hgemm_run(hgemm_handle_t handle, hgemm_layout_t layout,
                                    hgemm_op_t op_a, hgemm_op_t op_b,

@@ -12,9 +12,7 @@ typedef struct status_words_t {
 #define STATUS(status, words) [HGEMM_STATUS_##status] = {"HGEMM_STATUS_" #status, words}
 static const status_words_t table[] = {
     STATUS(SUCCESS, "success"),
-    STATUS(INVALID_HANDLE,
-           "the handle, or the pointer to a result, is NULL: pass the handle that "
-           "hgemm_create wrote"),
+    STATUS(INVALID_HANDLE, "the handle, or a pointer that the call needs, is NULL"),
     STATUS(INVALID_DESC,
            "the descriptor is NULL or was not initialised: call hgemm_desc_init first"),
     STATUS(INVALID_LAYOUT, "layout is neither HGEMM_ROW_MAJOR nor HGEMM_COL_MAJOR"),
