@@ -250,8 +250,10 @@ HGEMM_API void hgemm_desc_init(hgemm_desc_t *desc);
 
 HGEMM_API hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc);
 
-/* Chooses the kernel that hgemm_run_desc would use, which the handle remembers for some 256 problems,
- * and loads it, so that the call itself does neither (before a graph capture, before a timing). */
+/* Chooses the kernel that hgemm_run_desc would use and loads it, so that the call itself does neither
+ * (before a graph capture, before a timing). What is loaded stays. The choice is remembered until that
+ * for another problem takes its place, one of 256 by a hash: the call then chooses the same once more,
+ * which takes the host some microseconds. */
 HGEMM_API hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *desc);
 
 /* ---- 7. The kernels ----------------------------------------------------------------------- */
