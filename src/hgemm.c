@@ -90,8 +90,8 @@ static int leading_dimension_holds(const view_t *view)
     return view->ld >= 1 && view->ld >= view->width;
 }
 
-/* Whether the batch spans fewer than 2^62 elements, so that every distance in it fits 63 bits of
- * bytes. A stride may be negative. */
+/* Whether the batch spans at most 2^62 elements, so that every distance between two of them fits 63 bits
+ * of bytes. A stride may be negative. */
 static int extent_holds(const view_t *view)
 {
     const int64_t most = INT64_C(1) << 62;

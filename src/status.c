@@ -30,7 +30,7 @@ static const status_words_t table[] = {
     STATUS(INVALID_LDB, "ldb is less than 1 or than a stored row (column-major: column) of B"),
     STATUS(INVALID_LDC, "ldc is less than 1 or than a stored row (column-major: column) of C"),
     STATUS(INVALID_LDD, "ldd is less than 1 or than a stored row (column-major: column) of D"),
-    STATUS(TOO_LARGE, "m, n or k is over 2^31 - 1, or a matrix spans 2^63 bytes or more"),
+    STATUS(TOO_LARGE, "m, n or k is over 2^31 - 1, or the matrices of a batch span over 2^63 bytes"),
     STATUS(NULL_A, "A would be read and is NULL"),
     STATUS(NULL_B, "B would be read and is NULL"),
     STATUS(NULL_C, "C would be read and is NULL: pass a pointer or beta = 0"),

@@ -335,10 +335,10 @@ static void sizes_do_not_overflow(void **state)
         desc.stride_d = 128;
         assert_refused(&desc, HGEMM_STATUS_TOO_LARGE);
     }
-    desc = small(); /* 2^62 elements and a few: one line that begins there */
-    desc.m = 2, desc.ldd = INT64_C(1) << 62;
+    desc = small(); /* 2^62 elements and one, then 2^62 */
+    desc.m = 2, desc.ldd = (INT64_C(1) << 62) - desc.n + 1;
     assert_refused(&desc, HGEMM_STATUS_TOO_LARGE);
-    desc.ldd = (INT64_C(1) << 62) - 16;
+    desc.ldd--;
     desc.beta = 0; /* C would lie in D's range */
     fake.compute = 0;
     assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
