@@ -243,6 +243,10 @@ static void empty_problems_are_checked_and_do_nothing(void **state)
     assert_nothing_to_do(&desc);
     desc = small(), desc.alpha = 0, desc.beta = 1, desc.c = desc.d;
     assert_nothing_to_do(&desc);
+    int kernel = 0;
+    desc.c = c; /* is copied to D */
+    assert_status(hgemm_select(&desc, &kernel), HGEMM_STATUS_SUCCESS);
+    assert_int_not_equal(kernel, 0);
 }
 
 /* Without products A and B are neither needed nor named to the kernel's loop; zeros keep their sign. */
