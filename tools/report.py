@@ -47,10 +47,18 @@ def results(witness="measured"):
             if stem in files:
                 if conditions(files[stem]) != conditions(result):
                     sys.exit(f"{path}: not under the conditions of the parts before it")
+                if path.with_stem(stem).exists():
+                    sys.exit(f"{path}: a part of {stem}.json, which is there too: remove what is stale")
+                if twice := timed(files[stem]) & timed(result):
+                    sys.exit(f"{path}: {' '.join(min(twice))} is in a part before it too: remove what is stale")
                 result["results"] = files[stem]["results"] + result["results"]
                 result["commits"] = files[stem]["commits"] | commits(result)
             files[stem] = {"commits": commits(result), **result}
     return found
+
+
+def timed(result):
+    return {(r["problem"], r["kernel"]) for r in result["results"]}
 
 
 def conditions(result):
