@@ -62,7 +62,8 @@ def timed(result):
 
 
 def conditions(result):
-    return {key: value for key, value in result["context"].items() if key not in ("hgemm", "date")}
+    hgemm = re.sub(r"commit [^,]+, ", "", result["context"]["hgemm"])
+    return {key: value for key, value in result["context"].items() if key != "date"} | {"hgemm": hgemm}
 
 
 def commits(result):
