@@ -12,6 +12,7 @@ import json
 import math
 import pathlib
 import re
+import statistics
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -153,7 +154,7 @@ def summary(result):
     for peer in ("cutlass", "cublasHgemm", "cublasGemmEx_f32"):
         of = ratios([result], peer)
         if of:
-            rows.append([f"`{peer}`", str(len(of)), f"{mean(of):.2f}", f"{of[0]:.2f}", f"{of[len(of) // 2]:.2f}", f"{of[-1]:.2f}",
+            rows.append([f"`{peer}`", str(len(of)), f"{mean(of):.2f}", f"{of[0]:.2f}", f"{statistics.median(of):.2f}", f"{of[-1]:.2f}",
                          str(sum(x < 1 for x in of))])
     return table(["peer", "shapes", "hgemm's speed / peer's: geometric mean", "min", "median", "max", "shapes where hgemm is slower"], rows)
 
@@ -200,7 +201,7 @@ def selection(result):
                 plans += len(times)
         if losses:
             losses.sort()
-            rows.append([f"`{automatic}`", str(len(losses)), str(plans), f"{mean(losses):.3f}", f"{losses[len(losses) // 2]:.3f}",
+            rows.append([f"`{automatic}`", str(len(losses)), str(plans), f"{mean(losses):.3f}", f"{statistics.median(losses):.3f}",
                          f"{losses[-1]:.3f}", str(sum(x <= 1.03 for x in losses))])
     return table(["choice of", "shapes", "plans timed", "time of the choice / of the fastest plan: geometric mean", "median", "max",
                   "shapes within 3%"], rows)
