@@ -221,6 +221,14 @@ static void make_groups(void)
 
 /* ---- the machine ------------------------------------------------------------------------- */
 
+/* The device that was asked for, "" for any. */
+static const char *device_name(void)
+{
+    const char *name = bench.options.device && *bench.options.device ? bench.options.device
+                                                                     : getenv("HGEMM_DEVICE");
+    return name ? name : "";
+}
+
 static hgemm_status_t open_device(void)
 {
     hgemm_status_t status = hgemm_create(&bench.handle, bench.options.device);
@@ -355,7 +363,7 @@ int main(int argc, char **argv)
 {
     options_parse(&bench.options, argc, argv);
     hgemm_status_t status = open_device();
-    if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE) {
+    if (!*device_name() && (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE)) {
         printf("No GPU: %s\nNothing is timed. What is known without one:\n\n",
                hgemm_status_string(status));
         print_facts();
