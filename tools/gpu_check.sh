@@ -12,7 +12,8 @@
 # HGEMM_CHECK selects parts, by default "tests sanitizer bench". Others compare with CUTLASS too, over
 # more shapes (build with -DHGEMM_PEERS=ON): sweep, random, energy, and deepbench1 to deepbench6, some
 # two minutes each; plans compares selection's choice with the plans it was made from. Exit status: 0
-# if all that ran passed. A tool that is missing is reported and is no failure.
+# if all that ran passed; tests of kernels and benchmarks must have run. compute-sanitizer may be missing,
+# or out of time: that is reported and is no failure.
 set -u
 
 cd "$(dirname "$0")/.." || exit 2
@@ -108,6 +109,8 @@ case " $parts " in *' tests '*)
     # check_<kernel> is the emulator's, and needs no GPU
     run_tests tests "$out/tests.txt" '^(test|gemm|consumer)_' timeout 400
     unset HGEMM_TEST_FULL
+    [ -z "$late" ] || bad "tests not finished in time:$late"
+    grep -qx 0 "$work"/gemm_*.status 2>/dev/null || bad "tests: no kernel ran"
     case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1) in
         9.*)
             echo "=== bits of a Hopper GPU" >>"$out/tests.txt"
@@ -125,8 +128,12 @@ esac
 bench() {
     name=$1
     shift
-    "$bin/bench_hgemm" --format json --out "$out/bench_$name.json" "$@" >"$work/table" 2>"$work/log" ||
+    rm -f "$out/bench_$name.json"
+    if ! "$bin/bench_hgemm" --format json --out "$out/bench_$name.json" "$@" >"$work/table" 2>"$work/log"; then
         bad "bench $name: $(tail -n 1 "$work/log")"
+    elif [ ! -s "$out/bench_$name.json" ]; then
+        bad "bench $name: no bench_$name.json"
+    fi
     say "
 === bench_hgemm $* ($(elapsed))"
     cat "$work/table" "$work/log" >>"$summary"
