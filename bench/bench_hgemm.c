@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "bench.h"
-#include "commit.h"
 #include "select.h"
 
 bench_t bench;
@@ -323,8 +322,7 @@ static void describe_run(void)
     }
     if (bench.cutlass)
         context("cutlass", "%s", bench.cutlass->about());
-    context("hgemm", "%d.%d.%d, commit %s, nvcc %s", HGEMM_VERSION_MAJOR, HGEMM_VERSION_MINOR,
-            HGEMM_VERSION_PATCH, HGEMM_COMMIT, HGEMM_NVCC_VERSION);
+    context("hgemm", "%s", version());
     context("date", "%s", date);
     context("witness", "%s", modelled() ? "modelled" : "measured");
     context("mode", "%s", o->continuous ? "continuous" : "burst");

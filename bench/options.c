@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "options.h"
 
+#include "commit.h"
+
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +38,17 @@ static const char usage[] =
     "  --device NAME       such as cuda:1; default is the environment's HGEMM_DEVICE\n"
     "  --format F          table, csv or json\n"
     "  --out FILE          write the format there, and the table to stdout\n"
+    "  --version           print the library's version, commit and compiler of kernels\n"
     "\n"
     "Exit status: 0, 1 where a result was wrong or could not be had, 2 where the arguments are.\n";
+
+const char *version(void)
+{
+    static char text[128];
+    snprintf(text, sizeof text, "%d.%d.%d, commit %s, nvcc %s", HGEMM_VERSION_MAJOR, HGEMM_VERSION_MINOR,
+             HGEMM_VERSION_PATCH, HGEMM_COMMIT, HGEMM_NVCC_VERSION);
+    return text;
+}
 
 static void refuse(const char *what, const char *text)
 {
@@ -190,6 +201,7 @@ void options_parse(options_t *o, int argc, char **argv)
         DEVICE,
         FORMAT,
         OUT,
+        VERSION,
         HELP
     };
     static const struct option known[] = {{"shapes", 1, NULL, SHAPES},
@@ -208,6 +220,7 @@ void options_parse(options_t *o, int argc, char **argv)
                                           {"device", 1, NULL, DEVICE},
                                           {"format", 1, NULL, FORMAT},
                                           {"out", 1, NULL, OUT},
+                                          {"version", 0, NULL, VERSION},
                                           {"help", 0, NULL, HELP},
                                           {NULL, 0, NULL, 0}};
     const char *kernels = ".";
@@ -247,6 +260,7 @@ void options_parse(options_t *o, int argc, char **argv)
         case DEVICE: o->device = optarg; break;
         case FORMAT: o->format = optarg; break;
         case OUT: o->out = optarg; break;
+        case VERSION: puts(version()); exit(0);
         case HELP: fputs(usage, stdout); exit(0);
         default: fputs("Try --help.\n", stderr); exit(2);
         }

@@ -32,7 +32,10 @@ typedef struct options_t {
     const char *format, *out; /* table, csv or json; NULL: stdout */
 } options_t;
 
-/* Fills in what the arguments say. Exits with 0 after --help, with 2 where they make no sense. */
+/* The library's, its commit and the compiler of its kernels. */
+const char *version(void);
+
+/* Fills in what the arguments say. Exits with 0 after --help and --version, with 2 where they make no sense. */
 void options_parse(options_t *options, int argc, char **argv);
 
 #endif

@@ -31,6 +31,7 @@ began=$(date +%s)
 
 say() { printf '%s\n' "$*" | tee -a "$summary"; }
 bad() { say "FAILED: $*"; failed=1; }
+about() { echo "hgemm $("$bin/bench_hgemm" --version)"; }
 elapsed() { echo "$(($(date +%s) - began)) s"; }
 jobs=$(nproc)
 [ "$jobs" -le 16 ] || jobs=16 # each has its own part of the GPU's memory
@@ -104,7 +105,7 @@ run_tests() {
 }
 
 case " $parts " in *' tests '*)
-    : >"$out/tests.txt"
+    about >"$out/tests.txt"
     export HGEMM_TEST_FULL=1
     # check_<kernel> is the emulator's, and needs no GPU
     run_tests tests "$out/tests.txt" '^(test|gemm|consumer)_' timeout 400
@@ -168,7 +169,7 @@ done
 # Last, in the time that is left.
 case " $parts " in *' sanitizer '*)
     if command -v compute-sanitizer >/dev/null; then
-        : >"$out/sanitizer.txt"
+        about >"$out/sanitizer.txt"
         tools_left=3
         for tool in memcheck racecheck synccheck; do
             seconds=$(((570 - $(date +%s) + began) / tools_left))
