@@ -159,8 +159,8 @@ void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, 
 {
     size_t count = (size_t)(p->m * p->n);
     float alpha = bench.options.alpha, beta = bench.options.beta;
-    if (p->exact) /* scalars that keep integers integers, and zero where they are zero */
-        alpha = alpha != 0 ? 2 : 0, beta = beta != 0 ? -3 : 0;
+    if (p->exact) /* scalars that keep integers integers, and 0 and 1, for which kernels may have code of their own */
+        alpha = alpha == 0 || alpha == 1 ? alpha : 2, beta = beta == 0 || beta == 1 ? beta : -3;
     if (c->kind == CEILING || c->kind == COPY || c->result.failure)
         return;
 
