@@ -3,8 +3,8 @@
  * A problem's contestants are measured together: inputs, proof of every result, then repetitions in
  * which each contestant has one turn, in another order each time. So whatever drifts (clock, heat,
  * other tenants) drifts for all, and none always follows the one that heats the GPU most. Operands
- * rotate through enough copies that none is found in the L2 cache. C is updated in place, as cuBLAS
- * does it.
+ * rotate through enough copies that none is found in the L2 cache, unless that takes more than
+ * MOST_SETS. C is updated in place, as cuBLAS does it.
  *
  * A turn in burst mode is one launch after a pause; a short kernel goes first, so that the launch
  * and the events around it are all enqueued when it ends and the host's own time is not measured.
