@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# The libraries SHARED and STATIC export every function of the public header and nothing else.
+# The libraries SHARED and STATIC export every function of the public header and nothing else, and call
+# nothing that prints, exits or aborts.
 
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/../include/hgemm.h lines REGEX "^HGEMM_API")
 set(declared "")
@@ -20,6 +21,11 @@ function(check library option)
     list(SORT exported)
     if(NOT declared OR NOT exported STREQUAL declared)
         message(FATAL_ERROR "${library}\nexports: ${exported}\ndeclared: ${declared}")
+    endif()
+    execute_process(COMMAND ${NM} ${option} -u ${library} OUTPUT_VARIABLE symbols)
+    set(forbidden "abort|_*exit|quick_exit|__assert_fail|v?f?printf|__v?f?printf_chk|f?puts|putchar|f?putc|fwrite|write|perror|stdout|stderr")
+    if(NOT symbols MATCHES " U malloc" OR symbols MATCHES " U (${forbidden})[@\n]")
+        message(FATAL_ERROR "${library} must not need ${CMAKE_MATCH_1}")
     endif()
 endfunction()
 check(${SHARED} -D)
