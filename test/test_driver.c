@@ -302,13 +302,15 @@ static void calls_reach_the_driver_as_meant(void **state)
     assert_true(fake->parameters.alpha == 1 && fake->parameters.beta == 0 &&
                 fake->parameters.lda == 64);
 
-    int waits = fake->synchronisations; /* a second run loads nothing and waits for nothing */
+    int waits = fake->synchronisations; /* a second run loads nothing, allocates nothing and waits for nothing */
     void *p = NULL;
     assert_status(hgemm_malloc(handle, &p, 64 * 64 * 2), HGEMM_STATUS_SUCCESS);
+    int allocations = fake->allocations;
     assert_status(hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 64, 64, 64, 1, p, 64, p,
                             64, 0, (char *)p + 8192, 64),
                   HGEMM_STATUS_SUCCESS);
     assert_int_equal(fake->synchronisations, waits);
+    assert_int_equal(fake->allocations, allocations);
     assert_int_equal(fake->modules, 1);
     assert_int_equal(fake->launches, 2);
     assert_status(hgemm_free(handle, p), HGEMM_STATUS_SUCCESS);
