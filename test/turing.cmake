@@ -17,9 +17,9 @@ foreach(symbol k1_tiled_nn k5_64x64_tt_any)
         list(APPEND load_images ${image_dir}/${symbol}.fatbin)
     endif()
 endforeach()
-if(load_images AND HGEMM_NVCC)
-    hgemm_add_test(turing_load turing_load_test ${load_images} ${CMAKE_CURRENT_BINARY_DIR}/turing_kernels.cubin)
-    hgemm_add_test(turing_cubin turing_cubin_test ${CMAKE_CURRENT_BINARY_DIR}/turing_kernels.cubin)
+if(load_images AND has_cubin)
+    hgemm_add_test(turing_load turing_load_test ${load_images} ${cubin})
+    hgemm_add_test(turing_cubin turing_cubin_test ${cubin})
 endif()
 
 # Where the vendor's tool is present: the same text for every instruction of every kernel.

@@ -25,6 +25,9 @@ build_and_test() {
     step "$preset: testing"
     ctest --preset "$preset" -j "$(nproc)" -E "$left_out" >build/ctest.log 2>&1 ||
         { cat build/ctest.log >&2; printf 'FAILED: the tests of %s\n' "$preset" >&2; exit 1; }
+    for name in turing_fuzz turing_load; do # written for sanitizers
+        grep -q " $name \.* *Passed " build/ctest.log || { printf 'FAILED: %s has no %s\n' "$preset" "$name" >&2; exit 1; }
+    done
     printf '%s: %d passed, %d skipped (they need a GPU, or cuobjdump)\n' "$preset" \
         "$(grep -c '^ *[0-9]*/[0-9]* Test.* Passed ' build/ctest.log)" \
         "$(grep -c '^ *[0-9]*/[0-9]* Test.*Skipped ' build/ctest.log)"
@@ -33,7 +36,7 @@ build_and_test() {
 build_and_test release '^$'
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
 every_kernel='^(gemm|check)_(auto|k)'               # once is enough; gemm_random stays
-build_and_test sanitize "$every_kernel" "$images"
+build_and_test sanitize "$every_kernel|^turing_time\$" "$images" # bits_timed and bench_modelled model time
 if command -v clang >/dev/null; then
     build_and_test clang "$every_kernel" "$images"
 else
