@@ -23,7 +23,7 @@ build_and_test() {
     quietly cmake --preset "$preset" -DHGEMM_WERROR=ON "$@"
     quietly cmake --build --preset "$preset"
     step "$preset: testing"
-    ctest --preset "$preset" -j "$(nproc)" -E "$left_out" >build/ctest.log 2>&1 ||
+    ctest --preset "$preset" --no-tests=error -j "$(nproc)" -E "$left_out" >build/ctest.log 2>&1 ||
         { cat build/ctest.log >&2; printf 'FAILED: the tests of %s\n' "$preset" >&2; exit 1; }
     for name in turing_fuzz turing_load; do # written for sanitizers
         grep -q " $name \.* *Passed " build/ctest.log || { printf 'FAILED: %s has no %s\n' "$preset" "$name" >&2; exit 1; }
