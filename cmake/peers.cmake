@@ -2,7 +2,7 @@
 #
 # libhgemm_peers.so, which bench_hgemm opens to measure CUTLASS beside our kernels, and libhgemm_peers_t4emu.so,
 # by which it runs them on the emulated T4: made by -DHGEMM_PEERS=ON next to bench_hgemm, in about
-# three quarters of an hour of one core. CUTLASS's headers are those in CUTLASS_INCLUDE_DIR, else they are fetched into the build folder from the Python package
+# a quarter of an hour on two cores. CUTLASS's headers are those in CUTLASS_INCLUDE_DIR, else they are fetched into the build folder from the Python package
 # index. HGEMM_PEERS_CODE says which GPUs get code, see bench/peers_cutlass.h.
 
 hgemm_find_nvcc()
