@@ -78,5 +78,6 @@ int main(int argc, char **argv)
     }
     turing_module_close(module);
     printf("%u refused, %u ran to the end, %u ended in an error\n", refused, ran, failed);
+    CHECK(ran && failed, "all ended alike");
     return failures != 0;
 }
