@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * turing_mutation_test FLOOR IMAGE:SYMBOL... - how many seeded faults are found?
+ * turing_mutation_test IMAGE:SYMBOL... - how many seeded faults are found?
  *
  * Faults are put into the machine code of real kernels, one at a time, in
  * instructions that a run executes.  A fault is found when the decoder refuses
  * the code, a checker reports, the launch fails, or the result differs.  Some
  * faults do nothing (a stall longer than need be, a wait that another covers,
- * an operand whose new value is the same), so the share found stays below 1;
- * it must not fall below FLOOR percent.
+ * an operand whose new value is the same), so the share found stays below 1.
+ * Each kind of fault has its own floor, for a checker that finds nothing is
+ * hardly seen in the share of all.
  */
 #include "turing_gemm.h"
 #include "turing_test.h"
@@ -191,18 +192,19 @@ static bool drop_multiply(const turing_insn_t *in, uint64_t *state, code_t *c)
 static const struct {
     const char *name;
     bool (*apply)(const turing_insn_t *in, uint64_t *state, code_t *c);
-    uint32_t most; /* per kernel */
+    uint32_t most;  /* per kernel */
+    uint32_t floor; /* percent to be found: some 8 less than when it was set */
 } faults[] = {
-    {"barrier dropped", drop_barrier, 8},
-    {"stall shortened", shorten_stall, 24},
-    {"wait dropped", drop_wait, 32},
-    {"scoreboard dropped", drop_scoreboard, 24},
-    {"swizzle shifted", shift_swizzle, 32},
-    {"operand bit flipped", flip_operand, 32},
-    {"access widened", widen_access, 12},
-    {"guard dropped", drop_guard, 16},
-    {"comparison flipped", flip_comparison, 16},
-    {"multiply dropped", drop_multiply, 8},
+    {"barrier dropped", drop_barrier, 8, 70},
+    {"stall shortened", shorten_stall, 24, 60},
+    {"wait dropped", drop_wait, 32, 72},
+    {"scoreboard dropped", drop_scoreboard, 24, 82},
+    {"swizzle shifted", shift_swizzle, 32, 92},
+    {"operand bit flipped", flip_operand, 32, 87},
+    {"access widened", widen_access, 12, 92},
+    {"guard dropped", drop_guard, 16, 62},
+    {"comparison flipped", flip_comparison, 16, 77},
+    {"multiply dropped", drop_multiply, 8, 88},
 };
 enum { FAULTS = sizeof faults / sizeof *faults };
 
@@ -271,9 +273,9 @@ static void mutate(const turing_kernel_t *k, const tile_t *t, uint32_t tried[FAU
 int main(int argc, char **argv)
 {
     uint32_t tried[FAULTS] = {0}, found[FAULTS] = {0}, all_tried = 0, all_found = 0;
-    if (argc < 3)
+    if (argc < 2)
         return 2;
-    for (int i = 2; i < argc; i++) {
+    for (int i = 1; i < argc; i++) {
         char path[1024];
         const char *symbol = split_image(argv[i], path, sizeof path);
         const tile_t *t = symbol ? tile_of(symbol) : NULL;
@@ -285,10 +287,11 @@ int main(int argc, char **argv)
     }
     for (int f = 0; f < FAULTS; f++) {
         printf("%-20s %4u of %4u found\n", faults[f].name, found[f], tried[f]);
+        CHECK(tried[f] && found[f] * 100 >= faults[f].floor * tried[f], "%s: less than %u%%", faults[f].name, faults[f].floor);
         all_tried += tried[f];
         all_found += found[f];
     }
     printf("%-20s %4u of %4u found\n", "all", all_found, all_tried);
-    CHECK(all_tried > 100 && all_found * 100 >= (uint32_t)atoi(argv[1]) * all_tried, "%u of %u", all_found, all_tried);
+    CHECK(all_found * 100 >= 85 * all_tried, "%u of %u", all_found, all_tried);
     return failures != 0;
 }
