@@ -10,8 +10,9 @@
  *
  * What a case checks:
  *   - D, by one of three fills. exact: small integers whose partial sums are exact in the
- *     accumulator, so that D must match bit for bit. bounded: numbers in [-1, 1), D within the
- *     error that the arithmetic allows. special: exact, with NaN and infinities strewn in.
+ *     accumulator, so that D must match bit for bit. bounded: numbers in [-1, 1), each element of D
+ *     within the error that the arithmetic allows, all together within what it makes likely.
+ *     special: exact, with NaN and infinities strewn in.
  *   - what is not read (A and B where k or alpha is 0, C where beta is 0) holds NaN throughout.
  *   - a NaN pattern before and after every matrix, between its rows and between those of a batch,
  *     is intact afterwards, and so are A, B and C themselves. In half of the cases nothing follows
@@ -368,6 +369,20 @@ static int agrees(const case_t *c, uint16_t got, double value, double error)
     return fabs(result - value) <= error + 0x1p-11 * (fabs(value) + error) + 0x1p-25;
 }
 
+/*
+ * The root mean square that errors of the bounded fill may have, by the model of bench/verify.h. Rounding a sum to a half
+ * adds 0.425 * 2^-11 of its deviation: errors are uniform within an ulp, which is 2^-10 of the power of two below the
+ * sum. Few elements, and few products, stray further from what is expected of many.
+ */
+static double most_deviation(const case_t *c)
+{
+    const double half = 0.425 * 0x1p-11, single = 0x1p-23, v = 1.0 / 9, k = (double)c->k, steps = ceil(k / 8);
+    double sums = c->accumulate == HGEMM_ACCUMULATE_F16 ? half * sqrt(8 * v * steps * (steps + 1) / 2)
+                                                        : single * sqrt(8 * v) * 2 / 3 * pow(steps + 1, 1.5);
+    double expected = hypot(c->alpha * sums, half * sqrt(c->alpha * c->alpha * k * v + c->beta * c->beta / 3));
+    return expected * (1.2 + 4 / sqrt((double)(c->m * c->n)) + 1 / sqrt(k + 1));
+}
+
 static void check_values(const case_t *c, const matrix_t *x)
 {
     reference_t r = {.c = c, .x = x};
@@ -376,10 +391,12 @@ static void check_values(const case_t *c, const matrix_t *x)
     r.error = r.value + count;
     compute_reference(&r);
     int64_t wrong = 0;
+    double squares = 0; /* of the errors */
     char first[256] = "";
     for (int64_t e = 0; e < (int64_t)count; e++) {
         int64_t index = e / (c->m * c->n), i = e / c->n % c->m, j = e % c->n;
         uint16_t got = x[D].after[at(&x[D], index, i, j)];
+        squares += pow(hgemm_half_to_float(got) - r.value[e], 2);
         if (agrees(c, got, r.value[e], r.error[e]) || wrong++)
             continue;
         snprintf(first, sizeof first,
@@ -391,6 +408,12 @@ static void check_values(const case_t *c, const matrix_t *x)
     if (wrong) {
         char what[320];
         snprintf(what, sizeof what, "%" PRId64 " wrong, the first: %s", wrong, first);
+        fail(c, what);
+    }
+    double deviation = sqrt(squares / (double)count);
+    if (count && c->fill == BOUNDED && !(deviation <= most_deviation(c))) {
+        char what[160];
+        snprintf(what, sizeof what, "errors have a root mean square of %.3g, want %.3g at most", deviation, most_deviation(c));
         fail(c, what);
     }
     free(r.value);
