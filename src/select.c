@@ -246,8 +246,9 @@ static const costs_t t4_costs = {
  * values, to 7,000 of 254, a third of them with few rows or columns. Some were fitted to shapes of their own:
  * unaligned_chunk to 1,200 plans of 62 unaligned shapes, missing_row to these and 800 of 58 others, copy_launch
  * to 1,300 of 94 others, drift to 800 of 44 large ones, lone_turnover and tail_split_sum_bytes to the latter and
- * 1,200 of 88 others, dram_streams to DeepBench's longest sums (docs/lab-notes.md). How far the choice is from the fastest plan over shapes of which only
- * DRAM_OVERLAP has seen plans: bench_plans.json in bench/results/h100, docs/performance.md.
+ * 1,200 of 88 others, dram_streams to DeepBench's longest sums (docs/lab-notes.md). How far the choice is from the
+ * fastest plan over shapes of which only DRAM_OVERLAP has seen plans: bench_plans.json in bench/results/h100,
+ * docs/performance.md.
  */
 static const costs_t h100_costs = {
     .rate = {.macs = 1024, .shared_bytes = 128, .l2_bytes = 40.3, .dram_bytes = 16.1, .dram_bytes_alone = 18,
