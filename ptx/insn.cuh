@@ -163,6 +163,17 @@ static DEVICE u32 permute(u32 lo, u32 hi, u32 selector)
 static DEVICE void barrier() { asm volatile("bar.sync 0;" ::: "memory"); }
 static DEVICE void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
+/* Whether x is true of all lanes. ptxas knows that the answer is one for the warp: code that branches on it may still
+ * use uniform registers, and counts as converged. */
+static DEVICE bool all_lanes(bool x)
+{
+    u32 all;
+    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; vote.sync.all.pred q, p, 0xffffffff; selp.u32 %0, 1, 0, q; }"
+                 : "=r"(all)
+                 : "r"((u32)x));
+    return all;
+}
+
 static DEVICE float half_to_float(u32 half)
 {
     float f;

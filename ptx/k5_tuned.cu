@@ -14,7 +14,7 @@
  *           they are loaded, so that a step waits for L2 at most, not for DRAM; not so for large
  *           tiles on a T4, whose steps outlast both. C is prefetched between the last k-tiles.
  *           Where whole tiles leave multiprocessors idle, k is split among blocks, too (split-K;
- *           T::store adds the parts up).
+ *           T::store adds the parts up). On a T4, warps whose tile lies outside of D multiply nothing.
  * Limits    Wave quantization, that is tiles that do not fill the last wave; and the epilogue.
  */
 #include "tile.cuh"
@@ -37,7 +37,22 @@ template <class T> static DEVICE void k5_tuned(const args &p)
     constexpr bool C_FIRST = T::BM * T::BN <= 32 * 32;
     static_assert(!C_FIRST || T::C_PARTS == 1, "a part of C is not prefetched");
     if (C_FIRST && p.beta != 0) T::prefetch_c(p, at, 0);
+    const bool idles = T::IDLES && T::is_outside(p, at, w);
     barrier(); /* k-tile 0 is complete */
+    if (idles) { /* moves its part of the k-tiles, for the others */
+#pragma unroll 1
+        for (u32 left = at.k_tiles, to = T::STAGE; left > 0; --left, to = T::STAGE - to) {
+#pragma unroll
+            for (int q = 0; q < T::SLOTS; ++q) pipe.commit(q, to);
+            barrier();
+#pragma unroll
+            for (int q = 0; q < T::SLOTS; ++q) pipe.fetch(at, q, left > 2);
+            pipe.prefetch(left);
+            pipe.advance(at);
+        }
+        for (u32 i = 0; !C_FIRST && p.beta != 0 && i < T::C_PARTS; ++i) T::prefetch_c(p, at, i);
+        return;
+    }
 #pragma unroll
     for (int j = 0; j < T::LDSMS; ++j) pipe.load_one(f[0], j, 0, 0);
 

@@ -25,8 +25,8 @@ struct args {
 enum accumulator { f16, f32 };
 
 /* A row of the table as a type, row_<name>, and t4_<name> with the columns that HGEMM_ON_T4 replaces: it becomes the
- * machine code for a T4, where a kernel has such a row. The two differ in the order of blocks, in prefetches, and in
- * the order of instructions: not in any bit of D. */
+ * machine code for a T4, where a kernel has such a row. The two differ in the order of blocks, in prefetches, in the
+ * order of instructions, and in what warps outside of D do: not in any bit of D. */
 #define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer_blocks, \
                      group, prefetch, lds_gap, sts_first, sts_gap, ldg_lag)                              \
     struct row_##name {                                                                                  \
@@ -97,6 +97,17 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
      * instructions of their own, and each that writes a register takes a clock or two from the tensor cores. So every
      * row of A or B has a pointer, unless threads are few and thus have many rows, or the row of the table is a T4's. */
     static constexpr bool ROW_POINTERS = !R::T4_ROW && ACCESS <= X8 && THREADS > 128;
+
+    /* Whether warps whose tile lies outside of D idle, and leave the tensor cores to others. A multiprocessor gives a
+     * block's warps to its four sub-cores in turn. So the second four are renumbered: warps of one row of tiles, of one
+     * column, or of one tile are then on different sub-cores. Not for the widest tile with ANY, for want of registers;
+     * on newer GPUs it was not tried. */
+    static constexpr bool IDLES = R::T4_ROW && MN_WARPS > 1 && (ACCESS <= X8 || BN <= 128);
+    static DEVICE u32 place()
+    {
+        const u32 thread = thread_index();
+        return IDLES ? thread ^ thread / 128 % 2 * (96 % (MN_WARPS * 32)) : thread;
+    }
 
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "fragment_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "fragment_xor needs it");
@@ -172,7 +183,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         u32 k_warp;     /* which of the K_WARPS that share this tile it is */
         DEVICE warp()
         {
-            const u32 w = thread_index() / 32;
+            const u32 w = place() / 32;
             lane = thread_index() % 32;
             m = w % (BM / WM) * WM;
             n = w / (BM / WM) % (BN / WN) * WN;
@@ -183,6 +194,12 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
         DEVICE u32 lane_a() const { return MT >= 2 ? lane : lane % 16; }
         DEVICE u32 lane_b() const { return NT >= 4 ? lane : lane % 16; }
     };
+
+    /* Whether a warp's tile has no element of D. */
+    static DEVICE bool is_outside(const args &p, const block &at, const warp &w)
+    {
+        return all_lanes(at.m0 + w.m >= p.m || at.n0 + w.n >= p.n);
+    }
 
     static DEVICE void clear(sums &acc)
     {
@@ -567,7 +584,7 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
             constexpr int FITS = R::STAGES * STAGE / (OWNERS * OTHERS * PAGE);
             constexpr int ROUND = FITS >= SUM_CHUNKS ? SUM_CHUNKS : FITS >= 8 ? 8 : FITS >= 4 ? 4 : 2;
             static_assert(SUM_CHUNKS % ROUND == 0 && ROUND <= FITS, "shared memory holds no round of sums");
-            const u32 page = shared_base() + thread_index() % (MN_WARPS * 32) * 16;
+            const u32 page = shared_base() + place() % (MN_WARPS * 32) * 16;
 #pragma unroll
             for (int c0 = 0; c0 < SUM_CHUNKS; c0 += ROUND) {
                 barrier(); /* the last round, or the last k-tile, has been read */
@@ -868,7 +885,8 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
     {
         constexpr int ACROSS = WN / 8, STEP = 32 / ACROSS; /* lanes along a row; rows between a lane's */
         constexpr int ROUNDS = GROUPS * 16 / STEP, TOGETHER = ROUNDS < 4 ? ROUNDS : 4;
-        const u32 buffer = shared_base() + w.m / OWN_M * (GROUPS * 16 * PITCH) + w.n * SUM_BYTES, columns = BN - w.n;
+        const u32 buffer = shared_base() + w.m / OWN_M * (GROUPS * 16 * PITCH) + w.n * SUM_BYTES;
+        const u32 columns = IDLES ? (o.width + 7) / 8 * 8 : BN - w.n; /* there: warps that idle leave none */
         const u32 to = buffer + w.lane / 4 * PITCH + w.lane % 4 * 2 * SUM_BYTES;
         const u32 first_row = row0 + w.lane / ACROSS; /* of this lane */
         const bool read_c = o.beta != 0, plain = o.alpha == 1 && !read_c && !(ALIGNED && R::ACC == f32);
