@@ -14,7 +14,7 @@
  *           they are loaded, so that a step waits for L2 at most, not for DRAM; not so for large
  *           tiles on a T4, whose steps outlast both. C is prefetched between the last k-tiles.
  *           Where whole tiles leave multiprocessors idle, k is split among blocks, too (split-K;
- *           T::store adds the parts up). On a T4, warps whose tile lies outside of D multiply nothing.
+ *           T::store adds the parts up). Warps whose tile lies outside of D multiply nothing.
  * Limits    Wave quantization, that is tiles that do not fill the last wave; and the epilogue.
  */
 #include "tile.cuh"

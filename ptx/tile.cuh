@@ -100,9 +100,11 @@ template <class R, bool A_K_CONTIGUOUS, bool B_K_CONTIGUOUS, bool SWIZZLED, acce
 
     /* Whether warps whose tile lies outside of D idle, and leave the tensor cores to others. A multiprocessor gives a
      * block's warps to its four sub-cores in turn. So the second four are renumbered: warps of one row of tiles, of one
-     * column, or of one tile are then on different sub-cores. Not for the widest tile with ANY, for want of registers;
-     * on newer GPUs it was not tried. */
-    static constexpr bool IDLES = R::T4_ROW && MN_WARPS > 1 && (ACCESS <= X8 || BN <= 128);
+     * column, or of one tile are then on different sub-cores. Not for the widest tile with ANY, for want of registers.
+     * On newer GPUs only for large tiles that have a multiprocessor to themselves: others lose more than they gain. So
+     * do the widest, and f32 where warps divide k. */
+    static constexpr bool IDLES_NEWER = R::NEWER_BLOCKS == 1 && MMAS >= 32 && BN <= 128 && (R::ACC == f16 || K_WARPS == 1);
+    static constexpr bool IDLES = MN_WARPS > 1 && (R::T4_ROW ? ACCESS <= X8 || BN <= 128 : IDLES_NEWER);
     static DEVICE u32 place()
     {
         const u32 thread = thread_index();
