@@ -291,7 +291,8 @@ HGEMM_API int hgemm_find_kernel(const char *name);
  * Writes to `*kernel` the number of the kernel that would run on a T4 (40 multiprocessors), 0 where
  * the call has nothing to compute. Needs no device: a pure function of the descriptor, which is
  * checked as hgemm_run_desc does except that pointers count by their alignment only, and by whether D
- * is C. They may be NULL, which is aligned, and may overlap. Another GPU may be given another kernel.
+ * is C. They may be NULL, which is aligned, and may overlap. Another GPU may be given another kernel. One for
+ * aligned operands may run on copies of others, which a call that names it does not make.
  */
 HGEMM_API hgemm_status_t hgemm_select(const hgemm_desc_t *desc, int *kernel);
 

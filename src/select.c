@@ -112,8 +112,7 @@ static int64_t copied_bytes(const hgemm_desc_t *p, int copies)
     return bytes;
 }
 
-/* Finds the variant of `kernel` that runs the problem, on the operands or on the given copies. A kernel
- * must support the operands as they are in either case, since a plan without copies may be asked for. */
+/* Finds the variant of `kernel` that runs the problem, on the operands or on the given copies. */
 static int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *variant)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
@@ -131,7 +130,7 @@ static int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t
     }
     *variant = (variant_t){kernel, op, access};
     return info->accumulate == p->accumulate && (info->ops >> op & 1u) &&
-           needed_access(p, info) <= kernel_table[kernel].access &&
+           access <= kernel_table[kernel].access &&
            tile_count(info, p->m, p->n) <= INT32_MAX;
 }
 

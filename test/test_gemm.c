@@ -452,8 +452,14 @@ static int64_t far_distance(const hgemm_kernel_info_t *info)
     return (INT64_C(1) << 31) / lines;
 }
 
-/* The test's own reading of which problems a kernel covers. */
-static int is_covered(const case_t *c, const matrix_t *x)
+/* The copies that a case makes: of the operands that are not aligned. */
+static int copies_of(const case_t *c, const hgemm_desc_t *desc)
+{
+    return c->copies && c->m && c->n && c->k && c->alpha != 0 ? copies_needed(desc) : 0;
+}
+
+/* The test's own reading of which problems a kernel covers. Copies are aligned, and their rows are long. */
+static int is_covered(const case_t *c, const matrix_t *x, int copies)
 {
     hgemm_kernel_info_t info;
     if (hgemm_get_kernel_info((int)c->kernel, &info) != HGEMM_STATUS_SUCCESS)
@@ -473,10 +479,11 @@ static int is_covered(const case_t *c, const matrix_t *x)
     for (int which = A; which <= B; which++) {
         int by_k = row_major == ((which == A ? c->op_a : c->op_b) == HGEMM_OP_N); /* rows of A are then along k */
         int64_t block = (which == A) == row_major ? info.block_m : info.block_n, extent = which == A ? c->m : c->n;
-        if ((which == A ? !by_k : by_k) && (block - extent % block) % block > 16 * x[which].ld)
+        int is_copy = copies & (which == A ? COPY_A : COPY_B);
+        if (!is_copy && (which == A ? !by_k : by_k) && (block - extent % block) % block > 16 * x[which].ld)
             return 0; /* a tile's missing columns reach too far */
     }
-    for (int which = A; which <= B; which++)
+    for (int which = A; which <= B && !copies; which++)
         if (c->offset[which] % 8 || x[which].width % 8 || x[which].ld % 8 ||
             (c->batch > 1 && x[which].stride % 8))
             return 0;
@@ -497,13 +504,20 @@ static void transfer(hgemm_handle_t handle, matrix_t *x, int up)
                   HGEMM_STATUS_SUCCESS, up ? "hgemm_upload" : "hgemm_download");
 }
 
-/* Whether tiles of the row-major problem stay within the operands that are not copied, as variants for 16 bytes want. */
-static int columns_stay_inside(const hgemm_desc_t *p, int copies, const hgemm_kernel_info_t *info)
+/* A plan on copies: that of a problem whose operands are aligned. Where a kernel wants no such, since it reaches too far
+ * beyond an operand that is not copied, the status is not success, or the plan has no copies. */
+static hgemm_status_t select_on_copies(hgemm_handle_t handle, const hgemm_desc_t *p, int copies, plan_t *plan)
 {
-    int64_t over_a = (info->block_m - p->m % info->block_m) % info->block_m;
-    int64_t over_b = (info->block_n - p->n % info->block_n) % info->block_n;
-    return (copies & COPY_A || p->op_a == HGEMM_OP_N || over_a <= 16 * p->lda) &&
-           (copies & COPY_B || p->op_b == HGEMM_OP_T || over_b <= 16 * p->ldb);
+    hgemm_desc_t like = *p;
+    like.m = (p->m + 7) & -8, like.n = (p->n + 7) & -8, like.k = (p->k + 7) & -8;
+    if (copies & COPY_A)
+        like.a = NULL, like.lda = copy_of(p, COPY_A).ld;
+    if (copies & COPY_B)
+        like.b = NULL, like.ldb = copy_of(p, COPY_B).ld;
+    hgemm_status_t status = select_plan(&like, &handle->machine, handle->workspace_bytes / 2, plan);
+    if (status == HGEMM_STATUS_SUCCESS && plan->variant.access == ACCESS_x16)
+        plan->copies = copies;
+    return status;
 }
 
 /* Copies and tails are not asked for through the library's interface, and what is worth one is too large for
@@ -511,17 +525,16 @@ static int columns_stay_inside(const hgemm_desc_t *p, int copies, const hgemm_ke
 static hgemm_status_t run(hgemm_handle_t handle, const case_t *c, const hgemm_desc_t *desc)
 {
     plan_t plan;
-    int multiplies = c->m && c->n && c->k && c->alpha != 0;
-    int copies = c->copies && multiplies ? copies_needed(desc) : 0;
+    int multiplies = c->m && c->n && c->k && c->alpha != 0, copies = copies_of(c, desc);
     if (!copies && !(c->tail && multiplies))
         return hgemm_run_desc(handle, desc);
     const hgemm_desc_t p = normalise(desc);
-    hgemm_status_t status = select_plan(&p, &handle->machine, handle->workspace_bytes / 2, &plan);
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    if (!copies || select_on_copies(handle, &p, copies, &plan) != HGEMM_STATUS_SUCCESS || !plan.copies)
+        status = select_plan(&p, &handle->machine, handle->workspace_bytes / 2, &plan);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
     const hgemm_kernel_info_t *info = &kernel_table[plan.variant.kernel].info;
-    if (copies && columns_stay_inside(&p, copies, info))
-        plan.variant.access = ACCESS_x16, plan.copies = copies;
     const int64_t block_k = info->block_k, steps = (c->k + block_k - 1) / block_k;
     if (c->tail && steps > 1) {
         plan.whole_tiles = plan.tiles / 2;
@@ -569,7 +582,7 @@ static void run_case(hgemm_handle_t handle, const case_t *c)
     desc.c = element_zero(&x[C]), desc.ldc = x[C].ld, desc.stride_c = x[C].stride;
     desc.d = element_zero(&x[D]), desc.ldd = x[D].ld, desc.stride_d = x[D].stride;
 
-    int covered = is_covered(c, x) || c->m == 0 || c->n == 0 || c->batch == 0 ||
+    int covered = is_covered(c, x, copies_of(c, &desc)) || c->m == 0 || c->n == 0 || c->batch == 0 ||
                   (!reads_operands(c) && c->beta == 1 && c->in_place);
     hgemm_status_t status = run(handle, c, &desc);
     if (status == HGEMM_STATUS_SUCCESS)

@@ -340,7 +340,7 @@ static void whatever_is_chosen_can_run(void **state)
             int covers = other.accumulate == desc.accumulate && (other.ops >> variant.op & 1);
             if (!covers || other.any_alignment) /* else it depends on the alignment */
                 assert_int_equal(status == HGEMM_STATUS_SUCCESS, covers);
-            if (asked == kernel)
+            if (asked == kernel && !plan.copies)
                 assert_int_equal(status, HGEMM_STATUS_SUCCESS);
         }
     }
