@@ -41,7 +41,9 @@
  * by hgemm_prepare or a run before, with the same handle, the same descriptor and addresses that are
  * the same modulo 16 bytes.
  *
- * Threads. One handle is used by one thread at a time. Different handles are independent.
+ * Threads. One handle is used by one thread at a time. Different handles are independent: also while calls of one
+ * are captured, in whatever mode, others may be created, used and destroyed. (What waits for the legacy default
+ * stream, NULL, ends the capture of a stream that is not a non-blocking one, by the rules of CUDA.)
  *
  * Workspace. A handle owns device memory, made by hgemm_create: 32 MiB on a T4, on newer GPUs a
  * 512th of theirs, between 32 and 256 MiB. The parts of a product with a long k meet there, and on

@@ -32,6 +32,9 @@ typedef struct launch_t {
     size_t args_size;
 } launch_t;
 
+/* A default stream of the calling thread's own, for which others' work and captures do not matter (CU_STREAM_PER_THREAD). */
+#define DEVICE_STREAM_PER_THREAD ((void *)2)
+
 /* What a device does. `stream` is the caller's, NULL for the default one. A function is the
  * device's own handle of a loaded kernel; an event marks a point in a stream. */
 typedef struct device_ops_t {

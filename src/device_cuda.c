@@ -4,7 +4,9 @@
  * declarations that are needed are here, so that the library builds, links and loads without CUDA.
  *
  * Work is done in the device's primary context, which the CUDA runtime uses too; it is made
- * current around each call and the caller's is restored.
+ * current around each call and the caller's is restored. So is the thread's mode of stream capture,
+ * which is relaxed around each call: none touches another's streams, but in the other modes to
+ * allocate memory, say, ends any capture that runs (CUDA driver API, cuThreadExchangeStreamCaptureMode).
  */
 #include "device.h"
 
@@ -44,6 +46,8 @@ enum {
     JIT_ERROR_LOG_BUFFER = 5, /* CU_JIT_... */
     JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 
+    CAPTURE_MODE_RELAXED = 2, /* CU_STREAM_... */
+
     OLDEST_DRIVER = 11000
 };
 
@@ -62,6 +66,7 @@ enum {
     X(context_release, "cuDevicePrimaryCtxRelease_v2", (CUdevice))                                 \
     X(context_push, "cuCtxPushCurrent_v2", (CUcontext))                                            \
     X(context_pop, "cuCtxPopCurrent_v2", (CUcontext *))                                            \
+    X(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int *))                         \
     X(memory_alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                      \
     X(memory_free, "cuMemFree_v2", (CUdeviceptr))                                                  \
     X(copy_to_device, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))       \
@@ -91,6 +96,7 @@ typedef struct cuda_t {
     driver_t driver;
     CUdevice device;
     CUcontext context;
+    int capture_mode;  /* between enter and leave: the caller's */
     CUmodule *modules; /* those loaded, to be unloaded */
     int module_count;
 } cuda_t;
@@ -169,20 +175,28 @@ static hgemm_status_t driver_open(driver_t *driver, char detail[DEVICE_DETAIL])
 
 /* ---- Calls in the primary context ------------------------------------------------------------- */
 
+/* Evaluates to the status of a driver call, described on failure. */
+#define TRY(cuda, symbol, call) explain(&(cuda)->driver, (cuda)->driver.call, symbol, (cuda)->base.detail)
+
 static hgemm_status_t enter(cuda_t *cuda)
 {
-    return explain(&cuda->driver, cuda->driver.context_push(cuda->context), "cuCtxPushCurrent",
-                   cuda->base.detail);
+    CUcontext ours;
+    hgemm_status_t status = TRY(cuda, "cuCtxPushCurrent", context_push(cuda->context));
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    cuda->capture_mode = CAPTURE_MODE_RELAXED;
+    status = TRY(cuda, "cuThreadExchangeStreamCaptureMode", exchange_capture_mode(&cuda->capture_mode));
+    if (status != HGEMM_STATUS_SUCCESS)
+        cuda->driver.context_pop(&ours);
+    return status;
 }
 
 static void leave(cuda_t *cuda)
 {
     CUcontext ours;
+    cuda->driver.exchange_capture_mode(&cuda->capture_mode);
     cuda->driver.context_pop(&ours);
 }
-
-/* Evaluates to the status of a driver call, described on failure. */
-#define TRY(cuda, symbol, call) explain(&(cuda)->driver, (cuda)->driver.call, symbol, (cuda)->base.detail)
 
 static hgemm_status_t cuda_info(device_t *device, hgemm_device_info_t *info)
 {

@@ -53,10 +53,10 @@ hgemm_status_t device_open(const char *name, device_t **device, char detail[DEVI
     return HGEMM_STATUS_INVALID_DEVICE;
 }
 
-static hgemm_status_t clear_counters(struct hgemm_handle *handle)
+static hgemm_status_t clear_counters(struct hgemm_handle *handle, void *stream)
 {
     static const unsigned char zeros[HGEMM_WORKSPACE_TILES * 4];
-    return handle->device->ops->upload(handle->device, handle->stream, handle->workspace, zeros, sizeof zeros);
+    return handle->device->ops->upload(handle->device, stream, handle->workspace, zeros, sizeof zeros);
 }
 
 /* The memory in which the parts of a split k meet and copies of unaligned operands are. A handle
@@ -66,7 +66,7 @@ static hgemm_status_t make_workspace(hgemm_handle_t handle)
     device_t *device = handle->device;
     hgemm_status_t status = device->ops->alloc(device, &handle->workspace, handle->machine.workspace_bytes);
     if (status == HGEMM_STATUS_SUCCESS)
-        status = clear_counters(handle);
+        status = clear_counters(handle, DEVICE_STREAM_PER_THREAD);
     if (status == HGEMM_STATUS_SUCCESS)
         handle->workspace_bytes = handle->machine.workspace_bytes;
     if (status != HGEMM_STATUS_OUT_OF_MEMORY)
@@ -178,7 +178,7 @@ void handle_forget_parts(hgemm_handle_t handle)
 {
     char detail[DEVICE_DETAIL];
     memcpy(detail, handle->device->detail, sizeof detail);
-    clear_counters(handle); /* where the device is lost, it fails as all that follows does */
+    clear_counters(handle, handle->stream); /* where the device is lost, it fails as all that follows does */
     memcpy(handle->device->detail, detail, sizeof detail);
 }
 

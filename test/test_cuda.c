@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Life beside other users of a GPU: the caller's context is restored, work is ordered on the
- * caller's stream, calls can be captured in a graph, pointers and streams of the CUDA runtime work,
+ * caller's stream, calls can be captured in a graph and leave others' captures alone, pointers and streams of the CUDA runtime work,
  * and an error of the GPU is reported. The driver is the test's own, reached as a caller would.
  */
 #include "util.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 128, BYTES = N * N * 2, NON_BLOCKING = 1, CAPTURE_THREAD_LOCAL = 1 };
+enum { N = 128, BYTES = N * N * 2, NON_BLOCKING = 1, CAPTURE_GLOBAL = 0, CAPTURE_THREAD_LOCAL = 1 };
 
 typedef unsigned long long address_t;
 
@@ -218,6 +218,51 @@ static void calls_can_be_captured(hgemm_handle_t handle)
     must(cu.stream_destroy(stream), "cuStreamDestroy");
 }
 
+/* While a call of one handle is captured, another handle comes, works and goes: in the mode that forbids the most, and on
+ * a stream for which the legacy default stream waits. */
+static void others_leave_a_capture_alone(hgemm_handle_t handle)
+{
+    void *a = allocate(handle, BYTES), *b = allocate(handle, BYTES), *c = allocate(handle, BYTES);
+    for (int flags = 0; flags <= NON_BLOCKING; flags++) {
+        void *stream = NULL, *beside = NULL, *graph = NULL, *exec = NULL;
+        hgemm_handle_t other = NULL;
+        hgemm_desc_t desc;
+        must(cu.stream_create(&stream, (unsigned)flags), "cuStreamCreate");
+        must(cu.stream_create(&beside, NON_BLOCKING), "cuStreamCreate");
+        set(a, 1, N * N, stream);
+        set(b, 0.5f, N * N, stream);
+        must(cu.stream_synchronize(stream), "cuStreamSynchronize");
+        succeed(handle, hgemm_set_stream(handle, stream), "hgemm_set_stream");
+        hgemm_desc_init(&desc);
+        desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldc = desc.ldd = N;
+        desc.a = a, desc.b = b, desc.c = desc.d = c;
+        succeed(handle, hgemm_prepare(handle, &desc), "hgemm_prepare");
+        must(cu.begin_capture(stream, CAPTURE_GLOBAL), "cuStreamBeginCapture");
+        succeed(NULL, hgemm_create(&other, "cuda"), "hgemm_create beside a capture");
+        succeed(other, hgemm_set_stream(other, beside), "hgemm_set_stream");
+        void *d = allocate(other, BYTES);
+        enqueue(other, a, b, d);
+        check_all(other, d, N / 2, "a product beside a capture");
+        succeed(other, hgemm_free(other, d), "hgemm_free beside a capture");
+        succeed(other, hgemm_destroy(other), "hgemm_destroy beside a capture");
+        succeed(handle, hgemm_run_desc(handle, &desc), "hgemm_run_desc in a capture");
+        must(cu.end_capture(stream, &graph), "cuStreamEndCapture");
+        must(cu.instantiate(&exec, graph, 0), "cuGraphInstantiate");
+        must(cu.graph_launch(exec, stream), "cuGraphLaunch");
+        check_all(handle, c, N / 2, "the product of a graph");
+        must(cu.exec_destroy(exec), "cuGraphExecDestroy");
+        must(cu.graph_destroy(graph), "cuGraphDestroy");
+        set(c, 0, N * N, stream);
+        must(cu.stream_synchronize(stream), "cuStreamSynchronize");
+        succeed(handle, hgemm_set_stream(handle, NULL), "hgemm_set_stream");
+        must(cu.stream_destroy(beside), "cuStreamDestroy");
+        must(cu.stream_destroy(stream), "cuStreamDestroy");
+    }
+    void *const all[] = {a, b, c};
+    for (int i = 0; i < 3; i++)
+        succeed(handle, hgemm_free(handle, all[i]), "hgemm_free");
+}
+
 /* Memory and a stream of the CUDA runtime, where there is one. */
 static void the_runtime_s_objects_work(hgemm_handle_t handle)
 {
@@ -300,6 +345,7 @@ int main(void)
     must(cu.set_current(primary), "cuCtxSetCurrent");
     work_is_ordered_on_the_stream(handle);
     calls_can_be_captured(handle);
+    others_leave_a_capture_alone(handle);
     the_runtime_s_objects_work(handle);
     errors_of_the_gpu_are_reported(handle);
     printf("passed\n");

@@ -28,11 +28,11 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Everything made was given back, and the stack of contexts is as it was. */
+/* Everything made was given back, and the stack of contexts and the mode of capture are as they were. */
 static int tear_down(void **state)
 {
     (void)state;
-    return fake->depth || fake->retains || fake->allocations || fake->modules || fake->events;
+    return fake->depth || fake->capture_mode || fake->retains || fake->allocations || fake->modules || fake->events;
 }
 
 #define assert_status(call, expected) \
@@ -69,6 +69,7 @@ static void the_first_usable_gpu_is_opened(void **state)
     assert_int_equal(info.driver_version, 12020);
     assert_true(info.memory_bytes == (size_t)16 << 30);
     assert_string_equal(hgemm_error_detail(handle), "");
+    assert_ptr_equal(fake->copied, DEVICE_STREAM_PER_THREAD); /* on the legacy stream it would end a capture */
     const uint32_t *counters = handle->workspace; /* of the parts of split tiles: none has come */
     for (int i = 0; i < HGEMM_WORKSPACE_TILES; i++)
         assert_int_equal(counters[i], 0);
@@ -202,7 +203,8 @@ static void failures_in_use_are_reported(void **state)
 {
     (void)state;
     const char *const functions[] = {
-        "cuCtxPushCurrent",    "cuMemAlloc",          "cuMemcpyHtoDAsync",  "cuModuleLoadDataEx",
+        "cuCtxPushCurrent",    "cuThreadExchangeStreamCaptureMode",
+        "cuMemAlloc",          "cuMemcpyHtoDAsync",   "cuModuleLoadDataEx",
         "cuModuleGetFunction", "cuFuncSetAttribute",  "cuLaunchKernel",     "cuStreamSynchronize",
         "cuMemcpyDtoHAsync",   "cuEventCreate",       "cuEventRecord",      "cuEventSynchronize",
         "cuEventElapsedTime"};

@@ -2,7 +2,8 @@
 /*
  * A CUDA driver for tests, found in place of the real one: device memory is host memory, kernels do
  * nothing, and any function can be made to fail. It insists on what the real one insists on: work is
- * done in a current context, and only what was made is given back.
+ * done in a current context, only what was made is given back, and no memory is allocated or freed
+ * during a capture but by a thread that says it knows what it does.
  */
 #include "libcuda.h"
 
@@ -12,7 +13,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { INVALID_VALUE = 1, INVALID_CONTEXT = 201, STACK = 16 };
+enum { INVALID_VALUE = 1, INVALID_CONTEXT = 201, CAPTURE_UNSUPPORTED = 900, CAPTURE_RELAXED = 2, STACK = 16 };
 
 EXPORT fake_cuda_t fake_cuda;
 
@@ -30,6 +31,12 @@ static int result_in_context(const char *name)
     if (fake_cuda.depth == 0 || contexts[fake_cuda.depth - 1] != &fake_cuda)
         return INVALID_CONTEXT;
     return result_of(name);
+}
+
+/* The same for a function that would end a capture. */
+static int result_in_capture(const char *name)
+{
+    return fake_cuda.capture_mode == CAPTURE_RELAXED ? result_in_context(name) : CAPTURE_UNSUPPORTED;
 }
 
 #define FAIL_IF(result)         \
@@ -136,9 +143,18 @@ EXPORT int cuCtxPopCurrent_v2(void **context)
     return 0;
 }
 
+EXPORT int cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    FAIL_IF(result_of("cuThreadExchangeStreamCaptureMode"));
+    int former = fake_cuda.capture_mode;
+    fake_cuda.capture_mode = *mode;
+    *mode = former;
+    return 0;
+}
+
 EXPORT int cuMemAlloc_v2(unsigned long long *address, size_t bytes)
 {
-    FAIL_IF(result_in_context("cuMemAlloc"));
+    FAIL_IF(result_in_capture("cuMemAlloc"));
     void *memory = malloc(bytes);
     if (!memory)
         return 2;
@@ -150,7 +166,7 @@ EXPORT int cuMemAlloc_v2(unsigned long long *address, size_t bytes)
 
 EXPORT int cuMemFree_v2(unsigned long long address)
 {
-    FAIL_IF(result_in_context("cuMemFree"));
+    FAIL_IF(result_in_capture("cuMemFree"));
     free((void *)(uintptr_t)address);
     fake_cuda.allocations--;
     return 0;

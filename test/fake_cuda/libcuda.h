@@ -19,6 +19,7 @@ typedef struct fake_cuda_t {
     int capability[4];   /* of each device: 75 is 7.5 */
 
     int depth;           /* of the stack of contexts */
+    int capture_mode;    /* 0 is the strictest, 2 relaxed; a capture runs all the time */
     int retains, allocations, modules, events; /* made and not given back */
     int retained_device;
     int launches, synchronisations;
