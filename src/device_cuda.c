@@ -470,7 +470,20 @@ static hgemm_status_t check_capability(cuda_t *cuda, CUdevice device)
     return status;
 }
 
-/* Finds the GPU of that ordinal, or the first usable one, and retains its context. */
+/* Takes a GPU, if it can be used, and retains its context. */
+static hgemm_status_t take(cuda_t *cuda, int ordinal)
+{
+    cuda->base.ordinal = ordinal;
+    hgemm_status_t status = TRY(cuda, "cuDeviceGet", device_get(&cuda->device, ordinal));
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = check_capability(cuda, cuda->device);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuDevicePrimaryCtxRetain", context_retain(&cuda->context, cuda->device));
+    return status;
+}
+
+/* Takes the GPU of that ordinal, or the first usable one. Where there is none, a GPU that fails is reported rather than
+ * one that is too old. */
 static hgemm_status_t choose(cuda_t *cuda, int ordinal)
 {
     int count = 0;
@@ -485,19 +498,19 @@ static hgemm_status_t choose(cuda_t *cuda, int ordinal)
         describe(cuda->base.detail, "there is no GPU %d: the last one is %d", ordinal, count - 1);
         return HGEMM_STATUS_INVALID_DEVICE;
     }
-    int first = ordinal < 0 ? 0 : ordinal, last = ordinal < 0 ? count - 1 : ordinal;
-    for (int i = first; i <= last; i++) {
-        cuda->base.ordinal = i;
-        status = TRY(cuda, "cuDeviceGet", device_get(&cuda->device, i));
+    if (ordinal >= 0)
+        return take(cuda, ordinal);
+    hgemm_status_t failure = HGEMM_STATUS_OLD_DEVICE;
+    char words[DEVICE_DETAIL];
+    for (int i = 0; i < count; i++) {
+        status = take(cuda, i);
         if (status == HGEMM_STATUS_SUCCESS)
-            status = check_capability(cuda, cuda->device);
-        if (status == HGEMM_STATUS_SUCCESS)
-            status = TRY(cuda, "cuDevicePrimaryCtxRetain",
-                         context_retain(&cuda->context, cuda->device));
-        if (status == HGEMM_STATUS_SUCCESS)
-            break;
+            return status;
+        if (i == 0 || failure == HGEMM_STATUS_OLD_DEVICE)
+            failure = status, memcpy(words, cuda->base.detail, sizeof words);
     }
-    return status;
+    memcpy(cuda->base.detail, words, sizeof words);
+    return failure;
 }
 
 hgemm_status_t device_open_cuda(int ordinal, device_t **device, char detail[DEVICE_DETAIL])

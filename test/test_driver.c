@@ -87,6 +87,22 @@ static void the_first_usable_gpu_is_opened(void **state)
     assert_status(open_and_close("cuda:0"), HGEMM_STATUS_NO_DEVICE);
 }
 
+/* A GPU that fails is passed over for one that can be used, but not hidden by one that is too old. */
+static void a_failing_gpu_is_not_hidden(void **state)
+{
+    (void)state;
+    fake->devices = 3;
+    fake->failing = "cuDevicePrimaryCtxRetain", fake->result = ILLEGAL_ADDRESS;
+    unsetenv("HGEMM_DEVICE");
+    for (int usable = 0; usable < 3; usable++) {
+        for (int i = 0; i < 3; i++)
+            fake->capability[i] = i == usable ? 75 : 70;
+        assert_status(open_and_close("cuda"), HGEMM_STATUS_DEVICE_ERROR);
+        assert_non_null(strstr(hgemm_error_detail(NULL), "cuDevicePrimaryCtxRetain"));
+        assert_status(open_and_close(NULL), HGEMM_STATUS_DEVICE_ERROR); /* and no emulator takes its place */
+    }
+}
+
 static void drivers_that_cannot_serve_are_told_apart(void **state)
 {
     (void)state;
@@ -332,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_usable_gpu_is_opened, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_failing_gpu_is_not_hidden, set_up, tear_down),
         cmocka_unit_test_setup_teardown(drivers_that_cannot_serve_are_told_apart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_emulator_is_a_last_resort, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_while_opening_are_reported, set_up, tear_down),
