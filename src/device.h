@@ -32,7 +32,7 @@ typedef struct launch_t {
     size_t args_size;
 } launch_t;
 
-/* A default stream of the calling thread's own, for which others' work and captures do not matter (CU_STREAM_PER_THREAD). */
+/* CU_STREAM_PER_THREAD: a default stream of the calling thread's own, apart from others' captures. */
 #define DEVICE_STREAM_PER_THREAD ((void *)2)
 
 /* What a device does. `stream` is the caller's, NULL for the default one. A function is the
@@ -61,7 +61,8 @@ struct device_t {
 };
 
 /* Open the device of that name ("" being the default one; see hgemm_create), or of that CUDA
- * ordinal, -1 being the first usable one, or the emulator. On failure `*device` stays and `detail` may say more than the status. */
+ * ordinal, -1 being the first usable one, or the emulator. On failure `*device` stays and `detail`
+ * may say more than the status. */
 hgemm_status_t device_open(const char *name, device_t **device, char detail[DEVICE_DETAIL]);
 hgemm_status_t device_open_cuda(int ordinal, device_t **device, char detail[DEVICE_DETAIL]);
 hgemm_status_t device_open_t4emu(const char *options, device_t **device,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Life beside other users of a GPU: the caller's context is restored, work is ordered on the
- * caller's stream, calls can be captured in a graph and leave others' captures alone, pointers and streams of the CUDA runtime work,
- * and an error of the GPU is reported. The driver is the test's own, reached as a caller would.
+ * caller's stream, calls can be captured in a graph and leave others' captures alone, pointers and
+ * streams of the CUDA runtime work, and an error of the GPU is reported. The driver is the test's own, reached as a caller would.
  */
 #include "util.h"
 
@@ -218,8 +218,8 @@ static void calls_can_be_captured(hgemm_handle_t handle)
     must(cu.stream_destroy(stream), "cuStreamDestroy");
 }
 
-/* While a call of one handle is captured, another handle comes, works and goes: in the mode that forbids the most, and on
- * a stream for which the legacy default stream waits. */
+/* While a call of one handle is captured, another handle comes, works and goes: in the mode that forbids the most,
+ * and on either kind of stream. */
 static void others_leave_a_capture_alone(hgemm_handle_t handle)
 {
     void *a = allocate(handle, BYTES), *b = allocate(handle, BYTES), *c = allocate(handle, BYTES);
