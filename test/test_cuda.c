@@ -2,7 +2,8 @@
 /*
  * Life beside other users of a GPU: the caller's context is restored, work is ordered on the
  * caller's stream, calls can be captured in a graph and leave others' captures alone, pointers and
- * streams of the CUDA runtime work, and an error of the GPU is reported. The driver is the test's own, reached as a caller would.
+ * streams of the CUDA runtime work, and an error of the GPU is reported. The driver is the test's own,
+ * reached as a caller would.
  */
 #include "util.h"
 
