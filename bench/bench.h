@@ -80,8 +80,7 @@ hgemm_desc_t plan(const shape_t *s, hgemm_accumulate_t accumulate, int kernel);
 
 /* Enqueues the contestant's call on a set, with D in `d`. 1, or 0 where the contestant has failed.
  */
-int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha,
-            float beta);
+int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha, float beta);
 
 /* Computes D from the first set and proves it; the contestant fails where it is wrong. Kernels of
  * hgemm write integer problems to a matrix of their own, `apart`, that was filled with NaN; all
@@ -90,8 +89,8 @@ void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, 
 
 /* Seconds of a call, by device events around `launches` calls that begin with set number `*next`.
  * 1, or 0 where the contestant has failed. */
-int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next,
-              int launches, double *seconds);
+int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next, int launches,
+              double *seconds);
 
 /* The parts of a turn; 1, or 0 where the contestant has failed: an event (0 or 1) on the default
  * stream, a call on set number `*next`, which then is the next one, and the seconds between the
@@ -118,8 +117,8 @@ group_fn time_group;
 
 /* A turn of launches back to back during which the GPU's energy counter is watched; `call` is about
  * how many seconds one lasts. Fills in the repetition. 1, or 0 where the contestant has failed. */
-int take_energy_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count,
-                     int *next, double call, int repetition);
+int take_energy_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next, double call,
+                     int repetition);
 
 /* ---- qualify.c: which of CUTLASS's configurations take part ------------------------------------
  */
@@ -135,8 +134,7 @@ hopefuls_t find_hopefuls(const group_t *g, const problem_t *p, const set_t *set)
 
 /* Gives the group's contestants of kind CUTLASS the hopefuls that are right and fastest in a few
  * turns, those that have failed left out. Proves them with this problem. */
-void qualify(group_t *g, hopefuls_t *hopefuls, const problem_t *p, const set_t *sets, int set_count,
-             uint16_t *host);
+void qualify(group_t *g, hopefuls_t *hopefuls, const problem_t *p, const set_t *sets, int set_count, uint16_t *host);
 
 /* After the contest: the first contestant of CUTLASS, whose result is shown, gets the better. */
 void crown(group_t *g);

@@ -39,8 +39,7 @@ static void time_once(void *context)
     g->measured = 1;
 }
 
-static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate, int kernel,
-                         const char *name)
+static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate, int kernel, const char *name)
 {
     int repetitions = bench.options.repetitions;
     contestant_t *c = &g->contestants[g->count++];
@@ -72,8 +71,7 @@ static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate,
                                 .error = -1};
     if (kind == CEILING) { /* as many operations as the problem has, in whole iterations */
         double per_iteration = ceiling_operations(accumulate);
-        c->result.operations =
-            per_iteration * (double)(int)(c->result.operations / per_iteration + 1);
+        c->result.operations = per_iteration * (double)(int)(c->result.operations / per_iteration + 1);
         c->result.bytes = 0;
     }
     if (kind == COPY) {
@@ -109,8 +107,7 @@ static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
 {
     hgemm_desc_t row = normalise(desc);
     plan_t plan;
-    if (select_plan(&row, &bench.handle->machine, bench.handle->workspace_bytes, &plan) ==
-        HGEMM_STATUS_SUCCESS)
+    if (select_plan(&row, &bench.handle->machine, bench.handle->workspace_bytes, &plan) == HGEMM_STATUS_SUCCESS)
         describe_plan(&plan, row.k, c->note, sizeof c->note), c->result.note = c->note;
     if (select_plan(&row, &machine_t4, machine_t4.workspace_bytes, &plan) == HGEMM_STATUS_SUCCESS)
         describe_plan(&plan, row.k, c->on_t4, sizeof c->on_t4), c->result.on_t4 = c->on_t4;
@@ -121,9 +118,8 @@ static void add_plans(group_t *g, hgemm_accumulate_t accumulate)
 {
     hgemm_desc_t call = plan(&g->shape, accumulate, HGEMM_KERNEL_AUTO), row = normalise(&call);
     priced_plan_t *best = calloc((size_t)bench.options.plans + 1, sizeof *best);
-    int count = best ? rank_plans(&row, &bench.handle->machine, bench.handle->workspace_bytes, best,
-                                  bench.options.plans)
-                     : 0;
+    int count =
+        best ? rank_plans(&row, &bench.handle->machine, bench.handle->workspace_bytes, best, bench.options.plans) : 0;
     for (int i = 0; i < count; i++) {
         char name[64] = "plan ";
         describe_plan(&best[i].plan, row.k, name + 5, sizeof name - 5);
@@ -134,8 +130,7 @@ static void add_plans(group_t *g, hgemm_accumulate_t accumulate)
     free(best);
 }
 
-static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, int cutlass,
-                        int ceiling, int copy)
+static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, int cutlass, int ceiling, int copy)
 {
     const char *automatic = accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32";
     for (int kernel = HGEMM_KERNEL_AUTO; kernel <= hgemm_kernel_count(); kernel++) {
@@ -144,8 +139,7 @@ static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, i
         int runs;
         if (kernel != HGEMM_KERNEL_AUTO)
             hgemm_get_kernel_info(kernel, &info);
-        if (info.accumulate != accumulate || !wanted(info.name) ||
-            hgemm_select(&desc, &runs) != HGEMM_STATUS_SUCCESS)
+        if (info.accumulate != accumulate || !wanted(info.name) || hgemm_select(&desc, &runs) != HGEMM_STATUS_SUCCESS)
             continue;
         contestant_t *c = add(g, KERNEL, accumulate, kernel, info.name);
         c->result.cublas = cublas;
@@ -165,8 +159,7 @@ static void add_contestants(group_t *g)
     int copy = -1;
     g->contestants = calloc((size_t)(hgemm_kernel_count() + 10 + 2 * bench.options.plans), sizeof *g->contestants);
     for (int acc = 0; acc < 2; acc++)
-        if (bench.ceilings[acc] && (bench.options.peers & PEER_CEILING) &&
-            (bench.options.accumulate & 1U << acc)) {
+        if (bench.ceilings[acc] && (bench.options.peers & PEER_CEILING) && (bench.options.accumulate & 1U << acc)) {
             contestant_t *c = add(g, CEILING, (hgemm_accumulate_t)acc, 0,
                                   acc == HGEMM_ACCUMULATE_F16 ? "ceiling_f16" : "ceiling_f32");
             ceiling[acc] = gbench_register(&c->result);
@@ -176,15 +169,14 @@ static void add_contestants(group_t *g)
     if (bench.cublas) {
         cublas[HGEMM_ACCUMULATE_F16] =
             gbench_register(&add(g, CUBLAS_HGEMM, HGEMM_ACCUMULATE_F16, 0, "cublasHgemm")->result);
-        cublas[HGEMM_ACCUMULATE_F32] = gbench_register(
-            &add(g, CUBLAS_GEMM_EX, HGEMM_ACCUMULATE_F32, 0, "cublasGemmEx_f32")->result);
+        cublas[HGEMM_ACCUMULATE_F32] =
+            gbench_register(&add(g, CUBLAS_GEMM_EX, HGEMM_ACCUMULATE_F32, 0, "cublasGemmEx_f32")->result);
     }
     for (int acc = 0; acc < 2; acc++)
         if (bench.cutlass && (bench.options.accumulate & 1U << acc)) {
             /* Two take part; `crown` lets the first, which is shown, have the better's result. */
             const char *name = acc == HGEMM_ACCUMULATE_F16 ? "cutlass" : "cutlass_f32";
-            cutlass[acc] =
-                gbench_register(&add(g, CUTLASS, (hgemm_accumulate_t)acc, 0, name)->result);
+            cutlass[acc] = gbench_register(&add(g, CUTLASS, (hgemm_accumulate_t)acc, 0, name)->result);
             add(g, CUTLASS, (hgemm_accumulate_t)acc, 0, name);
         }
     for (int acc = 0; acc < 2; acc++)
@@ -206,9 +198,9 @@ static void make_groups(void)
         g->shape = o->shapes[i];
         g->number = i + 1;
         g->of = group_count;
-        snprintf(g->name, sizeof g->name, "%lldx%lldx%lld %c%c %s", (long long)g->shape.m,
-                 (long long)g->shape.n, (long long)g->shape.k, g->shape.op_a ? 't' : 'n',
-                 g->shape.op_b ? 't' : 'n', o->layout == HGEMM_ROW_MAJOR ? "row" : "col");
+        snprintf(g->name, sizeof g->name, "%lldx%lldx%lld %c%c %s", (long long)g->shape.m, (long long)g->shape.n,
+                 (long long)g->shape.k, g->shape.op_a ? 't' : 'n', g->shape.op_b ? 't' : 'n',
+                 o->layout == HGEMM_ROW_MAJOR ? "row" : "col");
         add_contestants(g);
         contestants += g->count;
     }
@@ -223,8 +215,7 @@ static void make_groups(void)
 /* The device that was asked for, "" for any. */
 static const char *device_name(void)
 {
-    const char *name = bench.options.device && *bench.options.device ? bench.options.device
-                                                                     : getenv("HGEMM_DEVICE");
+    const char *name = bench.options.device && *bench.options.device ? bench.options.device : getenv("HGEMM_DEVICE");
     return name ? name : "";
 }
 
@@ -303,16 +294,16 @@ static void describe_run(void)
     time_t now = time(NULL);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     context("gpu", "%s", i->name);
-    context("device",
-            "compute capability %d.%d, %d multiprocessors, %zu MiB of memory, %zu KiB of L2 cache",
-            i->compute_major, i->compute_minor, i->multiprocessors, i->memory_bytes >> 20,
-            i->l2_bytes >> 10);
+    context("device", "compute capability %d.%d, %d multiprocessors, %zu MiB of memory, %zu KiB of L2 cache",
+            i->compute_major, i->compute_minor, i->multiprocessors, i->memory_bytes >> 20, i->l2_bytes >> 10);
     if (clocks_max_sm_mhz() > 0)
-        context("clocks", "%.0f MHz at most, power limit %.0f W", clocks_max_sm_mhz(),
-                clocks_power_limit_w());
+        context("clocks", "%.0f MHz at most, power limit %.0f W", clocks_max_sm_mhz(), clocks_power_limit_w());
     else
         context("clocks", i->clock_khz ? "%d MHz" : "unknown", i->clock_khz / 1000);
-    context("driver", "%s, CUDA %d.%d", *clocks_driver() ? clocks_driver() : modelled() ? "none" : "unknown",
+    context("driver", "%s, CUDA %d.%d",
+            *clocks_driver() ? clocks_driver()
+            : modelled()     ? "none"
+                             : "unknown",
             i->driver_version / 1000, i->driver_version % 1000 / 10);
     if (o->energy)
         context("energy", "by the board's counter, over windows of about %g s", o->min_time);
@@ -362,14 +353,12 @@ int main(int argc, char **argv)
     options_parse(&bench.options, argc, argv);
     hgemm_status_t status = open_device();
     if (!*device_name() && (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE)) {
-        printf("No GPU: %s\nNothing is timed. What is known without one:\n\n",
-               hgemm_status_string(status));
+        printf("No GPU: %s\nNothing is timed. What is known without one:\n\n", hgemm_status_string(status));
         print_facts();
         return 0;
     }
     if (status != HGEMM_STATUS_SUCCESS) {
-        fprintf(stderr, "bench_hgemm: %s %s\n", hgemm_status_string(status),
-                hgemm_error_detail(bench.handle));
+        fprintf(stderr, "bench_hgemm: %s %s\n", hgemm_status_string(status), hgemm_error_detail(bench.handle));
         return 1;
     }
     int failures = emulated() ? run_emulated() : run_timed();

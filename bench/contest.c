@@ -29,9 +29,9 @@ enum {
     PAUSE_US = 3000       /* before a burst */
 };
 static const double DELAY_SECONDS = 250e-6; /* time to enqueue, cuBLAS's choosing included */
-static const double TRAIN_SECONDS = 0.02;  /* of launches that tell how long one lasts */
-static const double L2_COPIES = 2;         /* operands of all sets over the size of the L2 cache */
-static const size_t COPY_L2S = 8;          /* what the driver's copy reads, over the same */
+static const double TRAIN_SECONDS = 0.02;   /* of launches that tell how long one lasts */
+static const double L2_COPIES = 2;          /* operands of all sets over the size of the L2 cache */
+static const size_t COPY_L2S = 8;           /* what the driver's copy reads, over the same */
 
 extern const image_t bench_images[]; /* ceiling_f16, ceiling_f32 */
 extern const int bench_image_count;
@@ -79,8 +79,7 @@ static hgemm_status_t launch_ceiling(hgemm_accumulate_t accumulate, int blocks, 
 {
     ceiling_args_t args = {bench.ceiling_in, bench.ceiling_out, iterations};
     launch_t launch = {{(unsigned)blocks, 1, 1}, CEILING_THREADS, 0, &args, sizeof args};
-    return bench.handle->device->ops->launch(bench.handle->device, NULL, bench.ceilings[accumulate],
-                                             &launch);
+    return bench.handle->device->ops->launch(bench.handle->device, NULL, bench.ceilings[accumulate], &launch);
 }
 
 double ceiling_operations(hgemm_accumulate_t accumulate)
@@ -125,18 +124,16 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
     peers_call_t call;
     switch (c->kind) {
     case CEILING:
-        return check(c, launch_ceiling(
-                            c->accumulate, bench.info.multiprocessors,
-                            (int)(c->result.operations / ceiling_operations(c->accumulate) + 0.5)));
+        return check(c, launch_ceiling(c->accumulate, bench.info.multiprocessors,
+                                       (int)(c->result.operations / ceiling_operations(c->accumulate) + 0.5)));
     case COPY:
-        return bench.copy((uint64_t)(uintptr_t)bench.copied + copy_bytes(), (uint64_t)(uintptr_t)bench.copied, copy_bytes(), NULL) == 0 ||
+        return bench.copy((uint64_t)(uintptr_t)bench.copied + copy_bytes(), (uint64_t)(uintptr_t)bench.copied,
+                          copy_bytes(), NULL) == 0 ||
                fail(c, "the driver did not copy");
     case CUBLAS_HGEMM:
-        return cublas_hgemm(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 ||
-               fail(c, "cublasHgemm failed");
+        return cublas_hgemm(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 || fail(c, "cublasHgemm failed");
     case CUBLAS_GEMM_EX:
-        return cublas_gemm_ex(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 ||
-               fail(c, "cublasGemmEx failed");
+        return cublas_gemm_ex(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 || fail(c, "cublasGemmEx failed");
     case CUTLASS:
         call = cutlass_call(p, c->accumulate, alpha, set->a, set->b, beta, d);
         call.slices = c->slices, call.parallel = c->parallel;
@@ -167,8 +164,7 @@ void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, 
     int separate = p->exact && (c->kind == KERNEL || c->kind == PLAN);
     char *d = separate ? apart : set->c;
     memset(host, 0xff, count * sizeof *host); /* NaN */
-    if (!check(c, hgemm_upload(bench.handle, d, separate || beta == 0 ? host : p->c,
-                               count * sizeof *host)) ||
+    if (!check(c, hgemm_upload(bench.handle, d, separate || beta == 0 ? host : p->c, count * sizeof *host)) ||
         (separate && !check(c, hgemm_upload(bench.handle, set->c, p->c, count * sizeof *host))) ||
         !enqueue(c, p, set, d, alpha, beta) || !check(c, hgemm_synchronize(bench.handle)) ||
         !check(c, hgemm_download(bench.handle, host, d, count * sizeof *host)))
@@ -178,8 +174,7 @@ void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, 
         alpha = hgemm_half_to_float(hgemm_half_from_float(alpha));
         beta = hgemm_half_to_float(hgemm_half_from_float(beta));
     }
-    c->result.failure =
-        problem_verify(p, host, alpha, beta, c->accumulate, &c->result.error, c->failure);
+    c->result.failure = problem_verify(p, host, alpha, beta, c->accumulate, &c->result.error, c->failure);
 }
 
 /* ---- turns ------------------------------------------------------------------------------- */
@@ -207,18 +202,16 @@ int seconds_between_marks(contestant_t *c, double *seconds)
 {
     device_t *device = bench.handle->device;
     float milliseconds = 0;
-    if (!check(c,
-               device->ops->event_elapsed(device, bench.events[0], bench.events[1], &milliseconds)))
+    if (!check(c, device->ops->event_elapsed(device, bench.events[0], bench.events[1], &milliseconds)))
         return 0;
     *seconds = (double)milliseconds * 1e-3;
     return 1;
 }
 
-int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next,
-              int launches, double *seconds)
+int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next, int launches,
+              double *seconds)
 {
-    int lead = bench.options.continuous ? launches > 1
-                                        : 0; /* the train is already moving when timing begins */
+    int lead = bench.options.continuous ? launches > 1 : 0; /* the train is already moving when timing begins */
     if (!bench.options.continuous && !modelled()) {
         pause_us(PAUSE_US);
         if (!check(c, launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations)))
@@ -249,8 +242,8 @@ typedef struct turn_t {
     int launches, contestant;
 } turn_t;
 
-static void take_timed_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count,
-                            int *next, const turn_t *turn, int repetition)
+static void take_timed_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next,
+                            const turn_t *turn, int repetition)
 {
     if (bench.options.energy) {
         take_energy_turn(c, p, sets, set_count, next, turn->call, repetition);
@@ -279,7 +272,8 @@ void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count
         turns[i].contestant = i;
     }
     for (int i = 0; i < g->count; i++) /* by themselves: they would empty the caches of the others */
-        for (int r = 0; r < bench.options.repetitions && g->contestants[i].kind == COPY && !g->contestants[i].result.failure; r++)
+        for (int r = 0;
+             r < bench.options.repetitions && g->contestants[i].kind == COPY && !g->contestants[i].result.failure; r++)
             take_timed_turn(&g->contestants[i], p, sets, set_count, &next, &turns[i], r);
     for (int r = 0; r < bench.options.repetitions; r++) {
         for (int i = g->count - 1; i > 0; i--) { /* shuffled, alike in every run */
@@ -334,20 +328,17 @@ void prove_group(group_t *g, group_fn *use)
     void *slab = NULL;
     problem_t p = {0};
     hopefuls_t hopefuls = {0};
-    hgemm_status_t status =
-        sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * (a + b + c) + c)
-                     : HGEMM_STATUS_OUT_OF_MEMORY;
+    hgemm_status_t status = sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * (a + b + c) + c)
+                                         : HGEMM_STATUS_OUT_OF_MEMORY;
     for (int i = 0; i < set_count && status == HGEMM_STATUS_SUCCESS; i++) {
         sets[i].a = (char *)slab + (size_t)i * (a + b + c);
         sets[i].b = sets[i].a + a;
         sets[i].c = sets[i].b + b;
     }
-    char *apart =
-        status == HGEMM_STATUS_SUCCESS ? (char *)slab + (size_t)set_count * (a + b + c) : NULL;
+    char *apart = status == HGEMM_STATUS_SUCCESS ? (char *)slab + (size_t)set_count * (a + b + c) : NULL;
 
     for (int exact = 1; exact >= 0 && status == HGEMM_STATUS_SUCCESS; exact--) {
-        progress("[%d/%d] %s: verifying (%s inputs)", g->number, g->of, g->name,
-                 exact ? "integer" : "random");
+        progress("[%d/%d] %s: verifying (%s inputs)", g->number, g->of, g->name, exact ? "integer" : "random");
         problem_destroy(&p);
         if (!problem_create(&p, bench.options.layout, s.op_a, s.op_b, s.m, s.n, s.k, exact)) {
             status = HGEMM_STATUS_OUT_OF_MEMORY;
@@ -404,7 +395,8 @@ hgemm_status_t open_copy(int ordinal)
     hgemm_status_t status = hgemm_malloc(bench.handle, &memory, 2 * copy_bytes());
     if (status == HGEMM_STATUS_SUCCESS)
         bench.copied = memory;
-    for (size_t at = 0, piece = COPY_PIECE * sizeof(uint16_t); status == HGEMM_STATUS_SUCCESS && at + piece <= copy_bytes(); at += piece)
+    for (size_t at = 0, piece = COPY_PIECE * sizeof(uint16_t);
+         status == HGEMM_STATUS_SUCCESS && at + piece <= copy_bytes(); at += piece)
         status = hgemm_upload(bench.handle, bench.copied + at, operands.c, piece);
     problem_destroy(&operands);
     return status;
@@ -418,8 +410,7 @@ hgemm_status_t open_ceilings(void)
     problem_t operands;
     float milliseconds = 0;
     for (int i = 0; i < bench_image_count && status == HGEMM_STATUS_SUCCESS; i++) {
-        int acc = strcmp(bench_images[i].symbol, "ceiling_f16") == 0 ? HGEMM_ACCUMULATE_F16
-                                                                     : HGEMM_ACCUMULATE_F32;
+        int acc = strcmp(bench_images[i].symbol, "ceiling_f16") == 0 ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
         status = ops->load(device, &bench_images[i], 0, &bench.ceilings[acc]);
     }
     if (!problem_create(&operands, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 2, CEILING_WORDS, 1, 0))
@@ -427,19 +418,16 @@ hgemm_status_t open_ceilings(void)
     if (status == HGEMM_STATUS_SUCCESS)
         status = hgemm_malloc(bench.handle, &bench.ceiling_in, CEILING_WORDS * sizeof(uint32_t));
     if (status == HGEMM_STATUS_SUCCESS)
-        status =
-            hgemm_malloc(bench.handle, &bench.ceiling_out,
-                         (size_t)bench.info.multiprocessors * CEILING_THREADS * sizeof(uint32_t));
+        status = hgemm_malloc(bench.handle, &bench.ceiling_out,
+                              (size_t)bench.info.multiprocessors * CEILING_THREADS * sizeof(uint32_t));
     if (status == HGEMM_STATUS_SUCCESS)
-        status = hgemm_upload(bench.handle, bench.ceiling_in, operands.c,
-                              CEILING_WORDS * sizeof(uint32_t));
+        status = hgemm_upload(bench.handle, bench.ceiling_in, operands.c, CEILING_WORDS * sizeof(uint32_t));
     problem_destroy(&operands);
 
     if (modelled())
         return status;
     bench.delay_iterations = 100;
-    for (int turn = 0; turn < 3 && status == HGEMM_STATUS_SUCCESS;
-         turn++) { /* the last one is warm */
+    for (int turn = 0; turn < 3 && status == HGEMM_STATUS_SUCCESS; turn++) { /* the last one is warm */
         status = ops->event_record(device, bench.events[0], NULL);
         if (status == HGEMM_STATUS_SUCCESS)
             status = launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations);

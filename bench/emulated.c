@@ -21,9 +21,8 @@ static double ratio(uint64_t actual, uint64_t ideal)
  * limits it. A sub-core has its own units, but all four share the one for loads and stores. */
 static double tensor_share(const turing_loop_t *loop)
 {
-    const double units[] = {loop->tensor_cycles, loop->alu_cycles,     loop->fma_cycles,
-                            loop->half_cycles,   loop->uniform_cycles, loop->issue_cycles,
-                            4 * loop->lsu_cycles};
+    const double units[] = {loop->tensor_cycles,  loop->alu_cycles,   loop->fma_cycles,    loop->half_cycles,
+                            loop->uniform_cycles, loop->issue_cycles, 4 * loop->lsu_cycles};
     double busiest = 0;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (units[i] > busiest)
@@ -32,19 +31,16 @@ static double tensor_share(const turing_loop_t *loop)
 }
 
 /* X(name in CSV and JSON, column's title, its format, value of the counters `c`) */
-#define FIGURES(X)                                                                                 \
-    X("blocks_per_sm", "blk/SM", "%7.0f", (double)c->occupancy.blocks)                             \
-    X("hmma", "HMMA", "%11.0f", (double)c->pipe[TURING_PIPE_TENSOR])                               \
-    X("instructions_per_hmma", "instr/HMMA", "%11.3f",                                             \
-      ratio(c->total.issued, c->pipe[TURING_PIPE_TENSOR]))                                         \
-    X("shared_waves_per_ideal", "shared/ideal", "%13.3f",                                          \
-      ratio(c->total.shared_waves, c->total.shared_ideal))                                         \
-    X("global_sectors_per_ideal", "global/ideal", "%13.3f",                                        \
-      ratio(c->total.global_sectors, c->total.global_ideal))                                       \
-    X("partial_sectors", "partial st.", "%12.0f", (double)c->total.partial_sectors)                \
-    X("l2_bytes", "L2 bytes", "%12.0f", (double)c->l2_bytes)                                       \
-    X("dram_bytes", "DRAM bytes", "%12.0f", (double)c->dram_bytes)                                 \
-    X("operations_per_dram_byte", "op/DRAM byte", "%13.1f", c->intensity)                          \
+#define FIGURES(X)                                                                                                 \
+    X("blocks_per_sm", "blk/SM", "%7.0f", (double)c->occupancy.blocks)                                             \
+    X("hmma", "HMMA", "%11.0f", (double)c->pipe[TURING_PIPE_TENSOR])                                               \
+    X("instructions_per_hmma", "instr/HMMA", "%11.3f", ratio(c->total.issued, c->pipe[TURING_PIPE_TENSOR]))        \
+    X("shared_waves_per_ideal", "shared/ideal", "%13.3f", ratio(c->total.shared_waves, c->total.shared_ideal))     \
+    X("global_sectors_per_ideal", "global/ideal", "%13.3f", ratio(c->total.global_sectors, c->total.global_ideal)) \
+    X("partial_sectors", "partial st.", "%12.0f", (double)c->total.partial_sectors)                                \
+    X("l2_bytes", "L2 bytes", "%12.0f", (double)c->l2_bytes)                                                       \
+    X("dram_bytes", "DRAM bytes", "%12.0f", (double)c->dram_bytes)                                                 \
+    X("operations_per_dram_byte", "op/DRAM byte", "%13.1f", c->intensity)                                          \
     X("tensor_percent_of_loop", "tensor %", "%9.1f", tensor_share(&c->loop))
 
 static turing_counters_t *counters; /* of the group's contestants */
@@ -56,8 +52,7 @@ static void count_group(group_t *g, const problem_t *p, const set_t *sets, int s
         if (g->contestants[i].result.failure)
             continue;
         device_t4emu_count(bench.handle->device, &counters[i]);
-        enqueue(&g->contestants[i], p, &sets[0], sets[0].c, bench.options.alpha,
-                bench.options.beta);
+        enqueue(&g->contestants[i], p, &sets[0], sets[0].c, bench.options.alpha, bench.options.beta);
         device_t4emu_count(bench.handle->device, NULL);
     }
 }
@@ -102,8 +97,8 @@ static void print_json(FILE *file, const group_t *g)
     for (int i = 0; i < g->count; i++) {
         const gbench_case_t *r = &g->contestants[i].result;
         const turing_counters_t *c = &counters[i];
-        fprintf(file, "%s\n{\"problem\": \"%s\", \"kernel\": \"%s\"",
-                g->number == 1 && i == 0 ? "" : ",", g->name, r->name);
+        fprintf(file, "%s\n{\"problem\": \"%s\", \"kernel\": \"%s\"", g->number == 1 && i == 0 ? "" : ",", g->name,
+                r->name);
         if (r->note)
             fprintf(file, ", \"note\": \"%s\"", r->note);
         if (r->failure) {
@@ -133,8 +128,7 @@ int print_emulated(group_t *groups, int count)
                 "{\n\"context\": {\n  \"gpu\": \"%s\",\n  \"hgemm\": \"commit %s, nvcc %s\",\n"
                 "  \"witness\": \"emulated\",\n  \"alpha\": \"%g\",\n  \"beta\": "
                 "\"%g\"\n},\n\"results\": [",
-                bench.info.name, HGEMM_COMMIT, HGEMM_NVCC_VERSION, (double)o->alpha,
-                (double)o->beta);
+                bench.info.name, HGEMM_COMMIT, HGEMM_NVCC_VERSION, (double)o->alpha, (double)o->beta);
     if (csv) {
         fprintf(file, "# witness: emulated\nproblem,kernel,note");
 #define FIGURE(name, title, format, value) fprintf(file, "," name);

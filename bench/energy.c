@@ -51,8 +51,8 @@ static void poll_counter(watch_t *w)
     w->joules = joules;
 }
 
-int take_energy_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count,
-                     int *next, double call, int repetition)
+int take_energy_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next, double call,
+                     int repetition)
 {
     static watch_t w;
     double length = bench.options.min_time + SETTLE_SECONDS + STEP_SECONDS, elapsed;

@@ -7,8 +7,8 @@
 /* What is known of the kernels without running them. */
 void print_facts(void)
 {
-    printf("%-16s %-10s %-10s %6s %7s %5s %7s %9s %6s  %s\n", "kernel", "block", "warp", "stages",
-           "threads", "regs", "shared", "per SM", "sums", "operations per byte: global, shared");
+    printf("%-16s %-10s %-10s %6s %7s %5s %7s %9s %6s  %s\n", "kernel", "block", "warp", "stages", "threads", "regs",
+           "shared", "per SM", "sums", "operations per byte: global, shared");
     for (int kernel = 1; kernel <= hgemm_kernel_count(); kernel++) {
         hgemm_kernel_info_t i;
         char block[32], warp[32];
@@ -16,8 +16,8 @@ void print_facts(void)
         snprintf(block, sizeof block, "%dx%dx%d", i.block_m, i.block_n, i.block_k);
         snprintf(warp, sizeof warp, "%dx%dx%d", i.warp_m, i.warp_n, i.warp_k);
         /* A step of k brings block_m + block_n halves for 2 * block_m * block_n operations. */
-        printf("%-16s %-10s %-10s %6d %7d %5d %7d %9d %6s  %.1f, %.1f\n", i.name, block, warp,
-               i.stages, i.threads, i.registers, i.shared_bytes, kernel_table[kernel].blocks,
+        printf("%-16s %-10s %-10s %6d %7d %5d %7d %9d %6s  %.1f, %.1f\n", i.name, block, warp, i.stages, i.threads,
+               i.registers, i.shared_bytes, kernel_table[kernel].blocks,
                i.accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32",
                (double)i.block_m * i.block_n / (i.block_m + i.block_n),
                (double)i.warp_m * i.warp_n / (i.warp_m + i.warp_n));
@@ -26,15 +26,14 @@ void print_facts(void)
            "operations per byte of A, B, C and D");
     for (int i = 0; i < bench.options.shape_count; i++) {
         const shape_t *s = &bench.options.shapes[i];
-        hgemm_accumulate_t accumulate = bench.options.accumulate & 1U << HGEMM_ACCUMULATE_F16
-                                            ? HGEMM_ACCUMULATE_F16
-                                            : HGEMM_ACCUMULATE_F32;
+        hgemm_accumulate_t accumulate =
+            bench.options.accumulate & 1U << HGEMM_ACCUMULATE_F16 ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
         hgemm_desc_t desc = plan(s, accumulate, HGEMM_KERNEL_AUTO);
         hgemm_kernel_info_t info;
         char name[64];
         int kernel;
-        snprintf(name, sizeof name, "%lldx%lldx%lld %c%c", (long long)s->m, (long long)s->n,
-                 (long long)s->k, s->op_a ? 't' : 'n', s->op_b ? 't' : 'n');
+        snprintf(name, sizeof name, "%lldx%lldx%lld %c%c", (long long)s->m, (long long)s->n, (long long)s->k,
+                 s->op_a ? 't' : 'n', s->op_b ? 't' : 'n');
         if (hgemm_select(&desc, &kernel) != HGEMM_STATUS_SUCCESS ||
             hgemm_get_kernel_info(kernel, &info) != HGEMM_STATUS_SUCCESS)
             continue;

@@ -65,7 +65,7 @@ struct Row {
     const gbench_case_t *c;
     std::vector<double> seconds;
     double median, q1, q3;
-    double mhz, power, watts, picojoules; // -1: unknown; by the counter: watts, and per operation
+    double mhz, power, watts, picojoules;                    // -1: unknown; by the counter: watts, and per operation
     double percent_cublas, percent_cutlass, percent_ceiling; // -1: unknown
     double percent_copy;                                     // of its bytes per second
 
@@ -83,18 +83,16 @@ class Output
             fprintf(file_, "{\n\"context\": {");
             const char *separator = "\n";
             for (const auto &line : context_lines) {
-                fprintf(file_, "%s  %s: %s", separator, quoted(line.first).c_str(),
-                        quoted(line.second).c_str());
+                fprintf(file_, "%s  %s: %s", separator, quoted(line.first).c_str(), quoted(line.second).c_str());
                 separator = ",\n";
             }
             fprintf(file_, "\n},\n\"results\": [");
         } else if (format_ == "csv") {
             for (const auto &line : context_lines)
                 fprintf(file_, "# %s: %s\n", line.first.c_str(), line.second.c_str());
-            fprintf(
-                file_,
-                "problem,kernel,note,median_us,q1_us,q3_us,tflops,percent_cublas,percent_cutlass,"
-                "percent_ceiling,percent_copy,gb_per_s,mhz,power_w,watts,pj_per_flop,relative_error,failure\n");
+            fprintf(file_,
+                    "problem,kernel,note,median_us,q1_us,q3_us,tflops,percent_cublas,percent_cutlass,"
+                    "percent_ceiling,percent_copy,gb_per_s,mhz,power_w,watts,pj_per_flop,relative_error,failure\n");
         } else {
             for (const auto &line : context_lines)
                 fprintf(file_, "%-12s %s\n", line.first.c_str(), line.second.c_str());
@@ -124,30 +122,27 @@ class Output
     {
         if (group_ != r.c->group) {
             group_ = r.c->group;
-            fprintf(file_, "\n%s\n  %-18s %11s %23s %8s %8s %9s %9s %8s %6s %6s %6s %8s %9s\n",
-                    group_.c_str(), "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS",
-                    "% CUTLASS", "% ceiling", "GB/s", "% copy", "MHz", "W", "pJ/FLOP", "rel error");
+            fprintf(file_, "\n%s\n  %-18s %11s %23s %8s %8s %9s %9s %8s %6s %6s %6s %8s %9s\n", group_.c_str(),
+                    "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% CUTLASS", "% ceiling", "GB/s",
+                    "% copy", "MHz", "W", "pJ/FLOP", "rel error");
         }
         if (r.c->failure) {
             fprintf(file_, "  %-18s %s\n", r.c->name, r.c->failure);
             return;
         }
-        fprintf(file_, "  %-18s %11.2f %11.2f %11.2f %8.2f %8s %9s %9s %8.1f %6s %6s %6s %8s %9s%s%s\n",
-                r.c->name, r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12,
-                number(r.percent_cublas, "%.1f").c_str(), number(r.percent_cutlass, "%.1f").c_str(),
-                number(r.percent_ceiling, "%.1f").c_str(), r.c->bytes / r.median * 1e-9,
-                number(r.percent_copy, "%.1f").c_str(), number(r.mhz, "%.0f").c_str(),
-                number(r.watts >= 0 ? r.watts : r.power, "%.0f").c_str(),
-                number(r.picojoules, "%.3f").c_str(), number(r.c->error, "%.1e").c_str(),
-                r.c->note ? "  " : "", r.c->note ? r.c->note : "");
+        fprintf(file_, "  %-18s %11.2f %11.2f %11.2f %8.2f %8s %9s %9s %8.1f %6s %6s %6s %8s %9s%s%s\n", r.c->name,
+                r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12, number(r.percent_cublas, "%.1f").c_str(),
+                number(r.percent_cutlass, "%.1f").c_str(), number(r.percent_ceiling, "%.1f").c_str(),
+                r.c->bytes / r.median * 1e-9, number(r.percent_copy, "%.1f").c_str(), number(r.mhz, "%.0f").c_str(),
+                number(r.watts >= 0 ? r.watts : r.power, "%.0f").c_str(), number(r.picojoules, "%.3f").c_str(),
+                number(r.c->error, "%.1e").c_str(), r.c->note ? "  " : "", r.c->note ? r.c->note : "");
     }
 
     void csv(const Row &r)
     {
-        fprintf(file_, "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s,%s,%s,%.2f,%s,%s,%s,%s,%s,%s\n", r.c->group,
-                r.c->name, r.c->note ? r.c->note : "", r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6,
-                r.c->failure ? 0 : r.rate() * 1e-12, number(r.percent_cublas, "%.2f").c_str(),
-                number(r.percent_cutlass, "%.2f").c_str(),
+        fprintf(file_, "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s,%s,%s,%.2f,%s,%s,%s,%s,%s,%s\n", r.c->group, r.c->name,
+                r.c->note ? r.c->note : "", r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.c->failure ? 0 : r.rate() * 1e-12,
+                number(r.percent_cublas, "%.2f").c_str(), number(r.percent_cutlass, "%.2f").c_str(),
                 number(r.percent_ceiling, "%.2f").c_str(), number(r.percent_copy, "%.2f").c_str(),
                 r.c->failure ? 0 : r.c->bytes / r.median * 1e-9, number(r.mhz, "%.0f", "").c_str(),
                 number(r.power, "%.1f", "").c_str(), number(r.watts, "%.2f", "").c_str(),
@@ -157,8 +152,8 @@ class Output
 
     void json(const Row &r)
     {
-        fprintf(file_, "%s\n{\"problem\": %s, \"kernel\": %s", first_ ? "" : ",",
-                quoted(r.c->group).c_str(), quoted(r.c->name).c_str());
+        fprintf(file_, "%s\n{\"problem\": %s, \"kernel\": %s", first_ ? "" : ",", quoted(r.c->group).c_str(),
+                quoted(r.c->name).c_str());
         first_ = false;
         if (r.c->note)
             fprintf(file_, ", \"note\": %s", quoted(r.c->note).c_str());
@@ -171,8 +166,7 @@ class Output
         fprintf(file_,
                 ", \"median_us\": %.3f, \"q1_us\": %.3f, \"q3_us\": %.3f, \"tflops\": %.3f, "
                 "\"gb_per_s\": %.2f",
-                r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12,
-                r.c->bytes / r.median * 1e-9);
+                r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12, r.c->bytes / r.median * 1e-9);
         member("mhz", r.mhz, "%.0f");
         member("power_w", r.power, "%.1f");
         member("watts", r.watts, "%.2f");
@@ -197,8 +191,7 @@ class Output
             fprintf(file_, ", \"%s\": %s", name, number(value, format).c_str());
     }
 
-    void members(const char *name, const double *values, size_t count, double factor,
-                 const char *format)
+    void members(const char *name, const double *values, size_t count, double factor, const char *format)
     {
         fprintf(file_, ", \"%s\": [", name);
         for (size_t i = 0; i < count; ++i)
@@ -300,9 +293,8 @@ int gbench_register(gbench_case_t *c)
 {
     cases.push_back(c);
     auto repetition = std::make_shared<int>(0);
-    benchmark::RegisterBenchmark(
-        name_of(*c).c_str(),
-        [c, repetition](benchmark::State &state) { body(state, c, repetition.get()); })
+    benchmark::RegisterBenchmark(name_of(*c).c_str(),
+                                 [c, repetition](benchmark::State &state) { body(state, c, repetition.get()); })
         ->Iterations(1)
         ->Repetitions(c->repetitions)
         ->UseManualTime();

@@ -61,8 +61,7 @@ static void add_shape(options_t *o, shape_t shape)
 {
     for (int i = 0; i < o->shape_count; i++) {
         const shape_t *s = &o->shapes[i];
-        if (s->m == shape.m && s->n == shape.n && s->k == shape.k && s->op_a == shape.op_a &&
-            s->op_b == shape.op_b)
+        if (s->m == shape.m && s->n == shape.n && s->k == shape.k && s->op_a == shape.op_a && s->op_b == shape.op_b)
             return;
     }
     shape_t *shapes = realloc(o->shapes, (size_t)(o->shape_count + 1) * sizeof *shapes);
@@ -82,8 +81,8 @@ static void parse_shape(options_t *o, const char *text)
 {
     long long m, n, k;
     int end = 0;
-    if (sscanf(text, "%lldx%lldx%lld%n", &m, &n, &k, &end) == 3 && !text[end] && in_range(m) &&
-        in_range(n) && in_range(k)) {
+    if (sscanf(text, "%lldx%lldx%lld%n", &m, &n, &k, &end) == 3 && !text[end] && in_range(m) && in_range(n) &&
+        in_range(k)) {
         add_shape(o, (shape_t){.m = m, .n = n, .k = k});
         return;
     }
@@ -113,8 +112,7 @@ static void parse_file(options_t *o, const char *path)
         int fields = sscanf(line, "%lld,%lld,%lld,%d,%d", &m, &n, &k, &op_a, &op_b);
         if ((fields != 3 && fields != 5) || !in_range(m) || !in_range(n) || !in_range(k))
             refuse("not a shape", line);
-        add_shape(
-            o, (shape_t){m, n, k, op_a ? HGEMM_OP_T : HGEMM_OP_N, op_b ? HGEMM_OP_T : HGEMM_OP_N});
+        add_shape(o, (shape_t){m, n, k, op_a ? HGEMM_OP_T : HGEMM_OP_N, op_b ? HGEMM_OP_T : HGEMM_OP_N});
     }
     fclose(file);
 }
@@ -235,16 +233,13 @@ void options_parse(options_t *o, int argc, char **argv)
         case SHAPES: parse_file(o, optarg); break;
         case TRANS: trans = optarg; break;
         case LAYOUT:
-            o->layout = one_of("--layout is row or col", optarg, "row", "col") ? HGEMM_COL_MAJOR
-                                                                               : HGEMM_ROW_MAJOR;
+            o->layout = one_of("--layout is row or col", optarg, "row", "col") ? HGEMM_COL_MAJOR : HGEMM_ROW_MAJOR;
             break;
         case KERNEL: kernels = optarg; break;
         case ACCUMULATE: each_item(optarg, o, parse_accumulate); break;
         case ALPHA: o->alpha = (float)number(optarg); break;
         case BETA: o->beta = (float)number(optarg); break;
-        case MODE:
-            o->continuous = one_of("--mode is burst or continuous", optarg, "burst", "continuous");
-            break;
+        case MODE: o->continuous = one_of("--mode is burst or continuous", optarg, "burst", "continuous"); break;
         case ENERGY: o->energy = 1; break;
         case REPS:
             o->repetitions = (int)number(optarg);
@@ -280,8 +275,7 @@ void options_parse(options_t *o, int argc, char **argv)
     }
     if (o->plans < 0)
         refuse("--plans", "not negative");
-    if (strcmp(o->format, "table") != 0 && strcmp(o->format, "csv") != 0 &&
-        strcmp(o->format, "json") != 0)
+    if (strcmp(o->format, "table") != 0 && strcmp(o->format, "csv") != 0 && strcmp(o->format, "json") != 0)
         refuse("--format is table, csv or json", o->format);
     if (regcomp(&o->kernels, kernels, REG_EXTENDED | REG_NOSUB) != 0)
         refuse("--kernel is not a regular expression", kernels);

@@ -22,10 +22,10 @@ typedef struct options_t {
     regex_t kernels;        /* names of the kernels to time; "auto" is one */
     hgemm_layout_t layout;
     float alpha, beta;
-    unsigned accumulate; /* bit HGEMM_ACCUMULATE_*: kernels of which accumulators */
-    int continuous;      /* launches back to back instead of single ones after a pause */
-    int energy;          /* read the GPU's energy counter too: continuous, longer repetitions */
-    int repetitions;     /* 0: as many as suit the device */
+    unsigned accumulate;      /* bit HGEMM_ACCUMULATE_*: kernels of which accumulators */
+    int continuous;           /* launches back to back instead of single ones after a pause */
+    int energy;               /* read the GPU's energy counter too: continuous, longer repetitions */
+    int repetitions;          /* 0: as many as suit the device */
     double min_time;          /* seconds of a continuous repetition, at least */
     unsigned peers;           /* PEER_*: what is timed too, where it is there */
     int plans;                /* of automatic selection that are timed too, the cheapest by its model */

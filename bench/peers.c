@@ -18,59 +18,46 @@ static int find(void *library, const char *symbol, void *function)
 /* ---- cuBLAS -----------------------------------------------------------------------------------
  */
 
-enum {
-    OP_N = 0,
-    OP_T = 1,
-    R_16F = 2,
-    COMPUTE_32F = 68,
-    ALGORITHM_DEFAULT = -1
-}; /* of cublas_api.h */
+enum { OP_N = 0, OP_T = 1, R_16F = 2, COMPUTE_32F = 68, ALGORITHM_DEFAULT = -1 }; /* of cublas_api.h */
 
 struct cublas_t {
     void *handle;
     int (*destroy)(void *);
     int (*version)(void *, int *);
-    int (*hgemm)(void *, int, int, int, int, int, const uint16_t *, const void *, int, const void *,
-                 int, const uint16_t *, void *, int);
-    int (*gemm_ex)(void *, int, int, int, int, int, const void *, const void *, int, int,
-                   const void *, int, int, const void *, void *, int, int, int, int);
+    int (*hgemm)(void *, int, int, int, int, int, const uint16_t *, const void *, int, const void *, int,
+                 const uint16_t *, void *, int);
+    int (*gemm_ex)(void *, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int,
+                   const void *, void *, int, int, int, int);
 };
 
 /* cuBLAS computes in the current context, else on the first GPU; the driver copies in no other. */
 static int make_current(int ordinal)
 {
-    int (*init)(unsigned), (*device_get)(int *, int), (*retain)(void **, int),
-        (*set_current)(void *);
+    int (*init)(unsigned), (*device_get)(int *, int), (*retain)(void **, int), (*set_current)(void *);
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), *context;
     int device;
     return find(driver, "cuInit", &init) && find(driver, "cuDeviceGet", &device_get) &&
-           find(driver, "cuDevicePrimaryCtxRetain", &retain) &&
-           find(driver, "cuCtxSetCurrent", &set_current) && init(0) == 0 &&
-           device_get(&device, ordinal) == 0 && retain(&context, device) == 0 &&
+           find(driver, "cuDevicePrimaryCtxRetain", &retain) && find(driver, "cuCtxSetCurrent", &set_current) &&
+           init(0) == 0 && device_get(&device, ordinal) == 0 && retain(&context, device) == 0 &&
            set_current(context) == 0;
 }
 
 cublas_t *cublas_open(int ordinal, char why[VERIFY_WORDS])
 {
-    const char *names[] = {getenv("HGEMM_CUBLAS"), "libcublas.so.13", "libcublas.so.12",
-                           "libcublas.so.11"};
+    const char *names[] = {getenv("HGEMM_CUBLAS"), "libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
     void *library = NULL;
     for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
         if (names[i])
             library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        snprintf(why, VERIFY_WORDS,
-                 "libcublas was not found: put it on LD_LIBRARY_PATH or its path in HGEMM_CUBLAS");
+        snprintf(why, VERIFY_WORDS, "libcublas was not found: put it on LD_LIBRARY_PATH or its path in HGEMM_CUBLAS");
         return NULL;
     }
     cublas_t *cublas = calloc(1, sizeof *cublas);
     int (*create)(void **);
-    if (cublas && find(library, "cublasCreate_v2", &create) &&
-        find(library, "cublasDestroy_v2", &cublas->destroy) &&
-        find(library, "cublasGetVersion_v2", &cublas->version) &&
-        find(library, "cublasHgemm", &cublas->hgemm) &&
-        find(library, "cublasGemmEx", &cublas->gemm_ex) && make_current(ordinal) &&
-        create(&cublas->handle) == 0)
+    if (cublas && find(library, "cublasCreate_v2", &create) && find(library, "cublasDestroy_v2", &cublas->destroy) &&
+        find(library, "cublasGetVersion_v2", &cublas->version) && find(library, "cublasHgemm", &cublas->hgemm) &&
+        find(library, "cublasGemmEx", &cublas->gemm_ex) && make_current(ordinal) && create(&cublas->handle) == 0)
         return cublas;
     snprintf(why, VERIFY_WORDS, "libcublas was found but could not be started");
     free(cublas);
@@ -106,22 +93,21 @@ static columns_t as_columns(const problem_t *p, const void *a, const void *b)
     return (columns_t){op_b, op_a, (int)p->n, (int)p->m, (int)p->ldb, (int)p->lda, b, a};
 }
 
-int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const void *a,
-                 const void *b, float beta, void *c)
+int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b, float beta,
+                 void *c)
 {
     columns_t q = as_columns(p, a, b);
     uint16_t half_alpha = hgemm_half_from_float(alpha), half_beta = hgemm_half_from_float(beta);
-    return cublas->hgemm(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &half_alpha, q.a,
-                         q.lda, q.b, q.ldb, &half_beta, c, (int)p->ldc);
+    return cublas->hgemm(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &half_alpha, q.a, q.lda, q.b, q.ldb,
+                         &half_beta, c, (int)p->ldc);
 }
 
-int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, const void *a,
-                   const void *b, float beta, void *c)
+int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b, float beta,
+                   void *c)
 {
     columns_t q = as_columns(p, a, b);
-    return cublas->gemm_ex(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &alpha, q.a, R_16F,
-                           q.lda, q.b, R_16F, q.ldb, &beta, c, R_16F, (int)p->ldc, COMPUTE_32F,
-                           ALGORITHM_DEFAULT);
+    return cublas->gemm_ex(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &alpha, q.a, R_16F, q.lda, q.b, R_16F,
+                           q.ldb, &beta, c, R_16F, (int)p->ldc, COMPUTE_32F, ALGORITHM_DEFAULT);
 }
 
 /* ---- the driver's copy --------------------------------------------------------------------------
@@ -155,17 +141,13 @@ const cutlass_t *cutlass_open(int ordinal, device_t *emulated, char why[VERIFY_W
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char *words = dlerror();
-        snprintf(why, VERIFY_WORDS, "-DHGEMM_PEERS=ON builds what it needs; %s",
-                 words ? words : "");
+        snprintf(why, VERIFY_WORDS, "-DHGEMM_PEERS=ON builds what it needs; %s", words ? words : "");
         return NULL;
     }
-    if (!find(library, "hgemm_peers_open", &start) ||
-        !find(library, "hgemm_peers_close", &cutlass.close) ||
-        !find(library, "hgemm_peers_about", &cutlass.about) ||
-        !find(library, "hgemm_peers_count", &cutlass.count) ||
+    if (!find(library, "hgemm_peers_open", &start) || !find(library, "hgemm_peers_close", &cutlass.close) ||
+        !find(library, "hgemm_peers_about", &cutlass.about) || !find(library, "hgemm_peers_count", &cutlass.count) ||
         !find(library, "hgemm_peers_config", &cutlass.config) ||
-        !find(library, "hgemm_peers_can_run", &cutlass.can_run) ||
-        !find(library, "hgemm_peers_run", &cutlass.run) ||
+        !find(library, "hgemm_peers_can_run", &cutlass.can_run) || !find(library, "hgemm_peers_run", &cutlass.run) ||
         (emulated && !find(library, "hgemm_peers_emulate", &emulate))) {
         snprintf(why, VERIFY_WORDS, "%s is not what this program was built with", name);
         return NULL;
@@ -176,16 +158,15 @@ const cutlass_t *cutlass_open(int ordinal, device_t *emulated, char why[VERIFY_W
 #endif
     int error = start(ordinal);
     if (error) {
-        snprintf(why, VERIFY_WORDS, "%s was found but could not be started: CUDA error %d", name,
-                 error);
+        snprintf(why, VERIFY_WORDS, "%s was found but could not be started: CUDA error %d", name, error);
         return NULL;
     }
     return &cutlass;
 }
 
 /* A column-major problem is the row-major one of the transposed matrices. */
-peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, float alpha,
-                          const void *a, const void *b, float beta, void *c)
+peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, float alpha, const void *a, const void *b,
+                          float beta, void *c)
 {
     const int row = p->layout == HGEMM_ROW_MAJOR;
     return (peers_call_t){.m = (int)(row ? p->m : p->n),
@@ -230,15 +211,13 @@ void clocks_open(int ordinal)
     char bus[32];
     int device;
     /* The two libraries number GPUs differently; the bus address is the same for both. */
-    if (!find(library, "nvmlInit_v2", &init) ||
-        !find(library, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus) ||
+    if (!find(library, "nvmlInit_v2", &init) || !find(library, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus) ||
         !find(library, "nvmlSystemGetDriverVersion", &driver) ||
         !find(library, "nvmlDeviceGetClockInfo", &nvml.clock) ||
         !find(library, "nvmlDeviceGetMaxClockInfo", &nvml.max_clock) ||
         !find(library, "nvmlDeviceGetEnforcedPowerLimit", &nvml.power_limit) ||
-        !find(cuda, "cuDeviceGet", &device_get) || !find(cuda, "cuDeviceGetPCIBusId", &bus_of) ||
-        init() != 0 || device_get(&device, ordinal) != 0 || bus_of(bus, sizeof bus, device) != 0 ||
-        by_bus(bus, &nvml.device) != 0) {
+        !find(cuda, "cuDeviceGet", &device_get) || !find(cuda, "cuDeviceGetPCIBusId", &bus_of) || init() != 0 ||
+        device_get(&device, ordinal) != 0 || bus_of(bus, sizeof bus, device) != 0 || by_bus(bus, &nvml.device) != 0) {
         nvml.device = NULL;
         return;
     }
@@ -268,9 +247,7 @@ double clocks_power_limit_w(void)
 double clocks_power_w(void)
 {
     unsigned milliwatts = 0;
-    return nvml.device && nvml.power && nvml.power(nvml.device, &milliwatts) == 0
-               ? milliwatts / 1000.0
-               : 0;
+    return nvml.device && nvml.power && nvml.power(nvml.device, &milliwatts) == 0 ? milliwatts / 1000.0 : 0;
 }
 
 int clocks_energy_j(double *joules)

@@ -22,10 +22,10 @@ int cublas_version(const cublas_t *cublas); /* major * 10000 + minor * 100 + pat
 
 /* Enqueue C = alpha * op(A) * op(B) + beta * C on the default stream: cublasHgemm accumulates in
  * half precision and takes half scalars, cublasGemmEx here in single precision. 0 on success. */
-int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const void *a,
-                 const void *b, float beta, void *c);
-int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, const void *a,
-                   const void *b, float beta, void *c);
+int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b, float beta,
+                 void *c);
+int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b, float beta,
+                   void *c);
 
 /* ---- the driver's copy --------------------------------------------------------------------------
  */
@@ -55,8 +55,8 @@ typedef struct cutlass_t {
 const cutlass_t *cutlass_open(int ordinal, device_t *emulated, char why[VERIFY_WORDS]);
 
 /* C = alpha * op(A) * op(B) + beta * C, k not sliced. */
-peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, float alpha,
-                          const void *a, const void *b, float beta, void *c);
+peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, float alpha, const void *a, const void *b,
+                          float beta, void *c);
 
 /* ---- clocks -----------------------------------------------------------------------------------
  */

@@ -78,16 +78,15 @@ void __cudaUnregisterFatBinary(void **handle)
 }
 
 /* Constants of headers; no kernel here reads one. */
-void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int external,
-                       size_t bytes, int constant, int global)
+void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int external, size_t bytes,
+                       int constant, int global)
 {
     (void)handle, (void)host, (void)address, (void)name;
     (void)external, (void)bytes, (void)constant, (void)global;
 }
 
-void __cudaRegisterFunction(void **handle, const char *host, char *device_function,
-                            const char *name, int threads, uint3 *tid, uint3 *bid, dim3 *block,
-                            dim3 *grid, int *warp)
+void __cudaRegisterFunction(void **handle, const char *host, char *device_function, const char *name, int threads,
+                            uint3 *tid, uint3 *bid, dim3 *block, dim3 *grid, int *warp)
 {
     function_t *function = calloc(1, sizeof *function);
     (void)device_function, (void)threads, (void)tid, (void)bid, (void)block, (void)grid, (void)warp;
@@ -148,8 +147,8 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
     return *kernel ? cudaSuccess : cudaErrorInvalidDeviceFunction;
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void **args,
-                               size_t shared_bytes, cudaStream_t stream)
+cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void **args, size_t shared_bytes,
+                               cudaStream_t stream)
 {
     const turing_kernel_t *kernel = kernel_of((function_t *)handle);
     unsigned char params[4096];
@@ -231,9 +230,8 @@ cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute attrib
     return cudaSuccess;
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *host,
-                                                                   int threads, size_t shared_bytes,
-                                                                   unsigned flags)
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *host, int threads,
+                                                                   size_t shared_bytes, unsigned flags)
 {
     const turing_kernel_t *kernel = kernel_of(function_of(host));
     (void)flags;

@@ -30,22 +30,17 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-static void add_hopeful(hopefuls_t *h, const contestant_t *like, int config, int slices,
-                        int parallel)
+static void add_hopeful(hopefuls_t *h, const contestant_t *like, int config, int slices, int parallel)
 {
     contestant_t *all = realloc(h->all, (size_t)(h->count + 1) * sizeof *all);
     if (!all)
         return;
     peers_config_t about = bench.cutlass->config(config);
     contestant_t *c = &all[h->count++];
-    *c = (contestant_t){.kind = CUTLASS,
-                        .accumulate = like->accumulate,
-                        .kernel = config,
-                        .slices = slices,
-                        .parallel = parallel};
+    *c = (contestant_t){
+        .kind = CUTLASS, .accumulate = like->accumulate, .kernel = config, .slices = slices, .parallel = parallel};
     if (slices > 1)
-        snprintf(c->note, sizeof c->note, "%s k/%d %s", about.name, slices,
-                 parallel ? "parallel" : "serial");
+        snprintf(c->note, sizeof c->note, "%s k/%d %s", about.name, slices, parallel ? "parallel" : "serial");
     else
         snprintf(c->note, sizeof c->note, "%s", about.name);
     h->all = all;
@@ -64,13 +59,12 @@ hopefuls_t find_hopefuls(const group_t *g, const problem_t *p, const set_t *set)
         peers_call_t call = cutlass_call(p, like->accumulate, 1, set->a, set->b, 0, set->c);
         for (int config = 0; config < bench.cutlass->count(); config++) {
             peers_config_t about = bench.cutlass->config(config);
-            double blocks = (double)((call.m + about.tile_m - 1) / about.tile_m) *
-                            ((call.n + about.tile_n - 1) / about.tile_n);
+            double blocks =
+                (double)((call.m + about.tile_m - 1) / about.tile_m) * ((call.n + about.tile_n - 1) / about.tile_n);
             for (size_t s = 0; s < sizeof slices / sizeof *slices; s++)
                 for (int parallel = 0; parallel <= (slices[s] > 1); parallel++) {
                     call.slices = slices[s], call.parallel = parallel;
-                    if ((slices[s] == 1 ||
-                         blocks * slices[s] <= MOST_BLOCKS * bench.info.multiprocessors) &&
+                    if ((slices[s] == 1 || blocks * slices[s] <= MOST_BLOCKS * bench.info.multiprocessors) &&
                         bench.cutlass->can_run(config, &call))
                         add_hopeful(&h, like, config, slices[s], parallel);
                 }
@@ -82,14 +76,13 @@ hopefuls_t find_hopefuls(const group_t *g, const problem_t *p, const set_t *set)
 /* One line for a hopeful that is out because it failed. */
 static void report(const group_t *g, const contestant_t *c)
 {
-    fprintf(stderr, "bench_hgemm: %s: CUTLASS %s does not take part: %s\n", g->name, c->note,
-            c->failure);
+    fprintf(stderr, "bench_hgemm: %s: CUTLASS %s does not take part: %s\n", g->name, c->note, c->failure);
 }
 
 /* Times the hopefuls in turns and sorts them: `order` gets the numbers of those that have not
  * failed, the fastest first. Returns how many they are, -1 where memory ran out. */
-static int sort_hopefuls(const group_t *g, hopefuls_t *h, const problem_t *p, const set_t *sets,
-                         int set_count, int *order)
+static int sort_hopefuls(const group_t *g, hopefuls_t *h, const problem_t *p, const set_t *sets, int set_count,
+                         int *order)
 {
     double(*seconds)[ROUNDS] = calloc((size_t)h->count, sizeof *seconds);
     int *launches = calloc((size_t)h->count, sizeof *launches), next = 0, count = 0;
@@ -124,20 +117,17 @@ static int sort_hopefuls(const group_t *g, hopefuls_t *h, const problem_t *p, co
     return count;
 }
 
-void qualify(group_t *g, hopefuls_t *h, const problem_t *p, const set_t *sets, int set_count,
-             uint16_t *host)
+void qualify(group_t *g, hopefuls_t *h, const problem_t *p, const set_t *sets, int set_count, uint16_t *host)
 {
     int *order = calloc((size_t)h->count + 1, sizeof *order);
     if (h->count)
-        progress("[%d/%d] %s: qualifying %d configurations of CUTLASS", g->number, g->of, g->name,
-                 h->count);
+        progress("[%d/%d] %s: qualifying %d configurations of CUTLASS", g->number, g->of, g->name, h->count);
     int count = order ? sort_hopefuls(g, h, p, sets, set_count, order) : -1;
     for (int i = 0; i < g->count; i++) {
         contestant_t *c = &g->contestants[i];
         if (c->kind != CUTLASS)
             continue;
-        c->result.failure =
-            count < 0 ? "out of memory" : "no configuration of CUTLASS computes this";
+        c->result.failure = count < 0 ? "out of memory" : "no configuration of CUTLASS computes this";
         for (int at = 0; at < count && c->result.failure; at++) {
             contestant_t *best = &h->all[order[at]];
             if (best->accumulate != c->accumulate || best->slices == 0)
@@ -178,13 +168,12 @@ void crown(group_t *g)
     double *sorted = malloc(2 * (size_t)repetitions * sizeof *sorted);
     for (int i = 0; i + 1 < g->count && sorted; i++) {
         contestant_t *first = &g->contestants[i], *second = first + 1;
-        if (first->kind != CUTLASS || second->kind != CUTLASS ||
-            first->accumulate != second->accumulate || second->result.failure)
+        if (first->kind != CUTLASS || second->kind != CUTLASS || first->accumulate != second->accumulate ||
+            second->result.failure)
             continue;
         memcpy(sorted, first->seconds, (size_t)repetitions * sizeof *sorted);
         memcpy(sorted + repetitions, second->seconds, (size_t)repetitions * sizeof *sorted);
-        if (first->result.failure ||
-            median(sorted + repetitions, repetitions) < median(sorted, repetitions))
+        if (first->result.failure || median(sorted + repetitions, repetitions) < median(sorted, repetitions))
             take_over(first, second);
     }
     free(sorted);

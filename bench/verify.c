@@ -51,8 +51,7 @@ static void fill_table(uint16_t *table, int64_t k, int exact)
 }
 
 /* y = X * v, or X^T * v, for a stored matrix of `lines` lines of `width` elements. */
-static void times_vector(const uint16_t *x, int64_t lines, int64_t width, int transposed,
-                         const double *v, double *y)
+static void times_vector(const uint16_t *x, int64_t lines, int64_t width, int transposed, const double *v, double *y)
 {
     const float *value = float_of_half;
     if (transposed)
@@ -72,12 +71,11 @@ static void times_vector(const uint16_t *x, int64_t lines, int64_t width, int tr
 }
 
 /* y = op(X) * v where op(X) is rows x columns, in the problem's layout. */
-static void apply(const problem_t *p, const uint16_t *x, hgemm_op_t op, int64_t rows,
-                  int64_t columns, const double *v, double *y)
+static void apply(const problem_t *p, const uint16_t *x, hgemm_op_t op, int64_t rows, int64_t columns, const double *v,
+                  double *y)
 {
     int lines_are_rows = (p->layout == HGEMM_ROW_MAJOR) == (op == HGEMM_OP_N);
-    times_vector(x, lines_are_rows ? rows : columns, lines_are_rows ? columns : rows,
-                 !lines_are_rows, v, y);
+    times_vector(x, lines_are_rows ? rows : columns, lines_are_rows ? columns : rows, !lines_are_rows, v, y);
 }
 
 static double element(const uint16_t *x, int64_t ld, int lines_are_rows, int64_t i, int64_t j)
@@ -100,8 +98,8 @@ static void take_samples(const problem_t *p)
     }
 }
 
-int problem_create(problem_t *p, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b, int64_t m,
-                   int64_t n, int64_t k, int exact)
+int problem_create(problem_t *p, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b, int64_t m, int64_t n,
+                   int64_t k, int exact)
 {
     int row = layout == HGEMM_ROW_MAJOR;
     *p = (problem_t){.layout = layout,
@@ -162,22 +160,19 @@ void problem_destroy(problem_t *p)
     *p = (problem_t){0};
 }
 
-static double error_deviation(const problem_t *p, double alpha, double beta,
-                              hgemm_accumulate_t accumulate)
+static double error_deviation(const problem_t *p, double alpha, double beta, hgemm_accumulate_t accumulate)
 {
     if (p->exact)
         return 0;
     const double half = ldexp(1, -11), single = ldexp(1, -23), v = 1.0 / 9;
     double steps = ceil((double)p->k / 8);
-    double sums = accumulate == HGEMM_ACCUMULATE_F16
-                      ? half * sqrt(8 * v * steps * (steps + 1) / 2)
-                      : single * sqrt(8 * v) * 2 / 3 * pow(steps + 1, 1.5);
+    double sums = accumulate == HGEMM_ACCUMULATE_F16 ? half * sqrt(8 * v * steps * (steps + 1) / 2)
+                                                     : single * sqrt(8 * v) * 2 / 3 * pow(steps + 1, 1.5);
     return hypot(alpha * sums, half * sqrt(alpha * alpha * (double)p->k * v + beta * beta / 3));
 }
 
 const char *problem_verify(const problem_t *p, const uint16_t *d, float alpha, float beta,
-                           hgemm_accumulate_t accumulate, double *relative_error,
-                           char why[VERIFY_WORDS])
+                           hgemm_accumulate_t accumulate, double *relative_error, char why[VERIFY_WORDS])
 {
     const double bound = 8 * error_deviation(p, (double)alpha, (double)beta, accumulate);
     const double row_bound = bound * sqrt((double)p->n);
@@ -193,10 +188,8 @@ const char *problem_verify(const problem_t *p, const uint16_t *d, float alpha, f
         for (int64_t i = 0; i < p->m && !found; i++) {
             double expected = (double)alpha * p->product[v][i] + (double)beta * p->addend[v][i];
             if (!(fabs(sums[i] - expected) <= row_bound)) {
-                snprintf(why, VERIFY_WORDS,
-                         "WRONG: row %lld times random signs is %g, should be %g +- %g (%s inputs)",
-                         (long long)i, sums[i], expected, row_bound,
-                         p->exact ? "integer" : "random");
+                snprintf(why, VERIFY_WORDS, "WRONG: row %lld times random signs is %g, should be %g +- %g (%s inputs)",
+                         (long long)i, sums[i], expected, row_bound, p->exact ? "integer" : "random");
                 found = 1;
             }
         }
@@ -208,10 +201,8 @@ const char *problem_verify(const problem_t *p, const uint16_t *d, float alpha, f
         double expected = (double)alpha * s->product + (double)beta * s->addend;
         double got = element(d, p->ldc, row, s->i, s->j);
         if (!(fabs(got - expected) <= bound)) {
-            snprintf(why, VERIFY_WORDS,
-                     "WRONG: element (%lld, %lld) is %g, should be %g +- %g (%s inputs)",
-                     (long long)s->i, (long long)s->j, got, expected, bound,
-                     p->exact ? "integer" : "random");
+            snprintf(why, VERIFY_WORDS, "WRONG: element (%lld, %lld) is %g, should be %g +- %g (%s inputs)",
+                     (long long)s->i, (long long)s->j, got, expected, bound, p->exact ? "integer" : "random");
             found = 1;
         }
         errors += (got - expected) * (got - expected);

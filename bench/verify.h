@@ -26,8 +26,8 @@ typedef struct problem_t {
 
 /* Random halves in [-1, 1), or, if exact, random integers of {-1, 0, 1} so sparse that no partial
  * sum of a product leaves the integers that a half represents. 0 where memory ran out. */
-int problem_create(problem_t *p, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b, int64_t m,
-                   int64_t n, int64_t k, int exact);
+int problem_create(problem_t *p, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b, int64_t m, int64_t n,
+                   int64_t k, int exact);
 void problem_destroy(problem_t *p);
 
 /*
@@ -47,7 +47,6 @@ void problem_destroy(problem_t *p);
  *     rounding of D       2^-11 * sqrt(alpha^2 * k * v + beta^2 / 3)
  */
 const char *problem_verify(const problem_t *p, const uint16_t *d, float alpha, float beta,
-                           hgemm_accumulate_t accumulate, double *relative_error,
-                           char why[VERIFY_WORDS]);
+                           hgemm_accumulate_t accumulate, double *relative_error, char why[VERIFY_WORDS]);
 
 #endif

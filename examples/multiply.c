@@ -31,8 +31,8 @@ int main(void)
     must(handle, hgemm_malloc(handle, &dev_c, BYTES));
     must(handle, hgemm_upload(handle, dev_a, a, BYTES));
     must(handle, hgemm_upload(handle, dev_b, b, BYTES));
-    must(handle, hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, N, N, N,
-                           1.0f, dev_a, N, dev_b, N, 0.0f, dev_c, N));
+    must(handle,
+         hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, N, N, N, 1.0f, dev_a, N, dev_b, N, 0.0f, dev_c, N));
     must(handle, hgemm_download(handle, c, dev_c, BYTES));
     int wrong = 0;
     for (int i = 0; i < N * N; i++)

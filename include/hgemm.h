@@ -103,24 +103,24 @@ typedef enum hgemm_status_t {
     HGEMM_STATUS_INVALID_LDB,
     HGEMM_STATUS_INVALID_LDC,
     HGEMM_STATUS_INVALID_LDD,
-    HGEMM_STATUS_TOO_LARGE,          /* m, n or k over 2^31 - 1, or a batch that spans over 2^63 bytes */
-    HGEMM_STATUS_NULL_A,             /* A would be read and is NULL */
+    HGEMM_STATUS_TOO_LARGE, /* m, n or k over 2^31 - 1, or a batch that spans over 2^63 bytes */
+    HGEMM_STATUS_NULL_A,    /* A would be read and is NULL */
     HGEMM_STATUS_NULL_B,
     HGEMM_STATUS_NULL_C,
-    HGEMM_STATUS_NULL_D,             /* D would be written and is NULL */
-    HGEMM_STATUS_MISALIGNED_A,       /* A would be read and is not a multiple of 2 bytes */
+    HGEMM_STATUS_NULL_D,       /* D would be written and is NULL */
+    HGEMM_STATUS_MISALIGNED_A, /* A would be read and is not a multiple of 2 bytes */
     HGEMM_STATUS_MISALIGNED_B,
     HGEMM_STATUS_MISALIGNED_C,
     HGEMM_STATUS_MISALIGNED_D,
-    HGEMM_STATUS_OVERLAP,            /* D overlaps C and is not C, or the D's of a batch overlap */
-    HGEMM_STATUS_NOT_SUPPORTED,      /* the kernel asked for, or every one, does not cover this */
-    HGEMM_STATUS_INVALID_DEVICE,     /* the device's name is not understood, or no such ordinal */
-    HGEMM_STATUS_NO_DRIVER,          /* the CUDA driver's library was not found or is too old */
-    HGEMM_STATUS_NO_DEVICE,          /* the driver found no GPU */
-    HGEMM_STATUS_OLD_DEVICE,         /* the GPU is older than compute capability 7.5 */
-    HGEMM_STATUS_OUT_OF_MEMORY,      /* host or device memory ran out */
-    HGEMM_STATUS_DEVICE_ERROR,       /* the driver reported an error: see hgemm_error_detail */
-    HGEMM_STATUS_COUNT_              /* number of statuses, not one itself */
+    HGEMM_STATUS_OVERLAP,        /* D overlaps C and is not C, or the D's of a batch overlap */
+    HGEMM_STATUS_NOT_SUPPORTED,  /* the kernel asked for, or every one, does not cover this */
+    HGEMM_STATUS_INVALID_DEVICE, /* the device's name is not understood, or no such ordinal */
+    HGEMM_STATUS_NO_DRIVER,      /* the CUDA driver's library was not found or is too old */
+    HGEMM_STATUS_NO_DEVICE,      /* the driver found no GPU */
+    HGEMM_STATUS_OLD_DEVICE,     /* the GPU is older than compute capability 7.5 */
+    HGEMM_STATUS_OUT_OF_MEMORY,  /* host or device memory ran out */
+    HGEMM_STATUS_DEVICE_ERROR,   /* the driver reported an error: see hgemm_error_detail */
+    HGEMM_STATUS_COUNT_          /* number of statuses, not one itself */
 } hgemm_status_t;
 
 /* The status's name, such as "HGEMM_STATUS_INVALID_LDA". Never NULL. */
@@ -172,15 +172,15 @@ HGEMM_API hgemm_status_t hgemm_synchronize(hgemm_handle_t handle);
 HGEMM_API const char *hgemm_error_detail(hgemm_handle_t handle);
 
 typedef struct hgemm_device_info_t {
-    char name[128];        /* such as "Tesla T4" */
-    char kind[16];         /* "cuda", "t4emu", or "t4model": t4emu with the option time */
-    int compute_major;     /* compute capability */
+    char name[128];    /* such as "Tesla T4" */
+    char kind[16];     /* "cuda", "t4emu", or "t4model": t4emu with the option time */
+    int compute_major; /* compute capability */
     int compute_minor;
     int multiprocessors;
-    int clock_khz;         /* highest SM clock, 0 where unknown */
+    int clock_khz; /* highest SM clock, 0 where unknown */
     size_t memory_bytes;
     size_t l2_bytes;
-    int driver_version;    /* as cuDriverGetVersion: 13000 is 13.0; 0 without a driver */
+    int driver_version; /* as cuDriverGetVersion: 13000 is 13.0; 0 without a driver */
 } hgemm_device_info_t;
 
 HGEMM_API hgemm_status_t hgemm_get_device_info(hgemm_handle_t handle, hgemm_device_info_t *info);
@@ -210,12 +210,9 @@ typedef enum hgemm_op_t { HGEMM_OP_N = 0, HGEMM_OP_T = 1 } hgemm_op_t;
  * hgemm_select chooses. a, b and c are device pointers to halves. c is both C and D: where beta
  * is 0, a c that is NULL is an HGEMM_STATUS_NULL_D.
  */
-HGEMM_API hgemm_status_t hgemm_run(hgemm_handle_t handle, hgemm_layout_t layout,
-                                   hgemm_op_t op_a, hgemm_op_t op_b,
-                                   int64_t m, int64_t n, int64_t k,
-                                   float alpha, const void *a, int64_t lda,
-                                   const void *b, int64_t ldb,
-                                   float beta, void *c, int64_t ldc);
+HGEMM_API hgemm_status_t hgemm_run(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b,
+                                   int64_t m, int64_t n, int64_t k, float alpha, const void *a, int64_t lda,
+                                   const void *b, int64_t ldb, float beta, void *c, int64_t ldc);
 
 /* ---- 6. The whole problem ----------------------------------------------------------------- */
 
@@ -240,10 +237,14 @@ typedef struct hgemm_desc_t {
     int64_t m, n, k;
     int64_t batch;
     float alpha, beta;
-    const void *a; int64_t lda, stride_a;
-    const void *b; int64_t ldb, stride_b;
-    const void *c; int64_t ldc, stride_c;
-    void *d;       int64_t ldd, stride_d;
+    const void *a;
+    int64_t lda, stride_a;
+    const void *b;
+    int64_t ldb, stride_b;
+    const void *c;
+    int64_t ldc, stride_c;
+    void *d;
+    int64_t ldd, stride_d;
 } hgemm_desc_t;
 
 /* Row-major, no transpose, half accumulation, automatic kernel, batch 1, alpha 1, beta 0, all
@@ -266,8 +267,8 @@ HGEMM_API hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t
 enum { HGEMM_OPS_NN = 1, HGEMM_OPS_NT = 2, HGEMM_OPS_TN = 4, HGEMM_OPS_TT = 8 };
 
 typedef struct hgemm_kernel_info_t {
-    const char *name;              /* "k1_tiled": the name in the source, the benchmark and the docs */
-    const char *rung;              /* the rung of the ladder it belongs to, such as "k5_tuned" */
+    const char *name; /* "k1_tiled": the name in the source, the benchmark and the docs */
+    const char *rung; /* the rung of the ladder it belongs to, such as "k5_tuned" */
     hgemm_accumulate_t accumulate;
     int block_m, block_n, block_k; /* tile of a thread block */
     int warp_m, warp_n, warp_k;    /* tile of a warp: block_k / warp_k warps share a tile of D */

@@ -14,10 +14,10 @@ enum { DEVICE_DETAIL = 1024 }; /* bytes of a device's words on a failure */
 
 /* Machine code of one kernel variant, as the build embeds it. */
 typedef struct image_t {
-    const char *symbol;         /* entry point */
-    const unsigned char *data;  /* fatbin: sm_75 machine code and compute_75 PTX */
+    const char *symbol;        /* entry point */
+    const unsigned char *data; /* fatbin: sm_75 machine code and compute_75 PTX */
     size_t size;
-    int registers;              /* of a thread, in the sm_75 machine code */
+    int registers; /* of a thread, in the sm_75 machine code */
 } image_t;
 
 /* Every variant of every kernel, and realign, sorted by symbol. The build generates them. */
@@ -26,9 +26,9 @@ extern const int hgemm_image_count;
 
 typedef struct launch_t {
     unsigned grid[3];
-    unsigned threads;           /* of a block, along x */
-    unsigned shared_bytes;      /* dynamic */
-    const void *args;           /* one struct by value, laid out as on the device */
+    unsigned threads;      /* of a block, along x */
+    unsigned shared_bytes; /* dynamic */
+    const void *args;      /* one struct by value, laid out as on the device */
     size_t args_size;
 } launch_t;
 

@@ -52,37 +52,36 @@ enum {
 };
 
 /* X(name here, exported symbol, parameters) */
-#define DRIVER_FUNCTIONS(X)                                                                        \
-    X(init, "cuInit", (unsigned))                                                                  \
-    X(driver_version, "cuDriverGetVersion", (int *))                                               \
-    X(error_name, "cuGetErrorName", (CUresult, const char **))                                     \
-    X(error_string, "cuGetErrorString", (CUresult, const char **))                                 \
-    X(device_count, "cuDeviceGetCount", (int *))                                                   \
-    X(device_get, "cuDeviceGet", (CUdevice *, int))                                                \
-    X(device_name, "cuDeviceGetName", (char *, int, CUdevice))                                     \
-    X(device_attribute, "cuDeviceGetAttribute", (int *, int, CUdevice))                            \
-    X(device_memory, "cuDeviceTotalMem_v2", (size_t *, CUdevice))                                  \
-    X(context_retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                         \
-    X(context_release, "cuDevicePrimaryCtxRelease_v2", (CUdevice))                                 \
-    X(context_push, "cuCtxPushCurrent_v2", (CUcontext))                                            \
-    X(context_pop, "cuCtxPopCurrent_v2", (CUcontext *))                                            \
-    X(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int *))                         \
-    X(memory_alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                      \
-    X(memory_free, "cuMemFree_v2", (CUdeviceptr))                                                  \
-    X(copy_to_device, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))       \
-    X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream))               \
-    X(stream_synchronize, "cuStreamSynchronize", (CUstream))                                       \
-    X(module_load, "cuModuleLoadDataEx", (CUmodule *, const void *, unsigned, int *, void **))     \
-    X(module_function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))              \
-    X(module_unload, "cuModuleUnload", (CUmodule))                                                 \
-    X(function_set_attribute, "cuFuncSetAttribute", (CUfunction, int, int))                        \
-    X(kernel_launch, "cuLaunchKernel",                                                             \
-      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, \
-       void **, void **))                                                                          \
-    X(event_create, "cuEventCreate", (CUevent *, unsigned))                                        \
-    X(event_record, "cuEventRecord", (CUevent, CUstream))                                          \
-    X(event_synchronize, "cuEventSynchronize", (CUevent))                                          \
-    X(event_elapsed, "cuEventElapsedTime", (float *, CUevent, CUevent))                            \
+#define DRIVER_FUNCTIONS(X)                                                                                           \
+    X(init, "cuInit", (unsigned))                                                                                     \
+    X(driver_version, "cuDriverGetVersion", (int *))                                                                  \
+    X(error_name, "cuGetErrorName", (CUresult, const char **))                                                        \
+    X(error_string, "cuGetErrorString", (CUresult, const char **))                                                    \
+    X(device_count, "cuDeviceGetCount", (int *))                                                                      \
+    X(device_get, "cuDeviceGet", (CUdevice *, int))                                                                   \
+    X(device_name, "cuDeviceGetName", (char *, int, CUdevice))                                                        \
+    X(device_attribute, "cuDeviceGetAttribute", (int *, int, CUdevice))                                               \
+    X(device_memory, "cuDeviceTotalMem_v2", (size_t *, CUdevice))                                                     \
+    X(context_retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                                            \
+    X(context_release, "cuDevicePrimaryCtxRelease_v2", (CUdevice))                                                    \
+    X(context_push, "cuCtxPushCurrent_v2", (CUcontext))                                                               \
+    X(context_pop, "cuCtxPopCurrent_v2", (CUcontext *))                                                               \
+    X(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int *))                                            \
+    X(memory_alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                                         \
+    X(memory_free, "cuMemFree_v2", (CUdeviceptr))                                                                     \
+    X(copy_to_device, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))                          \
+    X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream))                                  \
+    X(stream_synchronize, "cuStreamSynchronize", (CUstream))                                                          \
+    X(module_load, "cuModuleLoadDataEx", (CUmodule *, const void *, unsigned, int *, void **))                        \
+    X(module_function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))                                 \
+    X(module_unload, "cuModuleUnload", (CUmodule))                                                                    \
+    X(function_set_attribute, "cuFuncSetAttribute", (CUfunction, int, int))                                           \
+    X(kernel_launch, "cuLaunchKernel",                                                                                \
+      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **)) \
+    X(event_create, "cuEventCreate", (CUevent *, unsigned))                                                           \
+    X(event_record, "cuEventRecord", (CUevent, CUstream))                                                             \
+    X(event_synchronize, "cuEventSynchronize", (CUevent))                                                             \
+    X(event_elapsed, "cuEventElapsedTime", (float *, CUevent, CUevent))                                               \
     X(event_destroy, "cuEventDestroy_v2", (CUevent))
 
 typedef struct driver_t {
@@ -109,7 +108,8 @@ static cuda_t *cuda_of(device_t *device)
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static void describe(char detail[DEVICE_DETAIL], const char *format, ...)
+static void
+describe(char detail[DEVICE_DETAIL], const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -118,8 +118,7 @@ static void describe(char detail[DEVICE_DETAIL], const char *format, ...)
 }
 
 /* The status for a result of the driver; on failure `detail` tells the call and its words. */
-static hgemm_status_t explain(const driver_t *driver, CUresult result, const char *call,
-                              char detail[DEVICE_DETAIL])
+static hgemm_status_t explain(const driver_t *driver, CUresult result, const char *call, char detail[DEVICE_DETAIL])
 {
     if (result == CUDA_SUCCESS)
         return HGEMM_STATUS_SUCCESS;
@@ -128,8 +127,7 @@ static hgemm_status_t explain(const driver_t *driver, CUresult result, const cha
     driver->error_string(result, &words);
     describe(detail, "%s: %s (%d): %s", call, name ? name : "unknown error", result,
              words ? words : "the driver has no words for it");
-    return result == CUDA_ERROR_OUT_OF_MEMORY ? HGEMM_STATUS_OUT_OF_MEMORY
-                                              : HGEMM_STATUS_DEVICE_ERROR;
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? HGEMM_STATUS_OUT_OF_MEMORY : HGEMM_STATUS_DEVICE_ERROR;
 }
 
 /* The library is never closed: the driver keeps threads and state of its own. */
@@ -142,14 +140,14 @@ static hgemm_status_t driver_open(driver_t *driver, char detail[DEVICE_DETAIL])
         return HGEMM_STATUS_NO_DRIVER;
     }
     /* POSIX, not C, lets an object pointer carry a function: it is copied, not converted. */
-#define X(name, symbol, parameters)                                                  \
-    {                                                                                \
-        void *address = dlsym(library, symbol);                                      \
-        if (!address) {                                                              \
-            describe(detail, "libcuda.so.1 is too old: it has no %s", symbol);       \
-            return HGEMM_STATUS_NO_DRIVER;                                           \
-        }                                                                            \
-        memcpy(&driver->name, &address, sizeof address);                             \
+#define X(name, symbol, parameters)                                            \
+    {                                                                          \
+        void *address = dlsym(library, symbol);                                \
+        if (!address) {                                                        \
+            describe(detail, "libcuda.so.1 is too old: it has no %s", symbol); \
+            return HGEMM_STATUS_NO_DRIVER;                                     \
+        }                                                                      \
+        memcpy(&driver->name, &address, sizeof address);                       \
     }
     DRIVER_FUNCTIONS(X)
 #undef X
@@ -166,8 +164,8 @@ static hgemm_status_t driver_open(driver_t *driver, char detail[DEVICE_DETAIL])
         return status;
     status = explain(driver, driver->driver_version(&version), "cuDriverGetVersion", detail);
     if (status == HGEMM_STATUS_SUCCESS && version < OLDEST_DRIVER) {
-        describe(detail, "the driver is for CUDA %d.%d, older than %d", version / 1000,
-                 version % 1000 / 10, OLDEST_DRIVER / 1000);
+        describe(detail, "the driver is for CUDA %d.%d, older than %d", version / 1000, version % 1000 / 10,
+                 OLDEST_DRIVER / 1000);
         return HGEMM_STATUS_NO_DRIVER;
     }
     return status;
@@ -217,11 +215,9 @@ static hgemm_status_t cuda_info(device_t *device, hgemm_device_info_t *info)
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         if (status == HGEMM_STATUS_SUCCESS)
             status = TRY(cuda, "cuDeviceGetAttribute",
-                         device_attribute(attributes[i].value, attributes[i].attribute,
-                                          cuda->device));
+                         device_attribute(attributes[i].value, attributes[i].attribute, cuda->device));
     if (status == HGEMM_STATUS_SUCCESS)
-        status = TRY(cuda, "cuDeviceGetName",
-                     device_name(found.name, (int)sizeof found.name, cuda->device));
+        status = TRY(cuda, "cuDeviceGetName", device_name(found.name, (int)sizeof found.name, cuda->device));
     if (status == HGEMM_STATUS_SUCCESS)
         status = TRY(cuda, "cuDeviceTotalMem", device_memory(&found.memory_bytes, cuda->device));
     if (status == HGEMM_STATUS_SUCCESS)
@@ -269,30 +265,26 @@ static hgemm_status_t cuda_synchronize(device_t *device, void *stream)
     return status;
 }
 
-static hgemm_status_t cuda_upload(device_t *device, void *stream, void *to, const void *from,
-                                  size_t bytes)
+static hgemm_status_t cuda_upload(device_t *device, void *stream, void *to, const void *from, size_t bytes)
 {
     cuda_t *cuda = cuda_of(device);
     hgemm_status_t status = enter(cuda);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
-    status = TRY(cuda, "cuMemcpyHtoDAsync",
-                 copy_to_device((CUdeviceptr)(uintptr_t)to, from, bytes, stream));
+    status = TRY(cuda, "cuMemcpyHtoDAsync", copy_to_device((CUdeviceptr)(uintptr_t)to, from, bytes, stream));
     if (status == HGEMM_STATUS_SUCCESS)
         status = TRY(cuda, "cuStreamSynchronize", stream_synchronize(stream));
     leave(cuda);
     return status;
 }
 
-static hgemm_status_t cuda_download(device_t *device, void *stream, void *to, const void *from,
-                                    size_t bytes)
+static hgemm_status_t cuda_download(device_t *device, void *stream, void *to, const void *from, size_t bytes)
 {
     cuda_t *cuda = cuda_of(device);
     hgemm_status_t status = enter(cuda);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
-    status = TRY(cuda, "cuMemcpyDtoHAsync",
-                 copy_to_host(to, (CUdeviceptr)(uintptr_t)from, bytes, stream));
+    status = TRY(cuda, "cuMemcpyDtoHAsync", copy_to_host(to, (CUdeviceptr)(uintptr_t)from, bytes, stream));
     if (status == HGEMM_STATUS_SUCCESS)
         status = TRY(cuda, "cuStreamSynchronize", stream_synchronize(stream));
     leave(cuda);
@@ -306,8 +298,7 @@ static hgemm_status_t load_module(cuda_t *cuda, const image_t *image, CUmodule *
     char log[DEVICE_DETAIL / 2] = "";
     int options[] = {JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)sizeof log}; /* the size by value, as the driver wants it */
-    hgemm_status_t status = TRY(cuda, "cuModuleLoadDataEx",
-                                module_load(module, image->data, 2, options, values));
+    hgemm_status_t status = TRY(cuda, "cuModuleLoadDataEx", module_load(module, image->data, 2, options, values));
     char *detail = cuda->base.detail;
     if (status != HGEMM_STATUS_SUCCESS && log[0])
         snprintf(detail + strlen(detail), DEVICE_DETAIL - strlen(detail), " (%s)", log);
@@ -321,8 +312,7 @@ static hgemm_status_t load_module(cuda_t *cuda, const image_t *image, CUmodule *
     return status;
 }
 
-static hgemm_status_t cuda_load(device_t *device, const image_t *image, unsigned shared_bytes,
-                                void **function)
+static hgemm_status_t cuda_load(device_t *device, const image_t *image, unsigned shared_bytes, void **function)
 {
     cuda_t *cuda = cuda_of(device);
     hgemm_status_t status = enter(cuda);
@@ -346,8 +336,7 @@ static hgemm_status_t cuda_load(device_t *device, const image_t *image, unsigned
      * unaligned operands live on the cache. */
     if (status == HGEMM_STATUS_SUCCESS)
         status = TRY(cuda, "cuFuncSetAttribute",
-                     function_set_attribute(loaded, FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                            (int)shared_bytes));
+                     function_set_attribute(loaded, FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes));
     if (status == HGEMM_STATUS_SUCCESS) {
         cuda->modules[cuda->module_count++] = module;
         *function = loaded;
@@ -358,8 +347,7 @@ static hgemm_status_t cuda_load(device_t *device, const image_t *image, unsigned
     return status;
 }
 
-static hgemm_status_t cuda_launch(device_t *device, void *stream, void *function,
-                                  const launch_t *launch)
+static hgemm_status_t cuda_launch(device_t *device, void *stream, void *function, const launch_t *launch)
 {
     cuda_t *cuda = cuda_of(device);
     hgemm_status_t status = enter(cuda);
@@ -367,9 +355,8 @@ static hgemm_status_t cuda_launch(device_t *device, void *stream, void *function
         return status;
     void *parameters[] = {(void *)launch->args};
     status = TRY(cuda, "cuLaunchKernel",
-                 kernel_launch(function, launch->grid[0], launch->grid[1], launch->grid[2],
-                               launch->threads, 1, 1, launch->shared_bytes, stream, parameters,
-                               NULL));
+                 kernel_launch(function, launch->grid[0], launch->grid[1], launch->grid[2], launch->threads, 1, 1,
+                               launch->shared_bytes, stream, parameters, NULL));
     leave(cuda);
     return status;
 }
@@ -399,8 +386,7 @@ static hgemm_status_t cuda_event_record(device_t *device, void *event, void *str
     return status;
 }
 
-static hgemm_status_t cuda_event_elapsed(device_t *device, void *from, void *to,
-                                         float *milliseconds)
+static hgemm_status_t cuda_event_elapsed(device_t *device, void *from, void *to, float *milliseconds)
 {
     cuda_t *cuda = cuda_of(device);
     hgemm_status_t status = enter(cuda);
@@ -458,11 +444,10 @@ static hgemm_status_t check_capability(cuda_t *cuda, CUdevice device)
 {
     int major = 0, minor = 0;
     hgemm_status_t status =
-        TRY(cuda, "cuDeviceGetAttribute",
-            device_attribute(&major, ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
+        TRY(cuda, "cuDeviceGetAttribute", device_attribute(&major, ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
     if (status == HGEMM_STATUS_SUCCESS)
-        status = TRY(cuda, "cuDeviceGetAttribute",
-                     device_attribute(&minor, ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
+        status =
+            TRY(cuda, "cuDeviceGetAttribute", device_attribute(&minor, ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
     if (status == HGEMM_STATUS_SUCCESS && 10 * major + minor < 75) {
         describe(cuda->base.detail, "the GPU's compute capability is %d.%d", major, minor);
         status = HGEMM_STATUS_OLD_DEVICE;

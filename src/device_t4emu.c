@@ -27,7 +27,7 @@ typedef struct t4emu_t {
     int modelled;                /* events tell modelled time */
     int awaited;                 /* one was recorded, and none was compared since */
     double clock;                /* modelled seconds of all launches so far */
-    turing_module_t **modules; /* those loaded, to be closed */
+    turing_module_t **modules;   /* those loaded, to be closed */
     int module_count;
 } t4emu_t;
 
@@ -72,8 +72,7 @@ static hgemm_status_t t4emu_info(device_t *device, hgemm_device_info_t *info)
 
 static hgemm_status_t t4emu_alloc(device_t *device, void **pointer, size_t bytes)
 {
-    uint64_t address =
-        bytes <= MEMORY_BYTES ? turing_memory_alloc(t4emu_of(device)->memory, bytes) : 0;
+    uint64_t address = bytes <= MEMORY_BYTES ? turing_memory_alloc(t4emu_of(device)->memory, bytes) : 0;
     if (!address) {
         device->detail[0] = '\0';
         return HGEMM_STATUS_OUT_OF_MEMORY;
@@ -85,34 +84,25 @@ static hgemm_status_t t4emu_alloc(device_t *device, void **pointer, size_t bytes
 static hgemm_status_t t4emu_release(device_t *device, void *pointer)
 {
     turing_error_t error;
-    return explain(device,
-                   turing_memory_free(t4emu_of(device)->memory, address_of(pointer), &error),
-                   &error);
+    return explain(device, turing_memory_free(t4emu_of(device)->memory, address_of(pointer), &error), &error);
 }
 
-static hgemm_status_t t4emu_upload(device_t *device, void *stream, void *to, const void *from,
-                                   size_t bytes)
+static hgemm_status_t t4emu_upload(device_t *device, void *stream, void *to, const void *from, size_t bytes)
 {
     turing_error_t error;
     (void)stream;
-    return explain(
-        device,
-        turing_memory_write(t4emu_of(device)->memory, address_of(to), from, bytes, &error), &error);
+    return explain(device, turing_memory_write(t4emu_of(device)->memory, address_of(to), from, bytes, &error), &error);
 }
 
-static hgemm_status_t t4emu_download(device_t *device, void *stream, void *to, const void *from,
-                                     size_t bytes)
+static hgemm_status_t t4emu_download(device_t *device, void *stream, void *to, const void *from, size_t bytes)
 {
     turing_error_t error;
     (void)stream;
-    return explain(
-        device,
-        turing_memory_read(t4emu_of(device)->memory, address_of(from), to, bytes, &error), &error);
+    return explain(device, turing_memory_read(t4emu_of(device)->memory, address_of(from), to, bytes, &error), &error);
 }
 
 /* A function is the emulator's kernel. */
-static hgemm_status_t t4emu_load(device_t *device, const image_t *image, unsigned shared_bytes,
-                                 void **function)
+static hgemm_status_t t4emu_load(device_t *device, const image_t *image, unsigned shared_bytes, void **function)
 {
     t4emu_t *emulator = t4emu_of(device);
     turing_error_t error;
@@ -130,8 +120,7 @@ static hgemm_status_t t4emu_load(device_t *device, const image_t *image, unsigne
     const turing_kernel_t *kernel = turing_module_find(module, image->symbol);
     if (!kernel) {
         turing_module_close(module);
-        snprintf(device->detail, sizeof device->detail, "the image of %s does not contain it",
-                 image->symbol);
+        snprintf(device->detail, sizeof device->detail, "the image of %s does not contain it", image->symbol);
         return HGEMM_STATUS_DEVICE_ERROR;
     }
     modules[emulator->module_count++] = module;
@@ -147,8 +136,7 @@ static void keep_report(void *user, const turing_violation_t *violation)
         turing_violation_text(violation, device->detail, sizeof device->detail);
 }
 
-hgemm_status_t device_t4emu_run(device_t *device, const turing_kernel_t *kernel,
-                                turing_launch_t *launch)
+hgemm_status_t device_t4emu_run(device_t *device, const turing_kernel_t *kernel, turing_launch_t *launch)
 {
     t4emu_t *emulator = t4emu_of(device);
     turing_error_t error;
@@ -170,8 +158,7 @@ hgemm_status_t device_t4emu_run(device_t *device, const turing_kernel_t *kernel,
     return violations ? HGEMM_STATUS_DEVICE_ERROR : HGEMM_STATUS_SUCCESS;
 }
 
-static hgemm_status_t t4emu_launch(device_t *device, void *stream, void *function,
-                                   const launch_t *launch)
+static hgemm_status_t t4emu_launch(device_t *device, void *stream, void *function, const launch_t *launch)
 {
     turing_launch_t run = {
         .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
@@ -214,13 +201,12 @@ static hgemm_status_t t4emu_event_record(device_t *device, void *event, void *st
     return HGEMM_STATUS_SUCCESS;
 }
 
-static hgemm_status_t t4emu_event_elapsed(device_t *device, void *from, void *to,
-                                          float *milliseconds)
+static hgemm_status_t t4emu_event_elapsed(device_t *device, void *from, void *to, float *milliseconds)
 {
     const struct timespec *begin = from, *end = to;
     t4emu_of(device)->awaited = 0;
-    *milliseconds = (float)((double)(end->tv_sec - begin->tv_sec) * 1e3 +
-                            (double)(end->tv_nsec - begin->tv_nsec) * 1e-6);
+    *milliseconds =
+        (float)((double)(end->tv_sec - begin->tv_sec) * 1e3 + (double)(end->tv_nsec - begin->tv_nsec) * 1e-6);
     return HGEMM_STATUS_SUCCESS;
 }
 
@@ -290,8 +276,7 @@ hgemm_status_t device_open_t4emu(const char *options, device_t **device, char de
     for (const char *option = options; *option;) {
         size_t length = strcspn(option, ",");
         if (!apply_option(emulator, option, length)) {
-            snprintf(detail, DEVICE_DETAIL, "t4emu has no option \"%.100s\": it has check, hopper, time",
-                     option);
+            snprintf(detail, DEVICE_DETAIL, "t4emu has no option \"%.100s\": it has check, hopper, time", option);
             free(emulator);
             return HGEMM_STATUS_INVALID_DEVICE;
         }

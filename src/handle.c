@@ -25,8 +25,7 @@ static hgemm_status_t open_default(device_t **device, char detail[DEVICE_DETAIL]
 {
     hgemm_status_t status = device_open_cuda(-1, device, detail);
 #ifdef HGEMM_EMULATOR
-    if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE ||
-        status == HGEMM_STATUS_OLD_DEVICE)
+    if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE || status == HGEMM_STATUS_OLD_DEVICE)
         status = device_open_t4emu("", device, detail);
 #endif
     return status;
@@ -160,8 +159,7 @@ hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan)
         if (!image) {
             char symbol[VARIANT_SYMBOL];
             variant_symbol(plan->variant, symbol);
-            snprintf(handle->device->detail, DEVICE_DETAIL,
-                     "this build carries no machine code for %s", symbol);
+            snprintf(handle->device->detail, DEVICE_DETAIL, "this build carries no machine code for %s", symbol);
             return HGEMM_STATUS_NOT_SUPPORTED;
         }
         unsigned shared_bytes = (unsigned)kernel_table[plan->variant.kernel].info.shared_bytes;

@@ -13,12 +13,12 @@ typedef struct known_plan_t {
 
 struct hgemm_handle {
     device_t *device;
-    void *stream;                   /* the caller's, NULL for the default one */
+    void *stream; /* the caller's, NULL for the default one */
     machine_t machine;
-    void *workspace;                /* counters, all zero, sums of split k, aligned copies; NULL: none */
+    void *workspace; /* counters, all zero, sums of split k, aligned copies; NULL: none */
     size_t workspace_bytes;
-    void *functions[VARIANT_COUNT]; /* what the device loaded, by variant_index; NULL: not yet */
-    void *realign;                  /* the same for realign */
+    void *functions[VARIANT_COUNT];  /* what the device loaded, by variant_index; NULL: not yet */
+    void *realign;                   /* the same for realign */
     known_plan_t known[KNOWN_PLANS]; /* what was chosen of late, by a hash of the key */
 };
 
@@ -37,7 +37,6 @@ void handle_forget_parts(hgemm_handle_t handle);
 hgemm_desc_t normalise(const hgemm_desc_t *desc);
 
 /* Enqueues a plan of select_plan's, or one like it, for a checked row-major problem. */
-hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major,
-                             const plan_t *plan);
+hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major, const plan_t *plan);
 
 #endif

@@ -62,8 +62,7 @@ static int reads_c(const hgemm_desc_t *desc)
 
 static int d_is_c(const hgemm_desc_t *desc)
 {
-    return desc->d == desc->c && desc->ldd == desc->ldc &&
-           (desc->batch == 1 || desc->stride_d == desc->stride_c);
+    return desc->d == desc->c && desc->ldd == desc->ldc && (desc->batch == 1 || desc->stride_d == desc->stride_c);
 }
 
 static int nothing_to_compute(const hgemm_desc_t *desc)
@@ -127,9 +126,8 @@ static hgemm_status_t check_shape(const hgemm_desc_t *desc, const views_t *views
         return HGEMM_STATUS_INVALID_LDC;
     if (!leading_dimension_holds(&views->d))
         return HGEMM_STATUS_INVALID_LDD;
-    if (desc->m > INT32_MAX || desc->n > INT32_MAX || desc->k > INT32_MAX ||
-        !extent_holds(&views->a) || !extent_holds(&views->b) || !extent_holds(&views->c) ||
-        !extent_holds(&views->d))
+    if (desc->m > INT32_MAX || desc->n > INT32_MAX || desc->k > INT32_MAX || !extent_holds(&views->a) ||
+        !extent_holds(&views->b) || !extent_holds(&views->c) || !extent_holds(&views->d))
         return HGEMM_STATUS_TOO_LARGE;
     return HGEMM_STATUS_SUCCESS;
 }
@@ -221,7 +219,8 @@ static int batches_meet(const view_t *view, int64_t offset, int same)
     }
     if (from > to || around >= view->ld - 1)
         return from <= to;
-    int64_t column = (offset + from * step + view->width - 1) % view->ld; /* of the first, from where it begins to meet */
+    int64_t column =
+        (offset + from * step + view->width - 1) % view->ld; /* of the first, from where it begins to meet */
     column += column < 0 ? view->ld : 0;
     return column <= around ||
            comes_into((uint64_t)(step % view->ld), (uint64_t)view->ld, (uint64_t)(view->ld - column),
@@ -243,8 +242,7 @@ static int overlaps_c(const hgemm_desc_t *desc, const views_t *views)
     address_range(&views->d, &d_begin, &d_end);
     if (c_end <= d_begin || d_end <= c_begin || d_is_c(desc))
         return 0;
-    int comparable = desc->ldc == desc->ldd &&
-                     (desc->batch == 1 || desc->stride_c == desc->stride_d);
+    int comparable = desc->ldc == desc->ldd && (desc->batch == 1 || desc->stride_c == desc->stride_d);
     if (!comparable)
         return 1;
     intptr_t bytes = (intptr_t)((uintptr_t)desc->d - (uintptr_t)desc->c);
@@ -314,8 +312,7 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
         int64_t *ld = which == COPY_A ? &p->lda : &p->ldb, own = copy.lines * (copy.ld / 8);
         end -= copy.bytes;
         args.operand[count++] = (realign_operand_t){
-            *data, end, *ld, copy.ld, (int)copy.lines, (int)copy.width,
-            HGEMM_RECIPROCAL((unsigned)(copy.ld / 8))};
+            *data, end, *ld, copy.ld, (int)copy.lines, (int)copy.width, HGEMM_RECIPROCAL((unsigned)(copy.ld / 8))};
         *data = end, *ld = copy.ld;
         chunks = chunks > own ? chunks : own;
     }
@@ -330,8 +327,7 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
 
 /* blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many launches as the limit
  * of blockIdx.y asks for. */
-hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major,
-                             const plan_t *plan)
+hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major, const plan_t *plan)
 {
     const hgemm_kernel_info_t *kernel = &kernel_table[plan->variant.kernel].info;
     const int64_t group = kernel_walk(plan->variant.kernel, !handle->machine.is_newer).group;
@@ -350,11 +346,19 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
             .b = matrix(p->b, done, p->stride_b),
             .c = matrix(p->c, done, p->stride_c),
             .d = matrix(p->d, done, p->stride_d),
-            .lda = p->lda, .ldb = p->ldb, .ldc = p->ldc, .ldd = p->ldd,
-            .stride_a = p->stride_a, .stride_b = p->stride_b,
-            .stride_c = p->stride_c, .stride_d = p->stride_d,
-            .m = (int)p->m, .n = (int)p->n, .k = (int)p->k,
-            .alpha = p->alpha, .beta = p->beta,
+            .lda = p->lda,
+            .ldb = p->ldb,
+            .ldc = p->ldc,
+            .ldd = p->ldd,
+            .stride_a = p->stride_a,
+            .stride_b = p->stride_b,
+            .stride_c = p->stride_c,
+            .stride_d = p->stride_d,
+            .m = (int)p->m,
+            .n = (int)p->n,
+            .k = (int)p->k,
+            .alpha = p->alpha,
+            .beta = p->beta,
             .whole_tiles = (int)plan->whole_tiles,
             .k_split = (int)plan->k_split,
             .splits = plan->splits,
@@ -371,8 +375,8 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
             .args = &args,
             .args_size = sizeof args,
         };
-        status = handle->device->ops->launch(
-            handle->device, handle->stream, handle->functions[variant_index(plan->variant)], &launch);
+        status = handle->device->ops->launch(handle->device, handle->stream,
+                                             handle->functions[variant_index(plan->variant)], &launch);
         if (status != HGEMM_STATUS_SUCCESS && plan->splits > 1)
             handle_forget_parts(handle);
     }
@@ -394,8 +398,7 @@ static hgemm_status_t check(const hgemm_desc_t *desc, views_t *views)
 }
 
 /* Checks the call and chooses its plan; KERNEL_NONE where there is nothing to compute. */
-static hgemm_status_t prepare(hgemm_handle_t handle, const hgemm_desc_t *desc,
-                              hgemm_desc_t *problem, plan_t *plan)
+static hgemm_status_t prepare(hgemm_handle_t handle, const hgemm_desc_t *desc, hgemm_desc_t *problem, plan_t *plan)
 {
     views_t views;
     if (!handle)
@@ -424,10 +427,9 @@ hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc)
     return handle_launch(handle, &problem, &plan);
 }
 
-hgemm_status_t hgemm_run(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t op_a,
-                         hgemm_op_t op_b, int64_t m, int64_t n, int64_t k, float alpha,
-                         const void *a, int64_t lda, const void *b, int64_t ldb, float beta,
-                         void *c, int64_t ldc)
+hgemm_status_t hgemm_run(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b, int64_t m,
+                         int64_t n, int64_t k, float alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                         float beta, void *c, int64_t ldc)
 {
     hgemm_desc_t desc;
     hgemm_desc_init(&desc);

@@ -32,11 +32,11 @@ static int64_t steps_of(const hgemm_desc_t *p, variant_t variant)
 
 /* Whether every group of `width` elements along the rows of an operand is aligned and whole; a row in
  * memory has `extent` elements. */
-static int groups_are_aligned(const void *data, int64_t ld, int64_t extent, int64_t batch,
-                              int64_t stride, int64_t width)
+static int groups_are_aligned(const void *data, int64_t ld, int64_t extent, int64_t batch, int64_t stride,
+                              int64_t width)
 {
-    return (uintptr_t)data % (2 * (uintptr_t)width) == 0 && ld % width == 0 &&
-           extent % width == 0 && (batch == 1 || stride % width == 0);
+    return (uintptr_t)data % (2 * (uintptr_t)width) == 0 && ld % width == 0 && extent % width == 0 &&
+           (batch == 1 || stride % width == 0);
 }
 
 /* The same for the operand COPY_A or COPY_B of a problem. */
@@ -129,8 +129,7 @@ static int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t
         access = ACCESS_x16;
     }
     *variant = (variant_t){kernel, op, access};
-    return info->accumulate == p->accumulate && (info->ops >> op & 1u) &&
-           access <= kernel_table[kernel].access &&
+    return info->accumulate == p->accumulate && (info->ops >> op & 1u) && access <= kernel_table[kernel].access &&
            tile_count(info, p->m, p->n) <= INT32_MAX;
 }
 
@@ -195,7 +194,7 @@ typedef struct costs_t {
     } overhead;
     /* How tensor cores and shared memory overlap: the exponent p of norm(). */
     struct {
-        double lone_block;    /* within one block */
+        double lone_block; /* within one block */
         double several_blocks;
     } overlap;
     struct {
@@ -225,17 +224,38 @@ typedef struct costs_t {
  * and DRAM (240 GB/s, 3.8 bytes a clock) come out within a sixth. How far the choice is from the fastest plan
  * over other shapes, by that model: bench_plans.json in bench/results/t4model, docs/t4.md. No T4 has confirmed it.
  */
-static const costs_t t4_costs = {
-    .rate = {.macs = 512, .shared_bytes = 55.2, .l2_bytes = 20, .dram_bytes = 4.4, .dram_bytes_alone = 58,
-             .epilogue_elements = 14.5, .split_sum_bytes = 24, .tail_split_sum_bytes = 24, .copy_bytes = 1.9},
-    .factor = {.unaligned_wavefronts = 2.74, .unaligned_sectors = 2, .dram_streams = 1, .dram_store = 1.2,
-               .own_sums = 3.8, .warp_k_sums = 2, .uneven_parts = 1.04, .exposed = 0.018,
-               .exposed_few_warps = 0.7, .serial_epilogue = 0.46},
-    .overhead = {.loaded_row = 0, .dram_row = 0},
-    .overlap = {.lone_block = 5, .several_blocks = 10},
-    .clocks = {.step = 400, .unaligned_step = 709, .unaligned_chunk = 0, .dram_latency = 265, .block = 4100,
-               .split_arrival = 640, .missing_row = 0, .copy_launch = 4000, .cold_code = 2, .lone_turnover = 0,
-               .drift = 100000}};
+static const costs_t t4_costs = {.rate = {.macs = 512,
+                                          .shared_bytes = 55.2,
+                                          .l2_bytes = 20,
+                                          .dram_bytes = 4.4,
+                                          .dram_bytes_alone = 58,
+                                          .epilogue_elements = 14.5,
+                                          .split_sum_bytes = 24,
+                                          .tail_split_sum_bytes = 24,
+                                          .copy_bytes = 1.9},
+                                 .factor = {.unaligned_wavefronts = 2.74,
+                                            .unaligned_sectors = 2,
+                                            .dram_streams = 1,
+                                            .dram_store = 1.2,
+                                            .own_sums = 3.8,
+                                            .warp_k_sums = 2,
+                                            .uneven_parts = 1.04,
+                                            .exposed = 0.018,
+                                            .exposed_few_warps = 0.7,
+                                            .serial_epilogue = 0.46},
+                                 .overhead = {.loaded_row = 0, .dram_row = 0},
+                                 .overlap = {.lone_block = 5, .several_blocks = 10},
+                                 .clocks = {.step = 400,
+                                            .unaligned_step = 709,
+                                            .unaligned_chunk = 0,
+                                            .dram_latency = 265,
+                                            .block = 4100,
+                                            .split_arrival = 640,
+                                            .missing_row = 0,
+                                            .copy_launch = 4000,
+                                            .cold_code = 2,
+                                            .lone_turnover = 0,
+                                            .drift = 100000}};
 
 /*
  * A Hopper GPU, which stands for all newer ones. Published: macs, half the T4's clocks for such an HMMA;
@@ -249,37 +269,57 @@ static const costs_t t4_costs = {
  * fastest plan over shapes of which only DRAM_OVERLAP has seen plans: bench_plans.json in bench/results/h100,
  * docs/performance.md.
  */
-static const costs_t h100_costs = {
-    .rate = {.macs = 1024, .shared_bytes = 128, .l2_bytes = 40.3, .dram_bytes = 16.1, .dram_bytes_alone = 18,
-             .epilogue_elements = 15, .split_sum_bytes = 13, .tail_split_sum_bytes = 17, .copy_bytes = 13.7},
-    .factor = {.unaligned_wavefronts = 3.1, .unaligned_sectors = 1.6, .dram_streams = 1.04, .dram_store = 0,
-               .own_sums = 0, .warp_k_sums = 0, .uneven_parts = 1, .exposed = 0.57,
-               .exposed_few_warps = 0, .serial_epilogue = 0.115},
-    .overhead = {.loaded_row = 45, .dram_row = 19},
-    .overlap = {.lone_block = 2.1, .several_blocks = 2.1},
-    .clocks = {.step = 490, .unaligned_step = 0, .unaligned_chunk = 54, .dram_latency = 240, .block = 1400,
-               .split_arrival = 3300, .missing_row = 30, .copy_launch = 5000, .cold_code = 0.9,
-               .lone_turnover = 1.5, .drift = 30000}};
+static const costs_t h100_costs = {.rate = {.macs = 1024,
+                                            .shared_bytes = 128,
+                                            .l2_bytes = 40.3,
+                                            .dram_bytes = 16.1,
+                                            .dram_bytes_alone = 18,
+                                            .epilogue_elements = 15,
+                                            .split_sum_bytes = 13,
+                                            .tail_split_sum_bytes = 17,
+                                            .copy_bytes = 13.7},
+                                   .factor = {.unaligned_wavefronts = 3.1,
+                                              .unaligned_sectors = 1.6,
+                                              .dram_streams = 1.04,
+                                              .dram_store = 0,
+                                              .own_sums = 0,
+                                              .warp_k_sums = 0,
+                                              .uneven_parts = 1,
+                                              .exposed = 0.57,
+                                              .exposed_few_warps = 0,
+                                              .serial_epilogue = 0.115},
+                                   .overhead = {.loaded_row = 45, .dram_row = 19},
+                                   .overlap = {.lone_block = 2.1, .several_blocks = 2.1},
+                                   .clocks = {.step = 490,
+                                              .unaligned_step = 0,
+                                              .unaligned_chunk = 54,
+                                              .dram_latency = 240,
+                                              .block = 1400,
+                                              .split_arrival = 3300,
+                                              .missing_row = 30,
+                                              .copy_launch = 5000,
+                                              .cold_code = 0.9,
+                                              .lone_turnover = 1.5,
+                                              .drift = 30000}};
 
 enum {
-    SUB_CORES = 4,               /* of a multiprocessor */
-    SYSTEM_SHARED = 1 << 10,     /* bytes of shared memory that newer GPUs reserve in each block */
-    DRAM_OVERLAP = 6,            /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
-                                  * H100's plans and those of the T4's model alike */
-    FAR_LOADS = 8,               /* ACCESS_far loads each half of a chunk by itself */
+    SUB_CORES = 4,           /* of a multiprocessor */
+    SYSTEM_SHARED = 1 << 10, /* bytes of shared memory that newer GPUs reserve in each block */
+    DRAM_OVERLAP = 6,        /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
+                              * H100's plans and those of the T4's model alike */
+    FAR_LOADS = 8,           /* ACCESS_far loads each half of a chunk by itself */
     MOST_SPLITS = 256,
-    LEAST_STEPS = 2,             /* of a part */
-    MOST_SPLIT_ROUNDS = 4,       /* of parts */
-    LEAST_WORKSPACE = 32 << 20,  /* bytes; what machines ask for */
+    LEAST_STEPS = 2,            /* of a part */
+    MOST_SPLIT_ROUNDS = 4,      /* of parts */
+    LEAST_WORKSPACE = 32 << 20, /* bytes; what machines ask for */
     MOST_WORKSPACE = 256 << 20
 };
 
-const machine_t machine_t4 = {
-    .multiprocessors = 40,
-    .shared_bytes = T4_SHARED,
-    .threads = T4_THREADS,
-    .l2_bytes = 4 << 20,
-    .workspace_bytes = LEAST_WORKSPACE};
+const machine_t machine_t4 = {.multiprocessors = 40,
+                              .shared_bytes = T4_SHARED,
+                              .threads = T4_THREADS,
+                              .l2_bytes = 4 << 20,
+                              .workspace_bytes = LEAST_WORKSPACE};
 
 /* Limits of a multiprocessor: CUDA C++ Programming Guide, technical specifications per compute capability. Those of
  * 8.6 for 8.x and from 12.0 on, those of 9.0 between them. */
@@ -351,8 +391,7 @@ static double tile_bytes(const hgemm_kernel_info_t *info)
 /* Rows in memory of a k-tile of A and of B, each with a weight. */
 static double weighted_rows(const hgemm_kernel_info_t *info, int op, double weight_a, double weight_b)
 {
-    return (op & 2 ? info->block_k : info->block_m) * weight_a +
-           (op & 1 ? info->block_n : info->block_k) * weight_b;
+    return (op & 2 ? info->block_k : info->block_m) * weight_a + (op & 1 ? info->block_n : info->block_k) * weight_b;
 }
 
 /* Pipes: clocks for one k-tile of one block. Shared memory and L1 are one pipe, which the k-tile passes three
@@ -390,8 +429,7 @@ static sharers_t sharers_of(const hgemm_desc_t *p, int kernel, const machine_t *
     double across = ceil(tiles / height), down = tiles < height ? tiles : fmax(height, floor(tiles / columns));
     int keeps_a = 2.0 * height * info->block_m * (double)p->k <= cache;
     int keeps_b = 2.0 * (double)p->n * (double)p->k <= cache;
-    return (sharers_t){.a = across > columns || keeps_a ? columns : across,
-                       .b = down > rows || keeps_b ? rows : down};
+    return (sharers_t){.a = across > columns || keeps_a ? columns : across, .b = down > rows || keeps_b ? rows : down};
 }
 
 /* What a step of a block costs while a given number of tiles run at one time. */
@@ -566,12 +604,13 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
     double last = steps - (plan->splits - 1) * part;
     int64_t rounds = short_rounds(p, price, tiles, plan->splits);
     int is_uneven = rounds > 1 && (double)rounds * last + (double)(rounds - 1) * steps_between(price) <= part;
-    double clocks = phase_clocks(price, &pace, (phase_t){
-        .blocks = is_uneven ? price->multiprocessors : (double)tiles * plan->splits,
-        .steps = part,
-        .end = price->end + costs->clocks.split_arrival + sums,
-        .are_parts = 1,
-    });
+    double clocks = phase_clocks(price, &pace,
+                                 (phase_t){
+                                     .blocks = is_uneven ? price->multiprocessors : (double)tiles * plan->splits,
+                                     .steps = part,
+                                     .end = price->end + costs->clocks.split_arrival + sums,
+                                     .are_parts = 1,
+                                 });
     return (is_uneven ? costs->factor.uneven_parts : 1) * clocks;
 }
 
@@ -581,15 +620,16 @@ static double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const
     double clocks = price->launch, steps = (double)steps_of(p, plan->variant);
     int64_t split_tiles = (plan->tiles - plan->whole_tiles) * p->batch;
     if (plan->whole_tiles > 0)
-        clocks += phase_clocks(price, &price->pace, (phase_t){
-            .blocks = (double)plan->whole_tiles * (double)p->batch,
-            .steps = steps,
-            .end = price->end,
-            .is_followed = split_tiles > 0,
-        });
+        clocks += phase_clocks(price, &price->pace,
+                               (phase_t){
+                                   .blocks = (double)plan->whole_tiles * (double)p->batch,
+                                   .steps = steps,
+                                   .end = price->end,
+                                   .is_followed = split_tiles > 0,
+                               });
     if (split_tiles > 0)
-        clocks += split_clocks(p, machine, price, plan, split_tiles, steps) +
-                  (plan->whole_tiles > 0 ? price->turnover : 0);
+        clocks +=
+            split_clocks(p, machine, price, plan, split_tiles, steps) + (plan->whole_tiles > 0 ? price->turnover : 0);
     return clocks;
 }
 
@@ -680,8 +720,7 @@ static void try_kernels(search_t *s)
 {
     variant_t variant;
     for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
-        if (strcmp(kernel_table[kernel].info.rung, tuned_rung) == 0 &&
-            find_variant(s->p, kernel, s->copies, &variant))
+        if (strcmp(kernel_table[kernel].info.rung, tuned_rung) == 0 && find_variant(s->p, kernel, s->copies, &variant))
             try_variant(s, variant);
 }
 
@@ -693,8 +732,7 @@ static int possible_copies(const hgemm_desc_t *p, size_t workspace)
     return copied_bytes(p, copies) <= room ? copies : 0;
 }
 
-int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes,
-               priced_plan_t *best, int most)
+int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, priced_plan_t *best, int most)
 {
     search_t s = {.p = p, .machine = machine, .workspace = workspace_bytes, .best = best, .most = most};
     try_kernels(&s);
@@ -705,8 +743,7 @@ int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace
     return s.count;
 }
 
-hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes,
-                           plan_t *plan)
+hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
 {
     priced_plan_t best;
     if (p->kernel != HGEMM_KERNEL_AUTO) {

@@ -10,8 +10,8 @@ typedef struct machine_t {
     int multiprocessors;
     int shared_bytes, threads; /* limits of a multiprocessor */
     size_t l2_bytes;
-    size_t workspace_bytes;    /* that a handle allocates */
-    int is_newer;              /* than Turing: priced as a Hopper GPU, runs the code that is compiled from PTX */
+    size_t workspace_bytes; /* that a handle allocates */
+    int is_newer;           /* than Turing: priced as a Hopper GPU, runs the code that is compiled from PTX */
 } machine_t;
 
 extern const machine_t machine_t4;
@@ -44,8 +44,8 @@ int copies_needed(const hgemm_desc_t *row_major);
 
 /* Chooses the plan for a checked row-major problem. If the problem names a kernel, the plan uses it and splits
  * no tile; the status is HGEMM_STATUS_NOT_SUPPORTED if it, or every kernel, cannot run the problem. */
-hgemm_status_t select_plan(const hgemm_desc_t *row_major, const machine_t *machine,
-                           size_t workspace_bytes, plan_t *plan);
+hgemm_status_t select_plan(const hgemm_desc_t *row_major, const machine_t *machine, size_t workspace_bytes,
+                           plan_t *plan);
 
 /* All that select_plan looks at in a row-major problem: on one machine, with one workspace, problems with
  * the same key have the same plan. */
@@ -61,8 +61,8 @@ typedef struct priced_plan_t {
 } priced_plan_t;
 
 /* Writes the cheapest plans of automatic selection, `most` at most, the cheapest first; returns how many. */
-int rank_plans(const hgemm_desc_t *row_major, const machine_t *machine, size_t workspace_bytes,
-               priced_plan_t *best, int most);
+int rank_plans(const hgemm_desc_t *row_major, const machine_t *machine, size_t workspace_bytes, priced_plan_t *best,
+               int most);
 
 /* Number of the kernel's block tiles that cover an m x n matrix. */
 int64_t tile_count(const hgemm_kernel_info_t *kernel, int64_t m, int64_t n);

@@ -13,15 +13,12 @@ typedef struct status_words_t {
 static const status_words_t table[] = {
     STATUS(SUCCESS, "success"),
     STATUS(INVALID_HANDLE, "the handle, or a pointer that the call needs, is NULL"),
-    STATUS(INVALID_DESC,
-           "the descriptor is NULL or was not initialised: call hgemm_desc_init first"),
+    STATUS(INVALID_DESC, "the descriptor is NULL or was not initialised: call hgemm_desc_init first"),
     STATUS(INVALID_LAYOUT, "layout is neither HGEMM_ROW_MAJOR nor HGEMM_COL_MAJOR"),
     STATUS(INVALID_OP, "op_a or op_b is neither HGEMM_OP_N nor HGEMM_OP_T"),
-    STATUS(INVALID_ACCUMULATE,
-           "accumulate is neither HGEMM_ACCUMULATE_F16 nor HGEMM_ACCUMULATE_F32"),
-    STATUS(INVALID_KERNEL,
-           "no kernel has this number: use HGEMM_KERNEL_AUTO or 1 to "
-           "hgemm_kernel_count()"),
+    STATUS(INVALID_ACCUMULATE, "accumulate is neither HGEMM_ACCUMULATE_F16 nor HGEMM_ACCUMULATE_F32"),
+    STATUS(INVALID_KERNEL, "no kernel has this number: use HGEMM_KERNEL_AUTO or 1 to "
+                           "hgemm_kernel_count()"),
     STATUS(INVALID_M, "m is negative"),
     STATUS(INVALID_N, "n is negative"),
     STATUS(INVALID_K, "k is negative"),
@@ -39,18 +36,14 @@ static const status_words_t table[] = {
     STATUS(MISALIGNED_B, "the address of B is odd: halves are 2 bytes"),
     STATUS(MISALIGNED_C, "the address of C is odd: halves are 2 bytes"),
     STATUS(MISALIGNED_D, "the address of D is odd: halves are 2 bytes"),
-    STATUS(OVERLAP,
-           "D overlaps C without being C, or the D's of a batch overlap: keep them "
-           "apart or pass D as C, with one leading dimension and stride"),
-    STATUS(NOT_SUPPORTED,
-           "the kernel asked for does not cover this accumulation, transpose, alignment "
-           "or size: use HGEMM_KERNEL_AUTO"),
-    STATUS(INVALID_DEVICE,
-           "the device's name is not understood or it has no such ordinal: use "
-           "\"cuda\", \"cuda:N\" or \"t4emu\""),
-    STATUS(NO_DRIVER,
-           "the CUDA driver (libcuda.so.1) was not found or is too old: install a current "
-           "one, or use the emulated T4, \"t4emu\""),
+    STATUS(OVERLAP, "D overlaps C without being C, or the D's of a batch overlap: keep them "
+                    "apart or pass D as C, with one leading dimension and stride"),
+    STATUS(NOT_SUPPORTED, "the kernel asked for does not cover this accumulation, transpose, alignment "
+                          "or size: use HGEMM_KERNEL_AUTO"),
+    STATUS(INVALID_DEVICE, "the device's name is not understood or it has no such ordinal: use "
+                           "\"cuda\", \"cuda:N\" or \"t4emu\""),
+    STATUS(NO_DRIVER, "the CUDA driver (libcuda.so.1) was not found or is too old: install a current "
+                      "one, or use the emulated T4, \"t4emu\""),
     STATUS(NO_DEVICE, "the CUDA driver found no GPU: the emulated T4 is \"t4emu\""),
     STATUS(OLD_DEVICE, "the GPU is older than compute capability 7.5 (Turing)"),
     STATUS(OUT_OF_MEMORY, "host or device memory ran out"),

@@ -33,16 +33,14 @@ static hgemm_status_t fake_release(device_t *device, void *pointer)
     return HGEMM_STATUS_SUCCESS;
 }
 
-static hgemm_status_t fake_copy(device_t *device, void *stream, void *to, const void *from,
-                                size_t bytes)
+static hgemm_status_t fake_copy(device_t *device, void *stream, void *to, const void *from, size_t bytes)
 {
     (void)device, (void)stream;
     memcpy(to, from, bytes);
     return HGEMM_STATUS_SUCCESS;
 }
 
-static hgemm_status_t fake_load(device_t *device, const image_t *image, unsigned shared_bytes,
-                                void **function)
+static hgemm_status_t fake_load(device_t *device, const image_t *image, unsigned shared_bytes, void **function)
 {
     fake_device_t *fake = fake_of(device);
     (void)shared_bytes;
@@ -69,8 +67,7 @@ static void multiply(const kernel_args_t *p, int transposed_a, int transposed_b,
                 for (int64_t l = 0; l < p->k; l++) {
                     int64_t in_a = transposed_a ? l * p->lda + i : i * p->lda + l;
                     int64_t in_b = transposed_b ? j * p->ldb + l : l * p->ldb + j;
-                    sum += load_half(p->a, y * p->stride_a + in_a) *
-                           load_half(p->b, y * p->stride_b + in_b);
+                    sum += load_half(p->a, y * p->stride_a + in_a) * load_half(p->b, y * p->stride_b + in_b);
                 }
                 if (p->beta != 0)
                     added = (double)p->beta * load_half(p->c, y * p->stride_c + i * p->ldc + j);
@@ -79,8 +76,7 @@ static void multiply(const kernel_args_t *p, int transposed_a, int transposed_b,
             }
 }
 
-static hgemm_status_t fake_launch(device_t *device, void *stream, void *function,
-                                  const launch_t *launch)
+static hgemm_status_t fake_launch(device_t *device, void *stream, void *function, const launch_t *launch)
 {
     fake_device_t *fake = fake_of(device);
     fake->launches++;

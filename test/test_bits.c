@@ -41,8 +41,7 @@ static void *fill(hgemm_handle_t handle, size_t count, rng_t *rng, int how)
     for (size_t i = 0; i < count; i++)
         host[i] = draw(rng, how);
     expect_status(handle, hgemm_malloc(handle, &device, count * 2), HGEMM_STATUS_SUCCESS, "malloc");
-    expect_status(handle, hgemm_upload(handle, device, host, count * 2), HGEMM_STATUS_SUCCESS,
-                  "upload");
+    expect_status(handle, hgemm_upload(handle, device, host, count * 2), HGEMM_STATUS_SUCCESS, "upload");
     free(host);
     return device;
 }
@@ -54,8 +53,7 @@ static uint64_t hash_of(hgemm_handle_t handle, const void *d, int64_t m, int64_t
     uint64_t hash = UINT64_C(14695981039346656037);
     if (!host)
         exit(1);
-    expect_status(handle, hgemm_download(handle, host, d, (size_t)(m * ld) * 2),
-                  HGEMM_STATUS_SUCCESS, "download");
+    expect_status(handle, hgemm_download(handle, host, d, (size_t)(m * ld) * 2), HGEMM_STATUS_SUCCESS, "download");
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++)
             hash = (hash ^ host[i * ld + j]) * UINT64_C(1099511628211);
@@ -135,11 +133,10 @@ static void run(hgemm_handle_t handle, int kernel, int op, int number, char line
         status = hgemm_synchronize(handle);
     expect_status(handle, status, HGEMM_STATUS_SUCCESS, info.name);
     snprintf(line, LINE,
-             "%s%s %c%c %" PRId64 "x%" PRId64 "x%" PRId64 " lda=%" PRId64 " ldb=%" PRId64
-             " ldc=%" PRId64 " alpha=%g beta=%g %s %016" PRIx64 "\n",
-             info.name, note, "nt"[op >> 1], "nt"[op & 1], m, n, k, desc.lda, desc.ldb, desc.ldc,
-             (double)desc.alpha, (double)desc.beta, draws[how],
-             hash_of(handle, c, m, n, desc.ldc));
+             "%s%s %c%c %" PRId64 "x%" PRId64 "x%" PRId64 " lda=%" PRId64 " ldb=%" PRId64 " ldc=%" PRId64
+             " alpha=%g beta=%g %s %016" PRIx64 "\n",
+             info.name, note, "nt"[op >> 1], "nt"[op & 1], m, n, k, desc.lda, desc.ldb, desc.ldc, (double)desc.alpha,
+             (double)desc.beta, draws[how], hash_of(handle, c, m, n, desc.ldc));
     hgemm_free(handle, a);
     hgemm_free(handle, b);
     hgemm_free(handle, c);

@@ -61,8 +61,7 @@ static int untouched(const uint16_t *data)
     return 1;
 }
 
-#define assert_status(call, expected) \
-    assert_string_equal(hgemm_status_name(call), hgemm_status_name(expected))
+#define assert_status(call, expected) assert_string_equal(hgemm_status_name(call), hgemm_status_name(expected))
 
 /* Both calls that take a descriptor refuse it, and nothing happens. */
 static void assert_refused(const hgemm_desc_t *desc, hgemm_status_t expected)
@@ -168,22 +167,17 @@ static void statuses_come_in_order(void **state)
 static void short_form_checks_too(void **state)
 {
     (void)state;
-    assert_status(hgemm_run(NULL, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 8, 16, 24, 1, a, 24, b,
-                            16, 1, d, 16),
+    assert_status(hgemm_run(NULL, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 8, 16, 24, 1, a, 24, b, 16, 1, d, 16),
                   HGEMM_STATUS_INVALID_HANDLE);
-    assert_status(hgemm_run(&handle, HGEMM_COL_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 8, 16, 24, 1, a, 7, b,
-                            24, 1, d, 8),
+    assert_status(hgemm_run(&handle, HGEMM_COL_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 8, 16, 24, 1, a, 7, b, 24, 1, d, 8),
                   HGEMM_STATUS_INVALID_LDA);
-    assert_status(hgemm_run(&handle, HGEMM_COL_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 8, 16, 24, 1, a, 8, b,
-                            24, 1, d, 7),
+    assert_status(hgemm_run(&handle, HGEMM_COL_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 8, 16, 24, 1, a, 8, b, 24, 1, d, 7),
                   HGEMM_STATUS_INVALID_LDC);
-    assert_status(hgemm_run(&handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 8, 16, 24, 1, a, 24,
-                            b, 16, 1, NULL, 16),
+    assert_status(hgemm_run(&handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 8, 16, 24, 1, a, 24, b, 16, 1, NULL, 16),
                   HGEMM_STATUS_NULL_C);
     assert_int_equal(fake.launches, 0);
     assert_true(untouched(d));
-    assert_status(hgemm_run(&handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 8, 16, 24, 1, a, 24,
-                            b, 16, 0, d, 16),
+    assert_status(hgemm_run(&handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 8, 16, 24, 1, a, 24, b, 16, 0, d, 16),
                   HGEMM_STATUS_SUCCESS);
     assert_int_equal(fake.launches, 1);
     assert_false(untouched(d));
@@ -317,8 +311,7 @@ static void sizes_do_not_overflow(void **state)
     assert_refused(&desc, HGEMM_STATUS_TOO_LARGE);
     for (int which = 0; which < 4; which++) {
         desc = small();
-        *(which == 0 ? &desc.lda : which == 1 ? &desc.ldb : which == 2 ? &desc.ldc : &desc.ldd) =
-            largest;
+        *(which == 0 ? &desc.lda : which == 1 ? &desc.ldb : which == 2 ? &desc.ldc : &desc.ldd) = largest;
         assert_refused(&desc, HGEMM_STATUS_TOO_LARGE);
         const int64_t strides[] = {largest, -largest, INT64_MIN, largest / 2};
         for (int s = 0; s < 4; s++) {
@@ -361,8 +354,7 @@ static int meets(const hgemm_desc_t *desc)
                 if (marks[1][from_c + y * desc->stride_d + i * desc->ldd + j]++)
                     return 1;
             }
-    int same = desc->d == desc->c && desc->ldd == desc->ldc &&
-               (desc->batch == 1 || desc->stride_d == desc->stride_c);
+    int same = desc->d == desc->c && desc->ldd == desc->ldc && (desc->batch == 1 || desc->stride_d == desc->stride_c);
     for (int i = 0; !same && i < 8 * ELEMENTS; i++)
         if (marks[0][i] && marks[1][i])
             return 1;
@@ -388,9 +380,8 @@ static void overlap_is_exact_for_equal_leading_dimensions(void **state)
         expected ? met++ : apart++;
         hgemm_status_t status = hgemm_run_desc(&handle, &desc);
         if (status != (expected ? HGEMM_STATUS_OVERLAP : HGEMM_STATUS_SUCCESS))
-            fail_msg("m %d n %d ld %d batch %d stride %d D-C %d: %s", (int)desc.m, (int)desc.n,
-                     (int)desc.ldd, (int)desc.batch, (int)desc.stride_d,
-                     (int)((uint16_t *)desc.d - (const uint16_t *)desc.c),
+            fail_msg("m %d n %d ld %d batch %d stride %d D-C %d: %s", (int)desc.m, (int)desc.n, (int)desc.ldd,
+                     (int)desc.batch, (int)desc.stride_d, (int)((uint16_t *)desc.d - (const uint16_t *)desc.c),
                      hgemm_status_name(status));
     }
     assert_true(met > 1000 && apart > 1000);
@@ -456,12 +447,10 @@ static void overlap_is_safe_for_different_leading_dimensions(void **state)
 }
 
 /* Element (i, j) of a stored matrix, as the caller describes it. */
-static double element(const uint16_t *data, hgemm_layout_t layout, int transposed, int64_t i,
-                      int64_t j, int64_t ld)
+static double element(const uint16_t *data, hgemm_layout_t layout, int transposed, int64_t i, int64_t j, int64_t ld)
 {
     int64_t row = transposed ? j : i, column = transposed ? i : j;
-    return hgemm_half_to_float(data[layout == HGEMM_ROW_MAJOR ? row * ld + column
-                                                             : row + column * ld]);
+    return hgemm_half_to_float(data[layout == HGEMM_ROW_MAJOR ? row * ld + column : row + column * ld]);
 }
 
 /* For all layouts, transposes and batches the arguments that a kernel gets describe the product
@@ -497,8 +486,8 @@ static void launches_describe_the_product(void **state)
                 assert_int_equal(strncmp(fake.image->symbol, info.name, strlen(info.name)), 0);
                 assert_int_equal(fake.launch.threads, info.threads);
                 assert_int_equal(fake.launch.shared_bytes, info.shared_bytes);
-                assert_int_equal(fake.launch.grid[0], ((m + info.block_m - 1) / info.block_m) *
-                                                          ((n + info.block_n - 1) / info.block_n));
+                assert_int_equal(fake.launch.grid[0],
+                                 ((m + info.block_m - 1) / info.block_m) * ((n + info.block_n - 1) / info.block_n));
             }
             assert_int_equal(fake.launch.grid[1], desc.batch);
             assert_int_equal(fake.launch.grid[2], 1);
@@ -508,16 +497,14 @@ static void launches_describe_the_product(void **state)
                     for (int64_t j = 0; j < desc.n; j++) {
                         double sum = 0;
                         for (int64_t l = 0; l < desc.k; l++)
-                            sum += element(a + y * desc.stride_a, desc.layout,
-                                           desc.op_a == HGEMM_OP_T, i, l, desc.lda) *
-                                   element(b + y * desc.stride_b, desc.layout,
-                                           desc.op_b == HGEMM_OP_T, l, j, desc.ldb);
-                        double want = 0.5 * sum - 2 * element(c + y * desc.stride_c, desc.layout, 0,
-                                                              i, j, desc.ldc);
+                            sum +=
+                                element(a + y * desc.stride_a, desc.layout, desc.op_a == HGEMM_OP_T, i, l, desc.lda) *
+                                element(b + y * desc.stride_b, desc.layout, desc.op_b == HGEMM_OP_T, l, j, desc.ldb);
+                        double want = 0.5 * sum - 2 * element(c + y * desc.stride_c, desc.layout, 0, i, j, desc.ldc);
                         double got = element(d + y * desc.stride_d, desc.layout, 0, i, j, desc.ldd);
                         if (got != want)
-                            fail_msg("layout %d ops %d%d kernel %d (%d,%d): %g, want %g", desc.layout,
-                                     desc.op_a, desc.op_b, kernel, (int)i, (int)j, got, want);
+                            fail_msg("layout %d ops %d%d kernel %d (%d,%d): %g, want %g", desc.layout, desc.op_a,
+                                     desc.op_b, kernel, (int)i, (int)j, got, want);
                     }
         }
 }
@@ -622,7 +609,8 @@ static void kernels_are_loaded_once(void **state)
     assert_int_equal(fake.synchronisations, 0);
 }
 
-/* A problem that comes again is not priced again, and one that takes its place among the known is not mistaken for it. */
+/* A problem that comes again is not priced again, and one that takes its place among the known is not mistaken for it.
+ */
 static void choices_are_remembered(void **state)
 {
     (void)state;

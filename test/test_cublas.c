@@ -24,10 +24,10 @@ enum { R_16F = 2, COMPUTE_32F = 68, GEMM_DEFAULT = -1 }; /* CUDA_..., CUBLAS_...
 static struct {
     int (*create)(void **);
     int (*destroy)(void *);
-    int (*hgemm)(void *, int, int, int, int, int, const uint16_t *, const void *, int, const void *,
-                 int, const uint16_t *, void *, int);
-    int (*gemm_ex)(void *, int, int, int, int, int, const void *, const void *, int, int,
-                   const void *, int, int, const void *, void *, int, int, int, int);
+    int (*hgemm)(void *, int, int, int, int, int, const uint16_t *, const void *, int, const void *, int,
+                 const uint16_t *, void *, int);
+    int (*gemm_ex)(void *, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int,
+                   const void *, void *, int, int, int, int);
 } cublas;
 
 static void *must(void *pointer, const char *what)
@@ -66,8 +66,7 @@ static operand_t make(hgemm_handle_t handle, int64_t rows, int64_t columns, rng_
     for (int64_t i = 0; i < rows * columns; i++)
         x.host[i] = hgemm_half_from_float((float)rng_symmetric(rng));
     expect_status(handle, hgemm_malloc(handle, &x.device, bytes), HGEMM_STATUS_SUCCESS, "malloc");
-    expect_status(handle, hgemm_upload(handle, x.device, x.host, bytes), HGEMM_STATUS_SUCCESS,
-                  "upload");
+    expect_status(handle, hgemm_upload(handle, x.device, x.host, bytes), HGEMM_STATUS_SUCCESS, "upload");
     return x;
 }
 
@@ -98,8 +97,8 @@ static double error_of(hgemm_handle_t handle, const operand_t *d, const double *
     uint16_t *result = must(malloc((size_t)count * 2), "host memory");
     double sum = 0;
     expect_status(handle, hgemm_synchronize(handle), HGEMM_STATUS_SUCCESS, "synchronize");
-    expect_status(handle, hgemm_download(handle, result, d->device, (size_t)count * 2),
-                  HGEMM_STATUS_SUCCESS, "download");
+    expect_status(handle, hgemm_download(handle, result, d->device, (size_t)count * 2), HGEMM_STATUS_SUCCESS,
+                  "download");
     int64_t samples = 0;
     for (int64_t j = 0; j < d->columns; j++)
         for (int64_t i = 0; i < d->rows; i += SAMPLE, samples++)
@@ -108,9 +107,8 @@ static double error_of(hgemm_handle_t handle, const operand_t *d, const double *
     return sqrt(sum / (double)samples);
 }
 
-static int compare(hgemm_handle_t handle, void *peer, hgemm_accumulate_t accumulate, int op_a,
-                   int op_b, int64_t m, int64_t n, int64_t k, float alpha, float beta, double limit,
-                   uint64_t seed)
+static int compare(hgemm_handle_t handle, void *peer, hgemm_accumulate_t accumulate, int op_a, int op_b, int64_t m,
+                   int64_t n, int64_t k, float alpha, float beta, double limit, uint64_t seed)
 {
     rng_t rng = {seed};
     operand_t a = make(handle, op_a ? k : m, op_a ? m : k, &rng);
@@ -123,8 +121,7 @@ static int compare(hgemm_handle_t handle, void *peer, hgemm_accumulate_t accumul
             double sum = 0;
             for (int64_t p = 0; p < k; p++)
                 sum += by_row[i * k + p] * by_column[j * k + p];
-            reference[i + j * m] =
-                (double)alpha * sum + (double)beta * hgemm_half_to_float(c.host[i + j * m]);
+            reference[i + j * m] = (double)alpha * sum + (double)beta * hgemm_half_to_float(c.host[i + j * m]);
         }
 
     hgemm_desc_t desc;
@@ -139,25 +136,23 @@ static int compare(hgemm_handle_t handle, void *peer, hgemm_accumulate_t accumul
     expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS, "hgemm_run_desc");
     double ours = error_of(handle, &c, reference);
 
-    expect_status(handle, hgemm_upload(handle, c.device, c.host, (size_t)(m * n) * 2),
-                  HGEMM_STATUS_SUCCESS, "upload");
+    expect_status(handle, hgemm_upload(handle, c.device, c.host, (size_t)(m * n) * 2), HGEMM_STATUS_SUCCESS, "upload");
     if (accumulate == HGEMM_ACCUMULATE_F16) {
         uint16_t half_alpha = hgemm_half_from_float(alpha), half_beta = hgemm_half_from_float(beta);
-        expect_cublas(cublas.hgemm(peer, op_a, op_b, (int)m, (int)n, (int)k, &half_alpha, a.device,
-                                   (int)a.rows, b.device, (int)b.rows, &half_beta, c.device, (int)m),
+        expect_cublas(cublas.hgemm(peer, op_a, op_b, (int)m, (int)n, (int)k, &half_alpha, a.device, (int)a.rows,
+                                   b.device, (int)b.rows, &half_beta, c.device, (int)m),
                       "cublasHgemm");
     } else {
-        expect_cublas(cublas.gemm_ex(peer, op_a, op_b, (int)m, (int)n, (int)k, &alpha, a.device,
-                                     R_16F, (int)a.rows, b.device, R_16F, (int)b.rows, &beta,
-                                     c.device, R_16F, (int)m, COMPUTE_32F, GEMM_DEFAULT),
+        expect_cublas(cublas.gemm_ex(peer, op_a, op_b, (int)m, (int)n, (int)k, &alpha, a.device, R_16F, (int)a.rows,
+                                     b.device, R_16F, (int)b.rows, &beta, c.device, R_16F, (int)m, COMPUTE_32F,
+                                     GEMM_DEFAULT),
                       "cublasGemmEx");
     }
     double theirs = error_of(handle, &c, reference);
     int bad = !(ours <= limit * theirs);
-    printf("%s%s %c%c %" PRId64 "x%" PRId64 "x%" PRId64
-           " alpha=%g beta=%g: rms error %.3e, cuBLAS %.3e, ratio %.3f\n",
-           bad ? "FAILED: " : "", accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32", "nt"[op_a],
-           "nt"[op_b], m, n, k, (double)alpha, (double)beta, ours, theirs, ours / theirs);
+    printf("%s%s %c%c %" PRId64 "x%" PRId64 "x%" PRId64 " alpha=%g beta=%g: rms error %.3e, cuBLAS %.3e, ratio %.3f\n",
+           bad ? "FAILED: " : "", accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32", "nt"[op_a], "nt"[op_b], m, n, k,
+           (double)alpha, (double)beta, ours, theirs, ours / theirs);
     free(by_row), free(by_column), free(reference);
     drop(handle, &a), drop(handle, &b), drop(handle, &c);
     return bad;
@@ -165,15 +160,12 @@ static int compare(hgemm_handle_t handle, void *peer, hgemm_accumulate_t accumul
 
 int main(void)
 {
-    static const char *const names[] = {"libcublas.so", "libcublas.so.13", "libcublas.so.12",
-                                        "libcublas.so.11"};
-    static const int64_t shapes[][3] = {
-        {2048, 4096, 64}, {2048, 4096, 1024}, {4096, 2048, 2048}, {2047, 4097, 1023}};
+    static const char *const names[] = {"libcublas.so", "libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
+    static const int64_t shapes[][3] = {{2048, 4096, 64}, {2048, 4096, 1024}, {4096, 2048, 2048}, {2047, 4097, 1023}};
     void *library = NULL, *peer = NULL;
     hgemm_handle_t handle = NULL;
     hgemm_status_t status = hgemm_create(&handle, "cuda");
-    if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE ||
-        status == HGEMM_STATUS_OLD_DEVICE) {
+    if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE || status == HGEMM_STATUS_OLD_DEVICE) {
         printf("SKIPPED: %s\n", hgemm_status_string(status));
         return TEST_SKIPPED;
     }
@@ -202,9 +194,8 @@ int main(void)
     for (int accumulate = 0; accumulate < 2; accumulate++)
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
             for (int ops = 0; ops < 4; ops++)
-                failures += compare(handle, peer, (hgemm_accumulate_t)accumulate, ops >> 1, ops & 1,
-                                    shapes[s][0], shapes[s][1], shapes[s][2], ops % 3 ? 0.5f : 1,
-                                    ops % 2 ? 0.25f : 0,
+                failures += compare(handle, peer, (hgemm_accumulate_t)accumulate, ops >> 1, ops & 1, shapes[s][0],
+                                    shapes[s][1], shapes[s][2], ops % 3 ? 0.5f : 1, ops % 2 ? 0.25f : 0,
                                     accumulate == HGEMM_ACCUMULATE_F16 ? half_limit : limit, seed++);
     cublas.destroy(peer);
     expect_status(NULL, hgemm_destroy(handle), HGEMM_STATUS_SUCCESS, "hgemm_destroy");

@@ -96,16 +96,13 @@ static void *allocate(hgemm_handle_t handle, size_t bytes)
 
 static void set(void *p, float value, size_t count, void *stream)
 {
-    must(cu.set_halves((address_t)(uintptr_t)p, hgemm_half_from_float(value), count, stream),
-         "cuMemsetD16Async");
+    must(cu.set_halves((address_t)(uintptr_t)p, hgemm_half_from_float(value), count, stream), "cuMemsetD16Async");
 }
 
 /* C = A * B, N x N. */
 static void enqueue(hgemm_handle_t handle, const void *a, const void *b, void *c)
 {
-    succeed(handle,
-            hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, N, N, N, 1, a, N, b, N, 0, c,
-                      N),
+    succeed(handle, hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, N, N, N, 1, a, N, b, N, 0, c, N),
             "hgemm_run");
 }
 
@@ -115,8 +112,8 @@ static void check_all(hgemm_handle_t handle, const void *p, float value, const c
     succeed(handle, hgemm_download(handle, host, p, BYTES), "hgemm_download");
     for (int i = 0; i < N * N; i++)
         if (host[i] != hgemm_half_from_float(value)) {
-            printf("FAILED: %s: element %d is %g, want %g\n", what, i,
-                   (double)hgemm_half_to_float(host[i]), (double)value);
+            printf("FAILED: %s: element %d is %g, want %g\n", what, i, (double)hgemm_half_to_float(host[i]),
+                   (double)value);
             exit(1);
         }
 }
@@ -129,17 +126,16 @@ static void context_is_restored(void *current)
     hgemm_device_info_t info;
     uint16_t half = 0;
     must(cu.set_current(current), "cuCtxSetCurrent");
-#define KEEPS(call)                                                    \
-    succeed(handle, call, #call);                                      \
-    must(cu.get_current(&now), "cuCtxGetCurrent");                     \
+#define KEEPS(call)                                \
+    succeed(handle, call, #call);                  \
+    must(cu.get_current(&now), "cuCtxGetCurrent"); \
     check(now == current, #call " changes the current context")
     KEEPS(hgemm_create(&handle, "cuda"));
     KEEPS(hgemm_get_device_info(handle, &info));
     void *p = NULL;
     KEEPS(hgemm_malloc(handle, &p, BYTES));
     KEEPS(hgemm_upload(handle, p, &half, 2));
-    KEEPS(hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 1, 1, 0, 1, NULL, 1, NULL, 1, 2,
-                    p, 1));
+    KEEPS(hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 1, 1, 0, 1, NULL, 1, NULL, 1, 2, p, 1));
     KEEPS(hgemm_synchronize(handle));
     KEEPS(hgemm_download(handle, &half, p, 2));
     KEEPS(hgemm_free(handle, p));
@@ -267,8 +263,7 @@ static void others_leave_a_capture_alone(hgemm_handle_t handle)
 /* Memory and a stream of the CUDA runtime, where there is one. */
 static void the_runtime_s_objects_work(hgemm_handle_t handle)
 {
-    static const char *const names[] = {"libcudart.so", "libcudart.so.13", "libcudart.so.12",
-                                        "libcudart.so.11.0"};
+    static const char *const names[] = {"libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
     enum { TO_DEVICE = 1, TO_HOST = 2 };
     int (*allocate_memory)(void **, size_t), (*release_memory)(void *);
     int (*copy)(void *, const void *, size_t, int);
@@ -312,14 +307,13 @@ static void errors_of_the_gpu_are_reported(hgemm_handle_t handle)
 {
     const void *nowhere = (const void *)(uintptr_t)4096;
     void *c = allocate(handle, BYTES);
-    hgemm_status_t status = hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, N, N, N, 1,
-                                      nowhere, N, nowhere, N, 0, c, N);
+    hgemm_status_t status =
+        hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, N, N, N, 1, nowhere, N, nowhere, N, 0, c, N);
     if (status == HGEMM_STATUS_SUCCESS)
         status = hgemm_synchronize(handle);
     expect_status(handle, status, HGEMM_STATUS_DEVICE_ERROR, "reading memory that does not exist");
     check(strstr(hgemm_error_detail(handle), "CUDA_ERROR") != NULL, "the driver's words are kept");
-    expect_status(handle, hgemm_synchronize(handle), HGEMM_STATUS_DEVICE_ERROR,
-                  "a lost context stays lost");
+    expect_status(handle, hgemm_synchronize(handle), HGEMM_STATUS_DEVICE_ERROR, "a lost context stays lost");
     check(hgemm_destroy(handle) != HGEMM_STATUS_INVALID_HANDLE, "hgemm_destroy");
 }
 
@@ -327,8 +321,7 @@ int main(void)
 {
     hgemm_handle_t handle = NULL;
     hgemm_status_t status = hgemm_create(&handle, "cuda");
-    if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE ||
-        status == HGEMM_STATUS_OLD_DEVICE) {
+    if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE || status == HGEMM_STATUS_OLD_DEVICE) {
         printf("SKIPPED: %s\n", hgemm_status_string(status));
         return TEST_SKIPPED;
     }

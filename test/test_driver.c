@@ -35,8 +35,7 @@ static int tear_down(void **state)
     return fake->depth || fake->capture_mode || fake->retains || fake->allocations || fake->modules || fake->events;
 }
 
-#define assert_status(call, expected) \
-    assert_string_equal(hgemm_status_name(call), hgemm_status_name(expected))
+#define assert_status(call, expected) assert_string_equal(hgemm_status_name(call), hgemm_status_name(expected))
 
 static hgemm_status_t open_and_close(const char *name)
 {
@@ -70,7 +69,7 @@ static void the_first_usable_gpu_is_opened(void **state)
     assert_true(info.memory_bytes == (size_t)16 << 30);
     assert_string_equal(hgemm_error_detail(handle), "");
     assert_ptr_equal(fake->copied, DEVICE_STREAM_PER_THREAD); /* on the legacy stream it would end a capture */
-    const uint32_t *counters = handle->workspace; /* of the parts of split tiles: none has come */
+    const uint32_t *counters = handle->workspace;             /* of the parts of split tiles: none has come */
     for (int i = 0; i < HGEMM_WORKSPACE_TILES; i++)
         assert_int_equal(counters[i], 0);
     assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
@@ -110,9 +109,8 @@ static void drivers_that_cannot_serve_are_told_apart(void **state)
         int result;
         hgemm_status_t status;
     } cases[] = {
-        {34, HGEMM_STATUS_NO_DRIVER},  {100, HGEMM_STATUS_NO_DEVICE},
-        {803, HGEMM_STATUS_NO_DRIVER}, {804, HGEMM_STATUS_NO_DRIVER},
-        {999, HGEMM_STATUS_DEVICE_ERROR},
+        {34, HGEMM_STATUS_NO_DRIVER},  {100, HGEMM_STATUS_NO_DEVICE},    {803, HGEMM_STATUS_NO_DRIVER},
+        {804, HGEMM_STATUS_NO_DRIVER}, {999, HGEMM_STATUS_DEVICE_ERROR},
     };
     fake->failing = "cuInit";
     for (int i = 0; i < 5; i++) {
@@ -158,16 +156,14 @@ static void the_emulator_is_a_last_resort(void **state)
 static void failures_while_opening_are_reported(void **state)
 {
     (void)state;
-    const char *const functions[] = {"cuDriverGetVersion",       "cuDeviceGetCount",
-                                     "cuDeviceGet",              "cuDeviceGetAttribute",
-                                     "cuDevicePrimaryCtxRetain", "cuDeviceGetName",
+    const char *const functions[] = {"cuDriverGetVersion",   "cuDeviceGetCount",         "cuDeviceGet",
+                                     "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain", "cuDeviceGetName",
                                      "cuDeviceTotalMem"};
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
         for (int memory = 0; memory < 2; memory++) {
             fake->failing = functions[i];
             fake->result = memory ? OUT_OF_MEMORY : ILLEGAL_ADDRESS;
-            assert_status(open_and_close("cuda"), memory ? HGEMM_STATUS_OUT_OF_MEMORY
-                                                         : HGEMM_STATUS_DEVICE_ERROR);
+            assert_status(open_and_close("cuda"), memory ? HGEMM_STATUS_OUT_OF_MEMORY : HGEMM_STATUS_DEVICE_ERROR);
             assert_non_null(strstr(hgemm_error_detail(NULL), functions[i]));
             assert_non_null(strstr(hgemm_error_detail(NULL), "words of the test"));
         }
@@ -182,11 +178,11 @@ static hgemm_status_t use(hgemm_handle_t handle, void *stream)
     void *p = NULL, *from = NULL, *to = NULL;
     float elapsed = 0;
     const device_ops_t *ops = handle->device->ops;
-#define STEP(call)                                \
-    do {                                          \
-        if (status == HGEMM_STATUS_SUCCESS)       \
-            status = call;                        \
-        assert_int_equal(fake->depth, 0);         \
+#define STEP(call)                          \
+    do {                                    \
+        if (status == HGEMM_STATUS_SUCCESS) \
+            status = call;                  \
+        assert_int_equal(fake->depth, 0);   \
     } while (0)
     STEP(hgemm_set_stream(handle, stream));
     STEP(hgemm_malloc(handle, &p, sizeof host));
@@ -218,20 +214,20 @@ static hgemm_status_t use(hgemm_handle_t handle, void *stream)
 static void failures_in_use_are_reported(void **state)
 {
     (void)state;
-    const char *const functions[] = {
-        "cuCtxPushCurrent",    "cuThreadExchangeStreamCaptureMode",
-        "cuMemAlloc",          "cuMemcpyHtoDAsync",   "cuModuleLoadDataEx",
-        "cuModuleGetFunction", "cuFuncSetAttribute",  "cuLaunchKernel",     "cuStreamSynchronize",
-        "cuMemcpyDtoHAsync",   "cuEventCreate",       "cuEventRecord",      "cuEventSynchronize",
-        "cuEventElapsedTime"};
+    const char *const functions[] = {"cuCtxPushCurrent",    "cuThreadExchangeStreamCaptureMode",
+                                     "cuMemAlloc",          "cuMemcpyHtoDAsync",
+                                     "cuModuleLoadDataEx",  "cuModuleGetFunction",
+                                     "cuFuncSetAttribute",  "cuLaunchKernel",
+                                     "cuStreamSynchronize", "cuMemcpyDtoHAsync",
+                                     "cuEventCreate",       "cuEventRecord",
+                                     "cuEventSynchronize",  "cuEventElapsedTime"};
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
         for (int memory = 0; memory < 2; memory++) {
             hgemm_handle_t handle = NULL;
             assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
             fake->failing = functions[i];
             fake->result = memory ? OUT_OF_MEMORY : ILLEGAL_ADDRESS;
-            assert_status(use(handle, NULL), memory ? HGEMM_STATUS_OUT_OF_MEMORY
-                                                    : HGEMM_STATUS_DEVICE_ERROR);
+            assert_status(use(handle, NULL), memory ? HGEMM_STATUS_OUT_OF_MEMORY : HGEMM_STATUS_DEVICE_ERROR);
             const char *detail = hgemm_error_detail(handle);
             assert_non_null(strstr(detail, functions[i]));
             assert_non_null(strstr(detail, "CUDA_ERROR_OF_THE_TEST"));
@@ -263,8 +259,8 @@ static void failures_in_use_are_reported(void **state)
     assert_status(hgemm_destroy(handle), HGEMM_STATUS_DEVICE_ERROR);
 }
 
-/* Without memory for a workspace, or for its counters' zeros to reach it, a handle is made all the same: k is not split.
- * Any other failure there is one of hgemm_create. */
+/* Without memory for a workspace, or for its counters' zeros to reach it, a handle is made all the same: k is not
+ * split. Any other failure there is one of hgemm_create. */
 static void a_workspace_is_no_condition(void **state)
 {
     (void)state;
@@ -311,21 +307,19 @@ static void calls_reach_the_driver_as_meant(void **state)
     assert_int_equal(fake->modules, 1);
     int kernel = 0;
     while (++kernel < KERNEL_END)
-        if (strncmp(fake->symbol, kernel_table[kernel].info.name,
-                    strlen(kernel_table[kernel].info.name)) == 0 &&
+        if (strncmp(fake->symbol, kernel_table[kernel].info.name, strlen(kernel_table[kernel].info.name)) == 0 &&
             kernel_table[kernel].info.shared_bytes == fake->shared_bytes)
             break;
     assert_true(kernel < KERNEL_END);
     assert_int_equal(fake->parameters.m, 64);
-    assert_true(fake->parameters.alpha == 1 && fake->parameters.beta == 0 &&
-                fake->parameters.lda == 64);
+    assert_true(fake->parameters.alpha == 1 && fake->parameters.beta == 0 && fake->parameters.lda == 64);
 
     int waits = fake->synchronisations; /* a second run loads nothing, allocates nothing and waits for nothing */
     void *p = NULL;
     assert_status(hgemm_malloc(handle, &p, 64 * 64 * 2), HGEMM_STATUS_SUCCESS);
     int allocations = fake->allocations;
-    assert_status(hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 64, 64, 64, 1, p, 64, p,
-                            64, 0, (char *)p + 8192, 64),
+    assert_status(hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 64, 64, 64, 1, p, 64, p, 64, 0,
+                            (char *)p + 8192, 64),
                   HGEMM_STATUS_SUCCESS);
     assert_int_equal(fake->synchronisations, waits);
     assert_int_equal(fake->allocations, allocations);

@@ -45,10 +45,10 @@ typedef struct case_t {
     int64_t offset[MATRICES]; /* elements from a 16-byte aligned address */
     int64_t gap[MATRICES];    /* elements between the matrices of a batch; -1: all are the same */
     double alpha, beta;
-    int64_t in_place;         /* D is C */
-    int64_t copies;           /* of operands that are not aligned; row-major, batch 1 */
-    int64_t tail;             /* quarters of k that parts have, for the latter half of the tiles; batch 1 */
-    int64_t tight;            /* what is only read ends where its memory ends, for tools that watch */
+    int64_t in_place; /* D is C */
+    int64_t copies;   /* of operands that are not aligned; row-major, batch 1 */
+    int64_t tail;     /* quarters of k that parts have, for the latter half of the tiles; batch 1 */
+    int64_t tight;    /* what is only read ends where its memory ends, for tools that watch */
     int64_t fill;
     uint64_t seed;
 } case_t;
@@ -57,16 +57,36 @@ static const struct {
     const char *key;
     size_t offset;
 } integer_fields[] = {
-#define FIELD(key, member) {key, offsetof(case_t, member)}
-    FIELD("kernel", kernel),     FIELD("layout", layout),     FIELD("op_a", op_a),
-    FIELD("op_b", op_b),         FIELD("acc", accumulate),    FIELD("m", m),
-    FIELD("n", n),               FIELD("k", k),               FIELD("batch", batch),
-    FIELD("pad_a", pad[A]),      FIELD("pad_b", pad[B]),      FIELD("pad_c", pad[C]),
-    FIELD("pad_d", pad[D]),      FIELD("off_a", offset[A]),   FIELD("off_b", offset[B]),
-    FIELD("off_c", offset[C]),   FIELD("off_d", offset[D]),   FIELD("gap_a", gap[A]),
-    FIELD("gap_b", gap[B]),      FIELD("gap_c", gap[C]),      FIELD("gap_d", gap[D]),
-    FIELD("in_place", in_place), FIELD("fill", fill),         FIELD("copies", copies),
-    FIELD("tail", tail),         FIELD("tight", tight),
+#define FIELD(key, member)            \
+    {                                 \
+        key, offsetof(case_t, member) \
+    }
+    FIELD("kernel", kernel),
+    FIELD("layout", layout),
+    FIELD("op_a", op_a),
+    FIELD("op_b", op_b),
+    FIELD("acc", accumulate),
+    FIELD("m", m),
+    FIELD("n", n),
+    FIELD("k", k),
+    FIELD("batch", batch),
+    FIELD("pad_a", pad[A]),
+    FIELD("pad_b", pad[B]),
+    FIELD("pad_c", pad[C]),
+    FIELD("pad_d", pad[D]),
+    FIELD("off_a", offset[A]),
+    FIELD("off_b", offset[B]),
+    FIELD("off_c", offset[C]),
+    FIELD("off_d", offset[D]),
+    FIELD("gap_a", gap[A]),
+    FIELD("gap_b", gap[B]),
+    FIELD("gap_c", gap[C]),
+    FIELD("gap_d", gap[D]),
+    FIELD("in_place", in_place),
+    FIELD("fill", fill),
+    FIELD("copies", copies),
+    FIELD("tail", tail),
+    FIELD("tight", tight),
 #undef FIELD
 };
 enum { INTEGER_FIELDS = sizeof integer_fields / sizeof integer_fields[0] };
@@ -113,8 +133,8 @@ static int parse_case(case_t *c, int count, char **words)
             c->seed = strtoull(value, NULL, 10);
         } else {
             int i = 1;
-            while (i < INTEGER_FIELDS && (strlen(integer_fields[i].key) != length ||
-                                          strncmp(integer_fields[i].key, words[w], length) != 0))
+            while (i < INTEGER_FIELDS &&
+                   (strlen(integer_fields[i].key) != length || strncmp(integer_fields[i].key, words[w], length) != 0))
                 i++;
             if (i == INTEGER_FIELDS)
                 return 0;
@@ -134,13 +154,13 @@ static int reads_operands(const case_t *c)
 enum { GUARD = 64, NAN_PATTERN = 0x7e5a }; /* guard elements on each side; a NaN's bits */
 
 typedef struct matrix_t {
-    int64_t rows, columns;     /* as a mathematical matrix, after its op */
+    int64_t rows, columns;      /* as a mathematical matrix, after its op */
     int64_t row_step, col_step; /* elements between neighbours in a column and in a row */
-    int64_t width, ld, stride; /* width: the contiguous extent */
-    int64_t batch;             /* matrices that are stored */
-    int64_t first;             /* element 0, counted in the buffer */
-    int64_t size;              /* elements of the buffer */
-    uint16_t *before, *after;  /* the buffer, as uploaded and as found afterwards */
+    int64_t width, ld, stride;  /* width: the contiguous extent */
+    int64_t batch;              /* matrices that are stored */
+    int64_t first;              /* element 0, counted in the buffer */
+    int64_t size;               /* elements of the buffer */
+    uint16_t *before, *after;   /* the buffer, as uploaded and as found afterwards */
     void *device;
 } matrix_t;
 
@@ -159,8 +179,7 @@ static void *must(void *pointer)
 }
 
 /* Lays the matrix out. `along_rows`: neighbours in a row are contiguous. */
-static void lay_out(matrix_t *x, const case_t *c, int which, int64_t rows, int64_t columns,
-                    int along_rows)
+static void lay_out(matrix_t *x, const case_t *c, int which, int64_t rows, int64_t columns, int along_rows)
 {
     int64_t width = along_rows ? columns : rows, lines = along_rows ? rows : columns;
     x->rows = rows, x->columns = columns, x->width = width;
@@ -227,8 +246,8 @@ typedef struct sums_t {
     double *absolute;   /* of the absolute products */
 } sums_t;
 
-static void add_products(double *restrict sum, double *restrict low, double *restrict high,
-                         double *restrict absolute, double a, const double *restrict b, int64_t n)
+static void add_products(double *restrict sum, double *restrict low, double *restrict high, double *restrict absolute,
+                         double a, const double *restrict b, int64_t n)
 {
     for (int64_t j = 0; j < n; j++) {
         double product = a * b[j];
@@ -262,9 +281,9 @@ static double accumulator_error(const sums_t *s, int64_t j, int64_t k, int half)
 
 typedef struct reference_t {
     const case_t *c;
-    const matrix_t *x; /* A, B, C, D */
-    double *value;     /* batch * m * n results before rounding to half */
-    double *error;     /* bound of alpha * accumulator + beta * C against it */
+    const matrix_t *x;          /* A, B, C, D */
+    double *value;              /* batch * m * n results before rounding to half */
+    double *error;              /* bound of alpha * accumulator + beta * C against it */
     int64_t row_begin, row_end; /* rows of all matrices of the batch, one after another */
 } reference_t;
 
@@ -295,15 +314,14 @@ static void *reference_rows(void *argument)
         last_index = index;
         memset(all, 0, 4 * (size_t)n * sizeof *all);
         for (int64_t p = 0; b && p < c->k; p++)
-            add_products(sums.sum, sums.low, sums.high, sums.absolute,
-                         half_at(&r->x[A], index, i, p), &b[p * n], n);
+            add_products(sums.sum, sums.low, sums.high, sums.absolute, half_at(&r->x[A], index, i, p), &b[p * n], n);
         for (int64_t j = 0; j < n; j++) {
             double scaled = b ? (double)alpha * sums.sum[j] : 0;
             double added = beta == 0 ? 0 : (double)beta * half_at(&r->x[C], index, i, j);
             /* alpha * acc + beta * c in floats: a rounding each for two products and a sum. */
             r->value[row * n + j] = scaled + added;
-            r->error[row * n + j] = fabs(alpha) * accumulator_error(&sums, j, c->k, half) +
-                                    3 * 0x1p-24 * (fabs(scaled) + fabs(added));
+            r->error[row * n + j] =
+                fabs(alpha) * accumulator_error(&sums, j, c->k, half) + 3 * 0x1p-24 * (fabs(scaled) + fabs(added));
         }
     }
     free(b);
@@ -403,8 +421,7 @@ static void check_values(const case_t *c, const matrix_t *x)
         if (agrees(c, got, r.value[e], r.error[e]) || wrong++)
             continue;
         snprintf(first, sizeof first,
-                 "matrix %" PRId64 " element (%" PRId64 ", %" PRId64
-                 ") is %.9g (bits %04x), want %.9g within %.3g",
+                 "matrix %" PRId64 " element (%" PRId64 ", %" PRId64 ") is %.9g (bits %04x), want %.9g within %.3g",
                  index, i, j, (double)hgemm_half_to_float(got), (unsigned)got, r.value[e],
                  c->fill == BOUNDED ? r.error[e] : 0.0);
     }
@@ -435,8 +452,7 @@ static void check_intact(const case_t *c, const matrix_t *x, char name, int elem
         if (x->after[e] != expected[e]) {
             char what[160];
             snprintf(what, sizeof what,
-                     "%c was written where it must not be, %" PRId64
-                     " elements from its first one: %04x was %04x",
+                     "%c was written where it must not be, %" PRId64 " elements from its first one: %04x was %04x",
                      name, e - x->first, (unsigned)x->after[e], (unsigned)expected[e]);
             fail(c, what);
             break;
@@ -466,8 +482,7 @@ static int is_covered(const case_t *c, const matrix_t *x, int copies)
         return 1;
     int row_major = c->layout == HGEMM_ROW_MAJOR;
     int first = (int)(row_major ? c->op_a : c->op_b), second = (int)(row_major ? c->op_b : c->op_a);
-    if (!(info.ops & 1u << (2 * first + second)) ||
-        info.accumulate != (hgemm_accumulate_t)c->accumulate)
+    if (!(info.ops & 1u << (2 * first + second)) || info.accumulate != (hgemm_accumulate_t)c->accumulate)
         return 0;
     if (!reads_operands(c))
         return 1;
@@ -484,8 +499,7 @@ static int is_covered(const case_t *c, const matrix_t *x, int copies)
             return 0; /* a tile's missing columns reach too far */
     }
     for (int which = A; which <= B && !copies; which++)
-        if (c->offset[which] % 8 || x[which].width % 8 || x[which].ld % 8 ||
-            (c->batch > 1 && x[which].stride % 8))
+        if (c->offset[which] % 8 || x[which].width % 8 || x[which].ld % 8 || (c->batch > 1 && x[which].stride % 8))
             return 0;
     return 1;
 }
@@ -504,8 +518,8 @@ static void transfer(hgemm_handle_t handle, matrix_t *x, int up)
                   HGEMM_STATUS_SUCCESS, up ? "hgemm_upload" : "hgemm_download");
 }
 
-/* A plan on copies: that of a problem whose operands are aligned. Where a kernel wants no such, since it reaches too far
- * beyond an operand that is not copied, the status is not success, or the plan has no copies. */
+/* A plan on copies: that of a problem whose operands are aligned. Where a kernel wants no such, since it reaches too
+ * far beyond an operand that is not copied, the status is not success, or the plan has no copies. */
 static hgemm_status_t select_on_copies(hgemm_handle_t handle, const hgemm_desc_t *p, int copies, plan_t *plan)
 {
     hgemm_desc_t like = *p;
@@ -562,8 +576,8 @@ static void run_case(hgemm_handle_t handle, const case_t *c)
         fill_matrix(&x[C], &rng, c->fill, 8);
     int stored = c->in_place ? D : MATRICES;
     for (int i = 0; i < stored; i++) {
-        expect_status(handle, hgemm_malloc(handle, &x[i].device, (size_t)x[i].size * 2),
-                      HGEMM_STATUS_SUCCESS, "hgemm_malloc");
+        expect_status(handle, hgemm_malloc(handle, &x[i].device, (size_t)x[i].size * 2), HGEMM_STATUS_SUCCESS,
+                      "hgemm_malloc");
         transfer(handle, &x[i], 1);
     }
     if (c->in_place)
@@ -589,8 +603,7 @@ static void run_case(hgemm_handle_t handle, const case_t *c)
         status = hgemm_synchronize(handle);
     if (status != (covered ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_NOT_SUPPORTED)) {
         char what[1200];
-        snprintf(what, sizeof what, "%s (%s)", hgemm_status_name(status),
-                 hgemm_error_detail(handle));
+        snprintf(what, sizeof what, "%s (%s)", hgemm_status_name(status), hgemm_error_detail(handle));
         fail(c, what);
         if (status == HGEMM_STATUS_DEVICE_ERROR)
             exit(1); /* nothing that follows on this device would mean anything */
@@ -701,12 +714,19 @@ static void run_far(hgemm_handle_t handle, case_t c, const hgemm_kernel_info_t *
 
 /* One operand of more than 2^31 elements, its rows as far apart as 32-bit offsets within a tile
  * allow. */
-static void run_large(hgemm_handle_t handle, int kernel, const hgemm_kernel_info_t *info,
-                      uint64_t seed)
+static void run_large(hgemm_handle_t handle, int kernel, const hgemm_kernel_info_t *info, uint64_t seed)
 {
     int which = kernel % 3 == 0 ? A : kernel % 3 == 1 ? B : C;
-    case_t c = {.kernel = kernel, .accumulate = info->accumulate, .batch = 1, .alpha = 1,
-                .beta = 1, .in_place = 1, .m = 40, .n = 40, .k = 40, .seed = seed};
+    case_t c = {.kernel = kernel,
+                .accumulate = info->accumulate,
+                .batch = 1,
+                .alpha = 1,
+                .beta = 1,
+                .in_place = 1,
+                .m = 40,
+                .n = 40,
+                .k = 40,
+                .seed = seed};
     c.pad[which] = far_distance(info) - 64;
     *(which == B ? &c.k : &c.m) = (INT64_C(1) << 31) / (far_distance(info) - 64) + 2;
     run_case(handle, &c);
@@ -714,32 +734,43 @@ static void run_large(hgemm_handle_t handle, int kernel, const hgemm_kernel_info
 }
 
 /* One kernel, transpose and layout over all shapes. */
-static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, int64_t bn, int64_t bk,
-                       uint64_t seed)
+static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, int64_t bn, int64_t bk, uint64_t seed)
 {
     const shape_t shapes[] = {
-        {1, 1, 1},                          /* the smallest */
-        {0, 5, 7}, {5, 0, 7}, {9, 7, 0},    /* empty: no output, no output, no products */
-        {2, 3, 5}, {8, 8, 8}, {17, 33, 9},  /* less than a tile */
-        {bm, bn, bk},                       /* exactly one tile */
-        {bm, bn, 2 * bk}, {bm, bn, 5 * bk},
-        {bm - 1, bn - 1, bk - 1},           /* one short, one over */
+        {1, 1, 1}, /* the smallest */
+        {0, 5, 7},
+        {5, 0, 7},
+        {9, 7, 0}, /* empty: no output, no output, no products */
+        {2, 3, 5},
+        {8, 8, 8},
+        {17, 33, 9},  /* less than a tile */
+        {bm, bn, bk}, /* exactly one tile */
+        {bm, bn, 2 * bk},
+        {bm, bn, 5 * bk},
+        {bm - 1, bn - 1, bk - 1}, /* one short, one over */
         {bm + 1, bn + 1, bk + 1},
-        {bm + 8, bn + 8, bk + 8},           /* edges that are multiples of 8 */
+        {bm + 8, bn + 8, bk + 8}, /* edges that are multiples of 8 */
         {bm - 8, bn + 16, 3 * bk - 8},
-        {bm + 4, bn + 12, 2 * bk + 4},      /* and of 4 only */
-        {bm - 4, bn - 4, 3 * bk - 4}, {12, 20, 4 * bk + 12},
-        {2 * bm, 2 * bn, 4 * bk},           /* several tiles */
+        {bm + 4, bn + 12, 2 * bk + 4}, /* and of 4 only */
+        {bm - 4, bn - 4, 3 * bk - 4},
+        {12, 20, 4 * bk + 12},
+        {2 * bm, 2 * bn, 4 * bk}, /* several tiles */
         {2 * bm - 7, bn + 3, 2 * bk + 7},
-        {1, 2 * bn + 8, 3 * bk}, {2 * bm + 8, 1, 3 * bk}, /* one row, one column */
-        {1, bn + 5, 77}, {bm + 5, 1, 131},
-        {3, 5, 31 * bk + 3}, {8, 16, 32 * bk},            /* long sums */
-        {8, 8, 4 * bk + 8}, {4, 4, 4 * bk + 20},          /* rows so short that a tile spans many */
+        {1, 2 * bn + 8, 3 * bk},
+        {2 * bm + 8, 1, 3 * bk}, /* one row, one column */
+        {1, bn + 5, 77},
+        {bm + 5, 1, 131},
+        {3, 5, 31 * bk + 3},
+        {8, 16, 32 * bk}, /* long sums */
+        {8, 8, 4 * bk + 8},
+        {4, 4, 4 * bk + 20}, /* rows so short that a tile spans many */
     };
     enum { PASSES = 3 }; /* each with other strides, scalars, ... */
     const shape_t long_shapes[] = {
-        {1024, 1024, 1024}, {1000, 1000, 1000}, {1023, 1025, 1027}, {512, 2048, 4096},
-        {2048, 512, 264},   {16, 4096, 4096},   {4095, 33, 2049},   {1, 8192, 1024},
+        {1024, 1024, 1024}, {1000, 1000, 1000},
+        {1023, 1025, 1027}, {512, 2048, 4096},
+        {2048, 512, 264},   {16, 4096, 4096},
+        {4095, 33, 2049},   {1, 8192, 1024},
         {64, 64, 16384},    {9 * bm + 1, 9 * bn + 1, 3 * bk + 1},
     };
     for (int pass = 0; pass < PASSES; pass++) {
@@ -794,7 +825,8 @@ static void run_scalars(hgemm_handle_t handle, int kernel, uint64_t seed)
     for (int beta = 0; beta < 2; beta++) {
         desc.beta = (float)beta;
         expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS, "hgemm_run_desc");
-        expect_status(handle, hgemm_download(handle, d[beta], result, sizeof d[0]), HGEMM_STATUS_SUCCESS, "hgemm_download");
+        expect_status(handle, hgemm_download(handle, d[beta], result, sizeof d[0]), HGEMM_STATUS_SUCCESS,
+                      "hgemm_download");
     }
     for (int i = 0; i < SUMS; i++)
         zeros += (d[1][i] & 0x7fff) == 0, differ += d[0][i] != d[1][i];
@@ -813,8 +845,7 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
     int64_t before = case_count, accumulators = 2;
     case_t c = {.kernel = kernel};
     if (kernel != HGEMM_KERNEL_AUTO) {
-        expect_status(handle, hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS,
-                      "hgemm_get_kernel_info");
+        expect_status(handle, hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS, "hgemm_get_kernel_info");
         accumulators = 1;
     }
     for (int64_t acc = 0; acc < accumulators; acc++)
@@ -868,11 +899,10 @@ static void run_random(hgemm_handle_t handle, int copies, uint64_t seed)
                     .tight = rng_between(&rng, 0, 1),
                     .fill = rng_between(&rng, EXACT, SPECIAL)};
         hgemm_kernel_info_t info;
-        c.accumulate = hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS
-                           ? (int64_t)info.accumulate
-                           : rng_between(&rng, 0, 1);
+        c.accumulate = hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS ? (int64_t)info.accumulate
+                                                                                           : rng_between(&rng, 0, 1);
         if (c.accumulate == HGEMM_ACCUMULATE_F32 && c.fill != BOUNDED)
-            c.alpha *= 0x1p-6; /* as in vary */
+            c.alpha *= 0x1p-6;                                 /* as in vary */
         int64_t group = INT64_C(1) << rng_between(&rng, 0, 3); /* of elements that all is made of */
         for (int which = A; which < MATRICES; which++) {
             c.pad[which] = random_length(&rng, 100);

@@ -32,18 +32,17 @@ static void multiply_once(uint64_t tag)
             value[x][i] = (float)rng_between(&rng, -2, 2);
             host[x][i] = hgemm_half_from_float(value[x][i]);
         }
-        expect_status(handle, hgemm_malloc(handle, &device[x], sizeof host[x]),
-                      HGEMM_STATUS_SUCCESS, "hgemm_malloc");
+        expect_status(handle, hgemm_malloc(handle, &device[x], sizeof host[x]), HGEMM_STATUS_SUCCESS, "hgemm_malloc");
         if (x < 2)
-            expect_status(handle, hgemm_upload(handle, device[x], host[x], sizeof host[x]),
-                          HGEMM_STATUS_SUCCESS, "hgemm_upload");
+            expect_status(handle, hgemm_upload(handle, device[x], host[x], sizeof host[x]), HGEMM_STATUS_SUCCESS,
+                          "hgemm_upload");
     }
     expect_status(handle,
-                  hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, SIZE, SIZE, SIZE, 1,
-                            device[0], SIZE, device[1], SIZE, 0, device[2], SIZE),
+                  hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, SIZE, SIZE, SIZE, 1, device[0], SIZE,
+                            device[1], SIZE, 0, device[2], SIZE),
                   HGEMM_STATUS_SUCCESS, "hgemm_run");
-    expect_status(handle, hgemm_download(handle, host[2], device[2], sizeof host[2]),
-                  HGEMM_STATUS_SUCCESS, "hgemm_download");
+    expect_status(handle, hgemm_download(handle, host[2], device[2], sizeof host[2]), HGEMM_STATUS_SUCCESS,
+                  "hgemm_download");
     for (int i = 0; i < SIZE; i++)
         for (int j = 0; j < SIZE; j++) {
             float sum = 0;
@@ -84,14 +83,12 @@ static void memory_keeps_what_is_written(hgemm_handle_t handle)
     check(p && q && p != q, "allocations are apart");
     check((uintptr_t)p % 16 == 0 && (uintptr_t)q % 16 == 0, "allocations are aligned");
     expect_status(handle, hgemm_upload(handle, p, sent, 1000), HGEMM_STATUS_SUCCESS, "upload");
-    expect_status(handle, hgemm_upload(handle, (char *)p + 3, sent + 500, 5),
-                  HGEMM_STATUS_SUCCESS, "upload of a part");
+    expect_status(handle, hgemm_upload(handle, (char *)p + 3, sent + 500, 5), HGEMM_STATUS_SUCCESS, "upload of a part");
     memcpy(sent + 3, sent + 500, 5);
-    expect_status(handle, hgemm_download(handle, received, p, 1000), HGEMM_STATUS_SUCCESS,
-                  "download");
+    expect_status(handle, hgemm_download(handle, received, p, 1000), HGEMM_STATUS_SUCCESS, "download");
     check(memcmp(received, sent, 1000) == 0, "memory keeps what is written");
-    expect_status(handle, hgemm_download(handle, received, (char *)p + 995, 5),
-                  HGEMM_STATUS_SUCCESS, "download of a part");
+    expect_status(handle, hgemm_download(handle, received, (char *)p + 995, 5), HGEMM_STATUS_SUCCESS,
+                  "download of a part");
     check(memcmp(received, sent + 995, 5) == 0, "memory keeps what is written");
     expect_status(handle, hgemm_free(handle, p), HGEMM_STATUS_SUCCESS, "hgemm_free");
     expect_status(handle, hgemm_free(handle, q), HGEMM_STATUS_SUCCESS, "hgemm_free");

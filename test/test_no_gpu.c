@@ -47,11 +47,25 @@ static void no_gpu_is_a_status(void **state)
 static void names_are_understood_or_refused(void **state)
 {
     (void)state;
-    const char *const wrong[] = {"gpu",    "cuda:",    "cuda:x",  "cuda:1x",      "cuda:-1",
-                                 "cuda: 1", "CUDA",    "cuda1",   "cuda:+1",      " cuda",
-                                 "cuda ",   "cuda:99999999999999999999999999999",
-                                 "cuda:4294967296", "t4em", "t4emu2",
-                                 "t4emu:chec", "t4emu:checks", "t4emu:times", "t4emu:hopper;check"};
+    const char *const wrong[] = {"gpu",
+                                 "cuda:",
+                                 "cuda:x",
+                                 "cuda:1x",
+                                 "cuda:-1",
+                                 "cuda: 1",
+                                 "CUDA",
+                                 "cuda1",
+                                 "cuda:+1",
+                                 " cuda",
+                                 "cuda ",
+                                 "cuda:99999999999999999999999999999",
+                                 "cuda:4294967296",
+                                 "t4em",
+                                 "t4emu2",
+                                 "t4emu:chec",
+                                 "t4emu:checks",
+                                 "t4emu:times",
+                                 "t4emu:hopper;check"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(create(wrong[i]), HGEMM_STATUS_INVALID_DEVICE);
         assert_string_not_equal(hgemm_error_detail(NULL), "");
@@ -123,10 +137,8 @@ int main(void)
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
     unsetenv("HGEMM_DEVICE");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_gpu_is_a_status),
-        cmocka_unit_test(names_are_understood_or_refused),
-        cmocka_unit_test(words_are_a_thread_s_own),
-        cmocka_unit_test(the_emulator_is_the_default),
+        cmocka_unit_test(no_gpu_is_a_status),       cmocka_unit_test(names_are_understood_or_refused),
+        cmocka_unit_test(words_are_a_thread_s_own), cmocka_unit_test(the_emulator_is_the_default),
         cmocka_unit_test(the_argument_wins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,8 +30,8 @@ static int64_t random_extent(rng_t *rng)
 
 static hgemm_desc_t random_problem(rng_t *rng)
 {
-    hgemm_desc_t desc = problem((hgemm_accumulate_t)rng_between(rng, 0, 1), random_extent(rng),
-                                random_extent(rng), random_extent(rng));
+    hgemm_desc_t desc =
+        problem((hgemm_accumulate_t)rng_between(rng, 0, 1), random_extent(rng), random_extent(rng), random_extent(rng));
     desc.layout = (hgemm_layout_t)rng_between(rng, 0, 1);
     desc.op_a = (hgemm_op_t)rng_between(rng, 0, 1), desc.op_b = (hgemm_op_t)rng_between(rng, 0, 1);
     desc.lda = desc.ldb = desc.ldc = desc.ldd = 16384 + rng_between(rng, 0, 1) * rng_between(rng, 0, 9);
@@ -75,13 +75,15 @@ static void splits_cover_k_and_fit(void **state)
         assert_true(plan.k_split * (plan.splits - 1) < desc.k);
         assert_true(tiles <= HGEMM_WORKSPACE_TILES);
         assert_true(HGEMM_WORKSPACE_TILES * 4 + tiles * plan.splits * info->block_m * info->block_n *
-                        (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2) <= (int64_t)workspace);
+                                                    (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2) <=
+                    (int64_t)workspace);
         int64_t steps = (desc.k + info->block_k - 1) / info->block_k, part = plan.k_split / info->block_k;
         if (part == (steps + plan.splits - 1) / plan.splits)
             continue;
         uneven++;
         assert_int_equal(desc.batch, 1); /* whose long parts all start first */
-        int64_t last = steps - (plan.splits - 1) * part, others = machine_t4.multiprocessors - (plan.splits - 1) * tiles;
+        int64_t last = steps - (plan.splits - 1) * part,
+                others = machine_t4.multiprocessors - (plan.splits - 1) * tiles;
         assert_true(others > 0 && (tiles + others - 1) / others * last <= part);
     }
     assert_true(split > 100 && tail > 100 && split - tail > 100 && uneven > 100);
@@ -92,10 +94,8 @@ static void splits_cover_k_and_fit(void **state)
 static void copies_are_made_where_they_pay(void **state)
 {
     (void)state;
-    machine_t newer = machine_of(&(hgemm_device_info_t){.compute_major = 9,
-                                                        .multiprocessors = 132,
-                                                        .memory_bytes = (size_t)80 << 30,
-                                                        .l2_bytes = 50 << 20});
+    machine_t newer = machine_of(&(hgemm_device_info_t){
+        .compute_major = 9, .multiprocessors = 132, .memory_bytes = (size_t)80 << 30, .l2_bytes = 50 << 20});
     rng_t rng = {test_seed()};
     hgemm_desc_t desc;
     plan_t plan;
@@ -131,8 +131,9 @@ static void copies_are_made_where_they_pay(void **state)
         if (!plan.copies)
             continue;
         const hgemm_kernel_info_t *info = &kernel_table[plan.variant.kernel].info;
-        int64_t sums = plan.splits == 1 ? 0 : (plan.tiles - plan.whole_tiles) * plan.splits * info->block_m * info->block_n *
-                           (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
+        int64_t sums = plan.splits == 1 ? 0
+                                        : (plan.tiles - plan.whole_tiles) * plan.splits * info->block_m *
+                                              info->block_n * (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
         int64_t bytes = plan.copies & COPY_A ? copy_of(&desc, COPY_A).bytes : 0;
         bytes += plan.copies & COPY_B ? copy_of(&desc, COPY_B).bytes : 0;
         assert_int_equal(desc.batch, 1); /* one matrix is what realign copies */
@@ -219,8 +220,8 @@ static void a_named_kernel_takes_k_whole(void **state)
 static int same_plan(const plan_t *a, const plan_t *b)
 {
     return a->variant.kernel == b->variant.kernel && a->variant.op == b->variant.op &&
-           a->variant.access == b->variant.access && a->whole_tiles == b->whole_tiles &&
-           a->splits == b->splits && a->k_split == b->k_split && a->copies == b->copies;
+           a->variant.access == b->variant.access && a->whole_tiles == b->whole_tiles && a->splits == b->splits &&
+           a->k_split == b->k_split && a->copies == b->copies;
 }
 
 /* A key holds what the choice depends on, and nothing else. */
@@ -229,10 +230,8 @@ static void problems_of_one_key_have_one_plan(void **state)
     (void)state;
     enum { CHANGES = 14 };
     rng_t rng = {test_seed()};
-    const machine_t newer = machine_of(&(hgemm_device_info_t){.compute_major = 9,
-                                                              .multiprocessors = 132,
-                                                              .memory_bytes = (size_t)80 << 30,
-                                                              .l2_bytes = 50 << 20});
+    const machine_t newer = machine_of(&(hgemm_device_info_t){
+        .compute_major = 9, .multiprocessors = 132, .memory_bytes = (size_t)80 << 30, .l2_bytes = 50 << 20});
     for (int i = 0; i < 5000; i++) {
         const machine_t *machine = rng_between(&rng, 0, 1) ? &machine_t4 : &newer;
         hgemm_desc_t desc = random_problem(&rng);
@@ -273,8 +272,8 @@ static void the_choice_leads_the_ranking(void **state)
     (void)state;
     enum { MOST = 40, FEW = 7 };
     rng_t rng = {test_seed()};
-    hgemm_device_info_t info = {.compute_major = 9, .multiprocessors = 132, .memory_bytes = (size_t)80 << 30,
-                                .l2_bytes = 50 << 20};
+    hgemm_device_info_t info = {
+        .compute_major = 9, .multiprocessors = 132, .memory_bytes = (size_t)80 << 30, .l2_bytes = 50 << 20};
     const machine_t newer = machine_of(&info);
     int longest = 0;
     for (int i = 0; i < 500; i++) {
@@ -372,7 +371,8 @@ static machine_t a_newer_gpu(void)
     return machine_of(&(hgemm_device_info_t){.compute_major = 9, .multiprocessors = 132, .l2_bytes = 50 << 20});
 }
 
-/* Automatic selection draws from the tuned rung only, and from all of it: on a T4, but for rows that are not for one. */
+/* Automatic selection draws from the tuned rung only, and from all of it: on a T4, but for rows that are not for one.
+ */
 static void every_tuned_kernel_has_its_use(void **state)
 {
     (void)state;

@@ -41,8 +41,7 @@ static void other_numbers_are_not_statuses(void **state)
 static void version_is_the_header_s(void **state)
 {
     (void)state;
-    assert_int_equal(hgemm_version(), HGEMM_VERSION_MAJOR * 10000 + HGEMM_VERSION_MINOR * 100 +
-                                          HGEMM_VERSION_PATCH);
+    assert_int_equal(hgemm_version(), HGEMM_VERSION_MAJOR * 10000 + HGEMM_VERSION_MINOR * 100 + HGEMM_VERSION_PATCH);
 }
 
 int main(void)

@@ -46,8 +46,7 @@ static void assert_reported(hgemm_status_t status, const char *word)
 {
     assert_string_equal(hgemm_status_name(status), "HGEMM_STATUS_DEVICE_ERROR");
     if (!strstr(hgemm_error_detail(handle), word) || !strstr(hgemm_error_detail(handle), "k5_"))
-        fail_msg("the report does not name the kernel and \"%s\": %s", word,
-                 hgemm_error_detail(handle));
+        fail_msg("the report does not name the kernel and \"%s\": %s", word, hgemm_error_detail(handle));
 }
 
 /* An operand of one element too few: the last is read in vain, with checks or without. Checks tell past whose end,

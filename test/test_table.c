@@ -41,11 +41,9 @@ static void info_is_the_row(void **state)
         assert_int_equal(info.warp_n, rows[i].wn);
         assert_int_equal(info.warp_k, rows[i].wk);
         assert_int_equal(info.stages, rows[i].stages);
-        assert_int_equal(info.threads, 32 * (info.block_m / info.warp_m) *
-                                           (info.block_n / info.warp_n) *
+        assert_int_equal(info.threads, 32 * (info.block_m / info.warp_m) * (info.block_n / info.warp_n) *
                                            (info.block_k / info.warp_k));
-        assert_true(info.shared_bytes >=
-                    2 * info.stages * info.block_k * (info.block_m + info.block_n));
+        assert_true(info.shared_bytes >= 2 * info.stages * info.block_k * (info.block_m + info.block_n));
         assert_true(info.shared_bytes * rows[i].blocks <= 65536);
         assert_int_equal(info.ops, strcmp(rows[i].ops, "all") == 0 ? 15 : HGEMM_OPS_NN);
         assert_int_equal(info.any_alignment, rows[i].align[0] != 'x');
@@ -79,7 +77,10 @@ static void every_variant_has_its_image(void **state)
     for (int i = 0; i < ROWS; i++) {
         hgemm_kernel_info_t info;
         assert_int_equal(hgemm_get_kernel_info(i + 1, &info), HGEMM_STATUS_SUCCESS);
-        int widest = strcmp(rows[i].align, "x16") == 0 ? 0 : strcmp(rows[i].align, "x8") == 0 ? 1 : strcmp(rows[i].align, "any") == 0 ? 2 : 3;
+        int widest = strcmp(rows[i].align, "x16") == 0   ? 0
+                     : strcmp(rows[i].align, "x8") == 0  ? 1
+                     : strcmp(rows[i].align, "any") == 0 ? 2
+                                                         : 3;
         for (int op = 0; op < (strcmp(rows[i].ops, "all") == 0 ? 4 : 1); op++)
             for (int access = 0; access <= widest; access++, expected++) {
                 char symbol[VARIANT_SYMBOL], ours[VARIANT_SYMBOL];

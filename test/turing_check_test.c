@@ -26,14 +26,21 @@ static void keep(void *user, const turing_violation_t *v)
     }
 }
 
-static outcome_t run(const turing_kernel_t *k, turing_memory_t *mem, uint32_t grid, uint32_t block, const uint64_t *args, unsigned checks)
+static outcome_t run(const turing_kernel_t *k, turing_memory_t *mem, uint32_t grid, uint32_t block,
+                     const uint64_t *args, unsigned checks)
 {
     uint8_t params[256] = {0};
     outcome_t o = {.err = {""}};
     for (uint32_t i = 0; i < k->n_params; i++)
         memcpy(params + k->params[i].offset, &args[i], k->params[i].size);
-    turing_launch_t l = {.grid = {grid, 1, 1}, .block = {block, 1, 1}, .params = params, .param_bytes = k->param_bytes,
-                         .checks = checks, .report = keep, .user = &o, .max_warp_instructions = 10 * 1000 * 1000};
+    turing_launch_t l = {.grid = {grid, 1, 1},
+                         .block = {block, 1, 1},
+                         .params = params,
+                         .param_bytes = k->param_bytes,
+                         .checks = checks,
+                         .report = keep,
+                         .user = &o,
+                         .max_warp_instructions = 10 * 1000 * 1000};
     o.ok = turing_launch(k, mem, &l, NULL, &o.err);
     return o;
 }
@@ -48,9 +55,11 @@ static uint64_t others(const outcome_t *o, turing_violation_kind_t kind)
 
 static void expect(const char *name, uint32_t fault, const outcome_t *o, turing_violation_kind_t kind)
 {
-    CHECK(o->found.count[kind] > 0, "%s %u: no %s; %s%s", name, fault, turing_violation_name(kind), o->found.first, o->err.text);
+    CHECK(o->found.count[kind] > 0, "%s %u: no %s; %s%s", name, fault, turing_violation_name(kind), o->found.first,
+          o->err.text);
     CHECK(!others(o, kind), "%s %u: %s", name, fault, o->found.first);
-    CHECK(o->first.file && strstr(o->first.file, "turing_kernels.cu") && o->first.line, "%s %u: no source line", name, fault);
+    CHECK(o->first.file && strstr(o->first.file, "turing_kernels.cu") && o->first.line, "%s %u: no source line", name,
+          fault);
     CHECK(o->advice[0], "%s %u: no advice", name, fault);
 }
 
@@ -94,7 +103,8 @@ static void memory(void)
     }
 }
 
-/* Lanes that pass no row of an ldmatrix must still pass a valid address: an error, for what becomes of it is undefined. */
+/* Lanes that pass no row of an ldmatrix must still pass a valid address: an error, for what becomes of it is undefined.
+ */
 static void unused_rows(void)
 {
     for (uint32_t fault = 7; fault < 9; fault++) {
@@ -102,7 +112,8 @@ static void unused_rows(void)
         const uint64_t args[4] = {upload(mem, NULL, 256), 0, 64, fault};
         outcome_t o = run(find_or_die(module, "faulty_memory"), mem, 1, 64, args, 0);
         if (fault == 7)
-            CHECK(!o.ok && strstr(o.err.text, "lane 16: shared address") && strstr(o.err.text, "out of bounds"), "%s", o.err.text);
+            CHECK(!o.ok && strstr(o.err.text, "lane 16: shared address") && strstr(o.err.text, "out of bounds"), "%s",
+                  o.err.text);
         else
             expect_clean("faulty_memory", fault, &o);
         turing_memory_destroy(mem);
@@ -120,7 +131,8 @@ static void races(void)
         if (fault == 0)
             expect_clean("faulty_race", fault, &o);
         else if (fault == 3 || fault == 4)
-            CHECK(o.found.count[TURING_RACE] && o.found.count[TURING_LANE_CONFLICT], "fault %u: %s", fault, o.found.first);
+            CHECK(o.found.count[TURING_RACE] && o.found.count[TURING_LANE_CONFLICT], "fault %u: %s", fault,
+                  o.found.first);
         else {
             expect("faulty_race", fault, &o, TURING_RACE);
             CHECK(o.first.has_other && (fault != 5 || o.first.other_block == 0), "fault %u: %s", fault, o.found.first);
@@ -202,14 +214,21 @@ static outcome_t run_gemm(const turing_kernel_t *k, turing_counters_t *counters)
     enum { M = 64, K = 64 };
     static uint16_t matrix[M * K];
     turing_memory_t *mem = turing_memory_create(TURING_MEMORY_TRACK);
-    const uint64_t pointers[3] = {upload(mem, matrix, sizeof matrix), upload(mem, matrix, sizeof matrix), upload(mem, NULL, sizeof matrix)};
+    const uint64_t pointers[3] = {upload(mem, matrix, sizeof matrix), upload(mem, matrix, sizeof matrix),
+                                  upload(mem, NULL, sizeof matrix)};
     const uint32_t sizes[2] = {M, K};
     uint8_t params[32];
     outcome_t o = {.err = {""}};
     memcpy(params, pointers, 24);
     memcpy(params + 24, sizes, 8);
-    turing_launch_t l = {.grid = {1, 1, 1}, .block = {128, 1, 1}, .params = params, .param_bytes = 32, .counters = counters,
-                         .checks = counters ? 0 : TURING_CHECK_SCHEDULE, .report = keep, .user = &o};
+    turing_launch_t l = {.grid = {1, 1, 1},
+                         .block = {128, 1, 1},
+                         .params = params,
+                         .param_bytes = 32,
+                         .counters = counters,
+                         .checks = counters ? 0 : TURING_CHECK_SCHEDULE,
+                         .report = keep,
+                         .user = &o};
     o.ok = turing_launch(k, mem, &l, NULL, &o.err);
     turing_memory_destroy(mem);
     return o;

@@ -60,7 +60,8 @@ static size_t pack_lz4(uint8_t *out, const uint8_t *in, size_t size)
 }
 
 /* Appends an entry of the container that starts at `fatbin`; returns the new size. */
-static size_t add_entry(uint8_t *fatbin, size_t size, unsigned kind, unsigned sm, unsigned flags, const uint8_t *data, size_t bytes)
+static size_t add_entry(uint8_t *fatbin, size_t size, unsigned kind, unsigned sm, unsigned flags, const uint8_t *data,
+                        size_t bytes)
 {
     if (!size) {
         put(fatbin, 0xba55ed50, 4);
@@ -104,8 +105,8 @@ static void check_same(const turing_module_t *a, const uint8_t *data, size_t siz
     for (size_t i = 0; (x = turing_module_kernel(a, i)); i++) {
         const turing_kernel_t *y = turing_module_find(b, x->name);
         CHECK(y && y->code_bytes == x->code_bytes && !memcmp(y->code, x->code, x->code_bytes), "%s: %s", what, x->name);
-        CHECK(y && y->registers == x->registers && y->shared_bytes == x->shared_bytes && y->param_bytes == x->param_bytes &&
-                  y->n_params == x->n_params && y->local_bytes == x->local_bytes,
+        CHECK(y && y->registers == x->registers && y->shared_bytes == x->shared_bytes &&
+                  y->param_bytes == x->param_bytes && y->n_params == x->n_params && y->local_bytes == x->local_bytes,
               "%s: %s", what, x->name);
     }
     turing_module_close(b);
@@ -129,7 +130,8 @@ static void check_kernels(const turing_module_t *m)
         CHECK(k->param_base == 0x160, "%s: parameters at 0x%x", k->name, k->param_base);
         CHECK(!k->param_bytes || k->bank[0].size == k->param_base + k->param_bytes, "%s: bank 0", k->name);
         for (uint32_t p = 1; p < k->n_params; p++)
-            CHECK(k->params[p].offset >= k->params[p - 1].offset + k->params[p - 1].size, "%s: parameter %u", k->name, p);
+            CHECK(k->params[p].offset >= k->params[p - 1].offset + k->params[p - 1].size, "%s: parameter %u", k->name,
+                  p);
         for (uint32_t r = 0; r < k->n_insns; r++) {
             turing_access_t access[TURING_ACCESS_MAX];
             for (int a = turing_insn_access(&k->insns[r], access); a-- > 0;)

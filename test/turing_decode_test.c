@@ -60,7 +60,8 @@ static void check_bits(const turing_insn_t *insn, const char *text)
             continue;
         turing_disasm(&other, other_text);
         turing_disasm_control(&other, other_control);
-        const bool same = !strcmp(text, other_text) && !strcmp(control, other_control) && insn->ctl.reuse == other.ctl.reuse;
+        const bool same =
+            !strcmp(text, other_text) && !strcmp(control, other_control) && insn->ctl.reuse == other.ctl.reuse;
         CHECK(!same || may_hide(insn, bit, text), "bit %u of \"%s\" is ignored", bit, text);
     }
 }

@@ -21,8 +21,14 @@ static bool launch(const char *name, turing_memory_t *mem, uint32_t grid, uint32
     uint8_t params[256] = {0};
     for (uint32_t i = 0; i < k->n_params; i++)
         memcpy(params + k->params[i].offset, &args[i], k->params[i].size);
-    turing_launch_t l = {.grid = {grid, 1, 1}, .block = {block, 1, 1}, .params = params, .param_bytes = k->param_bytes,
-                         .threads = threads, .checks = checks, .report = note, .user = found,
+    turing_launch_t l = {.grid = {grid, 1, 1},
+                         .block = {block, 1, 1},
+                         .params = params,
+                         .param_bytes = k->param_bytes,
+                         .threads = threads,
+                         .checks = checks,
+                         .report = note,
+                         .user = found,
                          .max_warp_instructions = 50 * 1000 * 1000};
     return turing_launch(k, mem, &l, NULL, err);
 }
@@ -38,8 +44,9 @@ static void run_clean(const char *name, turing_memory_t *mem, uint32_t grid, uin
 
 static uint32_t interesting(uint64_t *state, int i)
 {
-    static const uint32_t words[] = {0, 1, 2, 31, 32, 63, 0x7fffffff, 0x80000000u, 0xffffffffu, 0x3f800000, 0xbf800000u,
-                                     0x7f800000, 0xff800000u, 0x7fc00000, 0x00000001, 0x807fffffu, 0x4b000001};
+    static const uint32_t words[] = {0,           1,           2,           31,          32,          63,
+                                     0x7fffffff,  0x80000000u, 0xffffffffu, 0x3f800000,  0xbf800000u, 0x7f800000,
+                                     0xff800000u, 0x7fc00000,  0x00000001,  0x807fffffu, 0x4b000001};
     const uint32_t n = sizeof words / sizeof *words;
     if (i < (int)(n * n))
         return words[(uint32_t)i % n];
@@ -121,7 +128,8 @@ static void halves(void)
         c[i] = random_word(&state);
     }
     turing_memory_t *mem = turing_memory_create(TURING_MEMORY_TRACK);
-    uint64_t args[4] = {upload(mem, a, sizeof a), upload(mem, b, sizeof b), upload(mem, c, sizeof c), upload(mem, NULL, sizeof d)};
+    uint64_t args[4] = {upload(mem, a, sizeof a), upload(mem, b, sizeof b), upload(mem, c, sizeof c),
+                        upload(mem, NULL, sizeof d)};
     run_clean("run_halves", mem, N / 64, 64, args);
     turing_memory_read(mem, args[3], d, sizeof d, NULL);
     for (int i = 0; i < N; i++) {
@@ -176,12 +184,17 @@ static void lanes(void)
         const uint64_t pair = (uint64_t)t << 32 | x;
         for (int i = 0; i < 4; i++)
             selected |= (uint32_t)(pair >> 8 * (0x4701 >> 4 * i & 7) & 255) << 8 * i;
-        const uint32_t want[8] = {
-            a[w + (l ^ 5)], l >= 3 ? a[t - 3] : x, (l & 15) + 7 < 16 ? a[t + 7] : x, a[w + (x & 31)], ballot, 1,
-            popcount(x) + 64 * lead + 4096 * (x ? first + 1 : 0) + 65536 * selected,
-            reversed ^ (t << 9 | x >> 23) ^ (uint32_t)((uint64_t)x * 0x12345677 >> 32)};
+        const uint32_t want[8] = {a[w + (l ^ 5)],
+                                  l >= 3 ? a[t - 3] : x,
+                                  (l & 15) + 7 < 16 ? a[t + 7] : x,
+                                  a[w + (x & 31)],
+                                  ballot,
+                                  1,
+                                  popcount(x) + 64 * lead + 4096 * (x ? first + 1 : 0) + 65536 * selected,
+                                  reversed ^ (t << 9 | x >> 23) ^ (uint32_t)((uint64_t)x * 0x12345677 >> 32)};
         for (int k = 0; k < 8; k++)
-            CHECK(d[k * T + (int)t] == want[k], "lane operation %d of thread %u is %08x, expected %08x", k, t, d[k * T + (int)t], want[k]);
+            CHECK(d[k * T + (int)t] == want[k], "lane operation %d of thread %u is %08x, expected %08x", k, t,
+                  d[k * T + (int)t], want[k]);
     }
     turing_memory_destroy(mem);
 }
@@ -272,11 +285,14 @@ static void generic_pointers(void)
         turing_error_t err = {""};
         found_t found = {{0}, ""};
         /* lanes write back what they read, so the race checker rightly objects */
-        CHECK(launch("generic", mem, 1, 64, args, TURING_CHECK_ALL & ~TURING_CHECK_RACE, 1, &found, &err), "%s", err.text);
+        CHECK(launch("generic", mem, 1, 64, args, TURING_CHECK_ALL & ~TURING_CHECK_RACE, 1, &found, &err), "%s",
+              err.text);
         CHECK(!found.first[0], "%s", found.first);
         turing_memory_read(mem, args[0], d, sizeof d, NULL);
         for (uint32_t t = 0; t < 64; t++) {
-            uint32_t i = (t + which) & 7, want = (t + which) % 3 == 0 ? 5064 + i : (t + which) % 3 == 1 ? 1000 + i : t * 8 + i;
+            uint32_t i = (t + which) & 7, want = (t + which) % 3 == 0   ? 5064 + i
+                                                 : (t + which) % 3 == 1 ? 1000 + i
+                                                                        : t * 8 + i;
             CHECK(d[t] == want, "thread %u got %u, expected %u", t, d[t], want);
         }
         turing_memory_destroy(mem);
@@ -307,9 +323,15 @@ static void matrices(bool f32)
         memcpy(params + 24, sizes, 8);
         found_t found = {{0}, ""};
         turing_error_t err = {""};
-        turing_launch_t l = {.grid = {NN / 64, M / 64, 1}, .block = {128, 1, 1}, .params = params, .param_bytes = 32,
-                             .threads = threads, .checks = threads == 1 ? TURING_CHECK_ALL : 0, .report = note,
-                             .user = &found, .counters = threads == 1 ? &c : NULL};
+        turing_launch_t l = {.grid = {NN / 64, M / 64, 1},
+                             .block = {128, 1, 1},
+                             .params = params,
+                             .param_bytes = 32,
+                             .threads = threads,
+                             .checks = threads == 1 ? TURING_CHECK_ALL : 0,
+                             .report = note,
+                             .user = &found,
+                             .counters = threads == 1 ? &c : NULL};
         CHECK(turing_launch(k, mem, &l, NULL, &err), "%s", err.text);
         CHECK(!found.first[0], "%s", found.first);
         turing_memory_read(mem, args[2], d[threads - 1], bytes, NULL);
@@ -327,10 +349,12 @@ static void matrices(bool f32)
                     memcpy(sa[i], a + (i0 + i) * K + k0, 16);
                 for (int j = 0; j < 8; j++)
                     memcpy(sb[j], bt + (j0 + j) * K + k0, 16);
-                turing_hmma_1688(f32, TURING_TENSOR_TURING, sa[0], sb[0], f32 ? (void *)f : (void *)h, f32 ? (void *)f : (void *)h);
+                turing_hmma_1688(f32, TURING_TENSOR_TURING, sa[0], sb[0], f32 ? (void *)f : (void *)h,
+                                 f32 ? (void *)f : (void *)h);
             }
             for (int i = 0; i < 16; i++)
-                CHECK(f32 ? !memcmp(f[i], d[0] + (i0 + i) * NN + j0, 32) : !memcmp(h[i], (uint16_t *)d[0] + (i0 + i) * NN + j0, 16),
+                CHECK(f32 ? !memcmp(f[i], d[0] + (i0 + i) * NN + j0, 32)
+                          : !memcmp(h[i], (uint16_t *)d[0] + (i0 + i) * NN + j0, 16),
                       "row %d, column %d", i0 + i, j0);
         }
     const uint64_t hmma = (uint64_t)(M / 16) * (NN / 8) * (K / 8);
@@ -365,7 +389,8 @@ static void refusals(void)
     l = good;
     l.param_bytes = 8;
     CHECK(!turing_launch(k, mem, &l, NULL, &err), "parameters missing");
-    CHECK(!turing_launch(k, mem, &good, NULL, &err) && strstr(err.text, "run_integers+0x") && strstr(err.text, "out of bounds"),
+    CHECK(!turing_launch(k, mem, &good, NULL, &err) && strstr(err.text, "run_integers+0x") &&
+              strstr(err.text, "out of bounds"),
           "%s", err.text);
     turing_memory_destroy(mem);
 }
@@ -380,7 +405,8 @@ static void prefetches(void)
     turing_launch_t l = {.grid = {1, 1, 1}, .block = {32, 1, 1}, .params = &p, .param_bytes = 8};
     CHECK(turing_launch(k, mem, &l, NULL, &err), "%s", err.text);
     p++;
-    CHECK(!turing_launch(k, mem, &l, NULL, &err) && strstr(err.text, "CCTL") && strstr(err.text, "lane 31") && strstr(err.text, "out of bounds"),
+    CHECK(!turing_launch(k, mem, &l, NULL, &err) && strstr(err.text, "CCTL") && strstr(err.text, "lane 31") &&
+              strstr(err.text, "out of bounds"),
           "%s", err.text);
     turing_memory_destroy(mem);
 }
@@ -391,14 +417,19 @@ static void memories(void)
     uint8_t host[512] = {0}, out[16];
     turing_error_t err;
     uint64_t a = turing_memory_alloc(mem, 100), b = turing_memory_alloc(mem, 1);
-    CHECK(a && b && a % 256 == 0 && b % 256 == 0 && b >= a + 100 + 256, "0x%llx 0x%llx", (unsigned long long)a, (unsigned long long)b);
+    CHECK(a && b && a % 256 == 0 && b % 256 == 0 && b >= a + 100 + 256, "0x%llx 0x%llx", (unsigned long long)a,
+          (unsigned long long)b);
     CHECK(!turing_memory_alloc(mem, 0), "an empty allocation");
     CHECK(turing_memory_bind(mem, 0x1000, host, sizeof host, &err), "%s", err.text);
     CHECK(!turing_memory_bind(mem, 0x11ff, host, 1, &err), "an overlap");
     CHECK(turing_memory_fill(mem, 0x1010, 7, 4, &err) && host[0x10] == 7 && host[0x14] == 0, "fill");
-    CHECK(turing_memory_copy(mem, a, 0x1010, 16, &err) && turing_memory_read(mem, a, out, 16, &err) && out[3] == 7 && out[4] == 0, "copy");
+    CHECK(turing_memory_copy(mem, a, 0x1010, 16, &err) && turing_memory_read(mem, a, out, 16, &err) && out[3] == 7 &&
+              out[4] == 0,
+          "copy");
     CHECK(!turing_memory_read(mem, a + 90, out, 16, &err), "past the end");
-    CHECK(!turing_memory_free(mem, a + 1, &err) && turing_memory_free(mem, a, &err) && !turing_memory_read(mem, a, out, 1, &err), "free");
+    CHECK(!turing_memory_free(mem, a + 1, &err) && turing_memory_free(mem, a, &err) &&
+              !turing_memory_read(mem, a, out, 1, &err),
+          "free");
     turing_memory_destroy(mem);
 }
 

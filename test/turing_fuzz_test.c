@@ -39,9 +39,15 @@ static bool run(const turing_kernel_t *k, unsigned round)
     found_t found = {{0}, ""};
     turing_counters_t counters;
     turing_error_t err;
-    turing_launch_t l = {.grid = {1, 2, 1}, .block = {128, 1, 1}, .params = params, .param_bytes = k->param_bytes,
-                         .checks = round & 1 ? TURING_CHECK_ALL : 0, .report = note, .user = &found,
-                         .max_warp_instructions = 20000, .counters = round & 2 ? &counters : NULL};
+    turing_launch_t l = {.grid = {1, 2, 1},
+                         .block = {128, 1, 1},
+                         .params = params,
+                         .param_bytes = k->param_bytes,
+                         .checks = round & 1 ? TURING_CHECK_ALL : 0,
+                         .report = note,
+                         .user = &found,
+                         .max_warp_instructions = 20000,
+                         .counters = round & 2 ? &counters : NULL};
     const bool ok = turing_launch(k, mem, &l, NULL, &err);
     CHECK(ok || err.text[0], "an error without a text");
     if (ok && l.counters)

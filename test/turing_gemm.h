@@ -20,7 +20,12 @@ typedef struct tile {
 
 static const tile_t tiles[] = {
 #define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, WK, stages, acc, ops, align, blocks, newer_blocks, group, ...) \
-    {#name, BM, BN, HGEMM_THREADS(BM, BN, BK, WM, WN, WK), HGEMM_SHARED_BYTES(BM, BN, BK, WM, WK, stages, HGEMM_ACC_BYTES_##acc), group},
+    {#name,                                                                                                         \
+     BM,                                                                                                            \
+     BN,                                                                                                            \
+     HGEMM_THREADS(BM, BN, BK, WM, WN, WK),                                                                         \
+     HGEMM_SHARED_BYTES(BM, BN, BK, WM, WK, stages, HGEMM_ACC_BYTES_##acc),                                         \
+     group},
 #include "kernels.def"
 #undef HGEMM_KERNEL
 };
@@ -40,7 +45,8 @@ static inline const tile_t *tile_of(const char *symbol)
 {
     const tile_t *best = NULL;
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
-        if (!strncmp(symbol, tiles[i].name, strlen(tiles[i].name)) && (!best || strlen(tiles[i].name) > strlen(best->name)))
+        if (!strncmp(symbol, tiles[i].name, strlen(tiles[i].name)) &&
+            (!best || strlen(tiles[i].name) > strlen(best->name)))
             best = &tiles[i];
     return best;
 }
@@ -48,7 +54,8 @@ static inline const tile_t *tile_of(const char *symbol)
 /* Arguments of a product of whole tiles. */
 static inline void take_whole_tiles(arguments_t *args, const tile_t *tile)
 {
-    uint32_t rows = ((uint32_t)args->m + tile->bm - 1) / tile->bm, columns = ((uint32_t)args->n + tile->bn - 1) / tile->bn;
+    uint32_t rows = ((uint32_t)args->m + tile->bm - 1) / tile->bm,
+             columns = ((uint32_t)args->n + tile->bn - 1) / tile->bn;
     uint32_t group = group_of(tile);
     args->whole_tiles = (int)(rows * columns);
     args->splits = 1;

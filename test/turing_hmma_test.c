@@ -74,9 +74,9 @@ static int big_top(const big_t *x) /* exponent of the highest bit, or UNIT - 1 *
 }
 
 typedef struct parts {
-    uint32_t m;  /* integer significand */
-    int scale;   /* value = m * 2^scale */
-    int e;       /* exponent as the model counts it */
+    uint32_t m; /* integer significand */
+    int scale;  /* value = m * 2^scale */
+    int e;      /* exponent as the model counts it */
     bool negative, inf, nan;
 } parts_t;
 
@@ -102,7 +102,8 @@ static uint32_t reference(bool f32, int fraction, const uint16_t a[8], const uin
     t[8] = parts(c, f32);
     for (int k = 0; k < 8; k++) {
         parts_t x = parts(a[k], false), y = parts(b[k], false);
-        t[k] = (parts_t){.m = x.m * y.m, .scale = x.scale + y.scale, .e = x.e + y.e, .negative = x.negative != y.negative};
+        t[k] =
+            (parts_t){.m = x.m * y.m, .scale = x.scale + y.scale, .e = x.e + y.e, .negative = x.negative != y.negative};
         t[k].inf = x.inf || y.inf;
         t[k].nan = x.nan || y.nan || (x.inf && y.m == 0) || (y.inf && x.m == 0);
     }
@@ -155,11 +156,11 @@ static void fill(uint64_t *state, int kind, uint32_t *words, int n, bool floats)
     for (int i = 0; i < n; i++) {
         uint32_t x = random_word(state), choice = random_word(state) & 7;
         switch (kind) {
-        case 0: break;                                               /* anything               */
-        case 1: x &= floats ? 0xbf7fffff : 0xbbffbbff; break;        /* finite                 */
-        case 2: x &= floats ? 0x807fffff : 0x87ff87ff; break;        /* tiny and subnormal     */
-        case 3: x = choice < 5 ? x & 0x80008000u : x & 0xbfffbfff; break; /* zeros, both signs */
-        case 4: x = (x & 0x83ff83ff) | 0x3c003c00; break;            /* one exponent           */
+        case 0: break;                                                            /* anything               */
+        case 1: x &= floats ? 0xbf7fffff : 0xbbffbbff; break;                     /* finite                 */
+        case 2: x &= floats ? 0x807fffff : 0x87ff87ff; break;                     /* tiny and subnormal     */
+        case 3: x = choice < 5 ? x & 0x80008000u : x & 0xbfffbfff; break;         /* zeros, both signs */
+        case 4: x = (x & 0x83ff83ff) | 0x3c003c00; break;                         /* one exponent           */
         case 5: x = (x & 0x80018001) | (floats ? 0x3f800000 : 0x3c003c00); break; /* cancelling */
         default: x = choice ? x & 0xbfffbfff : x | (floats ? 0x7f800000 : 0x7c007c00); break; /* a few specials */
         }
@@ -237,6 +238,7 @@ int main(void)
     if (turing_hmma_avx512())
         compare(turing_hmma_avx512(), "AVX-512", ROUNDS);
     if (!failures)
-        printf("all as expected:%s%s portable\n", turing_hmma_avx512() ? " AVX-512," : "", turing_hmma_avx2() ? " AVX2," : "");
+        printf("all as expected:%s%s portable\n", turing_hmma_avx512() ? " AVX-512," : "",
+               turing_hmma_avx2() ? " AVX2," : "");
     return failures != 0;
 }

@@ -77,7 +77,8 @@ FN uint32_t floats(uint32_t a, uint32_t b)
     r = r * 31 + float_result(sqrtf(small));
     r = r * 31 + (x < y) + 2 * (x <= y) + 4 * (x > y) + 8 * (x >= y) + 16 * (x == y) + 32 * (x != y) + 64 * !(x < y);
     r = r * 31 + float_result(x < y ? x : y) + float_result(fabsf(x)) + float_result(-y);
-    r = r * 31 + float_result(floorf(small)) + float_result(ceilf(small)) + float_result(truncf(small)) + float_result(rintf(small));
+    r = r * 31 + float_result(floorf(small)) + float_result(ceilf(small)) + float_result(truncf(small)) +
+        float_result(rintf(small));
     r = r * 31 + (uint32_t)(int32_t)small + (uint32_t)other + float_result((float)a) + float_result((float)(int32_t)b);
     r = r * 31 + float_result((float)(int8_t)a) + float_result((float)(uint16_t)b);
     r = r * 31 + float_result((float)((uint64_t)a << 32 | b)) + float_result((float)(int64_t)((uint64_t)b << 32 | a));
@@ -112,7 +113,10 @@ FN uint32_t branches(uint32_t a, uint32_t b)
             case 3: r *= 5; break;
             case 4: r -= b; break;
             case 5: r = r >> 5 | r << 27; break;
-            case 6: if (r & 0x40000) return r * 3; break;
+            case 6:
+                if (r & 0x40000)
+                    return r * 3;
+                break;
             default: r += 1;
             }
         }

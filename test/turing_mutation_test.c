@@ -47,17 +47,31 @@ static run_t run(const turing_kernel_t *k, const tile_t *t, uint32_t depth, uint
     turing_memory_t *mem = turing_memory_create(TURING_MEMORY_TRACK);
     const uint64_t at[4] = {upload(mem, a, (size_t)m * depth * 2), upload(mem, b, (size_t)n * depth * 2),
                             upload(mem, c, r.bytes), upload(mem, r.d, r.bytes)};
-    arguments_t args = {.lda = depth, .ldb = n, .ldc = n + pad, .ldd = n + pad, .m = (int)m, .n = (int)n,
-                        .k = (int)depth, .alpha = 0.5f, .beta = 2};
+    arguments_t args = {.lda = depth,
+                        .ldb = n,
+                        .ldc = n + pad,
+                        .ldd = n + pad,
+                        .m = (int)m,
+                        .n = (int)n,
+                        .k = (int)depth,
+                        .alpha = 0.5f,
+                        .beta = 2};
     take_whole_tiles(&args, t);
     memcpy(&args, at, sizeof at);
     uint8_t params[sizeof args];
     memset(params, 0, sizeof params);
     memcpy(params, &args, sizeof args);
     const uint32_t blocks = ((m + t->bm - 1) / t->bm) * ((n + t->bn - 1) / t->bn);
-    turing_launch_t l = {.grid = {blocks, 1, 1}, .block = {t->threads, 1, 1}, .shared_bytes = t->shared, .params = params,
-                         .param_bytes = k->param_bytes, .checks = counters ? 0 : TURING_CHECK_ALL, .report = note,
-                         .user = &r.found, .max_warp_instructions = limit, .counters = counters};
+    turing_launch_t l = {.grid = {blocks, 1, 1},
+                         .block = {t->threads, 1, 1},
+                         .shared_bytes = t->shared,
+                         .params = params,
+                         .param_bytes = k->param_bytes,
+                         .checks = counters ? 0 : TURING_CHECK_ALL,
+                         .report = note,
+                         .user = &r.found,
+                         .max_warp_instructions = limit,
+                         .counters = counters};
     r.ok = turing_launch(k, mem, &l, NULL, &r.err);
     turing_memory_read(mem, at[3], r.d, r.bytes, NULL);
     turing_memory_destroy(mem);
@@ -150,7 +164,8 @@ static bool flip_operand(const turing_insn_t *in, uint64_t *state, code_t *c)
 static bool widen_access(const turing_insn_t *in, uint64_t *state, code_t *c)
 {
     (void)state;
-    const bool memory = in->op == TURING_STG || in->op == TURING_ST || in->op == TURING_STS || in->op == TURING_LDG || in->op == TURING_LDS;
+    const bool memory = in->op == TURING_STG || in->op == TURING_ST || in->op == TURING_STS || in->op == TURING_LDG ||
+                        in->op == TURING_LDS;
     if (!memory || in->mem.bytes == 16)
         return false;
     c->hi = (c->hi & ~(UINT64_C(7) << 9)) | (uint64_t)(in->mem.bytes == 8 ? 6 : in->mem.bytes == 4 ? 5 : 4) << 9;
@@ -208,7 +223,8 @@ static const struct {
 };
 enum { FAULTS = sizeof faults / sizeof *faults };
 
-static bool is_found(const turing_kernel_t *k, const tile_t *t, uint32_t at, code_t c, uint64_t limit, const run_t right[DEPTHS])
+static bool is_found(const turing_kernel_t *k, const tile_t *t, uint32_t at, code_t c, uint64_t limit,
+                     const run_t right[DEPTHS])
 {
     turing_insn_t *copy = malloc(k->n_insns * sizeof *copy);
     if (!copy)
@@ -226,7 +242,8 @@ static bool is_found(const turing_kernel_t *k, const tile_t *t, uint32_t at, cod
     return found;
 }
 
-static void mutate(const turing_kernel_t *k, const tile_t *t, uint32_t tried[FAULTS], uint32_t found[FAULTS], bool verbose)
+static void mutate(const turing_kernel_t *k, const tile_t *t, uint32_t tried[FAULTS], uint32_t found[FAULTS],
+                   bool verbose)
 {
     turing_counters_t counters;
     run_t plain = run(k, t, depths[0], 0, &counters), right[DEPTHS];
@@ -287,7 +304,8 @@ int main(int argc, char **argv)
     }
     for (int f = 0; f < FAULTS; f++) {
         printf("%-20s %4u of %4u found\n", faults[f].name, found[f], tried[f]);
-        CHECK(tried[f] && found[f] * 100 >= faults[f].floor * tried[f], "%s: less than %u%%", faults[f].name, faults[f].floor);
+        CHECK(tried[f] && found[f] * 100 >= faults[f].floor * tried[f], "%s: less than %u%%", faults[f].name,
+              faults[f].floor);
         all_tried += tried[f];
         all_found += found[f];
     }

@@ -11,14 +11,14 @@
 
 static int failures;
 
-#define CHECK(condition, ...) \
-    do { \
-        if (!(condition)) { \
-            failures++; \
+#define CHECK(condition, ...)                                      \
+    do {                                                           \
+        if (!(condition)) {                                        \
+            failures++;                                            \
             printf("%s:%d: %s: ", __FILE__, __LINE__, #condition); \
-            printf(__VA_ARGS__); \
-            printf("\n"); \
-        } \
+            printf(__VA_ARGS__);                                   \
+            printf("\n");                                          \
+        }                                                          \
     } while (0)
 
 static inline uint32_t random_word(uint64_t *state)

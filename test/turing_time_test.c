@@ -26,8 +26,12 @@ static turing_time_t launch(bench_t *b, const char *name, uint32_t blocks, uint3
 {
     turing_time_t time;
     turing_error_t err = {""};
-    turing_launch_t l = {.grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .shared_bytes = shared, .params = &b->args,
-                         .param_bytes = sizeof b->args, .time = &time};
+    turing_launch_t l = {.grid = {blocks, 1, 1},
+                         .block = {threads, 1, 1},
+                         .shared_bytes = shared,
+                         .params = &b->args,
+                         .param_bytes = sizeof b->args,
+                         .time = &time};
     CHECK(turing_launch(find_or_die(b->module, name), b->mem, &l, NULL, &err), "%s", err.text);
     return time;
 }
@@ -54,8 +58,10 @@ static void tensor_cores(bench_t *b)
     near("cycles of dependent HMMA", per_turn(b, "time_chained_products", 40, 128, 0, 0) / 64, 14, 14.2);
     near("cycles of dependent IMAD", per_turn(b, "time_integers", 40, 128, 0, 3) / 64, 4, 5.2);
     const turing_time_t t = launch(b, "time_products", 40, 256, 0);
-    CHECK(t.tensor > 0.9 * t.cycles && t.tensor <= t.cycles, "tensor cores multiply for %.0f of %.0f cycles", t.tensor, t.cycles);
-    CHECK(t.stall[TURING_STALL_TENSOR] > 0.7 * t.cycles, "sub-cores wait %.0f cycles for tensor cores", t.stall[TURING_STALL_TENSOR]);
+    CHECK(t.tensor > 0.9 * t.cycles && t.tensor <= t.cycles, "tensor cores multiply for %.0f of %.0f cycles", t.tensor,
+          t.cycles);
+    CHECK(t.stall[TURING_STALL_TENSOR] > 0.7 * t.cycles, "sub-cores wait %.0f cycles for tensor cores",
+          t.stall[TURING_STALL_TENSOR]);
 }
 
 static void shared_memory(bench_t *b)
@@ -65,12 +71,15 @@ static void shared_memory(bench_t *b)
     near("bytes a cycle of LDSM.x4 on an SM", bytes / per_turn(b, "time_matrices", 40, 256, 16384, 16), 58, 64);
     near("LDS.128 with two-way conflicts", bytes / per_turn(b, "time_loads", 40, 256, 16384, 32), 29, 32);
     near("LDSM.x4 with eight-way conflicts", bytes / per_turn(b, "time_matrices", 40, 256, 16384, 128), 7.5, 8);
-    near("cycles from a shared load to its dependent one", per_turn(b, "time_shared_chase", 40, 32, 4096, 0) / 64, 19, 23);
+    near("cycles from a shared load to its dependent one", per_turn(b, "time_shared_chase", 40, 32, 4096, 0) / 64, 19,
+         23);
     /* STS.128 holds the unit of four sub-cores for 10 cycles, 5 HMMA hold a tensor core for 40. */
     near("cycles of an STS.128 and 5 HMMA", per_turn(b, "time_stores_by_5", 40, 256, 65536, 0) / 24, 40, 42);
-    near("cycles of an STS.128 and 2 HMMA, more than their 16", per_turn(b, "time_stores_by_2", 40, 256, 65536, 0) / 60, 39, 41);
+    near("cycles of an STS.128 and 2 HMMA, more than their 16", per_turn(b, "time_stores_by_2", 40, 256, 65536, 0) / 60,
+         39, 41);
     const turing_time_t t = launch(b, "time_stores_by_2", 40, 256, 65536);
-    CHECK(t.stall[TURING_STALL_QUEUE] > 0.3 * t.cycles, "a full queue holds sub-cores for %.0f of %.0f cycles", t.stall[TURING_STALL_QUEUE], t.cycles);
+    CHECK(t.stall[TURING_STALL_QUEUE] > 0.3 * t.cycles, "a full queue holds sub-cores for %.0f of %.0f cycles",
+          t.stall[TURING_STALL_QUEUE], t.cycles);
 }
 
 /* A chain through `bytes` from a on, in steps of an odd number of lines. */
@@ -87,7 +96,8 @@ static void memory(bench_t *b)
 {
     make_chain(b, MANY);
     b->args.n = 30;
-    near("cycles from a DRAM load to its dependent one", launch(b, "time_global_chase", 1, 32, 0).cycles / (30 * 64), 400, 1200);
+    near("cycles from a DRAM load to its dependent one", launch(b, "time_global_chase", 1, 32, 0).cycles / (30 * 64),
+         400, 1200);
     make_chain(b, 1 << 16);
     launch(b, "time_global_chase", 1, 32, 0); /* brings the chain to the L2 */
     near("cycles from an L2 load to its dependent one", per_turn(b, "time_global_chase", 1, 32, 0, 0) / 64, 188, 236);
@@ -95,7 +105,8 @@ static void memory(bench_t *b)
     b->args.n = MANY / 16;
     turing_time_t t = launch(b, "time_read", 160, 256, 0);
     near("GB/s of reading from DRAM", MANY / t.cycles * GHZ, 216, 241);
-    CHECK(t.dram_read >= MANY - (2 << 20) && t.dram_read < MANY * 1.01, "%llu bytes were read", (unsigned long long)t.dram_read);
+    CHECK(t.dram_read >= MANY - (2 << 20) && t.dram_read < MANY * 1.01, "%llu bytes were read",
+          (unsigned long long)t.dram_read);
     CHECK(t.dram > 0.9 * t.cycles && t.dram <= t.cycles, "DRAM is busy for %.0f of %.0f cycles", t.dram, t.cycles);
     launch(b, "time_copy", 160, 256, 0);     /* leaves the L2 full of what is to be written, */
     t = launch(b, "time_copy", 160, 256, 0); /* which the next launch has to write           */
@@ -106,8 +117,8 @@ static void memory(bench_t *b)
     b->args.x = 21;
     t = launch(b, "time_read", 160, 256, 0);
     near("GB/s of reading from L2", 20.0 * (1 << 20) / (t.cycles - once.cycles) * GHZ, 1100, 1270);
-    CHECK(t.l2_sectors >= 21u << 15 && 1000 * t.l2_hits >= 999 * t.l2_sectors, "%llu of %llu sectors were in L2", (unsigned long long)t.l2_hits,
-          (unsigned long long)t.l2_sectors);
+    CHECK(t.l2_sectors >= 21u << 15 && 1000 * t.l2_hits >= 999 * t.l2_sectors, "%llu of %llu sectors were in L2",
+          (unsigned long long)t.l2_hits, (unsigned long long)t.l2_sectors);
 }
 
 static void blocks_and_barriers(bench_t *b)
@@ -115,10 +126,13 @@ static void blocks_and_barriers(bench_t *b)
     b->args.n = 20;
     const double chain = 20 * 64 * 14.0;
     const double full = launch(b, "time_products", 40, 256, 65536).cycles;
-    near("times that 41 blocks, one to an SM, take of 40", launch(b, "time_products", 41, 256, 65536).cycles / full, 1.85, 2.1);
-    near("times that 80 blocks, two to an SM, take of 40", launch(b, "time_products", 80, 256, 32768).cycles / full, 1.8, 2.0);
+    near("times that 41 blocks, one to an SM, take of 40", launch(b, "time_products", 41, 256, 65536).cycles / full,
+         1.85, 2.1);
+    near("times that 80 blocks, two to an SM, take of 40", launch(b, "time_products", 80, 256, 32768).cycles / full,
+         1.8, 2.0);
     const double waiting = launch(b, "time_chained_products", 40, 128, 65536).cycles;
-    near("the same of blocks that leave the pipe idle", launch(b, "time_chained_products", 80, 128, 32768).cycles / waiting, 1.1, 1.2);
+    near("the same of blocks that leave the pipe idle",
+         launch(b, "time_chained_products", 80, 128, 32768).cycles / waiting, 1.1, 1.2);
     b->args.x = 0;
     near("times of a chain that two warps take at once", launch(b, "time_barrier", 40, 64, 0).cycles / chain, 1, 1.15);
     b->args.x = 1;
@@ -132,7 +146,8 @@ static void results(bench_t *b)
     static const struct {
         const char *name;
         uint32_t blocks, threads, pointers;
-    } cases[] = {{"produce_consume", 2, 64, 1}, {"in_turn", 60, 64, 2}, {"last_block", 50, 64, 4}, {"histogram", 50, 64, 2}};
+    } cases[] = {
+        {"produce_consume", 2, 64, 1}, {"in_turn", 60, 64, 2}, {"last_block", 50, 64, 4}, {"histogram", 50, 64, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const turing_kernel_t *k = find_or_die(b->module, cases[i].name);
         static uint32_t out[2][4][WORDS];
@@ -148,8 +163,11 @@ static void results(bench_t *b)
             params[cases[i].pointers] = cases[i].pointers == 2 && i == 3 ? WORDS : 1;
             turing_time_t time;
             turing_error_t err = {""};
-            turing_launch_t l = {.grid = {cases[i].blocks, 1, 1}, .block = {cases[i].threads, 1, 1}, .params = params,
-                                 .param_bytes = k->param_bytes, .time = timed ? &time : NULL};
+            turing_launch_t l = {.grid = {cases[i].blocks, 1, 1},
+                                 .block = {cases[i].threads, 1, 1},
+                                 .params = params,
+                                 .param_bytes = k->param_bytes,
+                                 .time = timed ? &time : NULL};
             CHECK(turing_launch(k, mem, &l, NULL, &err), "%s", err.text);
             for (uint32_t j = 0; j < cases[i].pointers; j++)
                 turing_memory_read(mem, params[j], out[timed][j], sizeof out[timed][j], NULL);
@@ -165,8 +183,10 @@ static void faults(bench_t *b)
     timed_args_t args = {.d = b->args.d, .a = 1 << 20, .n = 1};
     turing_time_t time;
     turing_error_t err = {""};
-    turing_launch_t l = {.grid = {100, 1, 1}, .block = {64, 1, 1}, .params = &args, .param_bytes = sizeof args, .time = &time};
-    CHECK(!turing_launch(find_or_die(b->module, "time_global_chase"), b->mem, &l, NULL, &err), "a load from nowhere is no error");
+    turing_launch_t l = {
+        .grid = {100, 1, 1}, .block = {64, 1, 1}, .params = &args, .param_bytes = sizeof args, .time = &time};
+    CHECK(!turing_launch(find_or_die(b->module, "time_global_chase"), b->mem, &l, NULL, &err),
+          "a load from nowhere is no error");
     CHECK(strstr(err.text, "out of bounds"), "a load from nowhere: %s", err.text);
 }
 
@@ -197,8 +217,13 @@ static product_t multiply(const turing_kernel_t *k, const tile_t *t)
     }
     memcpy(&args, at, sizeof at);
     turing_error_t err = {""};
-    turing_launch_t l = {.grid = {(uint32_t)args.whole_tiles, 1, 1}, .block = {t->threads, 1, 1}, .shared_bytes = t->shared,
-                         .params = &args, .param_bytes = k->param_bytes, .counters = &p.counters, .time = &p.time};
+    turing_launch_t l = {.grid = {(uint32_t)args.whole_tiles, 1, 1},
+                         .block = {t->threads, 1, 1},
+                         .shared_bytes = t->shared,
+                         .params = &args,
+                         .param_bytes = k->param_bytes,
+                         .counters = &p.counters,
+                         .time = &p.time};
     CHECK(turing_launch(k, mem, &l, NULL, &err), "%s", err.text);
     turing_memory_read(mem, at[3], p.d, bytes[3], NULL);
     turing_memory_destroy(mem);
@@ -215,15 +240,19 @@ static void bounds(const char *symbol, const product_t *p)
     const double unit[] = {loop->tensor_cycles, loop->alu_cycles,     loop->fma_cycles,    loop->half_cycles,
                            loop->issue_cycles,  loop->uniform_cycles, 4 * loop->lsu_cycles};
     for (size_t i = 0; i < sizeof unit / sizeof *unit; i++)
-        CHECK(t->cycles >= turns * unit[i] / (4 * TURING_T4_SMS), "%s: %.0f cycles, but unit %zu alone needs %.0f", symbol, t->cycles,
-              i, turns * unit[i] / (4 * TURING_T4_SMS));
-    CHECK(t->tensor < t->cycles && t->lsu < t->cycles && t->dram < t->cycles, "%s: a unit is busy for more than all of the time", symbol);
-    CHECK(t->dram_read >= 2ull * (M * K + K * N + M * N), "%s reads %llu bytes", symbol, (unsigned long long)t->dram_read);
-    CHECK(t->instructions == p->counters.total.issued, "%s: %llu instructions", symbol, (unsigned long long)t->instructions);
+        CHECK(t->cycles >= turns * unit[i] / (4 * TURING_T4_SMS), "%s: %.0f cycles, but unit %zu alone needs %.0f",
+              symbol, t->cycles, i, turns * unit[i] / (4 * TURING_T4_SMS));
+    CHECK(t->tensor < t->cycles && t->lsu < t->cycles && t->dram < t->cycles,
+          "%s: a unit is busy for more than all of the time", symbol);
+    CHECK(t->dram_read >= 2ull * (M * K + K * N + M * N), "%s reads %llu bytes", symbol,
+          (unsigned long long)t->dram_read);
+    CHECK(t->instructions == p->counters.total.issued, "%s: %llu instructions", symbol,
+          (unsigned long long)t->instructions);
     double stalls = 0;
     for (int i = 0; i < TURING_STALL_COUNT; i++)
         stalls += t->stall[i];
-    CHECK(stalls + (double)t->instructions / (4 * TURING_T4_SMS) <= t->cycles, "%s waits for %.0f of %.0f cycles", symbol, stalls, t->cycles);
+    CHECK(stalls + (double)t->instructions / (4 * TURING_T4_SMS) <= t->cycles, "%s waits for %.0f of %.0f cycles",
+          symbol, stalls, t->cycles);
 }
 
 static void kernels(int n, char **images)
@@ -238,21 +267,23 @@ static void kernels(int n, char **images)
         turing_module_t *module = open_or_die(path);
         const turing_kernel_t *k = find_or_die(module, symbol);
         product_t p = multiply(k, t);
-        printf("modelled  %-18s %9.0f cycles, %4.1f%% multiplying, %4.1f%% loading and storing, %4.1f%% DRAM\n", symbol, p.time.cycles,
-               100 * p.time.tensor / p.time.cycles, 100 * p.time.lsu / p.time.cycles, 100 * p.time.dram / p.time.cycles);
+        printf("modelled  %-18s %9.0f cycles, %4.1f%% multiplying, %4.1f%% loading and storing, %4.1f%% DRAM\n", symbol,
+               p.time.cycles, 100 * p.time.tensor / p.time.cycles, 100 * p.time.lsu / p.time.cycles,
+               100 * p.time.dram / p.time.cycles);
         bounds(symbol, &p);
         if (symbol[1] == '1')
             conflicted = p.time.cycles;
         else if (symbol[1] <= '4')
-            CHECK(!conflicted || p.time.cycles * 1.5 < conflicted, "%s is not much faster than one with bank conflicts", symbol);
+            CHECK(!conflicted || p.time.cycles * 1.5 < conflicted, "%s is not much faster than one with bank conflicts",
+                  symbol);
         if (symbol[1] == '4')
             untuned = p.time.cycles;
         if (!strncmp(symbol, "k5_128x128_nn", 13))
             CHECK(!untuned || p.time.cycles < untuned, "%s is not faster than what it was tuned from", symbol);
         if (i == 0) {
             product_t again = multiply(k, t);
-            CHECK(again.time.cycles == p.time.cycles && !memcmp(&again.time, &p.time, sizeof p.time), "%s: %.3f cycles, then %.3f", symbol,
-                  p.time.cycles, again.time.cycles);
+            CHECK(again.time.cycles == p.time.cycles && !memcmp(&again.time, &p.time, sizeof p.time),
+                  "%s: %.3f cycles, then %.3f", symbol, p.time.cycles, again.time.cycles);
             free(again.d);
             turing_counters_free(&again.counters);
         }

@@ -44,27 +44,23 @@ hgemm_handle_t test_open(void)
 {
     hgemm_handle_t handle = NULL;
     hgemm_status_t status = hgemm_create(&handle, NULL);
-    if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE ||
-        status == HGEMM_STATUS_OLD_DEVICE) {
-        printf("SKIPPED, no device: %s (%s)\n", hgemm_status_string(status),
-               hgemm_error_detail(NULL));
+    if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE || status == HGEMM_STATUS_OLD_DEVICE) {
+        printf("SKIPPED, no device: %s (%s)\n", hgemm_status_string(status), hgemm_error_detail(NULL));
         exit(TEST_SKIPPED);
     }
     expect_status(NULL, status, HGEMM_STATUS_SUCCESS, "hgemm_create");
     hgemm_device_info_t info;
-    expect_status(handle, hgemm_get_device_info(handle, &info), HGEMM_STATUS_SUCCESS,
-                  "hgemm_get_device_info");
-    printf("device: %s (%s), compute capability %d.%d, %d multiprocessors\n", info.name, info.kind,
-           info.compute_major, info.compute_minor, info.multiprocessors);
+    expect_status(handle, hgemm_get_device_info(handle, &info), HGEMM_STATUS_SUCCESS, "hgemm_get_device_info");
+    printf("device: %s (%s), compute capability %d.%d, %d multiprocessors\n", info.name, info.kind, info.compute_major,
+           info.compute_minor, info.multiprocessors);
     return handle;
 }
 
-void expect_status(hgemm_handle_t handle, hgemm_status_t status, hgemm_status_t expected,
-                   const char *what)
+void expect_status(hgemm_handle_t handle, hgemm_status_t status, hgemm_status_t expected, const char *what)
 {
     if (status == expected)
         return;
-    printf("FAILED: %s: got %s, want %s (%s)\n", what, hgemm_status_name(status),
-           hgemm_status_name(expected), hgemm_error_detail(handle));
+    printf("FAILED: %s: got %s, want %s (%s)\n", what, hgemm_status_name(status), hgemm_status_name(expected),
+           hgemm_error_detail(handle));
     exit(1);
 }

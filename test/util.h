@@ -26,7 +26,6 @@ int test_full(void);
 hgemm_handle_t test_open(void);
 
 /* Ends the test with a message unless `status` is what it must be. */
-void expect_status(hgemm_handle_t handle, hgemm_status_t status, hgemm_status_t expected,
-                   const char *what);
+void expect_status(hgemm_handle_t handle, hgemm_status_t status, hgemm_status_t expected, const char *what);
 
 #endif

@@ -33,6 +33,18 @@ build_and_test() {
         "$(grep -c '^ *[0-9]*/[0-9]* Test.*Skipped ' build/ctest.log)"
 }
 
+# Prints the command of clang-format 14, whose layout .clang-format describes: other releases break some lines otherwise.
+clang_format() {
+    if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
+        echo clang-format
+    elif [ -x build/clang-format/bin/clang-format ] || python3 -m pip install -q --disable-pip-version-check \
+        --target build/clang-format clang-format==14.0.6 >>build/test.log 2>&1; then
+        echo build/clang-format/bin/clang-format
+    else
+        return 1
+    fi
+}
+
 twice='^$'
 if ! nvidia-smi >/dev/null 2>&1; then
     step "no GPU: cases of gemm_auto and gemm_k5_* run once, as check_*: on the emulated T4, with all its checks"
@@ -56,6 +68,12 @@ if command -v python3 >/dev/null; then
     python3 tools/report.py --check
 else
     step "docs: no python3, generated parts are not checked"
+fi
+if formatter=$(clang_format); then
+    step "host code: follows .clang-format"
+    git ls-files '*.c' '*.h' '*.cc' | xargs "$formatter" --dry-run -Werror
+else
+    step "host code: neither clang-format 14 nor pip is there, its format is not checked"
 fi
 if command -v shellcheck >/dev/null; then
     step "scripts: shellcheck"

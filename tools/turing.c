@@ -47,12 +47,14 @@ static int list(int argc, char **argv)
     const turing_kernel_t *k;
     for (size_t i = 0; (k = turing_module_kernel(module, i)); i++) {
         printf("%s\n", k->name);
-        printf("    registers %u  shared %u  local %u  barriers %u  threads ", k->registers, k->shared_bytes, k->local_bytes, k->barriers);
+        printf("    registers %u  shared %u  local %u  barriers %u  threads ", k->registers, k->shared_bytes,
+               k->local_bytes, k->barriers);
         if (k->max_threads)
             printf("%u", k->max_threads);
         else
             printf("any");
-        printf("  instructions %u\n    parameters %u bytes at c[0][0x%x]:", k->code_bytes / TURING_INSN_BYTES, k->param_bytes, k->param_base);
+        printf("  instructions %u\n    parameters %u bytes at c[0][0x%x]:", k->code_bytes / TURING_INSN_BYTES,
+               k->param_bytes, k->param_base);
         for (uint32_t p = 0; p < k->n_params; p++)
             printf(" %u+%u", k->params[p].offset, k->params[p].size);
         printf("\n    constant banks:");

@@ -393,8 +393,9 @@ static void print_time(const turing_time_t *t)
     const double percent = t->cycles > 0 ? 100 / t->cycles : 0;
     printf("modelled on a T4 at %d MHz, not measured:\n", TURING_T4_MHZ);
     printf("  time                %.0f cycles, %.2f us\n", t->cycles, t->cycles / TURING_T4_MHZ);
-    printf("  busy                tensor cores %.1f%%, load/store units %.1f%%, DRAM %.1f%%, issue %.1f%%\n", percent * t->tensor,
-           percent * t->lsu, percent * t->dram, percent * (double)t->instructions / (4 * TURING_T4_SMS));
+    printf("  busy                tensor cores %.1f%%, load/store units %.1f%%, DRAM %.1f%%, issue %.1f%%\n",
+           percent * t->tensor, percent * t->lsu, percent * t->dram,
+           percent * (double)t->instructions / (4 * TURING_T4_SMS));
     printf("  L2                  %" PRIu64 " sectors, %.1f%% hits\n", t->l2_sectors,
            t->l2_sectors ? 100 * (double)t->l2_hits / (double)t->l2_sectors : 0);
     printf("  DRAM                %" PRIu64 " bytes read, %" PRIu64 " written\n", t->dram_read, t->dram_written);
@@ -407,8 +408,9 @@ static void print_time(const turing_time_t *t)
 static void print_line(void *user, turing_line_t line, const turing_count_t *c)
 {
     (void)user;
-    printf("  %s:%u: issued %" PRIu64 ", shared %" PRIu64 "/%" PRIu64 ", sectors %" PRIu64 "/%" PRIu64 "\n", line.file ? line.file : "?",
-           line.line, c->issued, c->shared_waves, c->shared_ideal, c->global_sectors, c->global_ideal);
+    printf("  %s:%u: issued %" PRIu64 ", shared %" PRIu64 "/%" PRIu64 ", sectors %" PRIu64 "/%" PRIu64 "\n",
+           line.file ? line.file : "?", line.line, c->issued, c->shared_waves, c->shared_ideal, c->global_sectors,
+           c->global_ideal);
 }
 
 static bool write_output(job_t *job, const output_t *o)

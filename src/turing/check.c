@@ -10,8 +10,9 @@
 static const struct {
     const char *name, *advice;
 } kinds[TURING_VIOLATION_COUNT] = {
-    [TURING_OUT_OF_BOUNDS] = {"out of bounds", "check the index arithmetic and the predicate that guards this access at "
-                                               "the edges, and the size that was allocated"},
+    [TURING_OUT_OF_BOUNDS] = {"out of bounds",
+                              "check the index arithmetic and the predicate that guards this access at "
+                              "the edges, and the size that was allocated"},
     [TURING_MISALIGNED] = {"misaligned", "make base, leading dimension and offset multiples of the access size, or use "
                                          "a narrower access"},
     [TURING_UNINITIALISED] = {"uninitialised read", "write these bytes first: look for a skipped copy, a missing zero "
@@ -20,9 +21,11 @@ static const struct {
                              "accesses, or use atomics for both"},
     [TURING_LANE_CONFLICT] = {"lane conflict", "let one lane write each address, or make the lanes' values equal"},
     [TURING_STALL_TOO_SHORT] = {"stall too short", "raise the stall counts between the two instructions"},
-    [TURING_SCOREBOARD_MISSED] = {"scoreboard missed", "wait for the scoreboard of the producer before this instruction"},
-    [TURING_SOURCE_OVERWRITTEN] = {"source overwritten", "wait for the read scoreboard of the earlier instruction before "
-                                                         "this one writes the register"},
+    [TURING_SCOREBOARD_MISSED] = {"scoreboard missed",
+                                  "wait for the scoreboard of the producer before this instruction"},
+    [TURING_SOURCE_OVERWRITTEN] = {"source overwritten",
+                                   "wait for the read scoreboard of the earlier instruction before "
+                                   "this one writes the register"},
     [TURING_DIVERGENT] = {"divergent", "reconverge the warp before this instruction: move it out of the branch, or "
                                        "make the condition the same for all lanes"},
     [TURING_BARRIER_MISMATCH] = {"barrier mismatch", "make every thread of the block reach the same barriers, with the "
@@ -72,9 +75,18 @@ void emu_report(warp_t *w, const op_t *o, turing_violation_kind_t kind, site_t s
     *slot = f;
     f->order = w->block->linear;
     f->v = (turing_violation_t){
-        .kind = kind, .code = o->in->addr, .warp = w->index, .lane = site.lane, .space = site.space,
-        .address = site.address, .bytes = site.bytes, .has_other = site.has_other, .other_code = site.other_code,
-        .other_warp = site.other_warp, .other_block = site.other_block, .count = 1,
+        .kind = kind,
+        .code = o->in->addr,
+        .warp = w->index,
+        .lane = site.lane,
+        .space = site.space,
+        .address = site.address,
+        .bytes = site.bytes,
+        .has_other = site.has_other,
+        .other_code = site.other_code,
+        .other_warp = site.other_warp,
+        .other_block = site.other_block,
+        .count = 1,
     };
     memcpy(f->v.block, w->block->id, sizeof f->v.block);
     va_list args;

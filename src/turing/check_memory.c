@@ -42,8 +42,9 @@ static void out_of_bounds(warp_t *w, const op_t *o, site_t site, access_t kind)
         }
         const bool before = site.address < a->base;
         const uint64_t end = a->base + a->size;
-        const uint64_t by = before ? a->base - site.address
-                                   : site.address >= end ? site.address - end + site.bytes : site.address + site.bytes - end;
+        const uint64_t by = before                ? a->base - site.address
+                            : site.address >= end ? site.address - end + site.bytes
+                                                  : site.address + site.bytes - end;
         emu_report(w, o, TURING_OUT_OF_BOUNDS, site, "%s up to %llu bytes %s the %llu bytes at 0x%llx", verb(kind),
                    (unsigned long long)by, before ? "before" : "past the end of", (unsigned long long)a->size,
                    (unsigned long long)a->base);

@@ -35,7 +35,7 @@ enum { WARPS = 32, SYNC_SLOTS = 1 << 12 };
 
 typedef struct stamp {
     uint32_t block, moment;
-    uint32_t code;    /* instruction index */
+    uint32_t code; /* instruction index */
     uint8_t warp, set, atomic;
 } stamp_t;
 
@@ -50,21 +50,21 @@ typedef struct publication {
 
 struct global_race {
     uint32_t granule;
-    cell_t **cells;          /* per allocation, made on first use */
+    cell_t **cells; /* per allocation, made on first use */
     publication_t *published;
-    bool overflow;           /* too many flags: blocks are not compared any more */
+    bool overflow; /* too many flags: blocks are not compared any more */
 };
 
 struct race {
-    uint32_t base;           /* first moment of this block               */
+    uint32_t base; /* first moment of this block               */
     uint32_t n_warps, n_cells;
     uint32_t clock[WARPS][WARPS];
     uint32_t arrived[16][WARPS];
     uint32_t ready[WARPS][WARPS]; /* made visible by MEMBAR; 0: nothing  */
     uint32_t arrived_ready[16][WARPS];
-    uint32_t *known;         /* other blocks' moments, or NULL           */
-    stamp_t *write;          /* shared cells */
-    uint32_t *read;          /* [cell * n_warps + warp]: moment          */
+    uint32_t *known; /* other blocks' moments, or NULL           */
+    stamp_t *write;  /* shared cells */
+    uint32_t *read;  /* [cell * n_warps + warp]: moment          */
     uint32_t *read_code;
 };
 
@@ -75,7 +75,8 @@ static uint32_t least_access(const turing_kernel_t *k, bool global)
     uint32_t least = 4;
     for (uint32_t i = 0; i < k->n_insns; i++) {
         const turing_insn_t *in = &k->insns[i];
-        const bool is_shared = in->op == TURING_LDS || in->op == TURING_STS, is_generic = in->op == TURING_LD || in->op == TURING_ST;
+        const bool is_shared = in->op == TURING_LDS || in->op == TURING_STS,
+                   is_generic = in->op == TURING_LD || in->op == TURING_ST;
         const bool is_global = in->op == TURING_LDG || in->op == TURING_STG;
         if ((is_generic || (global ? is_global : is_shared)) && in->mem.bytes < least)
             least = in->mem.bytes;
@@ -289,8 +290,8 @@ static void race(warp_t *w, const op_t *o, site_t site, access_t kind, const sta
     turing_disasm(m->ops[other->code].in, text);
     if (other->block == w->block->linear)
         emu_report(w, o, TURING_RACE, site, "%s what warp %u %s at 0x%x (%.100s), with no barrier between",
-                   kind == ACCESS_READ ? "reads" : "writes", other->warp, other_wrote ? "writes" : "reads", site.other_code,
-                   text);
+                   kind == ACCESS_READ ? "reads" : "writes", other->warp, other_wrote ? "writes" : "reads",
+                   site.other_code, text);
     else
         emu_report(w, o, TURING_RACE, site, "%s what block %u %s at 0x%x (%.100s), and nothing orders the blocks",
                    kind == ACCESS_READ ? "reads" : "writes", other->block, other_wrote ? "writes" : "reads",
@@ -326,7 +327,8 @@ static void shared_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bo
 static void global_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bool atomic, cell_t *c)
 {
     const uint32_t moment = w->block->race->clock[w->index][w->index];
-    const stamp_t now = {(uint32_t)w->block->linear, moment, (uint32_t)(o - w->block->worker->m->ops), (uint8_t)w->index, 1, atomic};
+    const stamp_t now = {(uint32_t)w->block->linear, moment, (uint32_t)(o - w->block->worker->m->ops),
+                         (uint8_t)w->index,          1,      atomic};
     if (!(atomic && c->write.atomic) && !ordered(w, &c->write))
         race(w, o, site, kind, &c->write, true);
     if (kind == ACCESS_READ) {

@@ -39,23 +39,31 @@ enum { SLOT_UR = 256, SLOT_P = 320, SLOT_UP = 328, SLOTS = 336 };
 enum { TENSOR_LATENCY = 14, SCOREBOARDS = 6, NONE = 7, DRAIN_CYCLES = 16 /* ERRBAR lets all fixed latencies pass */ };
 
 typedef enum unit {
-    UNIT_ALU, UNIT_IMAD, UNIT_WIDE, UNIT_FLOAT, UNIT_HALF, UNIT_UNIFORM, UNIT_QUICK, UNIT_CS2R,
+    UNIT_ALU,
+    UNIT_IMAD,
+    UNIT_WIDE,
+    UNIT_FLOAT,
+    UNIT_HALF,
+    UNIT_UNIFORM,
+    UNIT_QUICK,
+    UNIT_CS2R,
     UNIT_FIXED, /* number of the units above, whose results have fixed latency */
-    UNIT_MEMORY = UNIT_FIXED, UNIT_XU, UNIT_CONTROL, UNIT_TENSOR, UNIT_DOUBLE,
+    UNIT_MEMORY = UNIT_FIXED,
+    UNIT_XU,
+    UNIT_CONTROL,
+    UNIT_TENSOR,
+    UNIT_DOUBLE,
     UNITS
 } unit_t;
 
 /* Cycles from issue to the earliest issue of a reader, by producer and reader. */
 static const uint8_t latency[UNIT_FIXED][UNITS] = {
     /*               alu imad wide float half unif quick cs2r mem xu ctl tens dbl */
-    [UNIT_ALU] =     {4, 5,   5,   5,    6,   4,   4,    4,   8,  6, 6,  6,   6},
-    [UNIT_IMAD] =    {5, 4,   4,   4,    6,   4,   5,    4,   8,  6, 6,  6,   6},
-    [UNIT_WIDE] =    {5, 4,   4,   4,    6,   4,   5,    4,   8,  6, 6,  6,   6},
-    [UNIT_FLOAT] =   {5, 4,   4,   4,    6,   4,   5,    4,   8,  6, 6,  6,   6},
-    [UNIT_HALF] =    {8, 8,   8,   8,    6,   6,   8,    6,   8,  8, 8,  6,   8},
-    [UNIT_UNIFORM] = {6, 6,   6,   6,    6,   4,   4,    2,   4,  6, 2,  2,   6},
-    [UNIT_QUICK] =   {2, 2,   2,   2,    2,   2,   2,    2,   2,  2, 2,  2,   2}, /* ULDC, UMOV, VOTEU */
-    [UNIT_CS2R] =    {6, 6,   6,   6,    6,   6,   6,    6,   8,  6, 6,  6,   6},
+    [UNIT_ALU] = {4, 5, 5, 5, 6, 4, 4, 4, 8, 6, 6, 6, 6},   [UNIT_IMAD] = {5, 4, 4, 4, 6, 4, 5, 4, 8, 6, 6, 6, 6},
+    [UNIT_WIDE] = {5, 4, 4, 4, 6, 4, 5, 4, 8, 6, 6, 6, 6},  [UNIT_FLOAT] = {5, 4, 4, 4, 6, 4, 5, 4, 8, 6, 6, 6, 6},
+    [UNIT_HALF] = {8, 8, 8, 8, 6, 6, 8, 6, 8, 8, 8, 6, 8},  [UNIT_UNIFORM] = {6, 6, 6, 6, 6, 4, 4, 2, 4, 6, 2, 2, 6},
+    [UNIT_QUICK] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, /* ULDC, UMOV, VOTEU */
+    [UNIT_CS2R] = {6, 6, 6, 6, 6, 6, 6, 6, 8, 6, 6, 6, 6},
 };
 
 /* Predicates: read as data (by producer), and as the guard or branch condition. */
@@ -95,9 +103,9 @@ typedef struct reader {
 
 struct schedule {
     uint64_t now;
-    uint32_t number[SCOREBOARDS], done[SCOREBOARDS];  /* releases asked for, known to have happened */
+    uint32_t number[SCOREBOARDS], done[SCOREBOARDS]; /* releases asked for, known to have happened */
     uint32_t place[QUEUES], finished[QUEUES];
-    uint32_t covers[SCOREBOARDS][QUEUES];             /* place that a wait for it covers */
+    uint32_t covers[SCOREBOARDS][QUEUES]; /* place that a wait for it covers */
     writer_t writer[SLOTS];
     reader_t reader[SLOTS];
 };
@@ -108,10 +116,14 @@ static unit_t unit_of(const turing_insn_t *in)
 {
     switch (in->op) {
     case TURING_IMAD: return UNIT_IMAD;
-    case TURING_IMAD_WIDE: case TURING_IMAD_HI: return UNIT_WIDE;
+    case TURING_IMAD_WIDE:
+    case TURING_IMAD_HI: return UNIT_WIDE;
     case TURING_CS2R: return UNIT_CS2R;
-    case TURING_VOTEU: case TURING_ULDC: case TURING_UMOV: return UNIT_QUICK;
-    case TURING_R2UR: case TURING_S2UR: return UNIT_MEMORY;
+    case TURING_VOTEU:
+    case TURING_ULDC:
+    case TURING_UMOV: return UNIT_QUICK;
+    case TURING_R2UR:
+    case TURING_S2UR: return UNIT_MEMORY;
     case TURING_MOVM: return UNIT_XU;
     default: break;
     }
@@ -131,8 +143,14 @@ static unit_t unit_of(const turing_insn_t *in)
 static queue_t queue_of(const turing_insn_t *in)
 {
     switch (in->op) {
-    case TURING_LDS: case TURING_STS: case TURING_LDSM: case TURING_ATOMS: case TURING_ATOMS_CAS: return QUEUE_SHARED;
-    case TURING_HMMA_1688: case TURING_HMMA_884: case TURING_IMMA: return QUEUE_TENSOR;
+    case TURING_LDS:
+    case TURING_STS:
+    case TURING_LDSM:
+    case TURING_ATOMS:
+    case TURING_ATOMS_CAS: return QUEUE_SHARED;
+    case TURING_HMMA_1688:
+    case TURING_HMMA_884:
+    case TURING_IMMA: return QUEUE_TENSOR;
     default: return unit_of(in) == UNIT_XU ? QUEUE_XU : QUEUE_OTHER;
     }
 }
@@ -220,7 +238,10 @@ static bool has_read(const schedule_t *s, const reader_t *x)
 static const char *slot_name(uint16_t slot, char text[8])
 {
     const char *file = slot < SLOT_UR ? "R" : slot < SLOT_P ? "UR" : slot < SLOT_UP ? "P" : "UP";
-    unsigned n = slot < SLOT_UR ? slot : slot < SLOT_P ? slot - SLOT_UR : slot < SLOT_UP ? slot - SLOT_P : slot - SLOT_UP;
+    unsigned n = slot < SLOT_UR   ? slot
+                 : slot < SLOT_P  ? slot - SLOT_UR
+                 : slot < SLOT_UP ? slot - SLOT_P
+                                  : slot - SLOT_UP;
     size_t at = 0;
     while (*file)
         text[at++] = *file++;
@@ -235,7 +256,10 @@ static const char *slot_name(uint16_t slot, char text[8])
 
 static site_t site_of(const warp_t *w, uint32_t code)
 {
-    return (site_t){.lane = TURING_NO_LANE, .has_other = true, .other_warp = w->index, .other_block = w->block->linear,
+    return (site_t){.lane = TURING_NO_LANE,
+                    .has_other = true,
+                    .other_warp = w->index,
+                    .other_block = w->block->linear,
                     .other_code = w->block->worker->m->ops[code].in->addr};
 }
 
@@ -245,11 +269,15 @@ static void missed(warp_t *w, const op_t *o, const writer_t *x, uint16_t slot, c
     turing_disasm(w->block->worker->m->ops[x->code].in, text);
     const site_t site = site_of(w, x->code);
     if (x->scoreboard == NONE)
-        emu_report(w, o, TURING_SCOREBOARD_MISSED, site, "%s %s, which 0x%x (%.100s) writes at an unknown time and "
-                   "without releasing a scoreboard", verb, slot_name(slot, name), site.other_code, text);
+        emu_report(w, o, TURING_SCOREBOARD_MISSED, site,
+                   "%s %s, which 0x%x (%.100s) writes at an unknown time and "
+                   "without releasing a scoreboard",
+                   verb, slot_name(slot, name), site.other_code, text);
     else
-        emu_report(w, o, TURING_SCOREBOARD_MISSED, site, "%s %s, which 0x%x (%.100s) may not have written yet: nobody "
-                   "waited for scoreboard %u", verb, slot_name(slot, name), site.other_code, text, x->scoreboard);
+        emu_report(w, o, TURING_SCOREBOARD_MISSED, site,
+                   "%s %s, which 0x%x (%.100s) may not have written yet: nobody "
+                   "waited for scoreboard %u",
+                   verb, slot_name(slot, name), site.other_code, text, x->scoreboard);
 }
 
 static void too_short(warp_t *w, const op_t *o, const writer_t *x, uint16_t slot, uint64_t distance, unsigned need)
@@ -257,8 +285,9 @@ static void too_short(warp_t *w, const op_t *o, const writer_t *x, uint16_t slot
     char name[8], text[TURING_TEXT_MAX];
     turing_disasm(w->block->worker->m->ops[x->code].in, text);
     const site_t site = site_of(w, x->code);
-    emu_report(w, o, TURING_STALL_TOO_SHORT, site, "needs %s %u cycles after its producer 0x%x (%.100s), and issues after %llu",
-               slot_name(slot, name), need, site.other_code, text, (unsigned long long)distance);
+    emu_report(w, o, TURING_STALL_TOO_SHORT, site,
+               "needs %s %u cycles after its producer 0x%x (%.100s), and issues after %llu", slot_name(slot, name),
+               need, site.other_code, text, (unsigned long long)distance);
 }
 
 static void check_read(warp_t *w, const op_t *o, const plan_t *p, use_t use)
@@ -293,7 +322,8 @@ static void check_write(warp_t *w, const op_t *o, const plan_t *p, uint16_t slot
     if (x->lanes & on) {
         const uint64_t distance = s->now - x->issued;
         if (x->unit >= UNIT_FIXED) {
-            const bool in_order = x->unit == p->unit && (x->unit == UNIT_TENSOR || (x->queue == p->queue && x->queue != QUEUE_OTHER));
+            const bool in_order =
+                x->unit == p->unit && (x->unit == UNIT_TENSOR || (x->queue == p->queue && x->queue != QUEUE_OTHER));
             if (!in_order && !written(s, x))
                 missed(w, o, x, slot, "overwrites");
         } else if (p->unit < UNIT_FIXED && distance + write_latency[p->unit] <= write_latency[x->unit])
@@ -328,7 +358,8 @@ static queue_t reads_of(const plan_t *p)
 /* Takes its places in the queues, and the scoreboards that it will release. */
 static bool enqueue(schedule_t *s, const plan_t *p, const turing_control_t *c)
 {
-    const bool queued = p->unit == UNIT_MEMORY || p->unit == UNIT_XU || p->unit == UNIT_TENSOR || p->unit == UNIT_DOUBLE;
+    const bool queued =
+        p->unit == UNIT_MEMORY || p->unit == UNIT_XU || p->unit == UNIT_TENSOR || p->unit == UNIT_DOUBLE;
     if (queued) {
         s->place[p->queue]++;
         if (reads_of(p) != p->queue)
@@ -358,16 +389,25 @@ static void settle(warp_t *w, const op_t *o, const plan_t *p, uint32_t on)
         const int b = release_of(c, true);
         const queue_t order = reads_of(p);
         for (unsigned i = 0; i < p->n_reads; i++)
-            s->reader[p->read[i].slot] = (reader_t){
-                .code = code, .lanes = on, .unit = p->unit, .queue = (uint8_t)order, .scoreboard = (uint8_t)b,
-                .number = b < SCOREBOARDS ? s->number[b] : 0, .place = s->place[order]};
+            s->reader[p->read[i].slot] = (reader_t){.code = code,
+                                                    .lanes = on,
+                                                    .unit = p->unit,
+                                                    .queue = (uint8_t)order,
+                                                    .scoreboard = (uint8_t)b,
+                                                    .number = b < SCOREBOARDS ? s->number[b] : 0,
+                                                    .place = s->place[order]};
     }
     if (p->unit == UNIT_CONTROL)
         return;
     for (unsigned i = 0; i < p->n_writes; i++)
-        s->writer[p->write[i]] = (writer_t){
-            .issued = s->now, .code = code, .lanes = on, .unit = p->unit, .queue = p->queue, .scoreboard = c->wbarrier,
-            .number = c->wbarrier < SCOREBOARDS ? s->number[c->wbarrier] : 0, .place = s->place[p->queue]};
+        s->writer[p->write[i]] = (writer_t){.issued = s->now,
+                                            .code = code,
+                                            .lanes = on,
+                                            .unit = p->unit,
+                                            .queue = p->queue,
+                                            .scoreboard = c->wbarrier,
+                                            .number = c->wbarrier < SCOREBOARDS ? s->number[c->wbarrier] : 0,
+                                            .place = s->place[p->queue]};
 }
 
 void emu_schedule_issue(warp_t *w, const op_t *o, uint32_t on)

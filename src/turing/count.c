@@ -57,7 +57,8 @@ void emu_count_issue(warp_t *w, const op_t *o, uint32_t on)
     c->lanes += bits(on);
 }
 
-void emu_count_global(warp_t *w, const op_t *o, uint32_t on, access_t kind, const uint64_t address[LANES], uint32_t bytes)
+void emu_count_global(warp_t *w, const op_t *o, uint32_t on, access_t kind, const uint64_t address[LANES],
+                      uint32_t bytes)
 {
     turing_count_t *c = slot(w, o);
     machine_t *m = w->block->worker->m;
@@ -74,7 +75,8 @@ void emu_count_global(warp_t *w, const op_t *o, uint32_t on, access_t kind, cons
         at[distinct++] = address[l];
         uint64_t s = address[l] / SECTOR;
         uint32_t i = n;
-        while (i-- > 0 && sector[i] != s) {}
+        while (i-- > 0 && sector[i] != s) {
+        }
         if (i == UINT32_MAX) {
             i = n++;
             sector[i] = s;

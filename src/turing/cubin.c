@@ -173,7 +173,12 @@ static bool read_sections(elf_t *e, Elf *elf)
         const char *name = elf_strptr(elf, names, h.sh_name);
         if (!name)
             return turing_fail(e->err, "damaged name of ELF section %zu: %s", i, elf_errmsg(-1));
-        *s = (section_t){.name = name, .type = h.sh_type, .link = h.sh_link, .info = h.sh_info, .flags = h.sh_flags, .size = h.sh_size};
+        *s = (section_t){.name = name,
+                         .type = h.sh_type,
+                         .link = h.sh_link,
+                         .info = h.sh_info,
+                         .flags = h.sh_flags,
+                         .size = h.sh_size};
         if (h.sh_type == SHT_NOBITS) {
             if (h.sh_size > max_unpacked)
                 return turing_fail(e->err, "section %s claims %llu bytes", name, (unsigned long long)h.sh_size);
@@ -243,7 +248,10 @@ static bool place_globals(elf_t *e)
     return true;
 }
 
-static bool is_rela(const section_t *s) { return s->type == SHT_RELA; }
+static bool is_rela(const section_t *s)
+{
+    return s->type == SHT_RELA;
+}
 
 typedef struct reloc {
     uint64_t offset, addend;
@@ -296,8 +304,9 @@ static bool relocate(elf_t *e, section_t *target, char *why, size_t why_size)
             bool known = is_code ? r.type == RELOC_LO || r.type == RELOC_HI : r.type == RELOC_64;
             if (!known || !symbol_address(e, r.symbol, target, &value)) {
                 if (is_code && !why[0])
-                    snprintf(why, why_size, "0x%04llx: unresolved relocation of type 0x%x against %.80s", (unsigned long long)r.offset,
-                             r.type, r.symbol < e->n_symbols ? e->symbols[r.symbol].name : "?");
+                    snprintf(why, why_size, "0x%04llx: unresolved relocation of type 0x%x against %.80s",
+                             (unsigned long long)r.offset, r.type,
+                             r.symbol < e->n_symbols ? e->symbols[r.symbol].name : "?");
                 continue;
             }
             uint8_t *at = target->patched + r.offset;
@@ -420,11 +429,8 @@ static bool kernel_info(elf_t *e, turing_kernel_t *k)
             if (format != INFO_SIZED && !k->param_bytes)
                 k->param_bytes = value;
             break;
-        case INFO_BARRIERS:
-            k->barriers = value & 0xff;
-            break;
-        default:
-            break;
+        case INFO_BARRIERS: k->barriers = value & 0xff; break;
+        default: break;
         }
         ok = ok && !v.bad;
     }
@@ -603,7 +609,8 @@ static bool line_sequence(const elf_t *e, span_t *s, const line_program_t *p, co
                 break;
             }
         if (row && here)
-            line_row(sink, address, (turing_line_t){file < p->n_files ? p->files[file] : NULL, line > 0 ? (uint32_t)line : 0});
+            line_row(sink, address,
+                     (turing_line_t){file < p->n_files ? p->files[file] : NULL, line > 0 ? (uint32_t)line : 0});
     }
     return !s->bad;
 }
@@ -748,7 +755,8 @@ static bool read_elf(elf_t *e, Elf *elf)
         return false;
     for (size_t i = 1; i < e->n_sections; i++) {
         char why[8] = "";
-        if (!strcmp(e->sections[i].name, ".nv.global.init") && e->sections[i].patched && !relocate(e, &e->sections[i], why, sizeof why))
+        if (!strcmp(e->sections[i].name, ".nv.global.init") && e->sections[i].patched &&
+            !relocate(e, &e->sections[i], why, sizeof why))
             return false;
     }
     for (uint32_t i = 1; i < e->n_symbols; i++) {
@@ -957,7 +965,10 @@ void turing_module_close(turing_module_t *m)
     free(m);
 }
 
-size_t turing_module_kernel_count(const turing_module_t *m) { return m->n_kernels; }
+size_t turing_module_kernel_count(const turing_module_t *m)
+{
+    return m->n_kernels;
+}
 
 const turing_kernel_t *turing_module_kernel(const turing_module_t *m, size_t index)
 {
@@ -972,7 +983,10 @@ const turing_kernel_t *turing_module_find(const turing_module_t *m, const char *
     return NULL;
 }
 
-size_t turing_module_global_count(const turing_module_t *m) { return m->n_globals; }
+size_t turing_module_global_count(const turing_module_t *m)
+{
+    return m->n_globals;
+}
 
 const turing_global_t *turing_module_global(const turing_module_t *m, size_t index)
 {

@@ -72,10 +72,9 @@ static bool fixed_latency(turing_op_t op)
 static uint8_t words(const turing_insn_t *insn, uint8_t letter)
 {
     static const uint8_t by_type[TURING_TYPE_COUNT] = {
-        [TURING_U8] = 1, [TURING_S8] = 1, [TURING_U16] = 1, [TURING_S16] = 1, [TURING_U32] = 1, [TURING_S32] = 1,
-        [TURING_U64] = 2, [TURING_S64] = 2, [TURING_F16] = 1, [TURING_F32] = 1, [TURING_F64] = 2,
-        [TURING_B32] = 1, [TURING_B64] = 2, [TURING_B128] = 4, [TURING_F16X2] = 1,
-        [TURING_BU128] = 4, [TURING_U4] = 1, [TURING_S4] = 1,
+        [TURING_U8] = 1,  [TURING_S8] = 1,   [TURING_U16] = 1,   [TURING_S16] = 1,   [TURING_U32] = 1, [TURING_S32] = 1,
+        [TURING_U64] = 2, [TURING_S64] = 2,  [TURING_F16] = 1,   [TURING_F32] = 1,   [TURING_F64] = 2, [TURING_B32] = 1,
+        [TURING_B64] = 2, [TURING_B128] = 4, [TURING_F16X2] = 1, [TURING_BU128] = 4, [TURING_U4] = 1,  [TURING_S4] = 1,
     };
     switch (letter) {
     case 'P': return 2;
@@ -201,29 +200,15 @@ static bool operand(attempt_t *t, const isa_element_t *e)
         p = &in->psrc[t->n_psrc++];
         *p = (turing_pred_t){(uint8_t)(7 - take(t, e->lo, 3)), 0, 0, 1};
         return true;
-    case 'm':
-        return address(t, e);
+    case 'm': return address(t, e);
     case 't':
-    case 'o':
-        in->target = (int64_t)in->addr + TURING_INSN_BYTES + 4 * take_signed(t, e->lo, e->width);
-        return true;
-    case 'T':
-        in->target = (int64_t)(take(t, e->lo, e->width) << 2);
-        return true;
-    case 'A':
-        in->target = 4 * take_signed(t, e->lo, e->width);
-        return true;
-    case ISA_SET:
-        in->m.mask = (uint8_t)take(t, 32, 6);
-        return true;
-    case ISA_LUT:
-        in->m.lut = (uint8_t)(take(t, 64, 3) | take(t, 72, 5) << 3);
-        return true;
-    case ISA_SWZ:
-        in->m.mask = (uint8_t)take(t, 32, 8);
-        return true;
-    case ISA_ALIAS:
-        return true;
+    case 'o': in->target = (int64_t)in->addr + TURING_INSN_BYTES + 4 * take_signed(t, e->lo, e->width); return true;
+    case 'T': in->target = (int64_t)(take(t, e->lo, e->width) << 2); return true;
+    case 'A': in->target = 4 * take_signed(t, e->lo, e->width); return true;
+    case ISA_SET: in->m.mask = (uint8_t)take(t, 32, 6); return true;
+    case ISA_LUT: in->m.lut = (uint8_t)(take(t, 64, 3) | take(t, 72, 5) << 3); return true;
+    case ISA_SWZ: in->m.mask = (uint8_t)take(t, 32, 8); return true;
+    case ISA_ALIAS: return true;
     case 'd':
         o->kind = e->uniform ? TURING_UREG : TURING_REG;
         o->reg = (uint8_t)take(t, 16, e->uniform ? 6 : 8);
@@ -236,9 +221,7 @@ static bool operand(attempt_t *t, const isa_element_t *e)
         o->kind = TURING_BARRIER;
         o->reg = (uint8_t)take(t, e->lo, e->width);
         break;
-    case 'S':
-        ok = state(t, e, o);
-        break;
+    case 'S': ok = state(t, e, o); break;
     case 'k':
         o->kind = e->uniform ? TURING_CONST_UR : TURING_CONST_R;
         o->reg = (uint8_t)take(t, 24, e->uniform ? 6 : 8);
@@ -253,9 +236,7 @@ static bool operand(attempt_t *t, const isa_element_t *e)
         o->reg = (uint8_t)take(t, 24, 6);
         o->imm = (uint32_t)take(t, 38, 16);
         break;
-    default:
-        source(t, e, o);
-        break;
+    default: source(t, e, o); break;
     }
     o->n = (uint8_t)e->words;
     if (o == &in->src[in->n_src])
@@ -338,9 +319,9 @@ static bool consistent(attempt_t *t)
 static void finish(attempt_t *t)
 {
     static const uint8_t bytes[TURING_TYPE_COUNT] = {
-        [TURING_U8] = 1, [TURING_S8] = 1, [TURING_U16] = 2, [TURING_S16] = 2, [TURING_U32] = 4, [TURING_S32] = 4,
-        [TURING_U64] = 8, [TURING_S64] = 8, [TURING_F32] = 4, [TURING_F64] = 8, [TURING_B32] = 4, [TURING_B64] = 8,
-        [TURING_B128] = 16, [TURING_F16X2] = 4, [TURING_BU128] = 16,
+        [TURING_U8] = 1,  [TURING_S8] = 1,  [TURING_U16] = 2,   [TURING_S16] = 2,   [TURING_U32] = 4,
+        [TURING_S32] = 4, [TURING_U64] = 8, [TURING_S64] = 8,   [TURING_F32] = 4,   [TURING_F64] = 8,
+        [TURING_B32] = 4, [TURING_B64] = 8, [TURING_B128] = 16, [TURING_F16X2] = 4, [TURING_BU128] = 16,
     };
     turing_insn_t *in = t->insn;
     in->dst.n = words(in, in->dst.n);
@@ -375,7 +356,8 @@ static outcome_t try_row(turing_insn_t *insn, const isa_row_t *row, uint16_t ind
 
     take(&t, 0, 12);
     take(&t, ISA_UNIFORM_BIT, 1);
-    bool uniform_guard = (turing_op_pipe(row->op) == TURING_PIPE_UNIFORM && row->op != TURING_VOTEU) || row->op == TURING_S2UR;
+    bool uniform_guard =
+        (turing_op_pipe(row->op) == TURING_PIPE_UNIFORM && row->op != TURING_VOTEU) || row->op == TURING_S2UR;
     insn->guard = (turing_pred_t){(uint8_t)take(&t, 12, 3), (uint8_t)take(&t, 15, 1), uniform_guard, 1};
     if (!control(&t))
         return BAD;
@@ -402,8 +384,7 @@ static outcome_t try_row(turing_insn_t *insn, const isa_row_t *row, uint16_t ind
             if (!operand(&t, &e))
                 return BAD;
             break;
-        default:
-            break;
+        default: break;
         }
 
     char left[128] = "";
@@ -441,9 +422,11 @@ bool turing_decode(turing_insn_t *insn, uint64_t lo, uint64_t hi, uint32_t addr,
     *insn = (turing_insn_t){.addr = addr, .raw = {lo, hi}};
     if (!name)
         return turing_fail(err, "0x%04x: unknown opcode 0x%03x%s (0x%016llx%016llx)", addr, (unsigned)(lo & 0xfff),
-                           hi >> (ISA_UNIFORM_BIT - 64) & 1 ? " with bit 91" : "", (unsigned long long)hi, (unsigned long long)lo);
+                           hi >> (ISA_UNIFORM_BIT - 64) & 1 ? " with bit 91" : "", (unsigned long long)hi,
+                           (unsigned long long)lo);
     return turing_fail(err, "0x%04x: %s: unknown %.150s (0x%016llx%016llx)", addr, name,
-                       first.text[0] ? first.text : "combination of modifier bits", (unsigned long long)hi, (unsigned long long)lo);
+                       first.text[0] ? first.text : "combination of modifier bits", (unsigned long long)hi,
+                       (unsigned long long)lo);
 }
 
 /* ---- names and pipes ----------------------------------------------------------------- */

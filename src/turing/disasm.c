@@ -22,7 +22,8 @@ typedef struct writer {
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static void put(writer_t *w, const char *format, ...)
+static void
+put(writer_t *w, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -116,7 +117,8 @@ static void put_source(writer_t *w, const turing_insn_t *in, const turing_operan
     static const char *const halves[] = {"", ".F32", ".H0_H0", ".H1_H1"};
     static const char *const bytes[] = {"", ".B1", ".B2", ".B3"};
     if (o->kind == TURING_IMM) {
-        bool high_word = in->op == TURING_MUFU && (in->m.func == TURING_MUFU_RCP64H || in->m.func == TURING_MUFU_RSQ64H);
+        bool high_word =
+            in->op == TURING_MUFU && (in->m.func == TURING_MUFU_RCP64H || in->m.func == TURING_MUFU_RSQ64H);
         put_immediate(w, o, high_word ? 'F' : e->imm);
         return;
     }
@@ -203,7 +205,8 @@ static const char *imad_alias(const turing_insn_t *in)
     return "";
 }
 
-static void put_operand(writer_t *w, const turing_insn_t *in, const isa_element_t *e, unsigned *src, unsigned *pdst, unsigned *psrc)
+static void put_operand(writer_t *w, const turing_insn_t *in, const isa_element_t *e, unsigned *src, unsigned *pdst,
+                        unsigned *psrc)
 {
     static const char *const lane_signs[] = {"PP", "PN", "NP", "ZP"};
     const turing_pred_t *p;
@@ -249,8 +252,9 @@ static void put_operand(writer_t *w, const turing_insn_t *in, const isa_element_
     default: break;
     }
     o = e->place == 'd' || e->is_dst ? &in->dst : &in->src[(*src)++];
-    if (e->hide && ((o->kind == TURING_UREG && o->reg == TURING_URZ) || (o->kind == TURING_REG && o->reg == TURING_RZ) ||
-                    (o->kind == TURING_IMM && o->imm == (in->op == TURING_R2P ? 0xff : 0))))
+    if (e->hide &&
+        ((o->kind == TURING_UREG && o->reg == TURING_URZ) || (o->kind == TURING_REG && o->reg == TURING_RZ) ||
+         (o->kind == TURING_IMM && o->imm == (in->op == TURING_R2P ? 0xff : 0))))
         return;
     switch (o->kind) {
     case TURING_BARRIER: put(w, "B%u", o->reg); return;
@@ -293,7 +297,7 @@ size_t turing_disasm(const turing_insn_t *in, char text[TURING_TEXT_MAX])
     /* Everything up to the first space is the mnemonic; behind it stand operands,
      * of which the empty ones vanish with their comma. */
     unsigned src = 0, pdst = 0, psrc = 0;
-    size_t item = 0;     /* where the current operand began            */
+    size_t item = 0; /* where the current operand began            */
     bool operands = false;
     const char *f = rows[in->row].format;
     isa_element_t e;
@@ -329,7 +333,7 @@ size_t turing_disasm_control(const turing_insn_t *in, char text[TURING_TEXT_MAX]
     text[0] = 0;
     for (unsigned i = 0; i < 6; i++)
         put(&w, "%c", c->wait >> i & 1 ? (char)('0' + i) : '-');
-    put(&w, ":%c:%c:%c:%02u", c->rbarrier == 7 ? '-' : (char)('0' + c->rbarrier), c->wbarrier == 7 ? '-' : (char)('0' + c->wbarrier),
-        c->yield ? 'Y' : '-', c->stall);
+    put(&w, ":%c:%c:%c:%02u", c->rbarrier == 7 ? '-' : (char)('0' + c->rbarrier),
+        c->wbarrier == 7 ? '-' : (char)('0' + c->wbarrier), c->yield ? 'Y' : '-', c->stall);
     return w.used;
 }

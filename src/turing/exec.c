@@ -189,8 +189,8 @@ void emu_block_deadlock(block_t *b)
         const uint32_t expected = n->expected ? n->expected : b->live * LANES;
         if (b->worker->m->checks & TURING_CHECK_CONVERGENCE)
             emu_report(w, o, TURING_BARRIER_MISMATCH, (site_t){.lane = TURING_NO_LANE},
-                       "barrier %d waits for ever: %u of %u threads arrived and no warp can run", w->waits_at, n->arrived,
-                       expected);
+                       "barrier %d waits for ever: %u of %u threads arrived and no warp can run", w->waits_at,
+                       n->arrived, expected);
         emu_fault(w, o, "barrier %d waits for ever: %u of %u threads arrived and no warp can run", w->waits_at,
                   n->arrived, expected);
         return;
@@ -295,7 +295,8 @@ static void *work(void *arg)
             at++;
             if (++stalemate > STALEMATE) {
                 const warp_t *w = &b->warp[0];
-                emu_fault(&b->warp[0], &m->ops[w->pc ? w->pc - 1 : 0], "every block that a T4 would hold polls memory for ever");
+                emu_fault(&b->warp[0], &m->ops[w->pc ? w->pc - 1 : 0],
+                          "every block that a T4 would hold polls memory for ever");
             }
         }
     }
@@ -315,7 +316,8 @@ static bool validate(const turing_kernel_t *k, const turing_launch_t *l, turing_
     const uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
     if (k->unusable)
         return turing_fail(err, "%s: %s", k->name, k->unusable);
-    if (!l->grid[0] || !l->grid[1] || !l->grid[2] || l->grid[0] > 0x7fffffff || l->grid[1] > 65535 || l->grid[2] > 65535)
+    if (!l->grid[0] || !l->grid[1] || !l->grid[2] || l->grid[0] > 0x7fffffff || l->grid[1] > 65535 ||
+        l->grid[2] > 65535)
         return turing_fail(err, "%s: grid %ux%ux%u is not possible", k->name, l->grid[0], l->grid[1], l->grid[2]);
     if (!threads || l->block[0] > 1024 || l->block[1] > 1024 || l->block[2] > 64 || threads > 1024)
         return turing_fail(err, "%s: block %ux%ux%u is not possible", k->name, l->block[0], l->block[1], l->block[2]);
@@ -323,8 +325,8 @@ static bool validate(const turing_kernel_t *k, const turing_launch_t *l, turing_
         return turing_fail(err, "%s: %u threads, but the kernel was built for %u", k->name, (unsigned)threads,
                            k->max_threads);
     if (l->shared_bytes > TURING_T4_SHARED || k->shared_bytes + l->shared_bytes > TURING_T4_SHARED)
-        return turing_fail(err, "%s: %u bytes of shared memory, a T4 has %u", k->name, k->shared_bytes + l->shared_bytes,
-                           (unsigned)TURING_T4_SHARED);
+        return turing_fail(err, "%s: %u bytes of shared memory, a T4 has %u", k->name,
+                           k->shared_bytes + l->shared_bytes, (unsigned)TURING_T4_SHARED);
     if (l->param_bytes != k->param_bytes)
         return turing_fail(err, "%s: %zu bytes of parameters, the kernel takes %u", k->name, l->param_bytes,
                            k->param_bytes);

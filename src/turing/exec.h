@@ -22,9 +22,9 @@ enum { LANES = 32, ALL_LANES = 0xffffffffu };
 
 /* Rows.  Operands of up to four words are consecutive rows, RZ included. */
 enum {
-    ROW_ZERO = 256,           /* four rows of zeros; reads of RZ and URZ */
-    ROW_SINK = 260,           /* four rows nobody reads; writes to them  */
-    ROW_UNIFORM = 264,        /* UR0..UR62                               */
+    ROW_ZERO = 256,    /* four rows of zeros; reads of RZ and URZ */
+    ROW_SINK = 260,    /* four rows nobody reads; writes to them  */
+    ROW_UNIFORM = 264, /* UR0..UR62                               */
     ROW_CONSTANTS = 328
 };
 
@@ -53,21 +53,21 @@ struct op {
     uint16_t d, src[4];       /* rows                                     */
     uint8_t guard, guard_xor; /* predicate, and 1 when negated            */
     uint8_t flow;
-    uint8_t uniform;          /* uniform datapath: all lanes or none      */
+    uint8_t uniform; /* uniform datapath: all lanes or none      */
     uint8_t pdst[2];
     uint8_t psrc[3], psrc_xor[3];
     uint16_t addr_base, addr_uniform; /* memory operand: rows             */
-    uint32_t target;          /* instruction index of a direct branch     */
+    uint32_t target;                  /* instruction index of a direct branch     */
     const turing_insn_t *in;
 };
 
 typedef enum stop {
     RUNNING,
-    STOP_BARRIER,  /* waits at a named barrier                            */
-    STOP_YIELD,    /* polls memory: let other blocks run                  */
-    STOP_TRACED,   /* its trace is full                                   */
+    STOP_BARRIER, /* waits at a named barrier                            */
+    STOP_YIELD,   /* polls memory: let other blocks run                  */
+    STOP_TRACED,  /* its trace is full                                   */
     STOP_EXIT,
-    STOP_FAULT     /* worker_t.error says why                             */
+    STOP_FAULT /* worker_t.error says why                             */
 } stop_t;
 
 enum { WAIT_NONE = -1, WAIT_WARPSYNC = 16 };
@@ -86,33 +86,33 @@ typedef struct trace trace_t;       /* time.c           */
 struct warp {
     row_t *r;
     uint32_t p[PRED_COUNT];
-    uint32_t pc;              /* instruction index                        */
-    uint32_t active;          /* lanes that run now                       */
-    uint32_t alive;           /* lanes that have not exited               */
+    uint32_t pc;     /* instruction index                        */
+    uint32_t active; /* lanes that run now                       */
+    uint32_t alive;  /* lanes that have not exited               */
     int n_splits;
     split_t split[LANES];
-    row_t barrier[16];        /* convergence barriers: participants, per lane */
+    row_t barrier[16]; /* convergence barriers: participants, per lane */
     stop_t stop;
-    int waits_at;             /* named barrier, or -1                     */
-    uint32_t index;           /* in the block                             */
-    uint32_t threads;         /* lanes that exist                         */
-    uint32_t spins;           /* backward branches while split            */
-    row_t barrier_result;     /* of BAR.RED, for B2R                      */
+    int waits_at;         /* named barrier, or -1                     */
+    uint32_t index;       /* in the block                             */
+    uint32_t threads;     /* lanes that exist                         */
+    uint32_t spins;       /* backward branches while split            */
+    row_t barrier_result; /* of BAR.RED, for B2R                      */
     uint64_t issued;
-    alloc_t *hit;             /* allocation of the last global access     */
-    uint8_t *local;           /* local_bytes per lane                     */
+    alloc_t *hit;   /* allocation of the last global access     */
+    uint8_t *local; /* local_bytes per lane                     */
     uint8_t *local_valid;
     schedule_t *schedule;
-    trace_t *trace;           /* what the timing model will replay, or NULL */
+    trace_t *trace; /* what the timing model will replay, or NULL */
     block_t *block;
 };
 
 typedef struct named_barrier {
-    uint32_t expected;        /* threads; 0: not in use                   */
+    uint32_t expected; /* threads; 0: not in use                   */
     uint32_t arrived;
-    uint32_t sync_warps;      /* warps that wait                          */
-    uint32_t code;            /* of the first arrival                     */
-    uint32_t popc, all, any;  /* BAR.RED                                  */
+    uint32_t sync_warps;     /* warps that wait                          */
+    uint32_t code;           /* of the first arrival                     */
+    uint32_t popc, all, any; /* BAR.RED                                  */
 } named_barrier_t;
 
 struct block {
@@ -124,7 +124,7 @@ struct block {
     uint8_t *shared;
     uint8_t *shared_valid;
     named_barrier_t barrier[16];
-    uint32_t polls;           /* strong loads and atomics since last resumed */
+    uint32_t polls; /* strong loads and atomics since last resumed */
     race_t *race;
     void *storage;
 };
@@ -132,7 +132,7 @@ struct block {
 /* Violations found by one worker: one record per instruction and kind. */
 typedef struct finding {
     turing_violation_t v;
-    uint64_t order;           /* linear block index of the first          */
+    uint64_t order; /* linear block index of the first          */
     char what[256];
 } finding_t;
 
@@ -140,8 +140,8 @@ struct worker {
     machine_t *m;
     bool failed;
     turing_error_t error;
-    turing_count_t *count;    /* per instruction, or NULL                 */
-    finding_t **finding;      /* [instruction * TURING_VIOLATION_COUNT + kind] */
+    turing_count_t *count; /* per instruction, or NULL                 */
+    finding_t **finding;   /* [instruction * TURING_VIOLATION_COUNT + kind] */
 };
 
 typedef struct global_race global_race_t;
@@ -157,28 +157,28 @@ struct machine {
     uint32_t n_constants;
     uint8_t *bank0;
     uint32_t bank0_size;
-    uint32_t threads;         /* of a block                               */
+    uint32_t threads; /* of a block                               */
     uint32_t n_warps;
     uint32_t shared_bytes, local_bytes;
     uint64_t n_blocks;
-    uint32_t resident;        /* blocks that a T4 would hold at a time    */
+    uint32_t resident; /* blocks that a T4 would hold at a time    */
     uint64_t max_issued;
-    bool ordered;             /* results depend on the order of blocks    */
+    bool ordered; /* results depend on the order of blocks    */
     unsigned checks;
     turing_hmma_fn *hmma;
     int fraction;
-    uint32_t granule;         /* bytes of shared and global race cells    */
+    uint32_t granule; /* bytes of shared and global race cells    */
     global_race_t *global_race;
     _Atomic uint8_t **sector_seen; /* a byte per 32 B sector of each allocation */
-    struct plan *plans;       /* check_schedule.c                         */
-    pthread_mutex_t atomics;  /* global read-modify-writes                */
+    struct plan *plans;            /* check_schedule.c                         */
+    pthread_mutex_t atomics;       /* global read-modify-writes                */
     _Atomic uint64_t next_block;
     _Atomic bool stop_all;
 };
 
 /* Generic addresses inside these windows are shared and local memory. */
 #define SHARED_WINDOW UINT64_C(0x0000010000000000)
-#define LOCAL_WINDOW  UINT64_C(0x0000020000000000)
+#define LOCAL_WINDOW UINT64_C(0x0000020000000000)
 enum { WINDOW_BYTES = 1 << 24 };
 
 /* ---- lower.c ---- */
@@ -225,7 +225,7 @@ uint64_t emu_report_all(machine_t *m, worker_t *workers, unsigned n);
 /* ---- check_memory.c: returns the lanes whose access may be carried out ---- */
 typedef enum access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC } access_t;
 uint32_t emu_check_memory(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, access_t kind,
-                      const uint64_t address[LANES], uint32_t bytes);
+                          const uint64_t address[LANES], uint32_t bytes);
 
 /* ---- check_race.c ---- */
 bool emu_race_open(machine_t *m);
@@ -237,7 +237,7 @@ void emu_race_arrive(warp_t *w, int barrier);
 void emu_race_barrier(block_t *b, int barrier, uint32_t syncing);
 void emu_race_fence(warp_t *w);
 void emu_race_access(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, access_t kind,
-                 const uint64_t address[LANES], uint32_t bytes);
+                     const uint64_t address[LANES], uint32_t bytes);
 /* A strong load (acquire) or store (release) or atomic (both). */
 void emu_race_strong(warp_t *w, uint32_t on, access_t kind, const uint64_t address[LANES]);
 
@@ -250,7 +250,8 @@ void emu_schedule_issue(warp_t *w, const op_t *o, uint32_t on);
 
 /* ---- count.c ---- */
 void emu_count_issue(warp_t *w, const op_t *o, uint32_t on);
-void emu_count_global(warp_t *w, const op_t *o, uint32_t on, access_t kind, const uint64_t address[LANES], uint32_t bytes);
+void emu_count_global(warp_t *w, const op_t *o, uint32_t on, access_t kind, const uint64_t address[LANES],
+                      uint32_t bytes);
 void emu_count_shared(warp_t *w, const op_t *o, uint32_t waves, uint32_t words);
 /* Wavefronts that a shared-memory access takes, and how many distinct words it moves. */
 uint32_t emu_shared_waves(uint32_t on, const uint64_t address[LANES], uint32_t bytes, uint32_t *words);

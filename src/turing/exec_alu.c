@@ -6,19 +6,20 @@
  */
 #include "exec.h"
 
-#define SOURCES \
+#define SOURCES                                                                      \
     const uint32_t *a = w->r[o->src[0]], *b = w->r[o->src[1]], *c = w->r[o->src[2]]; \
-    uint32_t t[LANES]; \
+    uint32_t t[LANES];                                                               \
     (void)a, (void)b, (void)c
 #define EACH for (int l = 0; l < LANES; l++)
 
 /* A handler that computes one word per lane. */
-#define LANEWISE(name, expression) \
+#define LANEWISE(name, expression)                          \
     static void name(warp_t *w, const op_t *o, uint32_t on) \
-    { \
-        SOURCES; \
-        EACH t[l] = (expression); \
-        put(w, o->d, t, on); \
+    {                                                       \
+        SOURCES;                                            \
+        EACH                                                \
+            t[l] = (expression);                            \
+        put(w, o->d, t, on);                                \
     }
 
 static uint32_t flip(const op_t *o, int i) /* all ones where source i is negated or complemented */
@@ -83,7 +84,8 @@ static void op_imad(warp_t *w, const op_t *o, uint32_t on)
     SOURCES;
     const uint32_t fb = o->in->src[0].neg != o->in->src[1].neg ? ~0u : 0, fc = flip(o, 2);
     const uint32_t in = o->in->m.x ? pred(w, o, 0) : 0, one = o->in->m.x ? 0 : fc & 1;
-    EACH t[l] = ((a[l] * b[l]) ^ fb) + (fb & 1) + (c[l] ^ fc) + one + (in >> l & 1);
+    EACH
+        t[l] = ((a[l] * b[l]) ^ fb) + (fb & 1) + (c[l] ^ fc) + one + (in >> l & 1);
     put(w, o->d, t, on);
 }
 
@@ -180,9 +182,11 @@ static void op_lop3(warp_t *w, const op_t *o, uint32_t on)
     SOURCES;
     uint32_t mask[8], any = 0;
     lut_masks(o->in->m.lut, mask);
-    EACH t[l] = lut3(a[l], b[l], c[l], mask);
+    EACH
+        t[l] = lut3(a[l], b[l], c[l], mask);
     if (o->pdst[0] != PRED_SINK) {
-        EACH any |= (uint32_t)(t[l] != 0) << l;
+        EACH
+            any |= (uint32_t)(t[l] != 0) << l;
         put_pred(w, o->pdst[0], o->in->m.aux ? any & pred(w, o, 0) : any | pred(w, o, 0), on);
     }
     put(w, o->d, t, on);
@@ -223,7 +227,8 @@ static void op_shl32(warp_t *w, const op_t *o, uint32_t on)
 {
     SOURCES;
     const uint32_t s = b[0];
-    EACH t[l] = a[l] << s;
+    EACH
+        t[l] = a[l] << s;
     put(w, o->d, t, on);
 }
 
@@ -231,7 +236,8 @@ static void op_shr32(warp_t *w, const op_t *o, uint32_t on)
 {
     SOURCES;
     const uint32_t s = b[0];
-    EACH t[l] = c[l] >> s;
+    EACH
+        t[l] = c[l] >> s;
     put(w, o->d, t, on);
 }
 
@@ -240,12 +246,12 @@ static uint32_t selector(uint32_t control, unsigned mode)
 {
     uint32_t i = control & 3;
     switch (mode) {
-    case 1: return i | (i + 1) << 4 | (i + 2) << 8 | (i + 3) << 12;                              /* F4E  */
-    case 2: return i | ((i - 1) & 7) << 4 | ((i - 2) & 7) << 8 | ((i - 3) & 7) << 12;            /* B4E  */
-    case 3: return i * 0x1111;                                                                   /* RC8  */
-    case 4: return i | (i > 1 ? i : 1) << 4 | (i > 2 ? i : 2) << 8 | 3 << 12;                    /* ECL  */
-    case 5: return 0 | (i < 1 ? i : 1) << 4 | (i < 2 ? i : 2) << 8 | i << 12;                    /* ECR  */
-    case 6: return i & 1 ? 0x3232 : 0x1010;                                                      /* RC16 */
+    case 1: return i | (i + 1) << 4 | (i + 2) << 8 | (i + 3) << 12;                   /* F4E  */
+    case 2: return i | ((i - 1) & 7) << 4 | ((i - 2) & 7) << 8 | ((i - 3) & 7) << 12; /* B4E  */
+    case 3: return i * 0x1111;                                                        /* RC8  */
+    case 4: return i | (i > 1 ? i : 1) << 4 | (i > 2 ? i : 2) << 8 | 3 << 12;         /* ECL  */
+    case 5: return 0 | (i < 1 ? i : 1) << 4 | (i < 2 ? i : 2) << 8 | i << 12;         /* ECR  */
+    case 6: return i & 1 ? 0x3232 : 0x1010;                                           /* RC16 */
     default: return control;
     }
 }
@@ -301,7 +307,8 @@ static void op_sel(warp_t *w, const op_t *o, uint32_t on)
 {
     SOURCES;
     const uint32_t p = pred(w, o, 0);
-    EACH t[l] = p >> l & 1 ? a[l] : b[l];
+    EACH
+        t[l] = p >> l & 1 ? a[l] : b[l];
     put(w, o->d, t, on);
 }
 
@@ -429,7 +436,8 @@ static void vote(warp_t *w, const op_t *o, uint32_t on, uint32_t written)
     uint32_t p = pred(w, o, 0) & on, t[LANES];
     bool all = p == on, any = p != 0;
     bool result = o->in->m.func == TURING_VOTE_ALL ? all : o->in->m.func == TURING_VOTE_ANY ? any : all || !any;
-    EACH t[l] = p;
+    EACH
+        t[l] = p;
     put(w, o->d, t, written);
     put_pred(w, o->pdst[0], result ? ~0u : 0, written);
 }
@@ -456,10 +464,22 @@ static void op_shfl(warp_t *w, const op_t *o, uint32_t on)
         int32_t j;
         bool in;
         switch (o->in->m.func) {
-        case TURING_SHFL_UP: j = (int32_t)(lane - from); in = j >= (int32_t)last; break;
-        case TURING_SHFL_DOWN: j = (int32_t)(lane + from); in = j <= (int32_t)last; break;
-        case TURING_SHFL_BFLY: j = (int32_t)(lane ^ from); in = j <= (int32_t)last; break;
-        default: j = (int32_t)(first | (from & ~segment)); in = j <= (int32_t)last; break;
+        case TURING_SHFL_UP:
+            j = (int32_t)(lane - from);
+            in = j >= (int32_t)last;
+            break;
+        case TURING_SHFL_DOWN:
+            j = (int32_t)(lane + from);
+            in = j <= (int32_t)last;
+            break;
+        case TURING_SHFL_BFLY:
+            j = (int32_t)(lane ^ from);
+            in = j <= (int32_t)last;
+            break;
+        default:
+            j = (int32_t)(first | (from & ~segment));
+            in = j <= (int32_t)last;
+            break;
         }
         t[l] = a[in ? j & 31 : l];
         inside |= (uint32_t)in << l;
@@ -477,7 +497,8 @@ static void op_r2ur(warp_t *w, const op_t *o, uint32_t on)
     int first = 0;
     while (!(on >> first & 1))
         first++;
-    EACH t[l] = a[first];
+    EACH
+        t[l] = a[first];
     put(w, o->d, t, ALL_LANES);
 }
 
@@ -521,16 +542,19 @@ static bool special_register(const warp_t *w, unsigned id, unsigned l, uint32_t 
     case TURING_SR_LEMASK: *value = (2u << lane) - 1; return true;
     case TURING_SR_GTMASK: *value = ~((2u << lane) - 1); return true;
     case TURING_SR_GEMASK: *value = ~((1u << lane) - 1); return true;
-    case TURING_SR_CLOCKLO: case TURING_SR_GLOBALTIMERLO: *value = (uint32_t)w->issued; return true;
-    case TURING_SR_CLOCKHI: case TURING_SR_GLOBALTIMERHI: *value = (uint32_t)(w->issued >> 32); return true;
-    case 0x43: *value = (uint32_t)(b->linear % TURING_T4_SMS); return true; /* VIRTUALSMID */
+    case TURING_SR_CLOCKLO:
+    case TURING_SR_GLOBALTIMERLO: *value = (uint32_t)w->issued; return true;
+    case TURING_SR_CLOCKHI:
+    case TURING_SR_GLOBALTIMERHI: *value = (uint32_t)(w->issued >> 32); return true;
+    case 0x43: *value = (uint32_t)(b->linear % TURING_T4_SMS); return true;                       /* VIRTUALSMID */
     case 0x03: *value = (uint32_t)(b->linear % TURING_T4_SMS) << 20 | w->index << 8; return true; /* VIRTID */
-    case 0x2e: *value = (uint32_t)(LOCAL_WINDOW >> 32); return true;  /* LWINHI */
-    case 0x34: *value = (uint32_t)LOCAL_WINDOW; return true;          /* LWINLO */
-    case 0x2f: *value = (uint32_t)(SHARED_WINDOW >> 32); return true; /* SWINHI */
-    case 0x30: *value = (uint32_t)SHARED_WINDOW; return true;         /* SWINLO */
-    case 0x31: case 0x35: *value = WINDOW_BYTES; return true;         /* SWINSZ, LWINSZ */
-    case 0x32: *value = b->worker->m->shared_bytes; return true;      /* SMEMSZ */
+    case 0x2e: *value = (uint32_t)(LOCAL_WINDOW >> 32); return true;                              /* LWINHI */
+    case 0x34: *value = (uint32_t)LOCAL_WINDOW; return true;                                      /* LWINLO */
+    case 0x2f: *value = (uint32_t)(SHARED_WINDOW >> 32); return true;                             /* SWINHI */
+    case 0x30: *value = (uint32_t)SHARED_WINDOW; return true;                                     /* SWINLO */
+    case 0x31:
+    case 0x35: *value = WINDOW_BYTES; return true;               /* SWINSZ, LWINSZ */
+    case 0x32: *value = b->worker->m->shared_bytes; return true; /* SMEMSZ */
     case TURING_SRZ: *value = 0; return true;
     default: return false;
     }
@@ -546,7 +570,8 @@ static void op_s2r(warp_t *w, const op_t *o, uint32_t on)
             return;
         }
     if (o->in->op == TURING_S2UR) {
-        EACH t[l] = t[0];
+        EACH
+            t[l] = t[0];
         on = ALL_LANES;
     }
     put(w, o->d, t, on);
@@ -562,7 +587,8 @@ static void op_s2r(warp_t *w, const op_t *o, uint32_t on)
 static void op_b2r(warp_t *w, const op_t *o, uint32_t on)
 {
     uint32_t nonzero = 0;
-    EACH nonzero |= (uint32_t)(w->barrier_result[l] != 0) << l;
+    EACH
+        nonzero |= (uint32_t)(w->barrier_result[l] != 0) << l;
     put(w, o->d, w->barrier_result, on);
     put_pred(w, o->pdst[0], nonzero, on);
 }
@@ -587,15 +613,19 @@ void emu_select_alu(op_t *o)
     switch (in->op) {
     case TURING_MOV: o->fn = m->mask == 15 ? op_mov : NULL; break;
     case TURING_UMOV: o->fn = op_mov; break;
-    case TURING_IADD3: case TURING_UIADD3:
-        o->fn = !m->x && no_carry_out && !any_sign(in) ? op_iadd3_plain : op_iadd3;
-        break;
-    case TURING_LEA: case TURING_ULEA: o->fn = op_lea; break;
-    case TURING_IMAD: case TURING_UIMAD: o->fn = m->x || any_sign(in) ? op_imad : op_imad_plain; break;
-    case TURING_IMAD_WIDE: case TURING_UIMAD_WIDE: o->fn = op_imad_wide; break;
-    case TURING_IMAD_HI: case TURING_UIMAD_HI: o->fn = m->x ? NULL : op_imad_hi; break;
+    case TURING_IADD3:
+    case TURING_UIADD3: o->fn = !m->x && no_carry_out && !any_sign(in) ? op_iadd3_plain : op_iadd3; break;
+    case TURING_LEA:
+    case TURING_ULEA: o->fn = op_lea; break;
+    case TURING_IMAD:
+    case TURING_UIMAD: o->fn = m->x || any_sign(in) ? op_imad : op_imad_plain; break;
+    case TURING_IMAD_WIDE:
+    case TURING_UIMAD_WIDE: o->fn = op_imad_wide; break;
+    case TURING_IMAD_HI:
+    case TURING_UIMAD_HI: o->fn = m->x ? NULL : op_imad_hi; break;
     case TURING_IDP: o->fn = op_idp; break;
-    case TURING_LOP3: case TURING_ULOP3:
+    case TURING_LOP3:
+    case TURING_ULOP3:
         if (o->pdst[0] == PRED_SINK && in->src[2].kind != TURING_IMM) {
             if (m->lut == 0xc0)
                 o->fn = op_and;
@@ -607,8 +637,10 @@ void emu_select_alu(op_t *o)
         if (!o->fn)
             o->fn = op_lop3;
         break;
-    case TURING_PLOP3: case TURING_UPLOP3: o->fn = op_plop3; break;
-    case TURING_SHF: case TURING_USHF:
+    case TURING_PLOP3:
+    case TURING_UPLOP3: o->fn = op_plop3; break;
+    case TURING_SHF:
+    case TURING_USHF:
         if (small_immediate(&in->src[1]) && !m->right && !m->hi)
             o->fn = op_shl32;
         else if (small_immediate(&in->src[1]) && m->right && m->hi && (m->type == TURING_U32 || m->type == TURING_U64))
@@ -616,24 +648,35 @@ void emu_select_alu(op_t *o)
         else
             o->fn = op_shf;
         break;
-    case TURING_PRMT: case TURING_UPRMT: o->fn = op_prmt; break;
-    case TURING_SGXT: case TURING_USGXT: o->fn = op_sgxt; break;
-    case TURING_BMSK: case TURING_UBMSK: o->fn = op_bmsk; break;
+    case TURING_PRMT:
+    case TURING_UPRMT: o->fn = op_prmt; break;
+    case TURING_SGXT:
+    case TURING_USGXT: o->fn = op_sgxt; break;
+    case TURING_BMSK:
+    case TURING_UBMSK: o->fn = op_bmsk; break;
     case TURING_IABS: o->fn = op_iabs; break;
-    case TURING_SEL: case TURING_USEL: o->fn = op_sel; break;
+    case TURING_SEL:
+    case TURING_USEL: o->fn = op_sel; break;
     case TURING_IMNMX: o->fn = op_imnmx; break;
-    case TURING_POPC: case TURING_UPOPC: o->fn = op_popc; break;
-    case TURING_BREV: case TURING_UBREV: o->fn = op_brev; break;
-    case TURING_FLO: case TURING_UFLO: o->fn = op_flo; break;
-    case TURING_ISETP: case TURING_UISETP: o->fn = op_isetp; break;
-    case TURING_P2R: case TURING_UP2UR: o->fn = op_p2r; break;
+    case TURING_POPC:
+    case TURING_UPOPC: o->fn = op_popc; break;
+    case TURING_BREV:
+    case TURING_UBREV: o->fn = op_brev; break;
+    case TURING_FLO:
+    case TURING_UFLO: o->fn = op_flo; break;
+    case TURING_ISETP:
+    case TURING_UISETP: o->fn = op_isetp; break;
+    case TURING_P2R:
+    case TURING_UP2UR: o->fn = op_p2r; break;
     case TURING_R2P: o->fn = op_r2p; break;
     case TURING_VOTE: o->fn = op_vote; break;
     case TURING_VOTEU: o->fn = op_voteu; break;
     case TURING_SHFL: o->fn = op_shfl; break;
     case TURING_R2UR: o->fn = op_r2ur; break;
     case TURING_MOVM: o->fn = op_movm; break;
-    case TURING_S2R: case TURING_S2UR: case TURING_CS2R:
+    case TURING_S2R:
+    case TURING_S2UR:
+    case TURING_CS2R:
         o->fn = op_s2r;
         o->flow = FLOW_STOPPING;
         break;

@@ -136,7 +136,8 @@ static uint32_t float_result(const op_t *o, float r)
 static void op_fadd(warp_t *w, const op_t *o, uint32_t on)
 {
     uint32_t t[LANES];
-    EACH t[l] = float_result(o, fma_rounded(float_source(w, o, 0, l), 1, float_source(w, o, 1, l), o->in->m.rnd));
+    EACH
+        t[l] = float_result(o, fma_rounded(float_source(w, o, 0, l), 1, float_source(w, o, 1, l), o->in->m.rnd));
     put(w, o->d, t, on);
 }
 
@@ -155,15 +156,17 @@ static void op_fmul(warp_t *w, const op_t *o, uint32_t on)
 static void op_ffma(warp_t *w, const op_t *o, uint32_t on)
 {
     uint32_t t[LANES];
-    EACH t[l] = float_result(o, fma_rounded(float_source(w, o, 0, l), float_source(w, o, 1, l), float_source(w, o, 2, l),
-                                            o->in->m.rnd));
+    EACH
+        t[l] = float_result(
+            o, fma_rounded(float_source(w, o, 0, l), float_source(w, o, 1, l), float_source(w, o, 2, l), o->in->m.rnd));
     put(w, o->d, t, on);
 }
 
 static void op_fsel(warp_t *w, const op_t *o, uint32_t on)
 {
     uint32_t t[LANES], p = pred(w, o, 0);
-    EACH t[l] = float_bits(float_source(w, o, p >> l & 1 ? 0 : 1, l));
+    EACH
+        t[l] = float_bits(float_source(w, o, p >> l & 1 ? 0 : 1, l));
     put(w, o->d, t, on);
 }
 
@@ -218,7 +221,8 @@ static void op_fsetp(warp_t *w, const op_t *o, uint32_t on)
 static void op_fset(warp_t *w, const op_t *o, uint32_t on)
 {
     uint32_t t[LANES], hit = combined(float_compare(w, o), pred(w, o, 0), o->in->m.bop);
-    EACH t[l] = hit >> l & 1 ? 0x3f800000 : 0;
+    EACH
+        t[l] = hit >> l & 1 ? 0x3f800000 : 0;
     put(w, o->d, t, on);
 }
 
@@ -229,7 +233,8 @@ static void op_fchk(warp_t *w, const op_t *o, uint32_t on)
 {
     uint32_t slow = 0;
     EACH {
-        int a = (int)(float_bits(float_source(w, o, 0, l)) >> 23 & 255), b = (int)(float_bits(float_source(w, o, 1, l)) >> 23 & 255);
+        int a = (int)(float_bits(float_source(w, o, 0, l)) >> 23 & 255),
+            b = (int)(float_bits(float_source(w, o, 1, l)) >> 23 & 255);
         bool fast = a >= 26 && a <= 253 && b >= 2 && b <= 251 && a - b > -124 && a - b < 124;
         slow |= (uint32_t)!fast << l;
     }
@@ -320,7 +325,8 @@ static void put_float(warp_t *w, const op_t *o, const double v[LANES], uint32_t 
 static void op_f2f(warp_t *w, const op_t *o, uint32_t on)
 {
     double v[LANES];
-    EACH v[l] = conversion_source(w, o, o->in->m.stype, l);
+    EACH
+        v[l] = conversion_source(w, o, o->in->m.stype, l);
     put_float(w, o, v, on);
 }
 
@@ -337,7 +343,8 @@ static double to_integer(double v, unsigned rnd)
 static void op_frnd(warp_t *w, const op_t *o, uint32_t on)
 {
     double v[LANES];
-    EACH v[l] = to_integer(conversion_source(w, o, o->in->m.stype, l), o->in->m.rnd);
+    EACH
+        v[l] = to_integer(conversion_source(w, o, o->in->m.stype, l), o->in->m.rnd);
     put_float(w, o, v, on);
 }
 
@@ -435,7 +442,8 @@ static void op_double(warp_t *w, const op_t *o, uint32_t on)
 static void op_dsetp(warp_t *w, const op_t *o, uint32_t on)
 {
     uint32_t hit = 0;
-    EACH hit |= (uint32_t)((o->in->m.cmp & relation(double_source(w, o, 0, l), double_source(w, o, 1, l))) != 0) << l;
+    EACH
+        hit |= (uint32_t)((o->in->m.cmp & relation(double_source(w, o, 0, l), double_source(w, o, 1, l))) != 0) << l;
     set_predicates(w, o, hit, on);
 }
 
@@ -489,7 +497,8 @@ static double half_compute(const warp_t *w, const op_t *o, int l, int part)
 static void op_half(warp_t *w, const op_t *o, uint32_t on)
 {
     uint32_t t[LANES];
-    EACH t[l] = half_result(o, half_compute(w, o, l, 0)) | (uint32_t)half_result(o, half_compute(w, o, l, 1)) << 16;
+    EACH
+        t[l] = half_result(o, half_compute(w, o, l, 0)) | (uint32_t)half_result(o, half_compute(w, o, l, 1)) << 16;
     put(w, o->d, t, on);
 }
 
@@ -497,7 +506,8 @@ static void op_half(warp_t *w, const op_t *o, uint32_t on)
 static void op_half_to_float(warp_t *w, const op_t *o, uint32_t on)
 {
     uint32_t t[LANES];
-    EACH t[l] = float_result(o, (float)half_compute(w, o, l, 0));
+    EACH
+        t[l] = float_result(o, (float)half_compute(w, o, l, 0));
     put(w, o->d, t, on);
 }
 
@@ -530,14 +540,17 @@ static void op_hset2(warp_t *w, const op_t *o, uint32_t on)
     half_compare(w, o, hit);
     for (int part = 0; part < 2; part++)
         hit[part] = combined(hit[part], with, o->in->m.bop);
-    EACH t[l] = (hit[0] >> l & 1 ? yes : 0) | (hit[1] >> l & 1 ? yes << 16 : 0);
+    EACH
+        t[l] = (hit[0] >> l & 1 ? yes : 0) | (hit[1] >> l & 1 ? yes << 16 : 0);
     put(w, o->d, t, on);
 }
 
 uint32_t emu_add_half2(uint32_t x, uint32_t y)
 {
     uint32_t lo = half_bits((double)half_value((uint16_t)x) + half_value((uint16_t)y), TURING_RN);
-    return lo | (uint32_t)half_bits((double)half_value((uint16_t)(x >> 16)) + half_value((uint16_t)(y >> 16)), TURING_RN) << 16;
+    return lo |
+           (uint32_t)half_bits((double)half_value((uint16_t)(x >> 16)) + half_value((uint16_t)(y >> 16)), TURING_RN)
+               << 16;
 }
 
 /* ---- tensor --------------------------------------------------------------------------------------- */
@@ -550,10 +563,11 @@ static void op_hmma(warp_t *w, const op_t *o, uint32_t on)
             emu_fault(w, o, "HMMA with lanes 0x%08x only", on);
             return;
         }
-        emu_report(w, o, TURING_DIVERGENT, (site_t){.lane = TURING_NO_LANE}, "HMMA is executed by lanes 0x%08x only", on);
+        emu_report(w, o, TURING_DIVERGENT, (site_t){.lane = TURING_NO_LANE}, "HMMA is executed by lanes 0x%08x only",
+                   on);
     }
-    m->hmma(o->in->m.f32, m->fraction, (const uint32_t(*)[32])&w->r[o->src[0]], w->r[o->src[1]],
-            (const uint32_t(*)[32])&w->r[o->src[2]], &w->r[o->d]);
+    m->hmma(o->in->m.f32, m->fraction, (const uint32_t(*)[32]) & w->r[o->src[0]], w->r[o->src[1]],
+            (const uint32_t(*)[32]) & w->r[o->src[2]], &w->r[o->d]);
 }
 
 /* ---- selection ------------------------------------------------------------------------------------- */
@@ -588,9 +602,13 @@ void emu_select_float(op_t *o)
     case TURING_FRND: o->fn = op_frnd; break;
     case TURING_F2I: o->fn = op_f2i; break;
     case TURING_I2F: o->fn = op_i2f; break;
-    case TURING_DADD: case TURING_DMUL: case TURING_DFMA: o->fn = op_double; break;
+    case TURING_DADD:
+    case TURING_DMUL:
+    case TURING_DFMA: o->fn = op_double; break;
     case TURING_DSETP: o->fn = in->m.cmp == 0 || in->m.cmp == 15 ? NULL : op_dsetp; break;
-    case TURING_HADD2: case TURING_HMUL2: case TURING_HFMA2: select_half(o); break;
+    case TURING_HADD2:
+    case TURING_HMUL2:
+    case TURING_HFMA2: select_half(o); break;
     case TURING_HSETP2: o->fn = op_hsetp2; break;
     case TURING_HSET2: o->fn = op_hset2; break;
     case TURING_HMMA_1688:

@@ -87,7 +87,8 @@ static void stuck(warp_t *w, const op_t *o)
     uint32_t missing = 0;
     for (int i = 0; i < w->n_splits; i++) {
         const split_t *s = &w->split[i];
-        missing |= (s->wait == WAIT_WARPSYNC ? s->need : w->barrier[s->wait][first_lane(s->mask)]) & ~s->mask & w->alive;
+        missing |=
+            (s->wait == WAIT_WARPSYNC ? s->need : w->barrier[s->wait][first_lane(s->mask)]) & ~s->mask & w->alive;
     }
     if (w->block->worker->m->checks & TURING_CHECK_CONVERGENCE)
         emu_report(w, o, TURING_BARRIER_MISMATCH, (site_t){.lane = TURING_NO_LANE},
@@ -206,7 +207,10 @@ static void arrive(warp_t *w, const op_t *o, uint32_t on)
         n->all = 1;
     } else if (n->expected != count) {
         emu_report(w, o, TURING_BARRIER_MISMATCH,
-                   (site_t){.lane = TURING_NO_LANE, .has_other = true, .other_code = n->code, .other_warp = w->index,
+                   (site_t){.lane = TURING_NO_LANE,
+                            .has_other = true,
+                            .other_code = n->code,
+                            .other_warp = w->index,
                             .other_block = b->linear},
                    "barrier %u is used with %u threads here and %u elsewhere", id, count, n->expected);
         emu_fault(w, o, "barrier %u is used with %u threads here and %u at 0x%x", id, count, n->expected, n->code);
@@ -248,17 +252,15 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
         case 3: /* .CONV: taken when they are not */
             branch(w, o, w->active == (w->n_splits ? ALL_LANES : w->alive) ? on : 0, o->target);
             return;
-        default:
-            branch(w, o, on, o->target);
-            return;
+        default: branch(w, o, on, o->target); return;
         }
-    case TURING_JMP:
-        branch(w, o, on, o->target);
-        return;
-    case TURING_BRX: case TURING_RET_REL: case TURING_RET_ABS: case TURING_BRXU:
-        branch_indirect(w, o, on, 0);
-        return;
-    case TURING_CALL_REL: case TURING_CALL_ABS:
+    case TURING_JMP: branch(w, o, on, o->target); return;
+    case TURING_BRX:
+    case TURING_RET_REL:
+    case TURING_RET_ABS:
+    case TURING_BRXU: branch_indirect(w, o, on, 0); return;
+    case TURING_CALL_REL:
+    case TURING_CALL_ABS:
         if (in->m.inc)
             emu_fault(w, o, "CALL with a call stack");
         else if (in->n_src)
@@ -357,16 +359,15 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
             break;
         arrive(w, o, on);
         return;
-    case TURING_NOP: case TURING_DEPBAR: case TURING_PMTRIG:
-        w->pc++;
-        return;
+    case TURING_NOP:
+    case TURING_DEPBAR:
+    case TURING_PMTRIG: w->pc++; return;
     case TURING_BPT:
         w->pc++;
         if (on)
             emu_fault(w, o, "trap");
         return;
-    default:
-        break;
+    default: break;
     }
     char text[TURING_TEXT_MAX];
     turing_disasm(in, text);

@@ -15,7 +15,9 @@
 #endif
 
 #define EACH for (int l = 0; l < LANES; l++)
-#define EACH_ON for (int l = 0; l < LANES; l++) if (on >> l & 1)
+#define EACH_ON                     \
+    for (int l = 0; l < LANES; l++) \
+        if (on >> l & 1)
 
 /* A block that has polled this often lets others run. */
 enum { POLLS = 64 };
@@ -30,16 +32,19 @@ static void addresses(const warp_t *w, const op_t *o, uint64_t address[LANES])
     if (m->uniform_words == 2)
         add += (uint64_t)w->r[o->addr_uniform + 1][0] << 32;
     if (m->base_words == 2)
-        EACH address[l] = ((uint64_t)hi[l] << 32 | lo[l]) + add;
+        EACH
+            address[l] = ((uint64_t)hi[l] << 32 | lo[l]) + add;
     else
-        EACH address[l] = ((uint64_t)lo[l] << m->scale) + add;
+        EACH
+            address[l] = ((uint64_t)lo[l] << m->scale) + add;
 }
 
 /* Shared and local addresses have 32 bits. */
 static void addresses_32(const warp_t *w, const op_t *o, uint64_t address[LANES])
 {
     addresses(w, o, address);
-    EACH address[l] = (uint32_t)address[l];
+    EACH
+        address[l] = (uint32_t)address[l];
 }
 
 static uint32_t observe(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, access_t kind,
@@ -235,10 +240,11 @@ static void op_stl(warp_t *w, const op_t *o, uint32_t on)
 static uint32_t in_window(uint32_t on, const uint64_t address[LANES], uint64_t window, uint64_t rebased[LANES])
 {
     uint32_t in = 0;
-    EACH_ON if (address[l] - window < WINDOW_BYTES) {
-        in |= 1u << l;
-        rebased[l] = address[l] - window;
-    }
+    EACH_ON
+        if (address[l] - window < WINDOW_BYTES) {
+            in |= 1u << l;
+            rebased[l] = address[l] - window;
+        }
     return in;
 }
 
@@ -247,7 +253,8 @@ static void generic(warp_t *w, const op_t *o, uint32_t on,
 {
     uint64_t address[LANES], rebased[LANES] = {0};
     addresses(w, o, address);
-    uint32_t shared = in_window(on, address, SHARED_WINDOW, rebased), local = in_window(on, address, LOCAL_WINDOW, rebased);
+    uint32_t shared = in_window(on, address, SHARED_WINDOW, rebased),
+             local = in_window(on, address, LOCAL_WINDOW, rebased);
     uint32_t global = on & ~shared & ~local;
     if (shared)
         transfer(w, o, shared, TURING_SPACE_SHARED, rebased);
@@ -276,9 +283,11 @@ static void op_qspc(warp_t *w, const op_t *o, uint32_t on)
 {
     uint64_t address[LANES], rebased[LANES];
     addresses(w, o, address);
-    uint32_t shared = in_window(on, address, SHARED_WINDOW, rebased), local = in_window(on, address, LOCAL_WINDOW, rebased);
+    uint32_t shared = in_window(on, address, SHARED_WINDOW, rebased),
+             local = in_window(on, address, LOCAL_WINDOW, rebased);
     uint32_t hit = o->in->m.func == 0 ? on & ~shared & ~local : o->in->m.func == 1 ? local : shared, t[LANES];
-    EACH t[l] = hit >> l & 1;
+    EACH
+        t[l] = hit >> l & 1;
     put(w, o->d, t, on);
     put_pred(w, o->pdst[0], hit, on);
 }
@@ -310,7 +319,8 @@ static void transpose(const uint8_t *const row[8], uint32_t out[LANES])
     uint16_t in[8][8];
     for (int i = 0; i < 8; i++)
         memcpy(in[i], row[i], 16);
-    EACH out[l] = in[2 * (l & 3)][l >> 2] | (uint32_t)in[2 * (l & 3) + 1][l >> 2] << 16;
+    EACH
+        out[l] = in[2 * (l & 3)][l >> 2] | (uint32_t)in[2 * (l & 3) + 1][l >> 2] << 16;
 }
 #endif
 
@@ -325,7 +335,8 @@ static void op_ldsm(warp_t *w, const op_t *o, uint32_t on)
             emu_fault(w, o, "LDSM with lanes 0x%08x only", on);
             return;
         }
-        emu_report(w, o, TURING_DIVERGENT, (site_t){.lane = TURING_NO_LANE}, "LDSM is executed by lanes 0x%08x only", on);
+        emu_report(w, o, TURING_DIVERGENT, (site_t){.lane = TURING_NO_LANE}, "LDSM is executed by lanes 0x%08x only",
+                   on);
     }
     uint64_t address[LANES];
     addresses_32(w, o, address);
@@ -553,16 +564,20 @@ void emu_select_memory(op_t *o)
     case TURING_ST: o->fn = op_st; break;
     case TURING_LDSM: o->fn = op_ldsm; break;
     case TURING_QSPC: o->fn = op_qspc; break;
-    case TURING_LDC: case TURING_ULDC:
-        o->fn = in->m.fmt || in->src[0].kind == TURING_BINDLESS ? NULL : op_ldc;
-        break;
-    case TURING_ATOM: case TURING_ATOMG: case TURING_RED:
-        o->fn = wants_predicate || in->m.func == TURING_ATOM_SAFEADD ? NULL : op_atom;
-        break;
-    case TURING_ATOM_CAS: case TURING_ATOMG_CAS: o->fn = wants_predicate || in->m.func ? NULL : op_atom_cas; break;
+    case TURING_LDC:
+    case TURING_ULDC: o->fn = in->m.fmt || in->src[0].kind == TURING_BINDLESS ? NULL : op_ldc; break;
+    case TURING_ATOM:
+    case TURING_ATOMG:
+    case TURING_RED: o->fn = wants_predicate || in->m.func == TURING_ATOM_SAFEADD ? NULL : op_atom; break;
+    case TURING_ATOM_CAS:
+    case TURING_ATOMG_CAS: o->fn = wants_predicate || in->m.func ? NULL : op_atom_cas; break;
     case TURING_ATOMS: o->fn = in->m.func == TURING_ATOM_SAFEADD ? NULL : op_atoms; break;
     case TURING_ATOMS_CAS: o->fn = op_atoms_cas; break;
-    case TURING_MEMBAR: case TURING_ERRBAR: case TURING_CCTL: case TURING_CCTLL: case TURING_CCTLT:
+    case TURING_MEMBAR:
+    case TURING_ERRBAR:
+    case TURING_CCTL:
+    case TURING_CCTLL:
+    case TURING_CCTLT:
         if (in->op == TURING_CCTL && in->m.func <= 1) { /* .PF1, .PF2 */
             o->fn = op_prefetch;
             break;

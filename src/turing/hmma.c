@@ -84,9 +84,9 @@ static uint16_t round_half(int32_t sum, int unit)
     uint32_t sign = sum < 0 ? 0x8000 : 0, mag = sum < 0 ? 0u - (uint32_t)sum : (uint32_t)sum;
     if (!mag)
         return 0;
-    int exp = top_bit(mag) + unit;         /* of the leading bit       */
+    int exp = top_bit(mag) + unit; /* of the leading bit       */
     int quantum = (exp < -14 ? -14 : exp) - 10;
-    int shift = quantum - unit;            /* bits below the last kept */
+    int shift = quantum - unit; /* bits below the last kept */
     uint32_t kept;
     if (shift <= 0)
         kept = mag << -shift;
@@ -303,7 +303,8 @@ AVX2 static void hmma_avx2(bool f32, int fraction, const uint32_t a[2][32], cons
         __m256i e = _mm256_castps_si256(top), floor = _mm256_set1_epi32(POW_MIN_PRODUCT);
         __m256i alone = _mm256_cmpgt_epi32(floor, e);
         e = _mm256_max_epi32(e, floor);
-        __m256 scale = _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_set1_epi32((int)((254u + (unsigned)fraction) << 23)), e));
+        __m256 scale =
+            _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_set1_epi32((int)((254u + (unsigned)fraction) << 23)), e));
         __m256 unit = _mm256_castsi256_ps(_mm256_sub_epi32(e, _mm256_set1_epi32(fraction << 23)));
 
         __m256i sum = _mm256_cvttps_epi32(_mm256_mul_ps(vc, scale));
@@ -326,8 +327,8 @@ AVX2 static void hmma_avx2(bool f32, int fraction, const uint32_t a[2][32], cons
         } else {
             const __m256i low = _mm256_set1_epi32(127);
             __m256i rest = _mm256_and_si256(mag, low), kept = _mm256_andnot_si256(low, mag);
-            __m256i sticky = _mm256_andnot_si256(_mm256_cmpeq_epi32(rest, _mm256_setzero_si256()),
-                                                 _mm256_set1_epi32(128));
+            __m256i sticky =
+                _mm256_andnot_si256(_mm256_cmpeq_epi32(rest, _mm256_setzero_si256()), _mm256_set1_epi32(128));
             __m256i large = _mm256_cmpgt_epi32(mag, _mm256_set1_epi32((1 << 24) - 1));
             mag = _mm256_blendv_epi8(mag, _mm256_or_si256(kept, sticky), large);
             __m256 y = _mm256_mul_ps(_mm256_cvtepi32_ps(mag), unit);
@@ -428,7 +429,8 @@ AVX512 static void hmma_avx512(bool f32, int fraction, const uint32_t a[2][32], 
         __m512i e = _mm512_castps_si512(top), floor = _mm512_set1_epi32(POW_MIN_PRODUCT);
         __mmask16 alone = _mm512_cmpgt_epi32_mask(floor, e);
         e = _mm512_max_epi32(e, floor);
-        __m512 scale = _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_set1_epi32((int)((254u + (unsigned)fraction) << 23)), e));
+        __m512 scale =
+            _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_set1_epi32((int)((254u + (unsigned)fraction) << 23)), e));
         __m512 unit = _mm512_castsi512_ps(_mm512_sub_epi32(e, _mm512_set1_epi32(fraction << 23)));
         __m512i sum = _mm512_cvttps_epi32(_mm512_mul_ps(vc[j], scale));
         for (int k = 0; k < 8; k++) {
@@ -442,7 +444,8 @@ AVX512 static void hmma_avx512(bool f32, int fraction, const uint32_t a[2][32], 
         } else {
             /* Cut to a float, then made odd where that lost something. */
             __mmask16 lost = _mm512_cmpneq_epi32_mask(_mm512_cvttps_epi32(x), sum);
-            __m512i odd = _mm512_mask_or_epi32(_mm512_castps_si512(x), lost, _mm512_castps_si512(x), _mm512_set1_epi32(1));
+            __m512i odd =
+                _mm512_mask_or_epi32(_mm512_castps_si512(x), lost, _mm512_castps_si512(x), _mm512_set1_epi32(1));
             half[j] = _mm512_cvtps_ph(_mm512_mul_ps(_mm512_castsi512_ps(odd), unit), _MM_FROUND_TO_NEAREST_INT);
         }
     }

@@ -24,18 +24,21 @@
 enum { TURING_RZ = 255, TURING_URZ = 63, TURING_PT = 7, TURING_INSN_BYTES = 16 };
 
 /* Which unit executes an opcode. */
+/* clang-format off */
 #define TURING_PIPES(X) \
     X(ALU, "alu") X(FMA, "fma") X(FMA64, "fp64") X(HALF, "half") X(TENSOR, "tensor") \
     X(XU, "xu") X(LSU, "lsu") X(TEX, "tex") X(UNIFORM, "uniform") X(CONTROL, "control")
+/* clang-format on */
 typedef enum turing_pipe {
 #define X(name, text) TURING_PIPE_##name,
     TURING_PIPES(X)
 #undef X
-    TURING_PIPE_COUNT
+        TURING_PIPE_COUNT
 } turing_pipe_t;
 
 /* Every operation, with its pipe.  One name per meaning, not per encoding:
  * operand forms share a name, IMAD / IMAD.WIDE / IMAD.HI do not. */
+/* clang-format off */
 #define TURING_OPS(X) \
     /* integer and logic */ \
     X(IADD3, ALU) X(LEA, ALU) X(LOP3, ALU) X(SHF, ALU) X(PRMT, ALU) X(SEL, ALU) X(MOV, ALU) X(ISETP, ALU) \
@@ -70,11 +73,12 @@ typedef enum turing_pipe {
     /* texture and surface: decoded and printed, not meant to be executed */ \
     X(TEX, TEX) X(TLD, TEX) X(TLD4, TEX) X(TXD, TEX) X(TXQ, TEX) X(TMML, TEX) X(SULD, TEX) X(SUST, TEX) \
     X(SURED, TEX) X(SUATOM, TEX)
+/* clang-format on */
 typedef enum turing_op {
 #define X(name, pipe) TURING_##name,
     TURING_OPS(X)
 #undef X
-    TURING_OP_COUNT
+        TURING_OP_COUNT
 } turing_op_t;
 
 /* ---- modifier values ------------------------------------------------------ */
@@ -91,21 +95,53 @@ enum { TURING_RN, TURING_RM, TURING_RP, TURING_RZERO };
 
 /* m.type (result / only type) and m.stype (source type of a conversion). */
 typedef enum turing_type {
-    TURING_U8, TURING_S8, TURING_U16, TURING_S16, TURING_U32, TURING_S32, TURING_U64, TURING_S64,
-    TURING_F16, TURING_F32, TURING_F64, TURING_B32, TURING_B64, TURING_B128, TURING_F16X2,
-    TURING_BU128 /* LDG.U.128 */, TURING_U4, TURING_S4, TURING_TYPE_COUNT
+    TURING_U8,
+    TURING_S8,
+    TURING_U16,
+    TURING_S16,
+    TURING_U32,
+    TURING_S32,
+    TURING_U64,
+    TURING_S64,
+    TURING_F16,
+    TURING_F32,
+    TURING_F64,
+    TURING_B32,
+    TURING_B64,
+    TURING_B128,
+    TURING_F16X2,
+    TURING_BU128 /* LDG.U.128 */,
+    TURING_U4,
+    TURING_S4,
+    TURING_TYPE_COUNT
 } turing_type_t;
 
 /* m.func of MUFU */
 enum {
-    TURING_MUFU_COS, TURING_MUFU_SIN, TURING_MUFU_EX2, TURING_MUFU_LG2, TURING_MUFU_RCP, TURING_MUFU_RSQ,
-    TURING_MUFU_RCP64H, TURING_MUFU_RSQ64H, TURING_MUFU_SQRT, TURING_MUFU_TANH
+    TURING_MUFU_COS,
+    TURING_MUFU_SIN,
+    TURING_MUFU_EX2,
+    TURING_MUFU_LG2,
+    TURING_MUFU_RCP,
+    TURING_MUFU_RSQ,
+    TURING_MUFU_RCP64H,
+    TURING_MUFU_RSQ64H,
+    TURING_MUFU_SQRT,
+    TURING_MUFU_TANH
 };
 
 /* m.func of ATOM, ATOMG, ATOMS, RED (CAS has ops of its own) */
 enum {
-    TURING_ATOM_ADD, TURING_ATOM_MIN, TURING_ATOM_MAX, TURING_ATOM_INC, TURING_ATOM_DEC,
-    TURING_ATOM_AND, TURING_ATOM_OR, TURING_ATOM_XOR, TURING_ATOM_EXCH, TURING_ATOM_SAFEADD
+    TURING_ATOM_ADD,
+    TURING_ATOM_MIN,
+    TURING_ATOM_MAX,
+    TURING_ATOM_INC,
+    TURING_ATOM_DEC,
+    TURING_ATOM_AND,
+    TURING_ATOM_OR,
+    TURING_ATOM_XOR,
+    TURING_ATOM_EXCH,
+    TURING_ATOM_SAFEADD
 };
 
 /* m.func of SHFL; of VOTE and VOTEU; of BAR; of BMOV; of MEMBAR (order) */
@@ -125,12 +161,27 @@ enum { TURING_H1_H0, TURING_SEL_F32, TURING_H0_H0, TURING_H1_H1 };
 
 /* Special registers (m.sreg of S2R, S2UR, CS2R); others are decoded too. */
 enum {
-    TURING_SR_LANEID = 0x00, TURING_SR_VIRTCFG = 0x02, TURING_SR_VIRTID = 0x03,
-    TURING_SR_TID = 0x20, TURING_SR_TID_X = 0x21, TURING_SR_TID_Y = 0x22, TURING_SR_TID_Z = 0x23,
-    TURING_SR_CTAID_X = 0x25, TURING_SR_CTAID_Y = 0x26, TURING_SR_CTAID_Z = 0x27, TURING_SR_NTID = 0x28,
-    TURING_SR_EQMASK = 0x38, TURING_SR_LTMASK = 0x39, TURING_SR_LEMASK = 0x3a, TURING_SR_GTMASK = 0x3b,
-    TURING_SR_GEMASK = 0x3c, TURING_SR_CLOCKLO = 0x50, TURING_SR_CLOCKHI = 0x51,
-    TURING_SR_GLOBALTIMERLO = 0x52, TURING_SR_GLOBALTIMERHI = 0x53, TURING_SRZ = 0xff
+    TURING_SR_LANEID = 0x00,
+    TURING_SR_VIRTCFG = 0x02,
+    TURING_SR_VIRTID = 0x03,
+    TURING_SR_TID = 0x20,
+    TURING_SR_TID_X = 0x21,
+    TURING_SR_TID_Y = 0x22,
+    TURING_SR_TID_Z = 0x23,
+    TURING_SR_CTAID_X = 0x25,
+    TURING_SR_CTAID_Y = 0x26,
+    TURING_SR_CTAID_Z = 0x27,
+    TURING_SR_NTID = 0x28,
+    TURING_SR_EQMASK = 0x38,
+    TURING_SR_LTMASK = 0x39,
+    TURING_SR_LEMASK = 0x3a,
+    TURING_SR_GTMASK = 0x3b,
+    TURING_SR_GEMASK = 0x3c,
+    TURING_SR_CLOCKLO = 0x50,
+    TURING_SR_CLOCKHI = 0x51,
+    TURING_SR_GLOBALTIMERLO = 0x52,
+    TURING_SR_GLOBALTIMERHI = 0x53,
+    TURING_SRZ = 0xff
 };
 
 /* ---- operands -------------------------------------------------------------- */
@@ -163,7 +214,7 @@ typedef struct turing_operand {
 } turing_operand_t;
 
 typedef struct turing_pred {
-    uint8_t reg;     /* 7 is PT                       */
+    uint8_t reg; /* 7 is PT                       */
     uint8_t neg;
     uint8_t uniform; /* UP file                       */
     uint8_t present; /* the opcode has this operand   */
@@ -174,41 +225,41 @@ typedef struct turing_pred {
  * base 255 and uniform 63 contribute nothing. */
 typedef struct turing_mem {
     uint8_t present;
-    uint8_t base;         /* R                                          */
-    uint8_t base_words;   /* 1: zero-extended 32 bit, 2: 64-bit pair    */
-    uint8_t uniform;      /* UR                                         */
+    uint8_t base;       /* R                                          */
+    uint8_t base_words; /* 1: zero-extended 32 bit, 2: 64-bit pair    */
+    uint8_t uniform;    /* UR                                         */
     uint8_t uniform_words;
-    uint8_t scale;        /* log2 of the multiplier: 0, 2, 3 or 4       */
-    uint8_t bytes;        /* bytes per thread: 1 2 4 8 16               */
-    uint8_t is_signed;    /* sign-extend a sub-word load                */
+    uint8_t scale;     /* log2 of the multiplier: 0, 2, 3 or 4       */
+    uint8_t bytes;     /* bytes per thread: 1 2 4 8 16               */
+    uint8_t is_signed; /* sign-extend a sub-word load                */
     uint8_t reuse;
     int32_t offset;
 } turing_mem_t;
 
 typedef struct turing_mods {
     uint8_t cmp, bop, rnd, type, stype, func, red, order, scope, sreg;
-    uint8_t lut, lut2;    /* LOP3; PLOP3 has one per destination            */
+    uint8_t lut, lut2; /* LOP3; PLOP3 has one per destination            */
     uint8_t ftz, sat, dnz;
-    uint8_t x;            /* .X / .EX: carry (borrow) in                    */
-    uint8_t hi;           /* .HI: upper word of the shifted pair            */
-    uint8_t right, wrap;  /* SHF: direction, .W                             */
-    uint8_t is_signed;    /* integer ops with a .U32 form: 1 = signed       */
-    uint8_t shift;        /* LEA, ULEA                                      */
-    uint8_t sx32;         /* LEA.HI.SX32                                    */
-    uint8_t count;        /* LDSM: matrices 1 2 4                           */
-    uint8_t trans;        /* LDSM .T                                        */
-    uint8_t f32;          /* HMMA: float accumulator; HADD2.F32: float result */
-    uint8_t bf;           /* xSET.BF: result 1.0 instead of all ones        */
-    uint8_t mask;         /* byte mask or lane-op mask: P2R, R2P, MOV       */
-    uint8_t byte;         /* P2R.Bn, R2P.Bn, I2F.Bn, F2I.. source byte      */
-    uint8_t sh;           /* FLO.SH                                         */
-    uint8_t ntz;          /* F2I.NTZ                                        */
-    uint8_t cache;        /* eviction hint of loads and stores              */
-    uint8_t clear;        /* BMOV.CLEAR                                     */
-    uint8_t inc;          /* CALL.INC / RET.DEC as encoded                  */
-    uint8_t conv;         /* branch .CONV / .DIV / .U as encoded            */
-    uint8_t defer;        /* BAR .DEFER_BLOCKING                            */
-    uint8_t fmt, aux;     /* opcode-specific rest, see isa.def              */
+    uint8_t x;           /* .X / .EX: carry (borrow) in                    */
+    uint8_t hi;          /* .HI: upper word of the shifted pair            */
+    uint8_t right, wrap; /* SHF: direction, .W                             */
+    uint8_t is_signed;   /* integer ops with a .U32 form: 1 = signed       */
+    uint8_t shift;       /* LEA, ULEA                                      */
+    uint8_t sx32;        /* LEA.HI.SX32                                    */
+    uint8_t count;       /* LDSM: matrices 1 2 4                           */
+    uint8_t trans;       /* LDSM .T                                        */
+    uint8_t f32;         /* HMMA: float accumulator; HADD2.F32: float result */
+    uint8_t bf;          /* xSET.BF: result 1.0 instead of all ones        */
+    uint8_t mask;        /* byte mask or lane-op mask: P2R, R2P, MOV       */
+    uint8_t byte;        /* P2R.Bn, R2P.Bn, I2F.Bn, F2I.. source byte      */
+    uint8_t sh;          /* FLO.SH                                         */
+    uint8_t ntz;         /* F2I.NTZ                                        */
+    uint8_t cache;       /* eviction hint of loads and stores              */
+    uint8_t clear;       /* BMOV.CLEAR                                     */
+    uint8_t inc;         /* CALL.INC / RET.DEC as encoded                  */
+    uint8_t conv;        /* branch .CONV / .DIV / .U as encoded            */
+    uint8_t defer;       /* BAR .DEFER_BLOCKING                            */
+    uint8_t fmt, aux;    /* opcode-specific rest, see isa.def              */
 } turing_mods_t;
 
 /* Control word, bits 105-125. */
@@ -228,12 +279,12 @@ typedef struct turing_control {
 enum { TURING_SRC_MAX = 5 };
 
 typedef struct turing_insn {
-    uint8_t op;      /* turing_op_t                                          */
-    uint8_t n_src;   /* used entries of src                                  */
-    uint16_t row;    /* row of the instruction table (for the disassembler)  */
-    uint32_t addr;   /* byte offset in the kernel                            */
+    uint8_t op;    /* turing_op_t                                          */
+    uint8_t n_src; /* used entries of src                                  */
+    uint16_t row;  /* row of the instruction table (for the disassembler)  */
+    uint32_t addr; /* byte offset in the kernel                            */
     turing_pred_t guard;
-    turing_operand_t dst;    /* kind NONE, REG, UREG, BARRIER or STATE       */
+    turing_operand_t dst; /* kind NONE, REG, UREG, BARRIER or STATE       */
     turing_operand_t src[TURING_SRC_MAX];
     turing_pred_t pdst[2];
     turing_pred_t psrc[3];
@@ -249,14 +300,19 @@ typedef struct turing_insn {
 /* ---- what an instruction touches -------------------------------------------- */
 
 typedef enum turing_file {
-    TURING_FILE_R, TURING_FILE_UR, TURING_FILE_P, TURING_FILE_UP, TURING_FILE_B, TURING_FILE_COUNT
+    TURING_FILE_R,
+    TURING_FILE_UR,
+    TURING_FILE_P,
+    TURING_FILE_UP,
+    TURING_FILE_B,
+    TURING_FILE_COUNT
 } turing_file_t;
 
 typedef struct turing_access {
     uint8_t file;
     uint8_t first, count; /* registers first .. first+count-1; never RZ, URZ, PT */
     uint8_t write;
-    uint8_t slot;         /* reads of R: encoding slot 0 A, 1 B, 2 C (the reuse bit); else 255 */
+    uint8_t slot; /* reads of R: encoding slot 0 A, 1 B, 2 C (the reuse bit); else 255 */
 } turing_access_t;
 
 enum { TURING_ACCESS_MAX = 24 };
@@ -266,7 +322,7 @@ enum { TURING_ACCESS_MAX = 24 };
 int turing_insn_access(const turing_insn_t *insn, turing_access_t out[TURING_ACCESS_MAX]);
 
 turing_pipe_t turing_op_pipe(turing_op_t op);
-const char *turing_op_name(turing_op_t op);     /* "IADD3", "IMAD.WIDE" */
+const char *turing_op_name(turing_op_t op); /* "IADD3", "IMAD.WIDE" */
 const char *turing_pipe_name(turing_pipe_t pipe);
 
 #endif

@@ -52,9 +52,22 @@ const isa_mem_t *turing_isa_mem(char kind)
 const char *turing_isa_state_name(unsigned state)
 {
     static const char *const names[] = {
-        "THREAD_STATE_ENUM.0", "THREAD_STATE_ENUM.1", "THREAD_STATE_ENUM.2", "THREAD_STATE_ENUM.3",
-        "THREAD_STATE_ENUM.4", "TRAP_RETURN_PC.LO", "TRAP_RETURN_PC.HI", "TRAP_RETURN_MASK",
-        "MEXITED", "MKILL", "MACTIVE", "MATEXIT", "OPT_STACK", "API_CALL_DEPTH", "ATEXIT_PC.LO", "ATEXIT_PC.HI",
+        "THREAD_STATE_ENUM.0",
+        "THREAD_STATE_ENUM.1",
+        "THREAD_STATE_ENUM.2",
+        "THREAD_STATE_ENUM.3",
+        "THREAD_STATE_ENUM.4",
+        "TRAP_RETURN_PC.LO",
+        "TRAP_RETURN_PC.HI",
+        "TRAP_RETURN_MASK",
+        "MEXITED",
+        "MKILL",
+        "MACTIVE",
+        "MATEXIT",
+        "OPT_STACK",
+        "API_CALL_DEPTH",
+        "ATEXIT_PC.LO",
+        "ATEXIT_PC.HI",
     };
     return state >= 16 && state < 32 ? names[state - 16] : NULL;
 }
@@ -85,18 +98,14 @@ bool turing_isa_row_accepts(const isa_row_t *row, uint64_t lo, uint64_t hi)
 isa_place_t turing_isa_place(const isa_element_t *e, unsigned form)
 {
     static const uint8_t kinds[8] = {
-        [1] = ISA_AT_REG, [2] = ISA_AT_IMM, [3] = ISA_AT_CONST, [4] = ISA_AT_IMM,
+        [1] = ISA_AT_REG,   [2] = ISA_AT_IMM,  [3] = ISA_AT_CONST, [4] = ISA_AT_IMM,
         [5] = ISA_AT_CONST, [6] = ISA_AT_UREG, [7] = ISA_AT_UREG,
     };
     isa_place_t p = {ISA_AT_REG, 32};
     bool third = form == 2 || form == 3 || form == 7;
     switch (e->place) {
-    case 'a':
-        p.lo = 24;
-        break;
-    case 'r':
-        p.lo = e->lo;
-        break;
+    case 'a': p.lo = 24; break;
+    case 'r': p.lo = e->lo; break;
     case 'b':
         if (third)
             p.lo = 64;
@@ -109,9 +118,7 @@ isa_place_t turing_isa_place(const isa_element_t *e, unsigned form)
         else
             p.lo = 64;
         break;
-    default: /* e, g */
-        p.what = kinds[form];
-        break;
+    default: /* e, g */ p.what = kinds[form]; break;
     }
     if (e->uniform && p.what == ISA_AT_REG)
         p.what = ISA_AT_UREG;
@@ -164,7 +171,11 @@ static void operand(isa_element_t *e, const char *s, const char *end)
         case '?': e->hide = true; break;
         case 'U': e->either = true; break;
         case '>': e->is_dst = true; break;
-        case 'i': case 'x': case 'f': case 'F': case 'H': e->imm = *s; break;
+        case 'i':
+        case 'x':
+        case 'f':
+        case 'F':
+        case 'H': e->imm = *s; break;
         default: e->words = *s; break;
         }
 }

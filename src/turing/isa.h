@@ -48,10 +48,10 @@ typedef struct isa_element {
     uint8_t lo, width;
     uint16_t value;
     /* operands */
-    char place;    /* letter of isa.def, or ISA_SET and its like */
-    char mem;      /* kind of address                    */
-    char words;    /* count letter, 0: one register      */
-    char imm;      /* how an immediate prints            */
+    char place; /* letter of isa.def, or ISA_SET and its like */
+    char mem;   /* kind of address                    */
+    char words; /* count letter, 0: one register      */
+    char imm;   /* how an immediate prints            */
     bool uniform, neg, abs, inv, half, sub, hide, either, is_dst;
 } isa_element_t;
 
@@ -71,7 +71,7 @@ typedef struct isa_mem {
     uint8_t offset_lo;  /* of a `width`-bit signed offset       */
     uint8_t width;
     uint8_t scale_lo;
-    uint8_t wide_lo;    /* beside a uniform register: is the base a pair? 0: no 64-bit addresses (.E) */
+    uint8_t wide_lo; /* beside a uniform register: is the base a pair? 0: no 64-bit addresses (.E) */
 } isa_mem_t;
 
 size_t turing_isa_rows(const isa_row_t **rows);

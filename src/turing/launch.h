@@ -74,21 +74,25 @@ enum {
 };
 
 typedef enum turing_violation_kind {
-    TURING_OUT_OF_BOUNDS,     /* memory */
+    TURING_OUT_OF_BOUNDS, /* memory */
     TURING_MISALIGNED,
     TURING_UNINITIALISED,
-    TURING_RACE,              /* race */
-    TURING_LANE_CONFLICT,     /* two lanes of one store, one address, two values */
-    TURING_STALL_TOO_SHORT,   /* schedule */
+    TURING_RACE,            /* race */
+    TURING_LANE_CONFLICT,   /* two lanes of one store, one address, two values */
+    TURING_STALL_TOO_SHORT, /* schedule */
     TURING_SCOREBOARD_MISSED,
     TURING_SOURCE_OVERWRITTEN,
-    TURING_DIVERGENT,         /* convergence */
+    TURING_DIVERGENT, /* convergence */
     TURING_BARRIER_MISMATCH,
     TURING_VIOLATION_COUNT
 } turing_violation_kind_t;
 
 typedef enum turing_space {
-    TURING_SPACE_NONE, TURING_SPACE_GLOBAL, TURING_SPACE_SHARED, TURING_SPACE_LOCAL, TURING_SPACE_CONSTANT
+    TURING_SPACE_NONE,
+    TURING_SPACE_GLOBAL,
+    TURING_SPACE_SHARED,
+    TURING_SPACE_LOCAL,
+    TURING_SPACE_CONSTANT
 } turing_space_t;
 
 enum { TURING_NO_LANE = 32 };
@@ -96,24 +100,24 @@ enum { TURING_NO_LANE = 32 };
 typedef struct turing_violation {
     turing_violation_kind_t kind;
     const char *kernel;
-    uint32_t code;          /* address of the instruction                     */
-    const char *insn;       /* its disassembly                                */
-    const char *file;       /* source line, or NULL                           */
+    uint32_t code;    /* address of the instruction                     */
+    const char *insn; /* its disassembly                                */
+    const char *file; /* source line, or NULL                           */
     uint32_t line;
     uint32_t block[3];
-    uint32_t warp;          /* within the block                               */
-    uint32_t lane;          /* TURING_NO_LANE: the warp as a whole            */
+    uint32_t warp; /* within the block                               */
+    uint32_t lane; /* TURING_NO_LANE: the warp as a whole            */
     turing_space_t space;
-    uint64_t address;       /* in that space                                  */
+    uint64_t address; /* in that space                                  */
     uint32_t bytes;
-    bool has_other;         /* the other party of a race or hazard            */
+    bool has_other; /* the other party of a race or hazard            */
     uint32_t other_code;
     uint32_t other_warp;
-    uint64_t other_block;   /* linear index                                   */
-    uint64_t count;         /* how often this instruction did this; the rest
-                             * describes the first time                       */
-    const char *what;       /* one sentence: the facts                        */
-    const char *advice;     /* one sentence: what to do about it              */
+    uint64_t other_block; /* linear index                                   */
+    uint64_t count;       /* how often this instruction did this; the rest
+                           * describes the first time                       */
+    const char *what;     /* one sentence: the facts                        */
+    const char *advice;   /* one sentence: what to do about it              */
 } turing_violation_t;
 
 /* Strings live for the call only. */
@@ -129,56 +133,59 @@ size_t turing_violation_text(const turing_violation_t *violation, char *text, si
 /* What one instruction, or a whole kernel, did in a launch.  A warp-wide
  * instruction is one issue; it counts unless every lane was switched off. */
 typedef struct turing_count {
-    uint64_t issued;           /* warp instructions                              */
-    uint64_t predicated_off;   /* issued with no lane on                         */
-    uint64_t lanes;            /* lanes on, summed                               */
-    uint64_t shared_waves;     /* shared-memory wavefronts of 128 B, actual      */
-    uint64_t shared_ideal;     /* and the fewest that the bytes need             */
-    uint64_t global_requests;  /* warp-wide global accesses                      */
-    uint64_t global_sectors;   /* distinct 32 B sectors touched, per request     */
-    uint64_t global_ideal;     /* sectors that the distinct bytes would fill     */
-    uint64_t global_bytes;     /* bytes asked for, lanes summed                  */
-    uint64_t global_stores;    /* requests, sectors of stores and atomics,       */
-    uint64_t store_sectors;    /* included above                                 */
-    uint64_t partial_sectors;  /* sectors that a store did not fill              */
+    uint64_t issued;          /* warp instructions                              */
+    uint64_t predicated_off;  /* issued with no lane on                         */
+    uint64_t lanes;           /* lanes on, summed                               */
+    uint64_t shared_waves;    /* shared-memory wavefronts of 128 B, actual      */
+    uint64_t shared_ideal;    /* and the fewest that the bytes need             */
+    uint64_t global_requests; /* warp-wide global accesses                      */
+    uint64_t global_sectors;  /* distinct 32 B sectors touched, per request     */
+    uint64_t global_ideal;    /* sectors that the distinct bytes would fill     */
+    uint64_t global_bytes;    /* bytes asked for, lanes summed                  */
+    uint64_t global_stores;   /* requests, sectors of stores and atomics,       */
+    uint64_t store_sectors;   /* included above                                 */
+    uint64_t partial_sectors; /* sectors that a store did not fill              */
 } turing_count_t;
 
 enum {
-    TURING_T4_SMS = 40, TURING_T4_WARPS = 32, TURING_T4_BLOCKS = 16, TURING_T4_REGISTERS = 65536,
+    TURING_T4_SMS = 40,
+    TURING_T4_WARPS = 32,
+    TURING_T4_BLOCKS = 16,
+    TURING_T4_REGISTERS = 65536,
     TURING_T4_SHARED = 65536
 };
 
 typedef struct turing_loop {
     bool found;
-    uint32_t first, last;      /* code addresses: target and backward branch     */
+    uint32_t first, last; /* code addresses: target and backward branch     */
     uint32_t insns;
     uint32_t pipe[TURING_PIPE_COUNT]; /* instructions                            */
-    uint32_t stall_cycles;     /* sum of the stall counts                        */
+    uint32_t stall_cycles;            /* sum of the stall counts                        */
     /* Cycles a warp's iteration holds each unit of one of the four sub-cores
      * (the LSU is shared by all four), from published rates. */
     double tensor_cycles, alu_cycles, fma_cycles, half_cycles, uniform_cycles, issue_cycles;
-    double lsu_cycles;         /* shared-memory wavefronts as counted, or ideal
-                                * where nothing was counted                      */
+    double lsu_cycles; /* shared-memory wavefronts as counted, or ideal
+                        * where nothing was counted                      */
 } turing_loop_t;
 
 typedef struct turing_occupancy {
-    uint32_t blocks;           /* per SM                                         */
+    uint32_t blocks; /* per SM                                         */
     uint32_t warps;
-    const char *limit;         /* "registers", "shared", "warps" or "blocks"     */
+    const char *limit; /* "registers", "shared", "warps" or "blocks"     */
 } turing_occupancy_t;
 
 typedef struct turing_counters {
     uint32_t n_insns;
-    turing_count_t *insn;      /* one per instruction of the kernel              */
+    turing_count_t *insn; /* one per instruction of the kernel              */
     turing_count_t total;
     uint64_t pipe[TURING_PIPE_COUNT]; /* issued                                  */
     uint64_t op[TURING_OP_COUNT];
     uint64_t blocks, warps;
-    uint64_t l1_requests;      /* global requests                                */
-    uint64_t l2_bytes;         /* 32 B per sector and request                    */
-    uint64_t dram_bytes;       /* compulsory: distinct sectors of the launch     */
-    uint64_t flops;            /* of HMMA: 2 m n k each                          */
-    double intensity;          /* flops per compulsory byte                      */
+    uint64_t l1_requests; /* global requests                                */
+    uint64_t l2_bytes;    /* 32 B per sector and request                    */
+    uint64_t dram_bytes;  /* compulsory: distinct sectors of the launch     */
+    uint64_t flops;       /* of HMMA: 2 m n k each                          */
+    double intensity;     /* flops per compulsory byte                      */
     turing_occupancy_t occupancy;
     turing_loop_t loop;
 } turing_counters_t;
@@ -198,19 +205,19 @@ turing_loop_t turing_main_loop(const turing_kernel_t *kernel, const turing_count
 /* ---- modelled time --------------------------------------------------------------------- */
 
 /* Why a sub-core with warps issued nothing: what the warp that issued next had waited for. */
-#define TURING_STALLS(X) \
-    X(MEMORY, "global memory")    /* a scoreboard that a global access releases, or a fence */ \
-    X(SHARED, "shared memory")    /* one of another instruction of the load/store unit      */ \
-    X(QUEUE, "load/store queue")  /* the sub-core's, which was full                         */ \
-    X(TENSOR, "tensor core")      /* the one before still multiplied                        */ \
-    X(PIPE, "other pipes")        /* busy, or a scoreboard of theirs                        */ \
-    X(BARRIER, "barrier") \
-    X(FIXED, "stall counts")      /* of the control word, and taken branches                */
+#define TURING_STALLS(X)                                                                      \
+    X(MEMORY, "global memory")   /* a scoreboard that a global access releases, or a fence */ \
+    X(SHARED, "shared memory")   /* one of another instruction of the load/store unit      */ \
+    X(QUEUE, "load/store queue") /* the sub-core's, which was full                         */ \
+    X(TENSOR, "tensor core")     /* the one before still multiplied                        */ \
+    X(PIPE, "other pipes")       /* busy, or a scoreboard of theirs                        */ \
+    X(BARRIER, "barrier")                                                                     \
+    X(FIXED, "stall counts") /* of the control word, and taken branches                */
 typedef enum turing_stall {
 #define X(name, text) TURING_STALL_##name,
     TURING_STALLS(X)
 #undef X
-    TURING_STALL_COUNT
+        TURING_STALL_COUNT
 } turing_stall_t;
 
 const char *turing_stall_name(turing_stall_t stall);
@@ -222,14 +229,14 @@ enum { TURING_T4_MHZ = 1590 };
  * up over launches.  Times are cycles of 1590 MHz; those of a unit are averages
  * over all of its kind on the chip, so that its share is its time over `cycles`. */
 typedef struct turing_time {
-    double cycles;             /* from the first block's start to the end of the last warp and store */
-    double tensor;             /* the 160 tensor cores multiply                */
-    double lsu;                /* the 40 load/store units are busy             */
-    double dram;               /* the 16 channels are busy                     */
+    double cycles;                    /* from the first block's start to the end of the last warp and store */
+    double tensor;                    /* the 160 tensor cores multiply                */
+    double lsu;                       /* the 40 load/store units are busy             */
+    double dram;                      /* the 16 channels are busy                     */
     double stall[TURING_STALL_COUNT]; /* of the 160 sub-cores                  */
-    uint64_t instructions;     /* warp instructions issued                     */
-    uint64_t l2_sectors;       /* of 32 bytes, read and written, in L2         */
-    uint64_t l2_hits;          /* of these: present or on their way, or stored */
+    uint64_t instructions;            /* warp instructions issued                     */
+    uint64_t l2_sectors;              /* of 32 bytes, read and written, in L2         */
+    uint64_t l2_hits;                 /* of these: present or on their way, or stored */
     uint64_t dram_read, dram_written; /* bytes                                 */
 } turing_time_t;
 
@@ -244,8 +251,8 @@ typedef enum turing_tensor {
 
 typedef struct turing_launch {
     uint32_t grid[3], block[3];
-    uint32_t shared_bytes;          /* dynamic                                   */
-    const void *params;             /* laid out as turing_kernel_t.params says   */
+    uint32_t shared_bytes; /* dynamic                                   */
+    const void *params;    /* laid out as turing_kernel_t.params says   */
     size_t param_bytes;
     turing_tensor_t tensor;
     unsigned threads;               /* host threads, 0: one per core             */
@@ -253,7 +260,7 @@ typedef struct turing_launch {
     unsigned checks;                /* TURING_CHECK_*                            */
     turing_report_fn *report;       /* gets each violation once, at the end      */
     void *user;
-    turing_counters_t *counters;    /* filled if not NULL; turing_counters_free  */
+    turing_counters_t *counters; /* filled if not NULL; turing_counters_free  */
     /* Filled if not NULL.  Then one host thread runs the blocks, in the order in
      * which the modelled multiprocessors take them, and the modelled L2 begins
      * with what the last such launch on this memory left in it. */
@@ -267,7 +274,6 @@ typedef struct turing_launch {
  * mode plays no part and stays as it is. */
 bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const turing_launch_t *launch,
                    uint64_t *violations, turing_error_t *err);
-
 
 /* ---- tensor-core arithmetic, on its own ------------------------------------------------ */
 

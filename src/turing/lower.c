@@ -71,12 +71,8 @@ static bool source(const machine_t *m, pool_t *pool, const turing_insn_t *in, co
 {
     words_t words = {.n = s->n ? s->n : 1};
     switch (s->kind) {
-    case TURING_REG:
-        *row = s->reg == TURING_RZ ? ROW_ZERO : s->reg;
-        return true;
-    case TURING_UREG:
-        *row = s->reg == TURING_URZ ? ROW_ZERO : (uint16_t)(ROW_UNIFORM + s->reg);
-        return true;
+    case TURING_REG: *row = s->reg == TURING_RZ ? ROW_ZERO : s->reg; return true;
+    case TURING_UREG: *row = s->reg == TURING_URZ ? ROW_ZERO : (uint16_t)(ROW_UNIFORM + s->reg); return true;
     case TURING_IMM:
         if (words.n > 1 && is_fp64(in)) {
             words.word[1] = s->imm;
@@ -87,16 +83,13 @@ static bool source(const machine_t *m, pool_t *pool, const turing_insn_t *in, co
                 words.word[i] = in->m.is_signed && s->imm >> 31 ? ~0u : 0;
         }
         return intern(pool, &words, row, err);
-    case TURING_CONST:
-        return constant(m, in, s->bank, s->imm, &words, err) && intern(pool, &words, row, err);
+    case TURING_CONST: return constant(m, in, s->bank, s->imm, &words, err) && intern(pool, &words, row, err);
     case TURING_CONST_R:
     case TURING_CONST_UR:
         *row = s->kind == TURING_CONST_R ? (s->reg == TURING_RZ ? ROW_ZERO : s->reg)
                                          : (s->reg == TURING_URZ ? ROW_ZERO : (uint16_t)(ROW_UNIFORM + s->reg));
         return true;
-    default: /* barriers, warp state, bindless: the handler looks at the operand itself */
-        *row = ROW_ZERO;
-        return true;
+    default: /* barriers, warp state, bindless: the handler looks at the operand itself */ *row = ROW_ZERO; return true;
     }
 }
 
@@ -124,8 +117,8 @@ static bool lower_one(machine_t *m, pool_t *pool, op_t *o, const turing_insn_t *
     int n = turing_insn_access(in, access);
     for (int i = 0; i < n; i++)
         if (access[i].file == TURING_FILE_R && access[i].first + access[i].count > m->kernel->registers)
-            return turing_fail(err, "%s+0x%x uses R%d, beyond the %u registers of the kernel", m->kernel->name, in->addr,
-                               access[i].first + access[i].count - 1, m->kernel->registers);
+            return turing_fail(err, "%s+0x%x uses R%d, beyond the %u registers of the kernel", m->kernel->name,
+                               in->addr, access[i].first + access[i].count - 1, m->kernel->registers);
     o->in = in;
     o->uniform = uniform_op(in);
     o->guard = pred_index(in->guard);
@@ -177,15 +170,16 @@ static bool lower_one(machine_t *m, pool_t *pool, op_t *o, const turing_insn_t *
 static bool order_dependent(const turing_insn_t *in)
 {
     switch (in->op) {
-    case TURING_ATOM: case TURING_ATOMG: case TURING_RED:
-        return (in->dst.kind == TURING_REG && in->dst.reg != TURING_RZ) || in->m.type == TURING_F16X2 || in->m.type == TURING_F32 ||
-               in->m.type == TURING_F64 || in->m.func == TURING_ATOM_EXCH;
-    case TURING_ATOM_CAS: case TURING_ATOMG_CAS:
-        return true;
-    case TURING_LDG: case TURING_LD:
-        return in->m.order == TURING_ORDER_STRONG;
-    default:
-        return false;
+    case TURING_ATOM:
+    case TURING_ATOMG:
+    case TURING_RED:
+        return (in->dst.kind == TURING_REG && in->dst.reg != TURING_RZ) || in->m.type == TURING_F16X2 ||
+               in->m.type == TURING_F32 || in->m.type == TURING_F64 || in->m.func == TURING_ATOM_EXCH;
+    case TURING_ATOM_CAS:
+    case TURING_ATOMG_CAS: return true;
+    case TURING_LDG:
+    case TURING_LD: return in->m.order == TURING_ORDER_STRONG;
+    default: return false;
     }
 }
 

@@ -30,25 +30,26 @@
 enum {
     SUBCORES = 4,
     SLOTS = TURING_T4_WARPS,
-    BOARDS = 6,              /* scoreboards of a warp                                       */
+    BOARDS = 6, /* scoreboards of a warp                                       */
     NO_BOARD = 7,
-    ISSUE = 1,               /* cycles a sub-core issues one instruction: HUE               */
-    LSU_QUEUE = 5,           /* places of a sub-core: HUE                                   */
-    LSU_CYCLES = 2,          /* of the load/store unit, for 128 bytes of shared memory: JIA */
-    LSU_SECTORS = 4,         /* of global memory in as many cycles: JIA, L1 bandwidth       */
-    LSU_STORE_CYCLES = 2,    /* more for a store to shared memory: YAN, STS.128 takes 10    */
-    LSU_LATENCY = 21,        /* of one wavefront: between 19 (JIA) and 23 (SJF)             */
-    LSU_READ = 8,            /* from the end of its service until sources are read: assumed */
-    LSU_OTHER_LATENCY = 30,  /* S2R, SHFL, constants, hits in local memory: assumed         */
-    PIPE_READ = 6,           /* until sources are read, other pipes: assumed                */
-    FENCE_CYCLES = 188,      /* a round trip to L2: JIA                                     */
-    BARRIER_CYCLES = 20,     /* from the last arrival to the first issue: assumed           */
-    BRANCH_CYCLES = 8,       /* from a taken branch to the next issue: assumed              */
-    DEAL_CYCLES = 20,        /* between the starts of two blocks on the chip: assumed       */
-    BLOCK_CYCLES = 600,      /* from the end of a block to the start of its successor: assumed */
-    EVENTS = 1024, LINES = 512, /* of a trace                                               */
-    STALEMATE = 1 << 16,     /* polls in a row, by all warps, that end a launch             */
-    REQUESTS = 64            /* of an SM at a time: in queues 20, served before an answer 16 */
+    ISSUE = 1,              /* cycles a sub-core issues one instruction: HUE               */
+    LSU_QUEUE = 5,          /* places of a sub-core: HUE                                   */
+    LSU_CYCLES = 2,         /* of the load/store unit, for 128 bytes of shared memory: JIA */
+    LSU_SECTORS = 4,        /* of global memory in as many cycles: JIA, L1 bandwidth       */
+    LSU_STORE_CYCLES = 2,   /* more for a store to shared memory: YAN, STS.128 takes 10    */
+    LSU_LATENCY = 21,       /* of one wavefront: between 19 (JIA) and 23 (SJF)             */
+    LSU_READ = 8,           /* from the end of its service until sources are read: assumed */
+    LSU_OTHER_LATENCY = 30, /* S2R, SHFL, constants, hits in local memory: assumed         */
+    PIPE_READ = 6,          /* until sources are read, other pipes: assumed                */
+    FENCE_CYCLES = 188,     /* a round trip to L2: JIA                                     */
+    BARRIER_CYCLES = 20,    /* from the last arrival to the first issue: assumed           */
+    BRANCH_CYCLES = 8,      /* from a taken branch to the next issue: assumed              */
+    DEAL_CYCLES = 20,       /* between the starts of two blocks on the chip: assumed       */
+    BLOCK_CYCLES = 600,     /* from the end of a block to the start of its successor: assumed */
+    EVENTS = 1024,
+    LINES = 512,         /* of a trace                                               */
+    STALEMATE = 1 << 16, /* polls in a row, by all warps, that end a launch             */
+    REQUESTS = 64        /* of an SM at a time: in queues 20, served before an answer 16 */
 };
 
 /* A sub-core's pipes: cycles that one warp instruction occupies, and until a
@@ -75,14 +76,14 @@ static double sooner(double a, double b)
 /* ---- traces ----------------------------------------------------------------------- */
 
 typedef struct event {
-    uint32_t op;       /* instruction                                             */
-    uint16_t detail;   /* shared memory: wavefronts; BAR: number | warps << 4     */
-    uint8_t on;        /* some lane was                                           */
-    uint8_t lines;     /* of global memory                                        */
+    uint32_t op;     /* instruction                                             */
+    uint16_t detail; /* shared memory: wavefronts; BAR: number | warps << 4     */
+    uint8_t on;      /* some lane was                                           */
+    uint8_t lines;   /* of global memory                                        */
 } event_t;
 
 struct trace {
-    uint32_t n, n_lines; /* filled by the executor   */
+    uint32_t n, n_lines;  /* filled by the executor   */
     uint32_t at, at_line; /* used by the model       */
     event_t event[EVENTS];
     uint64_t line[LINES]; /* as in request_t         */
@@ -133,25 +134,25 @@ void emu_time_barrier(warp_t *w, uint32_t id, uint32_t threads)
 /* What the model needs of an instruction at every issue. */
 typedef struct plan {
     uint8_t pipe, stall, wait, write_board, read_board;
-    uint8_t kind;      /* request_kind_t, of the load/store unit                 */
+    uint8_t kind; /* request_kind_t, of the load/store unit                 */
     bool cached, fence;
     uint8_t op;
 } plan_t;
 
 /* One of the places for warps of a multiprocessor; slot i is of sub-core i % 4. */
 typedef struct slot {
-    warp_t *warp;      /* NULL: none                                             */
-    uint32_t place;    /* of its block                                           */
-    int waits;         /* named barrier, or -1                                   */
-    uint32_t op;       /* next instruction                                       */
-    double ready;      /* no issue before that cycle,                            */
-    turing_stall_t why; /* because of this                                       */
-    double issued;     /* cycle of the last issue                                */
-    double served;     /* the load/store unit is done with all it issued         */
+    warp_t *warp;         /* NULL: none                                             */
+    uint32_t place;       /* of its block                                           */
+    int waits;            /* named barrier, or -1                                   */
+    uint32_t op;          /* next instruction                                       */
+    double ready;         /* no issue before that cycle,                            */
+    turing_stall_t why;   /* because of this                                       */
+    double issued;        /* cycle of the last issue                                */
+    double served;        /* the load/store unit is done with all it issued         */
     double board[BOARDS]; /* cycle in which all known releases have happened     */
     uint8_t board_why[BOARDS];
     uint8_t pending[BOARDS]; /* releases that memory has yet to date             */
-    uint8_t tenant;    /* counts warps, so that none gets an earlier one's answer */
+    uint8_t tenant;          /* counts warps, so that none gets an earlier one's answer */
 } slot_t;
 
 typedef struct timed_barrier {
@@ -162,19 +163,19 @@ typedef struct timed_barrier {
 /* Room for a block. */
 typedef struct place {
     block_t *block;
-    uint32_t live;     /* warps                                                  */
+    uint32_t live; /* warps                                                  */
     double free_from;
     timed_barrier_t barrier[16];
 } place_t;
 
 typedef struct subcore {
-    double next;       /* cycle of the next issue, or NEVER,                     */
-    uint32_t slot;     /* by this warp                                           */
+    double next;        /* cycle of the next issue, or NEVER,                     */
+    uint32_t slot;      /* by this warp                                           */
     turing_stall_t why; /* which waited for that                                 */
-    uint32_t last;     /* slot that issued last                                  */
+    uint32_t last;      /* slot that issued last                                  */
     double issue_free, pipe_free[TURING_PIPE_COUNT];
     double queued[LSU_QUEUE]; /* cycles in which the last ones left the queue    */
-    uint32_t in_queue; /* the oldest of them                                     */
+    uint32_t in_queue;        /* the oldest of them                                     */
 } subcore_t;
 
 typedef struct sm {
@@ -182,7 +183,7 @@ typedef struct sm {
     slot_t slot[SLOTS];
     place_t place[TURING_T4_BLOCKS];
     double lsu_free;
-    uint32_t live;     /* blocks                                                 */
+    uint32_t live; /* blocks                                                 */
     uint32_t first_request, n_requests;
     request_t request[REQUESTS]; /* a ring, in the order of their cycles         */
 } sm_t;
@@ -190,25 +191,35 @@ typedef struct sm {
 typedef struct model {
     worker_t *worker;
     machine_t *m;
-    plan_t *plan;      /* one per instruction                                    */
+    plan_t *plan; /* one per instruction                                    */
     time_memory_t *memory;
     turing_time_t *sum;
-    uint32_t places;   /* of an SM                                               */
-    uint32_t live;     /* blocks                                                 */
-    uint32_t polls;    /* in a row                                               */
-    double dealt;      /* start of the last block                                */
+    uint32_t places; /* of an SM                                               */
+    uint32_t live;   /* blocks                                                 */
+    uint32_t polls;  /* in a row                                               */
+    double dealt;    /* start of the last block                                */
     double end;
     sm_t sm[TURING_T4_SMS];
 } model_t;
 
 static plan_t plan_of(const turing_insn_t *in)
 {
-    plan_t p = {.pipe = (uint8_t)turing_op_pipe((turing_op_t)in->op), .stall = in->ctl.stall ? in->ctl.stall : 1,
-                .wait = in->ctl.wait, .write_board = in->ctl.wbarrier, .read_board = in->ctl.rbarrier, .op = in->op};
+    plan_t p = {.pipe = (uint8_t)turing_op_pipe((turing_op_t)in->op),
+                .stall = in->ctl.stall ? in->ctl.stall : 1,
+                .wait = in->ctl.wait,
+                .write_board = in->ctl.wbarrier,
+                .read_board = in->ctl.rbarrier,
+                .op = in->op};
     switch (in->op) {
-    case TURING_LDG: case TURING_LD: p.cached = in->m.order != TURING_ORDER_STRONG; break;
-    case TURING_STG: case TURING_ST: case TURING_RED: p.kind = REQUEST_STORE; break;
-    case TURING_ATOM: case TURING_ATOM_CAS: case TURING_ATOMG: case TURING_ATOMG_CAS: p.kind = REQUEST_ATOMIC; break;
+    case TURING_LDG:
+    case TURING_LD: p.cached = in->m.order != TURING_ORDER_STRONG; break;
+    case TURING_STG:
+    case TURING_ST:
+    case TURING_RED: p.kind = REQUEST_STORE; break;
+    case TURING_ATOM:
+    case TURING_ATOM_CAS:
+    case TURING_ATOMG:
+    case TURING_ATOMG_CAS: p.kind = REQUEST_ATOMIC; break;
     case TURING_CCTL: p.kind = REQUEST_PREFETCH; break;
     case TURING_MEMBAR: p.fence = in->m.scope >= TURING_SCOPE_GPU; break;
     default: break;
@@ -282,7 +293,8 @@ static bool advance(model_t *model, slot_t *s)
         else if (emu_block_step(s->warp->block, s->warp) != STOP_YIELD)
             model->polls = 0;
         else if (++model->polls > STALEMATE)
-            emu_fault(s->warp, &model->m->ops[t->event[t->n - 1].op], "every warp that a T4 would hold polls memory for ever");
+            emu_fault(s->warp, &model->m->ops[t->event[t->n - 1].op],
+                      "every warp that a T4 would hold polls memory for ever");
         if (s->warp->stop == STOP_FAULT)
             return false;
     }
@@ -368,8 +380,14 @@ static double deal(model_t *model)
         model->live++;
         for (uint32_t i = 0; i < m->n_warps; i++) {
             slot_t *s = &sm->slot[best * m->n_warps + i];
-            *s = (slot_t){.warp = &p->block->warp[i], .place = best, .waits = -1, .op = UINT32_MAX, .ready = start,
-                          .issued = start, .why = TURING_STALL_COUNT, .tenant = (uint8_t)(s->tenant + 1)};
+            *s = (slot_t){.warp = &p->block->warp[i],
+                          .place = best,
+                          .waits = -1,
+                          .op = UINT32_MAX,
+                          .ready = start,
+                          .issued = start,
+                          .why = TURING_STALL_COUNT,
+                          .tenant = (uint8_t)(s->tenant + 1)};
             trace_t *t = s->warp->trace;
             t->at = t->n = t->at_line = t->n_lines = 0;
             if (!advance(model, s))
@@ -408,7 +426,8 @@ static void ask(const trace_t *trace, const event_t *e, const plan_t *p, sm_t *s
 }
 
 /* The load/store unit takes an instruction up when it is done with those before. */
-static void load_store(turing_time_t *sum, sm_t *sm, subcore_t *c, uint32_t slot, const event_t *e, const plan_t *p, double t)
+static void load_store(turing_time_t *sum, sm_t *sm, subcore_t *c, uint32_t slot, const event_t *e, const plan_t *p,
+                       double t)
 {
     slot_t *s = &sm->slot[slot];
     trace_t *trace = s->warp->trace;

@@ -9,7 +9,7 @@
 #include "exec.h"
 
 enum {
-    SECTORS = 4,        /* of 32 bytes in a line of 128                                     */
+    SECTORS = 4, /* of 32 bytes in a line of 128                                     */
     ALL_SECTORS = 15,
     SOONEST_ANSWER = 32 /* cycles: a hit in L1 (JIA, datasheet 6); nothing answers earlier  */
 };
@@ -18,7 +18,7 @@ typedef enum request_kind { REQUEST_LOAD, REQUEST_STORE, REQUEST_ATOMIC, REQUEST
 
 /* What one warp instruction asks for. */
 typedef struct request {
-    double at;            /* cycle in which the load/store unit takes it up   */
+    double at; /* cycle in which the load/store unit takes it up   */
     uint8_t kind;
     bool cached;          /* may be answered by L1                            */
     uint8_t slot, tenant; /* of the multiprocessor, and its scoreboard that   */

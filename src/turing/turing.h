@@ -71,21 +71,21 @@ typedef struct turing_bank {
 
 typedef struct turing_kernel {
     const char *name;
-    const char *unusable;       /* NULL, or why the code cannot be executed: an
-                                 * unknown instruction, an unresolved address. `insns`
-                                 * is NULL then; the other fields are still true.   */
+    const char *unusable; /* NULL, or why the code cannot be executed: an
+                           * unknown instruction, an unresolved address. `insns`
+                           * is NULL then; the other fields are still true.   */
     uint32_t registers;
-    uint32_t shared_bytes;      /* static                                  */
-    uint32_t local_bytes;       /* per thread, stack included              */
-    uint32_t barriers;          /* named barriers used                     */
-    uint32_t max_threads;       /* 0: not stated                           */
-    uint32_t param_base;        /* offset of the parameters in bank 0      */
+    uint32_t shared_bytes; /* static                                  */
+    uint32_t local_bytes;  /* per thread, stack included              */
+    uint32_t barriers;     /* named barriers used                     */
+    uint32_t max_threads;  /* 0: not stated                           */
+    uint32_t param_base;   /* offset of the parameters in bank 0      */
     uint32_t param_bytes;
     uint32_t n_params;
-    const turing_param_t *params; /* in order of declaration               */
+    const turing_param_t *params;     /* in order of declaration               */
     turing_bank_t bank[TURING_BANKS]; /* images; bank 0 holds driver values and parameters */
     uint32_t code_bytes;
-    const uint8_t *code;        /* 16 bytes an instruction, relocated      */
+    const uint8_t *code; /* 16 bytes an instruction, relocated      */
     uint32_t n_insns;
     const turing_insn_t *insns; /* decoded, address order                  */
     const turing_line_t *lines; /* one per instruction, or NULL            */

@@ -6,9 +6,8 @@
 
 EXPORT fake_cuda_t fake_cuda = {.version = 13000, .devices = 1, .capability = {75}};
 
-EXPORT int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads,
-                          unsigned threads_y, unsigned threads_z, unsigned shared_bytes,
-                          void *stream, void **parameters, void **extra)
+EXPORT int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
+                          unsigned threads_z, unsigned shared_bytes, void *stream, void **parameters, void **extra)
 {
     (void)function, (void)x, (void)y, (void)z, (void)threads, (void)threads_y, (void)threads_z;
     (void)shared_bytes, (void)stream, (void)parameters, (void)extra;
@@ -21,8 +20,7 @@ EXPORT int cuCtxSetCurrent(void *context)
     return 0;
 }
 
-EXPORT int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes,
-                                void *stream)
+EXPORT int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void *stream)
 {
     (void)stream;
     FAIL_IF(result_in_context("cuMemcpyDtoDAsync"));

@@ -199,8 +199,7 @@ EXPORT int cuStreamSynchronize(void *stream)
     return 0;
 }
 
-EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options,
-                              void **values)
+EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values)
 {
     int result = result_in_context("cuModuleLoadDataEx");
     for (unsigned i = 0; i + 1 < count; i++)
@@ -238,13 +237,12 @@ EXPORT int cuFuncSetAttribute(void *function, int attribute, int value)
     return 0;
 }
 
-EXPORT int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads,
-                          unsigned threads_y, unsigned threads_z, unsigned shared_bytes,
-                          void *stream, void **parameters, void **extra)
+EXPORT int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
+                          unsigned threads_z, unsigned shared_bytes, void *stream, void **parameters, void **extra)
 {
     FAIL_IF(result_in_context("cuLaunchKernel"));
-    if (!function || !x || !y || z != 1 || !threads || threads_y != 1 || threads_z != 1 ||
-        !parameters || extra || (int)shared_bytes > fake_cuda.shared_bytes)
+    if (!function || !x || !y || z != 1 || !threads || threads_y != 1 || threads_z != 1 || !parameters || extra ||
+        (int)shared_bytes > fake_cuda.shared_bytes)
         return INVALID_VALUE;
     fake_cuda.launches++;
     fake_cuda.launch_stream = stream;
