@@ -10,9 +10,9 @@
  */
 #include "tile.cuh"
 
-template <class T> static DEVICE void k2_swizzled(const args &p)
+template <class T> static DEVICE void k2_swizzled(const arguments &args)
 {
-    const typename T::block at(p);
+    const typename T::block at(args);
     const typename T::warp w;
     typename T::sums acc;
     T::clear(acc);
@@ -30,7 +30,7 @@ template <class T> static DEVICE void k2_swizzled(const args &p)
             T::multiply(acc, f);
         }
     }
-    T::store(p, at, acc);
+    T::store(args, at, acc);
 }
 
 HGEMM_ENTRY(k2_swizzled, true)

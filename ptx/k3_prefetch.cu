@@ -11,9 +11,9 @@
  */
 #include "tile.cuh"
 
-template <class T> static DEVICE void k3_prefetch(const args &p)
+template <class T> static DEVICE void k3_prefetch(const arguments &args)
 {
-    const typename T::block at(p);
+    const typename T::block at(args);
     const typename T::warp w;
     typename T::sums acc;
     typename T::staging next;
@@ -36,7 +36,7 @@ template <class T> static DEVICE void k3_prefetch(const args &p)
         if (more) T::commit(next, (t + 1) % 2);
         barrier(); /* the next k-tile is complete, and every warp is done with this one */
     }
-    T::store(p, at, acc);
+    T::store(args, at, acc);
 }
 
 HGEMM_ENTRY(k3_prefetch, true)

@@ -13,9 +13,9 @@
  */
 #include "tile.cuh"
 
-template <class T> static DEVICE void k4_fastindex(const args &p)
+template <class T> static DEVICE void k4_fastindex(const arguments &args)
 {
-    const typename T::block at(p);
+    const typename T::block at(args);
     const typename T::warp w;
     typename T::pipeline pipe(at, w); /* k-tile 0 is in shared memory, k-tile 1 in registers */
     typename T::sums acc;
@@ -39,7 +39,7 @@ template <class T> static DEVICE void k4_fastindex(const args &p)
         stage = T::STAGE - stage;
         barrier(); /* the next k-tile is complete, and every warp is done with this one */
     }
-    T::store(p, at, acc);
+    T::store(args, at, acc);
 }
 
 HGEMM_ENTRY(k4_fastindex, true)

@@ -19,14 +19,14 @@
  */
 #include "tile.cuh"
 
-template <class T> static DEVICE void k5_tuned(const args &p)
+template <class T> static DEVICE void k5_tuned(const arguments &args)
 {
-    using row = typename T::row;
-    constexpr int LAST_STS = row::STS_FIRST + (T::SLOTS - 1) * row::STS_GAP; /* in mma's from the begin of a k-tile */
+    using spec = typename T::spec;
+    constexpr int LAST_STS = spec::STS_FIRST + (T::SLOTS - 1) * spec::STS_GAP; /* in mma's from the begin of a k-tile */
     static_assert(LAST_STS < (T::SLICES - 1) * T::MMAS, "a store comes after the barrier");
-    static_assert(LAST_STS + row::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
-    static_assert((T::LDSMS - 1) * row::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
-    const typename T::block at(p);
+    static_assert(LAST_STS + spec::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
+    static_assert((T::LDSMS - 1) * spec::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
+    const typename T::block at(args);
     const typename T::warp w;
     typename T::pipeline pipe(at, w); /* k-tile 0 is in shared memory, k-tile 1 in registers */
     typename T::sums acc;
@@ -36,8 +36,8 @@ template <class T> static DEVICE void k5_tuned(const args &p)
     /* The smallest tiles prefetch C here, for they have few steps. */
     constexpr bool C_FIRST = T::BM * T::BN <= 32 * 32;
     static_assert(!C_FIRST || T::C_PARTS == 1, "a part of C is not prefetched");
-    if (C_FIRST && p.beta != 0) T::prefetch_c(p, at, 0);
-    const bool idles = T::IDLES && T::is_outside(p, at, w);
+    if (C_FIRST && args.beta != 0) T::prefetch_c(args, at, 0);
+    const bool idles = T::IDLES && T::is_outside(args, at, w);
     barrier(); /* k-tile 0 is complete */
     if (idles) { /* moves its part of the k-tiles, for the others */
 #pragma unroll 1
@@ -50,17 +50,17 @@ template <class T> static DEVICE void k5_tuned(const args &p)
             pipe.prefetch(left);
             pipe.advance(at);
         }
-        for (u32 i = 0; !C_FIRST && p.beta != 0 && i < T::C_PARTS; ++i) T::prefetch_c(p, at, i);
+        for (u32 i = 0; !C_FIRST && args.beta != 0 && i < T::C_PARTS; ++i) T::prefetch_c(args, at, i);
         return;
     }
 #pragma unroll
     for (int j = 0; j < T::LDSMS; ++j) pipe.load_one(f[0], j, 0, 0);
 
     /* Whether a chunk is due so many mma's after the first one was. */
-    auto due = [](int mmas) { return mmas >= 0 && mmas % row::STS_GAP == 0 && mmas / row::STS_GAP < T::SLOTS; };
-    /* If registers are short, and in a T4's rows, ptxas gathers loads and stores in bunches, unless a barrier keeps them
-     * apart. For the whole warp, which is converged here, it is compiled to a NOP. */
-    auto keep_apart = [] { if (row::ACC == f32 || row::T4_ROW) warp_barrier(); };
+    auto due = [](int mmas) { return mmas >= 0 && mmas % spec::STS_GAP == 0 && mmas / spec::STS_GAP < T::SLOTS; };
+    /* If registers are short, and in a T4's rows, ptxas gathers loads and stores in bunches, unless a barrier keeps
+     * them apart. For the whole warp, which is converged here, it is compiled to a NOP. */
+    auto keep_apart = [] { if (spec::ACC == f32 || spec::T4_ROW) warp_barrier(); };
 
     /* One k-tile. Its stage begins at `here` in shared memory, the other one at `there`. */
     u32 left = at.k_tiles, stage = 0;
@@ -72,12 +72,12 @@ template <class T> static DEVICE void k5_tuned(const args &p)
             if (kk == T::SLICES / 2) pipe.prefetch(left);
 #pragma unroll
             for (int h = 0; h < T::MMAS; ++h) {
-                const int sts = kk * T::MMAS + h - row::STS_FIRST, ldg = sts - row::LDG_LAG;
-                if (h % row::LDS_GAP == 0 && h / row::LDS_GAP < T::LDSMS)
-                    pipe.load_one(f[(kk + 1) % 2], h / row::LDS_GAP, last ? 0 : kk + 1, last ? there : here);
+                const int sts = kk * T::MMAS + h - spec::STS_FIRST, ldg = sts - spec::LDG_LAG;
+                if (h % spec::LDS_GAP == 0 && h / spec::LDS_GAP < T::LDSMS)
+                    pipe.load_one(f[(kk + 1) % 2], h / spec::LDS_GAP, last ? 0 : kk + 1, last ? there : here);
                 T::multiply_one(acc, f[kk % 2], h);
-                if (due(sts)) keep_apart(), pipe.commit(sts / row::STS_GAP, there);
-                if (due(ldg)) pipe.fetch(at, ldg / row::STS_GAP, left > 2, T::IN_PAIRS && here > 0), keep_apart();
+                if (due(sts)) keep_apart(), pipe.commit(sts / spec::STS_GAP, there);
+                if (due(ldg)) pipe.fetch(at, ldg / spec::STS_GAP, left > 2, T::IN_PAIRS && here > 0), keep_apart();
             }
         }
         pipe.advance(at, !T::IN_PAIRS ? 1 : here > 0 ? 2 : 0);
@@ -86,7 +86,7 @@ template <class T> static DEVICE void k5_tuned(const args &p)
     /* All k-tiles. C is prefetched between the last of them, a part after every other one: all of it at one time, as
      * all blocks would do together, delays A and B. */
 #pragma unroll 1
-    for (u32 until = !C_FIRST && p.beta != 0 ? T::C_PARTS * 2 : 0;; until -= 2) {
+    for (u32 until = !C_FIRST && args.beta != 0 ? T::C_PARTS * 2 : 0;; until -= 2) {
         if (T::IN_PAIRS) {
 #pragma unroll 1
             while (left >= until + 2) step(0, T::STAGE), step(T::STAGE, 0);
@@ -95,10 +95,10 @@ template <class T> static DEVICE void k5_tuned(const args &p)
             while (left > until) step(stage, T::STAGE - stage), stage = T::STAGE - stage;
         }
         if (until == 0) break;
-        T::prefetch_c(p, at, until / 2 - 1);
+        T::prefetch_c(args, at, until / 2 - 1);
     }
     if (T::IN_PAIRS && left > 0) step(0, T::STAGE);
-    T::store(p, at, acc);
+    T::store(args, at, acc);
 }
 
 HGEMM_ENTRY(k5_tuned, true)

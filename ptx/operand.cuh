@@ -6,6 +6,11 @@
  *   chunk     16 bytes of A or B on their way through a thread's registers
  *   operand   the k-tile: who loads what, where it lies, where ldmatrix finds it
  *
+ * Edges and alignment are handled here, and cost the main loop nothing. Accesses past the last row of an operand repeat
+ * that row. Those past the last column take what follows in memory, or, where each chunk is loaded with care (k1 to k3,
+ * access ANY), repeat columns. All of this reaches only accumulators of elements that D does not have; they are not
+ * stored. What is short along k becomes zeros (position.cuh says which k-tile that is).
+ *
  * Both operands are treated alike. Let x be the dimension that an operand shares with D (m for A, n
  * for B). A k-tile of it is X x BK, and is either k-contiguous (a row in memory runs along k, there is
  * one for each x) or x-contiguous (a row runs along x, there is one for each k). Shared memory keeps
@@ -13,6 +18,8 @@
  */
 #pragma once
 #include "insn.cuh"
+
+constexpr int ELEMENT_BYTES = 2; /* of a half: A, B, C and D consist of them */
 
 static DEVICE u32 minimum(u32 a, u32 b) { return a < b ? a : b; }
 
@@ -128,7 +135,7 @@ template <> struct chunk<ANY> {
 
 template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access ACCESS> struct operand {
     static constexpr int ROWS = K_CONTIGUOUS ? X : BK, COLS = K_CONTIGUOUS ? BK : X;
-    static constexpr int BYTES = X * BK * 2;
+    static constexpr int BYTES = X * BK * ELEMENT_BYTES;
     static constexpr int ROW_CHUNKS = COLS / 8;
 
     /* LANES threads stand side by side along a row. Each loads ACROSS chunks of it, LANES chunks apart, and the same
@@ -159,7 +166,7 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
      */
     static constexpr u32 LINE_ROWS = ROW_CHUNKS >= 8 ? 1 : 8 / ROW_CHUNKS, PHASES = ROW_CHUNKS >= 8 ? 8 : ROW_CHUNKS;
     static DEVICE u32 phase(u32 row) { return SWIZZLED ? row / LINE_ROWS % PHASES : 0; }
-    static DEVICE u32 offset(u32 row, u32 c) { return row * (COLS * 2) + ((c ^ phase(row)) << 4); }
+    static DEVICE u32 offset(u32 row, u32 c) { return row * (COLS * ELEMENT_BYTES) + ((c ^ phase(row)) << 4); }
 
     /* Row and column in the k-tile of a thread's first chunk, and how far below and across its chunk i is. */
     static DEVICE u32 row(u32 thread) { return thread / LANES; }
@@ -193,14 +200,14 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
     static DEVICE panel panel_at(const char *base, u64 ld, u32 x0, u32 x_size, u32 k_size)
     {
         const u32 rows = K_CONTIGUOUS ? x_size : k_size, cols = K_CONTIGUOUS ? k_size : x_size;
-        return panel{base, base, base + (rows - 1) * ld + cols * 2, ld, x0, x_size};
+        return panel{base, base, base + (rows - 1) * ld + cols * ELEMENT_BYTES, ld, x0, x_size};
     }
 
     /* Global memory: bytes that k k's are apart, and the address at which the block's k-tile from k0 on begins. */
-    static DEVICE u64 k_bytes(const panel &src, u32 k) { return K_CONTIGUOUS ? (u64)k * 2 : k * src.ld; }
+    static DEVICE u64 k_bytes(const panel &src, u32 k) { return K_CONTIGUOUS ? (u64)k * ELEMENT_BYTES : k * src.ld; }
     static DEVICE const char *start(const panel &src, u32 k0)
     {
-        return src.base + (K_CONTIGUOUS ? src.x0 * src.ld : (u64)src.x0 * 2) + k_bytes(src, k0);
+        return src.base + (K_CONTIGUOUS ? src.x0 * src.ld : (u64)src.x0 * ELEMENT_BYTES) + k_bytes(src, k0);
     }
 
     /* Byte offset from there of column c of row r. Rows past the last one are that one. Clamped, columns past the
@@ -208,7 +215,7 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
      * zeros, so that its last whole chunk may be read.) */
     static DEVICE u64 row_clamped(const panel &src, u32 r, u32 c)
     {
-        return (K_CONTIGUOUS ? minimum(r, src.x_size - src.x0 - 1) : r) * src.ld + c * 2;
+        return (K_CONTIGUOUS ? minimum(r, src.x_size - src.x0 - 1) : r) * src.ld + c * ELEMENT_BYTES;
     }
     static DEVICE u64 clamped(const panel &src, u32 r, u32 c, u32 width)
     {
@@ -238,6 +245,101 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
         }
     }
 
+    /* ---- where a thread's rows of a k-tile are in memory, computed once --------------------------
+     * As offsets of its first chunk in each row from the start of the k-tile, a base that all threads share; or, with
+     * POINTERS, as pointers to these chunks. For ANY all are aligned down to 16 bytes. */
+
+    template <bool POINTERS> struct addresses {
+        const char *base, *pointer[DOWN];
+        u32 offset[DOWN];
+
+        /* Sets the base, where the k-tile from k0 on begins, and the offsets; for ANY both are aligned down. Returns
+         * the shift of a chunk, by how many bytes it was: the same for all chunks of a thread, for STEP is a multiple
+         * of 8 rows, which are a multiple of 16 bytes. */
+        DEVICE u32 locate(const panel &src, u32 k0, u32 thread)
+        {
+            constexpr u32 GRAIN = ACCESS == ANY ? 16 : 1;
+            const char *const tile = start(src, k0);
+            const u32 skew = (u32)(u64)tile % GRAIN, first = row(thread), c = col(thread);
+            auto from_start = [&](u32 r) {
+                return (u32)(ACCESS == ANY ? clamped(src, r, c, 1) : row_clamped(src, r, c));
+            };
+            base = tile - skew;
+#pragma unroll
+            for (int i = 0; i < DOWN; ++i) offset[i] = (from_start(first + i * STEP) + skew) / GRAIN * GRAIN;
+            return (from_start(first) + skew) % GRAIN;
+        }
+        DEVICE void make_pointers()
+        {
+#pragma unroll
+            for (int i = 0; i < DOWN; ++i) pointer[i] = base + offset[i];
+        }
+        DEVICE void advance(u64 bytes)
+        {
+            base += bytes;
+#pragma unroll
+            for (int i = 0; i < DOWN; ++i) pointer[i] += bytes;
+        }
+        DEVICE const char *chunk_at(int i) const
+        {
+            return (POINTERS ? pointer[i / ACROSS] : base + offset[i / ACROSS]) + across(i) * ELEMENT_BYTES;
+        }
+
+        /* Offsets from a k-tile's base at which ANY may load 32 bytes: first .. last are inside the matrix. */
+        struct safe_range {
+            u32 first, last;
+            DEVICE safe_range(const panel &src, const char *tile)
+            {
+                const u64 room = src.end - tile;
+                first = room < 32 ? 0xffffffff : src.begin > tile ? (u32)(src.begin - tile) : 0;
+                last = room - 32 < 0xffffffff ? (u32)room - 32 : 0xffffffff;
+            }
+            DEVICE bool holds(u32 at) const { return ACCESS != ANY || (at >= first && at <= last); }
+        };
+
+        /* Loads the chunks of the k-tile at the base that hold one of its `live` k's and one of the `columns` that the
+         * matrix has from the thread's first one on; the others become zero. For ANY, load_ends() loads those for which
+         * 32 bytes would reach outside of the matrix. */
+        DEVICE void load_checked(chunk<ACCESS> *to, const panel &src, int columns, u32 live, u32 thread) const
+        {
+            const safe_range safe(src, base);
+#pragma unroll
+            for (int i = 0; i < LOADS; ++i)
+                to[i].load_or_zero(base + offset[i / ACROSS] + across(i) * ELEMENT_BYTES,
+                                   k_of(thread, i, 0) < live && has(columns, i, 0) && safe.holds(offset[i / ACROSS]),
+                                   k_of(thread, i, 4) < live && has(columns, i, 4));
+        }
+        template <bool SPARE_REGISTERS>
+        DEVICE void load_ends(chunk<ACCESS> *to, const panel &src, int columns, u32 live, u32 thread) const
+        {
+            static_assert(ACROSS == 1, "a row has several chunks of a thread");
+            const safe_range safe(src, base);
+            /* Rows that repeat the last one are not safe either, but are not needed. To skip them takes a register. */
+            const int inside = SPARE_REGISTERS ? rows_inside(src, thread) : LOADS;
+            if (!has(columns, 0, 0)) return;
+            bool all = true;
+#pragma unroll
+            for (int i = 0; i < LOADS; ++i) all &= safe.holds(offset[i]) || i >= inside;
+            if (all) return;
+#pragma unroll 1
+            for (int i = 0; i < LOADS; ++i) { /* rolled, for it is much code; j finds register i */
+                u32 at = 0;
+#pragma unroll
+                for (int j = 0; j < LOADS; ++j) at = j == i ? offset[j] : at;
+                if constexpr (SPARE_REGISTERS) {
+                    if (k_of(thread, i, 0) >= live || safe.holds(at) || i >= inside) continue;
+                } else {
+                    if (k_of(thread, i, 0) >= live || safe.holds(at)) continue;
+                }
+                chunk<ACCESS> c;
+                c.load_inside(src, base + at);
+#pragma unroll
+                for (int j = 0; j < LOADS; ++j)
+                    if (j == i) to[j] = c;
+            }
+        }
+    };
+
     /* Shared memory: where a thread commits its chunk i, and the same as (offset of its chunk 0 ^ constant) +
      * constant. The XOR commutes because all sizes are powers of two: phases of rows that are a multiple of STEP
      * apart differ by an XOR, and chunks LANES apart differ in bits that no phase has. It may be applied to an address
@@ -248,7 +350,7 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
         return offset(row(thread) + below(i), (col(thread) + across(i)) / 8);
     }
     static DEVICE u32 commit_xor(int i) { return phase(below(i)) << 4; }
-    static DEVICE u32 commit_add(int i) { return below(i) * COLS * 2 + across(i) * 2; }
+    static DEVICE u32 commit_add(int i) { return (below(i) * COLS + across(i)) * ELEMENT_BYTES; }
 
     /* Shared memory: the row that a lane passes to the j-th ldmatrix of slice kk (8 k's) of a warp tile that begins
      * at x = first: four 8x8 matrices, which cover 32 x's. Lanes 8 i to 8 i + 7 name the rows of matrix i. Split in
@@ -261,7 +363,7 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
     static DEVICE u32 fragment_xor(int j, int kk) { return K_CONTIGUOUS ? kk << 4 : (j & 1) << 6; }
     static DEVICE u32 fragment_add(int j, int kk)
     {
-        return K_CONTIGUOUS ? j * 32 * COLS * 2 : (j >> 1) * 128 + kk * 8 * COLS * 2;
+        return K_CONTIGUOUS ? j * 32 * COLS * ELEMENT_BYTES : (j >> 1) * 128 + kk * 8 * COLS * ELEMENT_BYTES;
     }
 
     /* Four or two matrices of a fragment: mma wants k-contiguous pairs, so x-contiguous operands are transposed. */

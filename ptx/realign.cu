@@ -19,18 +19,19 @@ struct realign_args { realign_operand operand[2]; };
 
 extern "C" __global__ void __launch_bounds__(HGEMM_REALIGN_THREADS) HGEMM_VARIANT(const realign_args args)
 {
-    const realign_operand p = operand_index() == 0 ? args.operand[0] : args.operand[1];
-    const char *const from = (const char *)p.from;
-    const u64 ld = p.ld * 2, to_ld = p.to_ld * 2; /* in bytes */
-    const panel matrix = {from, from, from + (p.lines - 1) * ld + p.width * 2, ld, 0, 0};
-    const u32 row_chunks = (u32)p.to_ld / 8, index = block_index() * HGEMM_REALIGN_THREADS + thread_index();
-    const u32 line = divide(index, row_chunks, p.inv_row_chunks), column = index - line * row_chunks; /* in chunks */
-    if (line >= (u32)p.lines) return;
+    const realign_operand copy = operand_index() == 0 ? args.operand[0] : args.operand[1];
+    const char *const from = (const char *)copy.from;
+    const u64 ld = copy.ld * ELEMENT_BYTES, to_ld = copy.to_ld * ELEMENT_BYTES; /* in bytes */
+    const panel matrix = {from, from, from + (copy.lines - 1) * ld + copy.width * ELEMENT_BYTES, ld, 0, 0};
+    const u32 row_chunks = (u32)copy.to_ld / 8, index = block_index() * HGEMM_REALIGN_THREADS + thread_index();
+    const u32 line = divide(index, row_chunks, copy.inv_row_chunks), column = index - line * row_chunks; /* in chunks */
+    if (line >= (u32)copy.lines) return;
     const char *const at = from + line * ld + column * 16;
     const u32 shift = (u32)(u64)at % 16;
     const char *const aligned = at - shift;
     chunk<ANY> c;
     if (aligned >= matrix.begin && aligned + 32 <= matrix.end) c.load_or_zero(aligned, true, true);
     else c.load_inside(matrix, aligned);
-    st_global((char *)p.to + line * to_ld + column * 16, first_halves(c.extract(shift), p.width - (int)column * 8));
+    const b128 live = first_halves(c.extract(shift), copy.width - (int)column * 8);
+    st_global((char *)copy.to + line * to_ld + column * 16, live);
 }

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A row of the table (src/kernels.def), and what follows from it: a kernel variant is a row, the storage of A and B,
+ * and how they are accessed. Everything else in this folder is a template over a variant V.
+ */
+#pragma once
+#include "operand.cuh"
+
+/* The parameters of a kernel. */
+struct arguments {
+#define HGEMM_ARG(type, name) type name;
+#include "../src/kernels.def"
+#undef HGEMM_ARG
+};
+
+enum accumulator { f16, f32 };
+
+/* A row of the table as a type, row_<name>, and t4_<name> with the columns that HGEMM_ON_T4 replaces: it becomes the
+ * machine code for a T4, where a kernel has such a row. The two differ in the order of blocks, in prefetches, in the
+ * order of instructions, and in what warps outside of D do: not in any bit of D. */
+#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer_blocks, \
+                     group, prefetch, lds_gap, sts_first, sts_gap, ldg_lag)                              \
+    struct row_##name {                                                                                  \
+        static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;      \
+        static constexpr int BLOCKS = blocks, NEWER_BLOCKS = newer_blocks;                               \
+        static constexpr int GROUP = group, PREFETCH = prefetch;                                         \
+        static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap;                \
+        static constexpr int LDG_LAG = ldg_lag;                                                          \
+        static constexpr accumulator ACC = acc;                                                          \
+        static constexpr bool T4_ROW = false, ROUNDED = false;                                           \
+    };
+#define HGEMM_ON_T4(name, group, prefetch, lds_gap, sts_first, sts_gap, ldg_lag)          \
+    struct t4_##name : row_##name {                                                       \
+        static constexpr int GROUP = group, PREFETCH = prefetch;                          \
+        static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap; \
+        static constexpr int LDG_LAG = ldg_lag;                                           \
+        static constexpr bool T4_ROW = true;                                              \
+    };
+#include "../src/kernels.def"
+#undef HGEMM_KERNEL
+#undef HGEMM_ON_T4
+
+template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, bool SWIZZLED, access HOW> struct variant {
+    typedef SPEC spec; /* the row of the table */
+    static constexpr bool A_K_CONTIGUOUS = A_ALONG_K, B_K_CONTIGUOUS = B_ALONG_K;
+    static constexpr access ACCESS = HOW;
+    static constexpr accumulator ACC = spec::ACC;
+
+    /* ---- the tile */
+
+    static constexpr int BM = spec::BM, BN = spec::BN, BK = spec::BK, WM = spec::WM, WN = spec::WN, WK = spec::WK;
+    static constexpr int MN_WARPS = BM / WM * (BN / WN); /* warp tiles in the block's tile of D */
+    static constexpr int K_WARPS = BK / WK;              /* warps that share one, each for WK of a k-tile's k's */
+    static constexpr int THREADS = MN_WARPS * K_WARPS * 32;
+    static constexpr int MT = WM / 16, NT = WN / 8; /* mma tiles of a warp tile along m and n */
+    static constexpr int MMAS = MT * NT;            /* mma instructions of a warp in a slice, which is 8 k's */
+    static constexpr int SLICES = WK / 8;           /* of a warp in a k-tile */
+    static constexpr int B_LDSMS = (NT + 3) / 4, LDSMS = B_LDSMS + (MT + 1) / 2; /* ldmatrix of a slice */
+    static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "fragment_xor needs it");
+    static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "fragment_xor needs it");
+    static_assert(SLICES % 2 == 0, "the two fragments of the tuned loop alternate");
+    static_assert(BK >= 2 * HGEMM_LEAST_TAIL, "the first two k-tiles are not deep enough");
+
+    /* A warp's accumulators. (The second parameter makes the specialization of an mma's a partial one, which a class
+     * may contain.) */
+    template <accumulator, class> struct sums_of { typedef u32 type[2]; };
+    template <class ANY_TYPE> struct sums_of<f32, ANY_TYPE> { typedef float type[4]; };
+    typedef typename sums_of<ACC, void>::type sums[MT][NT];
+
+    /* Of K_WARPS warps, OWNERS store OWN_M rows of their common tile each: the first OWN_THREADS of the block. */
+    static constexpr int OWNERS = MT < K_WARPS ? MT : K_WARPS;
+    static constexpr int OWN_M = WM / OWNERS, OWN_MT = MT / OWNERS, OWN_THREADS = MN_WARPS * OWNERS * 32;
+    static_assert(MT % OWNERS == 0, "the rows of a tile are not shared evenly");
+
+    /* ---- the k-tiles of A and B */
+
+    using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
+    using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
+    static constexpr int STAGE = A::BYTES + B::BYTES; /* bytes of a k-tile in shared memory */
+    static constexpr int MAIN_BYTES = spec::STAGES * STAGE;
+    static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread in a k-tile: those of A come first */
+
+    /* ---- registers and occupancy */
+
+    /* Whether a thread has registers to spare beside its accumulators and fragments. Where it has none, values are
+     * recomputed, and loops unrolled that need a counter. */
+    static constexpr bool SPARE_REGISTERS = MMAS < 64;
+
+    /* Occupancy that ptxas must allow for (__launch_bounds__). Large unaligned variants need too many registers for
+     * that of newer GPUs. */
+    static constexpr int MIN_BLOCKS = ACCESS <= X8 || MMAS < 32 ? spec::NEWER_BLOCKS : spec::BLOCKS;
+
+    /* The tuned loop takes two k-tiles a turn, so that stages are constants, if a thread has enough registers: for
+     * accumulators, two fragments and a k-tile, and for all else an empirical number. */
+    static constexpr int LIVE_REGISTERS = MMAS * (ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS;
+    static constexpr int OTHER_REGISTERS = ACCESS == X16 ? 65 : 127;
+    static constexpr int SM_SHARE = HGEMM_SM_REGISTERS / (MIN_BLOCKS * THREADS);
+    static constexpr int REGISTERS = SM_SHARE < HGEMM_THREAD_REGISTERS ? SM_SHARE : HGEMM_THREAD_REGISTERS;
+    static constexpr bool IN_PAIRS = ACCESS <= X8 && LIVE_REGISTERS + OTHER_REGISTERS <= REGISTERS && MMAS >= 8;
+
+    /* ---- what differs between a T4 and newer GPUs */
+
+    /* A global load on Turing adds a 32-bit offset to a base that all threads share. Newer GPUs compute the sum with
+     * instructions of their own, and each that writes a register takes a clock or two from the tensor cores. So every
+     * row of A or B has a pointer, unless threads are few and thus have many rows, or the row of the table is a
+     * T4's. */
+    static constexpr bool ROW_POINTERS = !spec::T4_ROW && ACCESS <= X8 && THREADS > 128;
+
+    /* Whether warps whose tile lies outside of D idle, and leave the tensor cores to others. Not for the widest tile
+     * with ANY, for want of registers. On newer GPUs only for large tiles that have a multiprocessor to themselves:
+     * others lose more than they gain. So do the widest, and f32 where warps divide k. */
+    static constexpr bool IDLES_NEWER =
+        spec::NEWER_BLOCKS == 1 && MMAS >= 32 && BN <= 128 && (ACC == f16 || K_WARPS == 1);
+    static constexpr bool IDLES = MN_WARPS > 1 && (spec::T4_ROW ? ACCESS <= X8 || BN <= 128 : IDLES_NEWER);
+
+    /* Blocks that have one part of k of a tile come after those that have whole tiles, so that these start together. In
+     * a T4's rows with two blocks on an SM they come first: at the end, a part that runs longest would leave the place
+     * beside it empty. */
+    static constexpr bool PARTS_FIRST = spec::T4_ROW && spec::BLOCKS > 1;
+};
