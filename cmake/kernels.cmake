@@ -3,8 +3,8 @@
 # From rows of src/kernels.def to embedded machine code.
 #
 #   hgemm_find_nvcc()                       sets HGEMM_NVCC and HGEMM_FATBINARY, or stops and says what to do
-#   hgemm_read_table(<out>)                 the table's variants: their symbols; <symbol>_SOURCE, <symbol>_T4,
-#                                           <symbol>_DEFINES, and <out>_KERNELS, the rows' names
+#   hgemm_read_table(<out>)                 the table's variants: their symbols, and of each <symbol>_KERNEL,
+#                                           <symbol>_SOURCE, <symbol>_T4 and <symbol>_DEFINES
 #   hgemm_compile_variant(<dir> <symbol> <source> <t4> <defines>...)
 #   hgemm_embed(<output.c> <array> <count> <dir> <symbols>...)
 
@@ -28,36 +28,38 @@ function(hgemm_find_nvcc)
     message(STATUS "nvcc ${HGEMM_NVCC_VERSION}: ${HGEMM_NVCC}")
 endfunction()
 
-# A row becomes one variant for each transpose and access. `out` gets the symbols, sorted;
-# <symbol>_SOURCE and <symbol>_DEFINES describe each one, <symbol>_T4 is true where a T4 has a row of its own.
+# A row becomes one variant for each transpose and access. `out` gets the symbols, sorted; <symbol>_SOURCE and
+# <symbol>_DEFINES describe each one, <symbol>_T4 is true where its row has columns for a T4, <symbol>_KERNEL is the row.
 function(hgemm_read_table out)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels.def)
-    file(STRINGS ${PROJECT_SOURCE_DIR}/src/kernels.def rows REGEX "^HGEMM_KERNEL\\(")
-    file(STRINGS ${PROJECT_SOURCE_DIR}/src/kernels.def t4_rows REGEX "^HGEMM_ON_T4\\(")
-    list(TRANSFORM t4_rows REPLACE "^HGEMM_ON_T4\\(([a-z0-9_]+),.*" "\\1")
-    set(w "[ ]*([a-z0-9_]+)[ ]*")
+    set(table ${PROJECT_SOURCE_DIR}/src/kernels.def)
+    set(as_json ${PROJECT_SOURCE_DIR}/cmake/kernels.json.def)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table} ${as_json})
+    execute_process(COMMAND ${CMAKE_C_COMPILER} -E -P -x c ${as_json} OUTPUT_VARIABLE json ERROR_VARIABLE words RESULT_VARIABLE failed)
+    if(failed)
+        message(FATAL_ERROR "${table} cannot be read:\n${words}")
+    endif()
+    string(JSON last ERROR_VARIABLE failed LENGTH "${json}")
+    if(json MATCHES "\"name\": \"([a-z0-9_]+)\"[^{}]*[^A-Za-z0-9_]([A-Z][A-Z0-9_]*) ?\\(")
+        message(FATAL_ERROR "${table}: ${CMAKE_MATCH_1}: there is no column ${CMAKE_MATCH_2}")
+    elseif(failed)
+        message(FATAL_ERROR "${table} cannot be read: ${failed}\n${json}")
+    endif()
+    math(EXPR last "${last} - 2") # a null follows
     set(symbols "")
-    set(kernels "")
-    foreach(row IN LISTS rows)
-        #                           rung  name BM  BN  BK  WM  WN  WK  st  acc  ops  align
-        if(NOT row MATCHES "\\(${w},${w},[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,[^,]+,${w},${w},")
-            message(FATAL_ERROR "src/kernels.def: cannot read the row\n  ${row}")
+    foreach(i RANGE ${last})
+        string(JSON name GET "${json}" ${i} name)
+        string(JSON rung GET "${json}" ${i} rung)
+        string(JSON ops ERROR_VARIABLE no_ops GET "${json}" ${i} ops)
+        string(JSON align ERROR_VARIABLE no_align GET "${json}" ${i} align)
+        string(JSON on_t4 ERROR_VARIABLE not_on_t4 GET "${json}" ${i} on_t4)
+        if(no_ops OR no_align OR NOT ops MATCHES "^(nn|all)$" OR NOT align MATCHES "^(x16|x8|any|far)$")
+            message(FATAL_ERROR "${table}: ${name}: OPS is nn or all, ALIGN is x16, x8, any or far, not ${ops} and ${align}")
         endif()
-        set(rung ${CMAKE_MATCH_1})
-        set(name ${CMAKE_MATCH_2})
-        set(ops ${CMAKE_MATCH_3})
-        set(align ${CMAKE_MATCH_4})
-        if(NOT ops MATCHES "^(nn|all)$" OR NOT align MATCHES "^(x16|x8|any|far)$")
-            message(FATAL_ERROR "src/kernels.def: ${name}: ops is nn or all, align is x16, x8, any or far, not ${ops} and ${align}")
+        if(not_on_t4)
+            set(on_t4 OFF)
         endif()
         if(ops STREQUAL "all")
             set(ops nn nt tn tt)
-        endif()
-        set(source ${PROJECT_SOURCE_DIR}/ptx/${rung}.cu)
-        list(APPEND kernels ${name})
-        set(on_t4 OFF)
-        if(name IN_LIST t4_rows)
-            set(on_t4 ON)
         endif()
         foreach(op IN LISTS ops)
             string(REGEX MATCH "^t" op_a "${op}")
@@ -69,7 +71,8 @@ function(hgemm_read_table out)
                 endif()
                 string(TOUPPER ${access} upper)
                 list(APPEND symbols ${symbol})
-                set(${symbol}_SOURCE ${source} PARENT_SCOPE)
+                set(${symbol}_KERNEL ${name} PARENT_SCOPE)
+                set(${symbol}_SOURCE ${PROJECT_SOURCE_DIR}/ptx/${rung}.cu PARENT_SCOPE)
                 set(${symbol}_T4 ${on_t4} PARENT_SCOPE)
                 set(${symbol}_DEFINES -DHGEMM_VARIANT=${symbol} -DHGEMM_ROW=${name} -DHGEMM_ACCESS=${upper}
                     -DHGEMM_OP_A=$<BOOL:${op_a}> -DHGEMM_OP_B=$<BOOL:${op_b}> PARENT_SCOPE)
@@ -81,7 +84,6 @@ function(hgemm_read_table out)
     endforeach()
     list(SORT symbols)
     set(${out} ${symbols} PARENT_SCOPE)
-    set(${out}_KERNELS ${kernels} PARENT_SCOPE)
 endfunction()
 
 # One command per image: the fatbin holds sm_75 machine code for the T4 and compute_75 PTX, which

@@ -9,17 +9,11 @@
  * Grid      A thread copies a chunk of 16 bytes; blockIdx.z is the operand.
  */
 #include "operand.cuh"
+#include "../src/args.h"
 
-struct realign_operand {
-#define HGEMM_REALIGN(type, name) type name;
-#include "../src/kernels.def"
-#undef HGEMM_REALIGN
-};
-struct realign_args { realign_operand operand[2]; };
-
-extern "C" __global__ void __launch_bounds__(HGEMM_REALIGN_THREADS) HGEMM_VARIANT(const realign_args args)
+extern "C" __global__ void __launch_bounds__(HGEMM_REALIGN_THREADS) HGEMM_VARIANT(const realign_args_t args)
 {
-    const realign_operand copy = operand_index() == 0 ? args.operand[0] : args.operand[1];
+    const realign_operand_t copy = operand_index() == 0 ? args.operand[0] : args.operand[1];
     const char *const from = (const char *)copy.from;
     const u64 ld = copy.ld * ELEMENT_BYTES, to_ld = copy.to_ld * ELEMENT_BYTES; /* in bytes */
     const panel matrix = {from, from, from + (copy.lines - 1) * ld + copy.width * ELEMENT_BYTES, ld, 0, 0};

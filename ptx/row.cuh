@@ -5,40 +5,31 @@
  */
 #pragma once
 #include "operand.cuh"
+#include "../src/args.h"
 
-/* The parameters of a kernel. */
-struct arguments {
-#define HGEMM_ARG(type, name) type name;
-#include "../src/kernels.def"
-#undef HGEMM_ARG
-};
+typedef kernel_args_t arguments;
 
 enum accumulator { f16, f32 };
 
-/* A row of the table as a type, row_<name>, and t4_<name> with the columns that HGEMM_ON_T4 replaces: it becomes the
- * machine code for a T4, where a kernel has such a row. The two differ in the order of blocks, in prefetches, in the
- * order of instructions, and in what warps outside of D do: not in any bit of D. */
-#define HGEMM_KERNEL(rung, name, bm, bn, bk, wm, wn, wk, stages, acc, ops, align, blocks, newer_blocks, \
-                     group, prefetch, lds_gap, sts_first, sts_gap, ldg_lag)                              \
-    struct row_##name {                                                                                  \
-        static constexpr int BM = bm, BN = bn, BK = bk, WM = wm, WN = wn, WK = wk, STAGES = stages;      \
-        static constexpr int BLOCKS = blocks, NEWER_BLOCKS = newer_blocks;                               \
-        static constexpr int GROUP = group, PREFETCH = prefetch;                                         \
-        static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap;                \
-        static constexpr int LDG_LAG = ldg_lag;                                                          \
-        static constexpr accumulator ACC = acc;                                                          \
-        static constexpr bool T4_ROW = false, ROUNDED = false;                                           \
-    };
-#define HGEMM_ON_T4(name, group, prefetch, lds_gap, sts_first, sts_gap, ldg_lag)          \
-    struct t4_##name : row_##name {                                                       \
-        static constexpr int GROUP = group, PREFETCH = prefetch;                          \
-        static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap; \
-        static constexpr int LDG_LAG = ldg_lag;                                           \
-        static constexpr bool T4_ROW = true;                                              \
-    };
+/* A row of the table as a type, row_<name>, and t4_<name> with the columns that ON_T4 replaces: it becomes the machine
+ * code for a T4, where a row has that. The two differ in the order of blocks, in prefetches, in the order of
+ * instructions, and in what warps outside of D do: not in any bit of D. */
+struct row_defaults {
+    static constexpr int LDS_GAP = 0, STS_FIRST = 0, STS_GAP = 0, LDG_LAG = 0;
+    static constexpr bool T4_ROW = false;
+};
+#define BLOCK(m, n, k) static constexpr int BM = m, BN = n, BK = k;
+#define WARP(m, n, k) static constexpr int WM = m, WN = n, WK = k;
+#define STAGES(count) static constexpr int STAGES = count;
+#define ACC(type) static constexpr accumulator ACC = type;
+#define PER_SM(t4, newer) static constexpr int BLOCKS = t4, NEWER_BLOCKS = newer;
+#define WALK(group, prefetch) static constexpr int GROUP = group, PREFETCH = prefetch;
+#define SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag) \
+    static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap, LDG_LAG = ldg_lag;
+#define HGEMM_KERNEL(rung, name, columns, ...) \
+    struct row_##name : row_defaults { columns }; \
+    struct t4_##name : row_##name { __VA_ARGS__ static constexpr bool T4_ROW = true; };
 #include "../src/kernels.def"
-#undef HGEMM_KERNEL
-#undef HGEMM_ON_T4
 
 template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, bool SWIZZLED, access HOW> struct variant {
     typedef SPEC spec; /* the row of the table */

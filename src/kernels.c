@@ -9,90 +9,101 @@
 
 enum { BLOCK_THREADS = 1024 }; /* limit of a block */
 
-/* Values of the words in the columns acc and ops. */
+/* Values of the words in the columns ACC and OPS. */
 enum {
+    ACC_BYTES_f16 = 2,
+    ACC_BYTES_f32 = 4,
     ACCUMULATE_f16 = HGEMM_ACCUMULATE_F16,
     ACCUMULATE_f32 = HGEMM_ACCUMULATE_F32,
     OPS_nn = HGEMM_OPS_NN,
     OPS_all = HGEMM_OPS_NN | HGEMM_OPS_NT | HGEMM_OPS_TN | HGEMM_OPS_TT
 };
 
-#define ROW_SHARED(BM, BN, BK, WM, WK, stages, acc) \
-    HGEMM_SHARED_BYTES(BM, BN, BK, WM, WK, stages, HGEMM_ACC_BYTES_##acc)
-#define AT_LEAST_ONE(blocks) ((blocks) ? (blocks) : 1)
+/* A row as a type. C has no constants in a type but the sizes of arrays: ROW(name, column) is the number in a column of
+ * a row. A row without ON_T4 has nothing in on_t4. */
+#define BLOCK(m, n, k) char block_m[m], block_n[n], block_k[k];
+#define WARP(m, n, k) char warp_m[m], warp_n[n], warp_k[k];
+#define STAGES(count) char stages[count];
+#define ACC(type) char acc_bytes[ACC_BYTES_##type];
+#define PER_SM(t4, newer)         \
+    char blocks[(t4) ? (t4) : 1]; \
+    char newer_blocks[newer];
+#define WALK(group_, prefetch_)                                                                              \
+    char group[group_];                                                                                      \
+    static_assert((group_) >= 1 && ((group_) & ((group_)-1)) == 0, "WALK: the group is not a power of two"); \
+    static_assert((prefetch_) >= 0, "WALK: the prefetch is negative");
+#define SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag)                                    \
+    static_assert((lds_gap) >= 1 && (sts_first) >= 0 && (sts_gap) >= 1 && (ldg_lag) >= 0, \
+                  "SCHEDULE: a gap is less than 1, or another number negative");
+#define HGEMM_KERNEL(rung, name, columns, ...) \
+    struct row_##name {                        \
+        columns struct {                       \
+            __VA_ARGS__                        \
+        } on_t4;                               \
+    };
+#include "kernels.def"
+
+#define ROW(name, column) ((int)sizeof(((struct row_##name *)0)->column))
+
+/* What follows from a row. In the main loop shared memory holds k-tiles of A and B; the epilogue reuses it for at
+ * least 16 rows of each warp's sums. Warps side by side share these rows, which are padded by 8 elements. */
+#define ROW_K_WARPS(name) (ROW(name, block_k) / ROW(name, warp_k))
+#define ROW_THREADS(name) \
+    (32 * (ROW(name, block_m) / ROW(name, warp_m)) * (ROW(name, block_n) / ROW(name, warp_n)) * ROW_K_WARPS(name))
+#define ROW_MAIN_BYTES(name) (ROW(name, stages) * (ROW(name, block_m) + ROW(name, block_n)) * ROW(name, block_k) * 2)
+#define ROW_EPILOGUE_BYTES(name) \
+    (ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name) * 16 * (ROW(name, block_n) + 8) * ROW(name, acc_bytes))
+#define ROW_SHARED(name) \
+    (ROW_MAIN_BYTES(name) > ROW_EPILOGUE_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_EPILOGUE_BYTES(name))
 
 /* A row that could not run on a T4 fails the build here, with its name. */
-#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, WK, stages, acc, ops, align, blocks, newer_blocks, group,       \
-                     prefetch, ...)                                                                                  \
-    static_assert((BM) % (WM) == 0, #name ": WM does not divide BM");                                                \
-    static_assert((BN) % (WN) == 0, #name ": WN does not divide BN");                                                \
-    static_assert((WM) % 16 == 0, #name ": WM is not a multiple of the 16 rows of an mma");                          \
-    static_assert((WN) % 16 == 0, #name ": WN is not a multiple of the 16 columns of an ldmatrix");                  \
-    static_assert((BK) % (WK) == 0, #name ": WK does not divide BK");                                                \
-    static_assert((WK) % 16 == 0, #name ": WK is not an even number of the 8 k's of an mma");                        \
-    static_assert((BK) / (WK) > (WM) / 16 || (WM) / 16 % ((BK) / (WK)) == 0,                                         \
-                  #name ": the warps that share a tile do not share its rows evenly");                               \
-    static_assert((stages) == 1 || (stages) == 2, #name ": stages is neither 1 nor 2");                              \
-    static_assert((blocks) >= 0 && (newer_blocks) >= AT_LEAST_ONE(blocks) && (group) >= 1,                           \
-                  #name ": group or newer_blocks is less than 1, or newer_blocks than blocks");                      \
-    static_assert(((group) & ((group)-1)) == 0, #name ": group is not a power of two");                              \
-    static_assert((prefetch) >= 0, #name ": prefetch is negative");                                                  \
-    static_assert(HGEMM_THREADS(BM, BN, BK, WM, WN, WK) <= BLOCK_THREADS, #name ": more than 1024 threads a block"); \
-    static_assert(HGEMM_THREADS(BM, BN, BK, WM, WN, WK) * AT_LEAST_ONE(blocks) <= T4_THREADS,                        \
-                  #name ": the blocks of an SM have more than its 1024 threads");                                    \
-    static_assert(ROW_SHARED(BM, BN, BK, WM, WK, stages, acc) * AT_LEAST_ONE(blocks) <= T4_SHARED,                   \
-                  #name ": the blocks of an SM need more than its 64 KiB of shared memory");                         \
-    static_assert((BM) * (BK) / 8 % HGEMM_THREADS(BM, BN, BK, WM, WN, WK) == 0,                                      \
-                  #name ": the threads do not share the chunks of A's tile evenly");                                 \
-    static_assert((BN) * (BK) / 8 % HGEMM_THREADS(BM, BN, BK, WM, WN, WK) == 0,                                      \
-                  #name ": the threads do not share the chunks of B's tile evenly");                                 \
-    static_assert((WM) * (WN) / 32 * HGEMM_ACC_BYTES_##acc / 4 < HGEMM_THREAD_REGISTERS,                             \
+#define HGEMM_KERNEL(rung, name, ...)                                                                               \
+    static_assert(ROW(name, block_m) % ROW(name, warp_m) == 0, #name ": the warp's m does not divide the block's"); \
+    static_assert(ROW(name, block_n) % ROW(name, warp_n) == 0, #name ": the warp's n does not divide the block's"); \
+    static_assert(ROW(name, block_k) % ROW(name, warp_k) == 0, #name ": the warp's k does not divide the block's"); \
+    static_assert(ROW(name, warp_m) % 16 == 0, #name ": the warp's m is no multiple of the 16 rows of an mma");     \
+    static_assert(ROW(name, warp_n) % 16 == 0, #name ": the warp's n is no multiple of an ldmatrix's 16 columns");  \
+    static_assert(ROW(name, warp_k) % 16 == 0, #name ": the warp's k is no even number of the 8 k's of an mma");    \
+    static_assert(ROW_K_WARPS(name) > ROW(name, warp_m) / 16 || ROW(name, warp_m) / 16 % ROW_K_WARPS(name) == 0,    \
+                  #name ": the warps that share a tile do not share its rows evenly");                              \
+    static_assert(ROW(name, stages) == 1 || ROW(name, stages) == 2, #name ": stages are neither 1 nor 2");          \
+    static_assert(ROW(name, newer_blocks) >= ROW(name, blocks), #name ": fewer blocks on newer GPUs than on a T4"); \
+    static_assert(ROW(name, group) >= 1, #name ": it has no WALK");                                                 \
+    static_assert(ROW_THREADS(name) <= BLOCK_THREADS, #name ": more than 1024 threads a block");                    \
+    static_assert(ROW_THREADS(name) * ROW(name, blocks) <= T4_THREADS,                                              \
+                  #name ": the blocks of an SM have more than its 1024 threads");                                   \
+    static_assert(ROW_SHARED(name) * ROW(name, blocks) <= T4_SHARED,                                                \
+                  #name ": the blocks of an SM need more than its 64 KiB of shared memory");                        \
+    static_assert(ROW(name, block_m) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,                             \
+                  #name ": the threads do not share the chunks of A's tile evenly");                                \
+    static_assert(ROW(name, block_n) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,                             \
+                  #name ": the threads do not share the chunks of B's tile evenly");                                \
+    static_assert(ROW(name, warp_m) * ROW(name, warp_n) / 32 * ROW(name, acc_bytes) / 4 < HGEMM_THREAD_REGISTERS,   \
                   #name ": the accumulators alone fill a thread's registers");
-#define HGEMM_ON_T4(name, group, prefetch, ...)                                                         \
-    static_assert((group) >= 1 && ((group) & ((group)-1)) == 0, #name ": group is not a power of two"); \
-    static_assert((prefetch) >= 0, #name ": prefetch is negative");
 #include "kernels.def"
-#undef HGEMM_KERNEL
-#undef HGEMM_ON_T4
 
 const kernel_t kernel_table[KERNEL_END] = {
-#define HGEMM_KERNEL(rung_, name_, BM, BN, BK, WM, WN, WK, stages_, acc, ops_, align, blocks_, newer_blocks_, group_, \
-                     prefetch_, ...)                                                                                  \
-    [KERNEL_##name_] = {                                                                                              \
-        .info =                                                                                                       \
-            {                                                                                                         \
-                .name = #name_,                                                                                       \
-                .rung = #rung_,                                                                                       \
-                .accumulate = (hgemm_accumulate_t)ACCUMULATE_##acc,                                                   \
-                .block_m = (BM),                                                                                      \
-                .block_n = (BN),                                                                                      \
-                .block_k = (BK),                                                                                      \
-                .warp_m = (WM),                                                                                       \
-                .warp_n = (WN),                                                                                       \
-                .warp_k = (WK),                                                                                       \
-                .stages = (stages_),                                                                                  \
-                .threads = HGEMM_THREADS(BM, BN, BK, WM, WN, WK),                                                     \
-                .shared_bytes = ROW_SHARED(BM, BN, BK, WM, WK, stages_, acc),                                         \
-                .ops = OPS_##ops_,                                                                                    \
-                .any_alignment = ACCESS_##align >= ACCESS_any,                                                        \
-            },                                                                                                        \
-        .blocks = (blocks_),                                                                                          \
-        .newer_blocks = (newer_blocks_),                                                                              \
-        .walk = {(group_), (prefetch_)},                                                                              \
-        .access = ACCESS_##align,                                                                                     \
-    },
+#define BLOCK(m, n, k) .info.block_m = (m), .info.block_n = (n), .info.block_k = (k),
+#define WARP(m, n, k) .info.warp_m = (m), .info.warp_n = (n), .info.warp_k = (k),
+#define STAGES(count) .info.stages = (count),
+#define ACC(type) .info.accumulate = (hgemm_accumulate_t)ACCUMULATE_##type,
+#define OPS(which) .info.ops = OPS_##which,
+#define ALIGN(most) .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most,
+#define PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
+#define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
+#define HGEMM_KERNEL(rung_, name_, columns, ...)                \
+    [KERNEL_##name_] = {.info.name = #name_,                    \
+                        .info.rung = #rung_,                    \
+                        .info.threads = ROW_THREADS(name_),     \
+                        .info.shared_bytes = ROW_SHARED(name_), \
+                        columns.on_t4 = {__VA_ARGS__}},
 #include "kernels.def"
-#undef HGEMM_KERNEL
 };
 
 walk_t kernel_walk(int kernel, int on_t4)
 {
-    static const walk_t t4_walk[KERNEL_END] = {
-#define HGEMM_ON_T4(name, group_, prefetch_, ...) [KERNEL_##name] = {(group_), (prefetch_)},
-#include "kernels.def"
-#undef HGEMM_ON_T4
-    };
-    return on_t4 && t4_walk[kernel].group ? t4_walk[kernel] : kernel_table[kernel].walk;
+    const kernel_t *row = &kernel_table[kernel];
+    return on_t4 && row->on_t4.walk.group ? row->on_t4.walk : row->walk;
 }
 
 int variant_index(variant_t variant)

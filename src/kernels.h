@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The host's view of kernels.def: the enumeration of kernels, their descriptors, the struct of
- * launch parameters and the names of the variants.
+ * The host's view of kernels.def: the enumeration of kernels, their descriptors, and the names and images of
+ * their variants.
  */
 #ifndef HGEMM_KERNELS_H
 #define HGEMM_KERNELS_H
 
+#include "args.h"
 #include "device.h"
 
 /* Numbers of the kernels, as hgemm_desc_t.kernel counts them: KERNEL_k1_tiled is 1. */
@@ -13,7 +14,6 @@ enum {
     KERNEL_NONE = HGEMM_KERNEL_AUTO,
 #define HGEMM_KERNEL(rung, name, ...) KERNEL_##name,
 #include "kernels.def"
-#undef HGEMM_KERNEL
     KERNEL_END
 };
 
@@ -36,31 +36,16 @@ typedef struct kernel_t {
     hgemm_kernel_info_t info; /* but for registers, which are in the images */
     int blocks;               /* that an SM of a T4 holds at one time; 0: the kernel is for newer GPUs only */
     int newer_blocks;         /* that an SM of a newer GPU holds */
-    walk_t walk;              /* on newer GPUs; kernel_walk knows the T4's */
     access_t access;          /* the most general that it is compiled for; all before it are, too */
+    walk_t walk;              /* on newer GPUs, ... */
+    struct {
+        walk_t walk; /* ... and on a T4; a group of 0: the same */
+    } on_t4;
 } kernel_t;
 
 extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
 
 walk_t kernel_walk(int kernel, int on_t4);
-
-/* The parameter of every kernel: one struct by value. */
-typedef struct kernel_args_t {
-#define HGEMM_ARG(type, name) type name;
-#include "kernels.def"
-#undef HGEMM_ARG
-} kernel_args_t;
-
-/* The parameter of the kernel realign: the operands that it copies, counted by blockIdx.z. */
-typedef struct realign_operand_t {
-#define HGEMM_REALIGN(type, name) type name;
-#include "kernels.def"
-#undef HGEMM_REALIGN
-} realign_operand_t;
-
-typedef struct realign_args_t {
-    realign_operand_t operand[2];
-} realign_args_t;
 
 /* A variant is a kernel, a transpose and an access. `op` is 2 * op_a + op_b of the row-major
  * problem, so that a kernel covers it when bit `op` of info.ops is set. */

@@ -7,12 +7,12 @@
 #include "turing_gemm.h"
 #include "turing_test.h"
 
-static turing_counters_t count(const turing_kernel_t *k, const tile_t *t)
+static turing_counters_t count(const turing_kernel_t *k, const kernel_t *t)
 {
-    const uint32_t m = 2 * t->bm, n = 2 * t->bn, depth = 128;
+    const uint32_t m = 2 * t->info.block_m, n = 2 * t->info.block_n, depth = 128;
     const size_t bytes[4] = {(size_t)m * depth * 2, (size_t)depth * n * 2, (size_t)m * n * 2, (size_t)m * n * 2};
     turing_memory_t *mem = turing_memory_create(0);
-    arguments_t args = {
+    kernel_args_t args = {
         .lda = depth, .ldb = n, .ldc = n, .ldd = n, .m = (int)m, .n = (int)n, .k = (int)depth, .alpha = 1, .beta = 1};
     take_whole_tiles(&args, t);
     uint64_t at[4];
@@ -22,8 +22,8 @@ static turing_counters_t count(const turing_kernel_t *k, const tile_t *t)
     turing_counters_t c = {0};
     turing_error_t err = {""};
     turing_launch_t l = {.grid = {4, 1, 1},
-                         .block = {t->threads, 1, 1},
-                         .shared_bytes = t->shared,
+                         .block = {t->info.threads, 1, 1},
+                         .shared_bytes = t->info.shared_bytes,
                          .params = &args,
                          .param_bytes = k->param_bytes,
                          .counters = &c};
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         char path[1024];
         const char *symbol = split_image(argv[i], path, sizeof path);
-        const tile_t *t = symbol ? tile_of(symbol) : NULL;
+        const kernel_t *t = symbol ? kernel_of(symbol) : NULL;
         if (!t)
             return 2;
         turing_module_t *module = open_or_die(path);
@@ -80,17 +80,17 @@ int main(int argc, char **argv)
         else
             CHECK(waves == ideal && waves, "%s has bank conflicts", symbol);
         if (!strncmp(symbol, "k4", 2) || !strncmp(symbol, "k5", 2))
-            CHECK(per_hmma <= (t->bm * t->bn >= 128 * 128 ? 0.35 : 0.9), "%s: %.2f integer instructions per HMMA",
-                  symbol, per_hmma);
+            CHECK(per_hmma <= (t->info.block_m * t->info.block_n >= 128 * 128 ? 0.35 : 0.9),
+                  "%s: %.2f integer instructions per HMMA", symbol, per_hmma);
         /* On a Turing multiprocessor nothing takes longer than the tensor cores of its four sub-cores,
          * each of which has all other units but the one for loads and stores to itself. */
-        if (!strncmp(symbol, "k5", 2) && t->bm * t->bn >= 128 * 128)
+        if (!strncmp(symbol, "k5", 2) && t->info.block_m * t->info.block_n >= 128 * 128)
             CHECK(loop->tensor_cycles >= 4 * loop->lsu_cycles && loop->tensor_cycles >= loop->issue_cycles &&
                       loop->tensor_cycles >= loop->alu_cycles && loop->tensor_cycles >= loop->fma_cycles &&
                       loop->tensor_cycles >= loop->half_cycles && loop->tensor_cycles >= loop->uniform_cycles,
                   "%s is not bound by its tensor cores", symbol);
         /* Nor do fragments come in one bunch, late, as where ptxas sinks what follows the loop's barrier. */
-        if (!strncmp(symbol, "k5", 2) && t->bm * t->bn >= 128 * 128)
+        if (!strncmp(symbol, "k5", 2) && t->info.block_m * t->info.block_n >= 128 * 128)
             CHECK(longest_run(k, loop) <= 40, "%s: %u HMMA's without an ldmatrix", symbol, longest_run(k, loop));
         CHECK(c.total.partial_sectors == 0, "%s stores %llu sectors in part", symbol,
               (unsigned long long)c.total.partial_sectors);

@@ -54,13 +54,16 @@ foreach(tile 256x256 256x128 128x128x64 64x128 256x128_f32 128x128_f32 128x128x6
 endforeach()
 if(mutants)
     turing_test(turing_count_test)
+    target_link_libraries(turing_count_test PRIVATE hgemm_internals) # the table
     hgemm_add_test(turing_count turing_count_test ${ladder})
     turing_test(turing_mutation_test)
+    target_link_libraries(turing_mutation_test PRIVATE hgemm_internals)
     hgemm_add_test(turing_mutation turing_mutation_test ${mutants})
 endif()
 
 # Modelled time: small kernels against published figures, and the ladder in order.
 if(has_cubin)
     turing_test(turing_time_test)
+    target_link_libraries(turing_time_test PRIVATE hgemm_internals)
     hgemm_add_test(turing_time turing_time_test ${cubin} ${ladder})
 endif()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* turing_gemm.h - arguments and tiles of the library's kernels, from their table. */
+/* turing_gemm.h - arguments of the library's kernels, and which of them a symbol is. */
 #ifndef TURING_GEMM_H
 #define TURING_GEMM_H
 
@@ -7,60 +7,29 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef struct arguments {
-#define HGEMM_ARG(type, name) type name;
-#include "kernels.def"
-#undef HGEMM_ARG
-} arguments_t;
+#include "kernels.h"
 
-typedef struct tile {
-    const char *name;
-    uint32_t bm, bn, threads, shared, group;
-} tile_t;
-
-static const tile_t tiles[] = {
-#define HGEMM_KERNEL(rung, name, BM, BN, BK, WM, WN, WK, stages, acc, ops, align, blocks, newer_blocks, group, ...) \
-    {#name,                                                                                                         \
-     BM,                                                                                                            \
-     BN,                                                                                                            \
-     HGEMM_THREADS(BM, BN, BK, WM, WN, WK),                                                                         \
-     HGEMM_SHARED_BYTES(BM, BN, BK, WM, WK, stages, HGEMM_ACC_BYTES_##acc),                                         \
-     group},
-#include "kernels.def"
-#undef HGEMM_KERNEL
-};
-
-/* Rows of tiles that a T4 walks together, where they are others. */
-static inline uint32_t group_of(const tile_t *tile)
+/* The kernel of a variant's symbol. */
+static inline const kernel_t *kernel_of(const char *symbol)
 {
-#define HGEMM_ON_T4(row, group, ...) \
-    if (!strcmp(tile->name, #row))   \
-        return group;
-#include "kernels.def"
-#undef HGEMM_ON_T4
-    return tile->group;
-}
-
-static inline const tile_t *tile_of(const char *symbol)
-{
-    const tile_t *best = NULL;
-    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
-        if (!strncmp(symbol, tiles[i].name, strlen(tiles[i].name)) &&
-            (!best || strlen(tiles[i].name) > strlen(best->name)))
-            best = &tiles[i];
+    const kernel_t *best = NULL;
+    for (const kernel_t *row = kernel_table + 1; row < kernel_table + KERNEL_END; row++)
+        if (!strncmp(symbol, row->info.name, strlen(row->info.name)) &&
+            (!best || strlen(row->info.name) > strlen(best->info.name)))
+            best = row;
     return best;
 }
 
 /* Arguments of a product of whole tiles. */
-static inline void take_whole_tiles(arguments_t *args, const tile_t *tile)
+static inline void take_whole_tiles(kernel_args_t *args, const kernel_t *kernel)
 {
-    uint32_t rows = ((uint32_t)args->m + tile->bm - 1) / tile->bm,
-             columns = ((uint32_t)args->n + tile->bn - 1) / tile->bn;
-    uint32_t group = group_of(tile);
-    args->whole_tiles = (int)(rows * columns);
+    const hgemm_kernel_info_t *info = &kernel->info;
+    int rows = (args->m + info->block_m - 1) / info->block_m, columns = (args->n + info->block_n - 1) / info->block_n;
+    int group = kernel_walk((int)(kernel - kernel_table), 1).group;
+    args->whole_tiles = rows * columns;
     args->splits = 1;
-    args->inv_group_tiles = HGEMM_RECIPROCAL(group * columns);
-    args->inv_last_rows = HGEMM_RECIPROCAL(rows % group ? rows % group : group);
+    args->inv_group_tiles = HGEMM_RECIPROCAL((unsigned)(group * columns));
+    args->inv_last_rows = HGEMM_RECIPROCAL((unsigned)(rows % group ? rows % group : group));
 }
 
 /* Splits IMAGE:SYMBOL; returns the symbol, or NULL. */

@@ -28,9 +28,10 @@ static const uint32_t depths[] = {136, 72};
 enum { DEPTHS = 2 };
 
 /* A bit more than one tile each way, so that edges are there; rows of D padded. */
-static run_t run(const turing_kernel_t *k, const tile_t *t, uint32_t depth, uint64_t limit, turing_counters_t *counters)
+static run_t run(const turing_kernel_t *k, const kernel_t *t, uint32_t depth, uint64_t limit,
+                 turing_counters_t *counters)
 {
-    const uint32_t m = t->bm + 16, n = t->bn + 24, pad = 8;
+    const uint32_t m = t->info.block_m + 16, n = t->info.block_n + 24, pad = 8;
     run_t r = {.err = {""}, .bytes = (size_t)m * (n + pad) * 2};
     uint64_t state = 5;
     uint16_t *a = malloc((size_t)m * depth * 2), *b = malloc((size_t)n * depth * 2), *c = malloc(r.bytes);
@@ -47,24 +48,25 @@ static run_t run(const turing_kernel_t *k, const tile_t *t, uint32_t depth, uint
     turing_memory_t *mem = turing_memory_create(TURING_MEMORY_TRACK);
     const uint64_t at[4] = {upload(mem, a, (size_t)m * depth * 2), upload(mem, b, (size_t)n * depth * 2),
                             upload(mem, c, r.bytes), upload(mem, r.d, r.bytes)};
-    arguments_t args = {.lda = depth,
-                        .ldb = n,
-                        .ldc = n + pad,
-                        .ldd = n + pad,
-                        .m = (int)m,
-                        .n = (int)n,
-                        .k = (int)depth,
-                        .alpha = 0.5f,
-                        .beta = 2};
+    kernel_args_t args = {.lda = depth,
+                          .ldb = n,
+                          .ldc = n + pad,
+                          .ldd = n + pad,
+                          .m = (int)m,
+                          .n = (int)n,
+                          .k = (int)depth,
+                          .alpha = 0.5f,
+                          .beta = 2};
     take_whole_tiles(&args, t);
     memcpy(&args, at, sizeof at);
     uint8_t params[sizeof args];
     memset(params, 0, sizeof params);
     memcpy(params, &args, sizeof args);
-    const uint32_t blocks = ((m + t->bm - 1) / t->bm) * ((n + t->bn - 1) / t->bn);
+    const uint32_t blocks =
+        ((m + t->info.block_m - 1) / t->info.block_m) * ((n + t->info.block_n - 1) / t->info.block_n);
     turing_launch_t l = {.grid = {blocks, 1, 1},
-                         .block = {t->threads, 1, 1},
-                         .shared_bytes = t->shared,
+                         .block = {t->info.threads, 1, 1},
+                         .shared_bytes = t->info.shared_bytes,
                          .params = params,
                          .param_bytes = k->param_bytes,
                          .checks = counters ? 0 : TURING_CHECK_ALL,
@@ -223,7 +225,7 @@ static const struct {
 };
 enum { FAULTS = sizeof faults / sizeof *faults };
 
-static bool is_found(const turing_kernel_t *k, const tile_t *t, uint32_t at, code_t c, uint64_t limit,
+static bool is_found(const turing_kernel_t *k, const kernel_t *t, uint32_t at, code_t c, uint64_t limit,
                      const run_t right[DEPTHS])
 {
     turing_insn_t *copy = malloc(k->n_insns * sizeof *copy);
@@ -242,7 +244,7 @@ static bool is_found(const turing_kernel_t *k, const tile_t *t, uint32_t at, cod
     return found;
 }
 
-static void mutate(const turing_kernel_t *k, const tile_t *t, uint32_t tried[FAULTS], uint32_t found[FAULTS],
+static void mutate(const turing_kernel_t *k, const kernel_t *t, uint32_t tried[FAULTS], uint32_t found[FAULTS],
                    bool verbose)
 {
     turing_counters_t counters;
@@ -295,7 +297,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         char path[1024];
         const char *symbol = split_image(argv[i], path, sizeof path);
-        const tile_t *t = symbol ? tile_of(symbol) : NULL;
+        const kernel_t *t = symbol ? kernel_of(symbol) : NULL;
         if (!t)
             return 2;
         turing_module_t *module = open_or_die(path);

@@ -200,12 +200,12 @@ typedef struct product {
 
 enum { M = 1280, N = 1024, K = 256 };
 
-static product_t multiply(const turing_kernel_t *k, const tile_t *t)
+static product_t multiply(const turing_kernel_t *k, const kernel_t *t)
 {
     const size_t bytes[4] = {M * K * 2, K * N * 2, M * N * 2, M * N * 2};
     product_t p = {.d = malloc(bytes[3])};
     turing_memory_t *mem = turing_memory_create(0);
-    arguments_t args = {.lda = K, .ldb = N, .ldc = N, .ldd = N, .m = M, .n = N, .k = K, .alpha = 1, .beta = 1};
+    kernel_args_t args = {.lda = K, .ldb = N, .ldc = N, .ldd = N, .m = M, .n = N, .k = K, .alpha = 1, .beta = 1};
     take_whole_tiles(&args, t);
     uint64_t at[4], state = 3;
     for (int i = 0; i < 4; i++) {
@@ -218,8 +218,8 @@ static product_t multiply(const turing_kernel_t *k, const tile_t *t)
     memcpy(&args, at, sizeof at);
     turing_error_t err = {""};
     turing_launch_t l = {.grid = {(uint32_t)args.whole_tiles, 1, 1},
-                         .block = {t->threads, 1, 1},
-                         .shared_bytes = t->shared,
+                         .block = {t->info.threads, 1, 1},
+                         .shared_bytes = t->info.shared_bytes,
                          .params = &args,
                          .param_bytes = k->param_bytes,
                          .counters = &p.counters,
@@ -261,7 +261,7 @@ static void kernels(int n, char **images)
     for (int i = 0; i < n; i++) {
         char path[1024];
         const char *symbol = split_image(images[i], path, sizeof path);
-        const tile_t *t = symbol ? tile_of(symbol) : NULL;
+        const kernel_t *t = symbol ? kernel_of(symbol) : NULL;
         if (!t)
             exit(2);
         turing_module_t *module = open_or_die(path);

@@ -8,11 +8,14 @@ under bench/results/<gpu>/, the kernels of src/kernels.def, and examples/multipl
 
 A generated part stands between  <!-- generated: NAME -->  and  <!-- end -->.
 """
+import functools
 import json
 import math
+import os
 import pathlib
 import re
 import statistics
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -98,20 +101,20 @@ def provenance(result, *others):
             f"alpha {c['alpha']}, beta {c['beta']}, {c['mode']} mode, medians of {' or '.join(repetitions)}.")
 
 
+@functools.cache
 def kernels():
-    """Rows of the table: (rung, name, [column, ...]) in the order of the ladder."""
-    rows = []
-    for line in (ROOT / "src" / "kernels.def").read_text().splitlines():
-        if line.startswith("HGEMM_KERNEL("):
-            columns = [c.strip() for c in re.search(r"\((.*)\)", line).group(1).split(",")]
-            rows.append((columns[0], columns[1], columns[2:]))
-    return rows
+    """Rows of the table in the order of the ladder, as cmake/kernels.json.def has them; any C preprocessor reads it."""
+    command = [os.environ.get("CC", "cc"), "-E", "-P", "-x", "c", ROOT / "cmake" / "kernels.json.def"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)[:-1]
+
+
+def rung_names():
+    return list(dict.fromkeys(k["rung"] for k in kernels()))
 
 
 def ladder():
     """The five rungs; of the tuned family, the kernel that hgemm itself chooses."""
     parts = []
-    rungs = list(dict.fromkeys(rung for rung, _, _ in kernels()))
     for files in results().values():
         squares = files.get("bench_squares")
         if not squares:
@@ -120,7 +123,7 @@ def ladder():
         sizes = [s for s in LADDER_SIZES if (s, "auto") in by_name]
         header = ["rung"] + [f"{s.split('x')[0]}: {what}" for s in sizes for what in ("TFLOPS", "% cuBLAS", "% ceiling")]
         rows = []
-        for rung in rungs + ["cutlass", "cublasHgemm", "ceiling_f16"]:
+        for rung in rung_names() + ["cutlass", "cublasHgemm", "ceiling_f16"]:
             name = rung if (sizes and (sizes[0], rung) in by_name) else "auto"
             cells = [f"`{rung}`"]
             for size in sizes:
@@ -262,14 +265,15 @@ def counted():
 
 def kernel_table():
     header = ["rung", "kernel", "block tile", "warp tile", "stages", "accumulator", "transposes", "access"]
-    return table(header, [[f"`{rung}`", f"`{name}`", "x".join(c[0:3]), "x".join(c[3:6]), *c[6:10]]
-                          for rung, name, c in kernels()])
+    tile = lambda k, of: "x".join(str(k[f"{of}_{side}"]) for side in "mnk")
+    return table(header, [[f"`{k['rung']}`", f"`{k['name']}`", tile(k, "block"), tile(k, "warp"), str(k["stages"]),
+                           k["acc"], k["ops"], k["align"]] for k in kernels()])
 
 
 def rungs():
     """Each rung's own words: the header comment of its source."""
     parts = []
-    for rung in dict.fromkeys(rung for rung, _, _ in kernels()):
+    for rung in rung_names():
         comment = re.findall(r"/\*(.*?)\*/", (ROOT / "ptx" / f"{rung}.cu").read_text(), re.S)[1]
         text = "\n".join(re.sub(r"^ \* ?", "", line) for line in comment.strip("\n").splitlines()).strip()
         parts.append(f"### {rung}\n\n```\n{text}\n```\n\nSource: [ptx/{rung}.cu](../ptx/{rung}.cu)")

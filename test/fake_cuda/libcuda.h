@@ -5,11 +5,7 @@
 
 #include <stddef.h>
 
-typedef struct fake_args_t {
-#define HGEMM_ARG(type, name) type name;
-#include "../../src/kernels.def"
-#undef HGEMM_ARG
-} fake_args_t;
+#include "../../src/args.h"
 
 typedef struct fake_cuda_t {
     const char *failing; /* the function that fails, without its version suffix; NULL: none */
@@ -27,7 +23,7 @@ typedef struct fake_cuda_t {
     char symbol[64];                             /* its name */
     int copying;                                 /* a copy was enqueued and not waited for */
     void *copied, *synchronised, *launch_stream; /* streams of the last copy, wait and launch */
-    fake_args_t parameters;                      /* of the last launch */
+    kernel_args_t parameters;                    /* of the last launch */
 } fake_cuda_t;
 
 #endif

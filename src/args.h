@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What host and device say to each other: the parameters of the kernels and the numbers that both rely on. C11 and
+ * CUDA C++ read this file; its structs lie in memory alike for both.
+ */
+#ifndef HGEMM_ARGS_H
+#define HGEMM_ARGS_H
+
+/* Limits of an SM, the same on a T4 and on newer GPUs. */
+#define HGEMM_SM_REGISTERS 65536
+#define HGEMM_THREAD_REGISTERS 255
+
+/* Counters at the beginning of the workspace, of 4 bytes: one for each split tile. */
+#define HGEMM_WORKSPACE_TILES 16384
+
+/* Last k's of a problem that the k-tile loaded first holds at least, if k is not less. */
+#define HGEMM_LEAST_TAIL 16
+
+/* Blocks find their tile by divisions, for which the host passes this of the divisors. */
+#define HGEMM_RECIPROCAL(divisor) (0xffffffffu / (divisor))
+
+/*
+ * The parameter of every kernel of the table. The problem is row-major; a column-major one is passed as its
+ * transpose:
+ *     D[m][n] = alpha * op(A)[m][k] * op(B)[k][n] + beta * C[m][n]
+ * Leading dimensions and batch strides count elements. blockIdx.y is the matrix of the batch.
+ *
+ * Split-K: the first whole_tiles tiles of D have a block each. Every other tile has `splits` blocks, one for each
+ * k_split k's (a multiple of the block's k; the last part is what is left). blockIdx.x counts the whole tiles, then
+ * the first parts of all split tiles, then their second parts, and so on. (Code for a T4 alone, see ON_T4 in
+ * kernels.def, with two blocks per SM: the parts come before the whole tiles.) Partial sums meet in the workspace:
+ * HGEMM_WORKSPACE_TILES counters, all zero before and after a call, then the accumulators of every part of every
+ * split tile.
+ */
+typedef struct kernel_args_t {
+    const void *a, *b, *c;
+    void *d;
+    long long lda, ldb, ldc, ldd;
+    long long stride_a, stride_b, stride_c, stride_d;
+    int m, n, k;
+    float alpha, beta;
+    int whole_tiles, k_split, splits;
+    unsigned inv_split_tiles; /* HGEMM_RECIPROCAL of: the split tiles, */
+    unsigned inv_group_tiles; /* the tiles in a group of rows of tiles that are walked together, */
+    unsigned inv_last_rows;   /* the rows of tiles in the last group */
+    void *workspace;
+} kernel_args_t;
+
+/* The kernel realign copies unaligned operands of a product. A thread copies a chunk of 8 elements. */
+#define HGEMM_REALIGN_THREADS 128
+
+typedef struct realign_operand_t {
+    const void *from;
+    void *to;
+    long long ld, to_ld;
+    int lines, width;        /* rows, and the contiguous elements of each */
+    unsigned inv_row_chunks; /* HGEMM_RECIPROCAL of the chunks of a row of the copy */
+} realign_operand_t;
+
+typedef struct realign_args_t {
+    realign_operand_t operand[2]; /* counted by blockIdx.z */
+} realign_args_t;
+
+#endif

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+#
+# A bad row of the table fails the build, which names it: rows changed one at a time, below WORK, for the compiler CC
+# and for the build's own reading, in the project SOURCE.
+
+set(row k5_64x32x128_f32)
+
+# refused(BY <columns> <changed columns> <words>): BY is compiler or build. `columns` are some of the row.
+function(refused by columns changed words)
+    file(READ ${SOURCE}/src/kernels.def table)
+    string(REGEX MATCH "HGEMM_KERNEL\\([a-z0-9_]+, ${row}, [^\n]*\n[^\n]*\n" whole "${table}")
+    string(REPLACE "${columns}" "${changed}" bad "${whole}")
+    if(bad STREQUAL whole)
+        message(FATAL_ERROR "${row} has no ${columns} to be changed")
+    endif()
+    string(REPLACE "${whole}" "${bad}" table "${table}")
+    file(WRITE ${WORK}/src/kernels.def "${table}")
+    if(by STREQUAL "compiler")
+        set(command ${CC} -std=gnu11 -fsyntax-only -I${SOURCE}/include ${WORK}/src/kernels.c)
+    else()
+        set(command ${CMAKE_COMMAND} -D CC=${CC} -D TABLE_OF=${WORK} -P ${CMAKE_CURRENT_LIST_FILE})
+    endif()
+    execute_process(COMMAND ${command} ERROR_VARIABLE log RESULT_VARIABLE failed)
+    string(REGEX REPLACE "[ \n]+" " " log "${log}")
+    if(NOT failed OR NOT log MATCHES "${words}")
+        message(FATAL_ERROR "the ${by} takes ${changed} for ${columns}, or does not say \"${words}\": ${log}")
+    endif()
+endfunction()
+
+if(TABLE_OF) # read a table as the build does
+    set(PROJECT_SOURCE_DIR ${TABLE_OF})
+    set(CMAKE_C_COMPILER ${CC})
+    include(${TABLE_OF}/cmake/kernels.cmake)
+    hgemm_read_table(symbols)
+    return()
+endif()
+file(REMOVE_RECURSE ${WORK})
+file(COPY ${SOURCE}/src/kernels.c ${SOURCE}/src/kernels.h ${SOURCE}/src/kernels.def ${SOURCE}/src/args.h ${SOURCE}/src/device.h
+    DESTINATION ${WORK}/src)
+file(COPY ${SOURCE}/cmake DESTINATION ${WORK})
+execute_process(COMMAND ${CC} -std=gnu11 -fsyntax-only -I${SOURCE}/include ${WORK}/src/kernels.c RESULT_VARIABLE failed)
+if(failed)
+    message(FATAL_ERROR "the table as it is does not compile")
+endif()
+refused(compiler "WARP(32, 32, 32)" "WARP(48, 32, 32)" "${row}: the warp.*s m does not divide")
+refused(compiler "WARP(32, 32, 32)" "WARP(32, 32, 8)" "${row}: the warp.*s k is no even number")
+refused(compiler "BLOCK(64, 32, 128)" "BLOCK(512, 32, 128)" "${row}: more than 1024 threads")
+refused(compiler "STAGES(2)" "STAGES(3)" "${row}: stages")
+refused(compiler "STAGES(2)" "" "row_${row}")
+refused(compiler "WARP(32, 32, 32)" "WARP(32, 32)" "macro .*WARP")
+refused(compiler "PER_SM(0, 2)" "PER_SM(3, 2)" "${row}: fewer blocks on newer GPUs")
+refused(compiler "PER_SM(0, 2)" "PER_SM(3, 3)" "${row}: the blocks of an SM need more")
+refused(compiler "WALK(8, 2)" "WALK(6, 2)" "WALK: the group is not a power of two")
+refused(compiler "WALK(8, 2)" "" "row_${row}")
+refused(build "STAGES(2)" "STAGE(2)" "${row}: there is no column STAGE")
+refused(build "OPS(all)" "OPS(both)" "${row}: OPS is nn or all, .*not both")
+refused(build "ALIGN(x16)" "ALIGN(x4)" "${row}: OPS is nn or all, .*x4")
+refused(build "OPS(all) " "" "${row}: OPS is nn or all")
