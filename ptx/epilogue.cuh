@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a sum becomes an element of D. Every path of output.cuh calls finish(), or takes the shortcut finish_plain()
- * where is_plain() allows it. Whatever more an epilogue does belongs into finish() and is_plain(), and nowhere else.
+ * Where a sum becomes an element of D. Every path of output.cuh calls a finish(), or takes the shortcut finish_plain()
+ * where is_plain() allows it:
+ *
+ *   epilogue         D = alpha * sum + beta * C, of halves
+ *   fused_epilogue   D = act(alpha * sum + beta * C + bias) * gate, of any types
+ *
+ * All is computed in single precision and rounded once, to the type of D. A new activation is a case of activate() and
+ * a constant in hgemm.h.
  */
 #pragma once
 #include "stage.cuh"
+#include "typed.cuh"
 
 struct epilogue {
     float alpha, beta;
@@ -38,5 +45,139 @@ struct epilogue {
                    : F == FLOATS ? pack_halves(x.at(2 * e), x.at(2 * e + 1))
                                  : add_halves(x.v[e], 0);
         return b128{d[0], d[1], d[2], d[3]};
+    }
+};
+
+enum activation { NONE, RELU, GELU_TANH, GELU_ERF, SILU }; /* as hgemm_activation_t */
+
+/* x / (1 + 2^-t): x times the logistic function of t * ln 2. */
+static DEVICE float times_logistic(float x, float t) { return x * reciprocal_approx(1 + exp2_approx(-t)); }
+
+/* x times the normal distribution's Phi(x) = erfc(-x / sqrt(2)) / 2, with erfc by Abramowitz and Stegun, Handbook of
+ * Mathematical Functions, 7.1.26: an error of 1.5e-7 at most. */
+static DEVICE float gelu(float x)
+{
+    const float z = fabsf(x) * 0.70710678f, t = reciprocal_approx(1 + 0.3275911f * z);
+    const float sum = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+    const float half_erfc = 0.5f * sum * exp2_approx(-1.44269504f * z * z);
+    return x * (x < 0 ? half_erfc : 1 - half_erfc);
+}
+
+/* NaN gives NaN everywhere; ReLU(-0) is -0. GELU by tanh is 0.5 x (1 + tanh u) = x / (1 + exp(-2 u)) with
+ * u = sqrt(2 / pi) (x + 0.044715 x^3) (https://arxiv.org/abs/1606.08415). */
+static DEVICE void activate(float (&x)[8], u32 how)
+{
+    if (how == RELU) {
+#pragma unroll
+        for (int e = 0; e < 8; ++e) x[e] = x[e] < 0 ? 0 : x[e];
+    } else if (how == GELU_TANH) {
+#pragma unroll
+        for (int e = 0; e < 8; ++e) x[e] = times_logistic(x[e], x[e] * (2.30220819f + 0.10294324f * x[e] * x[e]));
+    } else if (how == GELU_ERF) {
+#pragma unroll
+        for (int e = 0; e < 8; ++e) x[e] = gelu(x[e]);
+    } else if (how == SILU) {
+#pragma unroll
+        for (int e = 0; e < 8; ++e) x[e] = times_logistic(x[e], 1.44269504f * x[e]);
+    }
+}
+
+/* Row number `index` of a list of them, 32 or 64 bits each. */
+static DEVICE long long listed_row(const void *list, u32 fused, u32 index)
+{
+    u32 low, high = 0;
+    if (fused & HGEMM_FUSED_INDEX_64) {
+        ld_global(low, high, (const char *)list + index * 8ull, true);
+        return (long long)((u64)high << 32 | low);
+    }
+    ld_global_word(low, (const char *)list + index * 4ull, true);
+    return (int)low;
+}
+
+/* C, D, bias or gate, from the first of a lane's eight columns on. */
+struct fused_operand {
+    char *at; /* in row 0; NULL: there is no such operand */
+    u64 ld;   /* in bytes */
+    u32 type;
+    bool whole; /* eight columns are there, and aligned in every row */
+
+    DEVICE fused_operand(const void *base, long long stride, long long ld_elements, u32 type, u32 column, int count)
+        : type(type)
+    {
+        ld = (u64)ld_elements * bytes_of(type);
+        at = base ? (char *)base + (batch_index() * stride + column) * bytes_of(type) : nullptr;
+        whole = count == 8 && (((u64)at | ld) & 15) == 0;
+    }
+    DEVICE eight_elements load(long long row, int count) const
+    {
+        return load_elements(at + row * ld, type, whole, at ? count : 0);
+    }
+};
+
+/* What a lane needs for eight columns of D, from `column` on. */
+struct fused_epilogue {
+    u32 fused;
+    int count; /* those of the eight columns that D has */
+    float alpha, beta;
+    bool drops_sums;
+    const void *scatter;
+    fused_operand c, d, bias, gate;
+    float per_column[8]; /* the bias, or zeros */
+
+    DEVICE u32 type_at(int shift) const { return fused >> shift & HGEMM_FUSED_TYPE_MASK; }
+
+    DEVICE fused_epilogue(const arguments &args, u32 column)
+        : fused(args.fused), count(column < args.n ? (int)minimum(args.n - column, 8) : 0), alpha(args.alpha),
+          beta(args.beta), scatter(args.scatter_d),
+          c(args.c, args.stride_c, args.ldc, type_at(HGEMM_FUSED_TYPE_C), column, count),
+          d(args.d, args.stride_d, args.ldd, type_at(HGEMM_FUSED_TYPE_D), column, count),
+          bias(args.bias, args.stride_bias, 1, type_at(HGEMM_FUSED_TYPE_BIAS), fused & HGEMM_FUSED_BIAS_PER_ROW ? 0 : column, count),
+          gate(args.gate, args.stride_gate, args.ldgate, type_at(HGEMM_FUSED_TYPE_GATE), column, count)
+    {
+        u32 bits;
+        if (args.alpha_pointer) ld_global_word(bits, (const char *)args.alpha_pointer, true), alpha = __uint_as_float(bits);
+        if (args.beta_pointer) ld_global_word(bits, (const char *)args.beta_pointer, true), beta = __uint_as_float(bits);
+        /* As the host has it where alpha is 0: a zero that leaves beta * C as it is. */
+        drops_sums = alpha == 0;
+        if (drops_sums) alpha = beta != 0 ? -0.0f : 0.0f;
+        if (beta == 0) c.at = nullptr;
+        if (fused & HGEMM_FUSED_BIAS_PER_ROW) {
+#pragma unroll
+            for (int e = 0; e < 8; ++e) per_column[e] = 0;
+        } else {
+            bias.whole = count == 8 && ((u64)bias.at & 15) == 0;
+            values_of(per_column, bias.load(0, count), bias.type);
+            bias.at = nullptr;
+        }
+    }
+
+    /* Stores eight elements of a row of D. */
+    template <format F> DEVICE void finish(const eight_sums<F> &sums, u32 product_row) const
+    {
+        const long long row = scatter ? listed_row(scatter, fused, product_row) : product_row;
+        const eight_elements cs = c.load(row, count), gates = gate.load(row, count);
+        float x[8], f[8], shift = 0;
+        if (bias.at) {
+            bias_value(shift, row);
+        }
+        values_of(f, cs, c.type);
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+            x[e] = __fmaf_rn(beta, f[e], __fmul_rn(alpha, drops_sums ? 0 : sums.at(e))) + (per_column[e] + shift);
+        activate(x, fused >> HGEMM_FUSED_ACTIVATION & HGEMM_FUSED_ACTIVATION_MASK);
+        if (gate.at) {
+            values_of(f, gates, gate.type);
+#pragma unroll
+            for (int e = 0; e < 8; ++e) x[e] *= f[e];
+        }
+        store_elements(d.at + row * d.ld, d.type, d.whole, count, x);
+    }
+
+private:
+    DEVICE void bias_value(float &value, long long row) const
+    {
+        float f[8];
+        values_of(f, load_elements(bias.at + row * bytes_of(bias.type), bias.type, false, 1), bias.type);
+        value = f[0];
     }
 };

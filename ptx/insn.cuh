@@ -181,6 +181,21 @@ static DEVICE float half_to_float(u32 half)
     return f;
 }
 
+/* 2^x, with a relative error of 2^-22.5 at most, and 1 / x, with one of 2^-23 (9.7.3 ex2, rcp). */
+static DEVICE float exp2_approx(float x)
+{
+    float f;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(f) : "f"(x));
+    return f;
+}
+
+static DEVICE float reciprocal_approx(float x)
+{
+    float f;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(f) : "f"(x));
+    return f;
+}
+
 /* Two floats as a pair of halves, each rounded to nearest even. */
 static DEVICE u32 pack_halves(float lo, float hi)
 {

@@ -143,6 +143,29 @@ static DEVICE void store_rows(const SUMS &sums, const warp<V> &w, u32 row0, cons
     }
 }
 
+/* The same by the fused epilogue, which minds alignment and ends itself. */
+template <format F, class V, class SUMS>
+static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, const warp<V> &w, u32 row0, u32 col0)
+{
+    using S = stage<V, F>;
+    constexpr int ACROSS = V::WN / 8, STEP = 32 / ACROSS, ROUNDS = S::ROWS / STEP;
+    const u32 buffer = S::buffer(w.m, w.n), across = w.lane % ACROSS * 8, down = w.lane / ACROSS;
+    const u32 to = buffer + w.lane / 4 * S::PITCH + w.lane % 4 * 2 * S::SUM_BYTES;
+    const fused_epilogue end(args, col0 + across);
+#pragma unroll 1
+    for (int turn = 0; turn < S::TURNS; ++turn) {
+        S::put(to, sums, turn);
+        warp_barrier();
+#pragma unroll 1
+        for (int q = 0; q < ROUNDS; ++q) {
+            const u32 row = row0 + turn * S::ROWS + q * STEP + down;
+            if (row < args.m && end.count > 0)
+                end.finish(S::template get<false>(buffer + (q * STEP + down) * S::PITCH, across, 0), row);
+        }
+        warp_barrier();
+    }
+}
+
 /* Adds up what other warps and blocks have of the sums, and writes D. */
 template <class V> static DEVICE void store(const arguments &args, const block<V> &where, typename V::sums &acc)
 {
@@ -154,6 +177,10 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     barrier(); /* every warp has read its last fragments: shared memory is free */
     const block<V> at = recomputed(args, where);
     const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = args.m, n = args.n;
+    if (args.fused) { /* which way is chosen here and below, and nowhere else */
+        store_rows_fused<FORMAT<V>>(args, acc, w, row0, col0);
+        return;
+    }
     const long long batch = batch_index();
     const u64 ldc = args.ldc * ELEMENT_BYTES, ldd = args.ldd * ELEMENT_BYTES;
     const char *const c = (const char *)args.c + batch * args.stride_c * ELEMENT_BYTES + (u64)col0 * ELEMENT_BYTES;
@@ -163,7 +190,7 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     const u32 block_width = minimum(n - at.n0, V::BN);
     const int width = (int)(block_width - w.n);
 
-    /* The way is chosen here and nowhere else. Aligned: rows of D are whole aligned chunks. */
+    /* Aligned: rows of D are whole aligned chunks. */
     const bool aligned = (((u64)d | ldd | block_width * ELEMENT_BYTES) & 15) == 0;
     if constexpr (V::ACC == f32) {
         if (aligned && end.is_plain()) { /* rounded first, sums are half the bytes in shared memory */

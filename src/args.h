@@ -20,6 +20,23 @@
 #define HGEMM_RECIPROCAL(divisor) (0xffffffffu / (divisor))
 
 /*
+ * Bits of `fused`, all zero where D = alpha * op(A) op(B) + beta * C, C and D are halves and the scalars the host's.
+ * Otherwise HGEMM_FUSED is set, and
+ *     D = act(alpha * op(A) op(B) + beta * C + bias) * gate.
+ * Types are those of hgemm_type_t, activations those of hgemm_activation_t, at a shift of their own.
+ */
+#define HGEMM_FUSED 1u
+#define HGEMM_FUSED_BIAS_PER_ROW 2u
+#define HGEMM_FUSED_INDEX_64 4u /* gathered and scattered rows, ends of groups: 64 bits, not 32 */
+#define HGEMM_FUSED_TYPE_C 4
+#define HGEMM_FUSED_TYPE_D 6
+#define HGEMM_FUSED_TYPE_BIAS 8
+#define HGEMM_FUSED_TYPE_GATE 10
+#define HGEMM_FUSED_TYPE_MASK 3u
+#define HGEMM_FUSED_ACTIVATION 12
+#define HGEMM_FUSED_ACTIVATION_MASK 7u
+
+/*
  * The parameter of every kernel of the table. The problem is row-major; a column-major one is passed as its
  * transpose:
  *     D[m][n] = alpha * op(A)[m][k] * op(B)[k][n] + beta * C[m][n]
@@ -44,6 +61,11 @@ typedef struct kernel_args_t {
     unsigned inv_group_tiles; /* the tiles in a group of rows of tiles that are walked together, */
     unsigned inv_last_rows;   /* the rows of tiles in the last group */
     void *workspace;
+    unsigned fused;           /* HGEMM_FUSED and what goes with it; if zero, nothing of what follows is looked at */
+    const void *bias, *gate;  /* NULL: none. A bias has a value for each column, or for each row; gate is like D */
+    long long stride_bias, ldgate, stride_gate;
+    const float *alpha_pointer, *beta_pointer; /* not NULL: in the place of alpha, of beta */
+    const void *scatter_d;    /* NULL: none. Row i of the product is row scatter_d[i] of D, C, gate and a bias per row */
 } kernel_args_t;
 
 /* The kernel realign copies unaligned operands of a product. A thread copies a chunk of 8 elements. */
