@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "bench.h"
-#include "select.h"
+#include "plan.h"
 
 bench_t bench;
 static group_t *groups;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "bench.h"
-#include "select.h"
+#include "plan.h"
 
 /* What is known of the kernels without running them. */
 void print_facts(void)

@@ -2,7 +2,7 @@
 /* Handles: lifetime, streams, memory. Each call hands over to the handle's device. */
 #include "handle.h"
 
-#include "select.h"
+#include "plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

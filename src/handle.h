@@ -2,7 +2,7 @@
 #ifndef HGEMM_HANDLE_H
 #define HGEMM_HANDLE_H
 
-#include "select.h"
+#include "plan.h"
 
 enum { KNOWN_PLANS = 256 };
 

@@ -3,13 +3,13 @@
  * hgemm_run and its kin, from top to bottom:
  *     check     the descriptor, in the order that hgemm.h promises
  *     normalise to a row-major problem
- *     select    the kernel (select.c)
+ *     select    the kernel (plan.c)
  *     launch    it on the handle's device
  */
 #include "hgemm.h"
 
 #include "handle.h"
-#include "select.h"
+#include "plan.h"
 
 void hgemm_desc_init(hgemm_desc_t *desc)
 {

@@ -17,6 +17,9 @@ enum {
     KERNEL_END
 };
 
+/* The rung that automatic selection draws from, and whose kernels can split k. */
+#define TUNED_RUNG "k5_tuned"
+
 /* How a variant reads A and B, from the fastest to the most general: the column `align` of the table. */
 typedef enum access_t {
     ACCESS_x16, /* every 8-element chunk is 16-byte aligned */

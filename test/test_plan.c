@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Selection: whatever it answers can run, an explicit kernel is honoured, each tuned kernel has its
+/* Plans: whatever selection answers can run, an explicit kernel is honoured, each tuned kernel has its
  * use, and the answer depends on the problem alone. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -371,6 +371,141 @@ static machine_t a_newer_gpu(void)
     return machine_of(&(hgemm_device_info_t){.compute_major = 9, .multiprocessors = 132, .l2_bytes = 50 << 20});
 }
 
+/* Plans that are found have no fault, on a T4 and on newer GPUs, and need no more workspace than there is. */
+static void plans_that_are_found_have_no_fault(void **state)
+{
+    (void)state;
+    enum { MOST = 20 };
+    rng_t rng = {test_seed()};
+    const machine_t newer = a_newer_gpu();
+    int split = 0, copied = 0;
+    for (int i = 0; i < 2000; i++) {
+        const machine_t *machine = rng_between(&rng, 0, 1) ? &machine_t4 : &newer;
+        size_t workspace = (size_t)rng_between(&rng, 0, (int64_t)machine->workspace_bytes);
+        hgemm_desc_t desc = random_problem(&rng);
+        priced_plan_t ranked[MOST];
+        desc.layout = HGEMM_ROW_MAJOR;
+        int count = rank_plans(&desc, machine, workspace, ranked, MOST);
+        for (int j = 0; j < count; j++) {
+            const plan_t *plan = &ranked[j].plan;
+            const char *fault = plan_fault(&desc, workspace, plan);
+            if (fault)
+                fail_msg("%s", fault);
+            int64_t needed = plan_workspace(&desc, plan);
+            assert_in_range(needed, 0, workspace);
+            assert_int_equal(needed > 0, plan->splits > 1 || plan->copies);
+            if (needed)
+                assert_string_equal(plan_fault(&desc, (size_t)needed - 1, plan), "the workspace is too small");
+            split += plan->splits > 1, copied += plan->copies != 0;
+        }
+    }
+    assert_true(split > 1000 && copied > 1000);
+}
+
+/* A plan from elsewhere is refused in words, whatever is wrong with it. */
+static void faults_of_plans_are_named(void **state)
+{
+    (void)state;
+    const hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 300, 400, 2048);
+    hgemm_desc_t odd = problem(HGEMM_ACCUMULATE_F16, 512, 512, 509);
+    const plan_t good = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16}, 35, 30, 4, 512, 0};
+    const plan_t whole = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16}, 35, 35, 1, 2048, 0};
+    const plan_t on_copy = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16}, 64, 64, 1, 509, COPY_A};
+    const size_t room = 32 << 20;
+    assert_null(plan_fault(&desc, room, &good));
+    assert_null(plan_fault(&desc, 0, &whole));
+    assert_null(plan_fault(&odd, room, &on_copy));
+    plan_t general = whole; /* slower, and as correct */
+    general.variant.access = ACCESS_far;
+    assert_null(plan_fault(&desc, 0, &general));
+    const struct {
+        const plan_t *from;
+        size_t offset;
+        int64_t value;
+        const char *words;
+    } changes[] = {
+#define CHANGE(from, member, value, words) {&(from), offsetof(plan_t, member), value, words}
+        CHANGE(good, variant.kernel, 0, "no such kernel"),
+        CHANGE(good, variant.kernel, KERNEL_END, "no such kernel"),
+        CHANGE(good, variant.kernel, KERNEL_k5_64x64_f32, "does not run the problem"),
+        CHANGE(good, variant.kernel, KERNEL_k1_tiled, "tiles are not those"),
+        CHANGE(good, variant.op, 1, "transposes"),
+        CHANGE(good, variant.access, ACCESS_COUNT, "access"),
+        CHANGE(on_copy, copies, 0, "access"),
+        CHANGE(on_copy, copies, COPY_A | COPY_B, "copies"),
+        CHANGE(good, copies, COPY_A, "copies"),
+        CHANGE(good, tiles, 36, "tiles are not those"),
+        CHANGE(good, whole_tiles, -1, "no tile is left"),
+        CHANGE(good, whole_tiles, 35, "no tile is left"),
+        CHANGE(whole, whole_tiles, 34, "neither whole nor split"),
+        CHANGE(whole, k_split, 2112, "neither whole nor split"),
+        CHANGE(good, k_split, 520, "whole steps"),
+        CHANGE(good, k_split, 448, "whole steps"),
+        CHANGE(good, k_split, 0, "whole steps"),
+        CHANGE(good, splits, 5, "whole steps"),
+        CHANGE(good, splits, 0, "whole steps"),
+#undef CHANGE
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        plan_t plan = *changes[i].from;
+        const hgemm_desc_t *p = changes[i].from == &on_copy ? &odd : &desc;
+        char *member = (char *)&plan + changes[i].offset;
+        if (changes[i].offset == offsetof(plan_t, k_split) || changes[i].offset == offsetof(plan_t, tiles) ||
+            changes[i].offset == offsetof(plan_t, whole_tiles))
+            *(int64_t *)(void *)member = changes[i].value;
+        else
+            *(int *)(void *)member = (int)changes[i].value;
+        const char *fault = plan_fault(p, room, &plan);
+        if (!fault || !strstr(fault, changes[i].words))
+            fail_msg("change %d: %s, want %s", (int)i, fault ? fault : "no fault", changes[i].words);
+    }
+    hgemm_desc_t batch = desc;
+    batch.batch = 4000; /* 4000 * 5 tiles */
+    assert_non_null(strstr(plan_fault(&batch, (size_t)1 << 40, &good), "counters"));
+    const plan_t rung = {.variant = {KERNEL_k4_fastindex, 0, ACCESS_x16}, 12, 0, 4, 512, 0};
+    assert_non_null(strstr(plan_fault(&desc, room, &rung), "cannot split k"));
+}
+
+static int asked; /* problems that find_measured was asked for */
+
+static int find_measured(const void *entries, const hgemm_desc_t *p, plan_t *plan)
+{
+    const plan_t *entry = (const plan_t *)entries;
+    asked++;
+    *plan = *entry;
+    return p->m != 999;
+}
+
+/* A measured plan goes before the model's, but not before a kernel that the caller names; where it cannot run, or
+ * nothing was measured, the model chooses. */
+static void measured_plans_go_first(void **state)
+{
+    (void)state;
+    hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 300, 400, 2048);
+    const plan_t entry = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16}, 35, 30, 4, 512, 0};
+    const measured_t measured = {find_measured, &entry};
+    machine_t machine = machine_t4;
+    plan_t plan, modelled;
+    machine.measured = &measured;
+    asked = 0;
+    assert_int_equal(select_plan(&desc, &machine_t4, machine.workspace_bytes, &modelled), HGEMM_STATUS_SUCCESS);
+    assert_false(same_plan(&modelled, &entry));
+    assert_int_equal(select_plan(&desc, &machine, machine.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_true(same_plan(&plan, &entry));
+    assert_int_equal(asked, 1);
+    assert_int_equal(select_plan(&desc, &machine, 0, &plan), HGEMM_STATUS_SUCCESS); /* no room for its sums */
+    assert_int_equal(plan.splits, 1);
+    desc.kernel = KERNEL_k1_tiled;
+    assert_int_equal(select_plan(&desc, &machine, machine.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(plan.variant.kernel, KERNEL_k1_tiled);
+    assert_int_equal(asked, 2);
+    desc.kernel = HGEMM_KERNEL_AUTO;
+    desc.m = 999;
+    assert_int_equal(select_plan(&desc, &machine_t4, machine.workspace_bytes, &modelled), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(&desc, &machine, machine.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_true(same_plan(&plan, &modelled));
+}
+
 /* Automatic selection draws from the tuned rung only, and from all of it: on a T4, but for rows that are not for one.
  */
 static void every_tuned_kernel_has_its_use(void **state)
@@ -552,6 +687,9 @@ int main(void)
         cmocka_unit_test(whatever_is_chosen_can_run),
         cmocka_unit_test(the_choice_leads_the_ranking),
         cmocka_unit_test(problems_of_one_key_have_one_plan),
+        cmocka_unit_test(plans_that_are_found_have_no_fault),
+        cmocka_unit_test(faults_of_plans_are_named),
+        cmocka_unit_test(measured_plans_go_first),
         cmocka_unit_test(splits_cover_k_and_fit),
         cmocka_unit_test(copies_are_made_where_they_pay),
         cmocka_unit_test(copies_do_not_lengthen_other_rows),

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An estimate of the clocks from the launch of a plan to its last store, for the multiprocessor that
+ * has most to do:
+ *
+ *   plan    = launch (and copies of unaligned operands, if the plan makes them)
+ *           + rounds of the blocks that compute whole tiles
+ *           + rounds of the blocks that compute parts of tiles whose k is split              plan_clocks
+ *   rounds  The blocks of a phase run in rounds (waves, as one multiprocessor sees them) of as many as
+ *           fit on it. A phase takes the longer of what its multiprocessors do, round by round, and of
+ *           the DRAM traffic of all its blocks, and each round ends with an epilogue.      phase_clocks
+ *   steps   A round takes as many steps as a block has k-tiles. A step takes the longer of what the
+ *           pipes need for all blocks of the round, and of the latency of one block's step (load,
+ *           barrier, first mma), which the other blocks of the round hide.                      pace_of
+ *   pipes   Tensor cores, shared memory and L2 cache, for one k-tile of one block.          step_clocks
+ *   split k The end of a part includes writing its sums and, for the last part to arrive at a tile,
+ *           reading and adding up those of all parts.                                      split_clocks
+ *
+ * Everything is in clocks of a multiprocessor, bytes, and elements.
+ */
+#include "cost.h"
+
+#include <math.h>
+
+typedef struct costs_t {
+#define COST(name, t4, t4_source, newer, newer_source) double name;
+#include "costs.def"
+#undef COST
+} costs_t;
+
+static const costs_t t4_costs = {
+#define COST(name, t4, t4_source, newer, newer_source) .name = (t4),
+#include "costs.def"
+#undef COST
+};
+
+static const costs_t newer_costs = {
+#define COST(name, t4, t4_source, newer, newer_source) .name = (newer),
+#include "costs.def"
+#undef COST
+};
+
+enum {
+    SUB_CORES = 4,           /* of a multiprocessor */
+    SYSTEM_SHARED = 1 << 10, /* bytes of shared memory that newer GPUs reserve in each block */
+    DRAM_OVERLAP = 6,        /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
+                              * H100's plans and those of the T4's model alike */
+    FAR_LOADS = 8,           /* ACCESS_far loads each half of a chunk by itself */
+};
+
+static const costs_t *costs_of(const machine_t *machine)
+{
+    return machine->is_newer ? &newer_costs : &t4_costs;
+}
+
+static walk_t walk_of(int kernel, const machine_t *machine)
+{
+    return kernel_walk(kernel, !machine->is_newer);
+}
+
+int64_t steps_of(const hgemm_desc_t *p, variant_t variant)
+{
+    return ceil_div(p->k, kernel_table[variant.kernel].info.block_k);
+}
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Two times that overlap, but not perfectly: from their sum (p = 1) towards the longer one (p large). */
+static double norm(double a, double b, double p)
+{
+    return pow(pow(a, p) + pow(b, p), 1 / p);
+}
+
+int has_few_warps(const hgemm_kernel_info_t *info)
+{
+    return info->threads <= SUB_CORES * 32;
+}
+
+/* Occupancy: blocks of the variant that a multiprocessor holds at one time. */
+static int resident_blocks(variant_t variant, const image_t *image, const machine_t *machine)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    int registers = (image->registers + 7) / 8 * 8; /* allocated by eights */
+    int shared = info->shared_bytes + (machine->is_newer ? SYSTEM_SHARED : 0);
+    int blocks = smaller(HGEMM_SM_REGISTERS / (registers * info->threads),
+                         smaller(machine->shared_bytes / shared, machine->threads / info->threads));
+    if (machine->is_newer) /* the driver compiles the PTX and may use more registers than the sm_75 code */
+        blocks = smaller(blocks, kernel_table[variant.kernel].newer_blocks);
+    return blocks > 1 ? blocks : 1;
+}
+
+static double tile_bytes(const hgemm_kernel_info_t *info)
+{
+    return 2.0 * (info->block_m + info->block_n) * info->block_k;
+}
+
+/* Rows in memory of a k-tile of A and of B, each with a weight. */
+static double weighted_rows(const hgemm_kernel_info_t *info, int op, double weight_a, double weight_b)
+{
+    return (op & 2 ? info->block_k : info->block_m) * weight_a + (op & 1 ? info->block_n : info->block_k) * weight_b;
+}
+
+/* Pipes: clocks for one k-tile of one block. Shared memory and L1 are one pipe, which the k-tile passes three
+ * times: loaded from L2, stored to shared memory, read as fragments by every warp. */
+static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, const costs_t *costs, double overlap)
+{
+    double macs = (double)info->block_m * info->block_n * info->block_k;
+    double tile = tile_bytes(info);
+    double loaded = tile + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
+    double fragments = 2.0 * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
+    double wavefronts = variant.access <= ACCESS_x8    ? 1
+                        : variant.access == ACCESS_any ? costs->factor_unaligned_wavefronts
+                                                       : FAR_LOADS;
+    double sectors = variant.access <= ACCESS_x8    ? 1
+                     : variant.access == ACCESS_any ? costs->factor_unaligned_sectors
+                                                    : FAR_LOADS;
+    double mma = macs / costs->rate_macs;
+    double shared = (fragments + tile + wavefronts * loaded) / costs->rate_shared_bytes;
+    return fmax(norm(mma, shared, overlap), sectors * loaded / costs->rate_l2_bytes);
+}
+
+/* How many blocks share one read from DRAM: of the rows of A that a tile needs, and of the columns of B. */
+typedef struct sharers_t {
+    double a, b;
+} sharers_t;
+
+/* `tiles` run at one time, neighbours in the order in which blocks walk D: `height` rows of tiles, column by
+ * column. Those in one row of tiles share A, those in one column share B. Later tiles do, too, if what they
+ * share stays in the L2 cache until then; half of its bytes count: rows of A, or all of B, that fit are read once. */
+static sharers_t sharers_of(const hgemm_desc_t *p, int kernel, const machine_t *machine, double tiles)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    double rows = ceil((double)p->m / info->block_m), columns = ceil((double)p->n / info->block_n);
+    double height = fmin(rows, walk_of(kernel, machine).group), cache = (double)machine->l2_bytes / 2;
+    double across = ceil(tiles / height), down = tiles < height ? tiles : fmax(height, floor(tiles / columns));
+    int keeps_a = 2.0 * height * info->block_m * (double)p->k <= cache;
+    int keeps_b = 2.0 * (double)p->n * (double)p->k <= cache;
+    return (sharers_t){.a = across > columns || keeps_a ? columns : across, .b = down > rows || keeps_b ? rows : down};
+}
+
+static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    const costs_t *costs = costs_of(machine);
+    const sharers_t sharers = sharers_of(p, variant.kernel, machine, tiles);
+    double tile = tile_bytes(info);
+    double own = 2.0 * (info->block_m / sharers.a + info->block_n / sharers.b) * info->block_k; /* from DRAM */
+    double read = own + weighted_rows(info, variant.op, 1 / sharers.a, 1 / sharers.b) * costs->overhead_dram_row;
+    double lone = step_clocks(info, variant, costs, costs->overlap_lone_block);
+    double beside = step_clocks(info, variant, costs, costs->overlap_several_blocks);
+    double dram_alone = read / costs->rate_dram_bytes_alone;
+    double dram = read / costs->rate_dram_bytes;
+    double elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
+    double store = costs->factor_dram_store * 2.0 * elements / costs->rate_dram_bytes;
+    double exposed = costs->factor_exposed * lone;
+    if (has_few_warps(info))
+        exposed = costs->factor_exposed * fmax(lone, dram) + costs->factor_exposed_few_warps * lone;
+    double dram_latency = costs->clocks_dram_latency;
+    if (walk_of(variant.kernel, machine).prefetch) /* the first of the sharers fetches for the others */
+        dram_latency = dram_latency * own / tile;
+    double unaligned = 0;
+    if (variant.access == ACCESS_any) {
+        double chunks = tile / (16.0 * info->threads); /* of a thread */
+        unaligned = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks;
+    }
+    return (pace_t){.lone = fmax(lone, dram_alone),
+                    .beside = fmax(beside, dram_alone),
+                    .latency = costs->clocks_step + unaligned + dram_latency + exposed,
+                    .dram = dram / machine->multiprocessors,
+                    .store = store / machine->multiprocessors};
+}
+
+/* Clocks until all copies are made. What fits half of the L2 cache is not written back to DRAM meanwhile. */
+static double copy_clocks(const hgemm_desc_t *p, int copies, const machine_t *machine)
+{
+    const costs_t *costs = costs_of(machine);
+    double bytes = (double)copied_bytes(p, copies);
+    bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0);
+    return copies ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
+}
+
+price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *image, int copies,
+                      const machine_t *machine)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    const costs_t *costs = costs_of(machine);
+    double mmas = info->warp_m / 16.0 * (info->warp_n / 8.0); /* of a warp tile, for 8 k's: code grows with them */
+    double elements = (double)info->block_m * info->block_n;
+    double warp_k_sums = costs->factor_warp_k_sums * (info->block_k / info->warp_k - 1);
+    price_t price = {
+        .costs = costs,
+        .multiprocessors = machine->multiprocessors,
+        .resident = resident_blocks(variant, image, machine),
+        .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, copies, machine),
+        .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
+        .sum_bytes = (double)sum_bytes(info),
+    };
+    if (variant.access == ACCESS_any) {
+        double missing_rows = fmax((double)(info->block_m - p->m), 0);
+        double missing_columns = fmax((double)(info->block_n - p->n), 0);
+        price.end += costs->clocks_missing_row * (missing_rows + missing_columns);
+    }
+    price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
+    price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
+    price.pace = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
+    return price;
+}
+
+/* A phase of a launch: equal blocks, all of which compute whole tiles, or all parts of split ones. */
+typedef struct phase_t {
+    double blocks, steps; /* how many, and the steps of each */
+    double end;           /* of a block, as in price_t */
+    int are_parts;        /* they store no D, and the tile waits for the latest of them */
+    int is_followed;      /* another phase starts where this one ends */
+} phase_t;
+
+/*
+ * Clocks of a phase. The first round is spread evenly over multiprocessors. Later blocks start wherever one
+ * has ended: while the blocks of a multiprocessor still run in step, they end together and the next round has
+ * as many; once they have drifted apart, the remaining blocks spread evenly. The last round lies between the two.
+ * DRAM serves all multiprocessors, however few of them a round has left busy; stores compete with reads, except
+ * those of the last round.
+ */
+static double phase_clocks(const price_t *price, const pace_t *pace, phase_t phase)
+{
+    const costs_t *costs = price->costs;
+    double share = ceil(phase.blocks / price->multiprocessors); /* blocks of the busiest multiprocessor */
+    double rounds = ceil(share / price->resident), full = fmin(share, price->resident);
+    double last = share - (rounds - 1) * full; /* blocks in its last round, once they have drifted apart */
+    double full_work = phase.steps * full * (full > 1 ? pace->beside : pace->lone);
+    double last_work = phase.steps * last * (last > 1 ? pace->beside : pace->lone);
+    double latency = (phase.steps - 1) * pace->latency; /* two k-tiles are loaded at once in the beginning */
+    double drifted = phase.are_parts ? 0 : 1 - exp(-full_work / costs->clocks_drift);
+    double last_round = full_work - (full_work - last_work) * drifted;
+    double serial = (phase.end - costs->clocks_block) * costs->factor_serial_epilogue;
+    double ends = rounds * (phase.end + (full - 1) * serial) + (rounds - 1) * price->turnover;
+    /* The rounds that are full, and the last one: work, and DRAM traffic beside it. Blocks of a round end together,
+     * so that DRAM which one round leaves idle does not serve another; only their ends and its first loads overlap. */
+    double blocks = (rounds - 1) * full * price->multiprocessors, last_blocks = phase.blocks - blocks;
+    double busy = (rounds - 1) * fmax(full_work, latency), last_busy = fmax(last_round, latency);
+    double read = phase.steps * pace->dram * (full > 1 ? costs->factor_dram_streams : 1);
+    double last_read = phase.steps * pace->dram * (last > 1 ? costs->factor_dram_streams : 1);
+    double store = phase.are_parts ? 0 : pace->store;
+    double dram = blocks * (read + store), last_dram = last_blocks * (last_read + (phase.is_followed ? store : 0));
+    double mixed = norm(busy + last_busy, dram + last_dram, DRAM_OVERLAP);
+    double apart = norm(busy, dram, DRAM_OVERLAP) + norm(last_busy, last_dram, DRAM_OVERLAP);
+    return fmax(mixed, apart - price->end) + ends;
+}
+
+/*
+ * Parts of unequal length. If multiprocessors are left when every longer part of all tiles has one, the last parts
+ * can be so short that several rounds of them fit there in the time of a longer one: tiles that fill three quarters
+ * of a round then take little more than three quarters of its time, not all of it. Blocks must have a
+ * multiprocessor to themselves, and all longer parts must start first, which they do not in a batch.
+ *
+ * Returns the rounds of short parts, 0 if there cannot be such.
+ */
+static int64_t short_rounds(const hgemm_desc_t *p, const price_t *price, int64_t tiles, int64_t splits)
+{
+    int64_t left = price->multiprocessors - (splits - 1) * tiles;
+    return left > 0 && price->resident == 1 && p->batch == 1 ? ceil_div(tiles, left) : 0;
+}
+
+/* A part's end and the start of the next one, in steps. */
+static double steps_between(const price_t *price)
+{
+    double clocks = price->end + price->costs->clocks_split_arrival + price->turnover;
+    return clocks / fmax(price->pace.lone, price->pace.latency);
+}
+
+/* Steps of a longer part, if the short ones are to end at the same time as these: with r rounds of short parts,
+ * r * (steps - (splits - 1) * part) + (r - 1) * steps_between = part. 0 where they would be too short. */
+int64_t long_part(const hgemm_desc_t *p, const price_t *price, int64_t tiles, int64_t steps, int64_t splits)
+{
+    double rounds = (double)short_rounds(p, price, tiles, splits);
+    double all_steps = rounds * (double)steps + (rounds - 1) * steps_between(price);
+    int64_t part = (int64_t)ceil(all_steps / (1 + rounds * (double)(splits - 1)));
+    return rounds > 1 && steps - (splits - 1) * part >= LEAST_STEPS ? part : 0;
+}
+
+/* The phase of a plan's `tiles` split tiles. Parts that run at one time read the same k's of neighbouring tiles. */
+static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan,
+                           int64_t tiles, double steps)
+{
+    const costs_t *costs = price->costs;
+    const pace_t pace = pace_of(p, plan->variant, machine, (double)tiles);
+    double sum_rate = plan->whole_tiles > 0 ? costs->rate_tail_split_sum_bytes : costs->rate_split_sum_bytes;
+    double sums = price->sum_bytes * (plan->splits + costs->factor_own_sums) / sum_rate;
+    double part = (double)plan->k_split / kernel_table[plan->variant.kernel].info.block_k;
+    double last = steps - (plan->splits - 1) * part;
+    int64_t rounds = short_rounds(p, price, tiles, plan->splits);
+    int is_uneven = rounds > 1 && (double)rounds * last + (double)(rounds - 1) * steps_between(price) <= part;
+    double clocks = phase_clocks(price, &pace,
+                                 (phase_t){
+                                     .blocks = is_uneven ? price->multiprocessors : (double)tiles * plan->splits,
+                                     .steps = part,
+                                     .end = price->end + costs->clocks_split_arrival + sums,
+                                     .are_parts = 1,
+                                 });
+    return (is_uneven ? costs->factor_uneven_parts : 1) * clocks;
+}
+
+double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
+{
+    double clocks = price->launch, steps = (double)steps_of(p, plan->variant);
+    int64_t split_tiles = (plan->tiles - plan->whole_tiles) * p->batch;
+    if (plan->whole_tiles > 0)
+        clocks += phase_clocks(price, &price->pace,
+                               (phase_t){
+                                   .blocks = (double)plan->whole_tiles * (double)p->batch,
+                                   .steps = steps,
+                                   .end = price->end,
+                                   .is_followed = split_tiles > 0,
+                               });
+    if (split_tiles > 0)
+        clocks +=
+            split_clocks(p, machine, price, plan, split_tiles, steps) + (plan->whole_tiles > 0 ? price->turnover : 0);
+    return clocks;
+}

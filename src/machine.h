@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What selection needs to know of a GPU. */
+#ifndef HGEMM_MACHINE_H
+#define HGEMM_MACHINE_H
+
+#include "hgemm.h"
+
+struct plan_t;
+
+/* Plans that were measured on a GPU, which go before the cost model's. `find` writes the one for a row-major problem,
+ * or returns 0; of `entries` it alone knows more. */
+typedef struct measured_t {
+    int (*find)(const void *entries, const hgemm_desc_t *p, struct plan_t *plan);
+    const void *entries;
+} measured_t;
+
+typedef struct machine_t {
+    int multiprocessors;
+    int shared_bytes, threads; /* limits of a multiprocessor */
+    size_t l2_bytes;
+    size_t workspace_bytes;     /* that a handle allocates */
+    int is_newer;               /* than Turing: priced as a Hopper GPU, runs the code that is compiled from PTX */
+    const measured_t *measured; /* NULL: none */
+} machine_t;
+
+extern const machine_t machine_t4;
+
+machine_t machine_of(const hgemm_device_info_t *info);
+
+#endif

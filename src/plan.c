@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which kernel runs a problem, and into how many parts it cuts k. What was measured goes first. Else every plan of the
+ * tuned rung that can run the problem is priced by the cost model, and the cheapest wins. A new row of the table takes
+ * part without a change here, and what this build does not have takes none.
+ */
+#include "plan.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cost.h"
+
+enum {
+    MOST_SPLITS = 256,
+    MOST_SPLIT_ROUNDS = 4, /* of parts */
+};
+
+problem_key_t key_of(const hgemm_desc_t *p)
+{
+    return (problem_key_t){{p->m, p->n, p->k, p->lda, p->ldb, p->batch, p->stride_a, p->stride_b, p->kernel,
+                            p->accumulate, 2 * (int)p->op_a + (int)p->op_b, (int64_t)((uintptr_t)p->a % 16),
+                            (int64_t)((uintptr_t)p->b % 16)}};
+}
+
+/* A plan that cuts k into parts of `part` steps, for all tiles but the first `whole_tiles`. */
+static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles, int64_t whole_tiles, int64_t part)
+{
+    int is_split = part < steps_of(p, variant);
+    int64_t k_split = is_split ? part * kernel_table[variant.kernel].info.block_k : p->k;
+    return (plan_t){.variant = variant,
+                    .tiles = tiles,
+                    .whole_tiles = is_split ? whole_tiles : tiles,
+                    .splits = is_split ? (int)ceil_div(p->k, k_split) : 1,
+                    .k_split = k_split};
+}
+
+/* What is looked for, and the cheapest plans found so far. */
+typedef struct search_t {
+    const hgemm_desc_t *p;
+    const machine_t *machine;
+    size_t workspace; /* bytes for the sums of split tiles */
+    int copies;       /* that plans are made for */
+    priced_plan_t *best;
+    int most, count;
+} search_t;
+
+/* Prices a plan and inserts it among the cheapest. Of plans that cost the same, the first stays ahead. */
+static void consider(search_t *s, const price_t *price, plan_t plan)
+{
+    double clocks = plan_clocks(s->p, s->machine, price, &plan);
+    int at = s->count < s->most ? s->count++ : s->most;
+    plan.copies = s->copies;
+    for (; at > 0 && s->best[at - 1].clocks > clocks; at--)
+        if (at < s->most)
+            s->best[at] = s->best[at - 1];
+    if (at < s->most)
+        s->best[at] = (priced_plan_t){plan, clocks};
+}
+
+/* The most parts for `split_tiles` tiles of `steps` steps that are worth a try and fit in the workspace. */
+static double most_splits(const search_t *s, const price_t *price, int64_t split_tiles, int64_t steps)
+{
+    double room = ((double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0) / ((double)split_tiles * price->sum_bytes);
+    double blocks = (double)MOST_SPLIT_ROUNDS * price->multiprocessors * price->resident;
+    return fmin(fmin(MOST_SPLITS, room), fmin((double)(steps / LEAST_STEPS), blocks / (double)split_tiles));
+}
+
+/* Considers numbers of splits for all tiles but the first `whole_tiles`: each up to 8, then ever fewer. */
+static void try_splits(search_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
+{
+    if (s->p->batch > MOST_GRID_Y || (tiles - whole_tiles) * s->p->batch > HGEMM_WORKSPACE_TILES)
+        return;
+    int64_t split_tiles = (tiles - whole_tiles) * s->p->batch, steps = steps_of(s->p, variant);
+    double most = most_splits(s, price, split_tiles, steps);
+    for (int splits = 2, last = 1; splits <= most; splits += splits < 8 ? 1 : splits / 8) {
+        int64_t even = ceil_div(steps, splits), uneven = long_part(s->p, price, split_tiles, steps, splits);
+        plan_t plan = make_plan(s->p, variant, tiles, whole_tiles, even);
+        if (plan.splits > last) /* rounding parts up to whole steps may have given the last number again */
+            consider(s, price, plan);
+        if (uneven > even)
+            consider(s, price, make_plan(s->p, variant, tiles, whole_tiles, uneven));
+        last = plan.splits;
+    }
+}
+
+/* Considers the plans of a variant: no tile split, all of them, or those that would not fill the last round. */
+static void try_variant(search_t *s, variant_t variant)
+{
+    const kernel_t *kernel = &kernel_table[variant.kernel];
+    const image_t *image = variant_image(variant);
+    int is_for_t4 = kernel->blocks > 0;
+    if (!image || (!is_for_t4 && !s->machine->is_newer))
+        return;
+    price_t price = price_variant(s->p, variant, image, s->copies, s->machine);
+    int64_t tiles = tile_count(&kernel->info, s->p->m, s->p->n);
+    int64_t slots = (int64_t)price.multiprocessors * price.resident;
+    /* Newer GPUs' kernels of few warps are made for two blocks on a multiprocessor. */
+    if (!is_for_t4 && has_few_warps(&kernel->info) && (double)tiles * (double)s->p->batch <= price.multiprocessors)
+        return;
+    consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
+    try_splits(s, &price, variant, tiles, 0);
+    if (s->p->batch == 1 && tiles > slots && tiles % slots)
+        try_splits(s, &price, variant, tiles, tiles / slots * slots);
+}
+
+/* Considers all variants that run the problem, on the operands or on copies. */
+static void try_kernels(search_t *s)
+{
+    variant_t variant;
+    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
+        if (strcmp(kernel_table[kernel].info.rung, TUNED_RUNG) == 0 && find_variant(s->p, kernel, s->copies, &variant))
+            try_variant(s, variant);
+}
+
+int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, priced_plan_t *best, int most)
+{
+    search_t s = {.p = p, .machine = machine, .workspace = workspace_bytes, .best = best, .most = most};
+    try_kernels(&s);
+    s.copies = possible_copies(p, workspace_bytes);
+    s.workspace -= (size_t)copied_bytes(p, s.copies);
+    if (s.copies)
+        try_kernels(&s);
+    return s.count;
+}
+
+/* The plan that was measured for the problem, if it can run there. */
+static int measured_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
+{
+    const measured_t *measured = machine->measured;
+    return measured && measured->find(measured->entries, p, plan) && !plan_fault(p, workspace_bytes, plan);
+}
+
+hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
+{
+    priced_plan_t best;
+    variant_t variant;
+    if (p->kernel != HGEMM_KERNEL_AUTO) {
+        if (!find_variant(p, p->kernel, 0, &variant))
+            return HGEMM_STATUS_NOT_SUPPORTED;
+        int64_t tiles = tile_count(&kernel_table[p->kernel].info, p->m, p->n);
+        *plan = make_plan(p, variant, tiles, tiles, steps_of(p, variant));
+        return HGEMM_STATUS_SUCCESS;
+    }
+    if (measured_plan(p, machine, workspace_bytes, plan))
+        return HGEMM_STATUS_SUCCESS;
+    if (rank_plans(p, machine, workspace_bytes, &best, 1) == 0)
+        return HGEMM_STATUS_NOT_SUPPORTED;
+    *plan = best.plan;
+    return HGEMM_STATUS_SUCCESS;
+}
