@@ -9,7 +9,7 @@
 
 #include "bench.h"
 #include "commit.h"
-#include "turing/launch.h"
+#include "t4emu.h"
 
 /* Wavefronts or sectors that were needed, over the fewest that the bytes could need. */
 static double ratio(uint64_t actual, uint64_t ideal)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "peers.h"
 
+#include "t4emu.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
-#include "turing/launch.h"
+#include "t4emu.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 

@@ -2,13 +2,14 @@
 /*
  * hgemm - half-precision matrix multiplication for NVIDIA Turing (T4, sm_75)
  *
- *     D = alpha * op(A) * op(B) + beta * C
+ *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
  *
- * A, B, C and D hold IEEE 754 binary16 numbers ("halves") in device memory. op(X) is X or its
- * transpose. op(A) is m x k, op(B) is k x n, C and D are m x n. D may be C.
+ * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, C and D halves or floats. op(X) is X or
+ * its transpose. op(A) is m x k, op(B) is k x n, C and D are m x n. D may be C. Bias, activation and gate are
+ * optional.
  *
  * Contents
- *     1. Version                     5. One call: hgemm_run
+ *     1. Version                     5. One call: hgemm_run, hgemm_run_f32
  *     2. Statuses                    6. The whole problem: hgemm_desc_t
  *     3. Handles, devices, streams   7. The kernels
  *     4. Device memory               8. What runs: hgemm_select
@@ -16,22 +17,25 @@
  * Shapes and layouts. m, n, k, leading dimensions and strides are counted in elements. In a
  * row-major matrix element (i, j) is at X[i * ld + j], so ld >= its number of stored columns; in
  * a column-major one it is at X[i + j * ld], so ld >= its number of stored rows. The stored shape
- * is the one before op: with op_a = HGEMM_OP_T, A is stored as k x m. A leading dimension is
- * checked even where the matrix has no element or is not read; it must be at least 1. What lies
- * between the rows of A and B may be read, and reaches no element of D.
+ * is the one before op: with op_a = HGEMM_OP_T, A is stored as k x m. What lies between the rows of
+ * A and B may be read, and reaches no element of D.
  *
- * Alignment. Any pointer that is a multiple of 2 bytes and any leading dimension work. Fastest:
+ * What is read. Where beta == 0, C is not read; where k == 0 or alpha == 0, A and B are not; where m, n or
+ * batch is 0, nothing is read or written. (A scalar in device memory counts as one that is not 0.) Of what
+ * is not accessed nothing is checked: its pointer may be NULL, its leading dimension, stride and type
+ * may be anything.
+ *
+ * Alignment. Any pointer that is a multiple of its elements' bytes and any leading dimension work. Fastest:
  * pointers that are multiples of 16 bytes, leading dimensions and contiguous extents of 8.
  *
- * Aliasing. D may be C: the same pointer, leading dimension and, with batch > 1, stride. Otherwise
- * no element of D may lie in A, B or C that are read. An overlap of D with C, or of the D's of one
- * batch, is found and refused: element by element where leading dimensions and strides agree (so
- * two blocks of columns of one large matrix may serve as C and D), by address range where they
- * differ. An overlap with A or B is the caller's to avoid.
+ * Aliasing. D may be C: the same pointer, type, leading dimension and, with batch > 1, stride. Otherwise
+ * no element of D may lie in anything that the call reads, nor in another D of the batch. Such an overlap
+ * is found and refused: element by element where leading dimensions and strides agree in bytes or do not
+ * matter (so two blocks of columns of one large matrix may serve as A and D), by address range where they
+ * differ. What is reached by pointers or indices in device memory is the caller's to keep apart.
  *
- * Numbers. alpha * acc + beta * c is computed in single precision and rounded once to half.
- * NaN and infinity that are read propagate as IEEE 754 says. Where beta == 0, C is not read;
- * where k == 0 or alpha == 0, A and B are not read. Pointers that are not read may be NULL.
+ * Numbers. alpha * acc + beta * c and what follows it is computed in single precision and rounded once to
+ * the type of D. NaN and infinity that are read propagate as IEEE 754 says.
  * The same call on the same device with the same library gives the same bits, run after run: the same
  * descriptor, with addresses that are the same modulo 16 bytes. The same numbers laid out otherwise may be
  * given another kernel, which rounds otherwise, and so may a handle that got no workspace (below).
@@ -46,16 +50,16 @@
  * stream, NULL, ends the capture of a stream that is not a non-blocking one, by the rules of CUDA.)
  *
  * Workspace. A handle owns device memory, made by hgemm_create: 32 MiB on a T4, on newer GPUs a
- * 512th of theirs, between 32 and 256 MiB. The parts of a product with a long k meet there, and on
- * newer GPUs large operands that are not aligned are copied there, aligned. So what one handle
- * enqueues on different streams, or in graphs that it was captured into, must not run at the same
- * time: use a handle for each. Where the memory cannot be had, or a copy does not fit, the same
+ * 512th of theirs, between 32 and 256 MiB; hgemm_set_workspace lets the caller's take its place. The parts of
+ * a product with a long k meet there, and on newer GPUs large operands that are not aligned are copied there,
+ * aligned. So what one handle enqueues on different streams, or in graphs that it was captured into, must not
+ * run at the same time: use a handle for each. Where the memory cannot be had, or a copy does not fit, the same
  * calls run without it.
  *
- * Errors. Every function that can fail returns a status. Arguments are checked in a fixed order
- * before anything is touched: handle, enumerations, m n k batch, leading dimensions, sizes,
- * pointers that would be accessed (NULL, then alignment), overlap, support. The library never
- * prints, exits or aborts.
+ * Errors. Every function that can fail returns a status. Arguments are checked in a fixed order before
+ * anything is touched: handle; descriptor; enumerations and types; m n k batch; leading dimensions; sizes;
+ * pointers (NULL, then alignment); overlap; support. hgemm_status_string says in a sentence what is wrong,
+ * hgemm_error_detail in another which value it was. The library never prints, exits or aborts.
  *
  * Pointers, streams and events of the CUDA runtime work as they are: the library uses the
  * device's primary context and restores the caller's current context before it returns.
@@ -79,7 +83,7 @@ extern "C" {
 /* ---- 1. Version --------------------------------------------------------------------------- */
 
 #define HGEMM_VERSION_MAJOR 0
-#define HGEMM_VERSION_MINOR 1
+#define HGEMM_VERSION_MINOR 2
 #define HGEMM_VERSION_PATCH 0
 
 /* The version of the library that is linked, as major * 10000 + minor * 100 + patch. */
@@ -99,34 +103,49 @@ typedef enum hgemm_status_t {
     HGEMM_STATUS_INVALID_N,          /* n < 0 */
     HGEMM_STATUS_INVALID_K,          /* k < 0 */
     HGEMM_STATUS_INVALID_BATCH,      /* batch < 0 */
-    HGEMM_STATUS_INVALID_LDA,        /* lda < max(1, stored row or column of A) */
+    HGEMM_STATUS_INVALID_LDA,        /* lda is less than a stored row (column-major: column) of A has elements */
     HGEMM_STATUS_INVALID_LDB,
     HGEMM_STATUS_INVALID_LDC,
     HGEMM_STATUS_INVALID_LDD,
-    HGEMM_STATUS_TOO_LARGE, /* m, n or k over 2^31 - 1, or a batch that spans over 2^63 bytes */
+    HGEMM_STATUS_TOO_LARGE, /* m, n or k over 2^31 - 1, or an operand that spans over 2^63 bytes */
     HGEMM_STATUS_NULL_A,    /* A would be read and is NULL */
     HGEMM_STATUS_NULL_B,
     HGEMM_STATUS_NULL_C,
     HGEMM_STATUS_NULL_D,       /* D would be written and is NULL */
-    HGEMM_STATUS_MISALIGNED_A, /* A would be read and is not a multiple of 2 bytes */
+    HGEMM_STATUS_MISALIGNED_A, /* A would be read and is not a multiple of its elements' bytes */
     HGEMM_STATUS_MISALIGNED_B,
     HGEMM_STATUS_MISALIGNED_C,
     HGEMM_STATUS_MISALIGNED_D,
-    HGEMM_STATUS_OVERLAP,        /* D overlaps C and is not C, or the D's of a batch overlap */
+    HGEMM_STATUS_OVERLAP,        /* D overlaps what is read and is not C, or the D's of a batch overlap */
     HGEMM_STATUS_NOT_SUPPORTED,  /* the kernel asked for, or every one, does not cover this */
     HGEMM_STATUS_INVALID_DEVICE, /* the device's name is not understood, or no such ordinal */
-    HGEMM_STATUS_NO_DRIVER,      /* the CUDA driver's library was not found or is too old */
+    HGEMM_STATUS_NO_DRIVER,      /* the CUDA driver's library was not found or is too old for this build */
     HGEMM_STATUS_NO_DEVICE,      /* the driver found no GPU */
     HGEMM_STATUS_OLD_DEVICE,     /* the GPU is older than compute capability 7.5 */
     HGEMM_STATUS_OUT_OF_MEMORY,  /* host or device memory ran out */
     HGEMM_STATUS_DEVICE_ERROR,   /* the driver reported an error: see hgemm_error_detail */
-    HGEMM_STATUS_COUNT_          /* number of statuses, not one itself */
+    HGEMM_STATUS_INVALID_TYPE,   /* a type is not an hgemm_type_t that its operand can have */
+    HGEMM_STATUS_INVALID_ACTIVATION,
+    HGEMM_STATUS_INVALID_FLAGS,
+    HGEMM_STATUS_INVALID_BIAS,       /* bias_mode is not an hgemm_bias_t */
+    HGEMM_STATUS_INVALID_BATCH_MODE, /* batch_mode is not an hgemm_batch_mode_t */
+    HGEMM_STATUS_INVALID_ALIGNMENT,  /* alignment is neither 0 nor a power of two */
+    HGEMM_STATUS_INVALID_INDEX,      /* index_type is not an hgemm_index_t */
+    HGEMM_STATUS_INVALID_LDGATE,
+    HGEMM_STATUS_NULL_GROUP_ENDS, /* the batch is grouped and group_ends is NULL */
+    HGEMM_STATUS_MISALIGNED_BIAS,
+    HGEMM_STATUS_MISALIGNED_GATE,
+    HGEMM_STATUS_MISALIGNED_SCALAR,    /* alpha_pointer or beta_pointer is not a multiple of 4 bytes */
+    HGEMM_STATUS_MISALIGNED_INDEX,     /* group_ends, gather_a or scatter_d is not one of its index's bytes */
+    HGEMM_STATUS_MISALIGNED_WORKSPACE, /* a workspace is not a multiple of 128 bytes */
+    HGEMM_STATUS_COUNT_                /* number of statuses, not one itself */
 } hgemm_status_t;
 
 /* The status's name, such as "HGEMM_STATUS_INVALID_LDA". Never NULL. */
 HGEMM_API const char *hgemm_status_name(hgemm_status_t status);
 
-/* One sentence that says what is wrong and what to do. Never NULL. */
+/* A sentence that says what is wrong and what to do. The words of hgemm_error_detail are sentences that may follow it.
+ * Never NULL. */
 HGEMM_API const char *hgemm_status_string(hgemm_status_t status);
 
 /* ---- 3. Handles, devices, streams --------------------------------------------------------- */
@@ -139,6 +158,12 @@ typedef struct hgemm_handle *hgemm_handle_t;
  *     "t4emu"     a T4 that is emulated: the kernels' sm_75 machine code, executed on the CPU
  *     NULL or ""  what the environment variable HGEMM_DEVICE says, otherwise the first usable GPU
  *                 or, where there is none, the emulated T4
+ *
+ * THE EMULATED T4 IS THOUSANDS OF TIMES SLOWER THAN A GPU. It is for learning and testing. Whoever does not want it
+ * passes "cuda", or sets the environment variable HGEMM_REQUIRE_GPU to 1: where no GPU is usable, hgemm_create then
+ * fails, and hgemm_error_detail(NULL) says why none is. Whoever passes NULL can ask hgemm_get_device_info: is_emulated
+ * and fallback tell what was opened and why.
+ *
  * "t4emu:OPTION,..." takes the options
  *     check       watch the kernel: an access out of bounds or to memory never written, a race or
  *                 a hazard of the schedule makes the call an HGEMM_STATUS_DEVICE_ERROR whose
@@ -149,6 +174,13 @@ typedef struct hgemm_handle *hgemm_handle_t;
  *                 it changes the device's name and kind only
  * Every emulated T4 is a machine of its own: its memory belongs to one handle, and goes with it.
  * Its calls are complete when they return. A build without the emulator knows no "t4emu".
+ *
+ * A GPU is usable if it is of compute capability 7.5 or newer and the driver can run what the build made for it. A GPU
+ * of 7.5 runs machine code, for which the driver's CUDA release must be of the major release of the nvcc that built the
+ * library, or newer (12.x: driver 525, 13.x: driver 580). A newer GPU runs PTX, for which the driver's release must be
+ * no older than nvcc's. See https://docs.nvidia.com/deploy/cuda-compatibility, Minor Version Compatibility. Another
+ * driver is an HGEMM_STATUS_NO_DRIVER.
+ *
  * `*handle` is written on success only.
  */
 HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device);
@@ -166,9 +198,10 @@ HGEMM_API hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, void **stream);
 /* Waits until all work on the handle's stream is done and reports an error that it met. */
 HGEMM_API hgemm_status_t hgemm_synchronize(hgemm_handle_t handle);
 
-/* The device's words for the last failure of this handle, "" where it had none to say; with NULL,
- * for the last hgemm_create that failed on this thread. Valid until the next call with the handle
- * (the next hgemm_create of the thread). Never NULL. */
+/* Words for the last failure of this handle: which value was wrong, or what the device said; "" where there is no more
+ * to say than the status does. With NULL, for the last hgemm_create or hgemm_select that failed on this
+ * thread. Whole sentences: print them after that of the status. Valid until the next call with the handle (the next
+ * hgemm_create or hgemm_select of the thread). Never NULL. */
 HGEMM_API const char *hgemm_error_detail(hgemm_handle_t handle);
 
 typedef struct hgemm_device_info_t {
@@ -181,6 +214,9 @@ typedef struct hgemm_device_info_t {
     size_t memory_bytes;
     size_t l2_bytes;
     int driver_version; /* as cuDriverGetVersion: 13000 is 13.0; 0 without a driver */
+    int is_emulated;    /* 1: the CPU executes the kernels, thousands of times slower than a GPU */
+    char fallback[256]; /* why the emulated T4 was opened though nobody named it: what was wrong with the
+                           GPUs or the driver; "" where the device is one that was asked for */
 } hgemm_device_info_t;
 
 HGEMM_API hgemm_status_t hgemm_get_device_info(hgemm_handle_t handle, hgemm_device_info_t *info);
@@ -196,6 +232,13 @@ HGEMM_API hgemm_status_t hgemm_free(hgemm_handle_t handle, void *pointer);
 HGEMM_API hgemm_status_t hgemm_upload(hgemm_handle_t handle, void *device, const void *host, size_t bytes);
 HGEMM_API hgemm_status_t hgemm_download(hgemm_handle_t handle, void *host, const void *device, size_t bytes);
 
+/* Calls that follow use `bytes` of the caller's device memory as their workspace, which must be a multiple of 128
+ * bytes and serves nothing else until another takes its place or the handle is destroyed. Its first 64 KiB are
+ * cleared on the handle's stream, which the call waits for: not during a capture. With less than that, calls run
+ * without a workspace. NULL and 0: the handle's own again. Graphs captured before go on using what they were captured
+ * with. */
+HGEMM_API hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void *pointer, size_t bytes);
+
 /* Conversion between float and the bits of a half: to nearest even, NaN stays NaN. */
 HGEMM_API uint16_t hgemm_half_from_float(float value);
 HGEMM_API float hgemm_half_to_float(uint16_t bits);
@@ -206,13 +249,18 @@ typedef enum hgemm_layout_t { HGEMM_ROW_MAJOR = 0, HGEMM_COL_MAJOR = 1 } hgemm_l
 typedef enum hgemm_op_t { HGEMM_OP_N = 0, HGEMM_OP_T = 1 } hgemm_op_t;
 
 /*
- * C = alpha * op(A) * op(B) + beta * C, accumulated in half precision by the kernel that
- * hgemm_select chooses. a, b and c are device pointers to halves. c is both C and D: where beta
- * is 0, a c that is NULL is an HGEMM_STATUS_NULL_D.
+ * C = alpha * op(A) * op(B) + beta * C by the kernel that hgemm_select chooses. a, b and c are device
+ * pointers to halves. c is both C and D: where beta is 0, a c that is NULL is an HGEMM_STATUS_NULL_D.
+ *
+ * hgemm_run sums in half precision: fastest, but a sum overflows beyond 65504 and loses small terms beside large ones.
+ * hgemm_run_f32 sums in single precision: only what is stored must fit a half.
  */
 HGEMM_API hgemm_status_t hgemm_run(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b,
                                    int64_t m, int64_t n, int64_t k, float alpha, const void *a, int64_t lda,
                                    const void *b, int64_t ldb, float beta, void *c, int64_t ldc);
+HGEMM_API hgemm_status_t hgemm_run_f32(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b,
+                                       int64_t m, int64_t n, int64_t k, float alpha, const void *a, int64_t lda,
+                                       const void *b, int64_t ldb, float beta, void *c, int64_t ldc);
 
 /* ---- 6. The whole problem ----------------------------------------------------------------- */
 
@@ -223,10 +271,72 @@ typedef enum hgemm_accumulate_t {
 
 #define HGEMM_KERNEL_AUTO 0 /* let hgemm_select choose */
 
+typedef enum hgemm_type_t {
+    HGEMM_TYPE_F16 = 0, /* IEEE 754 binary16 */
+    HGEMM_TYPE_F32 = 1, /* IEEE 754 binary32 */
+    HGEMM_TYPE_BF16 = 2 /* bfloat16: the upper half of a binary32 */
+} hgemm_type_t;
+
+/* act(x), computed in single precision. */
+typedef enum hgemm_activation_t {
+    HGEMM_ACTIVATION_NONE = 0,
+    HGEMM_ACTIVATION_RELU,      /* max(x, 0); NaN stays NaN */
+    HGEMM_ACTIVATION_GELU_TANH, /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))): https://arxiv.org/abs/1606.08415
+                                 */
+    HGEMM_ACTIVATION_GELU_ERF,  /* x/2 * (1 + erf(x / sqrt(2))): the same paper */
+    HGEMM_ACTIVATION_SILU       /* x / (1 + exp(-x)): the same paper */
+} hgemm_activation_t;
+
+typedef enum hgemm_bias_t {
+    HGEMM_BIAS_PER_COLUMN = 0, /* n values: D[i][j] gets bias[j] */
+    HGEMM_BIAS_PER_ROW = 1     /* m values: D[i][j] gets bias[i] */
+} hgemm_bias_t;
+
+typedef enum hgemm_batch_mode_t {
+    HGEMM_BATCH_STRIDED = 0,  /* matrix i of X begins stride_x elements after matrix i - 1 */
+    HGEMM_BATCH_POINTERS = 1, /* it is where the i-th device pointer says */
+    HGEMM_BATCH_GROUPED = 2   /* products of different m, whose rows follow each other */
+} hgemm_batch_mode_t;
+
+typedef enum hgemm_index_t { HGEMM_INDEX_I32 = 0, HGEMM_INDEX_I64 = 1 } hgemm_index_t;
+
+enum {
+    HGEMM_FLAG_BATCH_INVARIANT = 1 /* row i of D has the same bits whatever m, the batch and the other rows are */
+};
+
 /*
- * Everything a call can say. Start from hgemm_desc_init and set what differs. With batch > 1,
- * matrix number i of X begins stride_x elements after number i - 1; a stride of 0 shares one A,
- * B or C among all (D's must keep the outputs apart).
+ * Everything a call can say:
+ *
+ *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
+ *
+ * in single precision, rounded once to the type of D. Start from hgemm_desc_init and set what differs; what is 0 or
+ * NULL adds nothing. With batch > 1, matrix number i of X begins stride_x elements after number i - 1; a stride
+ * of 0 shares one A, B, C, bias or gate among all (D's must keep the outputs apart).
+ *
+ * All features combine, with every transpose and alignment. A combination that the kernels do not cover is
+ * an HGEMM_STATUS_NOT_SUPPORTED, whose detail names what they lack. THIS VERSION'S KERNELS HAVE HALVES IN C AND D AND
+ * STRIDED BATCHES, AND NONE OF WHAT FOLLOWS stride_d BELOW.
+ *
+ * Scalars. Where alpha_pointer is not NULL, alpha is the float there when the kernel runs, and `alpha` is not looked
+ * at; so is beta, each by itself. Checks take such a scalar for one that is not 0. On the device one that is 0
+ * reads no A and B, or no C, as on the host.
+ *
+ * Batches of pointers. a, b, c, d and, where they are not NULL, bias and gate are device arrays of `batch` device
+ * pointers, aligned to 8 bytes; strides are not looked at. Every pointer is a multiple of `alignment` bytes, which
+ * lets faster kernels run; 0 promises no more than that of its elements. None may be NULL that is accessed.
+ *
+ * Grouped batches. Group g, of 0 to batch - 1, multiplies the rows group_ends[g - 1] (0 for the first)
+ * to group_ends[g] - 1 of op(A) by the matrix b + g * stride_b, with the bias bias + g * stride_bias, into the same
+ * rows of D, with those of C and gate. (A bias per row is read at the row's number in D.) m is the number of rows of
+ * op(A), C, D and gate over all groups, at least group_ends[batch - 1]: rows from there on are not written. group_ends
+ * is in device memory and must not decrease; a group may be empty. stride_a, stride_c, stride_d and stride_gate are not
+ * looked at.
+ *
+ * Indices. With gather_a row i of op(A) is row gather_a[i] of the stored one. With scatter_d row i of the product goes
+ * to row scatter_d[i] of D, and C, gate and a bias per row are read at that row. Both have m indices, in device memory,
+ * for all matrices of a batch. Indices that lead out of a matrix or name a row of D twice are the caller's to avoid.
+ *
+ * Grouped batches and indices are for row-major layout.
  */
 typedef struct hgemm_desc_t {
     size_t size; /* of this struct, as hgemm_desc_init found it: leave it as it is */
@@ -245,10 +355,27 @@ typedef struct hgemm_desc_t {
     int64_t ldc, stride_c;
     void *d;
     int64_t ldd, stride_d;
+    /* Since 0.2. A descriptor of 0.1's size is one with zeros from here on. */
+    hgemm_type_t type_a, type_b, type_c, type_d; /* A and B: F16 or BF16 */
+    hgemm_activation_t activation;
+    unsigned flags; /* HGEMM_FLAG_* */
+    hgemm_bias_t bias_mode;
+    hgemm_type_t type_bias;
+    const void *bias; /* NULL: none. n or m contiguous values */
+    int64_t stride_bias;
+    const void *gate; /* NULL: none. m x n in D's layout */
+    int64_t ldgate, stride_gate;
+    hgemm_type_t type_gate;
+    const float *alpha_pointer, *beta_pointer; /* device memory; NULL: alpha, beta above */
+    hgemm_batch_mode_t batch_mode;
+    int alignment;                    /* batches of pointers: bytes, a power of two; 0: only of an element */
+    const void *group_ends;           /* grouped: `batch` indices */
+    const void *gather_a, *scatter_d; /* NULL: none. m indices */
+    hgemm_index_t index_type;         /* of group_ends, gather_a and scatter_d */
 } hgemm_desc_t;
 
 /* Row-major, no transpose, half accumulation, automatic kernel, batch 1, alpha 1, beta 0, all
- * sizes, strides and pointers 0. */
+ * else 0. */
 HGEMM_API void hgemm_desc_init(hgemm_desc_t *desc);
 
 HGEMM_API hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc);

@@ -10,7 +10,10 @@
 
 typedef struct device_t device_t;
 
-enum { DEVICE_DETAIL = 1024 }; /* bytes of a device's words on a failure */
+enum {
+    DEVICE_DETAIL = 1024,  /* bytes of a device's words on a failure */
+    DEVICE_FALLBACK = 256, /* of hgemm_device_info_t.fallback */
+};
 
 /* Machine code of one kernel variant, as the build embeds it. */
 typedef struct image_t {
@@ -56,8 +59,9 @@ typedef struct device_ops_t {
 /* Every device begins with this. */
 struct device_t {
     const device_ops_t *ops;
-    int ordinal;                /* of a GPU, as CUDA counts them */
-    char detail[DEVICE_DETAIL]; /* words of the last failure */
+    int ordinal;                    /* of a GPU, as CUDA counts them */
+    char detail[DEVICE_DETAIL];     /* words of the last failure */
+    char fallback[DEVICE_FALLBACK]; /* why the emulator was opened for a GPU, or "" */
 };
 
 /* Open the device of that name ("" being the default one; see hgemm_create), or of that CUDA
@@ -67,22 +71,5 @@ hgemm_status_t device_open(const char *name, device_t **device, char detail[DEVI
 hgemm_status_t device_open_cuda(int ordinal, device_t **device, char detail[DEVICE_DETAIL]);
 hgemm_status_t device_open_t4emu(const char *options, device_t **device,
                                  char detail[DEVICE_DETAIL]); /* what follows "t4emu:", or "" */
-
-/* From now on a launch on that emulated T4 leaves there what it counted (turing/launch.h); NULL ends it. */
-struct turing_counters;
-void device_t4emu_count(device_t *device, struct turing_counters *counters);
-
-/* From now on launches on that emulated T4 are timed by its model and add their figures to those
- * there; NULL ends it. */
-struct turing_time;
-void device_t4emu_time(device_t *device, struct turing_time *sum);
-
-/* Runs a kernel of another module on that emulated T4 as `launch` says, whose options, counters and
- * time become the device's. */
-struct turing_kernel;
-struct turing_launch;
-typedef hgemm_status_t device_t4emu_run_fn(device_t *device, const struct turing_kernel *kernel,
-                                           struct turing_launch *launch);
-device_t4emu_run_fn device_t4emu_run;
 
 #endif

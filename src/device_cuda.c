@@ -125,7 +125,7 @@ static hgemm_status_t explain(const driver_t *driver, CUresult result, const cha
     const char *name = NULL, *words = NULL;
     driver->error_name(result, &name);
     driver->error_string(result, &words);
-    describe(detail, "%s: %s (%d): %s", call, name ? name : "unknown error", result,
+    describe(detail, "%s: %s (%d): %s.", call, name ? name : "unknown error", result,
              words ? words : "the driver has no words for it");
     return result == CUDA_ERROR_OUT_OF_MEMORY ? HGEMM_STATUS_OUT_OF_MEMORY : HGEMM_STATUS_DEVICE_ERROR;
 }
@@ -136,18 +136,18 @@ static hgemm_status_t driver_open(driver_t *driver, char detail[DEVICE_DETAIL])
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char *words = dlerror();
-        describe(detail, "%s", words ? words : "libcuda.so.1 cannot be opened");
+        describe(detail, "%s.", words ? words : "libcuda.so.1 cannot be opened");
         return HGEMM_STATUS_NO_DRIVER;
     }
     /* POSIX, not C, lets an object pointer carry a function: it is copied, not converted. */
-#define X(name, symbol, parameters)                                            \
-    {                                                                          \
-        void *address = dlsym(library, symbol);                                \
-        if (!address) {                                                        \
-            describe(detail, "libcuda.so.1 is too old: it has no %s", symbol); \
-            return HGEMM_STATUS_NO_DRIVER;                                     \
-        }                                                                      \
-        memcpy(&driver->name, &address, sizeof address);                       \
+#define X(name, symbol, parameters)                                             \
+    {                                                                           \
+        void *address = dlsym(library, symbol);                                 \
+        if (!address) {                                                         \
+            describe(detail, "libcuda.so.1 is too old: it has no %s.", symbol); \
+            return HGEMM_STATUS_NO_DRIVER;                                      \
+        }                                                                       \
+        memcpy(&driver->name, &address, sizeof address);                        \
     }
     DRIVER_FUNCTIONS(X)
 #undef X
@@ -164,7 +164,7 @@ static hgemm_status_t driver_open(driver_t *driver, char detail[DEVICE_DETAIL])
         return status;
     status = explain(driver, driver->driver_version(&version), "cuDriverGetVersion", detail);
     if (status == HGEMM_STATUS_SUCCESS && version < OLDEST_DRIVER) {
-        describe(detail, "the driver is for CUDA %d.%d, older than %d", version / 1000, version % 1000 / 10,
+        describe(detail, "The driver is for CUDA %d.%d, older than %d.", version / 1000, version % 1000 / 10,
                  OLDEST_DRIVER / 1000);
         return HGEMM_STATUS_NO_DRIVER;
     }
@@ -196,13 +196,34 @@ static void leave(cuda_t *cuda)
     cuda->driver.context_pop(&ours);
 }
 
+/* Returns the status of `calls`, an expression that is evaluated in the primary context. */
+#define RETURN_INSIDE(cuda, calls)             \
+    do {                                       \
+        hgemm_status_t status_ = enter(cuda);  \
+        if (status_ == HGEMM_STATUS_SUCCESS) { \
+            status_ = (calls);                 \
+            leave(cuda);                       \
+        }                                      \
+        return status_;                        \
+    } while (0)
+
+static CUdeviceptr address_of(const void *pointer)
+{
+    return (CUdeviceptr)(uintptr_t)pointer;
+}
+
+static hgemm_status_t attribute(cuda_t *cuda, int which, int *value)
+{
+    return TRY(cuda, "cuDeviceGetAttribute", device_attribute(value, which, cuda->device));
+}
+
 static hgemm_status_t cuda_info(device_t *device, hgemm_device_info_t *info)
 {
     cuda_t *cuda = cuda_of(device);
     hgemm_device_info_t found = {.kind = "cuda"};
     int l2_bytes = 0;
     const struct {
-        int attribute;
+        int which;
         int *value;
     } attributes[] = {
         {ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &found.compute_major},
@@ -214,8 +235,7 @@ static hgemm_status_t cuda_info(device_t *device, hgemm_device_info_t *info)
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         if (status == HGEMM_STATUS_SUCCESS)
-            status = TRY(cuda, "cuDeviceGetAttribute",
-                         device_attribute(attributes[i].value, attributes[i].attribute, cuda->device));
+            status = attribute(cuda, attributes[i].which, attributes[i].value);
     if (status == HGEMM_STATUS_SUCCESS)
         status = TRY(cuda, "cuDeviceGetName", device_name(found.name, (int)sizeof found.name, cuda->device));
     if (status == HGEMM_STATUS_SUCCESS)
@@ -229,70 +249,52 @@ static hgemm_status_t cuda_info(device_t *device, hgemm_device_info_t *info)
     return status;
 }
 
-static hgemm_status_t cuda_alloc(device_t *device, void **pointer, size_t bytes)
+static hgemm_status_t allocate(cuda_t *cuda, void **pointer, size_t bytes)
 {
-    cuda_t *cuda = cuda_of(device);
     CUdeviceptr address;
-    hgemm_status_t status = enter(cuda);
-    if (status != HGEMM_STATUS_SUCCESS)
-        return status;
-    status = TRY(cuda, "cuMemAlloc", memory_alloc(&address, bytes));
+    hgemm_status_t status = TRY(cuda, "cuMemAlloc", memory_alloc(&address, bytes));
     if (status == HGEMM_STATUS_SUCCESS)
         *pointer = (void *)(uintptr_t)address;
-    leave(cuda);
     return status;
+}
+
+static hgemm_status_t cuda_alloc(device_t *device, void **pointer, size_t bytes)
+{
+    RETURN_INSIDE(cuda_of(device), allocate(cuda_of(device), pointer, bytes));
 }
 
 static hgemm_status_t cuda_release(device_t *device, void *pointer)
 {
     cuda_t *cuda = cuda_of(device);
-    hgemm_status_t status = enter(cuda);
-    if (status != HGEMM_STATUS_SUCCESS)
-        return status;
-    status = TRY(cuda, "cuMemFree", memory_free((CUdeviceptr)(uintptr_t)pointer));
-    leave(cuda);
-    return status;
+    RETURN_INSIDE(cuda, TRY(cuda, "cuMemFree", memory_free(address_of(pointer))));
+}
+
+/* Waits for what was enqueued with that status. */
+static hgemm_status_t await(cuda_t *cuda, void *stream, hgemm_status_t enqueued)
+{
+    return enqueued == HGEMM_STATUS_SUCCESS ? TRY(cuda, "cuStreamSynchronize", stream_synchronize(stream)) : enqueued;
 }
 
 static hgemm_status_t cuda_synchronize(device_t *device, void *stream)
 {
-    cuda_t *cuda = cuda_of(device);
-    hgemm_status_t status = enter(cuda);
-    if (status != HGEMM_STATUS_SUCCESS)
-        return status;
-    status = TRY(cuda, "cuStreamSynchronize", stream_synchronize(stream));
-    leave(cuda);
-    return status;
+    RETURN_INSIDE(cuda_of(device), await(cuda_of(device), stream, HGEMM_STATUS_SUCCESS));
 }
 
 static hgemm_status_t cuda_upload(device_t *device, void *stream, void *to, const void *from, size_t bytes)
 {
     cuda_t *cuda = cuda_of(device);
-    hgemm_status_t status = enter(cuda);
-    if (status != HGEMM_STATUS_SUCCESS)
-        return status;
-    status = TRY(cuda, "cuMemcpyHtoDAsync", copy_to_device((CUdeviceptr)(uintptr_t)to, from, bytes, stream));
-    if (status == HGEMM_STATUS_SUCCESS)
-        status = TRY(cuda, "cuStreamSynchronize", stream_synchronize(stream));
-    leave(cuda);
-    return status;
+    RETURN_INSIDE(
+        cuda, await(cuda, stream, TRY(cuda, "cuMemcpyHtoDAsync", copy_to_device(address_of(to), from, bytes, stream))));
 }
 
 static hgemm_status_t cuda_download(device_t *device, void *stream, void *to, const void *from, size_t bytes)
 {
     cuda_t *cuda = cuda_of(device);
-    hgemm_status_t status = enter(cuda);
-    if (status != HGEMM_STATUS_SUCCESS)
-        return status;
-    status = TRY(cuda, "cuMemcpyDtoHAsync", copy_to_host(to, (CUdeviceptr)(uintptr_t)from, bytes, stream));
-    if (status == HGEMM_STATUS_SUCCESS)
-        status = TRY(cuda, "cuStreamSynchronize", stream_synchronize(stream));
-    leave(cuda);
-    return status;
+    RETURN_INSIDE(
+        cuda, await(cuda, stream, TRY(cuda, "cuMemcpyDtoHAsync", copy_to_host(to, address_of(from), bytes, stream))));
 }
 
-/* Loads the module. Where the driver compiles PTX, its log says what is wrong. A driver need not know the
- * machine code or the PTX of an nvcc that is newer than itself (CUDA Compatibility guide). */
+/* Loads the module. Where the driver compiles PTX, its log says what is wrong. */
 static hgemm_status_t load_module(cuda_t *cuda, const image_t *image, CUmodule *module)
 {
     char log[DEVICE_DETAIL / 2] = "";
@@ -301,36 +303,25 @@ static hgemm_status_t load_module(cuda_t *cuda, const image_t *image, CUmodule *
     hgemm_status_t status = TRY(cuda, "cuModuleLoadDataEx", module_load(module, image->data, 2, options, values));
     char *detail = cuda->base.detail;
     if (status != HGEMM_STATUS_SUCCESS && log[0])
-        snprintf(detail + strlen(detail), DEVICE_DETAIL - strlen(detail), " (%s)", log);
-    int version = 0;
-    if (status == HGEMM_STATUS_DEVICE_ERROR && cuda->driver.driver_version(&version) == CUDA_SUCCESS &&
-        version < HGEMM_CUDA_VERSION)
-        snprintf(detail + strlen(detail), DEVICE_DETAIL - strlen(detail),
-                 "; the driver is for CUDA %d.%d and the kernels were built by the nvcc of CUDA %d.%d: "
-                 "update the driver, or build hgemm with the driver's release of nvcc",
-                 version / 1000, version % 1000 / 10, HGEMM_CUDA_VERSION / 1000, HGEMM_CUDA_VERSION % 1000 / 10);
+        snprintf(detail + strlen(detail), DEVICE_DETAIL - strlen(detail), " Its log: %s.", log);
     return status;
 }
 
-static hgemm_status_t cuda_load(device_t *device, const image_t *image, unsigned shared_bytes, void **function)
+static hgemm_status_t load(cuda_t *cuda, const image_t *image, unsigned shared_bytes, void **function)
 {
-    cuda_t *cuda = cuda_of(device);
-    hgemm_status_t status = enter(cuda);
-    if (status != HGEMM_STATUS_SUCCESS)
-        return status;
     CUmodule module = NULL;
     CUfunction loaded;
     size_t count = (size_t)cuda->module_count;
     CUmodule *modules = realloc(cuda->modules, (count + 1) * sizeof *modules);
-    if (modules) {
-        cuda->modules = modules;
-        status = load_module(cuda, image, &module);
-    } else {
+    if (!modules) {
         cuda->base.detail[0] = '\0';
-        status = HGEMM_STATUS_OUT_OF_MEMORY;
+        return HGEMM_STATUS_OUT_OF_MEMORY;
     }
-    if (status == HGEMM_STATUS_SUCCESS)
-        status = TRY(cuda, "cuModuleGetFunction", module_function(&loaded, module, image->symbol));
+    cuda->modules = modules;
+    hgemm_status_t status = load_module(cuda, image, &module);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    status = TRY(cuda, "cuModuleGetFunction", module_function(&loaded, module, image->symbol));
     /* The attribute also makes a driver that loads lazily load now, not during a capture. How much
      * of an SM's memory is shared and how much is cache is left to the driver: kernels that read
      * unaligned operands live on the cache. */
@@ -340,63 +331,56 @@ static hgemm_status_t cuda_load(device_t *device, const image_t *image, unsigned
     if (status == HGEMM_STATUS_SUCCESS) {
         cuda->modules[cuda->module_count++] = module;
         *function = loaded;
-    } else if (module) {
+    } else {
         cuda->driver.module_unload(module);
     }
-    leave(cuda);
     return status;
+}
+
+static hgemm_status_t cuda_load(device_t *device, const image_t *image, unsigned shared_bytes, void **function)
+{
+    RETURN_INSIDE(cuda_of(device), load(cuda_of(device), image, shared_bytes, function));
 }
 
 static hgemm_status_t cuda_launch(device_t *device, void *stream, void *function, const launch_t *launch)
 {
     cuda_t *cuda = cuda_of(device);
-    hgemm_status_t status = enter(cuda);
-    if (status != HGEMM_STATUS_SUCCESS)
-        return status;
     void *parameters[] = {(void *)launch->args};
-    status = TRY(cuda, "cuLaunchKernel",
-                 kernel_launch(function, launch->grid[0], launch->grid[1], launch->grid[2], launch->threads, 1, 1,
-                               launch->shared_bytes, stream, parameters, NULL));
-    leave(cuda);
+    RETURN_INSIDE(cuda, TRY(cuda, "cuLaunchKernel",
+                            kernel_launch(function, launch->grid[0], launch->grid[1], launch->grid[2], launch->threads,
+                                          1, 1, launch->shared_bytes, stream, parameters, NULL)));
+}
+
+static hgemm_status_t make_event(cuda_t *cuda, void **event)
+{
+    CUevent made;
+    hgemm_status_t status = TRY(cuda, "cuEventCreate", event_create(&made, 0));
+    if (status == HGEMM_STATUS_SUCCESS)
+        *event = made;
     return status;
 }
 
 static hgemm_status_t cuda_event_create(device_t *device, void **event)
 {
-    cuda_t *cuda = cuda_of(device);
-    CUevent made;
-    hgemm_status_t status = enter(cuda);
-    if (status != HGEMM_STATUS_SUCCESS)
-        return status;
-    status = TRY(cuda, "cuEventCreate", event_create(&made, 0));
-    if (status == HGEMM_STATUS_SUCCESS)
-        *event = made;
-    leave(cuda);
-    return status;
+    RETURN_INSIDE(cuda_of(device), make_event(cuda_of(device), event));
 }
 
 static hgemm_status_t cuda_event_record(device_t *device, void *event, void *stream)
 {
     cuda_t *cuda = cuda_of(device);
-    hgemm_status_t status = enter(cuda);
-    if (status != HGEMM_STATUS_SUCCESS)
-        return status;
-    status = TRY(cuda, "cuEventRecord", event_record(event, stream));
-    leave(cuda);
-    return status;
+    RETURN_INSIDE(cuda, TRY(cuda, "cuEventRecord", event_record(event, stream)));
+}
+
+static hgemm_status_t elapsed(cuda_t *cuda, void *from, void *to, float *milliseconds)
+{
+    hgemm_status_t status = TRY(cuda, "cuEventSynchronize", event_synchronize(to));
+    return status == HGEMM_STATUS_SUCCESS ? TRY(cuda, "cuEventElapsedTime", event_elapsed(milliseconds, from, to))
+                                          : status;
 }
 
 static hgemm_status_t cuda_event_elapsed(device_t *device, void *from, void *to, float *milliseconds)
 {
-    cuda_t *cuda = cuda_of(device);
-    hgemm_status_t status = enter(cuda);
-    if (status != HGEMM_STATUS_SUCCESS)
-        return status;
-    status = TRY(cuda, "cuEventSynchronize", event_synchronize(to));
-    if (status == HGEMM_STATUS_SUCCESS)
-        status = TRY(cuda, "cuEventElapsedTime", event_elapsed(milliseconds, from, to));
-    leave(cuda);
-    return status;
+    RETURN_INSIDE(cuda_of(device), elapsed(cuda_of(device), from, to, milliseconds));
 }
 
 static void cuda_event_destroy(device_t *device, void *event)
@@ -439,20 +423,37 @@ static const device_ops_t cuda_ops = {
 
 /* ---- Opening ----------------------------------------------------------------------------------- */
 
-/* Whether the GPU is of compute capability 7.5 or newer. */
-static hgemm_status_t check_capability(cuda_t *cuda, CUdevice device)
+/*
+ * Whether the GPU is of compute capability 7.5 or newer and the driver can run what the build made for it. For 7.5
+ * that is machine code, which runs on every driver of the compiler's major release of CUDA; other GPUs get PTX, which
+ * a driver compiles up to its own release (https://docs.nvidia.com/deploy/cuda-compatibility, Minor Version
+ * Compatibility).
+ */
+static hgemm_status_t check_gpu(cuda_t *cuda)
 {
-    int major = 0, minor = 0;
-    hgemm_status_t status =
-        TRY(cuda, "cuDeviceGetAttribute", device_attribute(&major, ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
+    int major = 0, minor = 0, driver = 0;
+    hgemm_status_t status = attribute(cuda, ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major);
     if (status == HGEMM_STATUS_SUCCESS)
-        status =
-            TRY(cuda, "cuDeviceGetAttribute", device_attribute(&minor, ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
-    if (status == HGEMM_STATUS_SUCCESS && 10 * major + minor < 75) {
-        describe(cuda->base.detail, "the GPU's compute capability is %d.%d", major, minor);
-        status = HGEMM_STATUS_OLD_DEVICE;
+        status = attribute(cuda, ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = TRY(cuda, "cuDriverGetVersion", driver_version(&driver));
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    const int capability = 10 * major + minor;
+    const int oldest = capability == 75 ? HGEMM_CUDA_VERSION / 1000 * 1000 : HGEMM_CUDA_VERSION;
+    if (capability < 75) {
+        describe(cuda->base.detail, "GPU %d is of compute capability %d.%d.", cuda->base.ordinal, major, minor);
+        return HGEMM_STATUS_OLD_DEVICE;
     }
-    return status;
+    if (driver < oldest) {
+        describe(cuda->base.detail,
+                 "The driver is for CUDA %d.%d; GPU %d, of compute capability %d.%d, needs one for %d.%d or newer, "
+                 "because nvcc %d.%d compiled the kernels.",
+                 driver / 1000, driver % 1000 / 10, cuda->base.ordinal, major, minor, oldest / 1000, oldest % 1000 / 10,
+                 HGEMM_CUDA_VERSION / 1000, HGEMM_CUDA_VERSION % 1000 / 10);
+        return HGEMM_STATUS_NO_DRIVER;
+    }
+    return HGEMM_STATUS_SUCCESS;
 }
 
 /* Takes a GPU, if it can be used, and retains its context. */
@@ -461,14 +462,23 @@ static hgemm_status_t take(cuda_t *cuda, int ordinal)
     cuda->base.ordinal = ordinal;
     hgemm_status_t status = TRY(cuda, "cuDeviceGet", device_get(&cuda->device, ordinal));
     if (status == HGEMM_STATUS_SUCCESS)
-        status = check_capability(cuda, cuda->device);
+        status = check_gpu(cuda);
     if (status == HGEMM_STATUS_SUCCESS)
         status = TRY(cuda, "cuDevicePrimaryCtxRetain", context_retain(&cuda->context, cuda->device));
     return status;
 }
 
-/* Takes the GPU of that ordinal, or the first usable one. Where there is none, a GPU that fails is reported rather than
- * one that is too old. */
+/* How much a GPU's failure tells, where no GPU can be used: one that fails rather than one whose driver is too old for
+ * it, and that rather than one that is itself too old. */
+static int weight(hgemm_status_t failure)
+{
+    return failure == HGEMM_STATUS_SUCCESS      ? 0
+           : failure == HGEMM_STATUS_OLD_DEVICE ? 1
+           : failure == HGEMM_STATUS_NO_DRIVER  ? 2
+                                                : 3;
+}
+
+/* Takes the GPU of that ordinal, or the first usable one. */
 static hgemm_status_t choose(cuda_t *cuda, int ordinal)
 {
     int count = 0;
@@ -480,18 +490,18 @@ static hgemm_status_t choose(cuda_t *cuda, int ordinal)
     if (count == 0)
         return HGEMM_STATUS_NO_DEVICE;
     if (ordinal >= count) {
-        describe(cuda->base.detail, "there is no GPU %d: the last one is %d", ordinal, count - 1);
+        describe(cuda->base.detail, "There is no GPU %d; the last one is %d.", ordinal, count - 1);
         return HGEMM_STATUS_INVALID_DEVICE;
     }
     if (ordinal >= 0)
         return take(cuda, ordinal);
-    hgemm_status_t failure = HGEMM_STATUS_OLD_DEVICE;
+    hgemm_status_t failure = HGEMM_STATUS_SUCCESS;
     char words[DEVICE_DETAIL];
     for (int i = 0; i < count; i++) {
         status = take(cuda, i);
         if (status == HGEMM_STATUS_SUCCESS)
             return status;
-        if (i == 0 || failure == HGEMM_STATUS_OLD_DEVICE)
+        if (weight(status) > weight(failure))
             failure = status, memcpy(words, cuda->base.detail, sizeof words);
     }
     memcpy(cuda->base.detail, words, sizeof words);

@@ -6,8 +6,7 @@
  * a modelled clock. It is advanced by launches alone, between an event's record and the next question
  * for a time: elsewhere nobody would know, and the model is slower than execution.
  */
-#include "device.h"
-#include "turing/launch.h"
+#include "t4emu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +55,7 @@ static hgemm_status_t t4emu_info(device_t *device, hgemm_device_info_t *info)
     *info = (hgemm_device_info_t){
         .name = "Tesla T4 (emulated)",
         .kind = "t4emu",
+        .is_emulated = 1,
         .compute_major = 7,
         .compute_minor = 5,
         .multiprocessors = TURING_T4_SMS,
@@ -74,7 +74,7 @@ static hgemm_status_t t4emu_alloc(device_t *device, void **pointer, size_t bytes
 {
     uint64_t address = bytes <= MEMORY_BYTES ? turing_memory_alloc(t4emu_of(device)->memory, bytes) : 0;
     if (!address) {
-        device->detail[0] = '\0';
+        snprintf(device->detail, sizeof device->detail, "%zu bytes were asked for.", bytes);
         return HGEMM_STATUS_OUT_OF_MEMORY;
     }
     *pointer = (void *)(uintptr_t)address;
@@ -120,7 +120,7 @@ static hgemm_status_t t4emu_load(device_t *device, const image_t *image, unsigne
     const turing_kernel_t *kernel = turing_module_find(module, image->symbol);
     if (!kernel) {
         turing_module_close(module);
-        snprintf(device->detail, sizeof device->detail, "the image of %s does not contain it", image->symbol);
+        snprintf(device->detail, sizeof device->detail, "The image of %s does not contain it.", image->symbol);
         return HGEMM_STATUS_DEVICE_ERROR;
     }
     modules[emulator->module_count++] = module;
@@ -276,7 +276,7 @@ hgemm_status_t device_open_t4emu(const char *options, device_t **device, char de
     for (const char *option = options; *option;) {
         size_t length = strcspn(option, ",");
         if (!apply_option(emulator, option, length)) {
-            snprintf(detail, DEVICE_DETAIL, "t4emu has no option \"%.100s\": it has check, hopper, time", option);
+            snprintf(detail, DEVICE_DETAIL, "t4emu has no option \"%.100s\"; it has check, hopper and time.", option);
             free(emulator);
             return HGEMM_STATUS_INVALID_DEVICE;
         }

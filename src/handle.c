@@ -4,58 +4,34 @@
 
 #include "plan.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local char create_detail[DEVICE_DETAIL];
+enum {
+    COUNTER_BYTES = HGEMM_WORKSPACE_TILES * 4,
+    WORKSPACE_ALIGNMENT = 128 /* rows of copies begin at such multiples, counted from its end */
+};
 
-/* The ordinal that follows "cuda:", -1 where it is not a plain number. */
-static int parse_ordinal(const char *digits)
+char *thread_detail(void)
 {
-    char *end;
-    if (*digits < '0' || *digits > '9')
-        return -1;
-    long ordinal = strtol(digits, &end, 10);
-    return *end || ordinal > 9999 ? -1 : (int)ordinal;
+    static _Thread_local char detail[DEVICE_DETAIL];
+    return detail;
 }
 
-/* A GPU or, where there is none that could be used, the emulator of builds that have it. */
-static hgemm_status_t open_default(device_t **device, char detail[DEVICE_DETAIL])
+/* Workspaces begin with the counters of split tiles, all zero. */
+static hgemm_status_t clear_counters(device_t *device, void *stream, void *workspace)
 {
-    hgemm_status_t status = device_open_cuda(-1, device, detail);
-#ifdef HGEMM_EMULATOR
-    if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE || status == HGEMM_STATUS_OLD_DEVICE)
-        status = device_open_t4emu("", device, detail);
-#endif
-    return status;
+    static const unsigned char zeros[COUNTER_BYTES];
+    return device->ops->upload(device, stream, workspace, zeros, sizeof zeros);
 }
 
-hgemm_status_t device_open(const char *name, device_t **device, char detail[DEVICE_DETAIL])
+static void use_workspace(hgemm_handle_t handle, void *workspace, size_t bytes)
 {
-    if (!*name)
-        return open_default(device, detail);
-    if (strcmp(name, "cuda") == 0)
-        return device_open_cuda(-1, device, detail);
-    if (strncmp(name, "cuda:", 5) == 0) {
-        int ordinal = parse_ordinal(name + 5);
-        if (ordinal >= 0)
-            return device_open_cuda(ordinal, device, detail);
-    }
-#ifdef HGEMM_EMULATOR
-    if (strcmp(name, "t4emu") == 0)
-        return device_open_t4emu("", device, detail);
-    if (strncmp(name, "t4emu:", 6) == 0)
-        return device_open_t4emu(name + 6, device, detail);
-#endif
-    snprintf(detail, DEVICE_DETAIL, "no device is called \"%.100s\"", name);
-    return HGEMM_STATUS_INVALID_DEVICE;
-}
-
-static hgemm_status_t clear_counters(struct hgemm_handle *handle, void *stream)
-{
-    static const unsigned char zeros[HGEMM_WORKSPACE_TILES * 4];
-    return handle->device->ops->upload(handle->device, stream, handle->workspace, zeros, sizeof zeros);
+    handle->workspace = workspace;
+    handle->workspace_bytes = bytes;
+    memset(handle->known, 0, sizeof handle->known); /* plans fit a workspace */
 }
 
 /* The memory in which the parts of a split k meet and copies of unaligned operands are. A handle
@@ -63,16 +39,19 @@ static hgemm_status_t clear_counters(struct hgemm_handle *handle, void *stream)
 static hgemm_status_t make_workspace(hgemm_handle_t handle)
 {
     device_t *device = handle->device;
-    hgemm_status_t status = device->ops->alloc(device, &handle->workspace, handle->machine.workspace_bytes);
+    const size_t bytes = handle->machine.workspace_bytes;
+    hgemm_status_t status = device->ops->alloc(device, &handle->own_workspace, bytes);
     if (status == HGEMM_STATUS_SUCCESS)
-        status = clear_counters(handle, DEVICE_STREAM_PER_THREAD);
-    if (status == HGEMM_STATUS_SUCCESS)
-        handle->workspace_bytes = handle->machine.workspace_bytes;
+        status = clear_counters(device, DEVICE_STREAM_PER_THREAD, handle->own_workspace);
+    if (status == HGEMM_STATUS_SUCCESS) {
+        handle->own_workspace_bytes = bytes;
+        use_workspace(handle, handle->own_workspace, bytes);
+    }
     if (status != HGEMM_STATUS_OUT_OF_MEMORY)
         return status;
-    if (handle->workspace)
-        device->ops->release(device, handle->workspace);
-    handle->workspace = NULL;
+    if (handle->own_workspace)
+        device->ops->release(device, handle->own_workspace);
+    handle->own_workspace = NULL;
     device->detail[0] = '\0';
     return HGEMM_STATUS_SUCCESS;
 }
@@ -81,15 +60,16 @@ static hgemm_status_t make_workspace(hgemm_handle_t handle)
 static void discard(hgemm_handle_t handle)
 {
     const device_ops_t *ops = handle->device->ops;
-    if (handle->workspace)
-        ops->release(handle->device, handle->workspace);
+    if (handle->own_workspace)
+        ops->release(handle->device, handle->own_workspace);
     ops->close(handle->device);
     free(handle);
 }
 
 hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
 {
-    create_detail[0] = '\0';
+    char *words = thread_detail();
+    words[0] = '\0';
     if (!handle)
         return HGEMM_STATUS_INVALID_HANDLE;
     if (!device || !*device)
@@ -98,7 +78,7 @@ hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
     struct hgemm_handle *made = calloc(1, sizeof *made);
     if (!made)
         return HGEMM_STATUS_OUT_OF_MEMORY;
-    hgemm_status_t status = device_open(device ? device : "", &made->device, create_detail);
+    hgemm_status_t status = device_open(device ? device : "", &made->device, words);
     if (status != HGEMM_STATUS_SUCCESS) {
         free(made);
         return status;
@@ -112,7 +92,7 @@ hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
     if (status == HGEMM_STATUS_SUCCESS) {
         *handle = made;
     } else {
-        memcpy(create_detail, made->device->detail, sizeof create_detail);
+        memcpy(words, made->device->detail, DEVICE_DETAIL);
         discard(made);
     }
     return status;
@@ -159,7 +139,7 @@ hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan)
         if (!image) {
             char symbol[VARIANT_SYMBOL];
             variant_symbol(plan->variant, symbol);
-            snprintf(handle->device->detail, DEVICE_DETAIL, "this build carries no machine code for %s", symbol);
+            snprintf(handle->device->detail, DEVICE_DETAIL, "This build carries no machine code for %s.", symbol);
             return HGEMM_STATUS_NOT_SUPPORTED;
         }
         unsigned shared_bytes = (unsigned)kernel_table[plan->variant.kernel].info.shared_bytes;
@@ -176,15 +156,16 @@ void handle_forget_parts(hgemm_handle_t handle)
 {
     char detail[DEVICE_DETAIL];
     memcpy(detail, handle->device->detail, sizeof detail);
-    clear_counters(handle, handle->stream); /* where the device is lost, it fails as all that follows does */
+    clear_counters(handle->device, handle->stream,
+                   handle->workspace); /* where the device is lost, it fails as all that follows does */
     memcpy(handle->device->detail, detail, sizeof detail);
 }
 
-/* A pointer that is NULL: the handle, or another one, for which the device has no words. */
-static hgemm_status_t refuse(hgemm_handle_t handle)
+/* For a pointer of that name that is NULL, or the handle. */
+static hgemm_status_t refuse(hgemm_handle_t handle, const char *name)
 {
     if (handle)
-        handle->device->detail[0] = '\0';
+        snprintf(handle->device->detail, DEVICE_DETAIL, "%s is NULL.", name);
     return HGEMM_STATUS_INVALID_HANDLE;
 }
 
@@ -199,7 +180,7 @@ hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, void *stream)
 hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, void **stream)
 {
     if (!handle || !stream)
-        return refuse(handle);
+        return refuse(handle, "stream");
     *stream = handle->stream;
     return HGEMM_STATUS_SUCCESS;
 }
@@ -211,22 +192,50 @@ hgemm_status_t hgemm_synchronize(hgemm_handle_t handle)
     return handle->device->ops->synchronize(handle->device, handle->stream);
 }
 
+hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void *pointer, size_t bytes)
+{
+    if (!handle)
+        return HGEMM_STATUS_INVALID_HANDLE;
+    device_t *device = handle->device;
+    if (!pointer && bytes == 0) {
+        use_workspace(handle, handle->own_workspace, handle->own_workspace_bytes);
+        return HGEMM_STATUS_SUCCESS;
+    }
+    if (!pointer)
+        return refuse(handle, "pointer");
+    if ((uintptr_t)pointer % WORKSPACE_ALIGNMENT) {
+        snprintf(device->detail, DEVICE_DETAIL, "pointer is 0x%" PRIxPTR ".", (uintptr_t)pointer);
+        return HGEMM_STATUS_MISALIGNED_WORKSPACE;
+    }
+    if (bytes < COUNTER_BYTES) { /* no room for what every use of it needs */
+        use_workspace(handle, NULL, 0);
+        return HGEMM_STATUS_SUCCESS;
+    }
+    hgemm_status_t status = clear_counters(device, handle->stream, pointer);
+    if (status == HGEMM_STATUS_SUCCESS)
+        use_workspace(handle, pointer, bytes - bytes % WORKSPACE_ALIGNMENT);
+    return status;
+}
+
 const char *hgemm_error_detail(hgemm_handle_t handle)
 {
-    return handle ? handle->device->detail : create_detail;
+    return handle ? handle->device->detail : thread_detail();
 }
 
 hgemm_status_t hgemm_get_device_info(hgemm_handle_t handle, hgemm_device_info_t *info)
 {
     if (!handle || !info)
-        return refuse(handle);
-    return handle->device->ops->info(handle->device, info);
+        return refuse(handle, "info");
+    hgemm_status_t status = handle->device->ops->info(handle->device, info);
+    if (status == HGEMM_STATUS_SUCCESS)
+        memcpy(info->fallback, handle->device->fallback, sizeof info->fallback);
+    return status;
 }
 
 hgemm_status_t hgemm_malloc(hgemm_handle_t handle, void **pointer, size_t bytes)
 {
     if (!handle || !pointer)
-        return refuse(handle);
+        return refuse(handle, "pointer");
     if (bytes == 0) {
         *pointer = NULL;
         return HGEMM_STATUS_SUCCESS;
@@ -246,7 +255,7 @@ hgemm_status_t hgemm_free(hgemm_handle_t handle, void *pointer)
 hgemm_status_t hgemm_upload(hgemm_handle_t handle, void *device, const void *host, size_t bytes)
 {
     if (!handle || (bytes && (!device || !host)))
-        return refuse(handle);
+        return refuse(handle, device ? "host" : "device");
     if (bytes == 0)
         return HGEMM_STATUS_SUCCESS;
     return handle->device->ops->upload(handle->device, handle->stream, device, host, bytes);
@@ -255,7 +264,7 @@ hgemm_status_t hgemm_upload(hgemm_handle_t handle, void *device, const void *hos
 hgemm_status_t hgemm_download(hgemm_handle_t handle, void *host, const void *device, size_t bytes)
 {
     if (!handle || (bytes && (!device || !host)))
-        return refuse(handle);
+        return refuse(handle, device ? "host" : "device");
     if (bytes == 0)
         return HGEMM_STATUS_SUCCESS;
     return handle->device->ops->download(handle->device, handle->stream, host, device, bytes);

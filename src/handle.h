@@ -3,6 +3,7 @@
 #define HGEMM_HANDLE_H
 
 #include "plan.h"
+#include "problem.h"
 
 enum { KNOWN_PLANS = 256 };
 
@@ -15,8 +16,10 @@ struct hgemm_handle {
     device_t *device;
     void *stream; /* the caller's, NULL for the default one */
     machine_t machine;
-    void *workspace; /* counters, all zero, sums of split k, aligned copies; NULL: none */
+    void *workspace; /* in use: counters, all zero, sums of split k, aligned copies; NULL: none */
     size_t workspace_bytes;
+    void *own_workspace; /* the handle's, NULL: none could be had */
+    size_t own_workspace_bytes;
     void *functions[VARIANT_COUNT];  /* what the device loaded, by variant_index; NULL: not yet */
     void *realign;                   /* the same for realign */
     known_plan_t known[KNOWN_PLANS]; /* what was chosen of late, by a hash of the key */
@@ -26,15 +29,15 @@ struct hgemm_handle {
  * that takes a host as long as a small product takes a GPU. */
 hgemm_status_t handle_choose(hgemm_handle_t handle, const hgemm_desc_t *row_major, plan_t *plan);
 
+/* The words of the thread's last failure of a call without a handle, DEVICE_DETAIL bytes. */
+char *thread_detail(void);
+
 /* Loads what the plan runs, unless it is loaded. */
 hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan);
 
 /* After a launch that failed, and may have stopped midway, as the emulated T4 does: no part of a split
  * tile counts as having come. The device's words for the failure stay. */
 void handle_forget_parts(hgemm_handle_t handle);
-
-/* The row-major problem that a checked call is. */
-hgemm_desc_t normalise(const hgemm_desc_t *desc);
 
 /* Enqueues a plan of select_plan's, or one like it, for a checked row-major problem. */
 hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major, const plan_t *plan);

@@ -6,7 +6,7 @@
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/../include/hgemm.h lines REGEX "^HGEMM_API")
 set(declared "")
 foreach(line IN LISTS lines)
-    string(REGEX MATCH "(hgemm_[a-z_]+)\\(" unused "${line}")
+    string(REGEX MATCH "(hgemm_[a-z0-9_]+)\\(" unused "${line}")
     list(APPEND declared ${CMAKE_MATCH_1})
 endforeach()
 list(SORT declared)

@@ -17,14 +17,14 @@
 #include "fake_cuda/libcuda.h"
 #include "handle.h"
 
-enum { OUT_OF_MEMORY = 2, INVALID_IMAGE = 200, ILLEGAL_ADDRESS = 700 };
+enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700 };
 
 static fake_cuda_t *fake;
 
 static int set_up(void **state)
 {
     (void)state;
-    *fake = (fake_cuda_t){.version = 12020, .devices = 1, .capability = {75, 75, 75, 75}};
+    *fake = (fake_cuda_t){.version = HGEMM_CUDA_VERSION, .devices = 1, .capability = {75, 75, 75, 75}};
     return 0;
 }
 
@@ -65,7 +65,9 @@ static void the_first_usable_gpu_is_opened(void **state)
     assert_int_equal(info.multiprocessors, 40);
     assert_int_equal(info.clock_khz, 1590000);
     assert_int_equal(info.l2_bytes, 4 << 20);
-    assert_int_equal(info.driver_version, 12020);
+    assert_int_equal(info.driver_version, HGEMM_CUDA_VERSION);
+    assert_int_equal(info.is_emulated, 0);
+    assert_string_equal(info.fallback, "");
     assert_true(info.memory_bytes == (size_t)16 << 30);
     assert_string_equal(hgemm_error_detail(handle), "");
     assert_ptr_equal(fake->copied, DEVICE_STREAM_PER_THREAD); /* on the legacy stream it would end a capture */
@@ -122,8 +124,42 @@ static void drivers_that_cannot_serve_are_told_apart(void **state)
     fake->version = 10020;
     assert_status(open_and_close("cuda"), HGEMM_STATUS_NO_DRIVER);
     assert_non_null(strstr(hgemm_error_detail(NULL), "10.2"));
-    fake->version = 11000;
-    assert_status(open_and_close("cuda"), HGEMM_STATUS_SUCCESS);
+}
+
+/* A GPU of 7.5 gets machine code, which a driver of the compiler's major release runs; a newer one PTX, which needs
+ * the compiler's release. Another driver is found when the handle is made, and said to be too old. */
+static void an_old_driver_is_found_at_once(void **state)
+{
+    (void)state;
+    enum { BUILD = HGEMM_CUDA_VERSION, MAJOR = BUILD / 1000 * 1000 };
+    const struct {
+        int capability, version, is_usable;
+    } cases[] = {
+        {75, BUILD, 1}, {75, MAJOR, 1},     {75, MAJOR - 10, 0}, {75, BUILD + 10, 1}, {75, MAJOR + 1000, 1},
+        {80, BUILD, 1}, {80, BUILD - 1, 0}, {90, MAJOR - 10, 0}, {90, BUILD + 10, 1}, {120, MAJOR + 1000, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char words[32];
+        fake->capability[0] = cases[i].capability, fake->version = cases[i].version;
+        assert_status(open_and_close("cuda"), cases[i].is_usable ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_NO_DRIVER);
+        snprintf(words, sizeof words, "for CUDA %d.%d;", cases[i].version / 1000, cases[i].version % 1000 / 10);
+        assert_int_equal(strstr(hgemm_error_detail(NULL), words) == NULL, cases[i].is_usable);
+    }
+    /* A GPU that the driver can serve is taken, though another comes before it. */
+    fake->devices = 3, fake->version = MAJOR - 10;
+    fake->capability[0] = 70, fake->capability[1] = 90, fake->capability[2] = 80;
+    assert_status(open_and_close("cuda"), HGEMM_STATUS_NO_DRIVER); /* not OLD_DEVICE: this can be mended */
+    assert_non_null(strstr(hgemm_error_detail(NULL), "GPU 1"));
+    fake->failing = "cuDevicePrimaryCtxRetain", fake->result = ILLEGAL_ADDRESS;
+    assert_status(open_and_close("cuda"), HGEMM_STATUS_NO_DRIVER);
+    fake->failing = NULL;
+    assert_status(open_and_close("cuda:2"), HGEMM_STATUS_NO_DRIVER);
+    assert_non_null(strstr(hgemm_error_detail(NULL), "GPU 2"));
+    if (BUILD % 1000 > 0) { /* PTX of the first release is the machine code's */
+        fake->version = MAJOR;
+        fake->capability[2] = 75;
+        assert_status(open_and_close("cuda"), HGEMM_STATUS_SUCCESS);
+    }
 }
 
 /* Without a name the emulated T4 takes the place of a GPU that is missing or too old, where the build has it; not of
@@ -141,14 +177,41 @@ static void the_emulator_is_a_last_resort(void **state)
         set_up(NULL);
         fake->devices = way != 1;
         fake->capability[0] = way == 2 ? 70 : 75;
-        fake->version = way == 3 ? 10020 : 12020;
+        fake->version = way == 3 ? 10020 : HGEMM_CUDA_VERSION;
         fake->failing = way == 4 ? "cuDevicePrimaryCtxRetain" : NULL, fake->result = ILLEGAL_ADDRESS;
         const int emulated = has_emulator && way >= 1 && way <= 3;
         assert_status(hgemm_create(&handle, NULL), emulated ? HGEMM_STATUS_SUCCESS : without[way]);
         if (way == 0 || emulated) {
             assert_status(hgemm_get_device_info(handle, &info), HGEMM_STATUS_SUCCESS);
             assert_string_equal(info.kind, emulated ? "t4emu" : "cuda");
+            assert_int_equal(info.is_emulated, emulated);
+            const char *const reasons[] = {"", "found no GPU", "7.0", "CUDA 10.2"};
+            if (emulated)
+                assert_non_null(strstr(info.fallback, reasons[way]));
+            else
+                assert_string_equal(info.fallback, "");
         }
+        assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+        /* Whoever requires a GPU gets the reason as a status. */
+        setenv("HGEMM_REQUIRE_GPU", "1", 1);
+        assert_status(open_and_close(NULL), without[way]);
+        if (emulated)
+            assert_non_null(strstr(hgemm_error_detail(NULL), "HGEMM_REQUIRE_GPU is set"));
+        if (way == 2 || way == 3)
+            assert_non_null(strstr(hgemm_error_detail(NULL), way == 2 ? "7.0" : "10.2"));
+        setenv("HGEMM_REQUIRE_GPU", "0", 1);
+        assert_status(open_and_close(NULL), emulated ? HGEMM_STATUS_SUCCESS : without[way]);
+        unsetenv("HGEMM_REQUIRE_GPU");
+    }
+    if (has_emulator) { /* who names it means it */
+        hgemm_handle_t handle = NULL;
+        hgemm_device_info_t info;
+        setenv("HGEMM_REQUIRE_GPU", "1", 1);
+        assert_status(hgemm_create(&handle, "t4emu"), HGEMM_STATUS_SUCCESS);
+        unsetenv("HGEMM_REQUIRE_GPU");
+        assert_status(hgemm_get_device_info(handle, &info), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(info.is_emulated, 1);
+        assert_string_equal(info.fallback, "");
         assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
     }
 }
@@ -238,18 +301,6 @@ static void failures_in_use_are_reported(void **state)
             assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
             assert_int_equal(tear_down(NULL), 0);
         }
-    /* An image that an old driver does not know: both releases are named. A current driver's failure is another. */
-    for (int old = 0; old < 2; old++) {
-        hgemm_handle_t refused = NULL;
-        fake->version = old ? 11000 : 99000;
-        assert_status(hgemm_create(&refused, "cuda"), HGEMM_STATUS_SUCCESS);
-        fake->failing = "cuModuleLoadDataEx";
-        fake->result = INVALID_IMAGE;
-        assert_status(use(refused, NULL), HGEMM_STATUS_DEVICE_ERROR);
-        assert_int_equal(strstr(hgemm_error_detail(refused), "driver is for CUDA 11.0") != NULL, old);
-        fake->failing = NULL;
-        assert_status(hgemm_destroy(refused), HGEMM_STATUS_SUCCESS);
-    }
     /* A context that is lost: destroying the handle tells it, and still gives all back. */
     hgemm_handle_t handle = NULL;
     assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
@@ -276,7 +327,7 @@ static void a_workspace_is_no_condition(void **state)
         assert_string_equal(hgemm_error_detail(handle), "");
         hgemm_desc_init(&desc);
         desc.m = desc.n = desc.ldb = desc.ldc = desc.ldd = 64, desc.k = desc.lda = 1 << 16;
-        desc.a = desc.b = desc.d = (void *)4096; /* never touched: kernels do nothing */
+        desc.a = (void *)(1 << 24), desc.b = (void *)(1 << 26), desc.d = (void *)4096; /* kernels do nothing */
         assert_status(hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS);
         assert_int_equal(fake->parameters.splits > 1, i == 0);
         assert_int_equal(fake->parameters.workspace != NULL, i == 0);
@@ -289,6 +340,64 @@ static void a_workspace_is_no_condition(void **state)
         assert_non_null(strstr(hgemm_error_detail(NULL), functions[i]));
         assert_int_equal(fake->allocations, 0);
     }
+}
+
+/* A product with a long k uses the workspace that is set, of any size, and the handle's own again. */
+static void the_caller_may_give_a_workspace(void **state)
+{
+    (void)state;
+    enum { COUNTERS = HGEMM_WORKSPACE_TILES * 4, BYTES = 8 << 20 };
+    hgemm_handle_t handle = NULL;
+    hgemm_desc_t desc;
+    assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
+    void *own = handle->workspace, *ours = NULL;
+    size_t own_bytes = handle->workspace_bytes;
+    int stream, allocations = fake->allocations;
+    assert_status(hgemm_malloc(handle, &ours, BYTES), HGEMM_STATUS_SUCCESS);
+    char *memory = (char *)(((uintptr_t)ours + 127) / 128 * 128);
+    hgemm_desc_init(&desc);
+    desc.m = desc.n = desc.ldb = desc.ldc = desc.ldd = 64, desc.k = desc.lda = 1 << 16;
+    desc.a = (void *)(1 << 24), desc.b = (void *)(1 << 26), desc.d = (void *)4096; /* kernels do nothing */
+    const struct {
+        void *pointer;
+        size_t bytes;
+        hgemm_status_t status;
+        void *used;
+        size_t used_bytes;
+    } steps[] = {
+        {memory, BYTES / 2 + 100, HGEMM_STATUS_SUCCESS, memory, BYTES / 2},
+        {memory + 64, BYTES / 2, HGEMM_STATUS_MISALIGNED_WORKSPACE, memory, BYTES / 2},
+        {NULL, 1, HGEMM_STATUS_INVALID_HANDLE, memory, BYTES / 2},
+        {memory, COUNTERS - 1, HGEMM_STATUS_SUCCESS, NULL, 0},
+        {memory, 0, HGEMM_STATUS_SUCCESS, NULL, 0},
+        {NULL, 0, HGEMM_STATUS_SUCCESS, own, own_bytes},
+    };
+    assert_status(hgemm_set_stream(handle, &stream), HGEMM_STATUS_SUCCESS);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        assert_status(hgemm_set_workspace(handle, steps[i].pointer, steps[i].bytes), steps[i].status);
+        assert_ptr_equal(handle->workspace, steps[i].used);
+        assert_int_equal(handle->workspace_bytes, steps[i].used_bytes);
+        if (i == 0) { /* no part of a split tile has come, and none did elsewhere */
+            for (int byte = 0; byte < COUNTERS; byte++)
+                assert_int_equal(memory[byte], 0);
+            assert_int_equal(memory[COUNTERS], 0x5a);
+            assert_ptr_equal(fake->copied, &stream);
+        }
+        assert_status(hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS);
+        assert_ptr_equal(fake->parameters.workspace, steps[i].used);
+        assert_int_equal(fake->parameters.splits > 1, steps[i].used != NULL);
+    }
+    assert_int_equal(fake->allocations, allocations + 1);
+    fake->failing = "cuMemcpyHtoDAsync", fake->result = ILLEGAL_ADDRESS;
+    assert_status(hgemm_set_workspace(handle, memory, BYTES / 2), HGEMM_STATUS_DEVICE_ERROR);
+    assert_ptr_equal(handle->workspace, own);
+    fake->failing = NULL;
+    assert_status(hgemm_set_workspace(NULL, memory, BYTES), HGEMM_STATUS_INVALID_HANDLE);
+    assert_status(hgemm_set_workspace(handle, memory, BYTES / 2), HGEMM_STATUS_SUCCESS);
+    assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS); /* which leaves it to the caller */
+    assert_int_equal(fake->allocations, 1);
+    free(ours);
+    fake->allocations = 0;
 }
 
 /* The stream is passed on, launches wait for nothing, and the kernel is prepared as it must be. */
@@ -344,10 +453,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_first_usable_gpu_is_opened, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failing_gpu_is_not_hidden, set_up, tear_down),
         cmocka_unit_test_setup_teardown(drivers_that_cannot_serve_are_told_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_old_driver_is_found_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_emulator_is_a_last_resort, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_while_opening_are_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_in_use_are_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_workspace_is_no_condition, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_caller_may_give_a_workspace, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_reach_the_driver_as_meant, set_up, tear_down),
     };
     const struct CMUnitTest old[] = {

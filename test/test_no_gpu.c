@@ -108,6 +108,7 @@ static void the_emulator_is_the_default(void **state)
     hgemm_handle_t handle = NULL;
     if (!HAS_EMULATOR) {
         assert_int_equal(create("t4emu"), HGEMM_STATUS_INVALID_DEVICE);
+        assert_non_null(strstr(hgemm_error_detail(NULL), "this build has no emulator"));
         assert_int_equal(create(NULL), create("cuda"));
         return;
     }
@@ -119,8 +120,23 @@ static void the_emulator_is_the_default(void **state)
         assert_string_equal(info.kind, names[i] && strstr(names[i], "time") ? "t4model" : "t4emu");
         assert_int_equal(10 * info.compute_major + info.compute_minor, 75);
         assert_int_equal(info.multiprocessors, 40);
+        assert_int_equal(info.is_emulated, 1);
+        assert_int_equal(info.fallback[0] != '\0', !names[i] || !*names[i]); /* it took a GPU's place */
         assert_int_equal(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
     }
+}
+
+/* Whoever requires a GPU gets none in its place, and hears why there is none. */
+static void the_emulator_can_be_refused(void **state)
+{
+    (void)state;
+    hgemm_status_t status = create("cuda");
+    assert_int_equal(setenv("HGEMM_REQUIRE_GPU", "1", 1), 0);
+    assert_int_equal(create(NULL), status);
+    assert_int_equal(create(""), status);
+    if (HAS_EMULATOR)
+        assert_non_null(strstr(hgemm_error_detail(NULL), "HGEMM_REQUIRE_GPU"));
+    unsetenv("HGEMM_REQUIRE_GPU");
 }
 
 /* An argument wins over the environment. */
@@ -136,10 +152,11 @@ int main(void)
 {
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
     unsetenv("HGEMM_DEVICE");
+    unsetenv("HGEMM_REQUIRE_GPU");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_gpu_is_a_status),       cmocka_unit_test(names_are_understood_or_refused),
-        cmocka_unit_test(words_are_a_thread_s_own), cmocka_unit_test(the_emulator_is_the_default),
-        cmocka_unit_test(the_argument_wins),
+        cmocka_unit_test(no_gpu_is_a_status),          cmocka_unit_test(names_are_understood_or_refused),
+        cmocka_unit_test(words_are_a_thread_s_own),    cmocka_unit_test(the_emulator_is_the_default),
+        cmocka_unit_test(the_emulator_can_be_refused), cmocka_unit_test(the_argument_wins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "libcuda.c"
 #undef cuLaunchKernel
 
-EXPORT fake_cuda_t fake_cuda = {.version = 13000, .devices = 1, .capability = {75}};
+EXPORT fake_cuda_t fake_cuda = {.version = 99000, .devices = 1, .capability = {75}};
 
 EXPORT int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
                           unsigned threads_z, unsigned shared_bytes, void *stream, void **parameters, void **extra)

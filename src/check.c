@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+#include "check.h"
+
+#include "overlap.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+static hgemm_status_t
+refuse(char words[DEVICE_DETAIL], hgemm_status_t status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, DEVICE_DETAIL, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+/* ---- Operands: their names and statuses -------------------------------------------------------- */
+
+typedef struct operand_words_t {
+    const char *name, *pointer, *ld, *stride;
+    hgemm_status_t invalid_ld, null, misaligned; /* SUCCESS: cannot be */
+} operand_words_t;
+
+static const operand_words_t operand_words[OPERAND_COUNT] = {
+    [OPERAND_A] = {"A", "a", "lda", "stride_a", HGEMM_STATUS_INVALID_LDA, HGEMM_STATUS_NULL_A,
+                   HGEMM_STATUS_MISALIGNED_A},
+    [OPERAND_B] = {"B", "b", "ldb", "stride_b", HGEMM_STATUS_INVALID_LDB, HGEMM_STATUS_NULL_B,
+                   HGEMM_STATUS_MISALIGNED_B},
+    [OPERAND_C] = {"C", "c", "ldc", "stride_c", HGEMM_STATUS_INVALID_LDC, HGEMM_STATUS_NULL_C,
+                   HGEMM_STATUS_MISALIGNED_C},
+    [OPERAND_D] = {"D", "d", "ldd", "stride_d", HGEMM_STATUS_INVALID_LDD, HGEMM_STATUS_NULL_D,
+                   HGEMM_STATUS_MISALIGNED_D},
+    [OPERAND_BIAS] = {.name = "bias",
+                      .pointer = "bias",
+                      .stride = "stride_bias",
+                      .misaligned = HGEMM_STATUS_MISALIGNED_BIAS},
+    [OPERAND_GATE] = {.name = "gate",
+                      .pointer = "gate",
+                      .ld = "ldgate",
+                      .stride = "stride_gate",
+                      .invalid_ld = HGEMM_STATUS_INVALID_LDGATE,
+                      .misaligned = HGEMM_STATUS_MISALIGNED_GATE},
+    [OPERAND_ALPHA] = {.name = "alpha", .pointer = "alpha_pointer", .misaligned = HGEMM_STATUS_MISALIGNED_SCALAR},
+    [OPERAND_BETA] = {.name = "beta", .pointer = "beta_pointer", .misaligned = HGEMM_STATUS_MISALIGNED_SCALAR},
+    [OPERAND_GROUP_ENDS] = {.name = "group_ends",
+                            .pointer = "group_ends",
+                            .null = HGEMM_STATUS_NULL_GROUP_ENDS,
+                            .misaligned = HGEMM_STATUS_MISALIGNED_INDEX},
+    [OPERAND_GATHER_A] = {.name = "gather_a", .pointer = "gather_a", .misaligned = HGEMM_STATUS_MISALIGNED_INDEX},
+    [OPERAND_SCATTER_D] = {.name = "scatter_d", .pointer = "scatter_d", .misaligned = HGEMM_STATUS_MISALIGNED_INDEX},
+};
+
+/* A descriptor of today's size, and where its operands lie. */
+typedef struct call_t {
+    const hgemm_desc_t *desc;
+    views_t views;
+} call_t;
+
+/* ---- The descriptor ---------------------------------------------------------------------------- */
+
+/* Sizes that hgemm_desc_t had: before it grew by types and what follows them, and today. */
+static hgemm_status_t take_desc(const hgemm_desc_t *given, hgemm_desc_t *desc, char *words)
+{
+    const size_t first = offsetof(hgemm_desc_t, type_a), today = sizeof *desc;
+    if (!given)
+        return refuse(words, HGEMM_STATUS_INVALID_DESC, "The descriptor is NULL.");
+    if (given->size != first && given->size != today)
+        return refuse(words, HGEMM_STATUS_INVALID_DESC, "size is %zu; this library knows %zu and %zu.", given->size,
+                      first, today);
+    memset(desc, 0, sizeof *desc);
+    memcpy(desc, given, given->size);
+    desc->size = today;
+    return HGEMM_STATUS_SUCCESS;
+}
+
+/* ---- Enumerations ------------------------------------------------------------------------------ */
+
+/* A value that must be 0 to `last`. */
+typedef struct enumeration_t {
+    const char *name;
+    long long value, last;
+    hgemm_status_t status;
+} enumeration_t;
+
+/* What belongs to an operand that is not accessed may have any value. A and B are of 16-bit numbers. */
+static hgemm_status_t check_types(const hgemm_desc_t *desc, char *words)
+{
+    const unsigned accessed = accessed_operands(desc);
+    const struct {
+        operand_t operand;
+        const char *name;
+        hgemm_type_t type;
+    } all[] = {
+        {OPERAND_A, "type_a", desc->type_a},          {OPERAND_B, "type_b", desc->type_b},
+        {OPERAND_C, "type_c", desc->type_c},          {OPERAND_D, "type_d", desc->type_d},
+        {OPERAND_BIAS, "type_bias", desc->type_bias}, {OPERAND_GATE, "type_gate", desc->type_gate},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        int is_factor = all[i].operand == OPERAND_A || all[i].operand == OPERAND_B;
+        int is_valid = all[i].type == HGEMM_TYPE_F16 || all[i].type == HGEMM_TYPE_BF16 ||
+                       (all[i].type == HGEMM_TYPE_F32 && !is_factor);
+        if (accessed >> all[i].operand & 1u && !is_valid)
+            return refuse(words, HGEMM_STATUS_INVALID_TYPE, "%s is %d.", all[i].name, (int)all[i].type);
+    }
+    return HGEMM_STATUS_SUCCESS;
+}
+
+static hgemm_status_t check_enumerations(const hgemm_desc_t *desc, char *words)
+{
+    const enumeration_t all[] = {
+        {"layout", desc->layout, HGEMM_COL_MAJOR, HGEMM_STATUS_INVALID_LAYOUT},
+        {"op_a", desc->op_a, HGEMM_OP_T, HGEMM_STATUS_INVALID_OP},
+        {"op_b", desc->op_b, HGEMM_OP_T, HGEMM_STATUS_INVALID_OP},
+        {"accumulate", desc->accumulate, HGEMM_ACCUMULATE_F32, HGEMM_STATUS_INVALID_ACCUMULATE},
+        {"kernel", desc->kernel, hgemm_kernel_count(), HGEMM_STATUS_INVALID_KERNEL},
+        {"activation", desc->activation, HGEMM_ACTIVATION_SILU, HGEMM_STATUS_INVALID_ACTIVATION},
+        {"flags", desc->flags, HGEMM_FLAG_BATCH_INVARIANT, HGEMM_STATUS_INVALID_FLAGS},
+        {"bias_mode", desc->bias ? (long long)desc->bias_mode : 0, HGEMM_BIAS_PER_ROW, HGEMM_STATUS_INVALID_BIAS},
+        {"batch_mode", desc->batch_mode, HGEMM_BATCH_GROUPED, HGEMM_STATUS_INVALID_BATCH_MODE},
+        {"index_type", desc->index_type, HGEMM_INDEX_I64, HGEMM_STATUS_INVALID_INDEX},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i].value < 0 || all[i].value > all[i].last)
+            return refuse(words, all[i].status, "%s is %lld.", all[i].name, all[i].value);
+    if (desc->alignment < 0 || (desc->alignment & (desc->alignment - 1)))
+        return refuse(words, HGEMM_STATUS_INVALID_ALIGNMENT, "alignment is %d.", desc->alignment);
+    return check_types(desc, words);
+}
+
+/* ---- Sizes ------------------------------------------------------------------------------------- */
+
+static hgemm_status_t check_signs(const hgemm_desc_t *desc, char *words)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+        hgemm_status_t status;
+    } sizes[] = {
+        {"m", desc->m, HGEMM_STATUS_INVALID_M},
+        {"n", desc->n, HGEMM_STATUS_INVALID_N},
+        {"k", desc->k, HGEMM_STATUS_INVALID_K},
+        {"batch", desc->batch, HGEMM_STATUS_INVALID_BATCH},
+    };
+    for (int i = 0; i < 4; i++)
+        if (sizes[i].value < 0)
+            return refuse(words, sizes[i].status, "%s is %" PRId64 ".", sizes[i].name, sizes[i].value);
+    return HGEMM_STATUS_SUCCESS;
+}
+
+/* Kernels count rows, columns and products in 32 bits. */
+static hgemm_status_t check_limits(const call_t *call, char *words)
+{
+    const hgemm_desc_t *desc = call->desc;
+    const int64_t any = INT64_MAX, most_pointers = INT64_MAX / (int64_t)sizeof(void *);
+    const struct {
+        const char *name;
+        int64_t value, most;
+    } sizes[] = {
+        {"m", desc->m, INT32_MAX},
+        {"n", desc->n, INT32_MAX},
+        {"k", desc->k, call->views.of[OPERAND_A].is_accessed ? INT32_MAX : any},
+        {"batch", desc->batch, desc->batch_mode == HGEMM_BATCH_POINTERS ? most_pointers : any},
+    };
+    for (int i = 0; i < 4 && call->views.of[OPERAND_D].is_accessed; i++)
+        if (sizes[i].value > sizes[i].most)
+            return refuse(words, HGEMM_STATUS_TOO_LARGE, "%s is %" PRId64 "; the most is %" PRId64 ".", sizes[i].name,
+                          sizes[i].value, sizes[i].most);
+    return HGEMM_STATUS_SUCCESS;
+}
+
+static hgemm_status_t check_leading_dimension(const call_t *call, operand_t operand, char *words)
+{
+    const view_t *view = &call->views.of[operand];
+    const operand_words_t *of = &operand_words[operand];
+    if (of->invalid_ld == HGEMM_STATUS_SUCCESS || view->ld >= view->width)
+        return HGEMM_STATUS_SUCCESS;
+    return refuse(words, of->invalid_ld, "%s is %" PRId64 "; a stored %s of %s has %" PRId64 " elements.", of->ld,
+                  view->ld, call->desc->layout == HGEMM_ROW_MAJOR ? "row" : "column", of->name, view->width);
+}
+
+/* Whether the operand spans at most 2^63 bytes, so that every distance between two of its elements fits 63 bits. A
+ * stride may be negative. */
+static hgemm_status_t check_extent(const call_t *call, operand_t operand, char *words)
+{
+    const view_t *view = &call->views.of[operand];
+    const operand_words_t *of = &operand_words[operand];
+    const int64_t most = INT64_MAX / view->element + 1;
+    const char *line = call->desc->layout == HGEMM_ROW_MAJOR ? "rows" : "columns";
+    if (view->width > most)
+        return refuse(words, HGEMM_STATUS_TOO_LARGE, "%s would have %" PRId64 " elements of %d bytes.", of->name,
+                      view->width, view->element);
+    if (view->lines - 1 > (most - view->width) / view->ld)
+        return refuse(words, HGEMM_STATUS_TOO_LARGE,
+                      "%s is %" PRId64 " and %s has %" PRId64 " %s: together they span over %" PRId64 " elements.",
+                      of->ld, view->ld, of->name, view->lines, line, most);
+    const int64_t extent = (view->lines - 1) * view->ld + view->width, jumps = view->batch - 1;
+    const uint64_t distance = view->stride < 0 ? 0 - (uint64_t)view->stride : (uint64_t)view->stride;
+    if (jumps > 0 && distance > (uint64_t)((most - extent) / jumps))
+        return refuse(words, HGEMM_STATUS_TOO_LARGE,
+                      "%s is %" PRId64 " and batch %" PRId64 ": together they span over %" PRId64 " elements.",
+                      of->stride, view->stride, view->batch, most);
+    return HGEMM_STATUS_SUCCESS;
+}
+
+/* ---- Pointers ---------------------------------------------------------------------------------- */
+
+static hgemm_status_t check_null(const call_t *call, operand_t operand, char *words)
+{
+    const view_t *view = &call->views.of[operand];
+    const operand_words_t *of = &operand_words[operand];
+    const int row_major = call->desc->layout == HGEMM_ROW_MAJOR;
+    if (view->data)
+        return HGEMM_STATUS_SUCCESS;
+    if (operand == OPERAND_GROUP_ENDS)
+        return refuse(words, of->null, "group_ends is NULL and batch is %" PRId64 ".", call->desc->batch);
+    return refuse(words, of->null, "%s is NULL and %s is %" PRId64 " by %" PRId64 ".", of->pointer, of->name,
+                  row_major ? view->lines : view->width, row_major ? view->width : view->lines);
+}
+
+static hgemm_status_t check_alignment(const call_t *call, operand_t operand, char *words)
+{
+    const view_t *view = &call->views.of[operand];
+    const operand_words_t *of = &operand_words[operand];
+    if ((uintptr_t)view->data % (uintptr_t)view->alignment == 0)
+        return HGEMM_STATUS_SUCCESS;
+    return refuse(words, of->misaligned, "%s is 0x%" PRIxPTR ", no multiple of %d.", of->pointer, (uintptr_t)view->data,
+                  view->alignment);
+}
+
+/* One check of every operand that is accessed. */
+typedef hgemm_status_t check_fn(const call_t *call, operand_t operand, char *words);
+
+static hgemm_status_t check_operands(const call_t *call, check_fn *check, char *words)
+{
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    for (int i = 0; i < OPERAND_COUNT && status == HGEMM_STATUS_SUCCESS; i++)
+        if (call->views.of[i].is_accessed)
+            status = check(call, (operand_t)i, words);
+    return status;
+}
+
+static hgemm_status_t check_overlap(const call_t *call, operand_t operand, char *words)
+{
+    const view_t *view = &call->views.of[operand];
+    const hgemm_desc_t *desc = call->desc;
+    const view_t *d = &call->views.of[OPERAND_D];
+    if (!d->is_known || !view->is_known)
+        return HGEMM_STATUS_SUCCESS;
+    if (operand == OPERAND_D)
+        return batch_meets_itself(d) ? refuse(words, HGEMM_STATUS_OVERLAP,
+                                              "The D's of the batch overlap: stride_d is %" PRId64 ", ldd is %" PRId64
+                                              " and batch is %" PRId64 ".",
+                                              desc->stride_d, desc->ldd, desc->batch)
+                                     : HGEMM_STATUS_SUCCESS;
+    if ((operand == OPERAND_C && d_is_c(desc)) || !operands_meet(d, view))
+        return HGEMM_STATUS_SUCCESS;
+    uintptr_t begin, end, d_begin, d_end;
+    address_range(view, &begin, &end);
+    address_range(d, &d_begin, &d_end);
+    return refuse(words, HGEMM_STATUS_OVERLAP,
+                  "D, from 0x%" PRIxPTR " to 0x%" PRIxPTR ", overlaps %s, from 0x%" PRIxPTR " to 0x%" PRIxPTR ".",
+                  d_begin, d_end - 1, operand_words[operand].name, begin, end - 1);
+}
+
+/* ---- Support ----------------------------------------------------------------------------------- */
+
+/* THE LIST of what a descriptor can say and no kernel does. */
+static hgemm_status_t check_support(const call_t *call, char *words)
+{
+    const hgemm_desc_t *desc = call->desc;
+    const view_t *views = call->views.of;
+    const int has_bf16_factors =
+        views[OPERAND_A].is_accessed && (desc->type_a == HGEMM_TYPE_BF16 || desc->type_b == HGEMM_TYPE_BF16);
+    const int has_indices = views[OPERAND_GATHER_A].is_accessed || views[OPERAND_SCATTER_D].is_accessed;
+    const int is_grouped = desc->batch_mode == HGEMM_BATCH_GROUPED;
+    const struct {
+        const char *feature;
+        int is_supported, is_used;
+    } features[] = {
+        {"A or B of HGEMM_TYPE_BF16", 0, has_bf16_factors},
+        {"batches of pointers", 0, desc->batch_mode == HGEMM_BATCH_POINTERS},
+        {"grouped batches", 0, is_grouped},
+        {"gather_a", 0, views[OPERAND_GATHER_A].is_accessed},
+        {"grouped batches, gather_a and scatter_d in column-major layout", 0,
+         desc->layout == HGEMM_COL_MAJOR && (is_grouped || has_indices)},
+        {"HGEMM_FLAG_BATCH_INVARIANT", 0, (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0},
+    };
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
+        if (features[i].is_used && !features[i].is_supported)
+            return refuse(words, HGEMM_STATUS_NOT_SUPPORTED, "No kernel has %s.", features[i].feature);
+    return HGEMM_STATUS_SUCCESS;
+}
+
+void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
+{
+    const char *sums = p->accumulate == HGEMM_ACCUMULATE_F32 ? "F32" : "F16";
+    const char *ops = p->op_a == HGEMM_OP_N ? p->op_b == HGEMM_OP_N ? "nn" : "nt" : p->op_b == HGEMM_OP_N ? "tn" : "tt";
+    const char *name = p->kernel == HGEMM_KERNEL_AUTO ? "No kernel" : kernel_table[p->kernel].info.name;
+    refuse(words, HGEMM_STATUS_NOT_SUPPORTED,
+           "%s %s this row-major problem: %s, %s sums, m %" PRId64 ", n %" PRId64 ", k %" PRId64 ", lda %" PRId64
+           ", ldb %" PRId64 ", a modulo 16 %d, b modulo 16 %d.",
+           name, p->kernel == HGEMM_KERNEL_AUTO ? "covers" : "does not cover", ops, sums, p->m, p->n, p->k, p->lda,
+           p->ldb, (int)((uintptr_t)p->a % 16), (int)((uintptr_t)p->b % 16));
+}
+
+/* ---- All of it --------------------------------------------------------------------------------- */
+
+hgemm_status_t check_call(const hgemm_desc_t *given, check_t depth, hgemm_desc_t *desc, char words[DEVICE_DETAIL])
+{
+    hgemm_status_t status = take_desc(given, desc, words);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = check_enumerations(desc, words);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = check_signs(desc, words);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    const call_t call = {desc, view_operands(desc)};
+    status = check_operands(&call, check_leading_dimension, words);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = check_limits(&call, words);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = check_operands(&call, check_extent, words);
+    if (status != HGEMM_STATUS_SUCCESS || nothing_to_compute(desc))
+        return status;
+    if (depth == CHECK_MEMORY)
+        status = check_operands(&call, check_null, words);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = check_operands(&call, check_alignment, words);
+    if (status == HGEMM_STATUS_SUCCESS && depth == CHECK_MEMORY)
+        status = check_operands(&call, check_overlap, words);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = check_support(&call, words);
+    return status;
+}

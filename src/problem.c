@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#include "problem.h"
+
+int type_bytes(hgemm_type_t type)
+{
+    return type == HGEMM_TYPE_F32 ? 4 : 2;
+}
+
+static int index_bytes(const hgemm_desc_t *desc)
+{
+    return desc->index_type == HGEMM_INDEX_I64 ? 8 : 4;
+}
+
+/* ---- What is accessed -------------------------------------------------------------------------- */
+
+static unsigned mark(operand_t operand, int is_accessed)
+{
+    return is_accessed ? 1u << operand : 0;
+}
+
+unsigned accessed_operands(const hgemm_desc_t *desc)
+{
+    int multiplies = desc->k != 0 && (desc->alpha_pointer || desc->alpha != 0);
+    if (desc->m == 0 || desc->n == 0 || desc->batch == 0)
+        return 0;
+    return mark(OPERAND_A, multiplies) | mark(OPERAND_B, multiplies) |
+           mark(OPERAND_C, desc->beta_pointer || desc->beta != 0) | mark(OPERAND_D, 1) |
+           mark(OPERAND_BIAS, desc->bias != NULL) | mark(OPERAND_GATE, desc->gate != NULL) |
+           mark(OPERAND_ALPHA, multiplies && desc->alpha_pointer) | mark(OPERAND_BETA, desc->beta_pointer != NULL) |
+           mark(OPERAND_GROUP_ENDS, desc->batch_mode == HGEMM_BATCH_GROUPED) |
+           mark(OPERAND_GATHER_A, multiplies && desc->gather_a) | mark(OPERAND_SCATTER_D, desc->scatter_d != NULL);
+}
+
+int d_is_c(const hgemm_desc_t *desc)
+{
+    int one_stride = desc->batch_mode != HGEMM_BATCH_STRIDED || desc->batch == 1 || desc->stride_d == desc->stride_c;
+    return desc->d == desc->c && desc->type_d == desc->type_c && desc->ldd == desc->ldc && one_stride;
+}
+
+int nothing_to_compute(const hgemm_desc_t *desc)
+{
+    unsigned accessed = accessed_operands(desc);
+    int is_copy =
+        (accessed & ~(1u << OPERAND_SCATTER_D | 1u << OPERAND_GROUP_ENDS)) == (1u << OPERAND_C | 1u << OPERAND_D) &&
+        desc->beta == 1 && desc->activation == HGEMM_ACTIVATION_NONE;
+    return accessed == 0 || (is_copy && d_is_c(desc));
+}
+
+/* ---- Where it lies ------------------------------------------------------------------------------ */
+
+/* A matrix with `rows` and `columns`, as it is stored in the call's layout. */
+static view_t view_matrix(const hgemm_desc_t *desc, const void *data, hgemm_type_t type, int64_t rows, int64_t columns,
+                          int64_t ld, int64_t stride)
+{
+    int row_major = desc->layout == HGEMM_ROW_MAJOR;
+    return (view_t){.data = data,
+                    .element = type_bytes(type),
+                    .lines = row_major ? rows : columns,
+                    .width = row_major ? columns : rows,
+                    .ld = ld,
+                    .batch = desc->batch,
+                    .stride = stride};
+}
+
+static view_t view_vector(const void *data, int element, int64_t width, int64_t batch, int64_t stride)
+{
+    return (view_t){
+        .data = data, .element = element, .lines = 1, .width = width, .ld = width, .batch = batch, .stride = stride};
+}
+
+/* Groups follow each other in the rows of one matrix. */
+static void join_groups(views_t *views)
+{
+    const operand_t joined[] = {OPERAND_A, OPERAND_C, OPERAND_D, OPERAND_GATE};
+    for (int i = 0; i < 4; i++)
+        views->of[joined[i]].batch = 1, views->of[joined[i]].stride = 0;
+}
+
+/* Each matrix of a batch is where a pointer in device memory says. */
+static void take_pointers(views_t *views)
+{
+    for (int i = OPERAND_A; i <= OPERAND_GATE; i++) {
+        view_t *view = &views->of[i];
+        view->alignment = sizeof(void *), view->is_known = 0;
+        view->batch = 1, view->stride = 0;
+    }
+}
+
+/* The m rows that an operand with indices would have are any rows of a stored matrix: of these the host knows that
+ * there is one. */
+static void forget_rows(view_t *view, int64_t rows_are_lines)
+{
+    *(rows_are_lines ? &view->lines : &view->width) = 1;
+    view->is_known = 0;
+}
+
+views_t view_operands(const hgemm_desc_t *desc)
+{
+    const int row_major = desc->layout == HGEMM_ROW_MAJOR, indices = index_bytes(desc);
+    const int a_is_t = desc->op_a == HGEMM_OP_T, b_is_t = desc->op_b == HGEMM_OP_T;
+    const int bias_has_rows = desc->bias_mode == HGEMM_BIAS_PER_ROW;
+    const int64_t m = desc->m, n = desc->n, k = desc->k;
+    const unsigned accessed = accessed_operands(desc);
+    views_t views = {{
+        [OPERAND_A] =
+            view_matrix(desc, desc->a, desc->type_a, a_is_t ? k : m, a_is_t ? m : k, desc->lda, desc->stride_a),
+        [OPERAND_B] =
+            view_matrix(desc, desc->b, desc->type_b, b_is_t ? n : k, b_is_t ? k : n, desc->ldb, desc->stride_b),
+        [OPERAND_C] = view_matrix(desc, desc->c, desc->type_c, m, n, desc->ldc, desc->stride_c),
+        [OPERAND_D] = view_matrix(desc, desc->d, desc->type_d, m, n, desc->ldd, desc->stride_d),
+        [OPERAND_BIAS] =
+            view_vector(desc->bias, type_bytes(desc->type_bias), bias_has_rows ? m : n, desc->batch, desc->stride_bias),
+        [OPERAND_GATE] = view_matrix(desc, desc->gate, desc->type_gate, m, n, desc->ldgate, desc->stride_gate),
+        [OPERAND_ALPHA] = view_vector(desc->alpha_pointer, sizeof(float), 1, 1, 0),
+        [OPERAND_BETA] = view_vector(desc->beta_pointer, sizeof(float), 1, 1, 0),
+        [OPERAND_GROUP_ENDS] = view_vector(desc->group_ends, indices, desc->batch, 1, 0),
+        [OPERAND_GATHER_A] = view_vector(desc->gather_a, indices, m, 1, 0),
+        [OPERAND_SCATTER_D] = view_vector(desc->scatter_d, indices, m, 1, 0),
+    }};
+    for (int i = 0; i < OPERAND_COUNT; i++) {
+        view_t *view = &views.of[i];
+        view->is_accessed = accessed >> i & 1u;
+        view->is_known = 1;
+        view->alignment = view->element;
+    }
+    if (desc->batch_mode == HGEMM_BATCH_GROUPED)
+        join_groups(&views);
+    if (desc->batch_mode == HGEMM_BATCH_POINTERS)
+        take_pointers(&views);
+    if (desc->gather_a)
+        forget_rows(&views.of[OPERAND_A], row_major != a_is_t);
+    if (desc->scatter_d) {
+        forget_rows(&views.of[OPERAND_C], row_major);
+        forget_rows(&views.of[OPERAND_D], row_major);
+        forget_rows(&views.of[OPERAND_GATE], row_major);
+        if (bias_has_rows)
+            forget_rows(&views.of[OPERAND_BIAS], 0);
+    }
+    return views;
+}
+
+/* ---- Row-major ---------------------------------------------------------------------------------- */
+
+/* A column-major matrix is the row-major one of its transpose, so D = op(A) op(B) turns into
+ * D^T = op(B)^T op(A)^T: the operands trade places, and so do m and n, rows and columns. */
+static hgemm_desc_t transpose(const hgemm_desc_t *desc)
+{
+    hgemm_desc_t p = *desc;
+    p.layout = HGEMM_ROW_MAJOR;
+    p.op_a = desc->op_b, p.op_b = desc->op_a;
+    p.m = desc->n, p.n = desc->m;
+    p.a = desc->b, p.lda = desc->ldb, p.stride_a = desc->stride_b, p.type_a = desc->type_b;
+    p.b = desc->a, p.ldb = desc->lda, p.stride_b = desc->stride_a, p.type_b = desc->type_a;
+    p.bias_mode = desc->bias_mode == HGEMM_BIAS_PER_ROW ? HGEMM_BIAS_PER_COLUMN : HGEMM_BIAS_PER_ROW;
+    return p;
+}
+
+/* Where A and B are not read, k is 0 and the kernel's sum is +0. alpha is then a zero of the sign that leaves
+ * beta * C as it is, -0 included, and that gives +0 where C is not read either. */
+hgemm_desc_t normalise(const hgemm_desc_t *desc)
+{
+    const unsigned accessed = accessed_operands(desc);
+    hgemm_desc_t p = desc->layout == HGEMM_COL_MAJOR ? transpose(desc) : *desc;
+    if (!(accessed & 1u << OPERAND_A)) {
+        p.a = p.b = p.gather_a = NULL;
+        p.lda = p.ldb = 1, p.stride_a = p.stride_b = 0;
+        p.type_a = p.type_b = HGEMM_TYPE_F16;
+        p.k = 0;
+        p.alpha_pointer = NULL;
+        p.alpha = accessed & 1u << OPERAND_C ? -0.0f : 0.0f;
+    }
+    if (!(accessed & 1u << OPERAND_C)) {
+        p.c = NULL;
+        p.ldc = 1, p.stride_c = 0;
+        p.type_c = HGEMM_TYPE_F16;
+    }
+    return p;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A call as the rooms below the checks see it: which operands it accesses and where they lie, whether
+ * there is anything to compute, and the same problem row-major. Every shortcut is decided here.
+ */
+#ifndef HGEMM_PROBLEM_H
+#define HGEMM_PROBLEM_H
+
+#include "hgemm.h"
+
+typedef enum operand_t {
+    OPERAND_A,
+    OPERAND_B,
+    OPERAND_C,
+    OPERAND_D,
+    OPERAND_BIAS,
+    OPERAND_GATE,
+    OPERAND_ALPHA, /* alpha_pointer */
+    OPERAND_BETA,
+    OPERAND_GROUP_ENDS,
+    OPERAND_GATHER_A,
+    OPERAND_SCATTER_D,
+    OPERAND_COUNT
+} operand_t;
+
+/* The operands that a call reads or writes, bit 1 << OPERAND_x for each: none where D has no element. A scalar in
+ * device memory may have any value. */
+unsigned accessed_operands(const hgemm_desc_t *desc);
+
+/* A batch of stored matrices: `lines` rows (column-major: columns) of `width` contiguous elements. */
+typedef struct view_t {
+    const void *data; /* the first matrix, or the device's array of pointers */
+    int is_accessed;
+    int is_known;  /* the host knows which memory the elements are in; else they come by pointers or by indices */
+    int alignment; /* bytes that the address must be a multiple of */
+    int element;   /* bytes of one */
+    int64_t lines, width, ld;
+    int64_t batch, stride;
+} view_t;
+
+typedef struct views_t {
+    view_t of[OPERAND_COUNT];
+} views_t;
+
+views_t view_operands(const hgemm_desc_t *desc);
+
+/* Whether D and C, which is read, are the same matrices. */
+int d_is_c(const hgemm_desc_t *desc);
+
+/* Whether D has no element, or is C and stays as it is. */
+int nothing_to_compute(const hgemm_desc_t *desc);
+
+/* The row-major problem that a checked call is. What it does not access is NULL there. */
+hgemm_desc_t normalise(const hgemm_desc_t *desc);
+
+/* Bytes of an element. */
+int type_bytes(hgemm_type_t type);
+
+#endif

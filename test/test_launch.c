@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* What a call launches, on a device that only records: the kernel, its arguments, how often it is loaded and chosen. */
+#include "fixture.h"
+
+#include <string.h>
+
+/* Element (i, j) of a stored matrix, as the caller describes it. */
+static double element(const uint16_t *data, hgemm_layout_t layout, int transposed, int64_t i, int64_t j, int64_t ld)
+{
+    int64_t row = transposed ? j : i, column = transposed ? i : j;
+    return hgemm_half_to_float(data[layout == HGEMM_ROW_MAJOR ? row * ld + column : row + column * ld]);
+}
+
+/* For all layouts, transposes and batches the arguments that a kernel gets describe the product
+ * that the caller described; and the launch is the table's. */
+static void launches_describe_the_product(void **state)
+{
+    (void)state;
+    for (int bits = 0; bits < 16; bits++)
+        for (int kernel = 0; kernel <= hgemm_kernel_count(); kernel++) {
+            hgemm_desc_t desc = small();
+            hgemm_kernel_info_t info;
+            desc.layout = (hgemm_layout_t)(bits & 1);
+            desc.op_a = (hgemm_op_t)(bits >> 1 & 1), desc.op_b = (hgemm_op_t)(bits >> 2 & 1);
+            desc.batch = bits & 8 ? 3 : 1;
+            desc.m = 16, desc.n = 8, desc.k = 32;
+            desc.lda = 40, desc.ldb = 48, desc.ldc = 17, desc.ldd = 19;
+            desc.stride_a = 640, desc.stride_b = 8, desc.stride_c = 3, desc.stride_d = 400;
+            desc.alpha = 0.5f, desc.beta = -2;
+            desc.kernel = kernel;
+            if (kernel) {
+                assert_status(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
+                desc.accumulate = info.accumulate;
+            }
+            int launches = fake.launches;
+            hgemm_status_t status = hgemm_run_desc(&handle, &desc);
+            if (status == HGEMM_STATUS_NOT_SUPPORTED && kernel && info.ops == HGEMM_OPS_NN)
+                continue;
+            assert_status(status, HGEMM_STATUS_SUCCESS);
+            assert_int_equal(fake.launches, launches + 1);
+            if (kernel) {
+                int64_t m = desc.layout == HGEMM_ROW_MAJOR ? desc.m : desc.n;
+                int64_t n = desc.layout == HGEMM_ROW_MAJOR ? desc.n : desc.m;
+                assert_int_equal(strncmp(fake.image->symbol, info.name, strlen(info.name)), 0);
+                assert_int_equal(fake.launch.threads, info.threads);
+                assert_int_equal(fake.launch.shared_bytes, info.shared_bytes);
+                assert_int_equal(fake.launch.grid[0],
+                                 ((m + info.block_m - 1) / info.block_m) * ((n + info.block_n - 1) / info.block_n));
+            }
+            assert_int_equal(fake.launch.grid[1], desc.batch);
+            assert_int_equal(fake.launch.grid[2], 1);
+            assert_int_equal(fake.launch.args_size, sizeof(kernel_args_t));
+            for (int64_t y = 0; y < desc.batch; y++)
+                for (int64_t i = 0; i < desc.m; i++)
+                    for (int64_t j = 0; j < desc.n; j++) {
+                        double sum = 0;
+                        for (int64_t l = 0; l < desc.k; l++)
+                            sum +=
+                                element(a + y * desc.stride_a, desc.layout, desc.op_a == HGEMM_OP_T, i, l, desc.lda) *
+                                element(b + y * desc.stride_b, desc.layout, desc.op_b == HGEMM_OP_T, l, j, desc.ldb);
+                        double want = 0.5 * sum - 2 * element(c + y * desc.stride_c, desc.layout, 0, i, j, desc.ldc);
+                        double got = element(d + y * desc.stride_d, desc.layout, 0, i, j, desc.ldd);
+                        if (got != want)
+                            fail_msg("layout %d ops %d%d kernel %d (%d,%d): %g, want %g", desc.layout, desc.op_a,
+                                     desc.op_b, kernel, (int)i, (int)j, got, want);
+                    }
+        }
+}
+
+/* The x16 variant runs where every chunk of A and B is 16-byte aligned, the x8 one where each half
+ * of one is 8-byte aligned, the far one where a tile spans 2^32 bytes. */
+static void operands_choose_the_variant(void **state)
+{
+    (void)state;
+    enum { FAR = 1 << 24 }; /* k1's tiles have 128 lines: 2^32 bytes / (2 * 128) */
+    const struct {
+        const char *symbol;
+        int64_t m, n, k, lda, ldb, batch, stride_a, stride_b;
+        int offset_a, offset_b;
+    } rows[] = {
+        {"k1_tiled_nn", 8, 16, 24, 24, 16, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn", 5, 16, 24, 24, 16, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn", 8, 16, 24, 24, 16, 1, 1, 1, 0, 0},
+        {"k1_tiled_nn", 8, 16, 24, 24, 16, 2, 8, -16, 0, 0},
+        {"k1_tiled_nn", 8, 16, 24, 24, 16, 1, 0, 0, 8, 16},
+        {"k1_tiled_nn", 8, 16, 24, FAR - 8, 16, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_any", 8, 15, 24, 24, 16, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_any", 8, 16, 23, 24, 16, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_any", 8, 16, 24, 25, 16, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_any", 8, 16, 24, 24, 17, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_any", 8, 16, 24, 24, 16, 1, 0, 0, 1, 0},
+        {"k1_tiled_nn_x8", 8, 16, 24, 24, 16, 1, 0, 0, 0, 4},
+        {"k1_tiled_nn_x8", 8, 16, 24, 24, 16, 2, 4, 8, 0, 0},
+        {"k1_tiled_nn_x8", 8, 16, 24, 24, 16, 2, 8, 12, 0, 0},
+        {"k1_tiled_nn_x8", 8, 12, 20, 20, 12, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_any", 8, 14, 24, 24, 16, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_any", 8, 16, 24, 26, 16, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_any", 8, 16, 24, 24, 16, 1, 0, 0, 2, 0},
+        {"k1_tiled_nn_any", 8, 16, 24, 24, 16, 2, 4, 6, 0, 0},
+        {"k1_tiled_nn_any", 8, 16, 24, FAR - 1, 16, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_far", 8, 16, 24, FAR, 16, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn_far", 8, 16, 24, 24, FAR + 1, 1, 0, 0, 0, 0},
+        {"k1_tiled_nn", 8, 16, 0, FAR + 1, 17, 1, 0, 0, 1, 1}, /* nothing of A and B is read */
+    };
+    fake.compute = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        hgemm_desc_t desc = small();
+        desc.kernel = KERNEL_k1_tiled;
+        desc.m = rows[i].m, desc.n = rows[i].n, desc.k = rows[i].k;
+        desc.lda = rows[i].lda, desc.ldb = rows[i].ldb, desc.ldd = 17;
+        desc.batch = rows[i].batch, desc.stride_d = 1024;
+        desc.stride_a = rows[i].stride_a, desc.stride_b = rows[i].stride_b;
+        desc.a = (uint16_t *)elsewhere(0) + rows[i].offset_a; /* as far apart as they reach */
+        desc.b = (uint16_t *)elsewhere(UINT64_C(1) << 50) + rows[i].offset_b;
+        assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
+        if (strcmp(fake.image->symbol, rows[i].symbol) != 0)
+            fail_msg("row %d: %s, want %s", (int)i, fake.image->symbol, rows[i].symbol);
+    }
+}
+
+static void large_batches_take_several_launches(void **state)
+{
+    (void)state;
+    hgemm_desc_t desc = small();
+    desc.batch = 3 * 65535 + 7;
+    desc.a = elsewhere(0), desc.b = elsewhere(UINT64_C(1) << 50), desc.c = elsewhere(UINT64_C(2) << 50);
+    desc.stride_a = 5, desc.stride_b = -16, desc.stride_c = 0, desc.stride_d = 128;
+    fake.compute = 0;
+    assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake.launches, 4);
+    assert_int_equal(fake.matrices, desc.batch);
+    assert_int_equal(fake.launch.grid[1], 7);
+    /* Addresses far outside the arrays: integers, because C knows no such pointers. */
+    assert_int_equal((uintptr_t)fake.args.a, (uintptr_t)desc.a + UINT64_C(2) * 3 * 65535 * 5);
+    assert_int_equal((uintptr_t)fake.args.b, (uintptr_t)desc.b - UINT64_C(2) * 3 * 65535 * 16);
+    assert_ptr_equal(fake.args.c, desc.c);
+    assert_int_equal((uintptr_t)fake.args.d, (uintptr_t)d + UINT64_C(2) * 3 * 65535 * 128);
+    fake_device_init(&fake); /* an error ends it at once */
+    fake.launch_status = HGEMM_STATUS_DEVICE_ERROR;
+    assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_DEVICE_ERROR);
+    assert_int_equal(fake.launches, 1);
+}
+
+static void kernels_are_loaded_once(void **state)
+{
+    (void)state;
+    hgemm_desc_t desc = small();
+    fake.load_status = HGEMM_STATUS_DEVICE_ERROR;
+    assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_DEVICE_ERROR);
+    assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_DEVICE_ERROR);
+    plan_t plan; /* not even a copy is made */
+    assert_status(select_plan(&desc, &machine_t4, 0, &plan), HGEMM_STATUS_SUCCESS);
+    plan.copies = COPY_A;
+    assert_status(handle_launch(&handle, &desc, &plan), HGEMM_STATUS_DEVICE_ERROR);
+    assert_int_equal(fake.launches, 0);
+    fake.load_status = HGEMM_STATUS_SUCCESS;
+    fake.loads = 0;
+    assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake.loads, 1);
+    assert_int_equal(fake.launches, 0);
+    int stream;
+    assert_status(hgemm_set_stream(&handle, &stream), HGEMM_STATUS_SUCCESS);
+    for (int i = 0; i < 3; i++)
+        assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake.loads, 1);
+    assert_int_equal(fake.launches, 3);
+    assert_ptr_equal(fake.stream, &stream);
+    assert_int_equal(fake.synchronisations, 0);
+}
+
+/* A problem that comes again is not priced again, and one that takes its place among the known is not mistaken for it.
+ */
+static void choices_are_remembered(void **state)
+{
+    (void)state;
+    hgemm_desc_t desc = small();
+    plan_t plan, again;
+    int known = 0;
+    assert_status(handle_choose(&handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
+    for (int i = 0; i < KNOWN_PLANS; i++)
+        if (handle.known[i].plan.variant.kernel != KERNEL_NONE) {
+            known++;
+            handle.known[i].plan.whole_tiles = 77;
+        }
+    assert_int_equal(known, 1);
+    assert_status(handle_choose(&handle, &desc, &again), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(again.whole_tiles, 77);
+    for (desc.m = 1; desc.m < 2 * KNOWN_PLANS; desc.m++) {
+        assert_status(handle_choose(&handle, &desc, &again), HGEMM_STATUS_SUCCESS);
+        assert_status(select_plan(&desc, &machine_t4, 0, &plan), HGEMM_STATUS_SUCCESS);
+        assert_true(desc.m == small().m || again.tiles == plan.tiles);
+        assert_int_equal(again.variant.kernel, plan.variant.kernel);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(launches_describe_the_product, set_up),
+        cmocka_unit_test_setup(operands_choose_the_variant, set_up),
+        cmocka_unit_test_setup(large_batches_take_several_launches, set_up),
+        cmocka_unit_test_setup(kernels_are_loaded_once, set_up),
+        cmocka_unit_test_setup(choices_are_remembered, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
