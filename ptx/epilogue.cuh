@@ -10,6 +10,7 @@
  * a constant in hgemm.h.
  */
 #pragma once
+#include "position.cuh"
 #include "stage.cuh"
 #include "typed.cuh"
 
@@ -82,18 +83,6 @@ static DEVICE void activate(float (&x)[8], u32 how)
     }
 }
 
-/* Row number `index` of a list of them, 32 or 64 bits each. */
-static DEVICE long long listed_row(const void *list, u32 fused, u32 index)
-{
-    u32 low, high = 0;
-    if (fused & HGEMM_FUSED_INDEX_64) {
-        ld_global(low, high, (const char *)list + index * 8ull, true);
-        return (long long)((u64)high << 32 | low);
-    }
-    ld_global_word(low, (const char *)list + index * 4ull, true);
-    return (int)low;
-}
-
 /* C, D, bias or gate, from the first of a lane's eight columns on. */
 struct fused_operand {
     char *at; /* in row 0; NULL: there is no such operand */
@@ -101,11 +90,11 @@ struct fused_operand {
     u32 type;
     bool whole; /* eight columns are there, and aligned in every row */
 
-    DEVICE fused_operand(const void *base, long long stride, long long ld_elements, u32 type, u32 column, int count)
-        : type(type)
+    /* `matrix`: where the operand's begins. */
+    DEVICE fused_operand(const char *matrix, long long ld_elements, u32 type, u32 column, int count) : type(type)
     {
         ld = (u64)ld_elements * bytes_of(type);
-        at = base ? (char *)base + (batch_index() * stride + column) * bytes_of(type) : nullptr;
+        at = matrix ? (char *)matrix + (u64)column * bytes_of(type) : nullptr;
         whole = count == 8 && (((u64)at | ld) & 15) == 0;
     }
     DEVICE eight_elements load(long long row, int count) const
@@ -126,13 +115,18 @@ struct fused_epilogue {
 
     DEVICE u32 type_at(int shift) const { return fused >> shift & HGEMM_FUSED_TYPE_MASK; }
 
-    DEVICE fused_epilogue(const arguments &args, u32 column)
+    template <class V>
+    DEVICE fused_epilogue(const arguments &args, const block<V> &where, u32 column)
         : fused(args.fused), count(column < args.n ? (int)minimum(args.n - column, 8) : 0), alpha(args.alpha),
           beta(args.beta), scatter(args.scatter_d),
-          c(args.c, args.stride_c, args.ldc, type_at(HGEMM_FUSED_TYPE_C), column, count),
-          d(args.d, args.stride_d, args.ldd, type_at(HGEMM_FUSED_TYPE_D), column, count),
-          bias(args.bias, args.stride_bias, 1, type_at(HGEMM_FUSED_TYPE_BIAS), fused & HGEMM_FUSED_BIAS_PER_ROW ? 0 : column, count),
-          gate(args.gate, args.stride_gate, args.ldgate, type_at(HGEMM_FUSED_TYPE_GATE), column, count)
+          c(operand_at<V>(args, args.c, args.stride_c, HGEMM_FUSED_TYPE_C, where.shared_matrix), args.ldc,
+            type_at(HGEMM_FUSED_TYPE_C), column, count),
+          d(operand_at<V>(args, args.d, args.stride_d, HGEMM_FUSED_TYPE_D, where.shared_matrix), args.ldd,
+            type_at(HGEMM_FUSED_TYPE_D), column, count),
+          bias(operand_at<V>(args, args.bias, args.stride_bias, HGEMM_FUSED_TYPE_BIAS, where.matrix), 1,
+               type_at(HGEMM_FUSED_TYPE_BIAS), fused & HGEMM_FUSED_BIAS_PER_ROW ? 0 : column, count),
+          gate(operand_at<V>(args, args.gate, args.stride_gate, HGEMM_FUSED_TYPE_GATE, where.shared_matrix), args.ldgate,
+               type_at(HGEMM_FUSED_TYPE_GATE), column, count)
     {
         u32 bits;
         if (args.alpha_pointer) ld_global_word(bits, (const char *)args.alpha_pointer, true), alpha = __uint_as_float(bits);
@@ -154,11 +148,12 @@ struct fused_epilogue {
     /* Stores eight elements of a row of D. */
     template <format F> DEVICE void finish(const eight_sums<F> &sums, u32 product_row) const
     {
-        const long long row = scatter ? listed_row(scatter, fused, product_row) : product_row;
+        const long long row = scatter ? listed_row(scatter, fused & HGEMM_FUSED_INDEX_64, product_row) : product_row;
         const eight_elements cs = c.load(row, count), gates = gate.load(row, count);
         float x[8], f[8], shift = 0;
         if (bias.at) {
-            bias_value(shift, row);
+            values_of(f, load_elements(bias.at + row * bias.ld, bias.type, false, 1), bias.type);
+            shift = f[0];
         }
         values_of(f, cs, c.type);
 #pragma unroll
@@ -174,10 +169,9 @@ struct fused_epilogue {
     }
 
 private:
-    DEVICE void bias_value(float &value, long long row) const
+    template <class V>
+    DEVICE const char *operand_at(const arguments &args, const void *first, long long stride, int shift, u32 index) const
     {
-        float f[8];
-        values_of(f, load_elements(bias.at + row * bytes_of(bias.type), bias.type, false, 1), bias.type);
-        value = f[0];
+        return first ? matrix_at<V>(args, first, stride, bytes_of(type_at(shift)), index) : nullptr;
     }
 };

@@ -174,6 +174,25 @@ static DEVICE bool all_lanes(bool x)
     return all;
 }
 
+/* The lanes for which x is true, and v of another lane: of a given one, of that `by` below (its own where there is
+ * none). 9.7.13 vote, 9.7.9 shfl. */
+static DEVICE u32 lanes_where(bool x)
+{
+    u32 lanes;
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff;}" : "=r"(lanes) : "r"((u32)x));
+    return lanes;
+}
+static DEVICE u32 from_lane(u32 v, u32 lane)
+{
+    asm volatile("shfl.sync.idx.b32 %0, %0, %1, 31, 0xffffffff;" : "+r"(v) : "r"(lane));
+    return v;
+}
+static DEVICE u32 from_below(u32 v, u32 by)
+{
+    asm volatile("shfl.sync.up.b32 %0, %0, %1, 0, 0xffffffff;" : "+r"(v) : "r"(by));
+    return v;
+}
+
 static DEVICE float half_to_float(u32 half)
 {
     float f;

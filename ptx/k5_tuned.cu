@@ -27,6 +27,7 @@ template <class T> static DEVICE void k5_tuned(const arguments &args)
     static_assert(LAST_STS + spec::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
     static_assert((T::LDSMS - 1) * spec::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
     const typename T::block at(args);
+    if (!at.is_needed(args)) return;
     const typename T::warp w;
     typename T::pipeline pipe(at, w); /* k-tile 0 is in shared memory, k-tile 1 in registers */
     typename T::sums acc;

@@ -59,12 +59,26 @@ static DEVICE b128 first_halves(const b128 &v, int count)
  */
 enum access { X16, X8, ANY, FAR };
 
+/* Row number `index` of a list of them, 32 or 64 bits each. */
+static DEVICE long long listed_row(const void *list, bool are_64, u32 index)
+{
+    u32 low, high;
+    if (are_64) {
+        ld_global(low, high, (const char *)list + index * 8ull, true);
+        return (long long)((u64)high << 32 | low);
+    }
+    ld_global_word(low, (const char *)list + index * 4ull, true);
+    return (int)low;
+}
+
 /* The panel of an operand from which a block reads its k-tiles. Pointers and `ld` are in bytes. */
 struct panel {
     const char *base;        /* first k of the block, x = 0 */
     const char *begin, *end; /* the whole matrix */
     u64 ld;
     u32 x0, x_size;          /* first x of the block; extent of x in the matrix */
+    const void *list;        /* GATHERS: where each x is in the matrix; NULL: in its place */
+    bool is_list_64;
 };
 
 /* A chunk in registers, as aligned loads bring it. */
@@ -133,7 +147,8 @@ template <> struct chunk<ANY> {
 
 /* ---- a k-tile of A or B ------------------------------------------------------------------------ */
 
-template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access ACCESS> struct operand {
+template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access ACCESS, bool GATHERS>
+struct operand {
     static constexpr int ROWS = K_CONTIGUOUS ? X : BK, COLS = K_CONTIGUOUS ? BK : X;
     static constexpr int BYTES = X * BK * ELEMENT_BYTES;
     static constexpr int ROW_CHUNKS = COLS / 8;
@@ -200,13 +215,14 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
     static DEVICE panel panel_at(const char *base, u64 ld, u32 x0, u32 x_size, u32 k_size)
     {
         const u32 rows = K_CONTIGUOUS ? x_size : k_size, cols = K_CONTIGUOUS ? k_size : x_size;
-        return panel{base, base, base + (rows - 1) * ld + cols * ELEMENT_BYTES, ld, x0, x_size};
+        return panel{base, base, base + (rows - 1) * ld + cols * ELEMENT_BYTES, ld, x0, x_size, nullptr, false};
     }
 
     /* Global memory: bytes that k k's are apart, and the address at which the block's k-tile from k0 on begins. */
     static DEVICE u64 k_bytes(const panel &src, u32 k) { return K_CONTIGUOUS ? (u64)k * ELEMENT_BYTES : k * src.ld; }
     static DEVICE const char *start(const panel &src, u32 k0)
     {
+        if (GATHERS && src.list) return src.base + k_bytes(src, k0);
         return src.base + (K_CONTIGUOUS ? src.x0 * src.ld : (u64)src.x0 * ELEMENT_BYTES) + k_bytes(src, k0);
     }
 
@@ -215,6 +231,12 @@ template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access A
      * zeros, so that its last whole chunk may be read.) */
     static DEVICE u64 row_clamped(const panel &src, u32 r, u32 c)
     {
+        if constexpr (GATHERS)
+            if (src.list) {
+                const u32 x = K_CONTIGUOUS ? minimum(r, src.x_size - src.x0 - 1) : c;
+                const long long listed = listed_row(src.list, src.is_list_64, src.x0 + x);
+                return K_CONTIGUOUS ? listed * src.ld + c * ELEMENT_BYTES : r * src.ld + listed * ELEMENT_BYTES;
+            }
         return (K_CONTIGUOUS ? minimum(r, src.x_size - src.x0 - 1) : r) * src.ld + c * ELEMENT_BYTES;
     }
     static DEVICE u64 clamped(const panel &src, u32 r, u32 c, u32 width)

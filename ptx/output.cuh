@@ -145,13 +145,14 @@ static DEVICE void store_rows(const SUMS &sums, const warp<V> &w, u32 row0, cons
 
 /* The same by the fused epilogue, which minds alignment and ends itself. */
 template <format F, class V, class SUMS>
-static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, const warp<V> &w, u32 row0, u32 col0)
+static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, const block<V> &where, const warp<V> &w)
 {
     using S = stage<V, F>;
     constexpr int ACROSS = V::WN / 8, STEP = 32 / ACROSS, ROUNDS = S::ROWS / STEP;
     const u32 buffer = S::buffer(w.m, w.n), across = w.lane % ACROSS * 8, down = w.lane / ACROSS;
     const u32 to = buffer + w.lane / 4 * S::PITCH + w.lane % 4 * 2 * S::SUM_BYTES;
-    const fused_epilogue end(args, col0 + across);
+    const u32 row0 = where.m0 + w.m, m_end = where.m_end;
+    const fused_epilogue end(args, where, where.n0 + w.n + across);
 #pragma unroll 1
     for (int turn = 0; turn < S::TURNS; ++turn) {
         S::put(to, sums, turn);
@@ -159,7 +160,7 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
 #pragma unroll 1
         for (int q = 0; q < ROUNDS; ++q) {
             const u32 row = row0 + turn * S::ROWS + q * STEP + down;
-            if (row < args.m && end.count > 0)
+            if (row < m_end && end.count > 0)
                 end.finish(S::template get<false>(buffer + (q * STEP + down) * S::PITCH, across, 0), row);
         }
         warp_barrier();
@@ -177,10 +178,11 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     barrier(); /* every warp has read its last fragments: shared memory is free */
     const block<V> at = recomputed(args, where);
     const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = args.m, n = args.n;
-    if (args.fused) { /* which way is chosen here and below, and nowhere else */
-        store_rows_fused<FORMAT<V>>(args, acc, w, row0, col0);
-        return;
-    }
+    if constexpr (V::FUSES) /* the way is chosen here and below, and nowhere else */
+        if (V::INDIRECT || args.fused) {
+            store_rows_fused<FORMAT<V>>(args, acc, at, w);
+            return;
+        }
     const long long batch = batch_index();
     const u64 ldc = args.ldc * ELEMENT_BYTES, ldd = args.ldd * ELEMENT_BYTES;
     const char *const c = (const char *)args.c + batch * args.stride_c * ELEMENT_BYTES + (u64)col0 * ELEMENT_BYTES;
@@ -217,6 +219,7 @@ template <class V> constexpr u32 C_PARTS = (V::BM * C_ROW_LINES<V> + V::THREADS 
 /* Prefetches a part of the tile of C to the L2 cache. */
 template <class V> static DEVICE void prefetch_c(const arguments &args, const block<V> &where, u32 part)
 {
+    if (V::INDIRECT) return;
     const block<V> at = recomputed(args, where);
     const char *const c = (const char *)args.c + batch_index() * args.stride_c * ELEMENT_BYTES;
     const u32 i = part * V::THREADS + thread_index();

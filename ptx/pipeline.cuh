@@ -201,7 +201,7 @@ template <class V> struct pipeline {
      * before they are loaded, a cache line by each thread. Blocks in one row of tiles read the same of A, those
      * in one column the same of B: a power of two of them, SHARERS at most, share the lines equally. If a block
      * has fewer threads than its part has lines, the rest is not prefetched. */
-    static constexpr u32 PREFETCH = V::spec::PREFETCH, SHARERS = V::spec::GROUP;
+    static constexpr u32 PREFETCH = V::INDIRECT ? 0 : V::spec::PREFETCH, SHARERS = V::spec::GROUP;
     DEVICE void start_prefetch(const block<V> &at)
     {
         if (ACCESS == FAR || PREFETCH == 0) return;

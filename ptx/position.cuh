@@ -26,8 +26,58 @@ template <class V> struct assignment {
     }
 };
 
+/* A row of tiles, in a batch whose matrices are groups of rows. */
+template <class V> struct group_tile {
+    u32 group; /* past the last group: there is no such row of tiles */
+    u32 m0, m_end;
+
+    /* Each lane counts the rows of tiles of a group, until those before and in 32 groups are more than `row`. */
+    DEVICE group_tile(const arguments &args, u32 row)
+    {
+        const u32 lane = thread_index() % 32;
+        const bool are_64 = args.fused & HGEMM_FUSED_INDEX_64;
+        u32 before = 0;
+        for (u32 first = 0; first < args.groups; first += 32) {
+            const u32 g = minimum(first + lane, args.groups - 1);
+            const u32 begin = g == 0 ? 0 : (u32)listed_row(args.group_ends, are_64, g - 1);
+            const u32 end = (u32)listed_row(args.group_ends, are_64, g);
+            const u32 tiles = first + lane < args.groups && (int)end > (int)begin ? (end - begin + V::BM - 1) / V::BM : 0;
+            u32 sum = tiles; /* up to and with this lane's */
+#pragma unroll
+            for (u32 by = 1; by < 32; by *= 2) {
+                const u32 below = from_below(sum, by);
+                if (lane >= by) sum += below;
+            }
+            const u32 found = lanes_where(before + sum > row);
+            if (found) {
+                const u32 its = __ffs(found) - 1;
+                group = first + its;
+                m0 = from_lane(begin, its) + (row - before - from_lane(sum - tiles, its)) * V::BM;
+                m_end = from_lane(end, its);
+                return;
+            }
+            before += from_lane(sum, 31);
+        }
+        group = args.groups, m0 = 0, m_end = 0;
+    }
+};
+
+/* Where matrix number `index` of a batch begins. */
+template <class V>
+static DEVICE const char *matrix_at(const arguments &args, const void *first, long long stride, u32 bytes, u32 index)
+{
+    if (V::INDIRECT && args.indirect & HGEMM_INDIRECT_POINTERS) {
+        u32 low = 0, high = 0;
+        ld_global(low, high, (const char *)first + index * 8ull, true);
+        return (const char *)((u64)high << 32 | low);
+    }
+    return (const char *)first + index * stride * bytes;
+}
+
 /* Where this block stands. */
 template <class V> struct block {
+    u32 matrix, shared_matrix;   /* of the batch: for B and bias, and for all others, which groups share */
+    u32 m_end;                   /* rows of D end here */
     u32 m0, n0;                  /* first row and column of its tile of D */
     u32 k;                       /* k's of the block: of its part */
     u32 tile_rows, tile_columns; /* of D */
@@ -37,30 +87,51 @@ template <class V> struct block {
 
     DEVICE explicit block(const arguments &args)
     {
-        using A = typename V::A;
-        using B = typename V::B;
         constexpr u32 GROUP = V::spec::GROUP;
         /* Rasterization: tiles are walked in groups of GROUP rows, column by column, so that the blocks in
          * flight at one time share their rows of A and columns of B in the L2 cache. */
         tile_rows = ((u32)args.m + V::BM - 1) / V::BM, tile_columns = ((u32)args.n + V::BN - 1) / V::BN;
+        matrix = shared_matrix = batch_index();
+        m_end = args.m;
+        if constexpr (V::INDIRECT)
+            if (args.indirect & HGEMM_INDIRECT_GROUPED) {
+                const u32 row = block_index() / tile_columns;
+                const group_tile<V> mine(args, row);
+                matrix = mine.group, m_end = mine.m_end;
+                stand(args, mine.m0, (block_index() - row * tile_columns) * V::BN, args.k, 0);
+                return;
+            }
         const assignment<V> mine(args, tile_rows * tile_columns);
         const u32 group = divide(mine.tile, GROUP * tile_columns, args.inv_group_tiles);
         const u32 rest = mine.tile - group * (GROUP * tile_columns);
         const u32 top = group * GROUP, height = minimum(tile_rows - top, GROUP); /* of the last group: less */
         const u32 column = height == GROUP ? rest / GROUP : divide(rest, height, args.inv_last_rows);
-        m0 = (top + rest - column * height) * V::BM;
-        n0 = column * V::BN;
         const u32 k0 = mine.part * args.k_split;
-        k = mine.is_part ? minimum(args.k_split, args.k - k0) : args.k;
+        stand(args, (top + rest - column * height) * V::BM, column * V::BN,
+              mine.is_part ? minimum(args.k_split, args.k - k0) : args.k, k0);
+    }
+
+    /* Whether there is a tile for the block: the host knows but the most that groups have. */
+    DEVICE bool is_needed(const arguments &args) const
+    {
+        return !V::INDIRECT || !(args.indirect & HGEMM_INDIRECT_GROUPED) || matrix < args.groups;
+    }
+
+private:
+    DEVICE void stand(const arguments &args, u32 first_row, u32 first_column, u32 depth, u32 k0)
+    {
+        using A = typename V::A;
+        using B = typename V::B;
+        m0 = first_row, n0 = first_column, k = depth;
         k_tiles = (k + V::BK - 1) / V::BK;
         tail = k - (k_tiles - 1) * V::BK;
         head = V::BK;
         if (tail < HGEMM_LEAST_TAIL && k_tiles > 1) tail += HGEMM_LEAST_TAIL, head -= HGEMM_LEAST_TAIL;
-        const long long batch = batch_index();
-        a = A::panel_at((const char *)args.a + batch * args.stride_a * ELEMENT_BYTES, (u64)args.lda * ELEMENT_BYTES, m0,
-                        (u32)args.m, (u32)args.k);
-        b = B::panel_at((const char *)args.b + batch * args.stride_b * ELEMENT_BYTES, (u64)args.ldb * ELEMENT_BYTES, n0,
-                        (u32)args.n, (u32)args.k);
+        a = A::panel_at(matrix_at<V>(args, args.a, args.stride_a, ELEMENT_BYTES, shared_matrix),
+                        (u64)args.lda * ELEMENT_BYTES, m0, m_end, (u32)args.k);
+        b = B::panel_at(matrix_at<V>(args, args.b, args.stride_b, ELEMENT_BYTES, matrix),
+                        (u64)args.ldb * ELEMENT_BYTES, n0, (u32)args.n, (u32)args.k);
+        if (V::INDIRECT) a.list = args.gather_a, a.is_list_64 = args.fused & HGEMM_FUSED_INDEX_64;
         a.base += A::k_bytes(a, k0);
         b.base += B::k_bytes(b, k0);
     }
@@ -102,7 +173,7 @@ template <class V> struct warp {
 /* Whether a warp's tile has no element of D. */
 template <class V> static DEVICE bool is_outside(const arguments &args, const block<V> &at, const warp<V> &w)
 {
-    return all_lanes(at.m0 + w.m >= args.m || at.n0 + w.n >= args.n);
+    return all_lanes(at.m0 + w.m >= at.m_end || at.n0 + w.n >= args.n);
 }
 
 /* Whether this thread's warp stores rows of D: of the warps that share a tile, not all may. */

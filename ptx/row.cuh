@@ -31,11 +31,13 @@ struct row_defaults {
     struct t4_##name : row_##name { __VA_ARGS__ static constexpr bool T4_ROW = true; };
 #include "../src/kernels.def"
 
-template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, bool SWIZZLED, access HOW> struct variant {
+template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, bool SWIZZLED, access HOW, bool IS_INDIRECT> struct variant {
     typedef SPEC spec; /* the row of the table */
     static constexpr bool A_K_CONTIGUOUS = A_ALONG_K, B_K_CONTIGUOUS = B_ALONG_K;
     static constexpr access ACCESS = HOW;
     static constexpr accumulator ACC = spec::ACC;
+    static constexpr bool INDIRECT = IS_INDIRECT; /* batches of pointers, groups, gathered rows of A */
+    static constexpr bool FUSES = HGEMM_CAN_FUSE(spec::BM, spec::BN, HOW > X8);
 
     /* ---- the tile */
 
@@ -65,8 +67,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, bool SWIZZLED, access HOW>
 
     /* ---- the k-tiles of A and B */
 
-    using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
-    using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS>;
+    using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS, INDIRECT>;
+    using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS, false>;
     static constexpr int STAGE = A::BYTES + B::BYTES; /* bytes of a k-tile in shared memory */
     static constexpr int MAIN_BYTES = spec::STAGES * STAGE;
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread in a k-tile: those of A come first */

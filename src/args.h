@@ -37,6 +37,16 @@
 #define HGEMM_FUSED_ACTIVATION_MASK 7u
 
 /*
+ * Bits of `indirect`, of kernels that are compiled for it: a batch of pointers, in the place of operands and strides;
+ * a batch whose matrices are groups of rows.
+ */
+#define HGEMM_INDIRECT_POINTERS 1u
+#define HGEMM_INDIRECT_GROUPED 2u
+
+/* Whether a kernel's variant has registers for fused epilogues; `is_any` is 1 where elements are 2-byte aligned. */
+#define HGEMM_CAN_FUSE(block_m, block_n, is_any) (!(is_any) || (block_m) * (block_n) < 256 * 256)
+
+/*
  * The parameter of every kernel of the table. The problem is row-major; a column-major one is passed as its
  * transpose:
  *     D[m][n] = alpha * op(A)[m][k] * op(B)[k][n] + beta * C[m][n]
@@ -66,6 +76,10 @@ typedef struct kernel_args_t {
     long long stride_bias, ldgate, stride_gate;
     const float *alpha_pointer, *beta_pointer; /* not NULL: in the place of alpha, of beta */
     const void *scatter_d;    /* NULL: none. Row i of the product is row scatter_d[i] of D, C, gate and a bias per row */
+    const void *gather_a;     /* NULL: none. Row i of op(A) is row gather_a[i] of the stored one */
+    const void *group_ends;   /* past the last row of each group */
+    int groups;
+    unsigned indirect;        /* gather_a, group_ends: looked at by kernels that are compiled for it */
 } kernel_args_t;
 
 /* The kernel realign copies unaligned operands of a product. A thread copies a chunk of 8 elements. */

@@ -285,12 +285,8 @@ static hgemm_status_t check_support(const call_t *call, char *words)
         int is_supported, is_used;
     } features[] = {
         {"A or B of HGEMM_TYPE_BF16", 0, has_bf16_factors},
-        {"batches of pointers", 0, desc->batch_mode == HGEMM_BATCH_POINTERS},
-        {"grouped batches", 0, is_grouped},
-        {"gather_a", 0, views[OPERAND_GATHER_A].is_accessed},
         {"grouped batches, gather_a and scatter_d in column-major layout", 0,
          desc->layout == HGEMM_COL_MAJOR && (is_grouped || has_indices)},
-        {"HGEMM_FLAG_BATCH_INVARIANT", 0, (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0},
     };
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
         if (features[i].is_used && !features[i].is_supported)

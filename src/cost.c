@@ -261,7 +261,7 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
 static int64_t short_rounds(const hgemm_desc_t *p, const price_t *price, int64_t tiles, int64_t splits)
 {
     int64_t left = price->multiprocessors - (splits - 1) * tiles;
-    return left > 0 && price->resident == 1 && p->batch == 1 ? ceil_div(tiles, left) : 0;
+    return left > 0 && price->resident == 1 && matrix_count(p) == 1 ? ceil_div(tiles, left) : 0;
 }
 
 /* A part's end and the start of the next one, in steps. */
@@ -306,11 +306,11 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
 double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
 {
     double clocks = price->launch, steps = (double)steps_of(p, plan->variant);
-    int64_t split_tiles = (plan->tiles - plan->whole_tiles) * p->batch;
+    int64_t split_tiles = (plan->tiles - plan->whole_tiles) * matrix_count(p);
     if (plan->whole_tiles > 0)
         clocks += phase_clocks(price, &price->pace,
                                (phase_t){
-                                   .blocks = (double)plan->whole_tiles * (double)p->batch,
+                                   .blocks = (double)plan->whole_tiles * (double)matrix_count(p),
                                    .steps = steps,
                                    .end = price->end,
                                    .is_followed = split_tiles > 0,

@@ -2,6 +2,8 @@
 /* Which variants, copies and plans can run a problem. */
 #include "feasible.h"
 
+#include "args.h"
+
 #include <string.h>
 
 int64_t tile_count(const hgemm_kernel_info_t *kernel, int64_t m, int64_t n)
@@ -18,9 +20,38 @@ static int groups_are_aligned(const void *data, int64_t ld, int64_t extent, int6
            (batch == 1 || stride % width == 0);
 }
 
+int64_t matrix_count(const hgemm_desc_t *p)
+{
+    return p->batch_mode == HGEMM_BATCH_GROUPED ? 1 : p->batch;
+}
+
+int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
+{
+    int64_t rows = ceil_div(p->m, kernel->block_m);
+    if (p->batch_mode == HGEMM_BATCH_GROUPED) /* every group may end within a tile, and has a row at least */
+        rows = p->m / kernel->block_m + p->batch < p->m ? p->m / kernel->block_m + p->batch : p->m;
+    return rows * ceil_div(p->n, kernel->block_n);
+}
+
+int is_indirect(const hgemm_desc_t *p)
+{
+    return p->batch_mode != HGEMM_BATCH_STRIDED || p->gather_a != NULL;
+}
+
+int is_invariant(const hgemm_kernel_info_t *kernel)
+{
+    return kernel->block_k == 64 && kernel->warp_k == 32;
+}
+
 /* The same for the operand COPY_A or COPY_B of a problem. */
 static int operand_is_aligned(const hgemm_desc_t *p, int which, int64_t width)
 {
+    if (p->batch_mode == HGEMM_BATCH_POINTERS) { /* each pointer keeps the promise */
+        hgemm_desc_t one = *p;
+        one.batch_mode = HGEMM_BATCH_STRIDED, one.batch = 1;
+        one.a = one.b = (const void *)(uintptr_t)(p->alignment > 2 ? p->alignment : 2);
+        return operand_is_aligned(&one, which, width);
+    }
     int64_t extent_a = p->op_a == HGEMM_OP_N ? p->k : p->m;
     int64_t extent_b = p->op_b == HGEMM_OP_N ? p->n : p->k;
     if (which == COPY_A)
@@ -56,11 +87,23 @@ static int columns_stay_inside(const hgemm_desc_t *p, const hgemm_kernel_info_t 
            (p->op_b == HGEMM_OP_T || overshoot_stays_inside(p->n, p->ldb, kernel->block_n));
 }
 
-/* The fastest access that is correct for the operands. */
+/* The fastest access that is correct for the operands. Groups may begin at any row, which is a column of a transposed
+ * A. Of gathered rows, the kernels find whole chunks or single elements. */
 static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
 {
     if (p->k == 0) /* A and B are not read */
         return ACCESS_x16;
+    if (is_indirect(p)) {
+        int by_columns = p->op_a == HGEMM_OP_T && p->batch_mode != HGEMM_BATCH_POINTERS;
+        hgemm_desc_t direct = *p;
+        if (p->batch_mode == HGEMM_BATCH_POINTERS)
+            direct.a = direct.b = (const void *)(uintptr_t)(p->alignment > 2 ? p->alignment : 2);
+        direct.batch_mode = HGEMM_BATCH_STRIDED, direct.gather_a = NULL;
+        access_t access = needed_access(&direct, kernel);
+        if (access != ACCESS_far && (by_columns || access != ACCESS_x16))
+            access = p->gather_a ? ACCESS_far : ACCESS_any;
+        return access;
+    }
     if (!offsets_fit_32_bits(kernel, p->lda) || !offsets_fit_32_bits(kernel, p->ldb))
         return ACCESS_far;
     if (!columns_stay_inside(p, kernel))
@@ -94,7 +137,7 @@ int64_t copied_bytes(const hgemm_desc_t *p, int copies)
 int possible_copies(const hgemm_desc_t *p, size_t workspace_bytes)
 {
     int64_t room = (int64_t)workspace_bytes - HGEMM_WORKSPACE_TILES * 4;
-    int copies = p->k > 0 && p->batch == 1 && !operands_are_aligned(p, 4) ? copies_needed(p) : 0;
+    int copies = p->k > 0 && p->batch == 1 && !is_indirect(p) && !operands_are_aligned(p, 4) ? copies_needed(p) : 0;
     return copied_bytes(p, copies) <= room ? copies : 0;
 }
 
@@ -113,9 +156,12 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
             return 0;
         access = ACCESS_x16;
     }
-    *variant = (variant_t){kernel, op, access};
+    *variant = (variant_t){kernel, op, access, is_indirect(p)};
     return info->accumulate == p->accumulate && (info->ops >> op & 1u) && access <= kernel_table[kernel].access &&
-           tile_count(info, p->m, p->n) <= INT32_MAX;
+           (!variant->indirect || kernel_table[kernel].has_indirect) &&
+           (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, access >= ACCESS_any)) &&
+           (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
+           problem_tiles(p, info) <= INT32_MAX;
 }
 
 int64_t sum_bytes(const hgemm_kernel_info_t *kernel)
@@ -125,7 +171,7 @@ int64_t sum_bytes(const hgemm_kernel_info_t *kernel)
 
 int64_t plan_workspace(const hgemm_desc_t *p, const plan_t *plan)
 {
-    int64_t parts = (plan->tiles - plan->whole_tiles) * p->batch * plan->splits;
+    int64_t parts = (plan->tiles - plan->whole_tiles) * matrix_count(p) * plan->splits;
     int64_t bytes = copied_bytes(p, plan->copies);
     if (plan->splits > 1)
         bytes += parts * sum_bytes(&kernel_table[plan->variant.kernel].info);
@@ -172,7 +218,7 @@ const char *plan_fault(const hgemm_desc_t *p, size_t workspace_bytes, const plan
     const char *fault = variant_fault(p, plan->variant, plan->copies);
     if (fault)
         return fault;
-    if (plan->tiles != tile_count(&kernel_table[plan->variant.kernel].info, p->m, p->n))
+    if (plan->tiles != problem_tiles(p, &kernel_table[plan->variant.kernel].info))
         return "the tiles are not those of the problem";
     if (plan->splits == 1 && (plan->whole_tiles != plan->tiles || plan->k_split != p->k))
         return "a tile is neither whole nor split";

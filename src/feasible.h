@@ -7,6 +7,7 @@
 #define HGEMM_FEASIBLE_H
 
 #include "kernels.h"
+#include "problem.h"
 
 static inline int64_t ceil_div(int64_t dividend, int64_t divisor)
 {
@@ -15,6 +16,19 @@ static inline int64_t ceil_div(int64_t dividend, int64_t divisor)
 
 /* Number of the kernel's block tiles that cover an m x n matrix. */
 int64_t tile_count(const hgemm_kernel_info_t *kernel, int64_t m, int64_t n);
+
+/* Matrices of a problem's batch; groups of rows share one. */
+int64_t matrix_count(const hgemm_desc_t *p);
+
+/* Tiles of one matrix. Where rows are in groups, whose sizes the device knows: as many as they can have. */
+int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel);
+
+/* Whether operands come by pointers or indices in device memory, for which kernels have variants of their own. */
+int is_indirect(const hgemm_desc_t *p);
+
+/* Whether a kernel adds up in the order that batch invariance has chosen: in k-tiles of 64, of which two warps have 32
+ * each. Tiles of D may then differ, and with them alignment, m and n, and not a bit of a sum does. */
+int is_invariant(const hgemm_kernel_info_t *kernel);
 
 /* An aligned copy of an operand, whose rows begin at multiples of 128 bytes. */
 typedef struct copy_t {

@@ -90,6 +90,7 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define OPS(which) .info.ops = OPS_##which,
 #define ALIGN(most) .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most,
 #define PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
+#define INDIRECT(yes) .has_indirect = (yes),
 #define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
 #define HGEMM_KERNEL(rung_, name_, columns, ...)                \
     [KERNEL_##name_] = {.info.name = #name_,                    \
@@ -108,15 +109,15 @@ walk_t kernel_walk(int kernel, int on_t4)
 
 int variant_index(variant_t variant)
 {
-    return (variant.kernel * VARIANT_OPS + variant.op) * ACCESS_COUNT + (int)variant.access;
+    return ((variant.kernel * VARIANT_OPS + variant.op) * ACCESS_COUNT + (int)variant.access) * 2 + variant.indirect;
 }
 
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL])
 {
     static const char *const op_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
     static const char *const access_names[ACCESS_COUNT] = {"", "_x8", "_any", "_far"};
-    snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s", kernel_table[variant.kernel].info.name, op_names[variant.op],
-             access_names[variant.access]);
+    snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s%s", kernel_table[variant.kernel].info.name, op_names[variant.op],
+             access_names[variant.access], variant.indirect ? "_indirect" : "");
 }
 
 static int compare_symbol(const void *symbol, const void *image)
@@ -155,7 +156,7 @@ hgemm_status_t hgemm_get_kernel_info(int kernel, hgemm_kernel_info_t *info)
     *info = kernel_table[kernel].info;
     for (int op = 0; op < VARIANT_OPS; op++)
         for (access_t access = 0; access < ACCESS_COUNT; access++) {
-            const image_t *image = variant_image((variant_t){kernel, op, access});
+            const image_t *image = variant_image((variant_t){kernel, op, access, 0});
             if (image && image->registers > info->registers)
                 info->registers = image->registers;
         }

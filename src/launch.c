@@ -2,10 +2,12 @@
 /* What is enqueued for a plan: copies of operands, if it makes them, and the kernel's launches with their arguments. */
 #include "handle.h"
 
-/* Matrix number `index` of a batch. */
-static void *matrix(const void *data, hgemm_type_t type, int64_t index, int64_t stride)
+/* Matrix number `index` of a batch, or the pointer to it. */
+static void *matrix(const hgemm_desc_t *p, const void *data, hgemm_type_t type, int64_t index, int64_t stride)
 {
-    return (void *)((uintptr_t)data + (uintptr_t)type_bytes(type) * ((uintptr_t)index * (uintptr_t)stride));
+    uintptr_t step = p->batch_mode == HGEMM_BATCH_POINTERS ? sizeof(void *)
+                                                           : (uintptr_t)type_bytes(type) * (uintptr_t)stride;
+    return data ? (void *)((uintptr_t)data + (uintptr_t)index * step) : NULL;
 }
 
 /* Enqueues the copies that the plan has, to the end of the workspace, and lets the problem speak of
@@ -37,28 +39,17 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
     return handle->device->ops->launch(handle->device, handle->stream, handle->realign, &launch);
 }
 
-/* What the kernel is told of a fused epilogue; 0 if the call has nothing of it. */
-static unsigned fused_bits(const hgemm_desc_t *p)
-{
-    unsigned bits = (unsigned)p->type_c << HGEMM_FUSED_TYPE_C | (unsigned)p->type_d << HGEMM_FUSED_TYPE_D |
-                    (unsigned)p->activation << HGEMM_FUSED_ACTIVATION;
-    if (p->bias)
-        bits |= (unsigned)p->type_bias << HGEMM_FUSED_TYPE_BIAS | HGEMM_FUSED |
-                (p->bias_mode == HGEMM_BIAS_PER_ROW ? HGEMM_FUSED_BIAS_PER_ROW : 0);
-    if (p->gate)
-        bits |= (unsigned)p->type_gate << HGEMM_FUSED_TYPE_GATE | HGEMM_FUSED;
-    if (p->scatter_d)
-        bits |= HGEMM_FUSED | (p->index_type == HGEMM_INDEX_I64 ? HGEMM_FUSED_INDEX_64 : 0);
-    return bits || p->alpha_pointer || p->beta_pointer ? bits | HGEMM_FUSED : 0;
-}
-
 /* blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many launches as the limit
  * of blockIdx.y asks for. */
 hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major, const plan_t *plan)
 {
     const hgemm_kernel_info_t *kernel = &kernel_table[plan->variant.kernel].info;
     const int64_t group = kernel_walk(plan->variant.kernel, !handle->machine.is_newer).group;
-    const int64_t rows = (row_major->m + kernel->block_m - 1) / kernel->block_m, columns = plan->tiles / rows;
+    const int64_t columns = ceil_div(row_major->n, kernel->block_n), rows = plan->tiles / columns;
+    const unsigned indirect = row_major->batch_mode == HGEMM_BATCH_POINTERS  ? HGEMM_INDIRECT_POINTERS
+                              : row_major->batch_mode == HGEMM_BATCH_GROUPED ? HGEMM_INDIRECT_GROUPED
+                                                                             : 0;
+    const int64_t matrices = matrix_count(row_major);
     const int64_t split_tiles = plan->tiles - plan->whole_tiles;
     hgemm_desc_t problem = *row_major;
     const hgemm_desc_t *p = &problem;
@@ -66,13 +57,13 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
     if (status == HGEMM_STATUS_SUCCESS && plan->copies)
         status = realign(handle, plan, &problem);
 
-    for (int64_t done = 0; status == HGEMM_STATUS_SUCCESS && done < p->batch; done += MOST_GRID_Y) {
-        int64_t rest = p->batch - done;
+    for (int64_t done = 0; status == HGEMM_STATUS_SUCCESS && done < matrices; done += MOST_GRID_Y) {
+        int64_t rest = matrices - done;
         kernel_args_t args = {
-            .a = matrix(p->a, p->type_a, done, p->stride_a),
-            .b = matrix(p->b, p->type_b, done, p->stride_b),
-            .c = p->c ? matrix(p->c, p->type_c, done, p->stride_c) : NULL,
-            .d = matrix(p->d, p->type_d, done, p->stride_d),
+            .a = matrix(p, p->a, p->type_a, done, p->stride_a),
+            .b = matrix(p, p->b, p->type_b, done, p->stride_b),
+            .c = matrix(p, p->c, p->type_c, done, p->stride_c),
+            .d = matrix(p, p->d, p->type_d, done, p->stride_d),
             .lda = p->lda,
             .ldb = p->ldb,
             .ldc = p->ldc,
@@ -94,14 +85,18 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
             .inv_last_rows = HGEMM_RECIPROCAL((unsigned)(rows % group ? rows % group : group)),
             .workspace = handle->workspace,
             .fused = fused_bits(p),
-            .bias = p->bias ? matrix(p->bias, p->type_bias, done, p->stride_bias) : NULL,
-            .gate = p->gate ? matrix(p->gate, p->type_gate, done, p->stride_gate) : NULL,
+            .bias = matrix(p, p->bias, p->type_bias, done, p->stride_bias),
+            .gate = matrix(p, p->gate, p->type_gate, done, p->stride_gate),
             .stride_bias = p->stride_bias,
             .ldgate = p->ldgate,
             .stride_gate = p->stride_gate,
             .alpha_pointer = p->alpha_pointer,
             .beta_pointer = p->beta_pointer,
             .scatter_d = p->scatter_d,
+            .gather_a = p->gather_a,
+            .group_ends = p->group_ends,
+            .groups = (int)p->batch,
+            .indirect = indirect,
         };
         launch_t launch = {
             .grid = {(unsigned)(plan->whole_tiles + split_tiles * plan->splits),

@@ -20,7 +20,8 @@ problem_key_t key_of(const hgemm_desc_t *p)
 {
     return (problem_key_t){{p->m, p->n, p->k, p->lda, p->ldb, p->batch, p->stride_a, p->stride_b, p->kernel,
                             p->accumulate, 2 * (int)p->op_a + (int)p->op_b, (int64_t)((uintptr_t)p->a % 16),
-                            (int64_t)((uintptr_t)p->b % 16)}};
+                            (int64_t)((uintptr_t)p->b % 16), p->flags, fused_bits(p) != 0, p->gather_a != NULL,
+                            p->batch_mode, p->alignment}};
 }
 
 /* A plan that cuts k into parts of `part` steps, for all tiles but the first `whole_tiles`. */
@@ -69,7 +70,8 @@ static double most_splits(const search_t *s, const price_t *price, int64_t split
 /* Considers numbers of splits for all tiles but the first `whole_tiles`: each up to 8, then ever fewer. */
 static void try_splits(search_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
 {
-    if (s->p->batch > MOST_GRID_Y || (tiles - whole_tiles) * s->p->batch > HGEMM_WORKSPACE_TILES)
+    /* Sums in parts would be others for another m. Those of indirect problems have no place in the workspace. */
+    if (s->p->flags & HGEMM_FLAG_BATCH_INVARIANT || is_indirect(s->p) || s->p->batch > MOST_GRID_Y || (tiles - whole_tiles) * s->p->batch > HGEMM_WORKSPACE_TILES)
         return;
     int64_t split_tiles = (tiles - whole_tiles) * s->p->batch, steps = steps_of(s->p, variant);
     double most = most_splits(s, price, split_tiles, steps);
@@ -93,10 +95,10 @@ static void try_variant(search_t *s, variant_t variant)
     if (!image || (!is_for_t4 && !s->machine->is_newer))
         return;
     price_t price = price_variant(s->p, variant, image, s->copies, s->machine);
-    int64_t tiles = tile_count(&kernel->info, s->p->m, s->p->n);
+    int64_t tiles = problem_tiles(s->p, &kernel->info);
     int64_t slots = (int64_t)price.multiprocessors * price.resident;
     /* Newer GPUs' kernels of few warps are made for two blocks on a multiprocessor. */
-    if (!is_for_t4 && has_few_warps(&kernel->info) && (double)tiles * (double)s->p->batch <= price.multiprocessors)
+    if (!is_for_t4 && has_few_warps(&kernel->info) && (double)tiles * (double)matrix_count(s->p) <= price.multiprocessors)
         return;
     consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
     try_splits(s, &price, variant, tiles, 0);
@@ -128,7 +130,7 @@ int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace
 static int measured_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
 {
     const measured_t *measured = machine->measured;
-    return measured && measured->find(measured->entries, p, plan) && !plan_fault(p, workspace_bytes, plan);
+    return measured && !(p->flags & HGEMM_FLAG_BATCH_INVARIANT) && measured->find(measured->entries, p, plan) && !plan_fault(p, workspace_bytes, plan);
 }
 
 hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
@@ -138,7 +140,7 @@ hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size
     if (p->kernel != HGEMM_KERNEL_AUTO) {
         if (!find_variant(p, p->kernel, 0, &variant))
             return HGEMM_STATUS_NOT_SUPPORTED;
-        int64_t tiles = tile_count(&kernel_table[p->kernel].info, p->m, p->n);
+        int64_t tiles = problem_tiles(p, &kernel_table[p->kernel].info);
         *plan = make_plan(p, variant, tiles, tiles, steps_of(p, variant));
         return HGEMM_STATUS_SUCCESS;
     }

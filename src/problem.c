@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "problem.h"
 
+#include "args.h"
+
 int type_bytes(hgemm_type_t type)
 {
     return type == HGEMM_TYPE_F32 ? 4 : 2;
@@ -175,4 +177,20 @@ hgemm_desc_t normalise(const hgemm_desc_t *desc)
         p.type_c = HGEMM_TYPE_F16;
     }
     return p;
+}
+
+/* ---- The epilogue ------------------------------------------------------------------------------- */
+
+unsigned fused_bits(const hgemm_desc_t *p)
+{
+    unsigned bits = (unsigned)p->type_c << HGEMM_FUSED_TYPE_C | (unsigned)p->type_d << HGEMM_FUSED_TYPE_D |
+                    (unsigned)p->activation << HGEMM_FUSED_ACTIVATION;
+    if (p->bias)
+        bits |= (unsigned)p->type_bias << HGEMM_FUSED_TYPE_BIAS | HGEMM_FUSED |
+                (p->bias_mode == HGEMM_BIAS_PER_ROW ? HGEMM_FUSED_BIAS_PER_ROW : 0);
+    if (p->gate)
+        bits |= (unsigned)p->type_gate << HGEMM_FUSED_TYPE_GATE | HGEMM_FUSED;
+    if (p->index_type == HGEMM_INDEX_I64 && (p->scatter_d || p->gather_a || p->batch_mode == HGEMM_BATCH_GROUPED))
+        bits |= HGEMM_FUSED_INDEX_64;
+    return bits || p->scatter_d || p->alpha_pointer || p->beta_pointer ? bits | HGEMM_FUSED : 0;
 }

@@ -53,6 +53,9 @@ int nothing_to_compute(const hgemm_desc_t *desc);
 /* The row-major problem that a checked call is. What it does not access is NULL there. */
 hgemm_desc_t normalise(const hgemm_desc_t *desc);
 
+/* The kernel's parameter `fused` for a row-major problem (args.h). */
+unsigned fused_bits(const hgemm_desc_t *p);
+
 /* Bytes of an element. */
 int type_bytes(hgemm_type_t type);
 
