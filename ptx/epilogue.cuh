@@ -119,13 +119,13 @@ struct fused_epilogue {
     DEVICE fused_epilogue(const arguments &args, const block<V> &where, u32 column)
         : fused(args.fused), count(column < args.n ? (int)minimum(args.n - column, 8) : 0), alpha(args.alpha),
           beta(args.beta), scatter(args.scatter_d),
-          c(operand_at<V>(args, args.c, args.stride_c, HGEMM_FUSED_TYPE_C, where.shared_matrix), args.ldc,
+          c(operand_at<V>(args, args.c, args.stride_c, HGEMM_FUSED_TYPE_C, where.shared_matrix(args)), args.ldc,
             type_at(HGEMM_FUSED_TYPE_C), column, count),
-          d(operand_at<V>(args, args.d, args.stride_d, HGEMM_FUSED_TYPE_D, where.shared_matrix), args.ldd,
+          d(operand_at<V>(args, args.d, args.stride_d, HGEMM_FUSED_TYPE_D, where.shared_matrix(args)), args.ldd,
             type_at(HGEMM_FUSED_TYPE_D), column, count),
-          bias(operand_at<V>(args, args.bias, args.stride_bias, HGEMM_FUSED_TYPE_BIAS, where.matrix), 1,
+          bias(operand_at<V>(args, args.bias, args.stride_bias, HGEMM_FUSED_TYPE_BIAS, where.own_matrix(args)), 1,
                type_at(HGEMM_FUSED_TYPE_BIAS), fused & HGEMM_FUSED_BIAS_PER_ROW ? 0 : column, count),
-          gate(operand_at<V>(args, args.gate, args.stride_gate, HGEMM_FUSED_TYPE_GATE, where.shared_matrix), args.ldgate,
+          gate(operand_at<V>(args, args.gate, args.stride_gate, HGEMM_FUSED_TYPE_GATE, where.shared_matrix(args)), args.ldgate,
                type_at(HGEMM_FUSED_TYPE_GATE), column, count)
     {
         u32 bits;

@@ -151,7 +151,7 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
     constexpr int ACROSS = V::WN / 8, STEP = 32 / ACROSS, ROUNDS = S::ROWS / STEP;
     const u32 buffer = S::buffer(w.m, w.n), across = w.lane % ACROSS * 8, down = w.lane / ACROSS;
     const u32 to = buffer + w.lane / 4 * S::PITCH + w.lane % 4 * 2 * S::SUM_BYTES;
-    const u32 row0 = where.m0 + w.m, m_end = where.m_end;
+    const u32 row0 = where.m0 + w.m, m_end = where.m_end(args);
     const fused_epilogue end(args, where, where.n0 + w.n + across);
 #pragma unroll 1
     for (int turn = 0; turn < S::TURNS; ++turn) {

@@ -76,8 +76,7 @@ static DEVICE const char *matrix_at(const arguments &args, const void *first, lo
 
 /* Where this block stands. */
 template <class V> struct block {
-    u32 matrix, shared_matrix;   /* of the batch: for B and bias, and for all others, which groups share */
-    u32 m_end;                   /* rows of D end here */
+    u32 group, group_end;        /* INDIRECT, if rows are in groups: which one is the block's, and where its rows end */
     u32 m0, n0;                  /* first row and column of its tile of D */
     u32 k;                       /* k's of the block: of its part */
     u32 tile_rows, tile_columns; /* of D */
@@ -91,13 +90,11 @@ template <class V> struct block {
         /* Rasterization: tiles are walked in groups of GROUP rows, column by column, so that the blocks in
          * flight at one time share their rows of A and columns of B in the L2 cache. */
         tile_rows = ((u32)args.m + V::BM - 1) / V::BM, tile_columns = ((u32)args.n + V::BN - 1) / V::BN;
-        matrix = shared_matrix = batch_index();
-        m_end = args.m;
         if constexpr (V::INDIRECT)
-            if (args.indirect & HGEMM_INDIRECT_GROUPED) {
+            if (is_grouped(args)) {
                 const u32 row = block_index() / tile_columns;
                 const group_tile<V> mine(args, row);
-                matrix = mine.group, m_end = mine.m_end;
+                group = mine.group, group_end = mine.m_end;
                 stand(args, mine.m0, (block_index() - row * tile_columns) * V::BN, args.k, 0);
                 return;
             }
@@ -112,12 +109,20 @@ template <class V> struct block {
     }
 
     /* Whether there is a tile for the block: the host knows but the most that groups have. */
-    DEVICE bool is_needed(const arguments &args) const
-    {
-        return !V::INDIRECT || !(args.indirect & HGEMM_INDIRECT_GROUPED) || matrix < args.groups;
-    }
+    DEVICE bool is_needed(const arguments &args) const { return !is_grouped(args) || group < args.groups; }
+
+    /* Where the rows of D end, and which matrix of the batch is the block's: of B and bias, and of all others, of which
+     * groups share one. */
+    DEVICE u32 m_end(const arguments &args) const { return is_grouped(args) ? group_end : args.m; }
+    DEVICE u32 own_matrix(const arguments &args) const { return is_grouped(args) ? group : batch_index(); }
+    DEVICE u32 shared_matrix(const arguments &args) const { return is_grouped(args) ? 0 : batch_index(); }
 
 private:
+    static DEVICE bool is_grouped(const arguments &args)
+    {
+        return V::INDIRECT && args.indirect & HGEMM_INDIRECT_GROUPED;
+    }
+
     DEVICE void stand(const arguments &args, u32 first_row, u32 first_column, u32 depth, u32 k0)
     {
         using A = typename V::A;
@@ -127,9 +132,9 @@ private:
         tail = k - (k_tiles - 1) * V::BK;
         head = V::BK;
         if (tail < HGEMM_LEAST_TAIL && k_tiles > 1) tail += HGEMM_LEAST_TAIL, head -= HGEMM_LEAST_TAIL;
-        a = A::panel_at(matrix_at<V>(args, args.a, args.stride_a, ELEMENT_BYTES, shared_matrix),
-                        (u64)args.lda * ELEMENT_BYTES, m0, m_end, (u32)args.k);
-        b = B::panel_at(matrix_at<V>(args, args.b, args.stride_b, ELEMENT_BYTES, matrix),
+        a = A::panel_at(matrix_at<V>(args, args.a, args.stride_a, ELEMENT_BYTES, shared_matrix(args)),
+                        (u64)args.lda * ELEMENT_BYTES, m0, m_end(args), (u32)args.k);
+        b = B::panel_at(matrix_at<V>(args, args.b, args.stride_b, ELEMENT_BYTES, own_matrix(args)),
                         (u64)args.ldb * ELEMENT_BYTES, n0, (u32)args.n, (u32)args.k);
         if (V::INDIRECT) a.list = args.gather_a, a.is_list_64 = args.fused & HGEMM_FUSED_INDEX_64;
         a.base += A::k_bytes(a, k0);
@@ -140,7 +145,7 @@ private:
 /* Where the block stands, remembered or computed anew. */
 template <class V> static DEVICE block<V> recomputed(const arguments &args, const block<V> &where)
 {
-    return V::SPARE_REGISTERS ? where : block<V>(args);
+    return V::SPARE_REGISTERS && !V::INDIRECT ? where : block<V>(args);
 }
 
 /* A thread's place in the block, which is not its index where warps idle. A multiprocessor gives a block's warps to its
@@ -173,7 +178,7 @@ template <class V> struct warp {
 /* Whether a warp's tile has no element of D. */
 template <class V> static DEVICE bool is_outside(const arguments &args, const block<V> &at, const warp<V> &w)
 {
-    return all_lanes(at.m0 + w.m >= at.m_end || at.n0 + w.n >= args.n);
+    return all_lanes(at.m0 + w.m >= at.m_end(args) || at.n0 + w.n >= args.n);
 }
 
 /* Whether this thread's warp stores rows of D: of the warps that share a tile, not all may. */
