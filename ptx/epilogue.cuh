@@ -59,8 +59,9 @@ static DEVICE float times_logistic(float x, float t) { return x * reciprocal_app
 static DEVICE float gelu(float x)
 {
     const float z = fabsf(x) * 0.70710678f, t = reciprocal_approx(1 + 0.3275911f * z);
-    const float sum = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-    const float half_erfc = 0.5f * sum * exp2_approx(-1.44269504f * z * z);
+    const float sum = /* half of theirs */
+        t * (0.127414796f + t * (-0.142248368f + t * (0.7107068705f + t * (-0.7265760135f + t * 0.5307027145f))));
+    const float half_erfc = sum * exp2_approx(-1.44269504f * z * z);
     return x * (x < 0 ? half_erfc : 1 - half_erfc);
 }
 

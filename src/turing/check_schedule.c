@@ -83,6 +83,7 @@ typedef struct use {
 
 typedef struct plan {
     uint8_t unit, queue;
+    uint8_t reads_as; /* the unit as whose its sources are read */
     uint8_t n_reads, n_writes;
     use_t read[32];
     uint16_t write[16];
@@ -162,6 +163,7 @@ static void make_plan(const turing_insn_t *in, plan_t *p)
     const int n = turing_insn_access(in, access);
     p->unit = (uint8_t)unit_of(in);
     p->queue = (uint8_t)queue_of(in);
+    p->reads_as = in->op == TURING_LDC ? UNIT_XU : p->unit; /* constants are indexed sooner than memory */
     for (int i = 0; i < n; i++) {
         if (access[i].file == TURING_FILE_B)
             continue;
@@ -304,7 +306,7 @@ static void check_read(warp_t *w, const op_t *o, const plan_t *p, use_t use)
             missed(w, o, x, use.slot, "reads");
         return;
     }
-    unsigned need = latency[x->unit][p->unit];
+    unsigned need = latency[x->unit][p->reads_as];
     if (use.slot >= SLOT_UP)
         need = use.guard ? UNIFORM_GUARD_LATENCY : p->unit != UNIT_UNIFORM ? 6 : x->unit == UNIT_QUICK ? 2 : 4;
     else if (use.slot >= SLOT_P)
