@@ -113,7 +113,7 @@ template <class V> static DEVICE bool add_parts(const arguments &args, typename 
     constexpr bool KEEPS_OWN = V::spec::T4_ROW ? V::spec::BLOCKS == 1 && (V::ACC == f16 || COUNT <= 16)
                                                : V::ACC == f16 && V::BM * V::BN * ELEMENT_BYTES >= 128 << 10;
 
-    if (!V::PARTS_FIRST && block_index() < args.whole_tiles) return true;
+    if (V::INDIRECT || (!V::PARTS_FIRST && block_index() < args.whole_tiles)) return true;
     const assignment<V> mine(args, (((u32)args.m + V::BM - 1) / V::BM) * (((u32)args.n + V::BN - 1) / V::BN));
     if (V::PARTS_FIRST && !mine.is_part) return true;
     const u32 thread = thread_index(), splits = args.splits;
