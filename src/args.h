@@ -71,15 +71,15 @@ typedef struct kernel_args_t {
     unsigned inv_group_tiles; /* the tiles in a group of rows of tiles that are walked together, */
     unsigned inv_last_rows;   /* the rows of tiles in the last group */
     void *workspace;
-    unsigned fused;           /* HGEMM_FUSED and what goes with it; if zero, nothing of what follows is looked at */
-    const void *bias, *gate;  /* NULL: none. A bias has a value for each column, or for each row; gate is like D */
+    unsigned fused;          /* HGEMM_FUSED and what goes with it; if zero, nothing of what follows is looked at */
+    const void *bias, *gate; /* NULL: none. A bias has a value for each column, or for each row; gate is like D */
     long long stride_bias, ldgate, stride_gate;
     const float *alpha_pointer, *beta_pointer; /* not NULL: in the place of alpha, of beta */
-    const void *scatter_d;    /* NULL: none. Row i of the product is row scatter_d[i] of D, C, gate and a bias per row */
-    const void *gather_a;     /* NULL: none. Row i of op(A) is row gather_a[i] of the stored one */
-    const void *group_ends;   /* past the last row of each group */
+    const void *scatter_d;  /* NULL: none. Row i of the product is row scatter_d[i] of D, C, gate and a bias per row */
+    const void *gather_a;   /* NULL: none. Row i of op(A) is row gather_a[i] of the stored one */
+    const void *group_ends; /* past the last row of each group */
     int groups;
-    unsigned indirect;        /* gather_a, group_ends: looked at by kernels that are compiled for it */
+    unsigned indirect; /* gather_a, group_ends: looked at by kernels that are compiled for it */
 } kernel_args_t;
 
 /* The kernel realign copies unaligned operands of a product. A thread copies a chunk of 8 elements. */

@@ -158,7 +158,7 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
     }
     *variant = (variant_t){kernel, op, access, is_indirect(p)};
     return info->accumulate == p->accumulate && (info->ops >> op & 1u) && access <= kernel_table[kernel].access &&
-           (!variant->indirect || kernel_table[kernel].has_indirect) &&
+           (!variant->indirect || (kernel_table[kernel].has_indirect && access <= kernel_table[kernel].indirect)) &&
            (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, access >= ACCESS_any)) &&
            (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
            problem_tiles(p, info) <= INT32_MAX;

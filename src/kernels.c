@@ -90,7 +90,7 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define OPS(which) .info.ops = OPS_##which,
 #define ALIGN(most) .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most,
 #define PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
-#define INDIRECT(yes) .has_indirect = (yes),
+#define INDIRECT(most) .has_indirect = 1, .indirect = ACCESS_##most,
 #define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
 #define HGEMM_KERNEL(rung_, name_, columns, ...)                \
     [KERNEL_##name_] = {.info.name = #name_,                    \

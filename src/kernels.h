@@ -40,7 +40,8 @@ typedef struct kernel_t {
     int blocks;               /* that an SM of a T4 holds at one time; 0: the kernel is for newer GPUs only */
     int newer_blocks;         /* that an SM of a newer GPU holds */
     access_t access;          /* the most general that it is compiled for; all before it are, too */
-    int has_indirect;         /* 1: it has variants for indirect operands, but none of ACCESS_x8 */
+    int has_indirect;         /* 1: it has variants for indirect operands, but none of ACCESS_x8, ... */
+    access_t indirect;        /* ... up to this access */
     walk_t walk;              /* on newer GPUs, ... */
     struct {
         walk_t walk; /* ... and on a T4; a group of 0: the same */
@@ -51,8 +52,8 @@ extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
 
 walk_t kernel_walk(int kernel, int on_t4);
 
-/* A variant is a kernel, a transpose, an access, and whether it is for indirect operands. `op` is 2 * op_a + op_b of the row-major
- * problem, so that a kernel covers it when bit `op` of info.ops is set. */
+/* A variant is a kernel, a transpose, an access, and whether it is for indirect operands. `op` is 2 * op_a + op_b of
+ * the row-major problem, so that a kernel covers it when bit `op` of info.ops is set. */
 enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * ACCESS_COUNT * 2, VARIANT_SYMBOL = 64 };
 
 enum { MOST_GRID_Y = 65535 }; /* blockIdx.y counts a batch */

@@ -5,8 +5,8 @@
 /* Matrix number `index` of a batch, or the pointer to it. */
 static void *matrix(const hgemm_desc_t *p, const void *data, hgemm_type_t type, int64_t index, int64_t stride)
 {
-    uintptr_t step = p->batch_mode == HGEMM_BATCH_POINTERS ? sizeof(void *)
-                                                           : (uintptr_t)type_bytes(type) * (uintptr_t)stride;
+    uintptr_t step =
+        p->batch_mode == HGEMM_BATCH_POINTERS ? sizeof(void *) : (uintptr_t)type_bytes(type) * (uintptr_t)stride;
     return data ? (void *)((uintptr_t)data + (uintptr_t)index * step) : NULL;
 }
 
