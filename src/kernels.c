@@ -112,12 +112,14 @@ int variant_index(variant_t variant)
     return ((variant.kernel * VARIANT_OPS + variant.op) * ACCESS_COUNT + (int)variant.access) * 2 + variant.indirect;
 }
 
+const char *const op_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
+const char *const access_names[ACCESS_COUNT] = {"x16", "x8", "any", "far"};
+
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL])
 {
-    static const char *const op_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
-    static const char *const access_names[ACCESS_COUNT] = {"", "_x8", "_any", "_far"};
-    snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s%s", kernel_table[variant.kernel].info.name, op_names[variant.op],
-             access_names[variant.access], variant.indirect ? "_indirect" : "");
+    int is_first = variant.access == ACCESS_x16;
+    snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s%s%s", kernel_table[variant.kernel].info.name, op_names[variant.op],
+             is_first ? "" : "_", is_first ? "" : access_names[variant.access], variant.indirect ? "_indirect" : "");
 }
 
 static int compare_symbol(const void *symbol, const void *image)

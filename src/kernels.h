@@ -51,8 +51,8 @@ extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
 
 walk_t kernel_walk(int kernel, int on_t4);
 
-/* A variant is a kernel, a transpose, an access, and whether it is for indirect operands. `op` is 2 * op_a + op_b of the row-major
- * problem, so that a kernel covers it when bit `op` of info.ops is set. */
+/* A variant is a kernel, a transpose, an access, and whether it is for indirect operands. `op` is 2 * op_a + op_b of
+ * the row-major problem, so that a kernel covers it when bit `op` of info.ops is set. */
 enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * ACCESS_COUNT * 2, VARIANT_SYMBOL = 64 };
 
 enum { MOST_GRID_Y = 65535 }; /* blockIdx.y counts a batch */
@@ -69,6 +69,9 @@ typedef struct variant_t {
 
 /* A number below VARIANT_COUNT, different for every variant. */
 int variant_index(variant_t variant);
+
+extern const char *const op_names[VARIANT_OPS];      /* nn nt tn tt */
+extern const char *const access_names[ACCESS_COUNT]; /* x16 x8 any far */
 
 /* Writes the symbol, "k5_64x64_nt_any" or, of an indirect one, "k5_64x64_nt_any_indirect". */
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL]);

@@ -71,7 +71,8 @@ static double most_splits(const search_t *s, const price_t *price, int64_t split
 static void try_splits(search_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
 {
     /* Sums in parts would be others for another m. Those of indirect problems have no place in the workspace. */
-    if (s->p->flags & HGEMM_FLAG_BATCH_INVARIANT || is_indirect(s->p) || s->p->batch > MOST_GRID_Y || (tiles - whole_tiles) * s->p->batch > HGEMM_WORKSPACE_TILES)
+    if (s->p->flags & HGEMM_FLAG_BATCH_INVARIANT || is_indirect(s->p) || s->p->batch > MOST_GRID_Y ||
+        (tiles - whole_tiles) * s->p->batch > HGEMM_WORKSPACE_TILES)
         return;
     int64_t split_tiles = (tiles - whole_tiles) * s->p->batch, steps = steps_of(s->p, variant);
     double most = most_splits(s, price, split_tiles, steps);
@@ -98,7 +99,8 @@ static void try_variant(search_t *s, variant_t variant)
     int64_t tiles = problem_tiles(s->p, &kernel->info);
     int64_t slots = (int64_t)price.multiprocessors * price.resident;
     /* Newer GPUs' kernels of few warps are made for two blocks on a multiprocessor. */
-    if (!is_for_t4 && has_few_warps(&kernel->info) && (double)tiles * (double)matrix_count(s->p) <= price.multiprocessors)
+    if (!is_for_t4 && has_few_warps(&kernel->info) &&
+        (double)tiles * (double)matrix_count(s->p) <= price.multiprocessors)
         return;
     consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
     try_splits(s, &price, variant, tiles, 0);
@@ -130,7 +132,8 @@ int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace
 static int measured_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
 {
     const measured_t *measured = machine->measured;
-    return measured && !(p->flags & HGEMM_FLAG_BATCH_INVARIANT) && measured->find(measured->entries, p, plan) && !plan_fault(p, workspace_bytes, plan);
+    return measured && !(p->flags & HGEMM_FLAG_BATCH_INVARIANT) && measured->find(measured->entries, p, plan) &&
+           !plan_fault(p, workspace_bytes, plan);
 }
 
 hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
