@@ -157,11 +157,12 @@ hgemm_status_t hgemm_get_kernel_info(int kernel, hgemm_kernel_info_t *info)
         return HGEMM_STATUS_INVALID_HANDLE;
     *info = kernel_table[kernel].info;
     for (int op = 0; op < VARIANT_OPS; op++)
-        for (access_t access = 0; access < ACCESS_COUNT; access++) {
-            const image_t *image = variant_image((variant_t){kernel, op, access, 0});
-            if (image && image->registers > info->registers)
-                info->registers = image->registers;
-        }
+        for (access_t access = 0; access < ACCESS_COUNT; access++)
+            for (int indirect = 0; indirect < 2; indirect++) {
+                const image_t *image = variant_image((variant_t){kernel, op, access, indirect});
+                if (image && image->registers > info->registers)
+                    info->registers = image->registers;
+            }
     return HGEMM_STATUS_SUCCESS;
 }
 

@@ -513,7 +513,7 @@ static int has_variant(const case_t *c, int kernel, access_t access)
     int row_major = c->layout == HGEMM_ROW_MAJOR;
     int op = 2 * (int)(row_major ? c->op_a : c->op_b) + (int)(row_major ? c->op_b : c->op_a);
     return (info->ops >> op & 1) && info->accumulate == (hgemm_accumulate_t)c->accumulate &&
-           access <= kernel_table[kernel].access && variant_image((variant_t){kernel, op, access});
+           access <= kernel_table[kernel].access && variant_image((variant_t){kernel, op, access, 0});
 }
 
 /* Whether automatic selection has the kernel to draw from. */
@@ -537,7 +537,7 @@ static int is_covered(hgemm_handle_t handle, const case_t *c, const matrix_t *x,
         const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
         if (is_drawn_from(handle, kernel) &&
             (has_variant(c, kernel, needed_access(c, x, info, 0)) ||
-             (can_copy && has_variant(c, kernel, needed_access(c, x, info, unaligned)))))
+             ((can_copy || copies) && has_variant(c, kernel, needed_access(c, x, info, unaligned)))))
             return 1;
     }
     return 0;

@@ -469,6 +469,24 @@ static void faults_of_plans_are_named(void **state)
     hgemm_desc_t batch = desc;
     batch.batch = 4000; /* 4000 * 5 tiles */
     assert_non_null(strstr(plan_fault(&batch, (size_t)1 << 40, &good), "counters"));
+    hgemm_desc_t invariant = desc;
+    invariant.flags = HGEMM_FLAG_BATCH_INVARIANT;
+    assert_null(plan_fault(&invariant, room, &whole));
+    assert_non_null(strstr(plan_fault(&invariant, room, &good), "must not be split"));
+    hgemm_desc_t gathered = desc;
+    plan_t by_index = good;
+    gathered.gather_a = &gathered;
+    assert_non_null(strstr(plan_fault(&gathered, room, &good), "pointers and indices"));
+    by_index.variant.indirect = 1;
+    assert_non_null(strstr(plan_fault(&desc, room, &by_index), "pointers and indices"));
+    assert_non_null(strstr(plan_fault(&gathered, room, &by_index), "must not be split"));
+    by_index = whole, by_index.variant.indirect = 1;
+    assert_null(plan_fault(&gathered, room, &by_index));
+    hgemm_desc_t fused = desc; /* a wide tile with 2-byte alignment has no registers for an epilogue */
+    plan_t wide = {.variant = {KERNEL_k5_256x256, 0, ACCESS_any}, 4, 4, 1, 2048, 0};
+    fused.activation = HGEMM_ACTIVATION_RELU;
+    assert_null(plan_fault(&desc, room, &wide));
+    assert_non_null(strstr(plan_fault(&fused, room, &wide), "access"));
     const plan_t rung = {.variant = {KERNEL_k4_fastindex, 0, ACCESS_x16}, 12, 0, 4, 512, 0};
     assert_non_null(strstr(plan_fault(&desc, room, &rung), "cannot split k"));
 }
