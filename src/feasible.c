@@ -141,6 +141,18 @@ int possible_copies(const hgemm_desc_t *p, size_t workspace_bytes)
     return copied_bytes(p, copies) <= room ? copies : 0;
 }
 
+/* Whether a kernel has such a variant, for what the problem asks beside its operands. */
+static int has_variant(const hgemm_desc_t *p, variant_t variant)
+{
+    const kernel_t *kernel = &kernel_table[variant.kernel];
+    const hgemm_kernel_info_t *info = &kernel->info;
+    return info->accumulate == p->accumulate && (info->ops >> variant.op & 1u) && variant.access <= kernel->access &&
+           (!variant.indirect || kernel->has_indirect) &&
+           (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
+           (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
+           problem_tiles(p, info) <= INT32_MAX;
+}
+
 int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *variant)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
@@ -157,11 +169,7 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
         access = ACCESS_x16;
     }
     *variant = (variant_t){kernel, op, access, is_indirect(p)};
-    return info->accumulate == p->accumulate && (info->ops >> op & 1u) && access <= kernel_table[kernel].access &&
-           (!variant->indirect || (kernel_table[kernel].has_indirect && access <= kernel_table[kernel].indirect)) &&
-           (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, access >= ACCESS_any)) &&
-           (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
-           problem_tiles(p, info) <= INT32_MAX;
+    return has_variant(p, *variant);
 }
 
 int64_t sum_bytes(const hgemm_kernel_info_t *kernel)
@@ -183,13 +191,13 @@ static const char *variant_fault(const hgemm_desc_t *p, variant_t variant, int c
     variant_t needed;
     if (variant.kernel <= KERNEL_NONE || variant.kernel >= KERNEL_END)
         return "there is no such kernel";
-    if (variant.op != 2 * (int)p->op_a + (int)p->op_b)
-        return "the transposes are not those of the problem";
-    if (copies && (p->k == 0 || p->batch != 1 || copies != copies_needed(p)))
+    if (variant.op != 2 * (int)p->op_a + (int)p->op_b || variant.indirect != is_indirect(p))
+        return "the transposes, or pointers and indices, are not those of the problem";
+    if (copies && (p->k == 0 || p->batch != 1 || is_indirect(p) || copies != copies_needed(p)))
         return "the copies are not of the operands that need them";
     if (!find_variant(p, variant.kernel, copies, &needed))
         return "the kernel does not run the problem";
-    if (variant.access < needed.access || variant.access > kernel_table[variant.kernel].access)
+    if (variant.access < needed.access || !has_variant(p, variant))
         return "the access is not what the operands need";
     if (!variant_image(variant))
         return "this build has no machine code for the variant";
@@ -202,6 +210,8 @@ static const char *split_fault(const hgemm_desc_t *p, const plan_t *plan)
     int64_t split_tiles = plan->tiles - plan->whole_tiles;
     if (strcmp(info->rung, TUNED_RUNG) != 0)
         return "the kernel cannot split k";
+    if (p->flags & HGEMM_FLAG_BATCH_INVARIANT || is_indirect(p))
+        return "k of this problem must not be split";
     if (plan->whole_tiles < 0 || split_tiles <= 0)
         return "no tile is left to split, or more than there are";
     if (plan->k_split <= 0 || plan->k_split % info->block_k != 0 || ceil_div(p->k, plan->k_split) != plan->splits)

@@ -112,12 +112,14 @@ int variant_index(variant_t variant)
     return ((variant.kernel * VARIANT_OPS + variant.op) * ACCESS_COUNT + (int)variant.access) * 2 + variant.indirect;
 }
 
+const char *const op_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
+const char *const access_names[ACCESS_COUNT] = {"x16", "x8", "any", "far"};
+
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL])
 {
-    static const char *const op_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
-    static const char *const access_names[ACCESS_COUNT] = {"", "_x8", "_any", "_far"};
-    snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s%s", kernel_table[variant.kernel].info.name, op_names[variant.op],
-             access_names[variant.access], variant.indirect ? "_indirect" : "");
+    int is_first = variant.access == ACCESS_x16;
+    snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s%s%s", kernel_table[variant.kernel].info.name, op_names[variant.op],
+             is_first ? "" : "_", is_first ? "" : access_names[variant.access], variant.indirect ? "_indirect" : "");
 }
 
 static int compare_symbol(const void *symbol, const void *image)
@@ -155,11 +157,12 @@ hgemm_status_t hgemm_get_kernel_info(int kernel, hgemm_kernel_info_t *info)
         return HGEMM_STATUS_INVALID_HANDLE;
     *info = kernel_table[kernel].info;
     for (int op = 0; op < VARIANT_OPS; op++)
-        for (access_t access = 0; access < ACCESS_COUNT; access++) {
-            const image_t *image = variant_image((variant_t){kernel, op, access, 0});
-            if (image && image->registers > info->registers)
-                info->registers = image->registers;
-        }
+        for (access_t access = 0; access < ACCESS_COUNT; access++)
+            for (int indirect = 0; indirect < 2; indirect++) {
+                const image_t *image = variant_image((variant_t){kernel, op, access, indirect});
+                if (image && image->registers > info->registers)
+                    info->registers = image->registers;
+            }
     return HGEMM_STATUS_SUCCESS;
 }
 

@@ -71,6 +71,9 @@ typedef struct variant_t {
 /* A number below VARIANT_COUNT, different for every variant. */
 int variant_index(variant_t variant);
 
+extern const char *const op_names[VARIANT_OPS];      /* nn nt tn tt */
+extern const char *const access_names[ACCESS_COUNT]; /* x16 x8 any far */
+
 /* Writes the symbol, "k5_64x64_nt_any" or, of an indirect one, "k5_64x64_nt_any_indirect". */
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL]);
 

@@ -474,34 +474,73 @@ static int copies_of(const case_t *c, const hgemm_desc_t *desc)
     return c->copies && c->m && c->n && c->k && c->alpha != 0 ? copies_needed(desc) : 0;
 }
 
-/* The test's own reading of which problems a kernel covers. Copies are aligned, and their rows are long. */
-static int is_covered(const case_t *c, const matrix_t *x, int copies)
+/* Whether groups of `width` elements along the rows of an operand are aligned and whole. */
+static int has_aligned(const case_t *c, const matrix_t *x, int which, int width)
 {
-    hgemm_kernel_info_t info;
-    if (hgemm_get_kernel_info((int)c->kernel, &info) != HGEMM_STATUS_SUCCESS)
-        return 1;
-    int row_major = c->layout == HGEMM_ROW_MAJOR;
-    int first = (int)(row_major ? c->op_a : c->op_b), second = (int)(row_major ? c->op_b : c->op_a);
-    if (!(info.ops & 1u << (2 * first + second)) || info.accumulate != (hgemm_accumulate_t)c->accumulate)
-        return 0;
+    return c->offset[which] % width == 0 && x[which].width % width == 0 && x[which].ld % width == 0 &&
+           (c->batch == 1 || x[which].stride % width == 0);
+}
+
+/* The test's own reading of which access a kernel needs, on the operands or on copies of some; ACCESS_COUNT where none
+ * will do. Copies are aligned, and their rows are long. */
+static access_t needed_access(const case_t *c, const matrix_t *x, const hgemm_kernel_info_t *info, int copies)
+{
+    int row_major = c->layout == HGEMM_ROW_MAJOR, overshoots = 0;
     if (!reads_operands(c))
-        return 1;
-    for (int which = A; which <= B; which++)
-        if (x[which].ld >= far_distance(&info) && kernel_table[c->kernel].access < ACCESS_far)
-            return 0;
-    if (info.any_alignment)
-        return 1;
+        return ACCESS_x16;
     for (int which = A; which <= B; which++) {
         int by_k = row_major == ((which == A ? c->op_a : c->op_b) == HGEMM_OP_N); /* rows of A are then along k */
-        int64_t block = (which == A) == row_major ? info.block_m : info.block_n, extent = which == A ? c->m : c->n;
-        int is_copy = copies & (which == A ? COPY_A : COPY_B);
-        if (!is_copy && (which == A ? !by_k : by_k) && (block - extent % block) % block > 16 * x[which].ld)
-            return 0; /* a tile's missing columns reach too far */
+        int64_t block = (which == A) == row_major ? info->block_m : info->block_n, extent = which == A ? c->m : c->n;
+        if (copies & (which == A ? COPY_A : COPY_B))
+            continue;
+        if (x[which].ld >= far_distance(info))
+            return ACCESS_far;
+        if ((which == A ? !by_k : by_k) && (block - extent % block) % block > 16 * x[which].ld)
+            overshoots = 1; /* a tile's missing columns reach too far */
     }
-    for (int which = A; which <= B && !copies; which++)
-        if (c->offset[which] % 8 || x[which].width % 8 || x[which].ld % 8 || (c->batch > 1 && x[which].stride % 8))
-            return 0;
-    return 1;
+    if (copies)
+        return overshoots ? ACCESS_COUNT : ACCESS_x16;
+    for (int width = 8; width >= 4 && !overshoots; width /= 2)
+        if (has_aligned(c, x, A, width) && has_aligned(c, x, B, width))
+            return width == 8 ? ACCESS_x16 : ACCESS_x8;
+    return ACCESS_any;
+}
+
+/* Whether a kernel covers a problem with that access, and this build has its code. */
+static int has_variant(const case_t *c, int kernel, access_t access)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    int row_major = c->layout == HGEMM_ROW_MAJOR;
+    int op = 2 * (int)(row_major ? c->op_a : c->op_b) + (int)(row_major ? c->op_b : c->op_a);
+    return (info->ops >> op & 1) && info->accumulate == (hgemm_accumulate_t)c->accumulate &&
+           access <= kernel_table[kernel].access && variant_image((variant_t){kernel, op, access, 0});
+}
+
+/* Whether automatic selection has the kernel to draw from. */
+static int is_drawn_from(hgemm_handle_t handle, int kernel)
+{
+    const kernel_t *row = &kernel_table[kernel];
+    return strcmp(row->info.rung, "k5_tuned") == 0 && (row->blocks > 0 || handle->machine.is_newer);
+}
+
+/* Which problems a named kernel covers, and automatic selection: that may make copies by itself. */
+static int is_covered(hgemm_handle_t handle, const case_t *c, const matrix_t *x, int copies)
+{
+    if (c->kernel) {
+        const hgemm_kernel_info_t *info = &kernel_table[c->kernel].info;
+        access_t access = copies ? needed_access(c, x, info, copies) : ACCESS_COUNT;
+        return has_variant(c, (int)c->kernel, access == ACCESS_COUNT ? needed_access(c, x, info, 0) : access);
+    }
+    int unaligned = (has_aligned(c, x, A, 8) ? 0 : COPY_A) | (has_aligned(c, x, B, 8) ? 0 : COPY_B);
+    int can_copy = reads_operands(c) && c->batch == 1 && !(has_aligned(c, x, A, 4) && has_aligned(c, x, B, 4));
+    for (int kernel = 1; kernel < KERNEL_END; kernel++) {
+        const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+        if (is_drawn_from(handle, kernel) &&
+            (has_variant(c, kernel, needed_access(c, x, info, 0)) ||
+             ((can_copy || copies) && has_variant(c, kernel, needed_access(c, x, info, unaligned)))))
+            return 1;
+    }
+    return 0;
 }
 
 static void *element_zero(const matrix_t *x)
@@ -596,7 +635,7 @@ static void run_case(hgemm_handle_t handle, const case_t *c)
     desc.c = element_zero(&x[C]), desc.ldc = x[C].ld, desc.stride_c = x[C].stride;
     desc.d = element_zero(&x[D]), desc.ldd = x[D].ld, desc.stride_d = x[D].stride;
 
-    int covered = is_covered(c, x, copies_of(c, &desc)) || c->m == 0 || c->n == 0 || c->batch == 0 ||
+    int covered = is_covered(handle, c, x, copies_of(c, &desc)) || c->m == 0 || c->n == 0 || c->batch == 0 ||
                   (!reads_operands(c) && c->beta == 1 && c->in_place);
     hgemm_status_t status = run(handle, c, &desc);
     if (status == HGEMM_STATUS_SUCCESS)
@@ -862,7 +901,13 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
             if (c.layout == HGEMM_ROW_MAJOR)
                 run_far(handle, c, &info, seed);
         }
-    run_scalars(handle, kernel, seed);
+    const case_t plain = {.kernel = kernel, .accumulate = kernel ? (int64_t)info.accumulate : HGEMM_ACCUMULATE_F16};
+    int runs_plain = 0; /* not in every build */
+    for (int other = 1; other < KERNEL_END; other++)
+        runs_plain |=
+            (kernel ? other == kernel : is_drawn_from(handle, other)) && has_variant(&plain, other, ACCESS_x16);
+    if (runs_plain)
+        run_scalars(handle, kernel, seed);
     if (test_full())
         run_large(handle, kernel, &info, seed);
     printf("%s: %" PRId64 " cases\n", kernel_name(&c), case_count - before);

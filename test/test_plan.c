@@ -393,7 +393,14 @@ static void plans_that_are_found_have_no_fault(void **state)
                 fail_msg("%s", fault);
             int64_t needed = plan_workspace(&desc, plan);
             assert_in_range(needed, 0, workspace);
-            assert_int_equal(needed > 0, plan->splits > 1 || plan->copies);
+            const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
+            int64_t bytes = plan->splits == 1
+                                ? 0
+                                : (plan->tiles - plan->whole_tiles) * plan->splits * desc.batch * info->block_m *
+                                      info->block_n * (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
+            bytes += plan->copies & COPY_A ? copy_of(&desc, COPY_A).bytes : 0;
+            bytes += plan->copies & COPY_B ? copy_of(&desc, COPY_B).bytes : 0;
+            assert_int_equal(needed, bytes ? bytes + HGEMM_WORKSPACE_TILES * 4 : 0);
             if (needed)
                 assert_string_equal(plan_fault(&desc, (size_t)needed - 1, plan), "the workspace is too small");
             split += plan->splits > 1, copied += plan->copies != 0;
@@ -408,9 +415,9 @@ static void faults_of_plans_are_named(void **state)
     (void)state;
     const hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 300, 400, 2048);
     hgemm_desc_t odd = problem(HGEMM_ACCUMULATE_F16, 512, 512, 509);
-    const plan_t good = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16}, 35, 30, 4, 512, 0};
-    const plan_t whole = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16}, 35, 35, 1, 2048, 0};
-    const plan_t on_copy = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16}, 64, 64, 1, 509, COPY_A};
+    const plan_t good = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0}, 35, 30, 4, 512, 0};
+    const plan_t whole = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0}, 35, 35, 1, 2048, 0};
+    const plan_t on_copy = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0}, 64, 64, 1, 509, COPY_A};
     const size_t room = 32 << 20;
     assert_null(plan_fault(&desc, room, &good));
     assert_null(plan_fault(&desc, 0, &whole));
@@ -462,7 +469,25 @@ static void faults_of_plans_are_named(void **state)
     hgemm_desc_t batch = desc;
     batch.batch = 4000; /* 4000 * 5 tiles */
     assert_non_null(strstr(plan_fault(&batch, (size_t)1 << 40, &good), "counters"));
-    const plan_t rung = {.variant = {KERNEL_k4_fastindex, 0, ACCESS_x16}, 12, 0, 4, 512, 0};
+    hgemm_desc_t invariant = desc;
+    invariant.flags = HGEMM_FLAG_BATCH_INVARIANT;
+    assert_null(plan_fault(&invariant, room, &whole));
+    assert_non_null(strstr(plan_fault(&invariant, room, &good), "must not be split"));
+    hgemm_desc_t gathered = desc;
+    plan_t by_index = good;
+    gathered.gather_a = &gathered;
+    assert_non_null(strstr(plan_fault(&gathered, room, &good), "pointers and indices"));
+    by_index.variant.indirect = 1;
+    assert_non_null(strstr(plan_fault(&desc, room, &by_index), "pointers and indices"));
+    assert_non_null(strstr(plan_fault(&gathered, room, &by_index), "must not be split"));
+    by_index = whole, by_index.variant.indirect = 1;
+    assert_null(plan_fault(&gathered, room, &by_index));
+    hgemm_desc_t fused = desc; /* a wide tile with 2-byte alignment has no registers for an epilogue */
+    plan_t wide = {.variant = {KERNEL_k5_256x256, 0, ACCESS_any, 0}, 4, 4, 1, 2048, 0};
+    fused.activation = HGEMM_ACTIVATION_RELU;
+    assert_null(plan_fault(&desc, room, &wide));
+    assert_non_null(strstr(plan_fault(&fused, room, &wide), "access"));
+    const plan_t rung = {.variant = {KERNEL_k4_fastindex, 0, ACCESS_x16, 0}, 12, 0, 4, 512, 0};
     assert_non_null(strstr(plan_fault(&desc, room, &rung), "cannot split k"));
 }
 
@@ -482,7 +507,7 @@ static void measured_plans_go_first(void **state)
 {
     (void)state;
     hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 300, 400, 2048);
-    const plan_t entry = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16}, 35, 30, 4, 512, 0};
+    const plan_t entry = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0}, 35, 30, 4, 512, 0};
     const measured_t measured = {find_measured, &entry};
     machine_t machine = machine_t4;
     plan_t plan, modelled;

@@ -63,6 +63,11 @@ step "without the emulator: building, testing what then is the default device"
 quietly cmake --preset release -B build/plain -DHGEMM_WERROR=ON -DHGEMM_EMULATOR=OFF -DHGEMM_TESTS=ON "$images"
 quietly cmake --build build/plain
 quietly ctest --test-dir build/plain -R '^(test_no_gpu|driver_)' --no-tests=error --output-on-failure
+step "a part of the kernels: building, testing what then applies"
+quietly cmake --preset release -B build/part -DHGEMM_WERROR=ON -DHGEMM_BENCH=OFF "-DHGEMM_KERNELS=^(k1_tiled|k5_16x64)" "$images"
+quietly cmake --build build/part
+quietly ctest --test-dir build/part -R '^(test_|driver_|consumer_|example_|exports|gemm_(random|copies|k1_tiled)$)' \
+    --no-tests=error --output-on-failure
 if command -v python3 >/dev/null; then
     step "docs: generated parts are up to date"
     python3 tools/report.py --check
