@@ -9,7 +9,7 @@
 
 #include "bench.h"
 #include "commit.h"
-#include "t4emu.h"
+#include "turing/launch.h"
 
 /* Wavefronts or sectors that were needed, over the fewest that the bytes could need. */
 static double ratio(uint64_t actual, uint64_t ideal)
@@ -51,9 +51,9 @@ static void count_group(group_t *g, const problem_t *p, const set_t *sets, int s
     for (int i = 0; i < g->count; i++) {
         if (g->contestants[i].result.failure)
             continue;
-        device_t4emu_count(bench.handle->device, &counters[i]);
+        inside_count(bench.handle, &counters[i]);
         enqueue(&g->contestants[i], p, &sets[0], sets[0].c, bench.options.alpha, bench.options.beta);
-        device_t4emu_count(bench.handle->device, NULL);
+        inside_count(bench.handle, NULL);
     }
 }
 
