@@ -13,7 +13,8 @@
 # more shapes (build with -DHGEMM_PEERS=ON), some two minutes each:
 #   sweep random    squares, random shapes         attention   strided batches of attention's products
 #   energy          by the GPU's own counter       deepbench1 to deepbench6
-#   plans           selection's choice beside the plans it was made from; plans_attention the same for attention
+#   plans           selection's choice beside the plans it was made from; plans_attention the same for attention, and
+#                   one of its products with sums of 8 to 256
 # HGEMM_DEVICE says which GPU (cuda:1), HGEMM_CUBLAS where libcublas is.
 #
 # Exit status: 0 if all that ran passed; tests of kernels and benchmarks must have run. compute-sanitizer may be
@@ -175,7 +176,12 @@ case " $parts " in *' attention '*)
     bench attention --shapes bench/shapes/attention.csv --kernel '^auto' --accumulate f16,f32 --reps 9
 esac
 case " $parts " in *' plans_attention '*)
-    bench plans_attention --shapes bench/shapes/attention.csv --kernel '^auto' --accumulate f16,f32 --peers cublas --plans 12 --reps 7
+    grep -E '^(m,.*|512,512,64,0,1,384|512,64,512,0,0,384|1024,1024,64,0,1,48|2048,2048,128,0,1,32|2048,128,2048,0,0,32)$' \
+        bench/shapes/attention.csv >"$work/shapes.csv"
+    bench plans_attention --shapes "$work/shapes.csv" --kernel '^auto' --accumulate f16,f32 --peers cublas,copy --plans 12 --reps 7
+    # The same D from ever longer sums: what is left at the shortest is the time of the epilogue and of D's way to memory.
+    bench sums_attention --batch 384 --trans nt --kernel '^auto' --accumulate f16,f32 --peers cublas,copy --reps 7 \
+        512x512x8,512x512x16,512x512x32,512x512x64,512x512x128,512x512x256
 esac
 case " $parts " in *' plans '*)
     bench plans --shapes bench/shapes/random.csv --kernel '^auto$' --peers none --plans 16 --reps 7
