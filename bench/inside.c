@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "handle.h"
-#ifdef HGEMM_EMULATOR
 #include "t4emu.h"
-#endif
 
 /* ---- the device ------------------------------------------------------------------------------- */
 
