@@ -4,7 +4,7 @@
 #define HGEMM_BENCH_H
 
 #include "gbench.h"
-#include "handle.h"
+#include "inside.h"
 #include "options.h"
 #include "peers.h"
 #include "verify.h"
@@ -28,20 +28,20 @@ extern bench_t bench;
 typedef enum kind_t { CEILING, COPY, CUBLAS_HGEMM, CUBLAS_GEMM_EX, CUTLASS, KERNEL, PLAN } kind_t;
 
 typedef struct contestant_t {
-    char note[64], on_t4[64];
+    char note[INSIDE_WORDS], on_t4[INSIDE_WORDS];
     gbench_case_t result;
     kind_t kind;
     hgemm_accumulate_t accumulate;
-    int kernel;           /* of hgemm; of CUTLASS the configuration */
-    int slices, parallel; /* of CUTLASS's call, see peers_cutlass.h */
-    plan_t plan;          /* of hgemm: what a PLAN runs */
+    int kernel;                /* of hgemm; of CUTLASS the configuration */
+    int slices, parallel;      /* of CUTLASS's call, see peers_cutlass.h */
+    const inside_plan_t *plan; /* of hgemm: what a PLAN runs */
     char name[48], failure[VERIFY_WORDS];
     double *seconds, *mhz, *power, *joules, *window; /* of the repetitions, see gbench_case_t */
 } contestant_t;
 
 typedef struct group_t {
     shape_t shape;
-    char name[96];
+    char name[SHAPE_NAME + 4];
     int number; /* of this group, from 1 */
     int of;     /* how many groups there are */
     int measured;

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "bench.h"
-#include "plan.h"
+#include "published.h"
 
 bench_t bench;
 static group_t *groups;
@@ -43,7 +43,7 @@ static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate,
 {
     int repetitions = bench.options.repetitions;
     contestant_t *c = &g->contestants[g->count++];
-    double m = (double)g->shape.m, n = (double)g->shape.n, k = (double)g->shape.k;
+    double m = (double)g->shape.m, n = (double)g->shape.n, k = (double)g->shape.k, batch = (double)g->shape.batch;
     double turns = bench.options.beta != 0 ? 2 : 1;
     *c = (contestant_t){.kind = kind, .accumulate = accumulate, .kernel = kernel};
     snprintf(c->name, sizeof c->name, "%s", name);
@@ -54,8 +54,8 @@ static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate,
     c->window = c->joules + repetitions;
     c->result = (gbench_case_t){.group = g->name,
                                 .name = c->name,
-                                .operations = 2 * m * n * k,
-                                .bytes = 2 * (m * k + k * n + turns * m * n),
+                                .operations = batch * 2 * m * n * k,
+                                .bytes = batch * 2 * (m * k + k * n + turns * m * n),
                                 .cublas = -1,
                                 .cutlass = -1,
                                 .ceiling = -1,
@@ -86,45 +86,26 @@ static int wanted(const char *name)
     return regexec(&bench.options.kernels, name, 0, NULL, 0) == 0;
 }
 
-/* A plan in words: "k5_64x64" or, where it cuts k in 8, "k5_64x64 k/8", or, in parts of which the last is the
- * shortest by far, "k5_64x64 2x384+128"; "tail k/8" where it does so for the last tiles only; "copy" where it runs
- * on aligned copies. */
-static void describe_plan(const plan_t *plan, int64_t k, char *text, size_t size)
-{
-    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
-    int64_t steps = (k + info->block_k - 1) / info->block_k, even = (steps + plan->splits - 1) / plan->splits;
-    size_t used = (size_t)snprintf(text, size, "%s%s%s", info->name, plan->copies ? " copy" : "",
-                                   plan->splits > 1 && plan->whole_tiles ? " tail" : "");
-    if (plan->splits > 1 && plan->k_split == even * info->block_k)
-        snprintf(text + used, size - used, " k/%d", plan->splits);
-    else if (plan->splits > 1)
-        snprintf(text + used, size - used, " %dx%" PRId64 "+%" PRId64, plan->splits - 1, plan->k_split,
-                 k - (plan->splits - 1) * plan->k_split);
-}
-
 /* Notes what hgemm chooses on this device and would on a T4. */
 static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
 {
-    hgemm_desc_t row = normalise(desc);
-    plan_t plan;
-    if (select_plan(&row, &bench.handle->machine, bench.handle->workspace_bytes, &plan) == HGEMM_STATUS_SUCCESS)
-        describe_plan(&plan, row.k, c->note, sizeof c->note), c->result.note = c->note;
-    if (select_plan(&row, &machine_t4, machine_t4.workspace_bytes, &plan) == HGEMM_STATUS_SUCCESS)
-        describe_plan(&plan, row.k, c->on_t4, sizeof c->on_t4), c->result.on_t4 = c->on_t4;
+    if (inside_describe_choice(bench.handle, desc, c->note) == HGEMM_STATUS_SUCCESS)
+        c->result.note = c->note;
+    if (inside_describe_choice(NULL, desc, c->on_t4) == HGEMM_STATUS_SUCCESS)
+        c->result.on_t4 = c->on_t4;
 }
 
 /* The plans that selection's model finds cheapest. */
 static void add_plans(group_t *g, hgemm_accumulate_t accumulate)
 {
-    hgemm_desc_t call = plan(&g->shape, accumulate, HGEMM_KERNEL_AUTO), row = normalise(&call);
-    priced_plan_t *best = calloc((size_t)bench.options.plans + 1, sizeof *best);
-    int count =
-        best ? rank_plans(&row, &bench.handle->machine, bench.handle->workspace_bytes, best, bench.options.plans) : 0;
+    hgemm_desc_t call = plan(&g->shape, accumulate, HGEMM_KERNEL_AUTO);
+    inside_plan_t **best = calloc((size_t)bench.options.plans + 1, sizeof *best);
+    int count = best ? inside_rank_plans(bench.handle, &call, bench.options.plans, best) : 0;
     for (int i = 0; i < count; i++) {
-        char name[64] = "plan ";
-        describe_plan(&best[i].plan, row.k, name + 5, sizeof name - 5);
+        char name[5 + INSIDE_WORDS] = "plan ";
+        inside_describe_plan(best[i], name + 5);
         contestant_t *c = add(g, PLAN, accumulate, HGEMM_KERNEL_AUTO, name);
-        c->plan = best[i].plan;
+        c->plan = best[i]; /* as long as the program runs, like its contestant */
         gbench_register(&c->result);
     }
     free(best);
@@ -133,7 +114,8 @@ static void add_plans(group_t *g, hgemm_accumulate_t accumulate)
 static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, int cutlass, int ceiling, int copy)
 {
     const char *automatic = accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32";
-    for (int kernel = HGEMM_KERNEL_AUTO; kernel <= hgemm_kernel_count(); kernel++) {
+    for (int i = 1; i <= hgemm_kernel_count() + 1; i++) { /* up the ladder, then hgemm's own choice */
+        int kernel = i <= hgemm_kernel_count() ? i : HGEMM_KERNEL_AUTO;
         hgemm_kernel_info_t info = {.name = automatic, .accumulate = accumulate};
         hgemm_desc_t desc = plan(&g->shape, accumulate, kernel);
         int runs;
@@ -146,6 +128,8 @@ static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, i
         c->result.cutlass = cutlass;
         c->result.ceiling = ceiling;
         c->result.copy = copy;
+        if (modelled() && accumulate == HGEMM_ACCUMULATE_F16)
+            c->result.published = 1e12 * published_cublas(bench.options.layout, &g->shape);
         if (kernel == HGEMM_KERNEL_AUTO)
             note_choice(c, &desc);
         gbench_register(&c->result);
@@ -167,10 +151,14 @@ static void add_contestants(group_t *g)
     if (bench.copy)
         copy = gbench_register(&add(g, COPY, HGEMM_ACCUMULATE_F16, 0, "copy")->result);
     if (bench.cublas) {
-        cublas[HGEMM_ACCUMULATE_F16] =
-            gbench_register(&add(g, CUBLAS_HGEMM, HGEMM_ACCUMULATE_F16, 0, "cublasHgemm")->result);
-        cublas[HGEMM_ACCUMULATE_F32] =
-            gbench_register(&add(g, CUBLAS_GEMM_EX, HGEMM_ACCUMULATE_F32, 0, "cublasGemmEx_f32")->result);
+        contestant_t *half = add(g, CUBLAS_HGEMM, HGEMM_ACCUMULATE_F16, 0, "cublasHgemm");
+        contestant_t *single = add(g, CUBLAS_GEMM_EX, HGEMM_ACCUMULATE_F32, 0, "cublasGemmEx_f32");
+        if (g->shape.batch > 1) { /* the functions that are called then */
+            half->result.note = "cublasHgemmStridedBatched";
+            single->result.note = "cublasGemmStridedBatchedEx";
+        }
+        cublas[HGEMM_ACCUMULATE_F16] = gbench_register(&half->result);
+        cublas[HGEMM_ACCUMULATE_F32] = gbench_register(&single->result);
     }
     for (int acc = 0; acc < 2; acc++)
         if (bench.cutlass && (bench.options.accumulate & 1U << acc)) {
@@ -198,9 +186,8 @@ static void make_groups(void)
         g->shape = o->shapes[i];
         g->number = i + 1;
         g->of = group_count;
-        snprintf(g->name, sizeof g->name, "%lldx%lldx%lld %c%c %s", (long long)g->shape.m, (long long)g->shape.n,
-                 (long long)g->shape.k, g->shape.op_a ? 't' : 'n', g->shape.op_b ? 't' : 'n',
-                 o->layout == HGEMM_ROW_MAJOR ? "row" : "col");
+        shape_name(&g->shape, g->name);
+        strcat(g->name, o->layout == HGEMM_ROW_MAJOR ? " row" : " col");
         add_contestants(g);
         contestants += g->count;
     }
@@ -224,34 +211,33 @@ static hgemm_status_t open_device(void)
     hgemm_status_t status = hgemm_create(&bench.handle, bench.options.device);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
-    device_t *device = bench.handle->device;
     status = hgemm_get_device_info(bench.handle, &bench.info);
     if (!bench.options.repetitions)
         bench.options.repetitions = modelled() ? 3 : 21;
     if (emulated())
         return status;
     for (int i = 0; i < 2 && status == HGEMM_STATUS_SUCCESS; i++)
-        status = device->ops->event_create(device, &bench.events[i]);
+        status = inside_event_create(bench.handle, &bench.events[i]);
     if (status == HGEMM_STATUS_SUCCESS)
         status = open_ceilings();
     if (modelled()) /* which knows neither cuBLAS nor copies */
         bench.options.peers &= PEER_CEILING | PEER_CUTLASS;
     char why[VERIFY_WORDS];
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUBLAS)) {
-        bench.cublas = cublas_open(device->ordinal, why);
+        bench.cublas = cublas_open(inside_ordinal(bench.handle), why);
         if (!bench.cublas)
             fprintf(stderr, "bench_hgemm: no comparison with cuBLAS: %s\n", why);
     }
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUTLASS)) {
-        bench.cutlass = cutlass_open(device->ordinal, modelled() ? device : NULL, why);
+        bench.cutlass = cutlass_open(inside_ordinal(bench.handle), modelled() ? bench.handle : NULL, why);
         if (!bench.cutlass)
             fprintf(stderr, "bench_hgemm: no comparison with CUTLASS: %s\n", why);
     }
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_COPY) && !bench.options.energy)
-        status = open_copy(device->ordinal);
+        status = open_copy(inside_ordinal(bench.handle));
     if (modelled())
         return status;
-    clocks_open(device->ordinal);
+    clocks_open(inside_ordinal(bench.handle));
     double joules;
     if (status == HGEMM_STATUS_SUCCESS && bench.options.energy && !clocks_energy_j(&joules)) {
         fprintf(stderr, "bench_hgemm: no energy: this GPU has no counter of it that libnvidia-ml "
@@ -263,12 +249,11 @@ static hgemm_status_t open_device(void)
 
 static void close_device(void)
 {
-    device_t *device = bench.handle->device;
     cublas_close(bench.cublas);
     if (bench.cutlass)
         bench.cutlass->close();
     for (int i = 0; i < 2 && bench.events[i]; i++)
-        device->ops->event_destroy(device, bench.events[i]);
+        inside_event_destroy(bench.handle, bench.events[i]);
     hgemm_free(bench.handle, bench.copied);
     hgemm_free(bench.handle, bench.ceiling_in);
     hgemm_free(bench.handle, bench.ceiling_out);
@@ -277,7 +262,7 @@ static void close_device(void)
 
 __attribute__((format(printf, 2, 3))) static void context(const char *key, const char *format, ...)
 {
-    char text[256];
+    char text[512];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -300,11 +285,11 @@ static void describe_run(void)
         context("clocks", "%.0f MHz at most, power limit %.0f W", clocks_max_sm_mhz(), clocks_power_limit_w());
     else
         context("clocks", i->clock_khz ? "%d MHz" : "unknown", i->clock_khz / 1000);
-    context("driver", "%s, CUDA %d.%d",
-            *clocks_driver() ? clocks_driver()
-            : modelled()     ? "none"
-                             : "unknown",
-            i->driver_version / 1000, i->driver_version % 1000 / 10);
+    if (modelled())
+        context("driver", "none");
+    else
+        context("driver", "%s, CUDA %d.%d", *clocks_driver() ? clocks_driver() : "unknown", i->driver_version / 1000,
+                i->driver_version % 1000 / 10);
     if (o->energy)
         context("energy", "by the board's counter, over windows of about %g s", o->min_time);
     if (bench.cublas) {
@@ -316,6 +301,8 @@ static void describe_run(void)
     context("hgemm", "%s", version());
     context("date", "%s", date);
     context("witness", "%s", modelled() ? "modelled" : "measured");
+    if (modelled())
+        context("published", "%s", published_source);
     context("mode", "%s", o->continuous ? "continuous" : "burst");
     context("alpha", "%g", (double)o->alpha);
     context("beta", "%g", (double)o->beta);
@@ -326,7 +313,7 @@ static int run_timed(void)
 {
     describe_run();
     make_groups();
-    return gbench_run(bench.options.format, bench.options.out);
+    return gbench_run(bench.options.format, bench.options.out, modelled());
 }
 
 #ifdef HGEMM_EMULATOR

@@ -32,9 +32,7 @@ static const double DELAY_SECONDS = 250e-6; /* time to enqueue, cuBLAS's choosin
 static const double TRAIN_SECONDS = 0.02;   /* of launches that tell how long one lasts */
 static const double L2_COPIES = 2;          /* operands of all sets over the size of the L2 cache */
 static const size_t COPY_L2S = 8;           /* what the driver's copy reads, over the same */
-
-extern const image_t bench_images[]; /* ceiling_f16, ceiling_f32 */
-extern const int bench_image_count;
+static const size_t UNKNOWN_L2 = 4 << 20;   /* bytes, where the device does not tell */
 
 void progress(const char *format, ...)
 {
@@ -78,8 +76,7 @@ typedef struct ceiling_args_t {
 static hgemm_status_t launch_ceiling(hgemm_accumulate_t accumulate, int blocks, int iterations)
 {
     ceiling_args_t args = {bench.ceiling_in, bench.ceiling_out, iterations};
-    launch_t launch = {{(unsigned)blocks, 1, 1}, CEILING_THREADS, 0, &args, sizeof args};
-    return bench.handle->device->ops->launch(bench.handle->device, NULL, bench.ceilings[accumulate], &launch);
+    return inside_launch(bench.handle, bench.ceilings[accumulate], blocks, CEILING_THREADS, &args, sizeof args);
 }
 
 double ceiling_operations(hgemm_accumulate_t accumulate)
@@ -96,24 +93,16 @@ hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alph
     desc.op_a = p->op_a, desc.op_b = p->op_b;
     desc.accumulate = c->accumulate;
     desc.kernel = c->kernel;
-    desc.m = p->m, desc.n = p->n, desc.k = p->k;
+    desc.m = p->m, desc.n = p->n, desc.k = p->k, desc.batch = p->batch;
     desc.alpha = alpha, desc.beta = beta;
     desc.lda = p->lda, desc.ldb = p->ldb, desc.ldc = desc.ldd = p->ldc;
+    desc.stride_a = p->size_a, desc.stride_b = p->size_b, desc.stride_c = desc.stride_d = p->size_c;
     return desc;
 }
 
 hgemm_desc_t plan(const shape_t *s, hgemm_accumulate_t accumulate, int kernel)
 {
-    int row = bench.options.layout == HGEMM_ROW_MAJOR;
-    problem_t p = {.layout = bench.options.layout,
-                   .op_a = s->op_a,
-                   .op_b = s->op_b,
-                   .m = s->m,
-                   .n = s->n,
-                   .k = s->k,
-                   .lda = row == (s->op_a == HGEMM_OP_N) ? s->k : s->m,
-                   .ldb = row == (s->op_b == HGEMM_OP_N) ? s->n : s->k,
-                   .ldc = row ? s->n : s->m};
+    problem_t p = problem_of(bench.options.layout, s);
     contestant_t c = {.accumulate = accumulate, .kernel = kernel};
     return describe_call(&c, &p, bench.options.alpha, bench.options.beta);
 }
@@ -131,9 +120,9 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
                           copy_bytes(), NULL) == 0 ||
                fail(c, "the driver did not copy");
     case CUBLAS_HGEMM:
-        return cublas_hgemm(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 || fail(c, "cublasHgemm failed");
+        return cublas_hgemm(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 || fail(c, "%s failed", c->name);
     case CUBLAS_GEMM_EX:
-        return cublas_gemm_ex(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 || fail(c, "cublasGemmEx failed");
+        return cublas_gemm_ex(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 || fail(c, "%s failed", c->name);
     case CUTLASS:
         call = cutlass_call(p, c->accumulate, alpha, set->a, set->b, beta, d);
         call.slices = c->slices, call.parallel = c->parallel;
@@ -143,10 +132,8 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
     }
     desc = describe_call(c, p, alpha, beta);
     desc.a = set->a, desc.b = set->b, desc.c = set->c, desc.d = d;
-    if (c->kind == PLAN) {
-        desc = normalise(&desc);
-        return check(c, handle_launch(bench.handle, &desc, &c->plan));
-    }
+    if (c->kind == PLAN)
+        return check(c, inside_run_plan(bench.handle, c->plan, &desc));
     return check(c, hgemm_run_desc(bench.handle, &desc));
 }
 
@@ -154,7 +141,7 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
 
 void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, uint16_t *host)
 {
-    size_t count = (size_t)(p->m * p->n);
+    size_t count = (size_t)(p->batch * p->size_c);
     float alpha = bench.options.alpha, beta = bench.options.beta;
     if (p->exact) /* scalars that keep integers integers, and 0 and 1, for which kernels may have code of their own */
         alpha = alpha == 0 || alpha == 1 ? alpha : 2, beta = beta == 0 || beta == 1 ? beta : -3;
@@ -187,8 +174,7 @@ static void pause_us(long us)
 
 int mark(contestant_t *c, int event)
 {
-    device_t *device = bench.handle->device;
-    return check(c, device->ops->event_record(device, bench.events[event], NULL));
+    return check(c, inside_event_record(bench.handle, bench.events[event]));
 }
 
 int enqueue_next(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next)
@@ -200,12 +186,7 @@ int enqueue_next(contestant_t *c, const problem_t *p, const set_t *sets, int set
 
 int seconds_between_marks(contestant_t *c, double *seconds)
 {
-    device_t *device = bench.handle->device;
-    float milliseconds = 0;
-    if (!check(c, device->ops->event_elapsed(device, bench.events[0], bench.events[1], &milliseconds)))
-        return 0;
-    *seconds = (double)milliseconds * 1e-3;
-    return 1;
+    return check(c, inside_event_elapsed(bench.handle, bench.events[0], bench.events[1], seconds));
 }
 
 int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next, int launches,
@@ -301,11 +282,11 @@ static size_t padded(int64_t elements)
 
 static hgemm_status_t upload_set(const problem_t *p, const set_t *set)
 {
-    hgemm_status_t status = hgemm_upload(bench.handle, set->a, p->a, (size_t)(p->m * p->k) * 2);
+    hgemm_status_t status = hgemm_upload(bench.handle, set->a, p->a, (size_t)(p->batch * p->size_a) * 2);
     if (status == HGEMM_STATUS_SUCCESS)
-        status = hgemm_upload(bench.handle, set->b, p->b, (size_t)(p->k * p->n) * 2);
+        status = hgemm_upload(bench.handle, set->b, p->b, (size_t)(p->batch * p->size_b) * 2);
     if (status == HGEMM_STATUS_SUCCESS)
-        status = hgemm_upload(bench.handle, set->c, p->c, (size_t)(p->m * p->n) * 2);
+        status = hgemm_upload(bench.handle, set->c, p->c, (size_t)(p->batch * p->size_c) * 2);
     return status;
 }
 
@@ -320,11 +301,11 @@ static hgemm_status_t upload_sets(const problem_t *p, const set_t *sets, int cou
 void prove_group(group_t *g, group_fn *use)
 {
     const shape_t s = g->shape;
-    const size_t a = padded(s.m * s.k), b = padded(s.k * s.n), c = padded(s.m * s.n);
+    const size_t a = padded(s.batch * s.m * s.k), b = padded(s.batch * s.k * s.n), c = padded(s.batch * s.m * s.n);
     double copies = 1 + L2_COPIES * (double)bench.info.l2_bytes / (double)(a + b + c);
     int set_count = copies < 2 ? 2 : copies < MOST_SETS ? (int)copies : MOST_SETS;
     set_t *sets = calloc((size_t)set_count, sizeof *sets);
-    uint16_t *host = malloc((size_t)(s.m * s.n) * sizeof *host);
+    uint16_t *host = malloc((size_t)(s.batch * s.m * s.n) * sizeof *host);
     void *slab = NULL;
     problem_t p = {0};
     hopefuls_t hopefuls = {0};
@@ -340,7 +321,7 @@ void prove_group(group_t *g, group_fn *use)
     for (int exact = 1; exact >= 0 && status == HGEMM_STATUS_SUCCESS; exact--) {
         progress("[%d/%d] %s: verifying (%s inputs)", g->number, g->of, g->name, exact ? "integer" : "random");
         problem_destroy(&p);
-        if (!problem_create(&p, bench.options.layout, s.op_a, s.op_b, s.m, s.n, s.k, exact)) {
+        if (!problem_create(&p, bench.options.layout, &s, exact)) {
             status = HGEMM_STATUS_OUT_OF_MEMORY;
             break;
         }
@@ -378,7 +359,7 @@ void prove_group(group_t *g, group_fn *use)
 
 size_t copy_bytes(void)
 {
-    return COPY_L2S * (size_t)bench.handle->machine.l2_bytes;
+    return COPY_L2S * (bench.info.l2_bytes ? bench.info.l2_bytes : UNKNOWN_L2);
 }
 
 hgemm_status_t open_copy(int ordinal)
@@ -390,7 +371,7 @@ hgemm_status_t open_copy(int ordinal)
         return HGEMM_STATUS_SUCCESS;
     }
     problem_t operands; /* random, like all that is timed */
-    if (!problem_create(&operands, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, COPY_PIECE, 1, 1, 0))
+    if (!problem_create(&operands, HGEMM_ROW_MAJOR, &(shape_t){.m = COPY_PIECE, .n = 1, .k = 1, .batch = 1}, 0))
         return HGEMM_STATUS_OUT_OF_MEMORY;
     hgemm_status_t status = hgemm_malloc(bench.handle, &memory, 2 * copy_bytes());
     if (status == HGEMM_STATUS_SUCCESS)
@@ -404,16 +385,12 @@ hgemm_status_t open_copy(int ordinal)
 
 hgemm_status_t open_ceilings(void)
 {
-    device_t *device = bench.handle->device;
-    const device_ops_t *ops = device->ops;
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
     problem_t operands;
-    float milliseconds = 0;
-    for (int i = 0; i < bench_image_count && status == HGEMM_STATUS_SUCCESS; i++) {
-        int acc = strcmp(bench_images[i].symbol, "ceiling_f16") == 0 ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
-        status = ops->load(device, &bench_images[i], 0, &bench.ceilings[acc]);
-    }
-    if (!problem_create(&operands, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 2, CEILING_WORDS, 1, 0))
+    double seconds = 0;
+    for (int acc = 0; acc < 2 && status == HGEMM_STATUS_SUCCESS; acc++)
+        status = inside_load_ceiling(bench.handle, (hgemm_accumulate_t)acc, &bench.ceilings[acc]);
+    if (!problem_create(&operands, HGEMM_ROW_MAJOR, &(shape_t){.m = 2, .n = CEILING_WORDS, .k = 1, .batch = 1}, 0))
         return HGEMM_STATUS_OUT_OF_MEMORY;
     if (status == HGEMM_STATUS_SUCCESS)
         status = hgemm_malloc(bench.handle, &bench.ceiling_in, CEILING_WORDS * sizeof(uint32_t));
@@ -428,15 +405,15 @@ hgemm_status_t open_ceilings(void)
         return status;
     bench.delay_iterations = 100;
     for (int turn = 0; turn < 3 && status == HGEMM_STATUS_SUCCESS; turn++) { /* the last one is warm */
-        status = ops->event_record(device, bench.events[0], NULL);
+        status = inside_event_record(bench.handle, bench.events[0]);
         if (status == HGEMM_STATUS_SUCCESS)
             status = launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations);
         if (status == HGEMM_STATUS_SUCCESS)
-            status = ops->event_record(device, bench.events[1], NULL);
+            status = inside_event_record(bench.handle, bench.events[1]);
         if (status == HGEMM_STATUS_SUCCESS)
-            status = ops->event_elapsed(device, bench.events[0], bench.events[1], &milliseconds);
+            status = inside_event_elapsed(bench.handle, bench.events[0], bench.events[1], &seconds);
     }
     if (status == HGEMM_STATUS_SUCCESS)
-        bench.delay_iterations *= DELAY_SECONDS / ((double)milliseconds * 1e-3);
+        bench.delay_iterations *= DELAY_SECONDS / seconds;
     return status;
 }

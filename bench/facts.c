@@ -2,7 +2,8 @@
 #include <stdio.h>
 
 #include "bench.h"
-#include "plan.h"
+
+enum { T4_MULTIPROCESSORS = 40 };
 
 /* What is known of the kernels without running them. */
 void print_facts(void)
@@ -17,7 +18,7 @@ void print_facts(void)
         snprintf(warp, sizeof warp, "%dx%dx%d", i.warp_m, i.warp_n, i.warp_k);
         /* A step of k brings block_m + block_n halves for 2 * block_m * block_n operations. */
         printf("%-16s %-10s %-10s %6d %7d %5d %7d %9d %6s  %.1f, %.1f\n", i.name, block, warp, i.stages, i.threads,
-               i.registers, i.shared_bytes, kernel_table[kernel].blocks,
+               i.registers, i.shared_bytes, inside_blocks_on_t4(kernel),
                i.accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32",
                (double)i.block_m * i.block_n / (i.block_m + i.block_n),
                (double)i.warp_m * i.warp_n / (i.warp_m + i.warp_n));
@@ -30,18 +31,19 @@ void print_facts(void)
             bench.options.accumulate & 1U << HGEMM_ACCUMULATE_F16 ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
         hgemm_desc_t desc = plan(s, accumulate, HGEMM_KERNEL_AUTO);
         hgemm_kernel_info_t info;
-        char name[64];
+        char name[SHAPE_NAME];
         int kernel;
-        snprintf(name, sizeof name, "%lldx%lldx%lld %c%c", (long long)s->m, (long long)s->n, (long long)s->k,
-                 s->op_a ? 't' : 'n', s->op_b ? 't' : 'n');
+        shape_name(s, name);
         if (hgemm_select(&desc, &kernel) != HGEMM_STATUS_SUCCESS ||
             hgemm_get_kernel_info(kernel, &info) != HGEMM_STATUS_SUCCESS)
             continue;
         int row = bench.options.layout == HGEMM_ROW_MAJOR;
-        int64_t tiles = tile_count(&info, row ? s->m : s->n, row ? s->n : s->m);
+        int64_t lines = row ? s->m : s->n, columns = row ? s->n : s->m;
+        int64_t tiles =
+            s->batch * ((lines + info.block_m - 1) / info.block_m) * ((columns + info.block_n - 1) / info.block_n);
         double m = (double)s->m, n = (double)s->n, k = (double)s->k;
         printf("%-26s %-16s %8lld %10.2f  %.0f\n", name, info.name, (long long)tiles,
-               (double)tiles / (machine_t4.multiprocessors * kernel_table[kernel].blocks),
+               (double)tiles / (T4_MULTIPROCESSORS * inside_blocks_on_t4(kernel)),
                2 * m * n * k / (2 * (m * k + k * n + (bench.options.beta != 0 ? 2 : 1) * m * n)));
     }
 }

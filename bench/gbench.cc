@@ -68,6 +68,7 @@ struct Row {
     double mhz, power, watts, picojoules;                    // -1: unknown; by the counter: watts, and per operation
     double percent_cublas, percent_cutlass, percent_ceiling; // -1: unknown
     double percent_copy;                                     // of its bytes per second
+    double percent_published;
 
     double rate() const { return c->operations / median; }
 };
@@ -75,7 +76,9 @@ struct Row {
 class Output
 {
   public:
-    Output(FILE *file, std::string format) : file_(file), format_(std::move(format)) {}
+    Output(FILE *file, std::string format, bool modelled) : file_(file), format_(std::move(format)), modelled_(modelled)
+    {
+    }
 
     void begin()
     {
@@ -118,24 +121,53 @@ class Output
     }
 
   private:
+    struct Column {
+        const char *title;
+        int width;
+        std::string value;
+        bool when_measured, when_modelled;
+    };
+
+    std::vector<Column> columns(const Row &r) const
+    {
+        const double watts = r.watts >= 0 ? r.watts : r.power;
+        return {
+            {"median us", 11, number(r.median * 1e6, "%.2f"), true, true},
+            {"quartiles us", 23, number(r.q1 * 1e6, "%.2f") + ' ' + number(r.q3 * 1e6, "%11.2f"), true, false},
+            {"TFLOPS", 8, number(r.rate() * 1e-12, "%.2f"), true, true},
+            {"% cuBLAS", 8, number(r.percent_cublas, "%.1f"), true, false},
+            {"% published", 11, number(r.percent_published, "%.1f"), false, true},
+            {"% CUTLASS", 9, number(r.percent_cutlass, "%.1f"), true, true},
+            {"% ceiling", 9, number(r.percent_ceiling, "%.1f"), true, true},
+            {"GB/s", 8, number(r.c->bytes / r.median * 1e-9, "%.1f"), true, true},
+            {"% copy", 6, number(r.percent_copy, "%.1f"), true, false},
+            {"MHz", 6, number(r.mhz, "%.0f"), true, false},
+            {"W", 6, number(watts, "%.0f"), true, false},
+            {"pJ/FLOP", 8, number(r.picojoules, "%.3f"), true, false},
+            {"rel error", 9, number(r.c->error, "%.1e"), true, true},
+        };
+    }
+
     void table(const Row &r)
     {
+        const std::vector<Column> all = columns(r);
         if (group_ != r.c->group) {
             group_ = r.c->group;
-            fprintf(file_, "\n%s\n  %-18s %11s %23s %8s %8s %9s %9s %8s %6s %6s %6s %8s %9s\n", group_.c_str(),
-                    "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% CUTLASS", "% ceiling", "GB/s",
-                    "% copy", "MHz", "W", "pJ/FLOP", "rel error");
+            fprintf(file_, "\n%s%s\n  %-18s", group_.c_str(), modelled_ ? ", modelled, not measured" : "", "kernel");
+            for (const Column &column : all)
+                if (modelled_ ? column.when_modelled : column.when_measured)
+                    fprintf(file_, " %*s", column.width, column.title);
+            fprintf(file_, "\n");
         }
+        fprintf(file_, "  %-18s", r.c->name);
         if (r.c->failure) {
-            fprintf(file_, "  %-18s %s\n", r.c->name, r.c->failure);
+            fprintf(file_, " %s\n", r.c->failure);
             return;
         }
-        fprintf(file_, "  %-18s %11.2f %11.2f %11.2f %8.2f %8s %9s %9s %8.1f %6s %6s %6s %8s %9s%s%s\n", r.c->name,
-                r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12, number(r.percent_cublas, "%.1f").c_str(),
-                number(r.percent_cutlass, "%.1f").c_str(), number(r.percent_ceiling, "%.1f").c_str(),
-                r.c->bytes / r.median * 1e-9, number(r.percent_copy, "%.1f").c_str(), number(r.mhz, "%.0f").c_str(),
-                number(r.watts >= 0 ? r.watts : r.power, "%.0f").c_str(), number(r.picojoules, "%.3f").c_str(),
-                number(r.c->error, "%.1e").c_str(), r.c->note ? "  " : "", r.c->note ? r.c->note : "");
+        for (const Column &column : all)
+            if (modelled_ ? column.when_modelled : column.when_measured)
+                fprintf(file_, " %*s", column.width, column.value.c_str());
+        fprintf(file_, "%s%s\n", r.c->note ? "  " : "", r.c->note ? r.c->note : "");
     }
 
     void csv(const Row &r)
@@ -172,6 +204,7 @@ class Output
         member("watts", r.watts, "%.2f");
         member("pj_per_flop", r.picojoules, "%.4f");
         member("percent_cublas", r.percent_cublas, "%.2f");
+        member("percent_published", r.percent_published, "%.2f");
         member("percent_cutlass", r.percent_cutlass, "%.2f");
         member("percent_ceiling", r.percent_ceiling, "%.2f");
         member("percent_copy", r.percent_copy, "%.2f");
@@ -209,6 +242,7 @@ class Output
 
     FILE *file_;
     std::string format_;
+    bool modelled_;
     std::string group_; // of the table's last row
     bool first_ = true;
 };
@@ -262,6 +296,7 @@ class Reporter : public benchmark::BenchmarkReporter
         row.percent_cutlass = percent(rates_, number, row.c->cutlass);
         row.percent_ceiling = percent(rates_, number, row.c->ceiling);
         row.percent_copy = percent(moved_, number, row.c->copy);
+        row.percent_published = row.c->published > 0 ? 100 * rates_[number] / row.c->published : -1;
         failures_ += row.c->failure != nullptr;
         for (Output &output : outputs_)
             output.row(row);
@@ -306,7 +341,7 @@ void gbench_context(const char *key, const char *value)
     context_lines.emplace_back(key, value);
 }
 
-int gbench_run(const char *format, const char *path)
+int gbench_run(const char *format, const char *path, int modelled)
 {
     std::vector<Output> outputs;
     FILE *file = nullptr;
@@ -314,10 +349,10 @@ int gbench_run(const char *format, const char *path)
         file = fopen(path, "w");
         if (!file)
             return -1;
-        outputs.emplace_back(file, format);
-        outputs.emplace_back(stdout, "table");
+        outputs.emplace_back(file, format, modelled != 0);
+        outputs.emplace_back(stdout, "table", modelled != 0);
     } else {
-        outputs.emplace_back(stdout, format);
+        outputs.emplace_back(stdout, format, modelled != 0);
     }
     Reporter reporter(std::move(outputs));
     benchmark::RunSpecifiedBenchmarks(&reporter);

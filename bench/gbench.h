@@ -17,6 +17,7 @@ typedef struct gbench_case_t {
     const char *group, *name;           /* together they name the benchmark: "<group>/<name>" */
     double operations, bytes;           /* of one call */
     int cublas, cutlass, ceiling, copy; /* numbers of the cases it is compared with, -1: none */
+    double published;                   /* operations per second that others have published, 0: none */
     int repetitions;
 
     /* Called once, before the first repetition; fills in what follows. */
@@ -39,9 +40,9 @@ int gbench_register(gbench_case_t *c);
 void gbench_context(const char *key, const char *value);
 
 /* Runs all cases and prints a table, unless `format` is "csv" or "json". With a path the format
- * goes there and the table to stdout. Returns the number of cases that failed, -1 where the file
- * cannot be written. */
-int gbench_run(const char *format, const char *path);
+ * goes there and the table to stdout. The table says if times are modelled, and then leaves out what
+ * only a GPU has. Returns the number of cases that failed, -1 where the file cannot be written. */
+int gbench_run(const char *format, const char *path, int modelled);
 
 #ifdef __cplusplus
 }

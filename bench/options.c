@@ -12,16 +12,20 @@ static const char usage[] =
     "Usage: bench_hgemm [options] [shape[,shape...]]...\n"
     "\n"
     "Times the kernels of hgemm, cuBLAS, CUTLASS and the mma.m16n8k8 ceiling in alternation, and\n"
-    "verifies every result before it counts. Without a GPU it prints what is known without one,\n"
-    "and what an emulated T4 counts while it runs the kernels' machine code.\n"
+    "verifies every result before it counts. Without a GPU it prints what an emulated T4 counts while\n"
+    "it runs the kernels' machine code; --device t4emu:time prints what a T4 would take by a model.\n"
     "\n"
     "  shape               N (a square), MxNxK, or FROM:TO:STEP (squares); default 1024,2048,4096\n"
-    "  --shapes FILE       CSV whose first line names its columns: m,n,k[,trans_a,trans_b]\n"
+    "  --shapes FILE       CSV whose first line names its columns: m, n, k and, where wanted, trans_a,\n"
+    "                      trans_b (1: transposed) and batch\n"
+    "  --batch N           strided batches of N products, for shapes whose file has no column batch;\n"
+    "                      beside cublasHgemmStridedBatched, cublasGemmStridedBatchedEx and CUTLASS's\n"
+    "                      batched mode\n"
     "  --trans LIST        of nn, nt, tn, tt (op_a, op_b); default nn\n"
     "  --layout row|col    default row\n"
     "  --kernel REGEX      only kernels whose name matches (\"auto\" is hgemm's own choice)\n"
     "  --plans N           also the N plans (kernel, splits of k, copies) that selection's model finds\n"
-    "                      cheapest, each by itself: what the choice loses to the best (on a GPU)\n"
+    "                      cheapest, each by itself: what the choice loses to the best\n"
     "  --accumulate LIST   of f16, f32; default f16\n"
     "  --alpha X --beta X  default 1 and 0\n"
     "  --mode burst        one launch at a time, each after a pause in which the GPU cools "
@@ -35,7 +39,12 @@ static const char usage[] =
     "  --min-time S        length of a continuous repetition in seconds; default 0.02\n"
     "  --peers LIST        of ceiling, copy, cublas, cutlass, none; default all that are there.\n"
     "                      The environment's HGEMM_CUBLAS and HGEMM_PEERS_LIBRARY may say where\n"
-    "  --device NAME       such as cuda:1; default is the environment's HGEMM_DEVICE\n"
+    "  --device NAME       default is the environment's HGEMM_DEVICE, else the first GPU, else t4emu:\n"
+    "                        cuda, cuda:N    the first usable GPU, the GPU of that ordinal: measured\n"
+    "                        t4emu           a T4 emulated on the CPU: counts, no times (also t4emu:check)\n"
+    "                        t4emu:time      a timing model of it at 1590 MHz: modelled times, beside\n"
+    "                                        published ones of cuBLAS on a T4 (row-major squares); on two\n"
+    "                                        cores 1024 takes a second or two a kernel, 4096 minutes\n"
     "  --format F          table, csv or json\n"
     "  --out FILE          write the format there, and the table to stdout\n"
     "  --version           print the library's version, commit and compiler of kernels\n"
@@ -61,7 +70,8 @@ static void add_shape(options_t *o, shape_t shape)
 {
     for (int i = 0; i < o->shape_count; i++) {
         const shape_t *s = &o->shapes[i];
-        if (s->m == shape.m && s->n == shape.n && s->k == shape.k && s->op_a == shape.op_a && s->op_b == shape.op_b)
+        if (s->m == shape.m && s->n == shape.n && s->k == shape.k && s->batch == shape.batch && s->op_a == shape.op_a &&
+            s->op_b == shape.op_b)
             return;
     }
     shape_t *shapes = realloc(o->shapes, (size_t)(o->shape_count + 1) * sizeof *shapes);
@@ -96,23 +106,66 @@ static void parse_shape(options_t *o, const char *text)
         add_shape(o, (shape_t){.m = side, .n = side, .k = side});
 }
 
+enum { M, N, K, TRANS_A, TRANS_B, BATCH, COLUMNS };
+
+/* The columns of a shapes file, in their order: how many, or 0 where the line does not name them. */
+static int parse_header(char *line, int columns[COLUMNS])
+{
+    static const char *const names[COLUMNS] = {"m", "n", "k", "trans_a", "trans_b", "batch"};
+    int count = 0;
+    unsigned seen = 0;
+    for (char *rest, *item = strtok_r(line, ",\r\n", &rest); item; item = strtok_r(NULL, ",\r\n", &rest)) {
+        int column = 0;
+        while (column < COLUMNS && strcmp(item, names[column]) != 0)
+            column++;
+        if (column == COLUMNS || (seen & 1U << column))
+            return 0;
+        seen |= 1U << column;
+        columns[count++] = column;
+    }
+    return (seen & 7) == 7 ? count : 0;
+}
+
+/* 1, or 0 where the line does not hold a shape. */
+static int parse_row(char *line, const int *columns, int count, shape_t *shape)
+{
+    long long values[COLUMNS] = {0};
+    char *at = line;
+    for (int i = 0; i < count; i++) {
+        char *end;
+        values[columns[i]] = strtoll(at, &end, 10);
+        if (end == at || (i + 1 < count ? *end != ',' : !strchr("\r\n", *end)))
+            return 0;
+        at = end + 1;
+        if (columns[i] == BATCH && !in_range(values[BATCH]))
+            return 0;
+    }
+    *shape = (shape_t){.m = values[M],
+                       .n = values[N],
+                       .k = values[K],
+                       .batch = values[BATCH],
+                       .op_a = values[TRANS_A] ? HGEMM_OP_T : HGEMM_OP_N,
+                       .op_b = values[TRANS_B] ? HGEMM_OP_T : HGEMM_OP_N};
+    return in_range(shape->m) && in_range(shape->n) && in_range(shape->k);
+}
+
 static void parse_file(options_t *o, const char *path)
 {
     char line[512];
+    int columns[COLUMNS], count;
     FILE *file = fopen(path, "r");
     if (!file || !fgets(line, sizeof line, file))
         refuse("cannot read", path);
-    if (strncmp(line, "m,n,k", 5) != 0)
-        refuse("its first line must be m,n,k or m,n,k,trans_a,trans_b", path);
+    count = parse_header(line, columns);
+    if (!count)
+        refuse("its first line must name the columns m,n,k and may name trans_a,trans_b,batch", path);
     while (fgets(line, sizeof line, file)) {
-        long long m, n, k;
-        int op_a = 0, op_b = 0;
+        shape_t shape;
         if (line[0] == '\n' || line[0] == '\r' || line[0] == '#')
             continue;
-        int fields = sscanf(line, "%lld,%lld,%lld,%d,%d", &m, &n, &k, &op_a, &op_b);
-        if ((fields != 3 && fields != 5) || !in_range(m) || !in_range(n) || !in_range(k))
+        if (!parse_row(line, columns, count, &shape))
             refuse("not a shape", line);
-        add_shape(o, (shape_t){m, n, k, op_a ? HGEMM_OP_T : HGEMM_OP_N, op_b ? HGEMM_OP_T : HGEMM_OP_N});
+        add_shape(o, shape);
     }
     fclose(file);
 }
@@ -164,6 +217,14 @@ static void multiply_transposes(options_t *o, char *list)
     free(shapes);
 }
 
+void shape_name(const shape_t *s, char name[SHAPE_NAME])
+{
+    int used = snprintf(name, SHAPE_NAME, "%lldx%lldx%lld %c%c", (long long)s->m, (long long)s->n, (long long)s->k,
+                        s->op_a ? 't' : 'n', s->op_b ? 't' : 'n');
+    if (s->batch > 1)
+        snprintf(name + used, (size_t)(SHAPE_NAME - used), " batch %lld", (long long)s->batch);
+}
+
 static double number(const char *text)
 {
     char *end;
@@ -171,6 +232,18 @@ static double number(const char *text)
     if (end == text || *end)
         refuse("not a number", text);
     return value;
+}
+
+/* The option's whole number, `least` at least. */
+static int whole(const char *option, const char *text, int least)
+{
+    char *end, words[96];
+    long value = strtol(text, &end, 10);
+    if (end == text || *end || value < least || value > INT32_MAX) {
+        snprintf(words, sizeof words, "%s takes a whole number, %d at least", option, least);
+        refuse(words, text);
+    }
+    return (int)value;
 }
 
 static int one_of(const char *name, const char *text, const char *first, const char *second)
@@ -185,6 +258,7 @@ void options_parse(options_t *o, int argc, char **argv)
     enum {
         SHAPES = 1,
         TRANS,
+        EVERY_BATCH,
         LAYOUT,
         KERNEL,
         ACCUMULATE,
@@ -202,27 +276,17 @@ void options_parse(options_t *o, int argc, char **argv)
         VERSION,
         HELP
     };
-    static const struct option known[] = {{"shapes", 1, NULL, SHAPES},
-                                          {"trans", 1, NULL, TRANS},
-                                          {"layout", 1, NULL, LAYOUT},
-                                          {"kernel", 1, NULL, KERNEL},
-                                          {"accumulate", 1, NULL, ACCUMULATE},
-                                          {"alpha", 1, NULL, ALPHA},
-                                          {"beta", 1, NULL, BETA},
-                                          {"mode", 1, NULL, MODE},
-                                          {"energy", 0, NULL, ENERGY},
-                                          {"reps", 1, NULL, REPS},
-                                          {"min-time", 1, NULL, MIN_TIME},
-                                          {"peers", 1, NULL, PEERS},
-                                          {"plans", 1, NULL, PLANS},
-                                          {"device", 1, NULL, DEVICE},
-                                          {"format", 1, NULL, FORMAT},
-                                          {"out", 1, NULL, OUT},
-                                          {"version", 0, NULL, VERSION},
-                                          {"help", 0, NULL, HELP},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"shapes", 1, NULL, SHAPES}, {"trans", 1, NULL, TRANS},   {"batch", 1, NULL, EVERY_BATCH},
+        {"layout", 1, NULL, LAYOUT}, {"kernel", 1, NULL, KERNEL}, {"accumulate", 1, NULL, ACCUMULATE},
+        {"alpha", 1, NULL, ALPHA},   {"beta", 1, NULL, BETA},     {"mode", 1, NULL, MODE},
+        {"energy", 0, NULL, ENERGY}, {"reps", 1, NULL, REPS},     {"min-time", 1, NULL, MIN_TIME},
+        {"peers", 1, NULL, PEERS},   {"plans", 1, NULL, PLANS},   {"device", 1, NULL, DEVICE},
+        {"format", 1, NULL, FORMAT}, {"out", 1, NULL, OUT},       {"version", 0, NULL, VERSION},
+        {"help", 0, NULL, HELP},     {NULL, 0, NULL, 0}};
     const char *kernels = ".";
     char *trans = NULL;
+    int64_t batch = 1;
     *o = (options_t){.alpha = 1,
                      .min_time = 0.02,
                      .peers = PEER_CEILING | PEER_COPY | PEER_CUBLAS | PEER_CUTLASS,
@@ -232,6 +296,7 @@ void options_parse(options_t *o, int argc, char **argv)
         switch (option) {
         case SHAPES: parse_file(o, optarg); break;
         case TRANS: trans = optarg; break;
+        case EVERY_BATCH: batch = whole("--batch", optarg, 1); break;
         case LAYOUT:
             o->layout = one_of("--layout is row or col", optarg, "row", "col") ? HGEMM_COL_MAJOR : HGEMM_ROW_MAJOR;
             break;
@@ -241,17 +306,13 @@ void options_parse(options_t *o, int argc, char **argv)
         case BETA: o->beta = (float)number(optarg); break;
         case MODE: o->continuous = one_of("--mode is burst or continuous", optarg, "burst", "continuous"); break;
         case ENERGY: o->energy = 1; break;
-        case REPS:
-            o->repetitions = (int)number(optarg);
-            if (o->repetitions < 1)
-                refuse("--reps", "at least 1");
-            break;
+        case REPS: o->repetitions = whole("--reps", optarg, 1); break;
         case MIN_TIME: o->min_time = number(optarg); break;
         case PEERS:
             o->peers = 0;
             each_item(optarg, o, parse_peer);
             break;
-        case PLANS: o->plans = (int)number(optarg); break;
+        case PLANS: o->plans = whole("--plans", optarg, 0); break;
         case DEVICE: o->device = optarg; break;
         case FORMAT: o->format = optarg; break;
         case OUT: o->out = optarg; break;
@@ -265,6 +326,9 @@ void options_parse(options_t *o, int argc, char **argv)
     if (o->shapes_are_default)
         for (int side = 1024; side <= 4096; side *= 2)
             add_shape(o, (shape_t){.m = side, .n = side, .k = side});
+    for (int i = 0; i < o->shape_count; i++)
+        if (o->shapes[i].batch == 0) /* its file has no such column */
+            o->shapes[i].batch = batch;
     if (trans)
         multiply_transposes(o, trans);
     if (!o->accumulate)
@@ -273,8 +337,6 @@ void options_parse(options_t *o, int argc, char **argv)
         o->continuous = 1;
         o->min_time = o->min_time > 0.5 ? o->min_time : 0.5;
     }
-    if (o->plans < 0)
-        refuse("--plans", "not negative");
     if (strcmp(o->format, "table") != 0 && strcmp(o->format, "csv") != 0 && strcmp(o->format, "json") != 0)
         refuse("--format is table, csv or json", o->format);
     if (regcomp(&o->kernels, kernels, REG_EXTENDED | REG_NOSUB) != 0)

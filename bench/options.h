@@ -5,12 +5,7 @@
 
 #include <regex.h>
 
-#include "hgemm.h"
-
-typedef struct shape_t {
-    int64_t m, n, k;
-    hgemm_op_t op_a, op_b;
-} shape_t;
+#include "verify.h"
 
 enum { PEER_CEILING = 1, PEER_CUBLAS = 2, PEER_CUTLASS = 4, PEER_COPY = 8 };
 
@@ -31,6 +26,11 @@ typedef struct options_t {
     int plans;                /* of automatic selection that are timed too, the cheapest by its model */
     const char *format, *out; /* table, csv or json; NULL: stdout */
 } options_t;
+
+enum { SHAPE_NAME = 96 };
+
+/* "512x512x64 nt", "512x512x64 nt batch 384". */
+void shape_name(const shape_t *shape, char name[SHAPE_NAME]);
 
 /* The library's, its commit and the compiler of its kernels. */
 const char *version(void);

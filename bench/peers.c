@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "peers.h"
 
-#include "t4emu.h"
+#include "inside.h"
+#include "peers_emulated.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -30,6 +31,10 @@ struct cublas_t {
                  const uint16_t *, void *, int);
     int (*gemm_ex)(void *, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int,
                    const void *, void *, int, int, int, int);
+    int (*hgemm_batched)(void *, int, int, int, int, int, const uint16_t *, const void *, int, long long, const void *,
+                         int, long long, const uint16_t *, void *, int, long long, int);
+    int (*gemm_batched_ex)(void *, int, int, int, int, int, const void *, const void *, int, int, long long,
+                           const void *, int, int, long long, const void *, void *, int, int, long long, int, int, int);
 };
 
 /* cuBLAS computes in the current context, else on the first GPU; the driver copies in no other. */
@@ -59,7 +64,10 @@ cublas_t *cublas_open(int ordinal, char why[VERIFY_WORDS])
     int (*create)(void **);
     if (cublas && find(library, "cublasCreate_v2", &create) && find(library, "cublasDestroy_v2", &cublas->destroy) &&
         find(library, "cublasGetVersion_v2", &cublas->version) && find(library, "cublasHgemm", &cublas->hgemm) &&
-        find(library, "cublasGemmEx", &cublas->gemm_ex) && make_current(ordinal) && create(&cublas->handle) == 0)
+        find(library, "cublasGemmEx", &cublas->gemm_ex) &&
+        find(library, "cublasHgemmStridedBatched", &cublas->hgemm_batched) &&
+        find(library, "cublasGemmStridedBatchedEx", &cublas->gemm_batched_ex) && make_current(ordinal) &&
+        create(&cublas->handle) == 0)
         return cublas;
     snprintf(why, VERIFY_WORDS, "libcublas was found but could not be started");
     free(cublas);
@@ -85,14 +93,15 @@ int cublas_version(const cublas_t *cublas)
 typedef struct columns_t {
     int op_a, op_b, m, n, lda, ldb;
     const void *a, *b;
+    long long stride_a, stride_b;
 } columns_t;
 
 static columns_t as_columns(const problem_t *p, const void *a, const void *b)
 {
     int op_a = p->op_a == HGEMM_OP_T ? OP_T : OP_N, op_b = p->op_b == HGEMM_OP_T ? OP_T : OP_N;
     if (p->layout == HGEMM_COL_MAJOR)
-        return (columns_t){op_a, op_b, (int)p->m, (int)p->n, (int)p->lda, (int)p->ldb, a, b};
-    return (columns_t){op_b, op_a, (int)p->n, (int)p->m, (int)p->ldb, (int)p->lda, b, a};
+        return (columns_t){op_a, op_b, (int)p->m, (int)p->n, (int)p->lda, (int)p->ldb, a, b, p->size_a, p->size_b};
+    return (columns_t){op_b, op_a, (int)p->n, (int)p->m, (int)p->ldb, (int)p->lda, b, a, p->size_b, p->size_a};
 }
 
 int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b, float beta,
@@ -100,6 +109,10 @@ int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const 
 {
     columns_t q = as_columns(p, a, b);
     uint16_t half_alpha = hgemm_half_from_float(alpha), half_beta = hgemm_half_from_float(beta);
+    if (p->batch > 1)
+        return cublas->hgemm_batched(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &half_alpha, q.a, q.lda,
+                                     q.stride_a, q.b, q.ldb, q.stride_b, &half_beta, c, (int)p->ldc, p->size_c,
+                                     (int)p->batch);
     return cublas->hgemm(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &half_alpha, q.a, q.lda, q.b, q.ldb,
                          &half_beta, c, (int)p->ldc);
 }
@@ -108,6 +121,10 @@ int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, cons
                    void *c)
 {
     columns_t q = as_columns(p, a, b);
+    if (p->batch > 1)
+        return cublas->gemm_batched_ex(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &alpha, q.a, R_16F, q.lda,
+                                       q.stride_a, q.b, R_16F, q.ldb, q.stride_b, &beta, c, R_16F, (int)p->ldc,
+                                       p->size_c, (int)p->batch, COMPUTE_32F, ALGORITHM_DEFAULT);
     return cublas->gemm_ex(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &alpha, q.a, R_16F, q.lda, q.b, R_16F,
                            q.ldb, &beta, c, R_16F, (int)p->ldc, COMPUTE_32F, ALGORITHM_DEFAULT);
 }
@@ -125,14 +142,14 @@ copy_fn *copy_open(int ordinal)
 /* ---- CUTLASS ----------------------------------------------------------------------------------
  */
 
-const cutlass_t *cutlass_open(int ordinal, device_t *emulated, char why[VERIFY_WORDS])
+const cutlass_t *cutlass_open(int ordinal, hgemm_handle_t emulated, char why[VERIFY_WORDS])
 {
     static cutlass_t cutlass;
     const char *const name = emulated ? "libhgemm_peers_t4emu.so" : "libhgemm_peers.so";
     char beside[4096];
     const char *path = getenv("HGEMM_PEERS_LIBRARY");
     int (*start)(int);
-    void (*emulate)(device_t *, device_t4emu_run_fn *);
+    void (*emulate)(const peers_machine_t *);
     if (!path) {
         ssize_t length = readlink("/proc/self/exe", beside, sizeof beside - strlen(name) - 1);
         while (length > 0 && beside[length - 1] != '/')
@@ -156,7 +173,7 @@ const cutlass_t *cutlass_open(int ordinal, device_t *emulated, char why[VERIFY_W
     }
 #ifdef HGEMM_EMULATOR
     if (emulated)
-        emulate(emulated, device_t4emu_run);
+        emulate(&(peers_machine_t){emulated, hgemm_malloc, hgemm_free, hgemm_upload, inside_run_emulated});
 #endif
     int error = start(ordinal);
     if (error) {
@@ -174,12 +191,16 @@ peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, flo
     return (peers_call_t){.m = (int)(row ? p->m : p->n),
                           .n = (int)(row ? p->n : p->m),
                           .k = (int)p->k,
+                          .batch = (int)p->batch,
                           .transpose_a = (row ? p->op_a : p->op_b) == HGEMM_OP_T,
                           .transpose_b = (row ? p->op_b : p->op_a) == HGEMM_OP_T,
                           .single = accumulate == HGEMM_ACCUMULATE_F32,
                           .lda = (int)(row ? p->lda : p->ldb),
                           .ldb = (int)(row ? p->ldb : p->lda),
                           .ldc = (int)p->ldc,
+                          .stride_a = row ? p->size_a : p->size_b,
+                          .stride_b = row ? p->size_b : p->size_a,
+                          .stride_c = p->size_c,
                           .alpha = alpha,
                           .beta = beta,
                           .a = row ? a : b,

@@ -4,7 +4,6 @@
 #ifndef HGEMM_BENCH_PEERS_H
 #define HGEMM_BENCH_PEERS_H
 
-#include "device.h"
 #include "peers_cutlass.h"
 #include "verify.h"
 
@@ -21,7 +20,8 @@ void cublas_close(cublas_t *cublas);
 int cublas_version(const cublas_t *cublas); /* major * 10000 + minor * 100 + patch */
 
 /* Enqueue C = alpha * op(A) * op(B) + beta * C on the default stream: cublasHgemm accumulates in
- * half precision and takes half scalars, cublasGemmEx here in single precision. 0 on success. */
+ * half precision and takes half scalars, cublasGemmEx here in single precision. For a batch they are
+ * cublasHgemmStridedBatched and cublasGemmStridedBatchedEx. 0 on success. */
 int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b, float beta,
                  void *c);
 int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b, float beta,
@@ -52,7 +52,7 @@ typedef struct cutlass_t {
 /* Opens it (the path in HGEMM_PEERS_LIBRARY, else the folder of this program) for the GPU of that
  * CUDA ordinal; or libhgemm_peers_t4emu.so, if that is not NULL, for an emulated T4. NULL and words in
  * `why` where it cannot. */
-const cutlass_t *cutlass_open(int ordinal, device_t *emulated, char why[VERIFY_WORDS]);
+const cutlass_t *cutlass_open(int ordinal, hgemm_handle_t emulated, char why[VERIFY_WORDS]);
 
 /* C = alpha * op(A) * op(B) + beta * C, k not sliced. */
 peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, float alpha, const void *a, const void *b,

@@ -80,8 +80,11 @@ int run(const peers_call_t &call, void *semaphores, void *workspace)
     int slices;
     if (!call.parallel) {
         Gemm<Tile, Warp, half_t> gemm;
-        return gemm.start({GemmUniversalMode::kGemm, size, call.slices, scalars, call.a, call.b,
-                           call.c, call.d, 0, 0, 0, 0, call.lda, call.ldb, call.ldc, call.ldc},
+        const bool batched = call.batch > 1;
+        return gemm.start({batched ? GemmUniversalMode::kBatched : GemmUniversalMode::kGemm, size,
+                           batched ? call.batch : call.slices, scalars, call.a, call.b, call.c,
+                           call.d, call.stride_a, call.stride_b, call.stride_c, call.stride_c,
+                           call.lda, call.ldb, call.ldc, call.ldc},
                           semaphores, &slices) != cutlass::Status::kSuccess;
     }
 
@@ -163,6 +166,7 @@ namespace
 
 constexpr size_t SEMAPHORES = 1 << 20; // tiles with serial slices
 constexpr size_t WORKSPACE = 96 << 20; // bytes of parallel slices
+constexpr int MOST_BATCH = 65535;      // gridDim.z
 
 std::vector<const Configuration *> table;
 void *semaphores, *workspace;
@@ -171,8 +175,10 @@ char about[96];
 // The largest alignment of 8, 4, 2 and 1 elements that all pointers and rows have.
 int alignment_of(const peers_call_t &call)
 {
+    const long long strides =
+        call.batch > 1 ? call.stride_a | call.stride_b | call.stride_c : 0;
     const uintptr_t bits =
-        reinterpret_cast<uintptr_t>(call.a) | reinterpret_cast<uintptr_t>(call.b) |
+        2 * uintptr_t(strides) | reinterpret_cast<uintptr_t>(call.a) | reinterpret_cast<uintptr_t>(call.b) |
         reinterpret_cast<uintptr_t>(call.c) | reinterpret_cast<uintptr_t>(call.d) |
         2 * uintptr_t(call.lda | call.ldb | call.ldc | call.n |
                       (call.transpose_a ? call.m : call.k) | (call.transpose_b ? call.k : call.n));
@@ -247,8 +253,12 @@ EXPORTED int hgemm_peers_can_run(int config, const peers_call_t *call)
     if (c.transpose_a != call->transpose_a || c.transpose_b != call->transpose_b ||
         c.single != call->single || c.alignment != alignment_of(*call))
         return 0;
+    if (call->batch > MOST_BATCH)
+        return 0;
     if (call->slices <= 1)
         return call->slices == 1 && !call->parallel;
+    if (call->batch > 1)
+        return 0;
     const size_t bytes = size_t(call->m) * call->n * call->slices * (call->single ? 4 : 2);
     return call->k / call->slices >= c.tile_k &&
            (call->parallel ? bytes <= WORKSPACE

@@ -25,16 +25,17 @@ extern "C" {
 #endif
 
 /* D = alpha * op(A) * op(B) + beta * C, all matrices of halves and row-major as they are stored;
- * D may be C. Leading dimensions are in elements. */
+ * D may be C. Leading dimensions and strides are in elements. */
 typedef struct peers_call_t {
-    int m, n, k;
+    int m, n, k, batch;           /* batch: products, whose matrices are strides apart */
     int transpose_a, transpose_b; /* op(A) is m x k: A is stored so, or as k x m */
     int single;                   /* sums in single precision */
     int lda, ldb, ldc;            /* ldc: of C and D */
+    long long stride_a, stride_b, stride_c;
     float alpha, beta;
     const void *a, *b, *c; /* on the device */
     void *d;
-    int slices;   /* of k, at least 1 */
+    int slices;   /* of k, at least 1; 1 for a batch */
     int parallel; /* with slices: 0: each adds to D what the one before it left there (in halves),
                    * 1: each leaves its sums in a workspace, another kernel adds them up */
 } peers_call_t;

@@ -9,17 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "t4emu.h"
+#include "peers_emulated.h"
+#include "turing/launch.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
-static device_t *device;
-static device_t4emu_run_fn *run_on_device;
+static peers_machine_t machine;
 
-EXPORTED void hgemm_peers_emulate(device_t *emulator, device_t4emu_run_fn *run)
+EXPORTED void hgemm_peers_emulate(const peers_machine_t *emulator)
 {
-    device = emulator;
-    run_on_device = run;
+    machine = *emulator;
 }
 
 static cudaError_t check(hgemm_status_t status)
@@ -153,7 +152,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void 
     unsigned char params[4096];
     (void)stream;
     last_error = cudaErrorInvalidDeviceFunction;
-    if (!kernel || !device || kernel->param_bytes > sizeof params)
+    if (!kernel || !machine.handle || kernel->param_bytes > sizeof params)
         return last_error;
     for (uint32_t i = 0; i < kernel->n_params; i++)
         memcpy(params + kernel->params[i].offset, args[i], kernel->params[i].size);
@@ -162,7 +161,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void 
                               .shared_bytes = (uint32_t)shared_bytes,
                               .params = params,
                               .param_bytes = kernel->param_bytes};
-    return last_error = check(run_on_device(device, kernel, &launch));
+    return last_error = check(machine.run(machine.handle, kernel, &launch));
 }
 
 /* ---- the rest ------------------------------------------------------------------------------- */
@@ -176,12 +175,12 @@ cudaError_t cudaGetLastError(void)
 
 cudaError_t cudaMalloc(void **pointer, size_t bytes)
 {
-    return device ? check(device->ops->alloc(device, pointer, bytes)) : cudaErrorNoDevice;
+    return machine.handle ? check(machine.malloc(machine.handle, pointer, bytes)) : cudaErrorNoDevice;
 }
 
 cudaError_t cudaFree(void *pointer)
 {
-    return pointer ? check(device->ops->release(device, pointer)) : cudaSuccess;
+    return pointer ? check(machine.free(machine.handle, pointer)) : cudaSuccess;
 }
 
 cudaError_t cudaMemset(void *pointer, int value, size_t bytes)
@@ -190,7 +189,7 @@ cudaError_t cudaMemset(void *pointer, int value, size_t bytes)
     if (!host)
         return cudaErrorMemoryAllocation;
     memset(host, value, bytes);
-    cudaError_t error = check(device->ops->upload(device, NULL, pointer, host, bytes));
+    cudaError_t error = check(machine.upload(machine.handle, pointer, host, bytes));
     free(host);
     return error;
 }

@@ -88,38 +88,47 @@ static void take_samples(const problem_t *p)
     const int row = p->layout == HGEMM_ROW_MAJOR;
     uint64_t seed = 5;
     for (struct sample_t *s = p->samples; s < p->samples + VERIFY_SAMPLES; s++) {
+        s->matrix = (int64_t)(next_random(&seed) % (uint64_t)p->batch);
         s->i = (int64_t)(next_random(&seed) % (uint64_t)p->m);
         s->j = (int64_t)(next_random(&seed) % (uint64_t)p->n);
         s->product = 0;
         for (int64_t q = 0; q < p->k; q++)
-            s->product += element(p->a, p->lda, row == (p->op_a == HGEMM_OP_N), s->i, q) *
-                          element(p->b, p->ldb, row == (p->op_b == HGEMM_OP_N), q, s->j);
-        s->addend = element(p->c, p->ldc, row, s->i, s->j);
+            s->product += element(p->a + s->matrix * p->size_a, p->lda, row == (p->op_a == HGEMM_OP_N), s->i, q) *
+                          element(p->b + s->matrix * p->size_b, p->ldb, row == (p->op_b == HGEMM_OP_N), q, s->j);
+        s->addend = element(p->c + s->matrix * p->size_c, p->ldc, row, s->i, s->j);
     }
 }
 
-int problem_create(problem_t *p, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b, int64_t m, int64_t n,
-                   int64_t k, int exact)
+problem_t problem_of(hgemm_layout_t layout, const shape_t *s)
 {
     int row = layout == HGEMM_ROW_MAJOR;
-    *p = (problem_t){.layout = layout,
-                     .op_a = op_a,
-                     .op_b = op_b,
-                     .m = m,
-                     .n = n,
-                     .k = k,
-                     .lda = row == (op_a == HGEMM_OP_N) ? k : m,
-                     .ldb = row == (op_b == HGEMM_OP_N) ? n : k,
-                     .ldc = row ? n : m,
-                     .exact = exact};
+    return (problem_t){.layout = layout,
+                       .op_a = s->op_a,
+                       .op_b = s->op_b,
+                       .m = s->m,
+                       .n = s->n,
+                       .k = s->k,
+                       .batch = s->batch,
+                       .lda = row == (s->op_a == HGEMM_OP_N) ? s->k : s->m,
+                       .ldb = row == (s->op_b == HGEMM_OP_N) ? s->n : s->k,
+                       .ldc = row ? s->n : s->m,
+                       .size_a = s->m * s->k,
+                       .size_b = s->k * s->n,
+                       .size_c = s->m * s->n};
+}
+
+int problem_create(problem_t *p, hgemm_layout_t layout, const shape_t *shape, int exact)
+{
+    *p = problem_of(layout, shape);
+    p->exact = exact;
     uint16_t *table = malloc(65536 * sizeof *table);
-    double *bx = malloc((size_t)k * sizeof *bx + 1);
+    double *bx = malloc((size_t)p->k * sizeof *bx + 1);
     int complete = table && bx && conversions();
     if (complete) {
-        fill_table(table, k, exact);
-        p->a = random_matrix(m * k, table, 1);
-        p->b = random_matrix(k * n, table, 2);
-        p->c = random_matrix(m * n, table, 3);
+        fill_table(table, p->k, exact);
+        p->a = random_matrix(p->batch * p->size_a, table, 1);
+        p->b = random_matrix(p->batch * p->size_b, table, 2);
+        p->c = random_matrix(p->batch * p->size_c, table, 3);
         p->samples = malloc(VERIFY_SAMPLES * sizeof *p->samples);
         complete = p->a && p->b && p->c && p->samples;
     }
@@ -127,17 +136,19 @@ int problem_create(problem_t *p, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_o
         take_samples(p);
     uint64_t seed = 4;
     for (int v = 0; complete && v < VERIFY_VECTORS; v++) {
-        p->signs[v] = malloc((size_t)n * sizeof(double));
-        p->product[v] = malloc((size_t)m * sizeof(double));
-        p->addend[v] = malloc((size_t)m * sizeof(double));
+        p->signs[v] = malloc((size_t)p->n * sizeof(double));
+        p->product[v] = malloc((size_t)(p->batch * p->m) * sizeof(double));
+        p->addend[v] = malloc((size_t)(p->batch * p->m) * sizeof(double));
         complete = p->signs[v] && p->product[v] && p->addend[v];
         if (!complete)
             break;
-        for (int64_t j = 0; j < n; j++)
+        for (int64_t j = 0; j < p->n; j++)
             p->signs[v][j] = next_random(&seed) & 1 ? 1 : -1;
-        apply(p, p->b, op_b, k, n, p->signs[v], bx);
-        apply(p, p->a, op_a, m, k, bx, p->product[v]);
-        apply(p, p->c, HGEMM_OP_N, m, n, p->signs[v], p->addend[v]);
+        for (int64_t i = 0; i < p->batch; i++) {
+            apply(p, p->b + i * p->size_b, p->op_b, p->k, p->n, p->signs[v], bx);
+            apply(p, p->a + i * p->size_a, p->op_a, p->m, p->k, bx, p->product[v] + i * p->m);
+            apply(p, p->c + i * p->size_c, HGEMM_OP_N, p->m, p->n, p->signs[v], p->addend[v] + i * p->m);
+        }
     }
     free(table);
     free(bx);
@@ -171,25 +182,38 @@ static double error_deviation(const problem_t *p, double alpha, double beta, hge
     return hypot(alpha * sums, half * sqrt(alpha * alpha * (double)p->k * v + beta * beta / 3));
 }
 
+/* "matrix 3, " of a batch, "" where there is only one. */
+static const char *name_matrix(const problem_t *p, int64_t matrix, char words[32])
+{
+    if (p->batch > 1)
+        snprintf(words, 32, "matrix %lld, ", (long long)matrix);
+    return words;
+}
+
 const char *problem_verify(const problem_t *p, const uint16_t *d, float alpha, float beta,
                            hgemm_accumulate_t accumulate, double *relative_error, char why[VERIFY_WORDS])
 {
     const double bound = 8 * error_deviation(p, (double)alpha, (double)beta, accumulate);
     const double row_bound = bound * sqrt((double)p->n);
     const int row = p->layout == HGEMM_ROW_MAJOR;
-    double *sums = malloc((size_t)p->m * sizeof *sums);
+    const int64_t rows = p->batch * p->m;
+    double *sums = malloc((size_t)rows * sizeof *sums);
+    char which[32] = "";
     int found = 0;
     if (!sums)
         return strcpy(why, "out of host memory");
 
     /* Written so that a NaN fails. */
     for (int v = 0; v < VERIFY_VECTORS && !found; v++) {
-        apply(p, d, HGEMM_OP_N, p->m, p->n, p->signs[v], sums);
-        for (int64_t i = 0; i < p->m && !found; i++) {
+        for (int64_t i = 0; i < p->batch; i++)
+            apply(p, d + i * p->size_c, HGEMM_OP_N, p->m, p->n, p->signs[v], sums + i * p->m);
+        for (int64_t i = 0; i < rows && !found; i++) {
             double expected = (double)alpha * p->product[v][i] + (double)beta * p->addend[v][i];
             if (!(fabs(sums[i] - expected) <= row_bound)) {
-                snprintf(why, VERIFY_WORDS, "WRONG: row %lld times random signs is %g, should be %g +- %g (%s inputs)",
-                         (long long)i, sums[i], expected, row_bound, p->exact ? "integer" : "random");
+                snprintf(why, VERIFY_WORDS,
+                         "WRONG: %srow %lld times random signs is %g, should be %g +- %g (%s inputs)",
+                         name_matrix(p, i / p->m, which), (long long)(i % p->m), sums[i], expected, row_bound,
+                         p->exact ? "integer" : "random");
                 found = 1;
             }
         }
@@ -199,10 +223,11 @@ const char *problem_verify(const problem_t *p, const uint16_t *d, float alpha, f
     double errors = 0, values = 0;
     for (const struct sample_t *s = p->samples; s < p->samples + VERIFY_SAMPLES && !found; s++) {
         double expected = (double)alpha * s->product + (double)beta * s->addend;
-        double got = element(d, p->ldc, row, s->i, s->j);
+        double got = element(d + s->matrix * p->size_c, p->ldc, row, s->i, s->j);
         if (!(fabs(got - expected) <= bound)) {
-            snprintf(why, VERIFY_WORDS, "WRONG: element (%lld, %lld) is %g, should be %g +- %g (%s inputs)",
-                     (long long)s->i, (long long)s->j, got, expected, bound, p->exact ? "integer" : "random");
+            snprintf(why, VERIFY_WORDS, "WRONG: %selement (%lld, %lld) is %g, should be %g +- %g (%s inputs)",
+                     name_matrix(p, s->matrix, which), (long long)s->i, (long long)s->j, got, expected, bound,
+                     p->exact ? "integer" : "random");
             found = 1;
         }
         errors += (got - expected) * (got - expected);

@@ -7,31 +7,40 @@
 
 enum { VERIFY_VECTORS = 2, VERIFY_SAMPLES = 4096, VERIFY_WORDS = 200 };
 
-/* A problem with dense matrices on the host; every leading dimension is the stored extent. */
+typedef struct shape_t {
+    int64_t m, n, k, batch;
+    hgemm_op_t op_a, op_b;
+} shape_t;
+
+/* A problem with dense matrices on the host: every leading dimension is the stored extent, and the matrices of a
+ * batch follow one another. */
 typedef struct problem_t {
     hgemm_layout_t layout;
     hgemm_op_t op_a, op_b;
-    int64_t m, n, k;
+    int64_t m, n, k, batch;
     int64_t lda, ldb, ldc;
-    int exact; /* inputs are small integers: every sum is exact */
+    int64_t size_a, size_b, size_c; /* elements of one matrix, which are the strides of a batch */
+    int exact;                      /* inputs are small integers: every sum is exact */
     uint16_t *a, *b, *c;
-    double *signs[VERIFY_VECTORS];   /* x: n random signs */
-    double *product[VERIFY_VECTORS]; /* op(A) * (op(B) * x): m */
-    double *addend[VERIFY_VECTORS];  /* C * x: m */
+    double *signs[VERIFY_VECTORS];   /* x: n random signs, for all matrices of the batch */
+    double *product[VERIFY_VECTORS]; /* op(A) * (op(B) * x): m for each matrix */
+    double *addend[VERIFY_VECTORS];  /* C * x: m for each */
     struct sample_t {
-        int64_t i, j;
+        int64_t matrix, i, j;
         double product, addend; /* element (i, j) of op(A) * op(B), of C */
     } * samples;                /* VERIFY_SAMPLES */
 } problem_t;
 
+/* The same without matrices: all of them are NULL. */
+problem_t problem_of(hgemm_layout_t layout, const shape_t *shape);
+
 /* Random halves in [-1, 1), or, if exact, random integers of {-1, 0, 1} so sparse that no partial
  * sum of a product leaves the integers that a half represents. 0 where memory ran out. */
-int problem_create(problem_t *p, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b, int64_t m, int64_t n,
-                   int64_t k, int exact);
+int problem_create(problem_t *p, hgemm_layout_t layout, const shape_t *shape, int exact);
 void problem_destroy(problem_t *p);
 
 /*
- * Whether d is alpha * op(A) * op(B) + beta * C. NULL if so, otherwise words in `why`.
+ * Whether d is alpha * op(A) * op(B) + beta * C, for every matrix of the batch. NULL if so, otherwise words in `why`.
  * `relative_error` gets the root mean square of the sampled errors over that of the values.
  *
  * Every element counts (Freivalds): for a vector x of random signs, D * x is compared with

@@ -79,7 +79,7 @@ if(HGEMM_EMULATOR)
         COMMAND ${HGEMM_NVCC} -shared -cudart none -O2 -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include
             -Xcompiler=-fPIC,-fvisibility=hidden,-static-libstdc++,-static-libgcc -Xlinker=-s,--exclude-libs,ALL,--no-undefined
             -o ${library} ${source} ${objects} $<TARGET_FILE:turing> ${LIBELF_LIBRARY} ${ZSTD_LIBRARY} -lpthread -lm
-        DEPENDS ${source} ${objects} turing ${PROJECT_SOURCE_DIR}/src/device.h ${PROJECT_SOURCE_DIR}/src/t4emu.h
+        DEPENDS ${source} ${objects} turing ${CMAKE_CURRENT_SOURCE_DIR}/peers_emulated.h
         COMMENT "Linking libhgemm_peers_t4emu.so"
         VERBATIM)
     list(APPEND peers ${library})

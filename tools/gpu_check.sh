@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What a GPU machine can show: tests, compute-sanitizer, benchmark; in under ten minutes by default.
+# What a machine with a GPU can show: tests, compute-sanitizer, benchmark; in under ten minutes by default.
 #
 #   tools/gpu_check.sh OUT [BUNDLE]
 #
@@ -9,17 +9,35 @@
 # bench_<problems>.json. BUNDLE is what the build target `bundle` made, by default build/release/bundle; it needs
 # neither compiler nor library on the GPU machine. Without it the release preset is built first.
 #
-# HGEMM_CHECK selects parts, by default "tests sanitizer bench". Others compare with CUTLASS too, over
-# more shapes (build with -DHGEMM_PEERS=ON): sweep, random, energy, and deepbench1 to deepbench6, some
-# two minutes each; plans compares selection's choice with the plans it was made from. Exit status: 0
-# if all that ran passed; tests of kernels and benchmarks must have run. compute-sanitizer may be missing,
-# or out of time: that is reported and is no failure.
+# The environment's HGEMM_CHECK selects parts, by default "tests sanitizer bench". Others compare with CUTLASS too, over
+# more shapes (build with -DHGEMM_PEERS=ON), some two minutes each:
+#   sweep random    squares, random shapes         attention   strided batches of attention's products
+#   energy          by the GPU's own counter       deepbench1 to deepbench6
+#   plans           selection's choice beside the plans it was made from; plans_attention the same for attention, and
+#                   one of its products with sums of 8 to 256
+# HGEMM_DEVICE says which GPU (cuda:1), HGEMM_CUBLAS where libcublas is.
+#
+# Exit status: 0 if all that ran passed; tests of kernels and benchmarks must have run. compute-sanitizer may be
+# missing, or out of time: that is reported and is no failure. 1 if not, 2 where the arguments are not understood.
 set -u
 
+hint() { printf 'gpu_check: %s. Try --help.\n' "$1" >&2; exit 2; }
+case ${1:-} in
+    -h | --help) sed -n '4,/^set /s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -*) hint "unknown option $1" ;;
+    '') hint "takes a folder for its results" ;;
+esac
+[ $# -le 2 ] || hint "takes two folders at most"
 cd "$(dirname "$0")/.." || exit 2
-out=${1:?usage: tools/gpu_check.sh OUT [BUNDLE]}
+out=$1
 bundle=${2:-build/release/bundle}
 parts=${HGEMM_CHECK:-tests sanitizer bench}
+for part in $parts; do
+    case $part in
+        tests | sanitizer | bench | sweep | random | attention | energy | plans | plans_attention | deepbench[1-6]) ;;
+        *) hint "HGEMM_CHECK has no part $part" ;;
+    esac
+done
 export HGEMM_DEVICE="${HGEMM_DEVICE:-cuda}" # never the emulator, should there be no GPU after all
 mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 2
 summary=$out/summary.txt
@@ -145,6 +163,7 @@ case " $parts " in *' bench '*)
     bench transposes --trans nn,nt,tn,tt --accumulate f16,f32 --kernel '^auto' --reps 11 4096,8192
     bench odd --kernel '^auto$' --reps 11 1023,1025,2047,2049,4095,4097,4096x4096x4100,4096x4098x4096
     bench skinny --kernel '^auto$' --reps 11 1x4096x4096,16x4096x4096,32x4096x14336,64x14336x4096,128x4096x4096,35x700x2048,64x64x62500
+    bench batch --kernel '^auto' --accumulate f16,f32 --reps 11 --trans nt --batch 384 512x512x64
 esac
 
 case " $parts " in *' sweep '*)
@@ -152,6 +171,17 @@ case " $parts " in *' sweep '*)
 esac
 case " $parts " in *' random '*)
     bench random --shapes bench/shapes/random.csv --kernel '^auto$' --reps 9
+esac
+case " $parts " in *' attention '*)
+    bench attention --shapes bench/shapes/attention.csv --kernel '^auto' --accumulate f16,f32 --reps 9
+esac
+case " $parts " in *' plans_attention '*)
+    grep -E '^(m,.*|512,512,64,0,1,384|512,64,512,0,0,384|1024,1024,64,0,1,48|2048,2048,128,0,1,32|2048,128,2048,0,0,32)$' \
+        bench/shapes/attention.csv >"$work/shapes.csv"
+    bench plans_attention --shapes "$work/shapes.csv" --kernel '^auto' --accumulate f16,f32 --peers cublas,copy --plans 12 --reps 7
+    # The same D from ever longer sums: what is left at the shortest is the time of the epilogue and of D's way to memory.
+    bench sums_attention --batch 384 --trans nt --kernel '^auto' --accumulate f16,f32 --peers cublas,copy --reps 7 \
+        512x512x8,512x512x16,512x512x32,512x512x64,512x512x128,512x512x256
 esac
 case " $parts " in *' plans '*)
     bench plans --shapes bench/shapes/random.csv --kernel '^auto$' --peers none --plans 16 --reps 7

@@ -1,16 +1,78 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# From a fresh clone to a result: sets up what is missing, builds, multiplies two matrices and
-# shows each kernel's speed beside cuBLAS. Arguments go to bench_hgemm (try --help).
+# From a fresh clone to a result: sets up what is missing, builds, multiplies two matrices and shows how fast the
+# kernels are.
+#
+#   tools/run.sh [--counts] [--all-kernels] [-- OPTIONS OF bench_hgemm]
+#
+# With a GPU it builds everything and measures each kernel beside cuBLAS. Without one it builds the kernels that it
+# needs and shows what a timing model says that each rung of the ladder takes on a T4, beside what is published of
+# cuBLAS there: modelled, not measured.
+#   --counts       without a GPU: what the emulated T4 counts instead (bank conflicts, bytes, instructions)
+#   --all-kernels  without a GPU: build all kernels, which options after -- may need
+#   --             what follows goes to bench_hgemm, whose --help lists its options
+# Exit status: 0, 1 where something failed, 2 where an option is not known.
 set -eu
+counts='' all=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        -h | --help) sed -n '4,/^set /s/^# \{0,1\}//p' "$0"; exit 0 ;;
+        --counts) counts=1 ;;
+        --all-kernels) all=1 ;;
+        --) shift; break ;;
+        *) printf 'run: takes no %s. Try --help.\n' "$1" >&2; exit 2 ;;
+    esac
+    shift
+done
 cd "$(dirname "$0")/.."
+
+step() { printf '==> %s\n' "$*" >&2; }
+cores=$(nproc)
+gpu=''
+case ${HGEMM_DEVICE:-} in
+    t4emu*) ;;
+    *) ! nvidia-smi >/dev/null 2>&1 || { gpu=1; all=1; } ;;
+esac
+
+if [ -n "$all" ]; then
+    folder=build/release minutes=$((2 + 16 / cores))
+    configure() { cmake --preset release; }
+else
+    folder=build/run minutes=$((1 + 4 / cores))
+    # all kernels for row-major matrices, not transposed, aligned, with sums in half precision
+    configure() { cmake --preset release -B build/run -DHGEMM_TESTS=OFF '-DHGEMM_KERNELS=^k[0-9]_[a-z0-9]+_nn$'; }
+fi
+step "this takes about $minutes minutes on $cores cores, the first time, and as long again as missing packages take"
 tools/setup.sh
-printf '==> building\n' >&2
+step "building"
 mkdir -p build
-{ cmake --preset release && cmake --build --preset release; } >build/build.log 2>&1 ||
+{ configure && cmake --build "$folder"; } >build/build.log 2>&1 ||
     { tail -n 60 build/build.log >&2; printf 'FAILED: the build, see build/build.log\n' >&2; exit 1; }
-printf '==> examples/multiply\n' >&2
-build/release/multiply
-printf '==> bench_hgemm\n' >&2
-exec build/release/bench/bench_hgemm "$@"
+bench=$folder/bench/bench_hgemm
+
+if [ -n "$gpu" ]; then
+    step "examples/multiply"
+    "$folder/multiply"
+    step "bench_hgemm"
+    exec "$bench" "$@"
+fi
+step "examples/multiply, on an emulated T4"
+HGEMM_DEVICE=t4emu "$folder/multiply"
+if [ -n "$counts" ]; then
+    step "bench_hgemm: what the emulated T4 counts"
+    exec "$bench" --device t4emu "$@"
+elif [ $# -gt 0 ]; then
+    step "bench_hgemm, by the timing model of a T4"
+    exec "$bench" --device t4emu:time "$@"
+fi
+step "the ladder on a T4, by a timing model"
+"$bench" --device t4emu:time --peers ceiling --reps 1 --kernel '^(k[0-4].*|auto)$' 1024,2048
+cat <<EOF
+
+Nothing above was measured: a model of the T4 (docs/emulator.md) executed the kernels' machine code. "auto" is what
+hgemm_run runs, the fifth rung. "% published" is of cublasHgemm's rate on a T4 as others published it, "% ceiling" of
+the rate of mma.m16n8k8 alone in the same model. On a machine with a GPU this script measures.
+    tools/run.sh --counts       what the emulator counts
+    $bench --help
+EOF

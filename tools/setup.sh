@@ -1,11 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Makes a fresh Debian or Ubuntu able to build: installs the packages that are missing (as root, or
-# through sudo) and, where there is no CUDA compiler, fetches one into .toolchain/ of this tree
-# from the Python package index (about 250 MB unpacked; nothing outside the tree changes).
-# What is there already is left alone; run again, it does nothing.
+# Makes a fresh Debian or Ubuntu able to build.
+#
+#   tools/setup.sh
+#
+# Installs the packages that are missing (as root, or through sudo; without either it prints the command) and, where
+# there is no CUDA compiler, fetches one into .toolchain/ of this tree from the Python package index (about 250 MB
+# unpacked; nothing outside the tree changes). What is there already is left alone; run again, it does nothing. It warns
+# where the NVIDIA driver is too old for what the compiler builds. Exit status: 0, 1 where something is missing still, 2
+# where an option is not known.
 set -eu
+case ${1:-} in
+    '') ;;
+    -h | --help) sed -n '4,/^set /s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) printf 'setup: takes no %s. Try --help.\n' "$1" >&2; exit 2 ;;
+esac
 cd "$(dirname "$0")/.."
 mkdir -p build
 log=build/setup.log
@@ -29,6 +39,27 @@ find_nvcc() {
     return 1
 }
 
+# Warns where the driver cannot run what nvcc builds.
+check_driver() {
+    smi=$(nvidia-smi 2>/dev/null) || return 0 # no GPU, no driver
+    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader | sed -n '1s/\..*//p')
+    capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)
+    release=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\.[0-9]*\).*/\1/p')
+    needed=$(sed -n "s/^${release%.*} //p" tools/cuda_drivers.txt)
+    known=$(printf '%s\n' "$smi" | sed -n 's/.*CUDA Version: *\([0-9]*\.[0-9]*\).*/\1/p')
+    if [ -n "$needed" ] && [ "${driver:-0}" -lt "$needed" ]; then
+        usable=$(awk -v driver="${driver:-0}" '$1 ~ /^[0-9]+$/ && $2 <= driver { release = $1 } END { print release }' \
+            tools/cuda_drivers.txt)
+        step "WARNING: $nvcc is of CUDA $release, whose kernels need driver $needed or newer, and here is $driver:" \
+            "update the driver${usable:+, or put an nvcc of CUDA $usable on PATH and remove build/}"
+    elif [ "$capability" != 7.5 ] && [ -n "$known" ] && [ -n "$release" ] &&
+        [ "$(printf '%s\n%s\n' "$release" "$known" | sort -V | head -n 1)" != "$release" ]; then
+        step "WARNING: $nvcc is of CUDA $release, and the driver here is for CUDA $known: it runs the kernels on a T4," \
+            "but cannot compile their PTX, which this GPU needs (compute capability $capability): update the driver," \
+            "or put an nvcc of CUDA $known or older on PATH and remove build/"
+    fi
+}
+
 missing=''
 need() { missing="$missing $1"; }
 has gcc || need gcc
@@ -44,14 +75,20 @@ if ! find_nvcc; then
 fi
 
 if [ -n "$missing" ]; then
-    if [ "$(id -u)" = 0 ]; then
-        as_root=''
-    elif has sudo; then
+    as_root=''
+    if ! has apt-get; then
+        die "what these Debian packages hold is missing:$missing
+Install it with your system's package manager and run this again; on Fedora, for example, as root:
+    dnf install gcc gcc-c++ cmake ninja-build libcmocka-devel elfutils-libelf-devel libzstd-devel \\
+        google-benchmark-devel python3-pip"
+    elif [ "$(id -u)" != 0 ]; then
         as_root=sudo
-    else
-        die "these packages are missing, and only root can install them:$missing"
+        # sudo asks for a password on a terminal only
+        { has sudo && { sudo -n true 2>/dev/null || [ -t 2 ]; }; } ||
+            die "packages are missing; as root run
+    apt-get update && apt-get install -y --no-install-recommends$missing
+and then this again"
     fi
-    has apt-get || die "install what these Debian packages hold:$missing"
     step "installing$missing"
     # shellcheck disable=SC2086 # lists of words
     install() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >>"$log" 2>&1; }
@@ -65,10 +102,6 @@ cmake_version=$(cmake --version | sed -n '1s/[^0-9]*//p')
     die "CMake $cmake_version is too old, 3.22 is needed"
 
 if ! find_nvcc; then
-    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\..*/\1/p')
-    [ "${driver:-580}" -ge 580 ] ||
-        step "WARNING: kernels built by this compiler need driver 580 or newer, here is $driver: update the driver," \
-            "or put the nvcc of the driver's own CUDA release on PATH, remove build/ and run this again"
     step "fetching the CUDA compiler into .toolchain/"
     rm -rf .toolchain
     python3 -m pip install -q --no-deps --disable-pip-version-check --target .toolchain \
@@ -76,3 +109,4 @@ if ! find_nvcc; then
         >>"$log" 2>&1 || { tail -n 20 "$log" >&2; die "pip failed, see $log"; }
     find_nvcc || die "pip brought no nvcc: is this machine x86-64 or arm64?"
 fi
+check_driver

@@ -1,10 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Passes the tests, on a fresh machine too: sets up what is missing, builds, runs CTest; then runs
-# those of the host code again with sanitizers, and with clang where there is one. Without a GPU,
-# kernels run on the emulated T4, and tests of the CUDA driver are reported as skipped.
+# Passes the tests, on a fresh machine too: sets up what is missing, builds, runs CTest.
+#
+#   tools/test.sh
+#
+# Then it runs those of the host code again with sanitizers, with clang where there is one, and without the emulator,
+# and checks generated docs, the layout of host code, and scripts. Without a GPU, kernels run on the emulated T4, and
+# tests of the CUDA driver are reported as skipped. All of it takes about half an hour on two cores. Exit status: 0 if all
+# passed, 1 if not, 2 where an option is not known.
 set -eu
+case ${1:-} in
+    '') ;;
+    -h | --help) sed -n '4,/^set /s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) printf 'test: takes no %s. Try --help.\n' "$1" >&2; exit 2 ;;
+esac
 cd "$(dirname "$0")/.."
 tools/setup.sh
 
@@ -82,6 +92,6 @@ else
 fi
 if command -v shellcheck >/dev/null; then
     step "scripts: shellcheck"
-    shellcheck tools/*.sh .ci/run
+    shellcheck tools/*.sh test/*.sh .ci/run
 fi
 step "all tests passed"

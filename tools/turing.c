@@ -1,30 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * turing - look into cubins and run them, without a GPU or a vendor's tool.
- *
- *   turing list   FILE                            kernels and their resources
- *   turing disasm [-c] [-l] [-x] [-k NAME] FILE   machine code as text
- *                 -c  control words: scoreboards to wait for, released when read,
- *                     when written, yield, stall
- *                 -l  source lines, where the cubin has them
- *                 -x  the 128 bits
- *                 -k  this kernel only
- *   turing run    FILE                            runs a kernel as a text says: turing_run.c
- */
+/* turing - looks into cubins and runs them, without a GPU or a vendor's tool. */
 #include "turing_run.h"
 
-#include "turing.h"
+#include "launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static const char help[] =
+    "Usage: turing list FILE\n"
+    "       turing disasm [-c] [-l] [-m] [-x] [-k NAME] FILE\n"
+    "       turing run FILE\n"
+    "\n"
+    "Looks into a cubin or fatbin with sm_75 machine code and runs its kernels on an emulated T4.\n"
+    "\n"
+    "  list     kernels and their resources\n"
+    "  disasm   machine code as text\n"
+    "           -c  control words: scoreboards to wait for, released when read, when written,\n"
+    "               yield, stall\n"
+    "           -l  source lines, where the cubin has them\n"
+    "           -m  begin the lines of the main loop with \">\": of the innermost loops with HMMA\n"
+    "               the one with most of them\n"
+    "           -x  the 128 bits\n"
+    "           -k  this kernel only\n"
+    "  run      runs a kernel as the text in FILE says: turing run --help\n"
+    "\n"
+    "Exit status: 0; 1 where a file or a kernel was not understood, or a check found something; 2 where\n"
+    "the arguments were not, or a run did not begin.\n";
+
+static int is_help(const char *argument)
+{
+    return !strcmp(argument, "--help") || !strcmp(argument, "-h");
+}
+
 static int usage(void)
 {
-    fputs("usage: turing list FILE\n"
-          "       turing disasm [-c] [-l] [-x] [-k NAME] FILE\n"
-          "       turing run FILE\n",
-          stderr);
+    fputs("turing: takes list, disasm or run, their options and a FILE. Try turing --help.\n", stderr);
     return 2;
 }
 
@@ -39,7 +51,7 @@ static turing_module_t *open_module(const char *path)
 
 static int list(int argc, char **argv)
 {
-    if (argc != 1)
+    if (argc != 1 || argv[0][0] == '-')
         return usage();
     turing_module_t *module = open_module(argv[0]);
     if (!module)
@@ -70,8 +82,9 @@ static int list(int argc, char **argv)
 }
 
 /* One instruction a line, as far as the code is understood; returns whether all is. */
-static bool print_code(const turing_kernel_t *k, bool control, bool lines, bool hex)
+static bool print_code(const turing_kernel_t *k, bool control, bool lines, bool mark, bool hex)
 {
+    const turing_loop_t loop = turing_main_loop(k, NULL);
     bool good = true;
     turing_line_t last = {NULL, 0};
     printf("%s:\n", k->name);
@@ -90,7 +103,7 @@ static bool print_code(const turing_kernel_t *k, bool control, bool lines, bool 
         turing_error_t err;
         char text[TURING_TEXT_MAX];
         bool known = turing_decode(&insn, raw[0], raw[1], at, &err);
-        printf("  /*%04x*/  ", at);
+        printf("%s /*%04x*/  ", mark && loop.found && at >= loop.first && at <= loop.last ? ">" : " ", at);
         if (control && known) {
             turing_disasm_control(&insn, text);
             printf("%s  ", text);
@@ -108,13 +121,15 @@ static bool print_code(const turing_kernel_t *k, bool control, bool lines, bool 
 
 static int disasm(int argc, char **argv)
 {
-    bool control = false, lines = false, hex = false, good = true, any = false;
+    bool control = false, lines = false, mark = false, hex = false, good = true, any = false;
     const char *name = NULL;
     for (; argc > 1; argc--, argv++)
         if (!strcmp(*argv, "-c"))
             control = true;
         else if (!strcmp(*argv, "-l"))
             lines = true;
+        else if (!strcmp(*argv, "-m"))
+            mark = true;
         else if (!strcmp(*argv, "-x"))
             hex = true;
         else if (!strcmp(*argv, "-k") && argc > 2) {
@@ -123,7 +138,7 @@ static int disasm(int argc, char **argv)
             argv++;
         } else
             return usage();
-    if (argc != 1)
+    if (argc != 1 || argv[0][0] == '-')
         return usage();
     turing_module_t *module = open_module(argv[0]);
     if (!module)
@@ -132,7 +147,7 @@ static int disasm(int argc, char **argv)
     for (size_t i = 0; (k = turing_module_kernel(module, i)); i++)
         if (!name || !strcmp(name, k->name)) {
             any = true;
-            good = print_code(k, control, lines, hex) && good;
+            good = print_code(k, control, lines, mark, hex) && good;
         }
     turing_module_close(module);
     if (!any)
@@ -150,6 +165,11 @@ int main(int argc, char **argv)
         {"disasm", disasm},
         {"run", turing_run},
     };
+    /* `turing run` has a help of its own */
+    if ((argc == 2 && is_help(argv[1])) || (argc == 3 && is_help(argv[2]) && strcmp(argv[1], "run"))) {
+        fputs(help, stdout);
+        return 0;
+    }
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(argv[1], commands[i].name))
             return commands[i].run(argc - 2, argv + 2);

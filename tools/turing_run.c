@@ -1,29 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * turing run FILE - runs a kernel of any cubin as a small text says.  A line is
- * one statement; # begins a comment; paths are relative to the working folder.
- *
- *   cubin PATH                      cubin or fatbin
- *   kernel NAME                     may be left out where there is only one
- *   grid X [Y [Z]]                  blocks, 1 1 1
- *   block X [Y [Z]]                 threads, 32 1 1
- *   shared BYTES                    dynamic shared memory
- *   tensor turing | hopper          rounding of HMMA
- *   threads N                       of the host
- *   checks all | none | memory race schedule convergence
- *   buffer NAME TYPE COUNT INIT     device memory; TYPE is u8 u16 u32 i32 f16 f32;
- *                                   INIT is none (never written), fill V, ramp,
- *                                   random SEED LOW HIGH, or file PATH
- *   arg NAME [+BYTES] | TYPE VALUE  the next parameter: an address, or a scalar
- *                                   u32 i32 u64 i64 f16 f32
- *   print NAME [FIRST [COUNT]]      after the run
- *   dump NAME PATH                  after the run, as raw bytes
- *   counters                        what the kernel did
- *   lines                           the same by source line
- *   time                            how long a model says that a T4 would take
- *
- * Exit status 0: ran, nothing found; 1: violations; 2: could not run.
- */
+/* turing run FILE - runs a kernel of any cubin as a small text says. */
 #include "turing_run.h"
 
 #include "launch.h"
@@ -33,6 +9,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const char help[] =
+    "Usage: turing run FILE\n"
+    "\n"
+    "Runs a kernel of any cubin on an emulated T4 as a text says. A line of FILE is one statement; # begins\n"
+    "a comment; paths are relative to the working folder.\n"
+    "\n"
+    "  cubin PATH                      cubin or fatbin\n"
+    "  kernel NAME                     may be left out where there is only one\n"
+    "  grid X [Y [Z]]                  blocks, 1 1 1\n"
+    "  block X [Y [Z]]                 threads, 32 1 1\n"
+    "  shared BYTES                    dynamic shared memory\n"
+    "  tensor turing | hopper          rounding of HMMA\n"
+    "  threads N                       of the host\n"
+    "  checks all | none | memory race schedule convergence\n"
+    "  buffer NAME TYPE COUNT INIT     device memory; TYPE is u8 u16 u32 i32 f16 f32;\n"
+    "                                  INIT is none (never written), fill V, ramp,\n"
+    "                                  random SEED LOW HIGH, or file PATH\n"
+    "  arg NAME [+BYTES] | TYPE VALUE  the next parameter: an address, or a scalar\n"
+    "                                  u32 i32 u64 i64 f16 f32\n"
+    "  print NAME [FIRST [COUNT]]      after the run\n"
+    "  dump NAME PATH                  after the run, as raw bytes\n"
+    "  counters                        what the kernel did\n"
+    "  lines                           the same by source line\n"
+    "  time                            how long a model says that a T4 would take\n"
+    "\n"
+    "Exit status 0: ran, nothing found; 1: violations; 2: could not run.\n";
 
 enum { MOST_BUFFERS = 64, MOST_WORDS = 16, MOST_OUTPUTS = 64, LINE = 1024 };
 
@@ -468,8 +471,12 @@ static int run_job(job_t *job)
 
 int turing_run(int argc, char **argv)
 {
-    if (argc != 1) {
-        fputs("usage: turing run FILE\n", stderr);
+    if (argc == 1 && (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h"))) {
+        fputs(help, stdout);
+        return 0;
+    }
+    if (argc != 1 || argv[0][0] == '-') {
+        fputs("turing: run takes one FILE. Try turing run --help.\n", stderr);
         return 2;
     }
     job_t *job = calloc(1, sizeof *job);
