@@ -6,8 +6,8 @@
  *
  * Multiplies two N x N matrices (default 2048) on the device t4emu:time by k1 to k4, and by the plan that hgemm
  * chooses. Beside the model's totals it writes a timeline: what keeps the tensor core of one sub-core and the
- * load/store unit of its multiprocessor busy, in a window of CYCLES cycles (default 3000) midway through the launch.
- * Nothing here is measured. Exit status: 0; 1 where the model could not run; 2 where the arguments are wrong.
+ * load/store unit of its multiprocessor busy, in a window of CYCLES cycles (default 3000) midway through its first
+ * tile. Nothing here is measured. Exit status: 0; 1 where the model could not run; 2 where the arguments are wrong.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +35,7 @@ typedef struct span_t {
  * its first sub-core. */
 typedef struct timeline_t {
     double begin, end;
+    double first_exit; /* of a warp, or 0 */
     span_t spans[MOST_SPANS];
     int count, lost;
 } timeline_t;
@@ -79,6 +80,13 @@ static void keep_span(void *user, const turing_issue_t *issue)
         t->spans[t->count++] = span;
 }
 
+static void find_exit(void *user, const turing_issue_t *issue)
+{
+    timeline_t *t = user;
+    if (issue->sm == 0 && issue->insn->op == TURING_EXIT && (t->first_exit == 0 || issue->issued < t->first_exit))
+        t->first_exit = issue->issued;
+}
+
 static void print_timeline(void)
 {
     printf("\"timeline\": {\"cycles\": %.0f", timeline.end - timeline.begin);
@@ -119,14 +127,16 @@ static void print_result(int first, int64_t size, const char *rung, const char *
     printf("}");
 }
 
-/* A launch to learn how long it takes, and one more to watch the window in its middle. */
+/* A launch to learn how long it takes, and when its first warp ends; and one more to watch the window. */
 static hgemm_status_t profile(hgemm_handle_t handle, const hgemm_desc_t *desc, double window, turing_time_t *time)
 {
     *time = (turing_time_t){0};
-    device_t4emu_time(handle->device, time);
-    hgemm_status_t status = hgemm_run_desc(handle, desc);
     turing_time_t again = {0};
-    timeline.begin = time->cycles / 2;
+    timeline.first_exit = 0;
+    device_t4emu_time(handle->device, time);
+    device_t4emu_watch(handle->device, find_exit, &timeline);
+    hgemm_status_t status = hgemm_run_desc(handle, desc);
+    timeline.begin = timeline.first_exit / 2;
     timeline.end = timeline.begin + window;
     timeline.count = 0;
     device_t4emu_time(handle->device, &again);
