@@ -45,9 +45,9 @@ class Panel:
     def __init__(self, ax, title, width, height):
         self.ax, self.scale = ax, 1 / max(width, height)
         self.x, self.y = (1 - width * self.scale) / 2, (1 - height * self.scale) / 2
-        ax.set_title(title, fontsize=9, pad=12)
+        ax.text(0.5, -0.14, title, fontsize=9, ha="center", va="bottom")
         ax.set_xlim(-0.02, 1.02)
-        ax.set_ylim(1.12, -0.12)
+        ax.set_ylim(1.12, -0.36)
         ax.set_aspect("equal")
         ax.axis("off")
 

@@ -164,12 +164,15 @@ def kernel_table():
 
 
 def attribution():
-    """What each part of the tuned rung is worth: times without it, over times with it."""
-    path = results.RESULTS / "attribution.csv"
-    with path.open() as file:
-        rows = [[row["part"], row["shape"], row["compared"], row["t4_model"] or "-", row["h100"] or "-"]
+    """What each part of the tuned rung is worth: times without it and with it."""
+    def change(row, machine):
+        without, with_it = row[f"{machine}_without"], row[f"{machine}_with"]
+        return f"{without} → {with_it} us, {100 * float(with_it) / float(without) - 100:+.0f}%" if without and with_it else "-"
+
+    with (results.RESULTS / "attribution.csv").open() as file:
+        rows = [[row["part"], row["shape"], row["compared"], change(row, "t4"), change(row, "h100")]
                 for row in csv.DictReader(line for line in file if not line.startswith("#"))]
-    return table(["part", "shape", "compared", "T4 model (modelled)", "H100 (measured)"], rows)
+    return table(["part", "shape", "without it, with it", "T4 model", "H100"], rows)
 
 
 # ---- summaries -----------------------------------------------------------------------------------
