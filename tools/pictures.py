@@ -29,8 +29,8 @@ PALE = {BLUE: "#CCE3F0", ORANGE: "#FAECCC", GREEN: "#CCECE3"}
 
 def first_rung():
     """Block tile (BM, BN, BK) and warp tile of the first rungs."""
-    row = results.kernels()[0]
-    return tuple(map(int, row["block"].split("x"))), tuple(map(int, row["warp"].split("x")))
+    kernel = results.kernels()[0]
+    return results.tile(kernel, "block"), results.tile(kernel, "warp")
 
 
 def box(ax, x, y, width, height, colour, edge="white", line=0.8, **options):

@@ -158,9 +158,12 @@ def diff(rung):
 
 
 def kernel_table():
+    def size(kernel, of):
+        return "x".join(map(str, results.tile(kernel, of)))
+
     header = ["rung", "kernel", "block tile", "warp tile", "stages", "sums", "transposes", "access"]
-    return table(header, [[f"`{k['rung']}`", f"`{k['name']}`", k["block"], k["warp"], k["stages"], k["sums"],
-                           k["transposes"], k["access"]] for k in results.kernels()])
+    return table(header, [[f"`{k['rung']}`", f"`{k['name']}`", size(k, "block"), size(k, "warp"), str(k["stages"]),
+                           k["acc"], k["ops"], k["align"]] for k in results.kernels()])
 
 
 def attribution():

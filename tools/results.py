@@ -98,15 +98,19 @@ def geometric_mean(values):
 
 
 def kernels():
-    """The table of kernels, src/kernels.def, in its order: dictionaries of name, rung, block, warp, stages, sums,
-    transposes, access."""
+    """The rows of the table, src/kernels.def, in its order, as dictionaries."""
+    keys = ("rung", "name", "block_m", "block_n", "block_k", "warp_m", "warp_n", "warp_k", "stages", "acc", "ops", "align")
     rows = []
     for line in (ROOT / "src" / "kernels.def").read_text().splitlines():
         if line.startswith("HGEMM_KERNEL("):
-            c = [cell.strip() for cell in re.search(r"\((.*)\)", line).group(1).split(",")]
-            rows.append({"rung": c[0], "name": c[1], "block": "x".join(c[2:5]), "warp": "x".join(c[5:8]), "stages": c[8],
-                         "sums": c[9], "transposes": c[10], "access": c[11]})
+            cells = [cell.strip() for cell in re.search(r"\((.*)\)", line).group(1).split(",")]
+            rows.append({key: int(cell) if cell.isdigit() else cell for key, cell in zip(keys, cells)})
     return rows
+
+
+def tile(kernel, of):
+    """(m, n, k) of a kernel's `block` or `warp`."""
+    return tuple(kernel[f"{of}_{side}"] for side in "mnk")
 
 
 def rungs():
