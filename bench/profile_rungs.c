@@ -42,6 +42,13 @@ typedef struct timeline_t {
 
 static timeline_t timeline;
 
+static const char usage[] =
+    "Usage: profile_rungs [N [CYCLES]]\n"
+    "\n"
+    "Writes as JSON what each rung of the ladder waits for on the timing model of a T4, for a product of N x N\n"
+    "matrices (8 to 8192, default 2048: under a minute), and what keeps one sub-core busy for CYCLES cycles\n"
+    "(default 3000) midway through its first tile. Nothing is measured.\n";
+
 static work_t work_of(const turing_insn_t *insn)
 {
     switch (insn->op) {
@@ -158,8 +165,12 @@ int main(int argc, char **argv)
 {
     const long size = argc > 1 ? strtol(argv[1], NULL, 10) : 2048;
     const double window = argc > 2 ? strtod(argv[2], NULL) : 3000;
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        printf("%s", usage);
+        return 0;
+    }
     if (argc > 3 || size < 8 || size > 8192 || !(window > 0)) {
-        fprintf(stderr, "usage: profile_rungs [N [CYCLES]], N from 8 to 8192\n");
+        fprintf(stderr, "%s", usage);
         return 2;
     }
     hgemm_handle_t handle = NULL;

@@ -125,7 +125,7 @@ def evidence(rung):
             line(f"TFLOPS at {size}", "T4 model", profile("tflops")),
             line("tensor cores busy, % of the time", "T4 model", profile("percent", "tensor")),
             line("load/store units busy, %", "T4 model", profile("percent", "lsu"))]
-    rows += [line(f"nothing issued, waiting for {what}, %", "T4 model", profile("waits", key))
+    rows += [line(f"waiting for {what}, %", "T4 model", profile("waits", key))
              for key, what in (("global memory", "global memory"), ("shared memory", "shared memory"),
                                ("load/store queue", "a place in the load/store queue"), ("barrier", "a barrier"))]
     rows.append(line(f"TFLOPS at {gpu_size}", "H100", lambda n: number(gpu[n], "tflops")))
