@@ -276,6 +276,7 @@ def energy(machine):
 # ---- all rows of a machine -----------------------------------------------------------------------
 
 TITLES = {
+    "bench_ladder": "The ladder",
     "bench_squares": "Squares, one launch at a time",
     "bench_large": "Large squares, one launch at a time",
     "bench_single": "Squares with FP32 sums",

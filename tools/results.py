@@ -4,10 +4,13 @@
 A folder of results is a machine. Every file says in its context who bears witness: `measured` on a GPU, `modelled` by
 the timing model of a T4, `emulated` (counted), or `published` by others.
 """
+import functools
 import json
 import math
+import os
 import pathlib
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -97,15 +100,11 @@ def geometric_mean(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
+@functools.cache
 def kernels():
-    """The rows of the table, src/kernels.def, in its order, as dictionaries."""
-    keys = ("rung", "name", "block_m", "block_n", "block_k", "warp_m", "warp_n", "warp_k", "stages", "acc", "ops", "align")
-    rows = []
-    for line in (ROOT / "src" / "kernels.def").read_text().splitlines():
-        if line.startswith("HGEMM_KERNEL("):
-            cells = [cell.strip() for cell in re.search(r"\((.*)\)", line).group(1).split(",")]
-            rows.append({key: int(cell) if cell.isdigit() else cell for key, cell in zip(keys, cells)})
-    return rows
+    """The rows of the table of kernels, in its order, as cmake/kernels.json.def has them; any C preprocessor reads it."""
+    command = [os.environ.get("CC", "cc"), "-E", "-P", "-x", "c", ROOT / "cmake" / "kernels.json.def"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)[:-1]
 
 
 def tile(kernel, of):
