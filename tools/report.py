@@ -6,8 +6,8 @@ rungs of the ladder, the kernels of the table, and examples/multiply.c.
     tools/report.py            rewrite what is out of date
     tools/report.py --check    change nothing; exit with 1 if something is out of date
 
-In README.md and docs/ a generated part stands between  <!-- generated: NAME [ARGUMENT] -->  and  <!-- end -->.
-bench/results/<machine>/README.md is generated as a whole: every row of the files beside it. tools/plot.py and
+Either tells of links that lead nowhere, and then exits with 1. In README.md and docs/ a generated part stands between
+<!-- generated: NAME [ARGUMENT] -->  and  <!-- end -->. bench/results/<machine>/README.md is generated as a whole: every row of the files beside it. tools/plot.py and
 tools/pictures.py make the figures.
 """
 import argparse
@@ -457,6 +457,22 @@ def pages():
     return found
 
 
+def anchors(text):
+    """The anchors of a page's headings, as GitHub makes them."""
+    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ +(.*)$", text, re.M))
+    return {word.replace(" ", "-") for word in words}
+
+
+def dead_links():
+    """Links of the documents that lead nowhere in this tree."""
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *results.RESULTS.glob("*/README.md")]:
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
+            path = (page.parent / target).resolve() if target else page
+            if "://" not in target and (not path.exists() or anchor and path.suffix == ".md" and anchor not in anchors(path.read_text())):
+                yield f"{page.relative_to(ROOT)}: no {target}{'#' + anchor if anchor else ''}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something is out of date")
@@ -466,7 +482,9 @@ def main():
         if not check:
             path.write_text(text)
         print(f"{path.relative_to(ROOT)}: {'out of date, run tools/report.py' if check else 'rewritten'}")
-    sys.exit(1 if check and stale else 0)
+    dead = sorted(set(dead_links()))
+    print("\n".join(dead), end="\n" if dead else "")
+    sys.exit(1 if dead or check and stale else 0)
 
 
 if __name__ == "__main__":
