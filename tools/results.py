@@ -25,8 +25,13 @@ def read(path):
 
 def lists(machine):
     """{name: result} of what bench_hgemm timed on a machine; parts of a list are joined."""
+    return lists_in(RESULTS / machine)
+
+
+@functools.cache
+def lists_in(folder):
     found = {}
-    for path in sorted((RESULTS / machine).glob("bench_*.json")):
+    for path in sorted(folder.glob("bench_*.json")):
         result = read(path)
         joined = PARTS.fullmatch(path.stem)
         name = joined.group(1) if joined else path.stem
