@@ -45,9 +45,9 @@ class Panel:
     def __init__(self, ax, title, width, height):
         self.ax, self.scale = ax, 1 / max(width, height)
         self.x, self.y = (1 - width * self.scale) / 2, (1 - height * self.scale) / 2
-        ax.text(0.5, -0.14, title, fontsize=9, ha="center", va="bottom")
+        ax.text(0.5, self.y - 0.14, title, fontsize=9, ha="center", va="bottom")
         ax.set_xlim(-0.02, 1.02)
-        ax.set_ylim(1.12, -0.36)
+        ax.set_ylim(1.12 - self.y, self.y - 0.36)
         ax.set_aspect("equal")
         ax.axis("off")
 
@@ -208,7 +208,72 @@ def overlap():
     return figure
 
 
-PICTURES = {"tiles": tiles, "fragments": fragments, "swizzle": swizzle, "overlap": overlap}
+# ---- warps that divide k, and the last wave --------------------------------------------------------
+
+WARPS = (BLUE, ORANGE, GREEN, PURPLE)
+
+
+def sliced():
+    """Four warps on a tile of 64x128 and a k-tile of 64: a tile for each, or two pairs that divide k."""
+    figure, axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")
+    # of each warp: rows, columns and k's, in halves
+    ways = (("a tile of 32x64 for each warp", [((m, 32), (n, 64), (0, 64)) for n in (0, 64) for m in (0, 32)]),
+            ("two warps share a tile of 64x64, half of k each", [((0, 64), (n, 64), (k, 32)) for n in (0, 64) for k in (0, 32)]))
+    for ax, (title, warps) in zip(axes, ways):
+        (_, height), (_, width), _ = warps[0]
+        halves, mmas = (height + width) * 8, height // 16 * (width // 8)
+        panel = Panel(ax, f"{title}\nfragments of a slice: {halves} halves for {mmas} mma's, {halves // mmas} for each", 64 + 8 + 128, 64 + 8 + 64)
+        for warp, ((m, rows), (n, columns), (k, depth)) in enumerate(warps):
+            shared = depth < 64
+            panel.box(72 + n, 72 + m + (rows / 2 if shared and k else 0), columns, rows / (2 if shared else 1), WARPS[warp])
+            panel.box(72 + n, k, columns, depth, WARPS[warp] if shared else "#EEEEEE")
+            if n == 0:
+                panel.box(k, 72 + m, depth, rows, WARPS[warp] if shared else "#EEEEEE")
+        for x, y, label in ((32, 136, "A: 64x64"), (136, 136, "D: 64x128")):
+            panel.text(x, y, label, "black")
+        panel.text(136, 0, "B: 64x128", "black", up=True)
+    figure.supxlabel("Four colours: four warps. Right: a warp multiplies its half of k for the whole of its tile; in the end each of a pair keeps half of the sums.",
+                     fontsize=7.5, color="#444444")
+    return figure
+
+
+MULTIPROCESSORS = 40
+SQUARE, TILE, PARTS = 2048, 256, (1408, 640)  # the example: as hgemm splits it on a T4
+
+
+def gantt(ax, title, blocks, longest):
+    """Blocks, by the k's that they multiply, each go to the multiprocessor that is free first."""
+    free = [0] * MULTIPROCESSORS
+    for k, colour in blocks:
+        at = min(range(MULTIPROCESSORS), key=lambda i: (free[i], i))
+        box(ax, free[at], at, k, 1, colour, line=0.5)
+        free[at] += k
+    ax.axvline(max(free), color="#333333", linestyle="--", linewidth=1)
+    busy = sum(free) / (MULTIPROCESSORS * max(free))
+    ax.set_title(f"{title}: multiprocessors busy {100 * busy:.0f}%", fontsize=9, loc="left")
+    ax.set_xlim(0, longest)
+    ax.set_ylim(MULTIPROCESSORS, 0)
+    ax.set_xticks(range(0, longest + 1, 1024))
+    ax.tick_params(labelsize=7)
+    ax.set_yticks([0.5, MULTIPROCESSORS - 0.5], ["1", str(MULTIPROCESSORS)], fontsize=7)
+    ax.set_ylabel("multiprocessor", fontsize=7.5)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def waves():
+    tiles_of_d = (SQUARE // TILE) ** 2
+    whole = MULTIPROCESSORS
+    left = tiles_of_d - whole
+    figure, axes = plt.subplots(2, 1, figsize=(8, 4.4), layout="constrained", sharex=True)
+    gantt(axes[0], "whole tiles", [(SQUARE, GREEN)] * tiles_of_d, 2 * SQUARE)
+    gantt(axes[1], "those of the last wave in two parts", [(SQUARE, GREEN)] * whole + [(PARTS[0], BLUE)] * left + [(PARTS[1], ORANGE)] * left, 2 * SQUARE)
+    axes[1].set_xlabel("k's multiplied, which is time", fontsize=7.5)
+    figure.supxlabel(f"Computed: {SQUARE} x {SQUARE} x {SQUARE} in tiles of {TILE}x{TILE}, which are {tiles_of_d}, on {MULTIPROCESSORS} multiprocessors. Parts: {PARTS[0]} and {PARTS[1]} of k.",
+                     fontsize=7.5, color="#444444")
+    return figure
+
+
+PICTURES = {"tiles": tiles, "fragments": fragments, "swizzle": swizzle, "overlap": overlap, "sliced": sliced, "waves": waves}
 
 
 def main():
