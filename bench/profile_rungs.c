@@ -194,6 +194,7 @@ int main(int argc, char **argv)
            TURING_T4_MHZ, HGEMM_VERSION_MAJOR, HGEMM_VERSION_MINOR, HGEMM_VERSION_PATCH, HGEMM_COMMIT,
            HGEMM_NVCC_VERSION);
     const char *rung = "";
+    int shown = 0;
     for (int kernel = 1; kernel <= hgemm_kernel_count(); kernel++) {
         hgemm_kernel_info_t info;
         hgemm_get_kernel_info(kernel, &info);
@@ -210,10 +211,12 @@ int main(int argc, char **argv)
         status = desc.kernel == HGEMM_KERNEL_AUTO ? hgemm_select(&desc, &chosen) : HGEMM_STATUS_SUCCESS;
         if (status == HGEMM_STATUS_SUCCESS)
             status = profile(handle, &desc, window, &time);
+        if (status == HGEMM_STATUS_NOT_SUPPORTED) /* this build has no machine code for it */
+            continue;
         if (status != HGEMM_STATUS_SUCCESS)
             return failed(handle, status);
         hgemm_get_kernel_info(chosen, &info);
-        print_result(kernel == 1, size, rung, info.name, &time);
+        print_result(!shown++, size, rung, info.name, &time);
     }
     printf("\n]\n}\n");
     hgemm_free(handle, a);
