@@ -23,10 +23,12 @@ typedef struct t4emu_t {
     unsigned checks;
     turing_counters_t *counters; /* of a launch, the caller's; NULL: nothing is counted */
     turing_time_t *time_sum;     /* of modelled launches, the caller's, or NULL */
-    int modelled;                /* events tell modelled time */
-    int awaited;                 /* one was recorded, and none was compared since */
-    double clock;                /* modelled seconds of all launches so far */
-    turing_module_t **modules;   /* those loaded, to be closed */
+    turing_watch_fn *watch;      /* told of what they issue, or NULL */
+    void *watch_user;
+    int modelled;              /* events tell modelled time */
+    int awaited;               /* one was recorded, and none was compared since */
+    double clock;              /* modelled seconds of all launches so far */
+    turing_module_t **modules; /* those loaded, to be closed */
     int module_count;
 } t4emu_t;
 
@@ -148,6 +150,8 @@ hgemm_status_t device_t4emu_run(device_t *device, const turing_kernel_t *kernel,
     launch->user = device;
     launch->counters = emulator->counters;
     launch->time = emulator->awaited || emulator->time_sum ? &modelled : NULL;
+    launch->watch = emulator->watch;
+    launch->watch_user = emulator->watch_user;
     device->detail[0] = '\0';
     if (!turing_launch(kernel, emulator->memory, launch, &violations, &error))
         return explain(device, 0, &error);
@@ -250,6 +254,12 @@ void device_t4emu_count(device_t *device, turing_counters_t *counters)
 void device_t4emu_time(device_t *device, turing_time_t *sum)
 {
     t4emu_of(device)->time_sum = sum;
+}
+
+void device_t4emu_watch(device_t *device, turing_watch_fn *watch, void *user)
+{
+    t4emu_of(device)->watch = watch;
+    t4emu_of(device)->watch_user = user;
 }
 
 /* Applies one option, given by its first character and length. */

@@ -147,7 +147,7 @@ static int has_variant(const hgemm_desc_t *p, variant_t variant)
     const kernel_t *kernel = &kernel_table[variant.kernel];
     const hgemm_kernel_info_t *info = &kernel->info;
     return info->accumulate == p->accumulate && (info->ops >> variant.op & 1u) && variant.access <= kernel->access &&
-           (!variant.indirect || kernel->has_indirect) &&
+           (!variant.indirect || (kernel->has_indirect && variant.access <= kernel->indirect)) &&
            (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
            (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
            problem_tiles(p, info) <= INT32_MAX;

@@ -13,6 +13,9 @@ void device_t4emu_count(device_t *device, turing_counters_t *counters);
  * there; NULL ends it. */
 void device_t4emu_time(device_t *device, turing_time_t *sum);
 
+/* From now on `watch` is told of every instruction that the model issues; NULL ends it. */
+void device_t4emu_watch(device_t *device, turing_watch_fn *watch, void *user);
+
 /* Runs a kernel of another module on that emulated T4 as `launch` says, whose options, counters and
  * time become the device's. */
 typedef hgemm_status_t device_t4emu_run_fn(device_t *device, const turing_kernel_t *kernel, turing_launch_t *launch);

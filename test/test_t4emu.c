@@ -232,6 +232,58 @@ static void events_tell_modelled_time(void **state)
     assert_true(second > 0.0005f && elapsed[0] > 2 * second && elapsed[0] < 10 * second);
 }
 
+typedef struct watched_t {
+    uint64_t issues, hmma;
+    double tensor, lsu; /* cycles busy, of all units together            */
+    double tensor_free[TURING_T4_SMS][4], lsu_free[TURING_T4_SMS], last; /* until when */
+} watched_t;
+
+/* No unit does two things at a time, and nothing begins before it is issued. */
+static void watch(void *user, const turing_issue_t *issue)
+{
+    watched_t *w = user;
+    assert_true(issue->sm < TURING_T4_SMS && issue->sub_core < 4 && issue->warp % 4 == issue->sub_core);
+    assert_true(issue->issued <= issue->begin && issue->begin <= issue->end);
+    w->issues++;
+    if (issue->insn->op == TURING_HMMA_1688) {
+        double *unit = &w->tensor_free[issue->sm][issue->sub_core];
+        assert_true(issue->begin >= *unit);
+        *unit = issue->end;
+        w->tensor += issue->end - issue->begin;
+        w->hmma++;
+    }
+    if (issue->insn->op == TURING_LDSM || issue->insn->op == TURING_STS) {
+        assert_true(issue->begin >= w->lsu_free[issue->sm]);
+        w->lsu_free[issue->sm] = issue->end;
+        w->lsu += issue->end - issue->begin;
+    }
+    w->last = issue->end > w->last ? issue->end : w->last;
+}
+
+/* Who watches a modelled launch sees all that its figures count. */
+static void a_launch_can_be_watched(void **state)
+{
+    (void)state;
+    enum { SIDE = 256 };
+    static watched_t w;
+    turing_time_t sum = {0};
+    open_device("t4emu:time");
+    void *a = allocate(SIDE * SIDE * 2, NULL), *c = allocate(SIDE * SIDE * 2, NULL);
+    device_t4emu_time(handle->device, &sum);
+    for (int i = 0; i < 2; i++) { /* the second launch is not watched */
+        device_t4emu_watch(handle->device, i ? NULL : watch, &w);
+        assert_int_equal(hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, SIDE, SIDE, SIDE, 1, a, SIDE, a,
+                                   SIDE, 0, c, SIDE),
+                         HGEMM_STATUS_SUCCESS);
+    }
+    close_device();
+    assert_true(w.hmma == SIDE / 16 * (SIDE / 8) * (SIDE / 8));
+    assert_true(w.issues > w.hmma && 2 * w.issues <= sum.instructions);
+    const double tensor = w.tensor / (TURING_T4_SMS * 4), lsu = w.lsu / TURING_T4_SMS;
+    assert_true(2 * tensor > 0.999 * sum.tensor && 2 * tensor < 1.001 * sum.tensor);
+    assert_true(lsu > 0 && 2 * lsu < sum.lsu && w.last > tensor);
+}
+
 /* Memory of one machine does not exist on another. */
 static void every_handle_is_a_machine(void **state)
 {
@@ -260,6 +312,7 @@ int main(void)
         cmocka_unit_test(hopper_keeps_one_bit_more),
         cmocka_unit_test(a_caller_s_rounding_does_not_matter),
         cmocka_unit_test(events_tell_modelled_time),
+        cmocka_unit_test(a_launch_can_be_watched),
         cmocka_unit_test(every_handle_is_a_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Draws figures of the results in bench/results/<machine>/*.json into docs/plots/<machine>/.
+"""Draws figures of the results in bench/results/<machine>/bench_*.json into docs/plots/<machine>/.
 
     tools/plot.py [--results DIR --out DIR] [--format svg|png]
 
 Needs matplotlib. A figure's data are found by what is in the files; by their names only which are parts of
 one list. A line is of one commit; where every point stands for itself, ratios and the roofline, several commits may
-meet, and the caption names them. A problem's contestants always come from one file, that is from the same minutes. stderr tells what each figure
-was made from, or why it could not be made. Only measurements are drawn; what is said of the T4 is
-published, stands in a panel without points, and says so.
+meet, and the caption names them. A problem's contestants always come from one file, that is from the same minutes.
+stderr tells what each figure was made from, or why it could not be made. A figure shows measurements, or what the
+timing model of a T4 says, never both in one panel; published figures of a T4 stand beside the modelled ones and say so.
 """
 import argparse
 import json
@@ -24,12 +24,15 @@ try:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 except ImportError:
     print("tools/plot.py: matplotlib is missing: python3 -m pip install matplotlib", file=sys.stderr)
     sys.exit(1)
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import results
+from results import ROOT
+
 FEWEST_SQUARES = 12 # of a sweep
 SPLIT = 1024        # of a sweep in two panels
 FEWEST_SHAPES = 10  # of a list of which ratios are drawn
@@ -57,8 +60,6 @@ class Problem:
 
     def __init__(self, name, source):
         found = re.fullmatch(r"(\d+)x(\d+)x(\d+) ([nt])([nt]) (row|col)", name)
-        if not found:
-            raise ValueError(f"{source.path}: not a problem: {name}")
         self.source, self.rows = source, {}
         self.m, self.n, self.k = (int(side) for side in found.groups()[:3])
         self.ops, row = found[4] + found[5], found[6] == "row"
@@ -88,7 +89,8 @@ class Source:
         if self.context.get("witness") != "measured" or any(row["kernel"].startswith(PLAN) for row in content["results"]):
             return
         for row in content["results"]:
-            if row.get("tflops", 0) > 0 and row.get("median_us", 0) > 0 and "failure" not in row:
+            single = re.fullmatch(r"\d+x\d+x\d+ [nt]{2} (row|col)", row["problem"])  # no batch
+            if single and row.get("tflops", 0) > 0 and row.get("median_us", 0) > 0 and "failure" not in row:
                 self.problems.setdefault(row["problem"], Problem(row["problem"], self)).rows[row["kernel"]] = row
 
     @property
@@ -478,7 +480,88 @@ def roofline(machine):
     return figure, sources
 
 
+# ---- a T4, by its timing model ------------------------------------------------------------------
+
+MODEL = "t4model"
+
+
+def t4_ladder():
+    """The rungs on a modelled T4, beside published figures of cuBLAS on a real one."""
+    context, published = results.published()
+    bars = [*RUNGS.items(), (OURS, COLOURS[OURS]), (CUTLASS, COLOURS[CUTLASS])]
+    sizes = [size for size in (1024, 2048, 4096, 8192) if results.square(MODEL, size, OURS)]
+    words = "\n".join(textwrap.fill(text, 146) for text in (
+        "Blue, orange and the dashed ceiling: modelled, not measured; the timing model executes the sm_75 machine code at 1590 MHz "
+        "and leaves out the launch. CUTLASS is its fastest Turing kernel.",
+        f"Hatched: published, cuBLAS on a real T4 with clocks {context['clocks']} ({context['source']}; {context['note']}). No T4 was measured here."))
+    figure, (ax,) = canvas(4.2, words)
+    width = 0.8 / (len(bars) + 1)
+    for group, size in enumerate(sizes):
+        rows = {kernel: results.square(MODEL, size, kernel).get(kernel) for kernel, _ in bars}
+        heights = [(rows[kernel]["tflops"], colour, None) for kernel, colour in bars if rows[kernel]]
+        if size in published:
+            heights.append((published[size], COLOURS[CUBLAS], "//"))
+        left = group - width * (len(heights) - 1) / 2
+        for i, (height, colour, hatch) in enumerate(heights):
+            ax.bar(left + i * width, height, 0.92 * width, color=colour, hatch=hatch, edgecolor="white" if hatch else colour, linewidth=0)
+            ax.annotate(f"{height:.0f}", (left + i * width, height), (0, 2), textcoords="offset points", ha="center", fontsize=7.5)
+        if ceiling := results.square(MODEL, size, CEILING).get(CEILING):
+            ax.plot([left - width, left + width * len(heights)], [ceiling["tflops"]] * 2, color=COLOURS[CEILING], linestyle="--", linewidth=1)
+    ax.set_xticks(range(len(sizes)), [f"{size} x {size} x {size}" for size in sizes])
+    ax.tick_params(axis="x", length=0)
+    ax.set_ylabel("TFLOPS")
+    ax.set_ylim(0, 78)
+    names = {**{rung: rung for rung in RUNGS}, OURS: "hgemm (k5_tuned)", CUTLASS: "CUTLASS"}
+    handles = [Patch(color=colour, label=names[kernel]) for kernel, colour in bars]
+    handles += [Patch(facecolor=COLOURS[CUBLAS], hatch="//", edgecolor="white", label="cublasHgemm (published)"),
+                Line2D([], [], color=COLOURS[CEILING], linestyle="--", linewidth=1, label="ceiling")]
+    ax.legend(handles=handles, loc="upper left", ncols=4, fontsize=7.5, frameon=False)
+    ax.set_title("A T4: half precision, FP16 sums", loc="left")
+    return figure
+
+
+WAITS = (("tensor core", "#009E73", "the tensor core, which is busy"), ("issue", "#8FD3BE", "nothing: it issues"),
+         ("load/store queue", "#0072B2", "a place in the load/store queue"), ("shared memory", "#56B4E9", "shared memory"),
+         ("global memory", "#CC79A7", "global memory"), ("barrier", "#E69F00", "a barrier"),
+         ("other", "#999999", "other pipes, stall counts"), ("no warps", "#E5E5E5", "no warp left"))
+
+
+def t4_waits():
+    """What the cycles of a sub-core go to, rung by rung."""
+    profiles, _ = results.profiles()
+    size = profiles[0]["problem"].split("x")[0]
+    figure, (ax,) = canvas(3.4, f"Modelled, not measured: {size} x {size} x {size} on the timing model of a T4. "
+                                "A sub-core that issues nothing waits for what the warp that issues next waited for.")
+    for y, profile in enumerate(profiles):
+        shares = {**profile["waits"], "issue": profile["percent"]["issue"]}
+        shares["other"] = shares.pop("other pipes") + shares.pop("stall counts")
+        left = 0
+        for name, colour, _ in WAITS:
+            ax.barh(y, shares[name], 0.72, left, color=colour, linewidth=0)
+            if shares[name] >= 4:
+                ax.annotate(f"{shares[name]:.0f}", (left + shares[name] / 2, y), ha="center", va="center", fontsize=7.5,
+                            color="white" if colour in ("#009E73", "#0072B2") else "black")
+            left += shares[name]
+    ax.set_yticks(range(len(profiles)), [p["kernel"] + (f"\n({p['note']})" if "note" in p else "") for p in profiles])
+    ax.invert_yaxis()
+    ax.set_xlim(0, 100)
+    ax.grid(axis="y", visible=False)
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel("% of the cycles of a sub-core")
+    ax.legend(handles=[Patch(color=colour, label=label) for _, colour, label in WAITS], loc="lower center",
+              bbox_to_anchor=(0.45, 1.0), ncols=4, fontsize=7.2, frameon=False)
+    return figure
+
+
 FIGURES = {"ladder": ladder, "sweep": sweep, "ratio": ratio, "roofline": roofline, "energy": energy}
+T4_FIGURES = {"ladder": t4_ladder, "waits": t4_waits}
+
+
+def save(figure, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    undated = {"Date": None, "Creator": None} if path.suffix == ".svg" else {"Software": None}
+    figure.savefig(path, dpi=140, metadata=undated)
+    plt.close(figure)
 
 
 def main():
@@ -494,12 +577,10 @@ def main():
     plt.rcParams.update({"font.family": "DejaVu Sans", "font.size": 9, "axes.titlesize": 10, "axes.labelsize": 9,
                          "hatch.linewidth": 1.5, "svg.hashsalt": "hgemm", "savefig.facecolor": "white"})
     machines = {}
-    for path in sorted((options.results or ROOT / "bench" / "results").glob("*/*.json")):
+    for path in sorted((options.results or ROOT / "bench" / "results").glob("*/bench_*.json")):
         source = Source(path)
         if source.problems:
             machines.setdefault(path.parent.name, []).append(source)
-        else:
-            print(f"{path.parent.name}: {path.name} holds nothing that was timed", file=sys.stderr)
     for machine, sources in machines.items():
         for name, make in FIGURES.items():
             path = out / machine / f"{name}.{options.format}"
@@ -509,11 +590,11 @@ def main():
                 left = f"; the one that is there was left: {path}" if path.exists() else ""
                 print(f"{machine}: {name} not made: {why}{left}", file=sys.stderr)
                 continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            undated = {"Date": None, "Creator": None} if options.format == "svg" else {"Software": None}
-            figure.savefig(path, dpi=140, metadata=undated)
-            plt.close(figure)
+            save(figure, path)
             print(f"{machine}: {name} made from {from_files(used)}: {path}", file=sys.stderr)
+    if not options.results:
+        for name, make in T4_FIGURES.items():
+            save(make(), out / MODEL / f"{name}.{options.format}")
 
 
 if __name__ == "__main__":

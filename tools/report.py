@@ -1,82 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the generated parts of README.md and docs/: tables from the results that are committed
-under bench/results/<gpu>/, the kernels of src/kernels.def, and examples/multiply.c.
+"""Writes what is generated in the documents: tables from the results under bench/results/, the differences between the
+rungs of the ladder, the kernels of the table, and examples/multiply.c.
 
     tools/report.py            rewrite what is out of date
     tools/report.py --check    change nothing; exit with 1 if something is out of date
 
-A generated part stands between  <!-- generated: NAME -->  and  <!-- end -->.
+Either tells of links that lead nowhere, and then exits with 1. In README.md and docs/ a generated part stands between
+<!-- generated: NAME [ARGUMENT] -->  and  <!-- end -->. bench/results/<machine>/README.md is generated as a whole: every row of the files beside it. tools/plot.py and
+tools/pictures.py make the figures.
 """
-import functools
-import json
-import math
-import os
-import pathlib
+import argparse
+import csv
+import difflib
 import re
 import statistics
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-LADDER_SIZES = ("4096x4096x4096", "8192x8192x8192")
-TITLES = {
-    "bench_squares": "Squares, one launch at a time",
-    "bench_large": "A large square, one launch at a time",
-    "bench_single": "Squares with single-precision accumulation",
-    "bench_continuous": "Squares, launches back to back",
-    "bench_transposes": "Transposes and accumulators",
-    "bench_odd": "Sizes that are not multiples of eight",
-    "bench_skinny": "Few rows, or a small output",
-    "bench_energy": "Energy",
-    "bench_sweep": "Squares from 127 to 8192",
-    "bench_random": "Random shapes (bench/shapes/random.csv)",
-    "bench_plans": "Selection over the same random shapes",
-    "bench_deepbench": "DeepBench's training shapes, column-major",
-}
-MODELLED_TITLES = {"bench_random": "Small random shapes (bench/shapes/small.csv)",
-                   "bench_plans": "Selection over the same random shapes"}
-PARTS = {f"{of}{part}": of for of in ("bench_deepbench", "bench_random") for part in range(1, 7)}  # files that are parts of one list
-SUMMARISED = ("bench_sweep", "bench_random", "bench_deepbench")  # too many shapes for a row each
+import results
+from results import ROOT, geometric_mean
 
-
-def results(witness="measured"):
-    """{gpu folder: {file stem: result}}, as bench_hgemm --format json wrote them; parts of a list as one, of several commits."""
-    found = {}
-    for path in sorted((ROOT / "bench" / "results").glob("*/*.json")):
-        result = json.loads(path.read_text())
-        if result["context"]["witness"] == witness:
-            files = found.setdefault(path.parent.name, {})
-            stem = PARTS.get(path.stem, path.stem)
-            if stem in files:
-                if conditions(files[stem]) != conditions(result):
-                    sys.exit(f"{path}: not under the conditions of the parts before it")
-                if path.with_stem(stem).exists():
-                    sys.exit(f"{path}: a part of {stem}.json, which is there too: remove what is stale")
-                if twice := timed(files[stem]) & timed(result):
-                    sys.exit(f"{path}: {' '.join(min(twice))} is in a part before it too: remove what is stale")
-                result["results"] = files[stem]["results"] + result["results"]
-                result["commits"] = files[stem]["commits"] | commits(result)
-            files[stem] = {"commits": commits(result), **result}
-    return found
-
-
-def timed(result):
-    return {(r["problem"], r["kernel"]) for r in result["results"]}
-
-
-def conditions(result):
-    hgemm = re.sub(r"commit [^,]+, ", "", result["context"]["hgemm"])
-    return {key: value for key, value in result["context"].items() if key != "date"} | {"hgemm": hgemm}
-
-
-def commits(result):
-    return {re.search(r"commit (\S+?),", result["context"]["hgemm"]).group(1)}
+GPU, MODEL = "h100", "t4model"  # the machines of the summaries
+SIZES = (1024, 2048, 4096, 8192)
+LONG_DIFF = 40  # lines; longer ones are folded
 
 
 def table(header, rows):
     """Leaves out empty columns."""
-    used = [i for i in range(len(header)) if any(row[i] != "-" for row in rows)]
+    used = [i for i in range(len(header)) if any(row[i] not in ("", "-") for row in rows)]
     header, rows = [header[i] for i in used], [[row[i] for i in used] for row in rows]
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
@@ -86,224 +37,454 @@ def number(row, key, form="{:.1f}"):
     return form.format(row[key]) if row and key in row else "-"
 
 
-def provenance(result, *others):
-    c = result["context"]
-    repetitions = sorted({r["context"]["repetitions"] for r in (result, *others)}, key=int)
-    *of, last = sorted({commit for r in (result, *others) for commit in r["commits"]})
-    of = f"commits {', '.join(of)} and {last}" if of else f"commit {last}"
-    hgemm = re.sub(r"commit [^,]+", of, c["hgemm"])
-    cutlass = f"CUTLASS {c['cutlass']}" if "cutlass" in c else "without CUTLASS"
-    if c["witness"] == "modelled":
-        return (f"{c['gpu']}, not measured; {c['clocks']}; {cutlass}; hgemm {hgemm}; "
-                f"alpha {c['alpha']}, beta {c['beta']}; kernel times, without launch overhead.")
-    cublas = f"cuBLAS {c['cublas']}" if "cublas" in c else "without cuBLAS"
-    return (f"{c['gpu']} ({c['witness']}); {c['clocks']}; driver {c['driver']}; {cublas}; {cutlass}; hgemm {hgemm}; "
-            f"alpha {c['alpha']}, beta {c['beta']}, {c['mode']} mode, medians of {' or '.join(repetitions)}.")
+def percent(part, whole, form="{:.0f}"):
+    return form.format(100 * part["tflops"] / whole["tflops"]) if part and whole else "-"
 
 
-@functools.cache
-def kernels():
-    """Rows of the table in the order of the ladder, as cmake/kernels.json.def has them; any C preprocessor reads it."""
-    command = [os.environ.get("CC", "cc"), "-E", "-P", "-x", "c", ROOT / "cmake" / "kernels.json.def"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)[:-1]
+def described(name):
+    """A rung as a link to its source."""
+    return f"[`{name}`](../ptx/{name}.cu)"
 
 
-def rung_names():
-    return list(dict.fromkeys(k["rung"] for k in kernels()))
+# ---- the ladder ----------------------------------------------------------------------------------
+
+def rungs_at(machine, size):
+    """{rung: row} of the newest file that has the rungs at that size; of a family of kernels, the row of the plan which
+    hgemm chooses."""
+    first, *_, last = results.rungs()
+    rows = results.square(machine, size, first, "auto")
+    return rows | {last: rows["auto"]} if rows else {}
 
 
-def ladder():
-    """The five rungs; of the tuned family, the kernel that hgemm itself chooses."""
-    parts = []
-    for files in results().values():
-        squares = files.get("bench_squares")
-        if not squares:
-            continue
-        by_name = {(r["problem"].split()[0], r["kernel"]): r for r in squares["results"]}
-        sizes = [s for s in LADDER_SIZES if (s, "auto") in by_name]
-        header = ["rung"] + [f"{s.split('x')[0]}: {what}" for s in sizes for what in ("TFLOPS", "% cuBLAS", "% ceiling")]
-        rows = []
-        for rung in rung_names() + ["cutlass", "cublasHgemm", "ceiling_f16"]:
-            name = rung if (sizes and (sizes[0], rung) in by_name) else "auto"
-            cells = [f"`{rung}`"]
-            for size in sizes:
-                row = by_name.get((size, name))
-                cells += [number(row, "tflops"), number(row, "percent_cublas"), number(row, "percent_ceiling")]
-            rows.append(cells)
-        parts.append(table(header, rows) + "\n\n" + provenance(squares))
-    return "\n\n".join(parts) or no_results()
+def row_of(machine, size, kernel):
+    return results.square(machine, size, kernel).get(kernel)
 
 
-def no_results():
-    return "No results are committed yet: run `tools/gpu_check.sh` on a machine with a GPU."
-
-
-def ratios(results, peer, kept=lambda problem: True):
-    """By how much hgemm's own choice is faster than the peer, of all problems, in ascending order."""
-    problems = {}
-    for result in results:
-        for r in result["results"]:
-            if "median_us" in r and kept(r["problem"]):
-                problems.setdefault(r["problem"], {})[r["kernel"]] = r["median_us"]
-    return sorted(p[peer] / p["auto"] for p in problems.values() if peer in p and "auto" in p)
-
-
-def mean(values):
-    return math.exp(sum(map(math.log, values)) / len(values))
-
-
-def summary(result):
+def t4_ladder():
+    """A T4's TFLOPS by size: modelled ones, then published ones."""
+    context, published = results.published()
+    sizes = [size for size in SIZES if size in published or row_of(MODEL, size, "auto")]
+    named = [(f"`{rung}`", rung) for rung in results.rungs()[:-1]]
+    named += [("**hgemm** (`k5_tuned`)", "auto"), ("**hgemm**, FP32 sums", "auto_f32"), ("CUTLASS's fastest Turing kernel", "cutlass"),
+              ("the same, FP32 sums", "cutlass_f32"), ("`mma.m16n8k8` alone: the ceiling", "ceiling_f16")]
     rows = []
-    for peer in ("cutlass", "cublasHgemm", "cublasGemmEx_f32"):
-        of = ratios([result], peer)
-        if of:
-            rows.append([f"`{peer}`", str(len(of)), f"{mean(of):.2f}", f"{of[0]:.2f}", f"{statistics.median(of):.2f}", f"{of[-1]:.2f}",
-                         str(sum(x < 1 for x in of))])
-    return table(["peer", "shapes", "hgemm's speed / peer's: geometric mean", "min", "median", "max", "shapes where hgemm is slower"], rows)
+    for label, kernel in named:
+        cells = [number(row_of(MODEL, size, kernel), "tflops") for size in sizes]
+        if any(cell != "-" for cell in cells):
+            rows.append([label, "modelled", *cells])
+    rows.append(["cublasHgemm", f"[published]({context['url']})", *(str(published.get(size, "-")) for size in sizes)])
+    return table(["TFLOPS on a T4", "witness", *map(str, sizes)], rows)
 
 
-def peers():
-    """A row for each list of shapes."""
-    def multiple_of_8(problem):
-        return int(problem.split("x")[0]) % 8 == 0
+def climb():
+    """Every rung on both witnesses."""
+    shown = [(witness, machine, [size for size in SIZES if rungs_at(machine, size)])
+             for witness, machine in (("T4 model", MODEL), ("H100", GPU))]
+    header = ["rung"]
+    for witness, _, sizes in shown:
+        header += [f"{witness}, {size}" for size in sizes] + [f"% of ceiling, {sizes[-1]}"]
+    rows = []
+    for rung in results.rungs():
+        cells = [f"`{rung}`"]
+        for _, machine, sizes in shown:
+            cells += [number(rungs_at(machine, size)[rung], "tflops") for size in sizes]
+            largest = rungs_at(machine, sizes[-1])
+            cells.append(percent(largest[rung], largest.get("ceiling_f16")))
+        rows.append(cells)
+    return table(header, rows) + "\n\nTFLOPS at squares of that size. T4 model: modelled, no T4 was measured. H100: measured."
 
-    parts = []
-    for files in results().values():
-        sweep = [files[f] for f in files if f == "bench_sweep"]
-        lists = [("squares, N a multiple of 8", sweep, multiple_of_8),
-                 ("squares, other N", sweep, lambda problem: not multiple_of_8(problem)),
-                 ("random shapes", [files[f] for f in files if f == "bench_random"], lambda problem: True),
-                 ("DeepBench's training shapes", [files[f] for f in files if f == "bench_deepbench"], lambda problem: True)]
-        rows, used = [], []
-        for name, of, kept in lists:
-            pairs = [ratios(of, peer, kept) for peer in ("cutlass", "cublasHgemm")]
-            if all(pairs):
-                used += of
-                rows.append([name, str(len(pairs[0]))] + [text for x in pairs for text in (f"{mean(x):.2f}", f"{x[0]:.2f} .. {x[-1]:.2f}")])
-        if rows:
-            header = ["list", "shapes", "hgemm's speed / CUTLASS's: geometric mean", "min .. max", "hgemm's speed / cublasHgemm's: geometric mean", "min .. max"]
-            parts.append(table(header, rows) + "\n\n" + provenance(*used))
-    return "\n\n".join(parts) or no_results()
+
+def evidence(rung):
+    """What the witnesses say of a rung, beside the one before it."""
+    rungs = results.rungs()
+    before = rungs[rungs.index(rung) - 1] if rung != rungs[0] else None
+    shown = [name for name in (before, rung) if name]
+    profiles = {row["kernel"]: row for row in results.profiles()[0]}
+    counted = results.counted()[0]
+    size = int(profiles[rung]["problem"].split("x")[0])
+    gpu_size = max(size for size in SIZES if rungs_at(GPU, size) and size <= 4096)
+    gpu = rungs_at(GPU, gpu_size)
+
+    def count(name, key):
+        row = counted.get(name) or counted.get(profiles[name].get("note"))
+        return number(row, key, "{:.2f}")
+
+    def line(label, witness, cell):
+        return [label, witness, *(cell(name) for name in shown)]
+
+    def profile(*path):
+        def cell(name):
+            value = profiles[name]
+            for key in path:
+                value = value[key]
+            return f"{value:.1f}"
+        return cell
+
+    rows = [line("shared-memory wavefronts, of the fewest possible", "counted", lambda n: count(n, "shared_waves_per_ideal")),
+            line("machine instructions per HMMA", "counted", lambda n: count(n, "instructions_per_hmma")),
+            line(f"TFLOPS at {size}", "T4 model", profile("tflops")),
+            line("tensor cores busy, % of the time", "T4 model", profile("percent", "tensor")),
+            line("load/store units busy, %", "T4 model", profile("percent", "lsu"))]
+    rows += [line(f"waiting for {what}, %", "T4 model", profile("waits", key))
+             for key, what in (("global memory", "global memory"), ("shared memory", "shared memory"),
+                               ("load/store queue", "a place in the load/store queue"), ("barrier", "a barrier"))]
+    rows.append(line(f"TFLOPS at {gpu_size}", "H100", lambda n: number(gpu[n], "tflops")))
+    rows.append(line("% of its ceiling", "H100", lambda n: percent(gpu[n], gpu.get("ceiling_f16"))))
+    return table(["", "witness", *(f"`{name}`" for name in shown)], rows)
+
+
+def code_of(rung):
+    """A rung's source after its header comment, its name taken out."""
+    source = (ROOT / "ptx" / f"{rung}.cu").read_text()
+    return re.sub(r"^.*?\*/.*?\*/\n", "", source, count=1, flags=re.S).replace(rung, "RUNG").splitlines()
+
+
+def code(rung):
+    """The whole of a rung."""
+    text = "\n".join(code_of(rung)).replace("RUNG", rung)
+    return f"```cpp\n{text}\n```\n\nSource: {described(rung)}"
+
+
+def diff(rung):
+    """A rung against the one before it; what ends up the same is left out."""
+    rungs = results.rungs()
+    before = rungs[rungs.index(rung) - 1]
+    lines = list(difflib.unified_diff(code_of(before), code_of(rung), n=1, lineterm=""))[2:]
+    text = "```diff\n" + "\n".join("" if line.startswith("@@") else line for line in lines).strip("\n") + "\n```"
+    changed = sum(line[0] in "+-" for line in lines)
+    if len(lines) > LONG_DIFF:
+        text = f"<details>\n<summary>{changed} changed lines</summary>\n\n{text}\n\n</details>"
+    return f"{text}\n\nSource: {described(rung)}"
+
+
+def kernel_table():
+    def size(kernel, of):
+        return "x".join(map(str, results.tile(kernel, of)))
+
+    header = ["rung", "kernel", "block tile", "warp tile", "stages", "sums", "transposes", "access"]
+    return table(header, [[f"`{k['rung']}`", f"`{k['name']}`", size(k, "block"), size(k, "warp"), str(k["stages"]),
+                           k["acc"], k["ops"], k["align"]] for k in results.kernels()])
+
+
+def attribution():
+    """What each part of the tuned rung is worth: times without it and with it."""
+    def change(row, machine):
+        without, with_it = row[f"{machine}_without"], row[f"{machine}_with"]
+        return f"{without} → {with_it} us, {100 * float(with_it) / float(without) - 100:+.0f}%" if without and with_it else "-"
+
+    with (results.RESULTS / "attribution.csv").open() as file:
+        rows = [[row["part"], row["shape"], row["compared"], change(row, "t4"), change(row, "h100")]
+                for row in csv.DictReader(line for line in file if not line.startswith("#"))]
+    return table(["part", "shape", "without it, with it", "T4 model", "H100"], rows)
+
+
+# ---- summaries -----------------------------------------------------------------------------------
+
+def with_witness(machine):
+    context = next(iter(results.lists(machine).values()))["context"]
+    if context["witness"] == "modelled":
+        return (f"{context['gpu']}, {context['clocks']}: modelled, not measured. Kernel times, without the launch. "
+                f"All rows: [bench/results/{machine}](../bench/results/{machine}/README.md).")
+    return (f"{context['gpu']}: measured; {context['clocks']}; driver {context['driver']}; cuBLAS {context['cublas']}; "
+            f"CUTLASS {context['cutlass'].split(',')[0]}. All rows: [bench/results/{machine}](../bench/results/{machine}/README.md).")
+
+
+def against(ours, theirs):
+    return f"{theirs['median_us'] / ours['median_us']:.2f}" if ours and theirs else "-"
+
+
+def squares(machine):
+    """hgemm beside its peers, both kinds of sums."""
+    _, published = results.published()
+    rows = []
+    for size in sorted({int(p.split("x")[0]) for name, r in results.lists(machine).items() if name not in results.APART
+                        for p in results.by_problem(r) if re.fullmatch(r"(\d+)x\1x\1 nn row", p)} & {512, 768, 1536, *SIZES}):
+        cells = [str(size)]
+        for sums, cublas in (("", "cublasHgemm"), ("_f32", "cublasGemmEx_f32")):
+            found = results.square(machine, size, f"auto{sums}", f"cutlass{sums}")
+            ours = found.get(f"auto{sums}")
+            cells += [number(ours, "tflops"), percent(ours, found.get(f"ceiling_{sums[1:] or 'f16'}")),
+                      against(ours, found.get(f"cutlass{sums}")), against(ours, found.get(cublas))]
+        cells.append(str(published.get(size, "-")) if machine == MODEL else "-")
+        rows.append(cells)
+    header = ["N"]
+    for sums in ("", "FP32 sums: "):
+        header += [f"{sums}TFLOPS", f"{sums}% of ceiling", f"{sums}speed / CUTLASS's", f"{sums}speed / cuBLAS's"]
+    return table([*header, "cublasHgemm's TFLOPS, published"], rows) + "\n\n" + with_witness(machine)
+
+
+def aligned_square(problem):
+    return int(re.match(r"\d+", problem).group()) % 8 == 0
+
+
+def shape_lists(machine):
+    """A row for each list of shapes: hgemm's speed over its peers'."""
+    here = results.lists(machine)
+    rows = []
+    for label, name, kept in (("squares, N a multiple of 8", "bench_sweep", aligned_square),
+                              ("squares, other N", "bench_sweep", lambda problem: not aligned_square(problem)),
+                              ("sizes that are not multiples of 8", "bench_odd", lambda problem: True),
+                              ("few rows, or a small output", "bench_skinny", lambda problem: True),
+                              ("random shapes", "bench_random", lambda problem: True),
+                              ("DeepBench's training shapes", "bench_deepbench", lambda problem: True),
+                              ("attention: batches of small k or n", "bench_attention", lambda problem: True),
+                              ("epilogues", "bench_epilogues", lambda problem: True)):
+        if name not in here:
+            continue
+        problems = results.by_problem(here[name])
+        for sums in ("", "_f32"):
+            cells = []
+            for peer in (f"cutlass{sums}", "cublasHgemm" if not sums else "cublasGemm"):
+                of = results.ratios(*with_peer(problems, peer), kept, f"auto{sums}")
+                cells += [f"{geometric_mean(of):.2f}", f"{of[0]:.2f} to {of[-1]:.2f}"] if of else ["-", "-"]
+                count = len(of) if of else 0
+            if any(cell != "-" for cell in cells):
+                total = sum("auto" + sums in rows_ and kept(problem) for problem, rows_ in problems.items())
+                rows.append([label + (", FP32 sums" if sums else ""), str(max(total, count)), *cells])
+    return table(["list", "shapes", "speed / CUTLASS's: geometric mean", "range", "speed / cuBLAS's: geometric mean", "range"],
+                 rows) + "\n\n" + with_witness(machine)
+
+
+def with_peer(problems, prefix):
+    """The problems with the first contestant whose name begins so under that very name: cuBLAS has a function for each
+    kind of call."""
+    renamed = {}
+    for problem, rows in problems.items():
+        named = {kernel: row for kernel, row in rows.items() if kernel.startswith("auto")}
+        peer = next((row for kernel, row in rows.items() if kernel.startswith(prefix) and
+                     (not prefix.startswith("cutlass") or kernel == prefix)), None)
+        renamed[problem] = named | ({prefix: peer} if peer else {})
+    return renamed, prefix
+
+
+def chosen_plans(machine):
+    """What hgemm's choice loses to the fastest of the plans that were timed."""
+    found = selection(results.lists(machine)["bench_plans"])
+    losses = sorted(row["loss"] for row in found)
+    return (f"Over {len(losses)} random shapes and {sum(row['plans'] for row in found)} plans, what hgemm chooses takes "
+            f"{100 * geometric_mean(losses) - 100:.1f}% longer than the fastest plan in the geometric mean, {100 * losses[-1] - 100:.0f}% at "
+            f"worst, and is within 3% at {sum(loss <= 1.03 for loss in losses)}.")
+
+
+def energy(machine):
+    result = results.lists(machine)["bench_energy"]
+    rows = [[row["problem"].split()[0], name_of(row), number(row, "tflops"), number(row, "watts", "{:.0f}"),
+             number(row, "pj_per_flop", "{:.2f}")] for row in result["results"] if "watts" in row]
+    return table(["problem", "", "TFLOPS", "W", "pJ per operation"], rows)
+
+
+# ---- all rows of a machine -----------------------------------------------------------------------
+
+TITLES = {
+    "bench_ladder": "The ladder",
+    "bench_squares": "Squares, one launch at a time",
+    "bench_large": "Large squares, one launch at a time",
+    "bench_single": "Squares with FP32 sums",
+    "bench_continuous": "Squares, launches back to back",
+    "bench_transposes": "Transposes and sums",
+    "bench_odd": "Sizes that are not multiples of eight",
+    "bench_skinny": "Few rows, or a small output",
+    "bench_attention": "Attention: batches",
+    "bench_epilogues": "Epilogues",
+    "bench_energy": "Energy",
+    "bench_sweep": "Many squares",
+    "bench_random": "Random shapes",
+    "bench_deepbench": "DeepBench's training shapes, column-major",
+    "bench_plans": "Plans: the one chosen, and the fastest",
+}
+LONG = ("bench_sweep", "bench_random", "bench_deepbench")  # one row for each shape
+
+LEGEND = """A problem is MxNxK, the transposes of A and B (`n` or `t`), and the layout. GB/s counts what cannot be avoided: A, B and,
+unless beta is 0, C read once, and D written once.
+
+| row | meaning |
+|---|---|
+| `ceiling_f16`, `ceiling_f32` | a loop of `mma.m16n8k8` on registers, as many operations as the problem has |
+| `copy` | the driver's copy of eight times the L2 cache's size |
+| `cutlass` = ... | CUTLASS and the configuration that won: block tile, alignment, split-K |
+| `auto` = ... | the plan that hgemm chose |
+| `k1_tiled` ... | the kernel by itself, never split |
+
+| column | meaning |
+|---|---|
+| % cuBLAS | speed over `cublasHgemm`'s with FP16 sums, over `cublasGemmEx`'s with FP32 sums |
+| % CUTLASS, % ceiling | speed over that of the row for the same sums |
+| % copy | GB/s over those of `copy`: how near to DRAM's limit the problem runs |
+| rel. error | root mean square of the errors over that of the values |
+
+| plan | meaning |
+|---|---|
+| `k5_256x256` | whole tiles only |
+| `k5_16x64 k/4` | split-K: the k of every tile is cut into four parts |
+| `k5_256x256 tail k/4` | only the tiles that do not fill the last wave are split |
+| `k5_256x256 tail 1x6656+1536` | the same, in parts of unequal length: one of 6656 and one of 1536 |
+| `k5_64x128 copy` | on aligned copies of unaligned operands |"""
+
+
+def name_of(row):
+    return f"`{row['kernel']}`" + (f" = `{row['note']}`" if "note" in row else "")
+
+
+def provenance(result):
+    c = result["context"]
+    hgemm = re.sub(r"commit [^,]+", "commit " + " and ".join(sorted(result["commits"])), c["hgemm"])
+    words = [c["gpu"] + (": modelled, not measured" if c["witness"] == "modelled" else ": measured"), c["clocks"]]
+    if c["witness"] != "modelled":
+        words += [f"driver {c['driver']}", f"cuBLAS {c['cublas']}" if "cublas" in c else "without cuBLAS", f"{c['mode']} mode"]
+    words += [f"CUTLASS {c['cutlass']}" if "cutlass" in c else "without CUTLASS", f"hgemm {hgemm}",
+              f"alpha {c['alpha']}, beta {c['beta']}", f"medians of {c['repetitions']}" if c["repetitions"] != "1" else "one run"]
+    return "; ".join(words) + "."
+
+
+def every_contestant(result):
+    rows = []
+    for r in result["results"]:
+        if "failure" in r:
+            rows.append([r["problem"], name_of(r), r["failure"], *["-"] * 10])
+            continue
+        spread = number(r, "q1_us", "{:.2f}") + " .. " + number(r, "q3_us", "{:.2f}") if len(r["us"]) > 1 else "-"
+        rows.append([r["problem"], name_of(r), number(r, "median_us", "{:.2f}"), spread, number(r, "tflops"),
+                     number(r, "percent_cublas"), number(r, "percent_cutlass"), number(r, "percent_ceiling"),
+                     number(r, "gb_per_s", "{:.0f}"), number(r, "percent_copy"), number(r, "relative_error", "{:.1e}"),
+                     number(r, "watts", "{:.0f}"), number(r, "pj_per_flop", "{:.2f}")])
+    return table(["problem", "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% CUTLASS", "% ceiling", "GB/s", "% copy",
+                  "rel. error", "W", "pJ per operation"], rows)
+
+
+def every_shape(result):
+    """A row for each problem: hgemm's time, and how much longer its peers take."""
+    problems = results.by_problem(result)
+    peers = [peer for peer in ("cutlass", "cublasHgemm", "cublasGemmEx_f32") if any(peer in rows for rows in problems.values())]
+    summary, rows = [], []
+    for peer in peers:
+        of = results.ratios(problems, peer)
+        summary.append([f"`{peer}`", str(len(of)), f"{geometric_mean(of):.2f}", f"{of[0]:.2f}", f"{statistics.median(of):.2f}",
+                        f"{of[-1]:.2f}", str(sum(x < 1 for x in of))])
+    for problem, named in problems.items():
+        ours = named.get("auto")
+        if ours:
+            rows.append([problem, f"`{ours['note']}`", number(ours, "median_us", "{:.2f}"), number(ours, "tflops"),
+                         number(ours, "gb_per_s", "{:.0f}"), *(against(ours, named.get(peer)) for peer in peers),
+                         f"`{named['cutlass']['note']}`" if "cutlass" in named else "-"])
+    return table(["peer", "shapes", "hgemm's speed / peer's: geometric mean", "min", "median", "max", "shapes where hgemm is slower"],
+                 summary) + "\n\n" + table(
+        ["problem", "plan", "median us", "TFLOPS", "GB/s", *(f"speed / `{peer}`" for peer in peers), "CUTLASS's configuration"], rows)
 
 
 def selection(result):
-    """What hgemm's own choice loses to the fastest of the plans that were timed."""
-    problems = {}
-    for r in result["results"]:
-        if "median_us" in r:
-            problems.setdefault(r["problem"], {})[r["kernel"]] = r
-    rows = []
-    for automatic, suffix in (("auto", ""), ("auto_f32", "_f32")):
-        losses, plans = [], 0
-        for named in problems.values():
-            times = {name.removeprefix("plan "): r["median_us"] for name, r in named.items()
-                     if name.startswith("plan ") and ("_f32" in name) == bool(suffix)}
-            chosen = named.get(automatic, {}).get("note")
-            if chosen in times:
-                losses.append(times[chosen] / min(times.values()))
-                plans += len(times)
-        if losses:
-            losses.sort()
-            rows.append([f"`{automatic}`", str(len(losses)), str(plans), f"{mean(losses):.3f}", f"{statistics.median(losses):.3f}",
-                         f"{losses[-1]:.3f}", str(sum(x <= 1.03 for x in losses))])
-    return table(["choice of", "shapes", "plans timed", "time of the choice / of the fastest plan: geometric mean", "median", "max",
-                  "shapes within 3%"], rows)
+    """[{problem, chosen, fastest, loss, plans}] of a file of plans."""
+    found = []
+    for problem, named in results.by_problem(result).items():
+        times = {name.removeprefix("plan "): row["median_us"] for name, row in named.items() if name.startswith("plan ")}
+        chosen = named.get("auto", {}).get("note")
+        if chosen in times:
+            fastest = min(times, key=times.get)
+            found.append({"problem": problem, "chosen": chosen, "us": times[chosen], "fastest": fastest, "fastest_us": times[fastest],
+                          "loss": times[chosen] / times[fastest], "plans": len(times)})
+    return found
 
 
-def performance(witness="measured"):
-    parts, titles = [], {**TITLES, **(MODELLED_TITLES if witness == "modelled" else {})}
-    for files in results(witness).values():
-        for stem, result in sorted(files.items(), key=lambda item: list(titles).index(item[0]) if item[0] in titles else 99):
-            rows = []
-            if stem in SUMMARISED:
-                parts.append(f"## {titles[stem]}\n\n{provenance(result)}\n\n{summary(result)}")
-                continue
-            if stem == "bench_plans":
-                parts.append(f"## {titles[stem]}\n\n{provenance(result)}\n\n{selection(result)}")
-                continue
-            energy = any("pj_per_flop" in r for r in result["results"])
-            copy = any("percent_copy" in r for r in result["results"])
-            for r in result["results"]:
-                if "failure" in r:
-                    rows.append([r["problem"], f"`{r['kernel']}`", r["failure"]] + [""] * (7 + copy + 2 * energy))
-                    continue
-                name = f"`{r['kernel']}`" + (f" = `{r['note']}`" if "note" in r else "")
-                if r.get("on_t4", r.get("note")) != r.get("note"):
-                    name += f" (T4: `{r['on_t4']}`)"
-                rows.append([r["problem"], name, number(r, "median_us", "{:.2f}"),
-                             number(r, "q1_us", "{:.2f}") + " .. " + number(r, "q3_us", "{:.2f}") if len(r["us"]) > 1 else "-",
-                             number(r, "tflops"),
-                             number(r, "percent_cublas"), number(r, "percent_cutlass"), number(r, "percent_ceiling"),
-                             number(r, "gb_per_s", "{:.0f}"), number(r, "relative_error", "{:.1e}")])
-                if copy:
-                    rows[-1].insert(-1, number(r, "percent_copy"))
-                if energy:
-                    rows[-1] += [number(r, "watts", "{:.0f}"), number(r, "pj_per_flop", "{:.2f}")]
-            header = ["problem", "kernel", "median us", "quartiles us", "TFLOPS", "% cuBLAS", "% CUTLASS", "% ceiling", "GB/s", "rel. error"]
-            header[-1:-1] = ["% copy"] if copy else []
-            header += ["W", "pJ per operation"] if energy else []
-            parts.append(f"## {titles.get(stem, stem)}\n\n{provenance(result)}\n\n{table(header, rows)}")
-    return "\n\n".join(parts) or no_results()
+def every_choice(result):
+    return table(["problem", "chosen", "us", "fastest", "us", "chosen / fastest", "plans timed"],
+                 [[row["problem"], f"`{row['chosen']}`", f"{row['us']:.2f}", f"`{row['fastest']}`", f"{row['fastest_us']:.2f}",
+                   f"{row['loss']:.3f}", str(row["plans"])] for row in selection(result)])
 
 
-def counted():
-    """What the emulated T4 counted: no times."""
+def timed_page(machine):
+    parts = []
+    for name, result in sorted(results.lists(machine).items(), key=lambda item: [*TITLES, item[0]].index(item[0])):
+        rows = every_choice(result) if name == "bench_plans" else every_shape(result) if name in LONG else every_contestant(result)
+        parts.append(f"## {TITLES.get(name, name)}\n\n{provenance(result)}\n\n{rows}")
+    context = next(iter(results.lists(machine).values()))["context"]
+    witness = ("modelled: they were computed by a timing model, and no T4 was measured" if context["witness"] == "modelled"
+               else "measured on this GPU")
+    return (f"# {context['gpu']}: all rows\n\nGenerated by tools/report.py from the files in this folder. The times are {witness}. "
+            f"How they are taken, and what they mean in brief: [docs/{'t4' if machine == MODEL else 'performance'}.md]"
+            f"(../../../docs/{'t4' if machine == MODEL else 'performance'}.md).\n\n{LEGEND}\n\n" + "\n\n".join(parts) + "\n")
+
+
+def counted_page():
+    rows, context = results.counted()
     figures = {"blocks_per_sm": "thread blocks per SM", "instructions_per_hmma": "instructions per HMMA",
                "shared_waves_per_ideal": "shared wavefronts / ideal", "global_sectors_per_ideal": "global sectors / ideal",
                "partial_sectors": "partially written sectors", "operations_per_dram_byte": "flop per DRAM byte",
                "tensor_percent_of_loop": "tensor cores busy, % of main loop"}
-    parts = []
-    for files in results("emulated").values():
-        for result in files.values():
-            rows = [[r["problem"], f"`{r['kernel']}`"] + [number(r, key, "{:.2f}").removesuffix(".00") for key in figures]
-                    for r in result["results"] if "note" not in r]
-            c = result["context"]
-            parts.append(table(["problem", "kernel", *figures.values()], rows) +
-                         f"\n\nEmulated, not measured: {c['gpu']}; hgemm {c['hgemm']}; alpha {c['alpha']}, beta {c['beta']}.")
-    return "\n\n".join(parts) or "No counts are committed yet."
+    shown = table(["problem", "kernel", *figures.values()],
+                  [[row["problem"], f"`{name}`", *(number(row, key, "{:.2f}").removesuffix(".00") for key in figures)]
+                   for name, row in rows.items() if "note" not in row])
+    return f"""# What the emulated T4 counts
+
+Generated by tools/report.py from counted.json. Nothing here is measured or timed: each kernel's sm_75 machine code was
+executed on the emulator, which counts. *Ideal* is the fewest shared-memory wavefronts, or global sectors, that could
+carry the bytes: 1 means no bank conflicts, and no sector fetched twice by one access. DRAM traffic counts every sector
+once. The last column is the share of the main loop in which the tensor cores would be busy if only its busiest unit
+limited it.
+
+    build/release/bench/bench_hgemm --device t4emu --accumulate f16,f32 1024 \\
+        --format json --out bench/results/t4emu/counted.json && tools/report.py
+
+{shown}
+
+{context['gpu']}; hgemm {context['hgemm']}; alpha {context['alpha']}, beta {context['beta']}.
+"""
 
 
-def kernel_table():
-    header = ["rung", "kernel", "block tile", "warp tile", "stages", "accumulator", "transposes", "access"]
-    tile = lambda k, of: "x".join(str(k[f"{of}_{side}"]) for side in "mnk")
-    return table(header, [[f"`{k['rung']}`", f"`{k['name']}`", tile(k, "block"), tile(k, "warp"), str(k["stages"]),
-                           k["acc"], k["ops"], k["align"]] for k in kernels()])
-
-
-def rungs():
-    """Each rung's own words: the header comment of its source."""
-    parts = []
-    for rung in rung_names():
-        comment = re.findall(r"/\*(.*?)\*/", (ROOT / "ptx" / f"{rung}.cu").read_text(), re.S)[1]
-        text = "\n".join(re.sub(r"^ \* ?", "", line) for line in comment.strip("\n").splitlines()).strip()
-        parts.append(f"### {rung}\n\n```\n{text}\n```\n\nSource: [ptx/{rung}.cu](../ptx/{rung}.cu)")
-    return "\n\n".join(parts)
-
+# ---- where all this goes -------------------------------------------------------------------------
 
 def example():
     return "```c\n" + (ROOT / "examples" / "multiply.c").read_text().rstrip("\n") + "\n```"
 
 
-GENERATED = {"ladder": ladder, "peers": peers, "performance": performance,
-             "modelled": lambda: performance("modelled"), "kernels": kernel_table, "rungs": rungs, "counted": counted, "example": example}
+PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "diff": diff, "evidence": evidence, "kernels": kernel_table,
+         "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
+         "example": example}
+PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
+
+
+def pages():
+    """{path: what it should hold}."""
+    found = {}
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        def fill(match):
+            text = PARTS[match[2]](*([match[3]] if match[3] else []))
+            if path.parent == ROOT:
+                text = text.replace("](../", "](")
+            return f"{match[1]}{text}\n{match[4]}"
+        found[path] = PART.sub(fill, path.read_text())
+    for machine in (GPU, MODEL):
+        found[results.RESULTS / machine / "README.md"] = timed_page(machine)
+    found[results.RESULTS / "t4emu" / "README.md"] = counted_page()
+    return found
+
+
+def anchors(text):
+    """The anchors of a page's headings, as GitHub makes them."""
+    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ +(.*)$", text, re.M))
+    return {word.replace(" ", "-") for word in words}
+
+
+def dead_links():
+    """Links of the documents that lead nowhere in this tree."""
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *results.RESULTS.glob("*/README.md")]:
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
+            path = (page.parent / target).resolve() if target else page
+            if "://" not in target and (not path.exists() or anchor and path.suffix == ".md" and anchor not in anchors(path.read_text())):
+                yield f"{page.relative_to(ROOT)}: no {target}{'#' + anchor if anchor else ''}"
 
 
 def main():
-    check = sys.argv[1:] == ["--check"]
-    if sys.argv[1:] and not check:
-        sys.exit(__doc__)
-    stale = []
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        text = path.read_text()
-        new = re.sub(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)",
-                     lambda m: m.group(1) + GENERATED[m.group(2)]() + "\n" + m.group(3), text, flags=re.S)
-        if new != text:
-            stale.append(path.relative_to(ROOT))
-            if not check:
-                path.write_text(new)
-    for path in stale:
-        print(f"{path}: {'out of date, run tools/report.py' if check else 'rewritten'}")
-    sys.exit(1 if check and stale else 0)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something is out of date")
+    check = parser.parse_args().check
+    stale = [(path, text) for path, text in pages().items() if not path.exists() or path.read_text() != text]
+    for path, text in stale:
+        if not check:
+            path.write_text(text)
+        print(f"{path.relative_to(ROOT)}: {'out of date, run tools/report.py' if check else 'rewritten'}")
+    dead = sorted(set(dead_links()))
+    print("\n".join(dead), end="\n" if dead else "")
+    sys.exit(1 if dead or check and stale else 0)
 
 
 if __name__ == "__main__":

@@ -242,6 +242,18 @@ typedef struct turing_time {
 
 void turing_time_add(turing_time_t *sum, const turing_time_t *time);
 
+/* An instruction that a modelled multiprocessor issued, for pictures of what runs beside what. */
+typedef struct turing_issue {
+    uint32_t sm, sub_core;
+    uint32_t warp;     /* its place among those of the multiprocessor                  */
+    double issued;     /* cycle                                                        */
+    double begin, end; /* cycles in which it keeps its pipe, or the load/store unit, busy */
+    const turing_insn_t *insn;
+} turing_issue_t;
+
+/* Gets every instruction that has a lane on, those of one sub-core in the order of their cycles. */
+typedef void turing_watch_fn(void *user, const turing_issue_t *issue);
+
 /* ---- launch ------------------------------------------------------------------------ */
 
 typedef enum turing_tensor {
@@ -265,6 +277,8 @@ typedef struct turing_launch {
      * which the modelled multiprocessors take them, and the modelled L2 begins
      * with what the last such launch on this memory left in it. */
     turing_time_t *time;
+    turing_watch_fn *watch; /* told of every issue if not NULL, where `time` is given */
+    void *watch_user;
 } turing_launch_t;
 
 /* Runs the grid.  False and `err` when the launch cannot run on a T4, memory

@@ -456,6 +456,25 @@ static void load_store(turing_time_t *sum, sm_t *sm, subcore_t *c, uint32_t slot
     }
 }
 
+/* Tells the caller of an instruction that was just issued. */
+static void watch(const model_t *model, const sm_t *sm, uint32_t sub, const event_t *e, double t)
+{
+    const turing_launch_t *launch = model->m->launch;
+    const subcore_t *c = &sm->sub[sub];
+    const plan_t *p = &model->plan[e->op];
+    const bool queued = p->pipe == TURING_PIPE_LSU;
+    const turing_issue_t issued = {
+        .sm = (uint32_t)(sm - model->sm),
+        .sub_core = sub,
+        .warp = c->slot,
+        .issued = t,
+        .begin = queued ? c->queued[(c->in_queue + LSU_QUEUE - 1) % LSU_QUEUE] : t,
+        .end = queued ? sm->lsu_free : c->pipe_free[p->pipe],
+        .insn = model->m->ops[e->op].in,
+    };
+    launch->watch(launch->watch_user, &issued);
+}
+
 static void issue(model_t *model, sm_t *sm, uint32_t sub)
 {
     subcore_t *c = &sm->sub[sub];
@@ -482,6 +501,8 @@ static void issue(model_t *model, sm_t *sm, uint32_t sub)
         if (p->op == TURING_HMMA_1688)
             model->sum->tensor += pipes[TURING_PIPE_TENSOR].busy;
     }
+    if (e.on && model->m->launch->watch)
+        watch(model, sm, sub, &e, t);
     const bool waits = e.on && p->op == TURING_BAR && model->m->ops[e.op].in->m.func != TURING_BAR_ARV;
     if (e.on && p->op == TURING_BAR) {
         /* it follows the warp's accesses through the load/store unit */

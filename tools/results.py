@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""What is committed under bench/results/, and the table of kernels: read here for report.py and the plots.
+
+A folder of results is a machine. Every file says in its context who bears witness: `measured` on a GPU, `modelled` by
+the timing model of a T4, `emulated` (counted), or `published` by others.
+"""
+import functools
+import json
+import math
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+PARTS = re.compile(r"(bench_(?:deepbench|random))[1-9]")  # files that are parts of one list
+APART = ("bench_continuous", "bench_energy", "bench_plans")  # other conditions, or not every contestant
+
+
+def read(path):
+    return json.loads(path.read_text())
+
+
+def lists(machine):
+    """{name: result} of what bench_hgemm timed on a machine; parts of a list are joined."""
+    return lists_in(RESULTS / machine)
+
+
+@functools.cache
+def lists_in(folder):
+    found = {}
+    for path in sorted(folder.glob("bench_*.json")):
+        result = read(path)
+        joined = PARTS.fullmatch(path.stem)
+        name = joined.group(1) if joined else path.stem
+        result["commits"] = {re.search(r"commit (\S+?),", result["context"]["hgemm"]).group(1)}
+        if name in found:
+            before = found[name]
+            if conditions(before) != conditions(result):
+                sys.exit(f"{path}: not under the conditions of the parts before it")
+            if twice := timed(before) & timed(result):
+                sys.exit(f"{path}: {' '.join(min(twice))} is in a part before it too: remove what is stale")
+            before["results"] += result["results"]
+            before["commits"] |= result["commits"]
+        else:
+            found[name] = result
+    return found
+
+
+def timed(result):
+    return {(row["problem"], row["kernel"]) for row in result["results"]}
+
+
+def conditions(result):
+    hgemm = re.sub(r"commit [^,]+, ", "", result["context"]["hgemm"])
+    return {key: value for key, value in result["context"].items() if key != "date"} | {"hgemm": hgemm}
+
+
+def by_problem(result):
+    """{problem: {kernel: row}} of what counted."""
+    problems = {}
+    for row in result["results"]:
+        if "median_us" in row and "failure" not in row:
+            problems.setdefault(row["problem"], {})[row["kernel"]] = row
+    return problems
+
+
+def square(machine, size, *wanted):
+    """{kernel: row} at a square of that size, of the newest file that has all that is wanted; else nothing."""
+    problem, found, date = f"{size}x{size}x{size} nn row", {}, ""
+    for name, result in lists(machine).items():
+        rows = by_problem(result).get(problem, {}) if name not in APART else {}
+        if result["context"]["date"] > date and all(kernel in rows for kernel in wanted):
+            found, date = rows, result["context"]["date"]
+    return found
+
+
+def published():
+    """(context, {size: TFLOPS}) of cuBLAS on a T4."""
+    result = read(RESULTS / "published" / "t4_cublas.json")
+    return result["context"], {int(row["problem"].split("x")[0]): row["tflops"] for row in result["results"]}
+
+
+def counted():
+    """{kernel: row} of what the emulated T4 counted, and the file's context."""
+    result = read(RESULTS / "t4emu" / "counted.json")
+    return {row["kernel"]: row for row in result["results"]}, result["context"]
+
+
+def profiles():
+    """[row] of what each rung waits for by the timing model, and the file's context."""
+    result = read(RESULTS / "t4model" / "rungs.json")
+    return result["results"], result["context"]
+
+
+def ratios(problems, peer, kept=lambda problem: True, ours="auto"):
+    """By how much hgemm's own choice is faster than the peer, of all problems, in ascending order."""
+    return sorted(rows[peer]["median_us"] / rows[ours]["median_us"] for problem, rows in problems.items()
+                  if peer in rows and ours in rows and kept(problem))
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+@functools.cache
+def kernels():
+    """The rows of the table of kernels, in its order, as cmake/kernels.json.def has them; any C preprocessor reads it."""
+    command = [os.environ.get("CC", "cc"), "-E", "-P", "-x", "c", ROOT / "cmake" / "kernels.json.def"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)[:-1]
+
+
+def tile(kernel, of):
+    """(m, n, k) of a kernel's `block` or `warp`."""
+    return tuple(kernel[f"{of}_{side}"] for side in "mnk")
+
+
+def rungs():
+    return list(dict.fromkeys(kernel["rung"] for kernel in kernels()))
