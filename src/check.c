@@ -301,7 +301,7 @@ void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
     const char *name = p->kernel == HGEMM_KERNEL_AUTO ? "No kernel" : kernel_table[p->kernel].info.name;
     refuse(words, HGEMM_STATUS_NOT_SUPPORTED,
            "%s %s this row-major problem: %s, %s sums, m %" PRId64 ", n %" PRId64 ", k %" PRId64 ", lda %" PRId64
-           ", ldb %" PRId64 ", a modulo 16 %d, b modulo 16 %d.",
+           ", ldb %" PRId64 ", A %d and B %d bytes past a multiple of 16.",
            name, p->kernel == HGEMM_KERNEL_AUTO ? "covers" : "does not cover", ops, sums, p->m, p->n, p->k, p->lda,
            p->ldb, (int)((uintptr_t)p->a % 16), (int)((uintptr_t)p->b % 16));
 }

@@ -59,7 +59,7 @@ static const status_words_t table[] = {
     STATUS(NO_DEVICE, "The CUDA driver found no GPU: check nvidia-smi" OR_EMULATOR "."),
     STATUS(OLD_DEVICE, "The GPU is older than compute capability 7.5 (Turing)."),
     STATUS(OUT_OF_MEMORY, "Host or device memory ran out."),
-    STATUS(DEVICE_ERROR, "The device reported an error, which hgemm_error_detail tells."),
+    STATUS(DEVICE_ERROR, "The device reported an error."),
     STATUS(INVALID_TYPE, "A type is not an hgemm_type_t that its operand can have."),
     STATUS(INVALID_ACTIVATION, "The activation is not an hgemm_activation_t."),
     STATUS(INVALID_FLAGS, "flags has bits that are not of HGEMM_FLAG_BATCH_INVARIANT."),
