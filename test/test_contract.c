@@ -66,8 +66,6 @@ static void statuses_come_in_order(void **state)
     desc.activation = HGEMM_ACTIVATION_SILU;
     assert_refused(&desc, HGEMM_STATUS_INVALID_FLAGS, "flags is 6.");
     desc.flags = HGEMM_FLAG_BATCH_INVARIANT;
-    assert_refused(&desc, HGEMM_STATUS_INVALID_BIAS, "bias_mode is 7.");
-    desc.bias_mode = HGEMM_BIAS_PER_ROW;
     assert_refused(&desc, HGEMM_STATUS_INVALID_BATCH_MODE, "batch_mode is 8.");
     desc.batch_mode = HGEMM_BATCH_GROUPED;
     assert_refused(&desc, HGEMM_STATUS_INVALID_INDEX, "index_type is 9.");
@@ -76,7 +74,13 @@ static void statuses_come_in_order(void **state)
     desc.alignment = -8;
     assert_refused(&desc, HGEMM_STATUS_INVALID_ALIGNMENT, "alignment is -8.");
     desc.alignment = 8;
-    assert_refused(&desc, HGEMM_STATUS_INVALID_TYPE, "type_a is 1.");
+    assert_refused(&desc, HGEMM_STATUS_INVALID_TYPE, "type_a is HGEMM_TYPE_F32");
+    desc.type_a = (hgemm_type_t)3, desc.type_b = HGEMM_TYPE_F32;
+    assert_refused(&desc, HGEMM_STATUS_INVALID_TYPE, "type_b is HGEMM_TYPE_F32");
+    desc.type_b = (hgemm_type_t)11;
+    assert_refused(&desc, HGEMM_STATUS_INVALID_BIAS, "bias_mode is 7.");
+    desc.bias_mode = HGEMM_BIAS_PER_ROW;
+    assert_refused(&desc, HGEMM_STATUS_INVALID_TYPE, "type_a is 3.");
     desc.type_a = HGEMM_TYPE_BF16;
     assert_refused(&desc, HGEMM_STATUS_INVALID_TYPE, "type_b is 11.");
     desc.type_b = HGEMM_TYPE_F16;

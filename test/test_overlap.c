@@ -60,7 +60,7 @@ static view_t random_view(rng_t *rng, int64_t ld, int64_t stride)
     const int element = rng_next(rng) % 2 ? 2 : 4, per_unit = 4 / element;
     view_t view = {.element = element, .lines = rng_between(rng, 1, 5), .batch = rng_between(rng, 1, 4)};
     view.ld = ld * per_unit;
-    view.width = rng_between(rng, 1, view.ld < 8 ? view.ld : 8);
+    view.width = rng_between(rng, 1, view.ld < 8 && view.lines > 1 ? view.ld : 8);
     view.stride = rng_next(rng) % 8 ? stride * per_unit : 0;
     view.data = arena + ARENA / 2 + 2 * rng_between(rng, -150, 150);
     return view;
