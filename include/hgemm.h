@@ -313,9 +313,8 @@ enum {
  * NULL adds nothing. With batch > 1, matrix number i of X begins stride_x elements after number i - 1; a stride
  * of 0 shares one A, B, C, bias or gate among all (D's must keep the outputs apart).
  *
- * All features combine, with every transpose and alignment. A combination that the kernels do not cover is
- * an HGEMM_STATUS_NOT_SUPPORTED, whose detail names what they lack. THIS VERSION'S KERNELS HAVE HALVES IN C AND D AND
- * STRIDED BATCHES, AND NONE OF WHAT FOLLOWS stride_d BELOW.
+ * All features combine, with every transpose and alignment. What the kernels of this version do not cover is
+ * an HGEMM_STATUS_NOT_SUPPORTED, whose detail names what they lack (docs/contract.md lists it).
  *
  * Scalars. Where alpha_pointer is not NULL, alpha is the float there when the kernel runs, and `alpha` is not looked
  * at; so is beta, each by itself. Checks take such a scalar for one that is not 0. On the device one that is 0
