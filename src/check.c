@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 
+#include "feasible.h"
 #include "overlap.h"
 
 #include <inttypes.h>
@@ -188,7 +189,7 @@ static hgemm_status_t check_signs(const hgemm_desc_t *desc, char *words)
     return HGEMM_STATUS_SUCCESS;
 }
 
-/* Kernels count rows, columns and products in 32 bits. */
+/* Kernels count rows, columns, products and groups in 32 bits. */
 static hgemm_status_t check_limits(const call_t *call, char *words)
 {
     const hgemm_desc_t *desc = call->desc;
@@ -200,7 +201,10 @@ static hgemm_status_t check_limits(const call_t *call, char *words)
         {"m", desc->m, INT32_MAX},
         {"n", desc->n, INT32_MAX},
         {"k", desc->k, accesses(call, OPERAND_A) ? INT32_MAX : any},
-        {"batch", desc->batch, desc->batch_mode == HGEMM_BATCH_POINTERS ? most_pointers : any},
+        {"batch", desc->batch,
+         desc->batch_mode == HGEMM_BATCH_POINTERS  ? most_pointers
+         : desc->batch_mode == HGEMM_BATCH_GROUPED ? INT32_MAX
+                                                   : any},
     };
     for (int i = 0; i < 4 && accesses(call, OPERAND_D); i++)
         if (sizes[i].value > sizes[i].most)
@@ -333,9 +337,11 @@ void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
     const char *name = p->kernel == HGEMM_KERNEL_AUTO ? "No kernel" : kernel_table[p->kernel].info.name;
     refuse(words, HGEMM_STATUS_NOT_SUPPORTED,
            "%s %s this row-major problem: %s, %s sums, m %" PRId64 ", n %" PRId64 ", k %" PRId64 ", lda %" PRId64
-           ", ldb %" PRId64 ", A %d and B %d bytes past a multiple of 16.",
+           ", ldb %" PRId64 ", A %d and B %d bytes past a multiple of 16%s%s%s.",
            name, p->kernel == HGEMM_KERNEL_AUTO ? "covers" : "does not cover", ops, sums, p->m, p->n, p->k, p->lda,
-           p->ldb, (int)((uintptr_t)p->a % 16), (int)((uintptr_t)p->b % 16));
+           p->ldb, (int)((uintptr_t)p->a % 16), (int)((uintptr_t)p->b % 16), fused_bits(p) ? ", a fused epilogue" : "",
+           is_indirect(p) ? ", operands by pointers or indices" : "",
+           p->flags & HGEMM_FLAG_BATCH_INVARIANT ? ", batch-invariant" : "");
 }
 
 /* ---- All of it --------------------------------------------------------------------------------- */
