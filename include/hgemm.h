@@ -107,7 +107,7 @@ typedef enum hgemm_status_t {
     HGEMM_STATUS_INVALID_LDB,
     HGEMM_STATUS_INVALID_LDC,
     HGEMM_STATUS_INVALID_LDD,
-    HGEMM_STATUS_TOO_LARGE, /* m, n or k over 2^31 - 1, or an operand that spans over 2^63 bytes */
+    HGEMM_STATUS_TOO_LARGE, /* m, n, k or groups over 2^31 - 1, or an operand that spans over 2^63 bytes */
     HGEMM_STATUS_NULL_A,    /* A would be read and is NULL */
     HGEMM_STATUS_NULL_B,
     HGEMM_STATUS_NULL_C,
@@ -313,9 +313,8 @@ enum {
  * NULL adds nothing. With batch > 1, matrix number i of X begins stride_x elements after number i - 1; a stride
  * of 0 shares one A, B, C, bias or gate among all (D's must keep the outputs apart).
  *
- * All features combine, with every transpose and alignment. A combination that the kernels do not cover is
- * an HGEMM_STATUS_NOT_SUPPORTED, whose detail names what they lack. THIS VERSION'S KERNELS HAVE HALVES IN C AND D AND
- * STRIDED BATCHES, AND NONE OF WHAT FOLLOWS stride_d BELOW.
+ * All features combine, with every transpose and alignment. What the kernels of this version do not cover is
+ * an HGEMM_STATUS_NOT_SUPPORTED, whose detail names what they lack (docs/contract.md lists it).
  *
  * Scalars. Where alpha_pointer is not NULL, alpha is the float there when the kernel runs, and `alpha` is not looked
  * at; so is beta, each by itself. Checks take such a scalar for one that is not 0. On the device one that is 0

@@ -62,13 +62,13 @@ template <class V> struct group_tile {
     }
 };
 
-/* Where matrix number `index` of a batch begins. */
+/* Where matrix number `index` of a batch begins. The array of an operand that is not read is NULL. */
 template <class V>
 static DEVICE const char *matrix_at(const arguments &args, const void *first, long long stride, u32 bytes, u32 index)
 {
     if (V::INDIRECT && args.indirect & HGEMM_INDIRECT_POINTERS) {
         u32 low = 0, high = 0;
-        ld_global(low, high, (const char *)first + index * 8ull, true);
+        ld_global(low, high, (const char *)first + index * 8ull, first != nullptr);
         return (const char *)((u64)high << 32 | low);
     }
     return (const char *)first + index * stride * bytes;

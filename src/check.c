@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 
+#include "feasible.h"
 #include "overlap.h"
 
 #include <inttypes.h>
@@ -57,11 +58,33 @@ static const operand_words_t operand_words[OPERAND_COUNT] = {
     [OPERAND_SCATTER_D] = {.name = "scatter_d", .pointer = "scatter_d", .misaligned = HGEMM_STATUS_MISALIGNED_INDEX},
 };
 
-/* A descriptor of today's size, and where its operands lie. */
+/* A descriptor of today's size, and where the operands lie that it accesses. */
 typedef struct call_t {
     const hgemm_desc_t *desc;
-    views_t views;
+    unsigned mask; /* accessed_operands */
+    int count;
+    operand_t accessed[OPERAND_COUNT]; /* the same, listed: the first `count` */
+    view_t views[OPERAND_COUNT];       /* of these */
 } call_t;
+
+static int accesses(const call_t *call, operand_t operand)
+{
+    return call->mask >> operand & 1u;
+}
+
+static call_t open_call(const hgemm_desc_t *desc)
+{
+    call_t call;
+    call.desc = desc;
+    call.mask = accessed_operands(desc);
+    call.count = 0;
+    for (int i = 0; call.mask >> i; i++)
+        if (accesses(&call, (operand_t)i)) {
+            call.accessed[call.count++] = (operand_t)i;
+            call.views[i] = view_operand(desc, (operand_t)i);
+        }
+    return call;
+}
 
 /* ---- The descriptor ---------------------------------------------------------------------------- */
 
@@ -82,56 +105,68 @@ static hgemm_status_t take_desc(const hgemm_desc_t *given, hgemm_desc_t *desc, c
 
 /* ---- Enumerations ------------------------------------------------------------------------------ */
 
-/* A value that must be 0 to `last`. */
+/* A field, as wide as an int, whose value must be 0 to `last`. */
 typedef struct enumeration_t {
     const char *name;
-    long long value, last;
+    size_t offset; /* in the descriptor */
+    int last;
     hgemm_status_t status;
 } enumeration_t;
 
-/* What belongs to an operand that is not accessed may have any value. A and B are of 16-bit numbers. */
-static hgemm_status_t check_types(const hgemm_desc_t *desc, char *words)
+#define FIELD(name) #name, offsetof(hgemm_desc_t, name)
+static const enumeration_t enumerations[] = {
+    {FIELD(layout), HGEMM_COL_MAJOR, HGEMM_STATUS_INVALID_LAYOUT},
+    {FIELD(op_a), HGEMM_OP_T, HGEMM_STATUS_INVALID_OP},
+    {FIELD(op_b), HGEMM_OP_T, HGEMM_STATUS_INVALID_OP},
+    {FIELD(accumulate), HGEMM_ACCUMULATE_F32, HGEMM_STATUS_INVALID_ACCUMULATE},
+    {FIELD(kernel), KERNEL_END - 1, HGEMM_STATUS_INVALID_KERNEL},
+    {FIELD(activation), HGEMM_ACTIVATION_SILU, HGEMM_STATUS_INVALID_ACTIVATION},
+    {FIELD(flags), HGEMM_FLAG_BATCH_INVARIANT, HGEMM_STATUS_INVALID_FLAGS},
+    {FIELD(batch_mode), HGEMM_BATCH_GROUPED, HGEMM_STATUS_INVALID_BATCH_MODE},
+    {FIELD(index_type), HGEMM_INDEX_I64, HGEMM_STATUS_INVALID_INDEX},
+};
+
+/* What belongs to an operand that is not accessed may have any value. */
+static const struct {
+    operand_t operand;
+    enumeration_t of;
+} operand_enumerations[] = {
+    {OPERAND_BIAS, {FIELD(bias_mode), HGEMM_BIAS_PER_ROW, HGEMM_STATUS_INVALID_BIAS}},
+    {OPERAND_A, {FIELD(type_a), HGEMM_TYPE_BF16, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_B, {FIELD(type_b), HGEMM_TYPE_BF16, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_C, {FIELD(type_c), HGEMM_TYPE_BF16, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_D, {FIELD(type_d), HGEMM_TYPE_BF16, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_BIAS, {FIELD(type_bias), HGEMM_TYPE_BF16, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_GATE, {FIELD(type_gate), HGEMM_TYPE_BF16, HGEMM_STATUS_INVALID_TYPE}},
+};
+#undef FIELD
+
+static hgemm_status_t check_enumeration(const hgemm_desc_t *desc, const enumeration_t *of, char *words)
 {
-    const unsigned accessed = accessed_operands(desc);
-    const struct {
-        operand_t operand;
-        const char *name;
-        hgemm_type_t type;
-    } all[] = {
-        {OPERAND_A, "type_a", desc->type_a},          {OPERAND_B, "type_b", desc->type_b},
-        {OPERAND_C, "type_c", desc->type_c},          {OPERAND_D, "type_d", desc->type_d},
-        {OPERAND_BIAS, "type_bias", desc->type_bias}, {OPERAND_GATE, "type_gate", desc->type_gate},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        int is_factor = all[i].operand == OPERAND_A || all[i].operand == OPERAND_B;
-        int is_valid = all[i].type == HGEMM_TYPE_F16 || all[i].type == HGEMM_TYPE_BF16 ||
-                       (all[i].type == HGEMM_TYPE_F32 && !is_factor);
-        if (accessed >> all[i].operand & 1u && !is_valid)
-            return refuse(words, HGEMM_STATUS_INVALID_TYPE, "%s is %d.", all[i].name, (int)all[i].type);
-    }
-    return HGEMM_STATUS_SUCCESS;
+    int value;
+    memcpy(&value, (const char *)desc + of->offset, sizeof value);
+    if (value >= 0 && value <= of->last)
+        return HGEMM_STATUS_SUCCESS;
+    return refuse(words, of->status, "%s is %d.", of->name, value);
 }
 
 static hgemm_status_t check_enumerations(const hgemm_desc_t *desc, char *words)
 {
-    const enumeration_t all[] = {
-        {"layout", desc->layout, HGEMM_COL_MAJOR, HGEMM_STATUS_INVALID_LAYOUT},
-        {"op_a", desc->op_a, HGEMM_OP_T, HGEMM_STATUS_INVALID_OP},
-        {"op_b", desc->op_b, HGEMM_OP_T, HGEMM_STATUS_INVALID_OP},
-        {"accumulate", desc->accumulate, HGEMM_ACCUMULATE_F32, HGEMM_STATUS_INVALID_ACCUMULATE},
-        {"kernel", desc->kernel, hgemm_kernel_count(), HGEMM_STATUS_INVALID_KERNEL},
-        {"activation", desc->activation, HGEMM_ACTIVATION_SILU, HGEMM_STATUS_INVALID_ACTIVATION},
-        {"flags", desc->flags, HGEMM_FLAG_BATCH_INVARIANT, HGEMM_STATUS_INVALID_FLAGS},
-        {"bias_mode", desc->bias ? (long long)desc->bias_mode : 0, HGEMM_BIAS_PER_ROW, HGEMM_STATUS_INVALID_BIAS},
-        {"batch_mode", desc->batch_mode, HGEMM_BATCH_GROUPED, HGEMM_STATUS_INVALID_BATCH_MODE},
-        {"index_type", desc->index_type, HGEMM_INDEX_I64, HGEMM_STATUS_INVALID_INDEX},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (all[i].value < 0 || all[i].value > all[i].last)
-            return refuse(words, all[i].status, "%s is %lld.", all[i].name, all[i].value);
+    const unsigned accessed = accessed_operands(desc);
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    for (size_t i = 0; i < sizeof enumerations / sizeof enumerations[0]; i++)
+        if ((status = check_enumeration(desc, &enumerations[i], words)) != HGEMM_STATUS_SUCCESS)
+            return status;
     if (desc->alignment < 0 || (desc->alignment & (desc->alignment - 1)))
         return refuse(words, HGEMM_STATUS_INVALID_ALIGNMENT, "alignment is %d.", desc->alignment);
-    return check_types(desc, words);
+    if (accessed >> OPERAND_A & 1u && (desc->type_a == HGEMM_TYPE_F32 || desc->type_b == HGEMM_TYPE_F32))
+        return refuse(words, HGEMM_STATUS_INVALID_TYPE, "%s is HGEMM_TYPE_F32; A and B hold numbers of 16 bits.",
+                      desc->type_a == HGEMM_TYPE_F32 ? "type_a" : "type_b");
+    for (size_t i = 0; i < sizeof operand_enumerations / sizeof operand_enumerations[0]; i++)
+        if (accessed >> operand_enumerations[i].operand & 1u &&
+            (status = check_enumeration(desc, &operand_enumerations[i].of, words)) != HGEMM_STATUS_SUCCESS)
+            return status;
+    return HGEMM_STATUS_SUCCESS;
 }
 
 /* ---- Sizes ------------------------------------------------------------------------------------- */
@@ -154,7 +189,7 @@ static hgemm_status_t check_signs(const hgemm_desc_t *desc, char *words)
     return HGEMM_STATUS_SUCCESS;
 }
 
-/* Kernels count rows, columns and products in 32 bits. */
+/* Kernels count rows, columns, products and groups in 32 bits. */
 static hgemm_status_t check_limits(const call_t *call, char *words)
 {
     const hgemm_desc_t *desc = call->desc;
@@ -165,10 +200,13 @@ static hgemm_status_t check_limits(const call_t *call, char *words)
     } sizes[] = {
         {"m", desc->m, INT32_MAX},
         {"n", desc->n, INT32_MAX},
-        {"k", desc->k, call->views.of[OPERAND_A].is_accessed ? INT32_MAX : any},
-        {"batch", desc->batch, desc->batch_mode == HGEMM_BATCH_POINTERS ? most_pointers : any},
+        {"k", desc->k, accesses(call, OPERAND_A) ? INT32_MAX : any},
+        {"batch", desc->batch,
+         desc->batch_mode == HGEMM_BATCH_POINTERS  ? most_pointers
+         : desc->batch_mode == HGEMM_BATCH_GROUPED ? INT32_MAX
+                                                   : any},
     };
-    for (int i = 0; i < 4 && call->views.of[OPERAND_D].is_accessed; i++)
+    for (int i = 0; i < 4 && accesses(call, OPERAND_D); i++)
         if (sizes[i].value > sizes[i].most)
             return refuse(words, HGEMM_STATUS_TOO_LARGE, "%s is %" PRId64 "; the most is %" PRId64 ".", sizes[i].name,
                           sizes[i].value, sizes[i].most);
@@ -177,7 +215,7 @@ static hgemm_status_t check_limits(const call_t *call, char *words)
 
 static hgemm_status_t check_leading_dimension(const call_t *call, operand_t operand, char *words)
 {
-    const view_t *view = &call->views.of[operand];
+    const view_t *view = &call->views[operand];
     const operand_words_t *of = &operand_words[operand];
     if (of->invalid_ld == HGEMM_STATUS_SUCCESS || view->ld >= view->width)
         return HGEMM_STATUS_SUCCESS;
@@ -189,7 +227,7 @@ static hgemm_status_t check_leading_dimension(const call_t *call, operand_t oper
  * stride may be negative. */
 static hgemm_status_t check_extent(const call_t *call, operand_t operand, char *words)
 {
-    const view_t *view = &call->views.of[operand];
+    const view_t *view = &call->views[operand];
     const operand_words_t *of = &operand_words[operand];
     const int64_t most = INT64_MAX / view->element + 1;
     const char *line = call->desc->layout == HGEMM_ROW_MAJOR ? "rows" : "columns";
@@ -213,7 +251,7 @@ static hgemm_status_t check_extent(const call_t *call, operand_t operand, char *
 
 static hgemm_status_t check_null(const call_t *call, operand_t operand, char *words)
 {
-    const view_t *view = &call->views.of[operand];
+    const view_t *view = &call->views[operand];
     const operand_words_t *of = &operand_words[operand];
     const int row_major = call->desc->layout == HGEMM_ROW_MAJOR;
     if (view->data)
@@ -226,9 +264,9 @@ static hgemm_status_t check_null(const call_t *call, operand_t operand, char *wo
 
 static hgemm_status_t check_alignment(const call_t *call, operand_t operand, char *words)
 {
-    const view_t *view = &call->views.of[operand];
+    const view_t *view = &call->views[operand];
     const operand_words_t *of = &operand_words[operand];
-    if ((uintptr_t)view->data % (uintptr_t)view->alignment == 0)
+    if (((uintptr_t)view->data & (uintptr_t)(view->alignment - 1)) == 0)
         return HGEMM_STATUS_SUCCESS;
     return refuse(words, of->misaligned, "%s is 0x%" PRIxPTR ", no multiple of %d.", of->pointer, (uintptr_t)view->data,
                   view->alignment);
@@ -240,17 +278,16 @@ typedef hgemm_status_t check_fn(const call_t *call, operand_t operand, char *wor
 static hgemm_status_t check_operands(const call_t *call, check_fn *check, char *words)
 {
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
-    for (int i = 0; i < OPERAND_COUNT && status == HGEMM_STATUS_SUCCESS; i++)
-        if (call->views.of[i].is_accessed)
-            status = check(call, (operand_t)i, words);
+    for (int i = 0; i < call->count && status == HGEMM_STATUS_SUCCESS; i++)
+        status = check(call, call->accessed[i], words);
     return status;
 }
 
 static hgemm_status_t check_overlap(const call_t *call, operand_t operand, char *words)
 {
-    const view_t *view = &call->views.of[operand];
+    const view_t *view = &call->views[operand];
     const hgemm_desc_t *desc = call->desc;
-    const view_t *d = &call->views.of[OPERAND_D];
+    const view_t *d = &call->views[OPERAND_D];
     if (!d->is_known || !view->is_known)
         return HGEMM_STATUS_SUCCESS;
     if (operand == OPERAND_D)
@@ -275,10 +312,9 @@ static hgemm_status_t check_overlap(const call_t *call, operand_t operand, char 
 static hgemm_status_t check_support(const call_t *call, char *words)
 {
     const hgemm_desc_t *desc = call->desc;
-    const view_t *views = call->views.of;
     const int has_bf16_factors =
-        views[OPERAND_A].is_accessed && (desc->type_a == HGEMM_TYPE_BF16 || desc->type_b == HGEMM_TYPE_BF16);
-    const int has_indices = views[OPERAND_GATHER_A].is_accessed || views[OPERAND_SCATTER_D].is_accessed;
+        accesses(call, OPERAND_A) && (desc->type_a == HGEMM_TYPE_BF16 || desc->type_b == HGEMM_TYPE_BF16);
+    const int has_indices = accesses(call, OPERAND_GATHER_A) || accesses(call, OPERAND_SCATTER_D);
     const int is_grouped = desc->batch_mode == HGEMM_BATCH_GROUPED;
     const struct {
         const char *feature;
@@ -301,9 +337,11 @@ void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
     const char *name = p->kernel == HGEMM_KERNEL_AUTO ? "No kernel" : kernel_table[p->kernel].info.name;
     refuse(words, HGEMM_STATUS_NOT_SUPPORTED,
            "%s %s this row-major problem: %s, %s sums, m %" PRId64 ", n %" PRId64 ", k %" PRId64 ", lda %" PRId64
-           ", ldb %" PRId64 ", a modulo 16 %d, b modulo 16 %d.",
+           ", ldb %" PRId64 ", A %d and B %d bytes past a multiple of 16%s%s%s.",
            name, p->kernel == HGEMM_KERNEL_AUTO ? "covers" : "does not cover", ops, sums, p->m, p->n, p->k, p->lda,
-           p->ldb, (int)((uintptr_t)p->a % 16), (int)((uintptr_t)p->b % 16));
+           p->ldb, (int)((uintptr_t)p->a % 16), (int)((uintptr_t)p->b % 16), fused_bits(p) ? ", a fused epilogue" : "",
+           is_indirect(p) ? ", operands by pointers or indices" : "",
+           p->flags & HGEMM_FLAG_BATCH_INVARIANT ? ", batch-invariant" : "");
 }
 
 /* ---- All of it --------------------------------------------------------------------------------- */
@@ -317,7 +355,7 @@ hgemm_status_t check_call(const hgemm_desc_t *given, check_t depth, hgemm_desc_t
         status = check_signs(desc, words);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
-    const call_t call = {desc, view_operands(desc)};
+    const call_t call = open_call(desc);
     status = check_operands(&call, check_leading_dimension, words);
     if (status == HGEMM_STATUS_SUCCESS)
         status = check_limits(&call, words);

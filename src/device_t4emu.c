@@ -42,7 +42,7 @@ static hgemm_status_t explain(device_t *device, int succeeded, const turing_erro
 {
     if (succeeded)
         return HGEMM_STATUS_SUCCESS;
-    snprintf(device->detail, sizeof device->detail, "%s", error->text);
+    snprintf(device->detail, sizeof device->detail, "%s.", error->text);
     return HGEMM_STATUS_DEVICE_ERROR;
 }
 
@@ -134,8 +134,10 @@ static hgemm_status_t t4emu_load(device_t *device, const image_t *image, unsigne
 static void keep_report(void *user, const turing_violation_t *violation)
 {
     device_t *device = user;
-    if (!device->detail[0])
-        turing_violation_text(violation, device->detail, sizeof device->detail);
+    if (device->detail[0])
+        return;
+    turing_violation_text(violation, device->detail, sizeof device->detail - 1);
+    strcat(device->detail, ".");
 }
 
 hgemm_status_t device_t4emu_run(device_t *device, const turing_kernel_t *kernel, turing_launch_t *launch)

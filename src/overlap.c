@@ -54,7 +54,8 @@ static int comes_into(uint64_t step, uint64_t ld, uint64_t low, uint64_t high, u
  * offset + jump * step units after the second for a jump of from .. to; step >= 0. Both have that leading dimension.
  *
  * They do where that distance is line * ld + column with -width of one < column < width of other, and lies
- * between those of their outermost units: the line then is that of both matrices.
+ * between those of their outermost units: the line then is that of both matrices. (Nor does it matter if the line of
+ * a matrix that has no other is longer than ld: every distance then is such a one.)
  */
 static int areas_meet(const area_t *one, const area_t *other, int64_t ld, int64_t offset, int64_t step, int64_t from,
                       int64_t to)
@@ -84,7 +85,7 @@ static int64_t common_ld(const area_t *one, const area_t *other)
 {
     int64_t widest = one->width > other->width ? one->width : other->width;
     int64_t ld = one->ld ? one->ld : other->ld ? other->ld : widest;
-    return (one->ld && other->ld && one->ld != other->ld) || ld < widest ? 0 : ld;
+    return one->ld && other->ld && one->ld != other->ld ? 0 : ld;
 }
 
 void address_range(const view_t *view, uintptr_t *begin, uintptr_t *end)

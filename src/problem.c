@@ -70,75 +70,57 @@ static view_t view_vector(const void *data, int element, int64_t width, int64_t 
         .data = data, .element = element, .lines = 1, .width = width, .ld = width, .batch = batch, .stride = stride};
 }
 
-/* Groups follow each other in the rows of one matrix. */
-static void join_groups(views_t *views)
+static view_t view_stored(const hgemm_desc_t *desc, operand_t operand)
 {
-    const operand_t joined[] = {OPERAND_A, OPERAND_C, OPERAND_D, OPERAND_GATE};
-    for (int i = 0; i < 4; i++)
-        views->of[joined[i]].batch = 1, views->of[joined[i]].stride = 0;
-}
-
-/* Each matrix of a batch is where a pointer in device memory says. */
-static void take_pointers(views_t *views)
-{
-    for (int i = OPERAND_A; i <= OPERAND_GATE; i++) {
-        view_t *view = &views->of[i];
-        view->alignment = sizeof(void *), view->is_known = 0;
-        view->batch = 1, view->stride = 0;
+    const int a_is_t = desc->op_a == HGEMM_OP_T, b_is_t = desc->op_b == HGEMM_OP_T;
+    const int64_t m = desc->m, n = desc->n, k = desc->k;
+    switch (operand) {
+    case OPERAND_A:
+        return view_matrix(desc, desc->a, desc->type_a, a_is_t ? k : m, a_is_t ? m : k, desc->lda, desc->stride_a);
+    case OPERAND_B:
+        return view_matrix(desc, desc->b, desc->type_b, b_is_t ? n : k, b_is_t ? k : n, desc->ldb, desc->stride_b);
+    case OPERAND_C: return view_matrix(desc, desc->c, desc->type_c, m, n, desc->ldc, desc->stride_c);
+    case OPERAND_D: return view_matrix(desc, desc->d, desc->type_d, m, n, desc->ldd, desc->stride_d);
+    case OPERAND_GATE: return view_matrix(desc, desc->gate, desc->type_gate, m, n, desc->ldgate, desc->stride_gate);
+    case OPERAND_BIAS:
+        return view_vector(desc->bias, type_bytes(desc->type_bias), desc->bias_mode == HGEMM_BIAS_PER_ROW ? m : n,
+                           desc->batch, desc->stride_bias);
+    case OPERAND_ALPHA: return view_vector(desc->alpha_pointer, sizeof(float), 1, 1, 0);
+    case OPERAND_BETA: return view_vector(desc->beta_pointer, sizeof(float), 1, 1, 0);
+    case OPERAND_GROUP_ENDS: return view_vector(desc->group_ends, index_bytes(desc), desc->batch, 1, 0);
+    case OPERAND_GATHER_A: return view_vector(desc->gather_a, index_bytes(desc), m, 1, 0);
+    default: return view_vector(desc->scatter_d, index_bytes(desc), m, 1, 0);
     }
 }
 
 /* The m rows that an operand with indices would have are any rows of a stored matrix: of these the host knows that
  * there is one. */
-static void forget_rows(view_t *view, int64_t rows_are_lines)
+static void forget_rows(view_t *view, int rows_are_lines)
 {
     *(rows_are_lines ? &view->lines : &view->width) = 1;
     view->is_known = 0;
 }
 
-views_t view_operands(const hgemm_desc_t *desc)
+view_t view_operand(const hgemm_desc_t *desc, operand_t operand)
 {
-    const int row_major = desc->layout == HGEMM_ROW_MAJOR, indices = index_bytes(desc);
-    const int a_is_t = desc->op_a == HGEMM_OP_T, b_is_t = desc->op_b == HGEMM_OP_T;
-    const int bias_has_rows = desc->bias_mode == HGEMM_BIAS_PER_ROW;
-    const int64_t m = desc->m, n = desc->n, k = desc->k;
-    const unsigned accessed = accessed_operands(desc);
-    views_t views = {{
-        [OPERAND_A] =
-            view_matrix(desc, desc->a, desc->type_a, a_is_t ? k : m, a_is_t ? m : k, desc->lda, desc->stride_a),
-        [OPERAND_B] =
-            view_matrix(desc, desc->b, desc->type_b, b_is_t ? n : k, b_is_t ? k : n, desc->ldb, desc->stride_b),
-        [OPERAND_C] = view_matrix(desc, desc->c, desc->type_c, m, n, desc->ldc, desc->stride_c),
-        [OPERAND_D] = view_matrix(desc, desc->d, desc->type_d, m, n, desc->ldd, desc->stride_d),
-        [OPERAND_BIAS] =
-            view_vector(desc->bias, type_bytes(desc->type_bias), bias_has_rows ? m : n, desc->batch, desc->stride_bias),
-        [OPERAND_GATE] = view_matrix(desc, desc->gate, desc->type_gate, m, n, desc->ldgate, desc->stride_gate),
-        [OPERAND_ALPHA] = view_vector(desc->alpha_pointer, sizeof(float), 1, 1, 0),
-        [OPERAND_BETA] = view_vector(desc->beta_pointer, sizeof(float), 1, 1, 0),
-        [OPERAND_GROUP_ENDS] = view_vector(desc->group_ends, indices, desc->batch, 1, 0),
-        [OPERAND_GATHER_A] = view_vector(desc->gather_a, indices, m, 1, 0),
-        [OPERAND_SCATTER_D] = view_vector(desc->scatter_d, indices, m, 1, 0),
-    }};
-    for (int i = 0; i < OPERAND_COUNT; i++) {
-        view_t *view = &views.of[i];
-        view->is_accessed = accessed >> i & 1u;
-        view->is_known = 1;
-        view->alignment = view->element;
+    view_t view = view_stored(desc, operand);
+    const int row_major = desc->layout == HGEMM_ROW_MAJOR, is_matrix = operand <= OPERAND_GATE;
+    const int has_rows_of_d = operand == OPERAND_C || operand == OPERAND_D || operand == OPERAND_GATE;
+    view.is_known = 1;
+    view.alignment = view.element;
+    if (is_matrix && desc->batch_mode == HGEMM_BATCH_POINTERS) {
+        view.alignment = sizeof(void *), view.is_known = 0;
+        view.batch = 1, view.stride = 0;
     }
-    if (desc->batch_mode == HGEMM_BATCH_GROUPED)
-        join_groups(&views);
-    if (desc->batch_mode == HGEMM_BATCH_POINTERS)
-        take_pointers(&views);
-    if (desc->gather_a)
-        forget_rows(&views.of[OPERAND_A], row_major != a_is_t);
-    if (desc->scatter_d) {
-        forget_rows(&views.of[OPERAND_C], row_major);
-        forget_rows(&views.of[OPERAND_D], row_major);
-        forget_rows(&views.of[OPERAND_GATE], row_major);
-        if (bias_has_rows)
-            forget_rows(&views.of[OPERAND_BIAS], 0);
-    }
-    return views;
+    if (desc->batch_mode == HGEMM_BATCH_GROUPED && (operand == OPERAND_A || has_rows_of_d))
+        view.batch = 1, view.stride = 0; /* groups follow each other in the rows of one matrix */
+    if (desc->gather_a && operand == OPERAND_A)
+        forget_rows(&view, row_major == (desc->op_a == HGEMM_OP_N));
+    if (desc->scatter_d && has_rows_of_d)
+        forget_rows(&view, row_major);
+    if (desc->scatter_d && operand == OPERAND_BIAS && desc->bias_mode == HGEMM_BIAS_PER_ROW)
+        forget_rows(&view, 0);
+    return view;
 }
 
 /* ---- Row-major ---------------------------------------------------------------------------------- */

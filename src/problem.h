@@ -30,19 +30,15 @@ unsigned accessed_operands(const hgemm_desc_t *desc);
 /* A batch of stored matrices: `lines` rows (column-major: columns) of `width` contiguous elements. */
 typedef struct view_t {
     const void *data; /* the first matrix, or the device's array of pointers */
-    int is_accessed;
-    int is_known;  /* the host knows which memory the elements are in; else they come by pointers or by indices */
-    int alignment; /* bytes that the address must be a multiple of */
-    int element;   /* bytes of one */
+    int is_known;     /* the host knows which memory the elements are in; else they come by pointers or by indices */
+    int alignment;    /* bytes that the address must be a multiple of */
+    int element;      /* bytes of one */
     int64_t lines, width, ld;
     int64_t batch, stride;
 } view_t;
 
-typedef struct views_t {
-    view_t of[OPERAND_COUNT];
-} views_t;
-
-views_t view_operands(const hgemm_desc_t *desc);
+/* Where an operand that is accessed lies. */
+view_t view_operand(const hgemm_desc_t *desc, operand_t operand);
 
 /* Whether D and C, which is read, are the same matrices. */
 int d_is_c(const hgemm_desc_t *desc);

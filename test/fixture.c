@@ -77,3 +77,14 @@ void assert_refused(const hgemm_desc_t *desc, hgemm_status_t expected, const cha
     if (!strstr(words, word) || !is_a_sentence(words) || !is_a_sentence(hgemm_status_string(expected)))
         fail_msg("\"%s %s\" are not sentences with \"%s\"", hgemm_status_string(expected), words, word);
 }
+
+void assert_valid(const hgemm_desc_t *desc)
+{
+    hgemm_status_t status = hgemm_prepare(&handle, desc);
+    if (status != HGEMM_STATUS_NOT_SUPPORTED)
+        assert_status(status, HGEMM_STATUS_SUCCESS);
+    memset(handle.functions, 0, sizeof handle.functions);
+    fake.loads = 0;
+    assert_int_equal(fake.launches, 0);
+    assert_true(d_is_untouched());
+}

@@ -38,4 +38,7 @@ void assert_idle(const hgemm_desc_t *desc, hgemm_status_t expected);
 /* The same for a failure; its words contain `word` and read, after those of the status, as sentences. */
 void assert_refused(const hgemm_desc_t *desc, hgemm_status_t expected, const char *word);
 
+/* Nothing is wrong with the call, whether the kernels cover it or not; nothing is launched. */
+void assert_valid(const hgemm_desc_t *desc);
+
 #endif

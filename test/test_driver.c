@@ -294,6 +294,7 @@ static void failures_in_use_are_reported(void **state)
             const char *detail = hgemm_error_detail(handle);
             assert_non_null(strstr(detail, functions[i]));
             assert_non_null(strstr(detail, "CUDA_ERROR_OF_THE_TEST"));
+            assert_int_equal(detail[strlen(detail) - 1], '.');
             if (strcmp(functions[i], "cuModuleLoadDataEx") == 0)
                 assert_non_null(strstr(detail, "ptxas says no"));
             fake->failing = NULL;

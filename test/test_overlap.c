@@ -60,7 +60,7 @@ static view_t random_view(rng_t *rng, int64_t ld, int64_t stride)
     const int element = rng_next(rng) % 2 ? 2 : 4, per_unit = 4 / element;
     view_t view = {.element = element, .lines = rng_between(rng, 1, 5), .batch = rng_between(rng, 1, 4)};
     view.ld = ld * per_unit;
-    view.width = rng_between(rng, 1, view.ld < 8 ? view.ld : 8);
+    view.width = rng_between(rng, 1, view.ld < 8 && view.lines > 1 ? view.ld : 8);
     view.stride = rng_next(rng) % 8 ? stride * per_unit : 0;
     view.data = arena + ARENA / 2 + 2 * rng_between(rng, -150, 150);
     return view;
@@ -151,7 +151,7 @@ static void d_keeps_apart_from_every_operand(void **state)
             uintptr_t begin = (uintptr_t)elsewhere(0), bytes = before ? (uintptr_t)0 - d_bytes : operands[i].bytes;
             desc.d = (void *)(begin + bytes);
             memcpy((char *)&desc + operands[i].offset, &begin, sizeof begin);
-            assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED, "No kernel has");
+            assert_valid(&desc);
             desc.d = (void *)(begin + bytes + (before ? 4 : (uintptr_t)0 - 4));
             assert_refused(&desc, HGEMM_STATUS_OVERLAP, operands[i].name);
         }
@@ -227,11 +227,11 @@ static void memory_behind_pointers_and_indices_is_not_compared(void **state)
     static const int32_t indices[8] = {0};
     hgemm_desc_t desc = small();
     desc.batch_mode = HGEMM_BATCH_POINTERS, desc.a = d;
-    assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED, "batches of pointers");
+    assert_valid(&desc);
     desc = small(), desc.gather_a = indices, desc.a = d;
-    assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED, "gather_a");
+    assert_valid(&desc);
     desc = small(), desc.scatter_d = indices, desc.a = d;
-    assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED, "scatter_d");
+    assert_valid(&desc);
 }
 
 /* However many matrices lie between the rows of one another. */

@@ -46,8 +46,9 @@ static hgemm_status_t multiply(const void *a, const void *b, void *c)
 static void assert_reported(hgemm_status_t status, const char *word)
 {
     assert_string_equal(hgemm_status_name(status), "HGEMM_STATUS_DEVICE_ERROR");
-    if (!strstr(hgemm_error_detail(handle), word) || !strstr(hgemm_error_detail(handle), "k5_"))
-        fail_msg("the report does not name the kernel and \"%s\": %s", word, hgemm_error_detail(handle));
+    const char *words = hgemm_error_detail(handle);
+    if (!strstr(words, word) || !strstr(words, "k5_") || words[strlen(words) - 1] != '.')
+        fail_msg("the report is no sentence with the kernel and \"%s\": %s", word, words);
 }
 
 /* An operand of one element too few: the last is read in vain, with checks or without. Checks tell past whose end,
