@@ -35,6 +35,7 @@ typedef struct contestant_t {
     int kernel;                /* of hgemm; of CUTLASS the configuration */
     int slices, parallel;      /* of CUTLASS's call, see peers_cutlass.h */
     const inside_plan_t *plan; /* of hgemm: what a PLAN runs */
+    epilogue_t epilogue;       /* of hgemm */
     char name[48], failure[VERIFY_WORDS];
     double *seconds, *mhz, *power, *joules, *window; /* of the repetitions, see gbench_case_t */
 } contestant_t;

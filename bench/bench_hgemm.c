@@ -111,6 +111,19 @@ static void add_plans(group_t *g, hgemm_accumulate_t accumulate)
     free(best);
 }
 
+/* Automatic selection with a bias and each activation. */
+static void add_epilogues(group_t *g, hgemm_accumulate_t accumulate)
+{
+    static const char *const names[] = {"", "+relu", "+gelu_tanh", "+gelu_erf", "+silu"};
+    for (int i = HGEMM_ACTIVATION_NONE; i <= HGEMM_ACTIVATION_SILU; i++) {
+        char name[48];
+        snprintf(name, sizeof name, "%s+bias%s", accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32", names[i]);
+        contestant_t *c = add(g, KERNEL, accumulate, HGEMM_KERNEL_AUTO, name);
+        c->epilogue = (epilogue_t){.has_bias = 1, .activation = (hgemm_activation_t)i};
+        gbench_register(&c->result);
+    }
+}
+
 static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, int cutlass, int ceiling, int copy)
 {
     const char *automatic = accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32";
@@ -141,7 +154,7 @@ static void add_contestants(group_t *g)
 {
     int cublas[2] = {-1, -1}, cutlass[2] = {-1, -1}, ceiling[2] = {-1, -1}; /* by accumulator */
     int copy = -1;
-    g->contestants = calloc((size_t)(hgemm_kernel_count() + 10 + 2 * bench.options.plans), sizeof *g->contestants);
+    g->contestants = calloc((size_t)(hgemm_kernel_count() + 20 + 2 * bench.options.plans), sizeof *g->contestants);
     for (int acc = 0; acc < 2; acc++)
         if (bench.ceilings[acc] && (bench.options.peers & PEER_CEILING) && (bench.options.accumulate & 1U << acc)) {
             contestant_t *c = add(g, CEILING, (hgemm_accumulate_t)acc, 0,
@@ -170,6 +183,8 @@ static void add_contestants(group_t *g)
     for (int acc = 0; acc < 2; acc++)
         if (bench.options.accumulate & 1U << acc) {
             add_kernels(g, (hgemm_accumulate_t)acc, cublas[acc], cutlass[acc], ceiling[acc], copy);
+            if (bench.options.epilogues && !emulated())
+                add_epilogues(g, (hgemm_accumulate_t)acc);
             if (bench.options.plans && !emulated())
                 add_plans(g, (hgemm_accumulate_t)acc);
         }

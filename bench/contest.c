@@ -95,6 +95,8 @@ hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alph
     desc.kernel = c->kernel;
     desc.m = p->m, desc.n = p->n, desc.k = p->k, desc.batch = p->batch;
     desc.alpha = alpha, desc.beta = beta;
+    desc.activation = c->epilogue.activation;
+    desc.bias_mode = HGEMM_BIAS_PER_COLUMN;
     desc.lda = p->lda, desc.ldb = p->ldb, desc.ldc = desc.ldd = p->ldc;
     desc.stride_a = p->size_a, desc.stride_b = p->size_b, desc.stride_c = desc.stride_d = p->size_c;
     return desc;
@@ -132,6 +134,7 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
     }
     desc = describe_call(c, p, alpha, beta);
     desc.a = set->a, desc.b = set->b, desc.c = set->c, desc.d = d;
+    desc.bias = c->epilogue.has_bias ? set->b : NULL;
     if (c->kind == PLAN)
         return check(c, inside_run_plan(bench.handle, c->plan, &desc));
     return check(c, hgemm_run_desc(bench.handle, &desc));
@@ -161,7 +164,7 @@ void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, 
         alpha = hgemm_half_to_float(hgemm_half_from_float(alpha));
         beta = hgemm_half_to_float(hgemm_half_from_float(beta));
     }
-    c->result.failure = problem_verify(p, host, alpha, beta, c->accumulate, &c->result.error, c->failure);
+    c->result.failure = problem_verify(p, host, alpha, beta, c->accumulate, c->epilogue, &c->result.error, c->failure);
 }
 
 /* ---- turns ------------------------------------------------------------------------------- */

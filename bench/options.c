@@ -26,6 +26,7 @@ static const char usage[] =
     "  --kernel REGEX      only kernels whose name matches (\"auto\" is hgemm's own choice)\n"
     "  --plans N           also the N plans (kernel, splits of k, copies) that selection's model finds\n"
     "                      cheapest, each by itself: what the choice loses to the best\n"
+    "  --epilogues         also hgemm's own choice with a bias and each activation\n"
     "  --accumulate LIST   of f16, f32; default f16\n"
     "  --alpha X --beta X  default 1 and 0\n"
     "  --mode burst        one launch at a time, each after a pause in which the GPU cools "
@@ -270,6 +271,7 @@ void options_parse(options_t *o, int argc, char **argv)
         MIN_TIME,
         PEERS,
         PLANS,
+        EPILOGUES,
         DEVICE,
         FORMAT,
         OUT,
@@ -277,13 +279,13 @@ void options_parse(options_t *o, int argc, char **argv)
         HELP
     };
     static const struct option known[] = {
-        {"shapes", 1, NULL, SHAPES}, {"trans", 1, NULL, TRANS},   {"batch", 1, NULL, EVERY_BATCH},
-        {"layout", 1, NULL, LAYOUT}, {"kernel", 1, NULL, KERNEL}, {"accumulate", 1, NULL, ACCUMULATE},
-        {"alpha", 1, NULL, ALPHA},   {"beta", 1, NULL, BETA},     {"mode", 1, NULL, MODE},
-        {"energy", 0, NULL, ENERGY}, {"reps", 1, NULL, REPS},     {"min-time", 1, NULL, MIN_TIME},
-        {"peers", 1, NULL, PEERS},   {"plans", 1, NULL, PLANS},   {"device", 1, NULL, DEVICE},
-        {"format", 1, NULL, FORMAT}, {"out", 1, NULL, OUT},       {"version", 0, NULL, VERSION},
-        {"help", 0, NULL, HELP},     {NULL, 0, NULL, 0}};
+        {"shapes", 1, NULL, SHAPES},       {"trans", 1, NULL, TRANS},   {"batch", 1, NULL, EVERY_BATCH},
+        {"layout", 1, NULL, LAYOUT},       {"kernel", 1, NULL, KERNEL}, {"accumulate", 1, NULL, ACCUMULATE},
+        {"alpha", 1, NULL, ALPHA},         {"beta", 1, NULL, BETA},     {"mode", 1, NULL, MODE},
+        {"energy", 0, NULL, ENERGY},       {"reps", 1, NULL, REPS},     {"min-time", 1, NULL, MIN_TIME},
+        {"peers", 1, NULL, PEERS},         {"plans", 1, NULL, PLANS},   {"device", 1, NULL, DEVICE},
+        {"format", 1, NULL, FORMAT},       {"out", 1, NULL, OUT},       {"version", 0, NULL, VERSION},
+        {"epilogues", 0, NULL, EPILOGUES}, {"help", 0, NULL, HELP},     {NULL, 0, NULL, 0}};
     const char *kernels = ".";
     char *trans = NULL;
     int64_t batch = 1;
@@ -313,6 +315,7 @@ void options_parse(options_t *o, int argc, char **argv)
             each_item(optarg, o, parse_peer);
             break;
         case PLANS: o->plans = whole("--plans", optarg, 0); break;
+        case EPILOGUES: o->epilogues = 1; break;
         case DEVICE: o->device = optarg; break;
         case FORMAT: o->format = optarg; break;
         case OUT: o->out = optarg; break;

@@ -23,6 +23,7 @@ typedef struct options_t {
     int repetitions;          /* 0: as many as suit the device */
     double min_time;          /* seconds of a continuous repetition, at least */
     unsigned peers;           /* PEER_*: what is timed too, where it is there */
+    int epilogues;            /* time automatic selection with epilogues, too */
     int plans;                /* of automatic selection that are timed too, the cheapest by its model */
     const char *format, *out; /* table, csv or json; NULL: stdout */
 } options_t;

@@ -12,6 +12,12 @@ typedef struct shape_t {
     hgemm_op_t op_a, op_b;
 } shape_t;
 
+/* What follows a product: a bias, which is the first n elements of B, and an activation. All zero: nothing. */
+typedef struct epilogue_t {
+    int has_bias;
+    hgemm_activation_t activation;
+} epilogue_t;
+
 /* A problem with dense matrices on the host: every leading dimension is the stored extent, and the matrices of a
  * batch follow one another. */
 typedef struct problem_t {
@@ -40,14 +46,16 @@ int problem_create(problem_t *p, hgemm_layout_t layout, const shape_t *shape, in
 void problem_destroy(problem_t *p);
 
 /*
- * Whether d is alpha * op(A) * op(B) + beta * C, for every matrix of the batch. NULL if so, otherwise words in `why`.
- * `relative_error` gets the root mean square of the sampled errors over that of the values.
+ * Whether d is act(alpha * op(A) * op(B) + beta * C + bias), for every matrix of the batch. NULL if so, otherwise words
+ * in `why`. `relative_error` gets the root mean square of the sampled errors over that of the values.
  *
  * Every element counts (Freivalds): for a vector x of random signs, D * x is compared with
  * alpha * op(A) * (op(B) * x) + beta * C * x, in double, for two such vectors. With exact inputs
  * the two must be equal, and one wrong element of a row cannot escape. With random inputs the sum
  * of a row of rounding errors is a random walk of n steps: it may come to 8 standard deviations.
- * VERIFY_SAMPLES elements are also computed in double and held to the same bound one by one.
+ * VERIFY_SAMPLES elements are also computed in double and held to the same bound one by one. Where there is an
+ * epilogue, these alone count, and the bound grows by the rounding of the bias and by the most that an activation's
+ * slope is, 1.13.
  *
  * The standard deviation of one element's error, with u = 2^-11 for halves and 2^-23 for floats,
  * S = k / 8 additions to the accumulator and products of variance v = 1 / 9:
@@ -56,6 +64,7 @@ void problem_destroy(problem_t *p);
  *     rounding of D       2^-11 * sqrt(alpha^2 * k * v + beta^2 / 3)
  */
 const char *problem_verify(const problem_t *p, const uint16_t *d, float alpha, float beta,
-                           hgemm_accumulate_t accumulate, double *relative_error, char why[VERIFY_WORDS]);
+                           hgemm_accumulate_t accumulate, epilogue_t epilogue, double *relative_error,
+                           char why[VERIFY_WORDS]);
 
 #endif

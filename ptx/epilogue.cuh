@@ -67,20 +67,49 @@ static DEVICE float gelu(float x)
 
 /* NaN gives NaN everywhere; ReLU(-0) is -0. GELU by tanh is 0.5 x (1 + tanh u) = x / (1 + exp(-2 u)) with
  * u = sqrt(2 / pi) (x + 0.044715 x^3) (https://arxiv.org/abs/1606.08415). */
-static DEVICE void activate(float (&x)[8], u32 how)
+template <int N> static DEVICE void activate(float (&x)[N], u32 how)
 {
     if (how == RELU) {
 #pragma unroll
-        for (int e = 0; e < 8; ++e) x[e] = x[e] < 0 ? 0 : x[e];
-    } else if (how == GELU_TANH) {
+        for (int e = 0; e < N; ++e) x[e] = x[e] < 0 ? 0 : x[e];
+    } else if (how == GELU_TANH || how == SILU) { /* one code for both: images are smaller */
+        const float linear = how == SILU ? 1.44269504f : 2.30220819f, cubic = how == SILU ? 0 : 0.10294324f;
 #pragma unroll
-        for (int e = 0; e < 8; ++e) x[e] = times_logistic(x[e], x[e] * (2.30220819f + 0.10294324f * x[e] * x[e]));
+        for (int e = 0; e < N; ++e) x[e] = times_logistic(x[e], x[e] * (linear + cubic * fminf(x[e] * x[e], 1e30f)));
     } else if (how == GELU_ERF) {
 #pragma unroll
-        for (int e = 0; e < 8; ++e) x[e] = gelu(x[e]);
-    } else if (how == SILU) {
+        for (int e = 0; e < N; ++e) x[e] = gelu(x[e]);
+    }
+}
+
+/* What a fused epilogue adds to aligned chunks of halves: a bias for each column, an activation, a gate. */
+struct extras {
+    u32 how;          /* activation */
+    const char *gate; /* at the lane's columns of row 0; NULL: none */
+    float bias[8];    /* of the lane's columns */
+};
+
+/* N rows of eight elements, of aligned halves, with extras. */
+template <format F, int N>
+static DEVICE void finish_with(b128 (&d)[N], const eight_sums<F> (&sums)[N], const b128 (&cs)[N],
+                               const b128 (&gates)[N], const epilogue &end, const extras &more)
+{
+    float x[N * 8];
 #pragma unroll
-        for (int e = 0; e < 8; ++e) x[e] = times_logistic(x[e], 1.44269504f * x[e]);
+    for (int e = 0; e < N * 8; ++e) {
+        const b128 &c = cs[e / 8];
+        const u32 pairs[4] = {c.x, c.y, c.z, c.w};
+        x[e] = end.finish(sums[e / 8].at(e % 8), pairs[e % 8 / 2] >> e % 2 * 16) + more.bias[e % 8];
+    }
+    activate(x, more.how);
+#pragma unroll
+    for (int q = 0; q < N; ++q) {
+        const u32 pairs[4] = {gates[q].x, gates[q].y, gates[q].z, gates[q].w};
+        float *const y = &x[q * 8];
+        if (more.gate)
+#pragma unroll
+            for (int e = 0; e < 8; ++e) y[e] *= half_to_float(pairs[e / 2] >> e % 2 * 16);
+        d[q] = b128{pack_halves(y[0], y[1]), pack_halves(y[2], y[3]), pack_halves(y[4], y[5]), pack_halves(y[6], y[7])};
     }
 }
 

@@ -143,25 +143,77 @@ static DEVICE void store_rows(const SUMS &sums, const warp<V> &w, u32 row0, cons
     }
 }
 
-/* The same by the fused epilogue, which minds alignment and ends itself. */
+/* The bias of a lane's eight columns, loaded while sums of other warps are added. */
+template <class V> struct lane_bias {
+    u32 type;
+    eight_elements elements;
+
+    DEVICE lane_bias(const arguments &args, const block<V> &where, const warp<V> &w) : elements{}
+    {
+        type = args.fused >> HGEMM_FUSED_TYPE_BIAS & HGEMM_FUSED_TYPE_MASK;
+        if (!V::FUSES || V::INDIRECT || !args.bias || args.fused & HGEMM_FUSED_ANYHOW) return;
+        const u32 column = where.n0 + w.n + w.lane % (V::WN / 8) * 8;
+        const char *const at =
+            (const char *)args.bias + (batch_index() * args.stride_bias + column) * bytes_of(type);
+        if (column < args.n) elements = load_elements(at, type, ((u64)at & 15) == 0, 8);
+    }
+};
+
+/* The same by the fused epilogue: what is `common` in aligned chunks of halves, N rows of a lane at a time; all else a
+ * row at a time by the way that minds types, alignment and ends itself. */
 template <format F, class V, class SUMS>
-static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, const block<V> &where, const warp<V> &w)
+static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, const block<V> &where, const warp<V> &w,
+                                    const output &o, const lane_bias<V> &bias, bool common)
 {
     using S = stage<V, F>;
     constexpr int ACROSS = V::WN / 8, STEP = 32 / ACROSS, ROUNDS = S::ROWS / STEP;
+    constexpr int ROOM = V::REGISTERS - V::MMAS * (V::ACC == f32 ? 4 : 2), N = ROUNDS > 1 && ROOM >= 130 ? 2 : 1;
     const u32 buffer = S::buffer(w.m, w.n), across = w.lane % ACROSS * 8, down = w.lane / ACROSS;
     const u32 to = buffer + w.lane / 4 * S::PITCH + w.lane % 4 * 2 * S::SUM_BYTES;
     const u32 row0 = where.m0 + w.m, m_end = where.m_end(args);
-    const fused_epilogue end(args, where, where.n0 + w.n + across);
+    const bool read_c = o.end.reads_c(), inside = (int)across + 8 <= o.width;
+    const u64 ldgate = args.ldgate * ELEMENT_BYTES;
+    extras more{args.fused >> HGEMM_FUSED_ACTIVATION & HGEMM_FUSED_ACTIVATION_MASK, nullptr};
+    if (common) {
+        values_of(more.bias, bias.elements, bias.type);
+        if (args.gate)
+            more.gate = (const char *)args.gate +
+                        (batch_index() * args.stride_gate + where.n0 + w.n + across) * ELEMENT_BYTES;
+        common = (((u64)more.gate | ldgate) & 15) == 0 || !more.gate;
+    }
 #pragma unroll 1
     for (int turn = 0; turn < S::TURNS; ++turn) {
         S::put(to, sums, turn);
         warp_barrier();
+        if (common) {
 #pragma unroll 1
-        for (int q = 0; q < ROUNDS; ++q) {
-            const u32 row = row0 + turn * S::ROWS + q * STEP + down;
-            if (row < m_end && end.count > 0)
-                end.finish(S::template get<false>(buffer + (q * STEP + down) * S::PITCH, across, 0), row);
+            for (int q0 = 0; q0 < ROUNDS; q0 += N) {
+                eight_sums<F> x[N];
+                b128 cs[N] = {}, gates[N] = {}, v[N];
+                const u32 first = row0 + turn * S::ROWS + q0 * STEP + down;
+#pragma unroll
+                for (int q = 0; q < N; ++q) {
+                    const u32 row = first + q * STEP;
+                    const bool live = row < m_end && inside;
+                    ld_global(cs[q], o.c + row * o.ldc + across * ELEMENT_BYTES, live && read_c);
+                    ld_global(gates[q], more.gate + row * ldgate, live && more.gate);
+                    x[q] = S::template get<false>(buffer + ((q0 + q) * STEP + down) * S::PITCH, across, 0);
+                }
+                finish_with(v, x, cs, gates, o.end, more);
+#pragma unroll
+                for (int q = 0; q < N; ++q) {
+                    const u32 row = first + q * STEP;
+                    st_global(o.d + row * o.ldd + across * ELEMENT_BYTES, v[q], row < m_end && inside);
+                }
+            }
+        } else {
+            const fused_epilogue end(args, where, where.n0 + w.n + across);
+#pragma unroll 1
+            for (int q = 0; q < ROUNDS; ++q) {
+                const u32 row = row0 + turn * S::ROWS + q * STEP + down;
+                if (row < m_end && end.count > 0)
+                    end.finish(S::template get<false>(buffer + (q * STEP + down) * S::PITCH, across, 0), row);
+            }
         }
         warp_barrier();
     }
@@ -171,6 +223,7 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
 template <class V> static DEVICE void store(const arguments &args, const block<V> &where, typename V::sums &acc)
 {
     warp<V> w;
+    const lane_bias<V> bias(args, where, w);
     add_warps(acc, w);
     if (!is_owner<V>()) return; /* barriers wait for threads that have not exited (CUDA guide, __syncthreads) */
     w.m += w.k_warp * V::OWN_M;
@@ -178,11 +231,6 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     barrier(); /* every warp has read its last fragments: shared memory is free */
     const block<V> at = recomputed(args, where);
     const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = args.m, n = args.n;
-    if constexpr (V::FUSES) /* the way is chosen here and below, and nowhere else */
-        if (V::INDIRECT || args.fused) {
-            store_rows_fused<FORMAT<V>>(args, acc, at, w);
-            return;
-        }
     const long long batch = batch_index();
     const u64 ldc = args.ldc * ELEMENT_BYTES, ldd = args.ldd * ELEMENT_BYTES;
     const char *const c = (const char *)args.c + batch * args.stride_c * ELEMENT_BYTES + (u64)col0 * ELEMENT_BYTES;
@@ -192,8 +240,14 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     const u32 block_width = minimum(n - at.n0, V::BN);
     const int width = (int)(block_width - w.n);
 
-    /* Aligned: rows of D are whole aligned chunks. */
+    /* The way is chosen here, and nowhere else. Aligned: rows of D are whole aligned chunks. */
     const bool aligned = (((u64)d | ldd | block_width * ELEMENT_BYTES) & 15) == 0;
+    if constexpr (V::FUSES)
+        if (V::INDIRECT || args.fused) {
+            const bool common = !(args.fused & HGEMM_FUSED_ANYHOW) && aligned && (c_like_d || !end.reads_c());
+            store_rows_fused<FORMAT<V>>(args, acc, at, w, {c, d, ldc, ldd, m, width, end, true}, bias, common);
+            return;
+        }
     if constexpr (V::ACC == f32) {
         if (aligned && end.is_plain()) { /* rounded first, sums are half the bytes in shared memory */
             halves_of_mma r[V::MT][V::NT];
@@ -215,6 +269,15 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
 /* The tile of C in cache lines of 128 bytes, or what is left of one, in parts of one to each thread. */
 template <class V> constexpr u32 C_ROW_LINES = (V::BN + 63) / 64;
 template <class V> constexpr u32 C_PARTS = (V::BM * C_ROW_LINES<V> + V::THREADS - 1) / V::THREADS;
+
+/* Prefetches the bias of the block's columns. */
+template <class V> static DEVICE void prefetch_bias(const arguments &args, const block<V> &at)
+{
+    const u32 bytes = args.fused >> HGEMM_FUSED_TYPE_BIAS & 1 ? 4 : 2, i = thread_index() * 128;
+    if (V::FUSES && !V::INDIRECT && args.bias && !(args.fused & HGEMM_FUSED_BIAS_PER_ROW) && i < V::BN * bytes)
+        prefetch_l2((const char *)args.bias + (batch_index() * args.stride_bias + at.n0) * bytes +
+                    minimum(i, (args.n - at.n0 - 1) * bytes));
+}
 
 /* Prefetches a part of the tile of C to the L2 cache. */
 template <class V> static DEVICE void prefetch_c(const arguments &args, const block<V> &where, u32 part)

@@ -33,6 +33,7 @@
 #define HGEMM_FUSED_TYPE_BIAS 8
 #define HGEMM_FUSED_TYPE_GATE 10
 #define HGEMM_FUSED_TYPE_MASK 3u
+#define HGEMM_FUSED_ANYHOW 8u /* something that only the way for all types, rows and scalars can */
 #define HGEMM_FUSED_ACTIVATION 12
 #define HGEMM_FUSED_ACTIVATION_MASK 7u
 

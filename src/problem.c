@@ -174,5 +174,10 @@ unsigned fused_bits(const hgemm_desc_t *p)
         bits |= (unsigned)p->type_gate << HGEMM_FUSED_TYPE_GATE | HGEMM_FUSED;
     if (p->index_type == HGEMM_INDEX_I64 && (p->scatter_d || p->gather_a || p->batch_mode == HGEMM_BATCH_GROUPED))
         bits |= HGEMM_FUSED_INDEX_64;
+    int is_common = p->type_c == HGEMM_TYPE_F16 && p->type_d == HGEMM_TYPE_F16 &&
+                    (!p->gate || p->type_gate == HGEMM_TYPE_F16) && !(bits & HGEMM_FUSED_BIAS_PER_ROW) &&
+                    !p->scatter_d && !p->alpha_pointer && !p->beta_pointer;
+    if (!is_common)
+        bits |= HGEMM_FUSED_ANYHOW;
     return bits || p->scatter_d || p->alpha_pointer || p->beta_pointer ? bits | HGEMM_FUSED : 0;
 }

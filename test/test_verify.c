@@ -42,7 +42,7 @@ static const char *verdict(const problem_t *p, const uint16_t *d)
 {
     static char why[VERIFY_WORDS];
     double error;
-    return problem_verify(p, d, ALPHA, BETA, HGEMM_ACCUMULATE_F32, &error, why);
+    return problem_verify(p, d, ALPHA, BETA, HGEMM_ACCUMULATE_F32, (epilogue_t){0}, &error, why);
 }
 
 static void check_problem(hgemm_layout_t layout, const shape_t *shape)
