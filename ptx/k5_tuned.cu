@@ -37,7 +37,6 @@ template <class T> static DEVICE void k5_tuned(const arguments &args)
     /* The smallest tiles prefetch C here, for they have few steps. */
     constexpr bool C_FIRST = T::BM * T::BN <= 32 * 32;
     static_assert(!C_FIRST || T::C_PARTS == 1, "a part of C is not prefetched");
-    T::prefetch_bias(args, at);
     if (C_FIRST && args.beta != 0) T::prefetch_c(args, at, 0);
     const bool idles = T::IDLES && T::is_outside(args, at, w);
     barrier(); /* k-tile 0 is complete */

@@ -270,15 +270,6 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
 template <class V> constexpr u32 C_ROW_LINES = (V::BN + 63) / 64;
 template <class V> constexpr u32 C_PARTS = (V::BM * C_ROW_LINES<V> + V::THREADS - 1) / V::THREADS;
 
-/* Prefetches the bias of the block's columns. */
-template <class V> static DEVICE void prefetch_bias(const arguments &args, const block<V> &at)
-{
-    const u32 bytes = args.fused >> HGEMM_FUSED_TYPE_BIAS & 1 ? 4 : 2, i = thread_index() * 128;
-    if (V::FUSES && !V::INDIRECT && args.bias && !(args.fused & HGEMM_FUSED_BIAS_PER_ROW) && i < V::BN * bytes)
-        prefetch_l2((const char *)args.bias + (batch_index() * args.stride_bias + at.n0) * bytes +
-                    minimum(i, (args.n - at.n0 - 1) * bytes));
-}
-
 /* Prefetches a part of the tile of C to the L2 cache. */
 template <class V> static DEVICE void prefetch_c(const arguments &args, const block<V> &where, u32 part)
 {

@@ -33,7 +33,6 @@ template <class V> struct tile : V {
     static DEVICE void multiply_one(sums &acc, const fragments &f, int h) { ::multiply_one<V>(acc, f, h); }
     static DEVICE void store(const arguments &args, const block &at, sums &acc) { ::store(args, at, acc); }
     static DEVICE void prefetch_c(const arguments &args, const block &at, u32 part) { ::prefetch_c(args, at, part); }
-    static DEVICE void prefetch_bias(const arguments &args, const block &at) { ::prefetch_bias(args, at); }
     static DEVICE bool is_outside(const arguments &args, const block &at, const warp &w)
     {
         return ::is_outside(args, at, w);
