@@ -126,6 +126,8 @@ static const char *describe_epilogue(const operation_t *op, int type_d, hgemm_de
         return NULL;
     if (!op->bias || (op->bias_type != -1 && op->bias_type != type_d))
         return "the bias is NULL, or of another type than D";
+    if (desc->batch_mode != HGEMM_BATCH_STRIDED)
+        return "the matrices are given by pointers, and the bias is not known to be";
     desc->bias = op->bias;
     desc->bias_mode = HGEMM_BIAS_PER_ROW;
     desc->type_bias = desc->type_d;

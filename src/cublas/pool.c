@@ -67,7 +67,7 @@ static void open_slot(slot_t *slot, const char *device)
 /* Adds a handle for the stream, and with a context's first the spare one. */
 static slot_t *add_stream(context_t *context, uint64_t stream_id)
 {
-    static char none;
+    static _Alignas(128) char none; /* as a workspace must be; of no bytes it is none */
     if (context->stream_count == 0) {
         slot_t *spare = &context->spare;
         open_slot(spare, context->device);
