@@ -36,7 +36,18 @@ static descriptor_t *make(const char *sizes)
 
 int cublasLtMatmulDescCreate(void **desc, int compute, int scale_type)
 {
-    descriptor_t *made = make("44444444" "80" "88888" "44" "88888" "4" "88" "1" "4" "0000" "44444" "848");
+    descriptor_t *made = make("44444444"
+                              "80"
+                              "88888"
+                              "44"
+                              "88888"
+                              "4"
+                              "88"
+                              "1"
+                              "4"
+                              "0000"
+                              "44444"
+                              "848");
     if (!made)
         return BLAS_STATUS_NOT_INITIALIZED;
     made->values[LT_DESC_COMPUTE_TYPE] = (uint64_t)compute;
