@@ -158,6 +158,7 @@ static int does_nothing;
 static hgemm_desc_t last_desc;
 
 extern hgemm_status_t __real_hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc);
+extern const char *__real_hgemm_error_detail(hgemm_handle_t handle);
 extern hgemm_status_t __real_hgemm_create(hgemm_handle_t *handle, const char *device);
 hgemm_status_t __wrap_hgemm_create(hgemm_handle_t *handle, const char *device);
 hgemm_status_t __wrap_hgemm_destroy(hgemm_handle_t handle);
@@ -278,6 +279,9 @@ static hgemm_status_t emulate(const hgemm_desc_t *desc)
 {
     check(hgemm_upload(emulator, base, arena, ARENA) == HGEMM_STATUS_SUCCESS, "hgemm_upload");
     hgemm_status_t status = __real_hgemm_run_desc(emulator, desc);
+    if (status == HGEMM_STATUS_DEVICE_ERROR) /* what the emulator's checks found, or the device it is */
+        printf("%s\n", __real_hgemm_error_detail(emulator));
+    check(status != HGEMM_STATUS_DEVICE_ERROR, "the emulator reports an error");
     check(hgemm_download(emulator, arena, base, ARENA) == HGEMM_STATUS_SUCCESS, "hgemm_download");
     return status;
 }
