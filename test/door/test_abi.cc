@@ -57,7 +57,7 @@ SAME(cublasGetMathMode);
 SAME(cublasGetSmCountTarget);
 #define SAME_OVERLOADED(name, type)                   \
     static_assert(same<name##_fn, type<int>>, #name); \
-    static_assert(static_cast<type<int> *>(name) != nullptr, "the header has this one")
+    static_assert(std::is_same_v<decltype(static_cast<type<int> *>(name)), type<int> *>, #name)
 SAME_OVERLOADED(cublasGemmEx, gemm_ex_t);
 SAME_OVERLOADED(cublasGemmStridedBatchedEx, gemm_strided_ex_t);
 SAME_OVERLOADED(cublasGemmBatchedEx, gemm_batched_ex_t);

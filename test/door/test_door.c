@@ -42,6 +42,7 @@ static fake_cublas_t *cublas;
 static fake_cublas_t *cublaslt; /* NULL where it is the real one */
 
 static int (*blas_create)(void **);
+static int (*blas_destroy)(void *);
 static int (*set_stream)(void *, void *);
 static int (*set_pointer_mode)(void *, int);
 static int (*set_math_mode)(void *, int);
@@ -78,6 +79,7 @@ static void open_libraries(char *paths)
     cublas = must(dlsym(libraries[1], "fake_cublas"), "fake_cublas");
     cublaslt = dlsym(libraries[2], "fake_cublaslt");
     find(libraries[1], "cublasCreate_v2", &blas_create);
+    find(libraries[1], "cublasDestroy_v2", &blas_destroy);
     find(libraries[1], "cublasSetStream_v2", &set_stream);
     find(libraries[1], "cublasSetPointerMode_v2", &set_pointer_mode);
     find(libraries[1], "cublasSetMathMode", &set_math_mode);
@@ -634,11 +636,22 @@ static void try_one(int entry, void *handle)
         drop_lt(&call);
 }
 
+static void *blas_handles[64];
+static int blas_count;
+
 static void *make_handle(void)
 {
-    void *handle;
-    assert_int_equal(blas_create(&handle), 0);
-    return handle;
+    assert_true(blas_count < (int)(sizeof blas_handles / sizeof blas_handles[0]));
+    assert_int_equal(blas_create(&blas_handles[blas_count]), 0);
+    return blas_handles[blas_count++];
+}
+
+static int destroy_handles(void **state)
+{
+    (void)state;
+    while (blas_count > 0)
+        blas_destroy(blas_handles[--blas_count]);
+    return 0;
 }
 
 static void calls_become_descriptors(void **state)
@@ -1143,14 +1156,14 @@ int main(int argc, char **argv)
     }
     const char *group = argv[2];
     if (strcmp(group, "mapping") == 0)
-        return cmocka_run_group_tests(mapping, NULL, NULL);
+        return cmocka_run_group_tests(mapping, NULL, destroy_handles);
     if (strcmp(group, "emulated") == 0)
-        return cmocka_run_group_tests(emulated, NULL, NULL);
+        return cmocka_run_group_tests(emulated, NULL, destroy_handles);
     if (strcmp(group, "policy") == 0)
-        return cmocka_run_group_tests(policy, NULL, NULL);
+        return cmocka_run_group_tests(policy, NULL, destroy_handles);
     if (strcmp(group, "log") == 0)
-        return cmocka_run_group_tests(logged, NULL, NULL);
+        return cmocka_run_group_tests(logged, NULL, destroy_handles);
     if (strcmp(group, "cost") == 0)
-        return cmocka_run_group_tests(costs, NULL, NULL);
-    return strcmp(group, "calls") == 0 ? cmocka_run_group_tests(calls, NULL, NULL) : 2;
+        return cmocka_run_group_tests(costs, NULL, destroy_handles);
+    return strcmp(group, "calls") == 0 ? cmocka_run_group_tests(calls, NULL, destroy_handles) : 2;
 }
