@@ -24,7 +24,7 @@ typedef struct kind_t {
 } kind_t;
 
 typedef struct note_t {
-    kind_t key;
+    kind_t kind;
     uint64_t count; /* 0: a free place */
 } note_t;
 
@@ -64,106 +64,104 @@ static void open_once(void)
         fprintf(log_file, "hgemm_cublas: HGEMM_CUBLAS is \"%s\", none of everywhere, nowhere and faster: nowhere\n",
                 asked->unknown);
     if (asked->record && (record_file = open_output(asked->record)) != NULL && ftell(record_file) == 0)
-        fprintf(record_file, "m,n,k,trans_a,trans_b,batch,accumulate,type_d,lda,ldb,ldd\n"
-                             "# column-major: bench_hgemm --layout col --shapes THIS\n");
+        fprintf(record_file, "m,n,k,trans_a,trans_b,batch\n"
+                             "# Column-major: bench_hgemm --layout col --shapes FILE\n");
 }
 
-static kind_t key_of(const product_t *product)
+static kind_t kind_of(const product_t *product)
 {
     const hgemm_desc_t *desc = &product->desc;
-    kind_t key;
-    memset(&key, 0, sizeof key);
-    key.entry = product->entry, key.why = product->why;
-    key.is_described = product->is_described;
-    key.layout = desc->layout;
-    key.op_a = desc->op_a, key.op_b = desc->op_b;
-    key.accumulate = desc->accumulate;
-    key.type_d = desc->type_d;
-    key.activation = desc->activation;
-    key.batch_mode = desc->batch_mode;
-    key.has_bias = desc->bias != NULL;
-    key.m = desc->m, key.n = desc->n, key.k = desc->k, key.batch = desc->batch;
-    key.lda = desc->lda, key.ldb = desc->ldb, key.ldd = desc->ldd;
-    return key;
+    kind_t kind;
+    memset(&kind, 0, sizeof kind);
+    kind.entry = product->entry, kind.why = product->why;
+    kind.is_described = product->is_described;
+    kind.layout = desc->layout;
+    kind.op_a = desc->op_a, kind.op_b = desc->op_b;
+    kind.accumulate = desc->accumulate;
+    kind.type_d = desc->type_d;
+    kind.activation = desc->activation;
+    kind.batch_mode = desc->batch_mode;
+    kind.has_bias = desc->bias != NULL;
+    kind.m = desc->m, kind.n = desc->n, kind.k = desc->k, kind.batch = desc->batch;
+    kind.lda = desc->lda, kind.ldb = desc->ldb, kind.ldd = desc->ldd;
+    return kind;
 }
 
 /* FNV-1a over the bytes. */
-static size_t hash_of(const kind_t *key)
+static size_t hash_of(const kind_t *kind)
 {
-    const unsigned char *bytes = (const unsigned char *)key;
+    const unsigned char *bytes = (const unsigned char *)kind;
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < sizeof *key; i++)
+    for (size_t i = 0; i < sizeof *kind; i++)
         hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
     return (size_t)(hash >> 32);
 }
 
 /* The note of such products, a new one where none has come; NULL where there is no place. */
-static note_t *find_note(const kind_t *key)
+static note_t *find_note(const kind_t *kind)
 {
-    for (size_t i = 0, at = hash_of(key); i < NOTES; i++, at++) {
+    for (size_t i = 0, at = hash_of(kind); i < NOTES; i++, at++) {
         note_t *note = &notes[at % NOTES];
-        if (note->count && memcmp(&note->key, key, sizeof *key) == 0)
+        if (note->count && memcmp(&note->kind, kind, sizeof *kind) == 0)
             return note;
         if (note->count)
             continue;
         if (note_count == NOTES - 1)
             return NULL;
         note_count++;
-        note->key = *key;
+        note->kind = *kind;
         return note;
     }
     return NULL;
 }
 
-static void print_key(char line[LINE], const kind_t *key)
+static void print_kind(char line[LINE], const kind_t *kind)
 {
     static const char *const activations[] = {"", " relu", " gelu_tanh", " gelu_erf", " silu"};
     int end =
-        snprintf(line, LINE, "%s %s %c%c %" PRId64 "x%" PRId64 "x%" PRId64, key->why ? "miss" : "hit ", key->entry,
-                 key->op_a == HGEMM_OP_N ? 'N' : 'T', key->op_b == HGEMM_OP_N ? 'N' : 'T', key->m, key->n, key->k);
-    if (key->batch != 1)
-        end += snprintf(line + end, LINE - (size_t)end, " batch %" PRId64 "%s", key->batch,
-                        key->batch_mode == HGEMM_BATCH_POINTERS ? " of pointers" : "");
-    if (key->is_described)
+        snprintf(line, LINE, "%s %s %c%c %" PRId64 "x%" PRId64 "x%" PRId64, kind->why ? "miss" : "hit ", kind->entry,
+                 kind->op_a == HGEMM_OP_N ? 'N' : 'T', kind->op_b == HGEMM_OP_N ? 'N' : 'T', kind->m, kind->n, kind->k);
+    if (kind->batch != 1)
+        end += snprintf(line + end, LINE - (size_t)end, " batch %" PRId64 "%s", kind->batch,
+                        kind->batch_mode == HGEMM_BATCH_POINTERS ? " of pointers" : "");
+    if (kind->is_described)
         end += snprintf(
             line + end, LINE - (size_t)end, " %s lda %" PRId64 " ldb %" PRId64 " ldd %" PRId64 " sums %s D %s%s%s",
-            key->layout == HGEMM_COL_MAJOR ? "column-major" : "row-major", key->lda, key->ldb, key->ldd,
-            key->accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32", key->type_d == HGEMM_TYPE_F16 ? "f16" : "f32",
-            key->has_bias ? " bias" : "", activations[key->activation]);
-    if (key->why)
-        snprintf(line + end, LINE - (size_t)end, ": %s", key->why);
+            kind->layout == HGEMM_COL_MAJOR ? "column-major" : "row-major", kind->lda, kind->ldb, kind->ldd,
+            kind->accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32", kind->type_d == HGEMM_TYPE_F16 ? "f16" : "f32",
+            kind->has_bias ? " bias" : "", activations[kind->activation]);
+    if (kind->why)
+        snprintf(line + end, LINE - (size_t)end, ": %s", kind->why);
 }
 
-/* A line for bench_hgemm. A row-major product is the column-major one of the transposes. */
-static void record(const kind_t *key)
+/* A line for bench_hgemm, after one for those who read it. A row-major product is the column-major one of the
+ * transposes. */
+static void record(const kind_t *kind, const char *words)
 {
-    int swap = key->layout == HGEMM_ROW_MAJOR;
-    fprintf(record_file,
-            "%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d,%" PRId64 ",%s,%s,%" PRId64 ",%" PRId64 ",%" PRId64 "\n",
-            swap ? key->n : key->m, swap ? key->m : key->n, key->k, (swap ? key->op_b : key->op_a) == HGEMM_OP_T,
-            (swap ? key->op_a : key->op_b) == HGEMM_OP_T, key->batch,
-            key->accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32", key->type_d == HGEMM_TYPE_F16 ? "f16" : "f32",
-            swap ? key->ldb : key->lda, swap ? key->lda : key->ldb, key->ldd);
+    int swap = kind->layout == HGEMM_ROW_MAJOR;
+    fprintf(record_file, "# %s\n%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d,%" PRId64 "\n", words,
+            swap ? kind->n : kind->m, swap ? kind->m : kind->n, kind->k, (swap ? kind->op_b : kind->op_a) == HGEMM_OP_T,
+            (swap ? kind->op_a : kind->op_b) == HGEMM_OP_T, kind->batch);
 }
 
 void log_product(const product_t *product)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    kind_t key = key_of(product);
+    kind_t kind = kind_of(product);
     pthread_once(&once, open_once);
     pthread_mutex_lock(&lock);
-    note_t *note = find_note(&key);
+    note_t *note = find_note(&kind);
     product->why ? misses++ : hits++;
     if (!note)
         beyond++;
     else if (++note->count == 1) {
         char line[LINE];
-        print_key(line, &key);
+        print_kind(line, &kind);
         if (log_file)
             fprintf(log_file, "hgemm_cublas: %s%s%s%s\n", line, product->detail[0] ? " (" : "", product->detail,
                     product->detail[0] ? ")" : "");
-        if (record_file && key.is_described)
-            record(&key);
+        if (record_file && kind.is_described)
+            record(&kind, line);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -185,7 +183,7 @@ __attribute__((destructor)) static void summarise(void)
     qsort(notes, NOTES, sizeof notes[0], more_first);
     for (int i = 0; i < note_count; i++) {
         char line[LINE];
-        print_key(line, &notes[i].key);
+        print_kind(line, &notes[i].kind);
         fprintf(file, "hgemm_cublas: %8" PRIu64 " %s\n", notes[i].count, line);
     }
     if (beyond)
