@@ -39,7 +39,7 @@ static const char usage[] =
     "                      and 3 where time is modelled, which depends on what caches hold alone\n"
     "  --min-time S        length of a continuous repetition in seconds; default 0.02\n"
     "  --peers LIST        of ceiling, copy, cublas, cutlass, none; default all that are there.\n"
-    "                      The environment's HGEMM_CUBLAS and HGEMM_PEERS_LIBRARY may say where\n"
+    "                      The environment's HGEMM_CUBLAS_LIBRARY and HGEMM_PEERS_LIBRARY may say where\n"
     "  --device NAME       default is the environment's HGEMM_DEVICE, else the first GPU, else t4emu:\n"
     "                        cuda, cuda:N    the first usable GPU, the GPU of that ordinal: measured\n"
     "                        t4emu           a T4 emulated on the CPU: counts, no times (also t4emu:check)\n"

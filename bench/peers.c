@@ -51,13 +51,14 @@ static int make_current(int ordinal)
 
 cublas_t *cublas_open(int ordinal, char why[VERIFY_WORDS])
 {
-    const char *names[] = {getenv("HGEMM_CUBLAS"), "libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
+    const char *names[] = {getenv("HGEMM_CUBLAS_LIBRARY"), "libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
     void *library = NULL;
     for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
         if (names[i])
             library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        snprintf(why, VERIFY_WORDS, "libcublas was not found: put it on LD_LIBRARY_PATH or its path in HGEMM_CUBLAS");
+        snprintf(why, VERIFY_WORDS,
+                 "libcublas was not found: put it on LD_LIBRARY_PATH or its path in HGEMM_CUBLAS_LIBRARY");
         return NULL;
     }
     cublas_t *cublas = calloc(1, sizeof *cublas);

@@ -12,7 +12,7 @@
 
 typedef struct cublas_t cublas_t;
 
-/* Opens libcublas (the path in HGEMM_CUBLAS, else as the dynamic linker finds it) for the GPU of
+/* Opens libcublas (the path in HGEMM_CUBLAS_LIBRARY, else as the dynamic linker finds it) for the GPU of
  * that CUDA ordinal and makes its primary context current. NULL and words in `why` where it cannot.
  */
 cublas_t *cublas_open(int ordinal, char why[VERIFY_WORDS]);

@@ -146,7 +146,9 @@ hgemm_desc_t normalise(const hgemm_desc_t *desc)
     const unsigned accessed = accessed_operands(desc);
     hgemm_desc_t p = desc->layout == HGEMM_COL_MAJOR ? transpose(desc) : *desc;
     if (!(accessed & 1u << OPERAND_A)) {
-        p.a = p.b = p.gather_a = NULL;
+        p.a = p.b =
+            desc->batch_mode == HGEMM_BATCH_POINTERS ? desc->d : NULL; /* kernels load pointers, also unused ones */
+        p.gather_a = NULL;
         p.lda = p.ldb = 1, p.stride_a = p.stride_b = 0;
         p.type_a = p.type_b = HGEMM_TYPE_F16;
         p.k = 0;

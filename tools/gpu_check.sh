@@ -15,7 +15,7 @@
 #   energy          by the GPU's own counter       deepbench1 to deepbench6
 #   plans           selection's choice beside the plans it was made from; plans_attention the same for attention, and
 #                   one of its products with sums of 8 to 256
-# HGEMM_DEVICE says which GPU (cuda:1), HGEMM_CUBLAS where libcublas is.
+# HGEMM_DEVICE says which GPU (cuda:1), HGEMM_CUBLAS_LIBRARY where libcublas is.
 #
 # Exit status: 0 if all that ran passed; tests of kernels and benchmarks must have run. compute-sanitizer may be
 # missing, or out of time: that is reported and is no failure. 1 if not, 2 where the arguments are not understood.
@@ -63,25 +63,25 @@ bundle=$(cd "$bundle" && pwd) || exit 2
 bin=$bundle/bin
 
 # cuBLAS often comes with Python packages only.
-if [ -z "${HGEMM_CUBLAS:-}" ] && ! ldconfig -p 2>/dev/null | grep -q 'libcublas\.so'; then
-    HGEMM_CUBLAS=$(python3 - 2>/dev/null <<'EOF'
+if [ -z "${HGEMM_CUBLAS_LIBRARY:-}" ] && ! ldconfig -p 2>/dev/null | grep -q 'libcublas\.so'; then
+    HGEMM_CUBLAS_LIBRARY=$(python3 - 2>/dev/null <<'EOF'
 import glob, site, sys
 paths = [p for s in sys.path + site.getsitepackages() for p in glob.glob(s + "/nvidia/*/lib/libcublas.so.1[1-9]")]
 print(paths[0] if paths else "")
 EOF
     )
-    [ -n "$HGEMM_CUBLAS" ] || HGEMM_CUBLAS=$(find /usr/local/cuda*/ -name 'libcublas.so.1[1-9]' 2>/dev/null | head -n 1)
-    if [ -n "$HGEMM_CUBLAS" ]; then
+    [ -n "$HGEMM_CUBLAS_LIBRARY" ] || HGEMM_CUBLAS_LIBRARY=$(find /usr/local/cuda*/ -name 'libcublas.so.1[1-9]' 2>/dev/null | head -n 1)
+    if [ -n "$HGEMM_CUBLAS_LIBRARY" ]; then
         # Programs that open it by name find it, and its own libraries, there.
-        LD_LIBRARY_PATH=$(dirname "$HGEMM_CUBLAS")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-        export HGEMM_CUBLAS LD_LIBRARY_PATH
+        LD_LIBRARY_PATH=$(dirname "$HGEMM_CUBLAS_LIBRARY")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+        export HGEMM_CUBLAS_LIBRARY LD_LIBRARY_PATH
     else
-        unset HGEMM_CUBLAS
+        unset HGEMM_CUBLAS_LIBRARY
     fi
 fi
 
 say "machine: $(nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,power.limit --format=csv,noheader 2>/dev/null || echo 'nvidia-smi is missing')"
-say "cuBLAS: ${HGEMM_CUBLAS:-as the dynamic linker finds it}"
+say "cuBLAS: ${HGEMM_CUBLAS_LIBRARY:-as the dynamic linker finds it}"
 
 # What happens to the test $1 of tests.list: its output and exit status go to files.
 # shellcheck disable=SC2016 # expanded later

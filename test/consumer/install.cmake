@@ -26,7 +26,7 @@ run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${CMAKE_CTEST_COMMAND} --test-dir ${WORK}/build --no-tests=error --output-on-failure)
 
 find_program(pkg_config pkg-config)
-foreach(name LICENSE libhgemm.so.0.1 hgemm.pc)
+foreach(name LICENSE libhgemm.so.0.2 hgemm.pc)
     file(GLOB_RECURSE file ${WORK}/moved/${name})
     if(NOT file)
         message(FATAL_ERROR "no ${name} was installed")

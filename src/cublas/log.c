@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "log.h"
+
+#include "settings.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What tells one product from another. Zeroed before it is filled, so that bytes can be compared. */
+typedef struct kind_t {
+    const char *entry, *why;
+    int is_described;
+    hgemm_layout_t layout;
+    hgemm_op_t op_a, op_b;
+    hgemm_accumulate_t accumulate;
+    hgemm_type_t type_d;
+    hgemm_activation_t activation;
+    hgemm_batch_mode_t batch_mode;
+    int has_bias;
+    int64_t m, n, k, batch, lda, ldb, ldd;
+} kind_t;
+
+typedef struct note_t {
+    kind_t kind;
+    uint64_t count; /* 0: a free place */
+} note_t;
+
+enum { NOTES = 4096, LINE = 512 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static note_t notes[NOTES]; /* by hash, with the next free place where that is taken */
+static int note_count;
+static uint64_t hits, misses, beyond; /* beyond: calls that found no place */
+static FILE *log_file, *record_file;
+
+int log_is_on(void)
+{
+    const settings_t *asked = settings();
+    return asked->log || asked->summary || asked->record;
+}
+
+/* Opens what a setting names. Its lines are written whole, since processes may share it. */
+static FILE *open_output(const char *path)
+{
+    if (strcmp(path, "1") == 0)
+        return stderr;
+    FILE *file = fopen(path, "a");
+    if (file)
+        setvbuf(file, NULL, _IOLBF, BUFSIZ);
+    else
+        fprintf(stderr, "hgemm_cublas: cannot write %s\n", path);
+    return file;
+}
+
+static void open_once(void)
+{
+    const settings_t *asked = settings();
+    if (asked->log)
+        log_file = open_output(asked->log);
+    if (log_file && asked->unknown)
+        fprintf(log_file, "hgemm_cublas: HGEMM_CUBLAS is \"%s\", none of everywhere, nowhere and faster: nowhere\n",
+                asked->unknown);
+    if (asked->record && (record_file = open_output(asked->record)) != NULL && ftell(record_file) == 0)
+        fprintf(record_file, "m,n,k,trans_a,trans_b,batch\n"
+                             "# Column-major: bench_hgemm --layout col --shapes FILE\n");
+}
+
+static kind_t kind_of(const product_t *product)
+{
+    const hgemm_desc_t *desc = &product->desc;
+    kind_t kind;
+    memset(&kind, 0, sizeof kind);
+    kind.entry = product->entry, kind.why = product->why;
+    kind.is_described = product->is_described;
+    kind.layout = desc->layout;
+    kind.op_a = desc->op_a, kind.op_b = desc->op_b;
+    kind.accumulate = desc->accumulate;
+    kind.type_d = desc->type_d;
+    kind.activation = desc->activation;
+    kind.batch_mode = desc->batch_mode;
+    kind.has_bias = desc->bias != NULL;
+    kind.m = desc->m, kind.n = desc->n, kind.k = desc->k, kind.batch = desc->batch;
+    kind.lda = desc->lda, kind.ldb = desc->ldb, kind.ldd = desc->ldd;
+    return kind;
+}
+
+/* FNV-1a over the bytes. */
+static size_t hash_of(const kind_t *kind)
+{
+    const unsigned char *bytes = (const unsigned char *)kind;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < sizeof *kind; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return (size_t)(hash >> 32);
+}
+
+/* The note of such products, a new one where none has come; NULL where there is no place. */
+static note_t *find_note(const kind_t *kind)
+{
+    for (size_t i = 0, at = hash_of(kind); i < NOTES; i++, at++) {
+        note_t *note = &notes[at % NOTES];
+        if (note->count && memcmp(&note->kind, kind, sizeof *kind) == 0)
+            return note;
+        if (note->count)
+            continue;
+        if (note_count == NOTES - 1)
+            return NULL;
+        note_count++;
+        note->kind = *kind;
+        return note;
+    }
+    return NULL;
+}
+
+static void print_kind(char line[LINE], const kind_t *kind)
+{
+    static const char *const activations[] = {"", " relu", " gelu_tanh", " gelu_erf", " silu"};
+    int end =
+        snprintf(line, LINE, "%s %s %c%c %" PRId64 "x%" PRId64 "x%" PRId64, kind->why ? "miss" : "hit ", kind->entry,
+                 kind->op_a == HGEMM_OP_N ? 'N' : 'T', kind->op_b == HGEMM_OP_N ? 'N' : 'T', kind->m, kind->n, kind->k);
+    if (kind->batch != 1)
+        end += snprintf(line + end, LINE - (size_t)end, " batch %" PRId64 "%s", kind->batch,
+                        kind->batch_mode == HGEMM_BATCH_POINTERS ? " of pointers" : "");
+    if (kind->is_described)
+        end += snprintf(
+            line + end, LINE - (size_t)end, " %s lda %" PRId64 " ldb %" PRId64 " ldd %" PRId64 " sums %s D %s%s%s",
+            kind->layout == HGEMM_COL_MAJOR ? "column-major" : "row-major", kind->lda, kind->ldb, kind->ldd,
+            kind->accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32", kind->type_d == HGEMM_TYPE_F16 ? "f16" : "f32",
+            kind->has_bias ? " bias" : "", activations[kind->activation]);
+    if (kind->why)
+        snprintf(line + end, LINE - (size_t)end, ": %s", kind->why);
+}
+
+/* A line for bench_hgemm, after one for those who read it. A row-major product is the column-major one of the
+ * transposes. */
+static void record(const kind_t *kind, const char *words)
+{
+    int swap = kind->layout == HGEMM_ROW_MAJOR;
+    fprintf(record_file, "# %s\n%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d,%" PRId64 "\n", words,
+            swap ? kind->n : kind->m, swap ? kind->m : kind->n, kind->k, (swap ? kind->op_b : kind->op_a) == HGEMM_OP_T,
+            (swap ? kind->op_a : kind->op_b) == HGEMM_OP_T, kind->batch);
+}
+
+void log_product(const product_t *product)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    kind_t kind = kind_of(product);
+    pthread_once(&once, open_once);
+    pthread_mutex_lock(&lock);
+    note_t *note = find_note(&kind);
+    product->why ? misses++ : hits++;
+    if (!note)
+        beyond++;
+    else if (++note->count == 1) {
+        char line[LINE];
+        print_kind(line, &kind);
+        if (log_file)
+            fprintf(log_file, "hgemm_cublas: %s%s%s%s\n", line, product->detail[0] ? " (" : "", product->detail,
+                    product->detail[0] ? ")" : "");
+        if (record_file && kind.is_described)
+            record(&kind, line);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static int more_first(const void *left, const void *right)
+{
+    uint64_t of_left = ((const note_t *)left)->count, of_right = ((const note_t *)right)->count;
+    return (of_left < of_right) - (of_left > of_right);
+}
+
+/* At exit, when no other thread calls any more. */
+__attribute__((destructor)) static void summarise(void)
+{
+    const char *path = settings()->summary;
+    FILE *file = path ? open_output(path) : NULL;
+    if (!file)
+        return;
+    fprintf(file, "hgemm_cublas: %" PRIu64 " hits, %" PRIu64 " misses\n", hits, misses);
+    qsort(notes, NOTES, sizeof notes[0], more_first);
+    for (int i = 0; i < note_count; i++) {
+        char line[LINE];
+        print_kind(line, &notes[i].kind);
+        fprintf(file, "hgemm_cublas: %8" PRIu64 " %s\n", notes[i].count, line);
+    }
+    if (beyond)
+        fprintf(file, "hgemm_cublas: %8" PRIu64 " calls of further kinds\n", beyond);
+    fflush(file);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* A call of cuBLAS in hgemm's terms, and what became of it. */
+#ifndef HGEMM_CUBLAS_PRODUCT_H
+#define HGEMM_CUBLAS_PRODUCT_H
+
+#include "hgemm.h"
+
+/* On the functions that programs find in the place of the real ones. */
+#define DOOR_EXPORT __attribute__((visibility("default")))
+
+typedef struct product_t {
+    const char *entry; /* the function that the program called */
+    void *stream;
+    hgemm_desc_t desc; /* as far as it is known, while is_described is 0 */
+    int is_described;
+    const char *why;  /* it is not hgemm's: words that last; NULL: it is */
+    char detail[160]; /* hgemm's own words on that, "" where it has none */
+} product_t;
+
+/* Whether calls are to be looked at: not with the policy "nowhere" and no log, nor within the real library. */
+int door_is_open(void);
+
+/* Has hgemm enqueue the product unless `why` is set, sets it where that fails, and notes both. Whether it ran. */
+int door_run(product_t *product);
+
+/* What cuBLAS's arguments mean, common to all its calls. */
+int product_op(int op, hgemm_op_t *meaning);                      /* 0: no operation of real matrices */
+int product_accumulate(int compute, hgemm_accumulate_t *meaning); /* 0: not one that hgemm honours */
+int product_type(int type, hgemm_type_t *meaning);                /* 0: neither halves nor floats */
+
+/* The scalars alpha and beta. In half precision they are halves, and can be read from host memory alone. */
+const char *product_scalars(hgemm_desc_t *desc, int pointer_mode, const void *alpha, const void *beta);
+
+#endif

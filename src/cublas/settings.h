@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* What the environment asks of the door; read once, at the first call. */
+#ifndef HGEMM_CUBLAS_SETTINGS_H
+#define HGEMM_CUBLAS_SETTINGS_H
+
+typedef enum policy_t { POLICY_FASTER, POLICY_EVERYWHERE, POLICY_NOWHERE } policy_t;
+
+typedef struct settings_t {
+    policy_t policy;     /* HGEMM_CUBLAS */
+    const char *unknown; /* its value where that is none of the three: taken for "nowhere" */
+    const char *log;     /* HGEMM_CUBLAS_LOG: "1" for stderr, or a file; NULL: none */
+    const char *summary; /* HGEMM_CUBLAS_SUMMARY: the same, at exit */
+    const char *record;  /* HGEMM_RECORD: a file */
+} settings_t;
+
+const settings_t *settings(void);
+
+/* NULL where the policy has hgemm run products on a GPU of this capability (75 is 7.5), else why not. */
+const char *settings_refuse(int capability);
+
+#endif

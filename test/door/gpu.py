@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The cuBLAS door on a GPU, under programs as they are: PyTorch, transformers, CuPy.
+
+    test/door/gpu.py build/release/src/cublas/libhgemm_cublas.so [--hgemm build/release/libhgemm.so]
+
+Runs each case in a process without the door and in one with it (HGEMM_CUBLAS=everywhere). Every result is compared
+with the same computation in single precision, CPU or GPU: with the door its error may be at most 1.25 times what it
+is without, plus a part of an FP16 rounding. Cases whose products the door is to take must show hits. Then the cost of a
+call to the host. Needs torch; says what else (transformers, cupy) is missing and was therefore not run.
+"""
+import argparse
+import copy
+import ctypes
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+EPSILON = 2.0**-11  # half an ulp of a half at 1
+
+
+# ---- Cases: each gives named pairs (what the program computes in FP16, the same in FP32) --------------------------
+
+
+def case_products(torch, device):
+    def pair(function, *tensors):
+        return function(*tensors), function(*[t.float() for t in tensors])
+
+    def random(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float32).to(device, torch.float16)
+
+    generator = torch.Generator().manual_seed(1)
+    functional = torch.nn.functional
+    a, b, square = random(384, 512), random(512, 256), random(384, 256)
+    odd_a, odd_b = random(131, 77), random(77, 93)
+    bias, weight = random(256), random(256, 512)
+    x = random(4, 96, 512)
+    batch_a, batch_b, batch_c = random(6, 64, 80), random(6, 80, 72), random(6, 64, 72)
+    yield "mm", pair(torch.mm, a, b)
+    yield "mm, both transposed", pair(lambda p, q: torch.mm(p.t(), q.t()), random(512, 384), random(256, 512))
+    yield "mm, odd sizes", pair(torch.mm, odd_a, odd_b)
+    yield "mm, slices", pair(lambda p, q: torch.mm(p[:, 3:400], q[3:400, :200]), a, b)
+    yield "addmm, a matrix", pair(lambda c, p, q: torch.addmm(c, p, q, beta=0.5, alpha=2), square, a, b)
+    yield "addmm, a vector", pair(torch.addmm, bias, a, b)
+    yield "addmm and ReLU", pair(lambda c, p, q: torch._addmm_activation(c, p, q), bias, a, b)
+    gelu = torch.nn.functional.gelu
+    yield "addmm and GELU", (
+        torch._addmm_activation(bias, a, b / 16, use_gelu=True),
+        gelu(torch.addmm(bias.float(), a.float(), (b / 16).float()), approximate="tanh"),
+    )
+    yield "bmm", pair(torch.bmm, batch_a, batch_b)
+    yield "baddbmm", pair(torch.baddbmm, batch_c, batch_a, batch_b)
+    yield "linear", pair(functional.linear, x, weight)
+    yield "linear, bias", pair(functional.linear, x, weight, bias)
+    yield "linear, bias, 2-D", pair(functional.linear, a, weight, bias)
+    yield "einsum", pair(lambda p, q: torch.einsum("bik,bkj->bij", p, q), batch_a, batch_b)
+    q, k, v = (random(2, 4, 64, 64) for _ in range(3))
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    with sdpa_kernel(SDPBackend.MATH):
+        yield "attention, math", pair(functional.scaled_dot_product_attention, q, k, v)
+    if device == "cuda" and hasattr(torch.backends.cuda.matmul, "allow_fp16_accumulation"):
+        torch.backends.cuda.matmul.allow_fp16_accumulation = True
+        yield "mm, sums in FP16", pair(torch.mm, a, b)
+        torch.backends.cuda.matmul.allow_fp16_accumulation = False
+
+
+def case_graph(torch, device):
+    if device != "cuda":
+        return
+    torch.manual_seed(2)
+    layers = torch.nn.Sequential(torch.nn.Linear(256, 384), torch.nn.ReLU(), torch.nn.Linear(384, 128, bias=False)).half().to(device)
+    plain = copy.deepcopy(layers).float()
+    x = torch.randn(48, 256, device=device).half()
+    with torch.no_grad():
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                layers(x)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = layers(x)
+        for step in range(3):
+            x.copy_(torch.randn(48, 256, generator=torch.Generator().manual_seed(step)))
+            graph.replay()
+            torch.cuda.synchronize()
+            yield f"graph, replay {step}", (y.clone(), plain(x.float()))
+        # Replays beside other work on a stream of its own.
+        others = [torch.cuda.Stream() for _ in range(3)]
+        weight = layers[0].weight
+        outputs = []
+        for _ in range(20):
+            graph.replay()
+            for other in others:
+                with torch.cuda.stream(other):
+                    outputs.append(x @ weight.t())
+        torch.cuda.synchronize()
+        yield "graph beside streams", (torch.stack([y.mean(), outputs[0].mean()]), torch.stack([y.float().mean(), (x.float() @ weight.float().t()).mean()]))
+        yield "streams beside a graph", (torch.stack(outputs), (x.float() @ weight.float().t()).expand(len(outputs), -1, -1))
+
+
+def case_threads(torch, device):
+    import threading
+
+    torch.manual_seed(3)
+    a = torch.randn(8, 192, 256).to(device).half()
+    b = torch.randn(8, 256, 160).to(device).half()
+    results = [None] * 8
+
+    def work(index):
+        stream = torch.cuda.Stream() if device == "cuda" else None
+        context = torch.cuda.stream(stream) if stream else torch.no_grad()
+        if stream:
+            stream.wait_stream(torch.cuda.default_stream())
+        with context:
+            for _ in range(50):
+                results[index] = a[index] @ b[index]
+        if stream:
+            stream.synchronize()
+
+    if device == "cuda":
+        torch.cuda.synchronize()
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    yield "threads", (torch.stack(results), torch.bmm(a.float(), b.float()))
+
+
+def models(torch):
+    import transformers
+
+    small = dict(hidden_size=256, num_attention_heads=4, num_hidden_layers=2, intermediate_size=512)
+    bert = transformers.BertConfig(vocab_size=999, hidden_dropout_prob=0, attention_probs_dropout_prob=0, **small)
+    yield "BERT", lambda: transformers.BertModel(bert), dict(input_ids=(2, 64)), "last_hidden_state"
+    gpt2 = transformers.GPT2Config(vocab_size=999, n_embd=256, n_layer=2, n_head=4, n_positions=128, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
+    yield "GPT-2", lambda: transformers.GPT2LMHeadModel(gpt2), dict(input_ids=(2, 64)), "logits"
+    llama = transformers.LlamaConfig(vocab_size=999, num_key_value_heads=2, max_position_embeddings=128, **small)
+    yield "Llama", lambda: transformers.LlamaForCausalLM(llama), dict(input_ids=(2, 64)), "logits"
+    whisper = transformers.WhisperConfig(
+        vocab_size=999, d_model=256, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+        encoder_ffn_dim=512, decoder_ffn_dim=512, max_source_positions=50, max_target_positions=64, dropout=0,
+        pad_token_id=1, bos_token_id=2, eos_token_id=3, decoder_start_token_id=2)
+    yield "Whisper", lambda: transformers.WhisperForConditionalGeneration(whisper), dict(input_features=(2, 80, 100), decoder_input_ids=(2, 32)), "logits"
+
+
+def case_transformers(torch, device):
+    for name, make, shapes, output in models(torch):
+        torch.manual_seed(4)
+        model = make().eval().to(device)
+        generator = torch.Generator().manual_seed(5)
+        inputs = {}
+        for key, shape in shapes.items():
+            is_ids = key.endswith("ids")
+            inputs[key] = (torch.randint(4, 999, shape, generator=generator) if is_ids else torch.randn(shape, generator=generator)).to(device)
+        with torch.no_grad():
+            plain = getattr(model(**inputs), output)
+            halves = {key: value if value.dtype == torch.int64 else value.half() for key, value in inputs.items()}
+            yield name, (getattr(model.half()(**halves), output), plain)
+
+
+def case_training(torch, device):
+    torch.manual_seed(6)
+    model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 64)).to(device)
+    x, target = torch.randn(96, 256).to(device), torch.randn(96, 64).to(device)
+
+    def gradients(dtype):
+        model.to(dtype).zero_grad()
+        loss = torch.nn.functional.mse_loss(model(x.to(dtype)).float(), target)
+        (loss * 1024).backward()
+        return [parameter.grad.clone() for parameter in model.parameters()]
+
+    plain = gradients(torch.float32)
+    half = gradients(torch.float16)
+    for index, (got, want) in enumerate(zip(half, plain)):
+        yield f"training step, gradient {index}", (got, want)
+
+
+def case_cupy(torch, device):
+    if device != "cuda":
+        return
+    import cupy
+
+    a = cupy.random.RandomState(7).standard_normal((320, 256)).astype(cupy.float16)
+    b = cupy.random.RandomState(8).standard_normal((256, 192)).astype(cupy.float16)
+    got, want = cupy.asnumpy(a @ b), cupy.asnumpy(a.astype(cupy.float32) @ b.astype(cupy.float32))
+    yield "CuPy, A @ B", (torch.from_numpy(got), torch.from_numpy(want))
+
+
+# Which functions must have run on hgemm. (The math path of attention calls none of them for FP16.)
+CASES = {
+    "products": (case_products, ["cublasGemmEx", "cublasGemmStridedBatchedEx", "cublasLtMatmul"]),
+    "graph": (case_graph, ["cublasGemmEx", "cublasLtMatmul"]),
+    "threads": (case_threads, ["cublasGemmEx"]),
+    "transformers": (case_transformers, ["cublasGemmEx", "cublasLtMatmul"]),
+    "training": (case_training, ["cublasGemmEx", "cublasLtMatmul"]),
+    "cupy": (case_cupy, ["cublasGemmEx"]),
+}
+
+
+def run_case(name, device):
+    """In a process of its own: prints the errors of the case as JSON, relative to the size of what is computed."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    errors = {}
+    try:
+        for label, (got, want) in CASES[name][0](torch, device):
+            got, want = got.double().cpu(), want.double().cpu()
+            assert got.shape == want.shape, f"{label}: {got.shape}, not {want.shape}"
+            scale = want.norm().item() or 1.0
+            error = (got - want).norm().item() / scale
+            errors[label] = error if error == error else 1e9
+    except ImportError as missing:
+        print(json.dumps({"missing": str(missing)}))
+        return
+    print(json.dumps({"errors": errors}))
+
+
+# ---- Cost -----------------------------------------------------------------------------------------------------------
+
+
+def run_cost(door, hgemm, device):
+    """In a process of its own: microseconds of the host for a cublasGemmEx by the door and for hgemm's own call."""
+    import torch
+
+    assert device == "cuda"
+    a, b, c = (torch.randn(64, 64, device="cuda").half() for _ in range(3))
+    blas = torch.cuda.current_blas_handle()
+    pointer = ctypes.c_void_p
+    one, zero = ctypes.c_float(1), ctypes.c_float(0)
+    door = ctypes.CDLL(door)
+    hgemm = ctypes.CDLL(hgemm)
+    hgemm.hgemm_create.argtypes = [ctypes.POINTER(pointer), ctypes.c_char_p]
+    handle = pointer()
+    assert hgemm.hgemm_create(ctypes.byref(handle), b"cuda:0") == 0
+    hgemm.hgemm_set_stream.argtypes = [pointer, pointer]
+    hgemm.hgemm_set_stream(handle, pointer(torch.cuda.current_stream().cuda_stream))
+    integer, big = ctypes.c_int, ctypes.c_int64
+    x, y, z = (pointer(t.data_ptr()) for t in (a, b, c))
+    gemm_ex = [pointer(blas), integer(0), integer(0), integer(64), integer(64), integer(64), ctypes.byref(one), x, integer(2),
+               integer(64), y, integer(2), integer(64), ctypes.byref(zero), z, integer(2), integer(64), integer(68), integer(-1)]
+    run = [handle, integer(1), integer(0), integer(0), big(64), big(64), big(64), one, x, big(64), y, big(64), zero, z, big(64)]
+
+    def least(function, arguments):
+        best = 1.0
+        for _ in range(60):
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            for _ in range(200):
+                function(*arguments)
+            best = min(best, (time.perf_counter() - begin) / 200)
+            torch.cuda.synchronize()
+        return best * 1e6
+
+    assert door.cublasGemmEx(*gemm_ex) == 0 and hgemm.hgemm_run_f32(*run) == 0
+    print(json.dumps({"door": least(door.cublasGemmEx, gemm_ex), "hgemm": least(hgemm.hgemm_run_f32, run)}))
+
+
+# ---- The parent -------------------------------------------------------------------------------------------------------
+
+
+def child(arguments, door, **extra):
+    """Gives what a child printed last, as JSON, and its summary of hits and misses."""
+    with tempfile.TemporaryDirectory() as folder:
+        summary = os.path.join(folder, "summary")
+        environment = dict(os.environ, **extra)
+        if door:
+            environment.update(LD_PRELOAD=door, HGEMM_CUBLAS="everywhere", HGEMM_CUBLAS_SUMMARY=summary)
+        done = subprocess.run([sys.executable, os.path.abspath(__file__), *arguments], env=environment, capture_output=True, text=True)
+        if done.returncode != 0:
+            return None, done.stderr[-3000:]
+        lines = open(summary).read() if os.path.exists(summary) else ""
+        return json.loads(done.stdout.strip().splitlines()[-1]), lines
+
+
+def compare(name, needed, door, device):
+    plain, words = child(["--case", name, "--device", device, door], None)
+    if plain is None:
+        return f"fails without the door:\n{words}"
+    if "missing" in plain:
+        print(f"{name}: NOT RUN: {plain['missing']}")
+        return None
+    taken, summary = child(["--case", name, "--device", device, door], door)
+    if taken is None:
+        return f"fails with the door:\n{summary}"
+    faults = []
+    for label, error in taken["errors"].items():
+        # Where sums are halves, hgemm rounds them after every 8 products, cuBLAS on newer GPUs than the T4 after 16.
+        factor = 2 if "sums in FP16" in label else 1.25
+        limit = factor * plain["errors"][label] + EPSILON / 4
+        print(f"{name}: {label}: relative error {error:.2e}, without the door {plain['errors'][label]:.2e}")
+        if not error <= limit:
+            faults.append(f"{label}: the error {error:.2e} is over {limit:.2e}")
+    total = re.search(r"(\d+) hits, (\d+) misses", summary)
+    print(f"{name}: {total.group(0) if total else 'no summary'}")
+    for line in summary.splitlines():
+        if " miss " in line:
+            print(f"{name}:    {line.split(':', 1)[1].strip()}")
+    for function in needed if device == "cuda" else []:
+        if not re.search(rf"\d+ hit +{function} ", summary):
+            faults.append(f"no {function} ran on hgemm")
+    return "; ".join(faults) or None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("door", help="libhgemm_cublas.so")
+    parser.add_argument("--hgemm", help="libhgemm.so, for the cost of its own call")
+    parser.add_argument("--device", default="cuda", help="cpu tries this script where there is no GPU")
+    parser.add_argument("--case", choices=[*CASES, "cost"], help="one case, in this process")
+    arguments = parser.parse_args()
+    if arguments.case == "cost":
+        return run_cost(arguments.door, arguments.hgemm, arguments.device)
+    if arguments.case:
+        return run_case(arguments.case, arguments.device)
+    door = os.path.abspath(arguments.door)
+    faults = {}
+    for name, (_, needed) in CASES.items():
+        fault = compare(name, needed, door, arguments.device)
+        if fault:
+            faults[name] = fault
+    if arguments.hgemm:
+        cost, words = child(["--case", "cost", "--hgemm", os.path.abspath(arguments.hgemm), door], None, HGEMM_CUBLAS="everywhere")
+        if cost is None:
+            faults["cost"] = words
+        else:
+            print(f"host: {cost['door']:.2f} us by cublasGemmEx, {cost['hgemm']:.2f} us by hgemm_run_f32")
+            if cost["door"] - cost["hgemm"] > 2:
+                faults["cost"] = "over 2 us more than hgemm_run_f32"
+    for name, fault in faults.items():
+        print(f"FAILED: {name}: {fault}")
+    print("FAILED" if faults else "all cases passed")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
