@@ -288,8 +288,8 @@ def _host(operands, alpha, beta, dtype, options):
         if name in arrays:
             broadcast(name, arrays[name].shape, (0,) * arrays[name].ndim, shape.d, "the result's shape")
             on_device[name] = _device.upload(np.broadcast_to(arrays[name], shape.d), handle)
-    on_device["out"] = _device.DeviceArray.empty(shape.d, dtype, handle)
     if out is not None:
+        on_device["out"] = _device.DeviceArray.empty(shape.d, dtype, handle)
         if arrays["out"].shape != shape.d:
             raise ValueError(f"out: its shape is {arrays['out'].shape}, the result's is {shape.d}")
         if not arrays["out"].flags.writeable:
@@ -316,7 +316,10 @@ def _on_device(arrays, alpha, beta, dtype, options, stream):
         arrays["beta"] = beta_array
     stream = _arrays.stream_for(arrays.values(), stream)
     views = {name: _arrays.view_of(name, array, stream) for name, array in arrays.items()}
-    places = {view.place: name for name, view in reversed(views.items()) if view.place is not None}
+    places = {}
+    for name, view in views.items():
+        if view.place is not None:
+            places.setdefault(view.place, name)
     if len(places) > 1:
         (one, first), (other, second) = list(places.items())[:2]
         raise ValueError(f"{first}: it is on {_said(one)}, and {second} is on {_said(other)}")
