@@ -34,6 +34,19 @@ def broadcast(name, shape, strides, target, what):
     return (0,) * extra + tuple(0 if size == 1 and want != 1 else stride for size, want, stride in zip(shape, target[extra:], strides))
 
 
+def joint_batch(a, b):
+    if not b or a == b:
+        return a
+    longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
+    joint = list(longer)
+    for i, size in enumerate(shorter, len(longer) - len(shorter)):
+        if joint[i] == 1:
+            joint[i] = size
+        elif size != 1 and size != joint[i]:
+            raise ValueError(f"b: its batch {tuple(b)} does not broadcast with a's, {tuple(a)}")
+    return tuple(joint)
+
+
 class Shape:
     """The shapes of a product, as torch.matmul has them: vectors are a row (a) or a column (b); what comes before the last two
     dimensions broadcasts. `d` is the result's."""
@@ -49,12 +62,7 @@ class Shape:
         k, self.n = (b[0], 1) if self.vector_b else b[-2:]
         if k != self.k:
             raise ValueError(f"b: it has {k} rows, and a has {self.k} columns (shapes {tuple(a)} and {tuple(b)})")
-        self.batch = tuple(a[:-2])
-        if len(b) > 2:
-            try:
-                self.batch = np.broadcast_shapes(a[:-2], b[:-2]) if a[:-2] != b[:-2] else tuple(b[:-2])
-            except ValueError:
-                raise ValueError(f"b: its batch {tuple(b[:-2])} does not broadcast with a's, {tuple(a[:-2])}") from None
+        self.batch = joint_batch(tuple(a[:-2]), tuple(b[:-2]))
         self.d = self.batch + (() if self.vector_a else (self.m,)) + (() if self.vector_b else (self.n,))
 
     def matrix_strides(self, strides):
@@ -275,6 +283,16 @@ def linear(x, weight, bias=None, **options):
     elif len(weight.shape) != 1:
         raise ValueError(f"weight: its shape {tuple(weight.shape)} has {len(weight.shape)} dimensions, not 2 or 1")
     return matmul(x, weight, bias=bias, **options)
+
+
+def compute(operands, alpha, beta, dtype, activation, accumulate, batch_invariant):
+    """matmul of torch's tensors, checked by whoever calls: on the device where they are, or copied to the default one."""
+    operands = {name: tensor for name, tensor in operands.items() if tensor is not None}
+    options = {"activation": activation, "accumulate": accumulate, "batch_invariant": batch_invariant, "kernel": None}
+    dtype = dtype_name("out_dtype", dtype or "float16")
+    if operands["a"].device.type == "cpu":
+        return _host(operands, alpha, beta, dtype, options)
+    return _on_device(operands, (alpha, None), (beta, None), dtype, options, None)
 
 
 def _host(operands, alpha, beta, dtype, options):
