@@ -6,6 +6,7 @@
     hgemm.array(x)         a copy of a host array in device memory
     hgemm.info()           the library and the device
     hgemm.bench()          a table of speeds on this GPU
+    hgemm.predictions()    what the timing model says of a T4
     hgemm.report()         a JSON file that says how the library does on this GPU
     hgemm.torch            operators for torch, and `with hgemm.torch.enable():`
 """
@@ -18,11 +19,11 @@ from ._matmul import linear, matmul
 
 __version__ = _version_text()
 __all__ = ["ArgumentError", "DeviceArray", "DeviceError", "Error", "NotSupportedError", "OutOfMemoryError", "array", "bench",
-           "info", "kernels", "linear", "matmul", "report"]
+           "info", "kernels", "linear", "matmul", "predictions", "report"]
 
 
 def __getattr__(name):  # loaded when asked for: torch takes seconds, and may not be there
-    if name in ("info", "bench", "report"):
+    if name in ("info", "bench", "predictions", "report"):
         return getattr(importlib.import_module("._measure", __name__), name)
     if name == "torch":
         return importlib.import_module(".torch", __name__)

@@ -33,6 +33,7 @@ class Desc(ctypes.Structure):
         ("alpha_pointer", c_void_p), ("beta_pointer", c_void_p),
         ("batch_mode", c_int), ("alignment", c_int),
         ("group_ends", c_void_p), ("gather_a", c_void_p), ("scatter_d", c_void_p), ("index_type", c_int),
+        ("later", c_char * 1024),  # room for what a newer library adds
     ]
 
 
@@ -44,6 +45,8 @@ class DeviceInfo(ctypes.Structure):
         ("name", c_char * 128), ("kind", c_char * 16), ("compute_major", c_int), ("compute_minor", c_int),
         ("multiprocessors", c_int), ("clock_khz", c_int), ("memory_bytes", c_size_t), ("l2_bytes", c_size_t),
         ("driver_version", c_int),
+        ("is_emulated", c_int), ("fallback", c_char * 256),  # since 0.2
+        ("later", c_char * 1024),
     ]
 
 
@@ -53,6 +56,7 @@ class KernelInfo(ctypes.Structure):
         ("block_m", c_int), ("block_n", c_int), ("block_k", c_int), ("warp_m", c_int), ("warp_n", c_int), ("warp_k", c_int),
         ("stages", c_int), ("threads", c_int), ("registers", c_int), ("shared_bytes", c_int), ("ops", c_uint),
         ("any_alignment", c_int),
+        ("later", c_char * 1024),
     ]
 
 
@@ -174,7 +178,7 @@ def kernels():
     for number in range(1, lib.hgemm_kernel_count() + 1):
         info = KernelInfo()
         check(lib.hgemm_get_kernel_info(number, byref(info)))
-        row = {field: getattr(info, field) for field, _ in info._fields_}
+        row = {field: getattr(info, field) for field, _ in info._fields_ if field != "later"}
         row.update(name=info.name.decode(), rung=info.rung.decode(), accumulate=("float16", "float32")[info.accumulate])
         found.append(row)
     return found

@@ -2,6 +2,7 @@
 """Handles, one for each device and stream, and arrays in the memory of a device."""
 import ctypes
 import threading
+import warnings
 import weakref
 from ctypes import byref, c_void_p
 
@@ -20,7 +21,11 @@ class Handle:
             _c.check(_c.lib.hgemm_set_stream(self.pointer, stream), self.pointer)
         self.stream = stream
         self.lock = threading.Lock()
-        self._place = None
+        info = self.info()
+        self.emulated = info.kind != b"cuda"
+        self._place = self if self.emulated else None
+        if info.fallback:
+            warnings.warn(f"hgemm uses an emulated T4: {info.fallback.decode(errors='replace')}", stacklevel=4)
 
     def call(self, function, *arguments):
         with self.lock:
@@ -32,10 +37,7 @@ class Handle:
     def place(self):
         """Where its memory is: a GPU's name, which other handles share, or an emulated T4, which is this handle's alone."""
         if self._place is None:
-            self._place = self
-            if self.info().kind == b"cuda":
-                probe = _Memory(self, 2)
-                self._place = f"cuda:{ordinal_of(probe.pointer)}"
+            self._place = f"cuda:{ordinal_of(_Memory(self, 2).pointer)}"
         return self._place
 
     def synchronize(self):
@@ -124,7 +126,7 @@ class DeviceArray:
     @property
     def device(self):
         """The device's kind: "cuda" or "t4emu"."""
-        return self.handle.info().kind.decode()
+        return "t4emu" if self.handle.emulated else "cuda"
 
     def __getitem__(self, key):
         key = key if isinstance(key, tuple) else (key,)
@@ -173,7 +175,7 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self):
-        if self.device != "cuda":
+        if self.handle.emulated:
             raise AttributeError("the array is in the memory of an emulated T4")
         return dict(self._view.__array_interface__, version=3, stream=self.handle.stream or 1, strides=self.strides)
 
