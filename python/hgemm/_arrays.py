@@ -6,6 +6,7 @@ import sys
 import numpy as np
 
 from . import _c, _device
+from ._plan import packed
 
 
 class View:
@@ -16,9 +17,6 @@ class View:
     def __init__(self, name, pointer, dtype, shape, strides, place, stream, library, array):
         self.name, self.pointer, self.dtype, self.shape, self.strides = name, pointer, dtype, shape, strides
         self.place, self.stream, self.library, self.array = place, stream, library, array
-
-    def with_layout(self, shape, strides):
-        return View(self.name, self.pointer, self.dtype, shape, strides, self.place, self.stream, self.library, self.array)
 
 
 # ---- libraries: each makes an output, and copies one array into another with broadcasting ------------------------
@@ -124,13 +122,6 @@ def view_of(name, array, stream=None):
     return _dlpack(name, array, stream)
 
 
-def _packed_strides(shape):
-    strides = [1] * len(shape)
-    for i in range(len(shape) - 1, 0, -1):
-        strides[i - 1] = strides[i] * max(shape[i], 1)
-    return tuple(strides)
-
-
 def _lent(name, array):
     cai = array.__cuda_array_interface__
     if cai.get("mask") is not None:
@@ -138,7 +129,7 @@ def _lent(name, array):
     dtype = np.dtype(cai["typestr"])
     shape, strides = tuple(cai["shape"]), cai.get("strides")
     if strides is None:
-        strides = _packed_strides(shape)
+        strides = packed(shape)
     else:
         if any(s % dtype.itemsize for s in strides):
             raise ValueError(f"{name}: its strides {tuple(strides)} are not multiples of its elements' {dtype.itemsize} bytes")
@@ -183,7 +174,7 @@ def _dlpack(name, array, stream):
     tensor = ctypes.cast(_capsule_pointer(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents
     dtype = {2: "float", 4: "bfloat", 0: "int"}.get(tensor.code, "code") + str(tensor.bits)
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else _packed_strides(shape)
+    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else packed(shape)
     return View(name, (tensor.data or 0) + tensor.byte_offset, dtype, shape, strides, f"cuda:{ordinal}", None, _Own,
                 _Borrowed(array, capsule))
 

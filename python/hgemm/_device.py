@@ -11,6 +11,9 @@ import numpy as np
 from . import _c
 
 
+_run_desc = _c.lib.hgemm_run_desc
+
+
 class Handle:
     """A handle of the C library and the lock that keeps it to one thread at a time."""
 
@@ -30,6 +33,12 @@ class Handle:
     def call(self, function, *arguments):
         with self.lock:
             status = function(self.pointer, *arguments)
+            if status:
+                raise _c.error(status, self.pointer)
+
+    def run(self, desc):
+        with self.lock:
+            status = _run_desc(self.pointer, desc)
             if status:
                 raise _c.error(status, self.pointer)
 

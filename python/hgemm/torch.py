@@ -15,6 +15,8 @@ import threading
 import torch
 
 from . import _c, _matmul
+from ._device import handle_for
+from ._plan import Shape, leading, plan_for
 
 # ---- the operator ------------------------------------------------------------------------------------------------
 
@@ -26,16 +28,53 @@ _library.define("gemm(Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Ten
 def _storable(tensor):
     """The tensor, or a contiguous copy of one whose strides no leading dimension can say (an expanded gradient, say)."""
     rows, columns, row_stride, column_stride = *tensor.shape[-2:], *tensor.stride()[-2:]
-    if any(_matmul.leading(rows, columns, row_stride, column_stride, transposed) is not None for transposed in (False, True)):
+    if column_stride == 1 and row_stride >= columns:
+        return tensor
+    if any(leading(rows, columns, row_stride, column_stride, transposed) is not None for transposed in (False, True)):
         return tensor
     return tensor.contiguous()
 
 
+_TYPES = {torch.float16: "float16", torch.float32: "float32"}
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda index: torch.cuda.current_stream(index).cuda_stream)
+
+
+def compute(operands, alpha, beta, dtype, activation, accumulate, batch_invariant):
+    """The product of tensors on the CPU (copied to the default device) or on one GPU (where they are, on the current stream)."""
+    a = operands["a"]
+    if not a.is_cuda:
+        return _matmul.on_host(operands, alpha, beta, dtype, {"activation": activation, "accumulate": accumulate,
+                                                              "batch_invariant": batch_invariant, "kernel": None})
+    index = a.get_device()
+    for name, x in operands.items():
+        if x.get_device() != index:
+            raise ValueError(f"{name}: it is on {x.device}, and a is on {a.device}")
+    layouts = tuple([(name, _TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride()) for name, x in operands.items()])
+    plan = plan_for(layouts, dtype, beta != 0, accumulate, activation, batch_invariant, None)
+    result = operands.get("out")
+    if result is None:
+        result = torch.empty(plan.shape, dtype=torch.float16 if dtype == "float16" else torch.float32, device=a.device)
+    if plan.copies_c:
+        result.copy_(operands["c"])
+    pointers = {name: x.data_ptr() for name, x in operands.items()}
+    pointers["d"] = result.data_ptr()
+    _matmul.run(plan, handle_for(f"cuda:{index}", _raw_stream(index)), pointers, alpha, beta)
+    return result
+
+
 def _gemm(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32", out_dtype=None,
           batch_invariant=False):
-    return _matmul.compute({"a": _storable(a.detach()), "b": _storable(b.detach()), "c": c, "bias": bias,
-                            "gate": None if gate is None else _storable(gate.detach())},
-                           alpha, beta if c is not None else 0.0, out_dtype, activation, accumulate, batch_invariant)
+    operands = {"a": _storable(a), "b": _storable(b)}
+    if c is not None and beta:
+        operands["c"] = c
+    else:
+        beta = 0.0
+    if bias is not None:
+        operands["bias"] = bias
+    if gate is not None:
+        operands["gate"] = _storable(gate)
+    dtype = "float16" if out_dtype is None else _matmul.dtype_name("out_dtype", out_dtype)
+    return compute(operands, alpha, beta, dtype, activation, accumulate, batch_invariant)
 
 
 _library.impl("gemm", _gemm, "CUDA")
@@ -44,7 +83,7 @@ _library.impl("gemm", _gemm, "CPU")
 
 def _fake(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32", out_dtype=None,
           batch_invariant=False):
-    return a.new_empty(_matmul.Shape(a.shape, b.shape).d, dtype=out_dtype or torch.float16)
+    return a.new_empty(Shape(a.shape, b.shape).d, dtype=out_dtype or torch.float16)
 
 
 torch.library.register_fake("hgemm::gemm", _fake, lib=_library)
@@ -224,7 +263,12 @@ class _Override:
     def kernel(self, name, overload):
         def call(keyset, *arguments, **options):
             active = _active[-1]
-            result, why = active._run(name, arguments, options)
+            try:
+                result, why = active._run(name, arguments, options)
+            except _c.NotSupportedError as error:
+                if active.batch_invariant:
+                    raise
+                result, why = None, str(error)
             active._count(name, why)
             return result if why is None else self.pass_on(overload, keyset, arguments, options)
         return call
@@ -300,22 +344,17 @@ class enable(contextlib.ContextDecorator):
             return None, "shapes that torch refuses"
         if out is not None and (tuple(out.shape) != shape or _storable(out) is not out):
             return None, "out of another shape or layout"
-        operands = {"a": _storable(a), "b": _storable(b), "out": out}
-        if c is not None and beta != 0:
-            operands["c"] = c
-        else:
-            beta = 0
-        try:
-            if "c" in operands and beta == 1 and c.dim() <= 1 and _c.has_epilogues():
-                try:
-                    return self._compute({**operands, "c": None, "bias": c}, alpha, 0), None
-                except _c.NotSupportedError:
-                    pass  # then as a c, which is copied into the result first
-            return self._compute(operands, alpha, beta), None
-        except _c.NotSupportedError:
-            if self.batch_invariant:
-                raise
-            return None, "not supported"
+        operands = {"a": _storable(a), "b": _storable(b)}
+        if out is not None:
+            operands["out"] = out
+        if c is None or beta == 0:
+            return self._product(operands, alpha, 0), None
+        if beta == 1 and c.dim() == 1 and c.stride(0) == 1 and _c.has_epilogues():
+            try:
+                return self._product({**operands, "bias": c}, alpha, 0), None
+            except _c.NotSupportedError:
+                pass  # then as a c, which is copied into the result first, as torch does
+        return self._product({**operands, "c": c}, alpha, beta), None
 
-    def _compute(self, operands, alpha, beta):
-        return _matmul.compute(operands, float(alpha), float(beta), None, "none", self.accumulate, self.batch_invariant)
+    def _product(self, operands, alpha, beta):
+        return compute(operands, float(alpha), float(beta), "float16", "none", self.accumulate, self.batch_invariant)
