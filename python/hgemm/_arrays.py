@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 
-from . import _c, _device
+from . import _device
 from ._plan import packed
 
 
