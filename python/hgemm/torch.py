@@ -8,9 +8,11 @@
 
 Tensors on the CPU are copied to hgemm's default device and back: without a GPU, that is the emulated T4."""
 import contextlib
+import importlib
 import inspect
 import sys
 import threading
+import warnings
 
 import torch
 
@@ -222,7 +224,8 @@ def _know_dtensor():
     global _dtensor_known
     if not _dtensor_known and "torch.distributed.tensor" in sys.modules:
         _dtensor_known = True
-        from . import _dtensor  # noqa: F401 (registers the rules)
+        with contextlib.suppress(ImportError):  # torch 2.4 has no register_sharding
+            importlib.import_module("._dtensor", __package__)
 
 
 # ---- torch's own products -----------------------------------------------------------------------------------------
@@ -247,10 +250,12 @@ class _Override:
                     self.own[overload] = get_kernel("aten::" + overload, key)
         self.library = torch.library.Library("aten", "IMPL")
         extra = {"allow_override": True} if "allow_override" in inspect.signature(self.library.impl).parameters else {}
-        for name in _NAMES:
-            self.library.impl(name, self.kernel(name, name), key, with_keyset=True, **extra)
-            if get_kernel is not None:
-                self.library.impl(name + ".out", self.kernel(name, name + ".out"), key, with_keyset=True, **extra)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*may also be overrid", UserWarning)  # of a torch without allow_override
+            for name in _NAMES:
+                self.library.impl(name, self.kernel(name, name), key, with_keyset=True, **extra)
+                if get_kernel is not None:
+                    self.library.impl(name + ".out", self.kernel(name, name + ".out"), key, with_keyset=True, **extra)
 
     def pass_on(self, overload, keyset, arguments, options):
         if overload in self.own:

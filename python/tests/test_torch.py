@@ -15,6 +15,7 @@ import hgemm
 import hgemm.torch
 
 HALF = torch.float16
+OUT_IS_ROUTED = hasattr(torch.library, "get_kernel")
 
 
 @pytest.fixture(autouse=True)
@@ -146,9 +147,10 @@ def test_enable_runs_torchs_products():
     p, q = exact(a, b), exact(x, y)
     for result, expected in zip(results, [p, p, 2 * c - p, v + p, q, 3 * z + q, p, p]):
         assert torch.equal(result.float(), expected.float())
-    assert on.ran == {"mm": 3, "addmm": 3, "bmm": 2, "baddbmm": 1} and on.passed == {"torch.float32": 1}
+    mm = 3 if OUT_IS_ROUTED else 2
+    assert on.ran == {"mm": mm, "addmm": 3, "bmm": 2, "baddbmm": 1} and on.passed == {"torch.float32": 1}
     torch.mm(a, b)
-    assert on.ran["mm"] == 3  # torch's own again
+    assert on.ran["mm"] == mm  # torch's own again
 
 
 def test_enable_passes_on_what_torch_refuses():
@@ -158,7 +160,7 @@ def test_enable_passes_on_what_torch_refuses():
         out = torch.empty(0, dtype=HALF)
         torch.mm(integers(3, 4), integers(4, 6), out=out)
         assert out.shape == (3, 6)
-    assert on.ran == {} and sum(on.passed.values()) == 2
+    assert on.ran == {} and sum(on.passed.values()) == (2 if OUT_IS_ROUTED else 1)
     with pytest.raises(ValueError, match="devices: 'tpu'"):
         hgemm.torch.enable(devices=("tpu",))
 
@@ -187,8 +189,7 @@ def test_batch_invariance_is_a_switch(fused):
 
 
 def test_tensor_parallel_example():
-    if not torch.distributed.is_available():
-        pytest.skip("this torch has no torch.distributed")
+    pytest.importorskip("torch.distributed.tensor.experimental", reason="this torch has no DTensor with rules for operators")
     example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "tensor_parallel.py"
     done = subprocess.run([sys.executable, str(example), "--device", "cpu"], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "PYTHONWARNINGS": "ignore"})
