@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """hgemm.matmul and hgemm.linear against numpy: shapes, strides, scalars, epilogues, faults. Integers: bit for bit."""
 import itertools
+import math
 import threading
 
 import numpy as np
@@ -140,7 +141,8 @@ def gelu_tanh(x):
 
 
 @pytest.mark.parametrize("name, function", [("relu", lambda x: np.maximum(x, 0)), ("gelu_tanh", gelu_tanh),
-                                            ("silu", lambda x: x / (1 + np.exp(-x)))])
+                                            ("gelu", lambda x: 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))),
+                                            ("silu", lambda x: x / (1 + np.exp(-x)))], ids=lambda of: of if isinstance(of, str) else "")
 def test_activations(name, function, integers, fused):
     a, b, c, bias = integers(5, 6), integers(6, 4), integers(5, 4), integers(4)
     result = fused(hgemm.matmul, a, b, c=c, bias=bias, activation=name)
