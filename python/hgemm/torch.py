@@ -177,7 +177,8 @@ def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, ga
            batch_invariant=False):
     """hgemm.matmul for tensors, as an operator that torch differentiates, compiles and shards (DTensor). Here, unlike there, a
     matrix whose strides no leading dimension can say is copied first, as torch.matmul does."""
-    _know_dtensor()
+    if not torch.compiler.is_compiling():
+        _know_dtensor()
     if accumulate not in _c.ACCUMULATE:
         raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
     if activation not in _c.ACTIVATION:
@@ -221,12 +222,15 @@ _dtensor_known = False
 
 
 def _know_dtensor():
+    """Registers the rules for DTensors once a program uses those: to import them takes a second."""
     global _dtensor_known
     if not _dtensor_known and "torch.distributed.tensor" in sys.modules:
         _dtensor_known = True
         with contextlib.suppress(ImportError):  # torch 2.4 has no register_sharding
             importlib.import_module("._dtensor", __package__)
 
+
+_know_dtensor()
 
 # ---- torch's own products -----------------------------------------------------------------------------------------
 #

@@ -166,6 +166,12 @@ def test_gate_and_single_precision_results(integers, fused):
     np.testing.assert_allclose(result, product(a, b) / 3, rtol=1e-6)
 
 
+def test_single_precision_in_a_batch_of_several_calls(integers, fused):
+    a, b, c = integers(2, 1, 3, 5), integers(4, 5, 7), integers(2, 4, 3, 7).astype(np.float32) + np.float32(0.0001)
+    result = fused(hgemm.matmul, a, b, c=c, out_dtype="float32")
+    np.testing.assert_allclose(result, product(a, b) + c, rtol=1e-6)
+
+
 def test_scalars_in_device_memory(integers, fused):
     a, b, c = integers(5, 6), integers(6, 4), integers(5, 4)
     on = [hgemm.array(x) for x in (a, b, c)]
@@ -255,6 +261,9 @@ def test_device_arrays(integers):
     same(on_device.T.numpy(), host.T)
     same(on_device.reshape(12, 5).numpy(), host.reshape(12, 5))
     same(hgemm.array(host.swapaxes(-1, -2)).numpy(), host.swapaxes(-1, -2))
+    on_device[1, :, 1:3].copy_from(np.full(2, 9))
+    host[1, :, 1:3] = 9
+    same(on_device.numpy(), host)
     assert hgemm.array(np.zeros((0, 3), H)).numpy().shape == (0, 3)
     with pytest.raises(TypeError, match="host: its type is float64"):
         hgemm.array(np.zeros(3))
