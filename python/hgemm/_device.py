@@ -71,6 +71,8 @@ def handle_for(device, stream=0):
             handle = _handles.get(key)
             if handle is None:
                 handle = _handles[key] = Handle(device, stream)
+                if not handle.emulated:  # by its other name too: "cuda" and None are "cuda:0", mostly
+                    _handles.setdefault((handle.place, stream), handle)
     return handle
 
 

@@ -63,6 +63,8 @@ def predictions():
     """{(shape, kernel, accumulate): microseconds} for row-major products without transposes: the timing model's word for a T4 at
     1590 MHz, without launch overhead. Not measured."""
     folder = pathlib.Path(__file__).with_name("t4model")
+    if not folder.exists():  # not installed: used from a clone
+        folder = pathlib.Path(__file__).parents[2] / "bench" / "results" / "t4model"
     found = {}
     for path in sorted(folder.glob("bench_*.json")):
         for row in json.loads(path.read_text())["results"]:
