@@ -172,7 +172,7 @@ def _dlpack(name, array, stream):
     # A stream makes the producer order its work before ours; 1 is DLPack's word for the legacy default stream.
     capsule = array.__dlpack__(stream=stream or 1)
     tensor = ctypes.cast(_capsule_pointer(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents
-    dtype = {2: "float", 4: "bfloat", 0: "int"}.get(tensor.code, "code") + str(tensor.bits)
+    dtype = {2: "float", 4: "bfloat", 0: "int"}.get(tensor.code, "code") + str(tensor.bits) + (f"x{tensor.lanes}" if tensor.lanes != 1 else "")
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else packed(shape)
     return View(name, (tensor.data or 0) + tensor.byte_offset, dtype, shape, strides, f"cuda:{ordinal}", None, _Own,

@@ -26,7 +26,8 @@ class Handle:
         self.lock = threading.Lock()
         info = self.info()
         self.emulated = info.kind != b"cuda"
-        self._place = self if self.emulated else None
+        named = (device or "").startswith("cuda:") and f"cuda:{int(device[5:])}"
+        self._place = self if self.emulated else named or None
         if info.fallback:
             warnings.warn(f"hgemm uses an emulated T4: {info.fallback.decode(errors='replace')}", stacklevel=4)
 
