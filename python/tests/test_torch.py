@@ -115,7 +115,7 @@ def test_linear_and_faults():
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compile_has_one_graph(dynamic):
     def f(a, b, c):
-        return torch.relu(hgemm.torch.matmul(a, b, c=c)).sum(0)
+        return torch.relu(hgemm.torch.matmul(a, b, c=c)).sum(0) + hgemm.matmul(a[0], b)
     compiled = torch.compile(f, fullgraph=True, dynamic=dynamic, backend="aot_eager")
     for rows in (3, 6):
         inputs = [integers(rows, 4).requires_grad_(), integers(4, 5).requires_grad_(), integers(5)]
@@ -160,7 +160,10 @@ def test_enable_passes_on_what_torch_refuses():
         out = torch.empty(0, dtype=HALF)
         torch.mm(integers(3, 4), integers(4, 6), out=out)
         assert out.shape == (3, 6)
-    assert on.ran == {} and sum(on.passed.values()) == (2 if OUT_IS_ROUTED else 1)
+        c, a, b = (torch.randint(-3, 4, shape).float() for shape in ((2, 3, 5), (2, 3, 4), (2, 4, 5)))
+        assert torch.equal(torch.addmm(c[0], a[0], b[0], beta=2, alpha=-1), 2 * c[0] - exact(a[0], b[0]))
+        assert torch.equal(torch.baddbmm(c, a, b, beta=2, alpha=-1), 2 * c - exact(a, b))
+    assert on.ran == {} and sum(on.passed.values()) == 6 - (not OUT_IS_ROUTED)
     with pytest.raises(ValueError, match="devices: 'tpu'"):
         hgemm.torch.enable(devices=("tpu",))
 
