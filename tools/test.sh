@@ -84,6 +84,11 @@ if command -v python3 >/dev/null; then
 else
     step "docs: no python3, generated parts are not checked"
 fi
+if python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    HGEMM_IMAGE_DIR=$PWD/build/release/kernels python/check.sh
+else
+    step "python: no python3 with venv (Debian: python3-venv), the wheel is not checked"
+fi
 if formatter=$(clang_format); then
     step "host code: follows .clang-format"
     git ls-files '*.c' '*.h' '*.cc' | xargs "$formatter" --dry-run -Werror
@@ -92,6 +97,6 @@ else
 fi
 if command -v shellcheck >/dev/null; then
     step "scripts: shellcheck"
-    shellcheck tools/*.sh test/*.sh .ci/run
+    shellcheck tools/*.sh test/*.sh python/*.sh .ci/run
 fi
 step "all tests passed"

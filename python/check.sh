@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Builds the wheel, installs it in a clean virtual environment, runs its tests and the notebook there on the emulated T4.
+# HGEMM_IMAGE_DIR names the compiled kernels of another build, if there is one.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+work=$root/build/python-check
+step() { printf '==> python: %s\n' "$*" >&2; }
+# Runs a command in silence; when it fails, shows the end of what it said.
+quietly() {
+    "$@" >"$work/log" 2>&1 || { tail -n 60 "$work/log" >&2; printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+}
+
+rm -rf "$work"
+mkdir -p "$work"
+step "building the wheel"
+quietly "$root/python/wheel.sh" "$work"
+wheel=$(echo "$work"/hgemm-*.whl)
+case $wheel in
+    *-py3-none-manylinux*) ;;
+    *) echo "FAILED: $wheel is not a wheel for every Python 3 and Linux" >&2; exit 1 ;;
+esac
+[ "$(wc -c <"$wheel")" -lt 20000000 ] || { echo "FAILED: $wheel has 20 MB or more" >&2; exit 1; }
+
+step "installing it in a clean environment"
+quietly python3 -m venv "$work/venv"
+quietly "$work/venv/bin/pip" install -q --disable-pip-version-check "$wheel" pytest matplotlib nbconvert ipykernel
+step "testing"
+cd "$work" # where Python finds the installed package only
+HGEMM_DEVICE=t4emu:check venv/bin/pytest -q -rs -p no:cacheprovider "$root/python/tests"
+step "running examples/colab.ipynb"
+cp "$root/examples/colab.ipynb" notebook.ipynb
+HGEMM_DEVICE=t4emu quietly venv/bin/jupyter nbconvert --to notebook --execute --output executed.ipynb notebook.ipynb
+[ -s hgemm_report.json ] || { echo "FAILED: the notebook wrote no report" >&2; exit 1; }

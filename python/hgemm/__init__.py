@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""Half-precision matrix multiplication for the NVIDIA T4, and on the CPU by an emulated T4.
+
+    hgemm.matmul(a, b)     numpy, torch, cupy; anything with __cuda_array_interface__ or DLPack
+    hgemm.linear(x, w)     x @ w.T + bias
+    hgemm.array(x)         a copy of a host array in device memory
+    hgemm.info()           the library and the device
+    hgemm.bench()          a table of speeds on this GPU
+    hgemm.predictions()    what the timing model says of a T4
+    hgemm.report()         a JSON file that says how the library does on this GPU
+    hgemm.torch            operators for torch, and `with hgemm.torch.enable():`
+"""
+import importlib
+
+from ._c import ArgumentError, DeviceError, Error, NotSupportedError, OutOfMemoryError, kernels
+from ._c import version_text as _version_text
+from ._device import DeviceArray, array
+from ._matmul import linear, matmul
+
+__version__ = _version_text()
+__all__ = ["ArgumentError", "DeviceArray", "DeviceError", "Error", "NotSupportedError", "OutOfMemoryError", "array", "bench",
+           "info", "kernels", "linear", "matmul", "predictions", "report"]
+
+
+def __getattr__(name):  # loaded when asked for: torch takes seconds, and may not be there
+    if name in ("info", "bench", "predictions", "report"):
+        return getattr(importlib.import_module("._measure", __name__), name)
+    if name == "torch":
+        return importlib.import_module(".torch", __name__)
+    raise AttributeError(f"module 'hgemm' has no attribute {name!r}")

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""What hgemm needs to know of an array, whichever library made it, and what it asks that library to do."""
+import ctypes
+import sys
+
+import numpy as np
+
+from . import _device
+from ._plan import packed
+
+
+class View:
+    """Where an array lies. `strides` counts elements; `place` is the device's name, or the handle that owns the memory."""
+
+    __slots__ = ("name", "pointer", "dtype", "shape", "strides", "place", "stream", "library", "array")
+
+    def __init__(self, name, pointer, dtype, shape, strides, place, stream, library, array):
+        self.name, self.pointer, self.dtype, self.shape, self.strides = name, pointer, dtype, shape, strides
+        self.place, self.stream, self.library, self.array = place, stream, library, array
+
+
+# ---- libraries: each makes an output, and copies one array into another with broadcasting ------------------------
+
+
+class _Torch:
+    @staticmethod
+    def empty(shape, dtype, like, handle):
+        import torch
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=like.array.device)
+
+    @staticmethod
+    def assign(target, source):
+        target.copy_(source)
+
+    @staticmethod
+    def stream(place):
+        import torch
+        return torch.cuda.current_stream(int(place[5:])).cuda_stream
+
+
+class _Cupy:
+    @staticmethod
+    def empty(shape, dtype, like, handle):
+        import cupy
+        with like.array.device:
+            return cupy.empty(shape, dtype)
+
+    @staticmethod
+    def assign(target, source):
+        with target.device:
+            target[...] = source
+
+    @staticmethod
+    def stream(place):
+        import cupy
+        with cupy.cuda.Device(int(place[5:])):
+            return cupy.cuda.get_current_stream().ptr
+
+
+class _Own:
+    """DeviceArray, and arrays of libraries that only lend their memory: results are DeviceArrays."""
+
+    @staticmethod
+    def empty(shape, dtype, like, handle):
+        return _device.DeviceArray.empty(shape, dtype, handle)
+
+    @staticmethod
+    def assign(target, source):
+        if not isinstance(target, _device.DeviceArray) or not isinstance(source, _device.DeviceArray):
+            raise TypeError("c: give it in the shape and layout of out: the arrays' library lends memory only, so nothing can be copied")
+        target.copy_from(source.numpy())
+
+    @staticmethod
+    def stream(place):
+        return None
+
+
+def is_torch(array):
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def is_host(name, array):
+    """Whether an array is in host memory: numpy's, a CPU tensor of torch, or what DLPack says is on the CPU."""
+    if isinstance(array, np.ndarray):
+        return True
+    if isinstance(array, _device.DeviceArray):
+        return False
+    if is_torch(array):
+        return array.device.type == "cpu"
+    if hasattr(array, "__cuda_array_interface__"):
+        return False
+    if hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__"):
+        return int(array.__dlpack_device__()[0]) == 1  # kDLCPU
+    raise TypeError(f"{name}: a {type(array).__module__}.{type(array).__qualname__} is no array: give one of numpy, torch or cupy, a "
+                    "hgemm.DeviceArray, or one with __cuda_array_interface__ or __dlpack__")
+
+
+def to_host(name, array):
+    if isinstance(array, np.ndarray):
+        return array
+    if is_torch(array):
+        if str(array.dtype) not in ("torch.float16", "torch.float32"):
+            raise TypeError(f"{name}: its type is {array.dtype}, not float16 or float32")
+        return array.detach().numpy()
+    return np.from_dlpack(array)
+
+
+def view_of(name, array, stream=None):
+    """The view of an array in device memory. `stream` is where it is about to be used."""
+    if is_torch(array):
+        if array.device.type != "cuda":
+            raise TypeError(f"{name}: a tensor on {array.device}; hgemm takes tensors on the CPU and on CUDA devices")
+        return View(name, array.data_ptr(), str(array.dtype)[6:], tuple(array.shape), array.stride(),
+                    f"cuda:{array.device.index}", None, _Torch, array)
+    if isinstance(array, _device.DeviceArray):
+        handle = array.handle
+        return View(name, array.pointer, array.dtype.name, array.shape, tuple(s // array.dtype.itemsize for s in array.strides),
+                    handle.place, handle.stream or 1, _Own, array)
+    if hasattr(array, "__cuda_array_interface__"):
+        return _lent(name, array)
+    return _dlpack(name, array, stream)
+
+
+def _lent(name, array):
+    cai = array.__cuda_array_interface__
+    if cai.get("mask") is not None:
+        raise TypeError(f"{name}: masked arrays are not supported")
+    dtype = np.dtype(cai["typestr"])
+    shape, strides = tuple(cai["shape"]), cai.get("strides")
+    if strides is None:
+        strides = packed(shape)
+    else:
+        if any(s % dtype.itemsize for s in strides):
+            raise ValueError(f"{name}: its strides {tuple(strides)} are not multiples of its elements' {dtype.itemsize} bytes")
+        strides = tuple(s // dtype.itemsize for s in strides)
+    pointer = cai["data"][0] or 0
+    is_cupy = type(array).__module__.split(".")[0] == "cupy"
+    if is_cupy:
+        place = f"cuda:{array.device.id}"
+    else:
+        place = f"cuda:{_device.ordinal_of(pointer)}" if pointer else None
+    if name == "out" and cai["data"][1]:
+        raise ValueError("out: it is read-only")
+    return View(name, pointer, dtype.name, shape, strides, place, None if is_cupy else cai.get("stream"), _Cupy if is_cupy else _Own, array)
+
+
+# ---- DLPack: the C structures of its specification, https://dmlc.github.io/dlpack/latest/c_api.html ----------------
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+class _Borrowed:
+    """A DLPack capsule that is looked at and not consumed: it keeps the memory until it is collected."""
+
+    def __init__(self, array, capsule):
+        self.array, self.capsule = array, capsule
+
+
+def _dlpack(name, array, stream):
+    kind, ordinal = (int(x) for x in array.__dlpack_device__())
+    if kind != 2:  # kDLCUDA
+        raise TypeError(f"{name}: DLPack says that it is on a device of type {kind}; hgemm takes the CPU's (1) and CUDA's (2)")
+    # A stream makes the producer order its work before ours; 1 is DLPack's word for the legacy default stream.
+    capsule = array.__dlpack__(stream=stream or 1)
+    tensor = ctypes.cast(_capsule_pointer(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents
+    dtype = {2: "float", 4: "bfloat", 0: "int"}.get(tensor.code, "code") + str(tensor.bits) + (f"x{tensor.lanes}" if tensor.lanes != 1 else "")
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else packed(shape)
+    return View(name, (tensor.data or 0) + tensor.byte_offset, dtype, shape, strides, f"cuda:{ordinal}", None, _Own,
+                _Borrowed(array, capsule))
+
+
+# ---- the stream of a call -----------------------------------------------------------------------------------------
+
+
+def stream_for(arrays, asked):
+    """The stream of a call: the one asked for, else the current one of torch or cupy, else None: see streams_of."""
+    if asked is not None:
+        return int(getattr(asked, "cuda_stream", getattr(asked, "ptr", asked)))  # torch's, cupy's, or an address
+    for array in arrays:
+        if is_torch(array):
+            return _Torch.stream(f"cuda:{array.device.index}")
+        if type(array).__module__.split(".")[0] == "cupy":
+            return _Cupy.stream(f"cuda:{array.device.id}")
+    return None
+
+
+def streams_of(views, stream):
+    """(stream, others): where a call on these views runs, by default where an array says that it is being used, and the streams
+    that may still be writing to the arrays: they must be waited for."""
+    if stream is None:
+        stream = next((view.stream for view in views if view.stream), 0)
+    stream = 0 if stream == 1 else stream  # two names of the legacy default stream
+    return stream, {view.stream for view in views if view.stream and (0 if view.stream == 1 else view.stream) != stream}

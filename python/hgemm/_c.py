@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""The C library, as hgemm.h declares it: loading, the descriptor, statuses as exceptions. Knows nothing of arrays."""
+import ctypes
+import os
+import pathlib
+from ctypes import POINTER, byref, c_char, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
+
+ROW_MAJOR, COL_MAJOR = 0, 1
+OP_N, OP_T = 0, 1
+ACCUMULATE = {"float16": 0, "float32": 1}
+TYPE = {"float16": 0, "float32": 1, "bfloat16": 2}
+ACTIVATION = {None: 0, "none": 0, "relu": 1, "gelu_tanh": 2, "gelu": 3, "silu": 4}
+BIAS_PER_COLUMN, BIAS_PER_ROW = 0, 1
+FLAG_BATCH_INVARIANT = 1
+
+
+class Desc(ctypes.Structure):
+    """hgemm_desc_t of 0.2. A 0.1 library knows the fields up to stride_d: `size`, which it sets, says so."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("layout", c_int), ("op_a", c_int), ("op_b", c_int), ("accumulate", c_int), ("kernel", c_int),
+        ("m", c_int64), ("n", c_int64), ("k", c_int64), ("batch", c_int64),
+        ("alpha", c_float), ("beta", c_float),
+        ("a", c_void_p), ("lda", c_int64), ("stride_a", c_int64),
+        ("b", c_void_p), ("ldb", c_int64), ("stride_b", c_int64),
+        ("c", c_void_p), ("ldc", c_int64), ("stride_c", c_int64),
+        ("d", c_void_p), ("ldd", c_int64), ("stride_d", c_int64),
+        ("type_a", c_int), ("type_b", c_int), ("type_c", c_int), ("type_d", c_int),
+        ("activation", c_int), ("flags", c_uint),
+        ("bias_mode", c_int), ("type_bias", c_int), ("bias", c_void_p), ("stride_bias", c_int64),
+        ("gate", c_void_p), ("ldgate", c_int64), ("stride_gate", c_int64), ("type_gate", c_int),
+        ("alpha_pointer", c_void_p), ("beta_pointer", c_void_p),
+        ("batch_mode", c_int), ("alignment", c_int),
+        ("group_ends", c_void_p), ("gather_a", c_void_p), ("scatter_d", c_void_p), ("index_type", c_int),
+        ("later", c_char * 1024),  # room for what a newer library adds
+    ]
+
+
+DESC_SIZE_0_1 = Desc.type_a.offset
+
+
+class DeviceInfo(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char * 128), ("kind", c_char * 16), ("compute_major", c_int), ("compute_minor", c_int),
+        ("multiprocessors", c_int), ("clock_khz", c_int), ("memory_bytes", c_size_t), ("l2_bytes", c_size_t),
+        ("driver_version", c_int),
+        ("is_emulated", c_int), ("fallback", c_char * 256),  # since 0.2
+        ("later", c_char * 1024),
+    ]
+
+
+class KernelInfo(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p), ("rung", c_char_p), ("accumulate", c_int),
+        ("block_m", c_int), ("block_n", c_int), ("block_k", c_int), ("warp_m", c_int), ("warp_n", c_int), ("warp_k", c_int),
+        ("stages", c_int), ("threads", c_int), ("registers", c_int), ("shared_bytes", c_int), ("ops", c_uint),
+        ("any_alignment", c_int),
+        ("later", c_char * 1024),
+    ]
+
+
+class Error(RuntimeError):
+    """What the library answered: `status` is the status's name, `detail` what the device said, "" where it said nothing."""
+
+    def __init__(self, message, status="", detail=""):
+        super().__init__(message)
+        self.status, self.detail = status, detail
+
+
+class ArgumentError(Error, ValueError):
+    """An argument that the library refused before it touched anything."""
+
+
+class NotSupportedError(Error, NotImplementedError):
+    """The problem is valid, and this library or device does not cover it."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """Host or device memory ran out."""
+
+
+class DeviceError(Error):
+    """There is no such device, or the device reported an error."""
+
+
+def _library_path():
+    given = os.environ.get("HGEMM_LIBRARY")
+    return pathlib.Path(given) if given else pathlib.Path(__file__).with_name("libhgemm.so")
+
+
+def _load(path):
+    if not path.exists():
+        raise ImportError(f"{path} is not there: install the hgemm wheel, or name a libhgemm.so in the environment variable HGEMM_LIBRARY")
+    library = ctypes.CDLL(str(path))
+    handle, status = c_void_p, c_int
+    signatures = {
+        "hgemm_version": (c_int, []),
+        "hgemm_status_name": (c_char_p, [status]),
+        "hgemm_status_string": (c_char_p, [status]),
+        "hgemm_error_detail": (c_char_p, [handle]),
+        "hgemm_create": (status, [POINTER(handle), c_char_p]),
+        "hgemm_destroy": (status, [handle]),
+        "hgemm_set_stream": (status, [handle, c_void_p]),
+        "hgemm_synchronize": (status, [handle]),
+        "hgemm_get_device_info": (status, [handle, POINTER(DeviceInfo)]),
+        "hgemm_malloc": (status, [handle, POINTER(c_void_p), c_size_t]),
+        "hgemm_free": (status, [handle, c_void_p]),
+        "hgemm_upload": (status, [handle, c_void_p, c_void_p, c_size_t]),
+        "hgemm_download": (status, [handle, c_void_p, c_void_p, c_size_t]),
+        "hgemm_desc_init": (None, [POINTER(Desc)]),
+        "hgemm_run_desc": (status, [handle, POINTER(Desc)]),
+        "hgemm_prepare": (status, [handle, POINTER(Desc)]),
+        "hgemm_select": (status, [POINTER(Desc), POINTER(c_int)]),
+        "hgemm_kernel_count": (c_int, []),
+        "hgemm_get_kernel_info": (status, [c_int, POINTER(KernelInfo)]),
+        "hgemm_find_kernel": (c_int, [c_char_p]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+path = _library_path()
+lib = _load(path)
+version = lib.hgemm_version()
+
+
+def version_text():
+    return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
+
+
+def new_desc():
+    desc = Desc()
+    lib.hgemm_desc_init(byref(desc))
+    return desc
+
+
+def has_epilogues():
+    """Whether the library's descriptor has the fields of 0.2. Whether the device runs them, the call's status says."""
+    return new_desc().size > DESC_SIZE_0_1
+
+
+def check(status, handle=None):
+    if status:
+        raise error(status, handle)
+
+
+def error(status, handle=None):
+    name = lib.hgemm_status_name(status).decode()
+    detail = lib.hgemm_error_detail(handle).decode(errors="replace")
+    message = f"{lib.hgemm_status_string(status).decode()} ({name}{': ' + detail if detail else ''})"
+    short = name[len("HGEMM_STATUS_"):]
+    if short == "NOT_SUPPORTED":
+        kind = NotSupportedError
+    elif short == "OUT_OF_MEMORY":
+        kind = OutOfMemoryError
+    elif short in ("NO_DRIVER", "NO_DEVICE", "OLD_DEVICE", "INVALID_DEVICE", "DEVICE_ERROR"):
+        kind = DeviceError
+    else:
+        kind = ArgumentError
+    return kind(message, name, detail)
+
+
+def kernel_number(name):
+    if name is None:
+        return 0
+    number = lib.hgemm_find_kernel(str(name).encode())
+    if not number:
+        raise ValueError(f"kernel: none is called {name!r}; hgemm.kernels() lists them")
+    return number
+
+
+def kernels():
+    """The kernels in the order of the ladder, each as a dict."""
+    found = []
+    for number in range(1, lib.hgemm_kernel_count() + 1):
+        info = KernelInfo()
+        check(lib.hgemm_get_kernel_info(number, byref(info)))
+        row = {field: getattr(info, field) for field, _ in info._fields_ if field != "later"}
+        row.update(name=info.name.decode(), rung=info.rung.decode(), accumulate=("float16", "float32")[info.accumulate])
+        found.append(row)
+    return found

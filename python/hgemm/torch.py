@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: MIT
+"""hgemm for torch.
+
+    hgemm.torch.matmul(a, b, ...)    the arguments of hgemm.matmul without out, kernel and stream; differentiable, compiles,
+    hgemm.torch.linear(x, weight)    is captured into CUDA graphs: one operator, torch.ops.hgemm.gemm
+    with hgemm.torch.enable():       torch's own mm, addmm, bmm, baddbmm and what is made of them (linear, matmul, einsum) run on
+                                     hgemm where the operands are float16
+
+Tensors on the CPU are copied to hgemm's default device and back: without a GPU, that is the emulated T4."""
+import contextlib
+import importlib
+import inspect
+import sys
+import threading
+import warnings
+
+import torch
+
+from . import _c, _matmul
+from ._device import handle_for
+from ._plan import Shape, leading, plan_for
+
+# ---- the operator ------------------------------------------------------------------------------------------------
+
+_library = torch.library.Library("hgemm", "DEF")
+_library.define("gemm(Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Tensor? gate=None, float alpha=1.0, float beta=1.0, "
+                'str activation="none", str accumulate="float32", ScalarType? out_dtype=None, bool batch_invariant=False) -> Tensor')
+
+
+def _storable(tensor):
+    """The tensor, or a contiguous copy of one whose strides no leading dimension can say (an expanded gradient, say)."""
+    rows, columns, row_stride, column_stride = *tensor.shape[-2:], *tensor.stride()[-2:]
+    if column_stride == 1 and row_stride >= columns:
+        return tensor
+    if any(leading(rows, columns, row_stride, column_stride, transposed) is not None for transposed in (False, True)):
+        return tensor
+    return tensor.contiguous()
+
+
+_TYPES = {torch.float16: "float16", torch.float32: "float32"}
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda index: torch.cuda.current_stream(index).cuda_stream)
+
+
+def compute(operands, alpha, beta, dtype, activation, accumulate, batch_invariant):
+    """The product of tensors on the CPU (copied to the default device) or on one GPU (where they are, on the current stream)."""
+    a = operands["a"]
+    if not a.is_cuda:
+        return _matmul.on_host(operands, alpha, beta, dtype, {"activation": activation, "accumulate": accumulate,
+                                                              "batch_invariant": batch_invariant, "kernel": None})
+    index = a.get_device()
+    for name, x in operands.items():
+        if x.get_device() != index:
+            raise ValueError(f"{name}: it is on {x.device}, and a is on {a.device}")
+    layouts = tuple([(name, _TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride()) for name, x in operands.items()])
+    plan = plan_for(layouts, dtype, beta != 0, accumulate, activation, batch_invariant, None)
+    result = operands.get("out")
+    if result is None:
+        result = torch.empty(plan.shape, dtype=torch.float16 if dtype == "float16" else torch.float32, device=a.device)
+    if plan.copies_c:
+        result.copy_(operands["c"])
+    pointers = {name: x.data_ptr() for name, x in operands.items()}
+    pointers["d"] = result.data_ptr()
+    _matmul.run(plan, handle_for(f"cuda:{index}", _raw_stream(index)), pointers, alpha, beta)
+    return result
+
+
+def _gemm(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32", out_dtype=None,
+          batch_invariant=False):
+    operands = {"a": _storable(a), "b": _storable(b)}
+    if c is not None and beta:
+        operands["c"] = c
+    else:
+        beta = 0.0
+    if bias is not None:
+        operands["bias"] = bias
+    if gate is not None:
+        operands["gate"] = _storable(gate)
+    dtype = "float16" if out_dtype is None else _matmul.dtype_name("out_dtype", out_dtype)
+    return compute(operands, alpha, beta, dtype, activation, accumulate, batch_invariant)
+
+
+_library.impl("gemm", _gemm, "CUDA")
+_library.impl("gemm", _gemm, "CPU")
+
+
+def _fake(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32", out_dtype=None,
+          batch_invariant=False):
+    return a.new_empty(Shape(a.shape, b.shape).d, dtype=out_dtype or torch.float16)
+
+
+torch.library.register_fake("hgemm::gemm", _fake, lib=_library)
+
+
+# ---- its gradient: of D = act(Z) * gate, Z = alpha * A B + beta * C + bias ------------------------------------------
+
+
+def _setup(ctx, inputs, output):
+    a, b, c, bias, gate, ctx.alpha, ctx.beta, ctx.activation, ctx.accumulate, _, ctx.batch_invariant = inputs
+    ctx.save_for_backward(a, b, c, bias, gate, output if ctx.activation == "relu" and gate is None else None)
+
+
+def _act(name, z):
+    functional = torch.nn.functional
+    return {"none": lambda x: x, "relu": functional.relu, "gelu": functional.gelu, "silu": functional.silu,
+            "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh")}[name](z)
+
+
+def _act_backward(name, g, z):
+    aten = torch.ops.aten
+    if name == "relu":
+        return aten.threshold_backward(g, z, 0)
+    if name == "silu":
+        return aten.silu_backward(g, z)
+    if name in ("gelu", "gelu_tanh"):
+        return aten.gelu_backward(g, z, approximate="tanh" if name == "gelu_tanh" else "none")
+    return g
+
+
+def _reduced(g, like):
+    return g.sum_to_size(like.shape).to(like.dtype)
+
+
+def _backward(ctx, g):
+    a, b, c, bias, gate, output = ctx.saved_tensors
+    needs = tuple(ctx.needs_input_grad) + (False,) * 5  # arguments that were left out are not in it
+    needs_a, needs_b, needs_c, needs_bias, needs_gate = needs[:5]
+    again = {"accumulate": ctx.accumulate, "batch_invariant": ctx.batch_invariant}
+    gemm = torch.ops.hgemm.gemm
+    grad_gate = None
+    if ctx.activation != "none" or needs_gate:
+        # What the activation was applied to is computed again: keeping it would take as much memory as the result.
+        z = output if output is not None else gemm(a, b, c, bias, alpha=ctx.alpha, beta=ctx.beta, **again)
+        if needs_gate:
+            grad_gate = _reduced(g * _act(ctx.activation, z), gate)
+        g = _act_backward(ctx.activation, (g if gate is None else g * gate).to(z.dtype), z)
+    elif gate is not None:
+        g = g * gate
+    half = g.to(a.dtype)
+    grad_a = grad_b = grad_c = grad_bias = None
+    if needs_a:
+        grad_a = _reduced(gemm(half, b.mT, alpha=ctx.alpha, **again), a)
+    if needs_b:
+        if b.dim() == 2:  # one product over all rows, instead of a batch whose results are added
+            grad_b = gemm(a.reshape(-1, a.shape[-1]).mT, half.reshape(-1, half.shape[-1]), alpha=ctx.alpha, **again)
+        else:
+            grad_b = _reduced(gemm(a.mT, half, alpha=ctx.alpha, **again), b)
+    if needs_c:
+        grad_c = _reduced(g * ctx.beta, c)
+    if needs_bias:
+        grad_bias = _reduced(g, bias)
+    return grad_a, grad_b, grad_c, grad_bias, grad_gate, None, None, None, None, None, None
+
+
+torch.library.register_autograd("hgemm::gemm", _backward, setup_context=_setup, lib=_library)
+
+
+def _autocast(device):
+    """Under torch.autocast to float16, a and b are made float16, as torch does for its own products."""
+    key = torch._C.DispatchKey.AutocastCUDA if device == "cuda" else torch._C.DispatchKey.AutocastCPU
+
+    def gemm(a, b, *rest, **options):
+        if torch.get_autocast_dtype(device) == torch.float16:
+            a, b = a.to(torch.float16), b.to(torch.float16)
+        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
+            return torch.ops.hgemm.gemm(a, b, *rest, **options)
+    return gemm
+
+
+_library.impl("gemm", _autocast("cuda"), "AutocastCUDA")
+_library.impl("gemm", _autocast("cpu"), "AutocastCPU")
+
+
+# ---- the public calls ---------------------------------------------------------------------------------------------
+
+
+def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, gate=None, accumulate="float32", out_dtype=None,
+           batch_invariant=False):
+    """hgemm.matmul for tensors, as an operator that torch differentiates, compiles and shards (DTensor). Here, unlike there, a
+    matrix whose strides no leading dimension can say is copied first, as torch.matmul does."""
+    if not torch.compiler.is_compiling():
+        _know_dtensor()
+    if accumulate not in _c.ACCUMULATE:
+        raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
+    if activation not in _c.ACTIVATION:
+        raise ValueError(f"activation: {activation!r} is none of {', '.join(repr(name) for name in _c.ACTIVATION)}")
+    for name, tensor in (("a", a), ("b", b)):
+        if tensor.dim() == 0:
+            raise ValueError(f"{name}: it has no dimension; a product needs a vector at least")
+    if c is None and beta:
+        raise ValueError("beta: there is nothing to multiply: give c")
+    row, column = a.dim() == 1, b.dim() == 1
+    a, b = a.unsqueeze(0) if row else a, b.unsqueeze(1) if column else b
+
+    def aligned(tensor):
+        if tensor is not None and column:
+            tensor = tensor.unsqueeze(-1)
+        return tensor.unsqueeze(-2) if tensor is not None and row and tensor.dim() else tensor
+    if isinstance(out_dtype, str):
+        out_dtype = getattr(torch, _matmul.dtype_name("out_dtype", out_dtype))
+    d = torch.ops.hgemm.gemm(a, b, aligned(c), aligned(bias), aligned(gate), float(alpha), 1.0 if beta is None else float(beta),
+                             activation or "none", accumulate, out_dtype, batch_invariant)
+    if column:
+        d = d.squeeze(-1)
+    return d.squeeze(-1 if column else -2) if row else d
+
+
+def linear(x, weight, bias=None, **options):
+    """hgemm.linear for tensors: x @ weight.T + bias, with the options of matmul."""
+    return matmul(x, weight.mT if weight.dim() > 1 else weight, bias=bias, **options)
+
+
+def must_dispatch(arrays):
+    """Whether torch records or traces a call on these: then it goes through the operator."""
+    if torch.compiler.is_compiling():
+        return True
+    recording = torch.is_grad_enabled()
+    return any(isinstance(x, torch.Tensor) and (recording and x.requires_grad or type(x) not in (torch.Tensor, torch.nn.Parameter))
+               for x in arrays)
+
+
+_dtensor_known = False
+
+
+def _know_dtensor():
+    """Registers the rules for DTensors once a program uses those: to import them takes a second."""
+    global _dtensor_known
+    if not _dtensor_known and "torch.distributed.tensor" in sys.modules:
+        _dtensor_known = True
+        with contextlib.suppress(ImportError):  # torch 2.4 has no register_sharding
+            importlib.import_module("._dtensor", __package__)
+
+
+_know_dtensor()
+
+# ---- torch's own products -----------------------------------------------------------------------------------------
+#
+# enable() replaces torch's kernels in the dispatcher, by torch.library, rather than entering a TorchDispatchMode or a
+# TorchFunctionMode: below autograd, autocast and DTensor it also gets the products that C++ code, backward passes and compiled
+# graphs call, other operators cost nothing more, and torch.compile does not see it. The price: it acts on all threads.
+
+_NAMES = ("mm", "addmm", "bmm", "baddbmm")
+
+
+class _Override:
+    """The kernels that stand in for torch's on one device type, and torch's own, to pass on what is not hgemm's."""
+
+    def __init__(self, key):
+        self.key = key
+        self.own = {}
+        get_kernel = getattr(torch.library, "get_kernel", None)
+        for name in _NAMES:
+            for overload in (name, name + ".out"):
+                if get_kernel is not None:
+                    self.own[overload] = get_kernel("aten::" + overload, key)
+        self.library = torch.library.Library("aten", "IMPL")
+        extra = {"allow_override": True} if "allow_override" in inspect.signature(self.library.impl).parameters else {}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*may also be overrid", UserWarning)  # of a torch without allow_override
+            for name in _NAMES:
+                self.library.impl(name, self.kernel(name, name), key, with_keyset=True, **extra)
+                if get_kernel is not None:
+                    self.library.impl(name + ".out", self.kernel(name, name + ".out"), key, with_keyset=True, **extra)
+
+    def pass_on(self, overload, keyset, arguments, options):
+        if overload in self.own:
+            return self.own[overload].call_boxed(keyset, *arguments, **options)
+        # A torch without get_kernel: its kernels that write to an output were left alone, and do the same.
+        like = arguments[-1]
+        shape = (*arguments[-2].shape[:-1], like.shape[-1])
+        return getattr(torch.ops.aten, overload).out(*arguments, **options, out=like.new_empty(shape))
+
+    def kernel(self, name, overload):
+        def call(keyset, *arguments, **options):
+            active = _active[-1]
+            try:
+                result, why = active._run(name, arguments, options)
+            except _c.NotSupportedError as error:
+                if active.batch_invariant:
+                    raise
+                result, why = None, str(error)
+            active._count(name, why)
+            return result if why is None else self.pass_on(overload, keyset, arguments, options)
+        return call
+
+    def remove(self):
+        self.library._destroy()
+
+
+_active, _overrides, _lock = [], {}, threading.Lock()
+
+
+class enable(contextlib.ContextDecorator):
+    """Runs torch's products of float16 matrices on hgemm while it is entered: mm, addmm, bmm and baddbmm, and so linear, matmul and
+    einsum, in eager and compiled code, forward and backward, on every thread. All else, and what hgemm does not support, goes to
+    torch's kernels.
+
+    accumulate       "float32", or "float16": see hgemm.matmul
+    batch_invariant  a row of a result has the same bits whatever other rows the batch has. Raises hgemm.NotSupportedError where the
+                     library cannot; products that are not float16 are torch's, and without that promise
+    devices          device types; with "cpu", products of CPU tensors run on hgemm's default device
+
+    `ran` counts the products that hgemm ran, by name; `passed` those that torch ran, by reason."""
+
+    def __init__(self, *, accumulate="float32", batch_invariant=False, devices=("cuda",)):
+        if accumulate not in _c.ACCUMULATE:
+            raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
+        for device in devices:
+            if device not in ("cuda", "cpu"):
+                raise ValueError(f'devices: {device!r} is neither "cuda" nor "cpu"')
+        if batch_invariant and not _c.has_epilogues():
+            raise _c.NotSupportedError(f"batch_invariant: libhgemm {_c.version_text()} does not have it; 0.2 does",
+                                       "HGEMM_STATUS_NOT_SUPPORTED")
+        self.accumulate, self.batch_invariant, self.devices = accumulate, batch_invariant, tuple(devices)
+        self.ran, self.passed = {}, {}
+
+    def __enter__(self):
+        with _lock:
+            _active.append(self)
+            for device in self.devices:
+                if device not in _overrides:
+                    _overrides[device] = [_Override(device.upper()), 0]
+                _overrides[device][1] += 1
+        return self
+
+    def __exit__(self, *exception):
+        with _lock:
+            _active.remove(self)
+            for device in self.devices:
+                _overrides[device][1] -= 1
+                if not _overrides[device][1]:
+                    _overrides.pop(device)[0].remove()
+
+    def _count(self, name, why):
+        counts, key = (self.ran, name) if why is None else (self.passed, why)
+        counts[key] = counts.get(key, 0) + 1
+
+    def _run(self, name, arguments, options):
+        """(the result, None), or (None, why it is not hgemm's)."""
+        c = arguments[0] if len(arguments) >= 3 else None
+        a, b = arguments[-2:]
+        out = options.get("out")
+        tensors = [x for x in (a, b, c, out) if x is not None]
+        if a.device.type not in self.devices:
+            return None, f"on {a.device.type}"
+        if any(x.dtype != torch.float16 for x in tensors):
+            return None, f"{next(x.dtype for x in tensors if x.dtype != torch.float16)}"
+        alpha, beta = options.get("alpha", 1), options.get("beta", 1)
+        if isinstance(alpha, complex) or isinstance(beta, complex):
+            return None, "complex scalars"
+        shape = (*a.shape[:-1], b.shape[-1])
+        rank = 3 if name in ("bmm", "baddbmm") else 2
+        if a.dim() != rank or b.dim() != rank or a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
+            return None, "shapes that torch refuses"
+        if out is not None and (tuple(out.shape) != shape or _storable(out) is not out):
+            return None, "out of another shape or layout"
+        operands = {"a": _storable(a), "b": _storable(b)}
+        if out is not None:
+            operands["out"] = out
+        if c is None or beta == 0:
+            return self._product(operands, alpha, 0), None
+        if beta == 1 and c.dim() == 1 and c.stride(0) == 1 and _c.has_epilogues():
+            try:
+                return self._product({**operands, "bias": c}, alpha, 0), None
+            except _c.NotSupportedError:
+                pass  # then as a c, which is copied into the result first, as torch does
+        return self._product({**operands, "c": c}, alpha, beta), None
+
+    def _product(self, operands, alpha, beta):
+        return compute(operands, float(alpha), float(beta), "float16", "none", self.accumulate, self.batch_invariant)

@@ -1,0 +1,490 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the tests cannot do without a GPU: hgemm's Python side beside torch, cupy and transformers on one (for a part: two) of them.
+
+    python3 python/tests/gpu_check.py [--out FILE.json] [NAME ...]
+
+Needs the wheel installed (or unpacked, on PYTHONPATH) and torch; checks of what else is not there are reported as skipped. Integers
+are compared bit for bit, with new random shapes in each run; its seed is printed and can be given again by HGEMM_SEED."""
+import argparse
+import copy
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+import numpy as np
+import torch
+
+import hgemm
+import hgemm.torch
+
+HALF = torch.float16
+SEED = int(os.environ.get("HGEMM_SEED") or time.time())
+CHECKS = []
+
+
+class Skip(Exception):
+    """A check that cannot run here."""
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+def integers(*shape, device="cuda"):
+    return torch.randint(-3, 4, shape, device=device).to(HALF)
+
+
+def exact(a, b):
+    return torch.matmul(a.double(), b.double())
+
+
+def same(result, expected, what=""):
+    assert result.shape == expected.shape, (what, result.shape, expected.shape)
+    wrong = (result.double() != expected.double()).sum().item()
+    assert not wrong, f"{what}: {wrong} of {result.numel()} elements are wrong"
+
+
+def supported(call, *arguments, **options):
+    try:
+        return call(*arguments, **options)
+    except hgemm.NotSupportedError as error:
+        raise Skip(str(error)) from None
+
+
+def sizes(*limits):
+    return [int(torch.randint(1, limit + 1, ())) for limit in limits]
+
+
+@check
+def shapes():
+    """Random shapes, batches and broadcasts, both kinds of sums."""
+    for _ in range(60):
+        m, n, k, x, y = sizes(300, 300, 200, 4, 3)
+        for batch_a, batch_b in (((), ()), ((x,), ()), ((), (x,)), ((x,), (x,)), ((y, 1), (x,)), ((y, x), (y, 1)), ((y, x), (y, x))):
+            a, b = integers(*batch_a, m, k), integers(*batch_b, k, n)
+            for accumulate in ("float32", "float16"):
+                same(hgemm.matmul(a, b, accumulate=accumulate), exact(a, b), (a.shape, b.shape, accumulate))
+        a, b = integers(k), integers(k, n)
+        same(hgemm.matmul(a, b), exact(a, b), "vector times matrix")
+        same(hgemm.matmul(b.T, a), exact(b.T, a), "matrix times vector")
+
+
+@check
+def strides():
+    """Slices and transposes used where they are; what surrounds the result stays; what is not read may be NaN."""
+    for _ in range(40):
+        m, n, k, pad_a, pad_b, pad_d = sizes(200, 200, 100, 9, 9, 9)
+        for turn in range(8):
+            big_a = integers(k + pad_a, m + 3) if turn & 1 else integers(m + 3, k + pad_a)
+            big_b = integers(n + pad_b, k + 1) if turn & 2 else integers(k + 1, n + pad_b)
+            a = big_a[:k, 3:].T if turn & 1 else big_a[3:, :k]
+            b = big_b[:n, :k].T if turn & 2 else big_b[:k, :n]
+            big_d = torch.full((n + 2, m + pad_d) if turn & 4 else (m + 2, n + pad_d), float("nan"), dtype=HALF, device="cuda")
+            out = big_d[1:-1, :m].T if turn & 4 else big_d[1:-1, :n]
+            assert hgemm.matmul(a, b, out=out, alpha=-2) is out
+            same(out, -2 * exact(a, b), (m, n, k, turn))
+            assert big_d.isnan().sum().item() == big_d.numel() - m * n, "the result's surroundings were written"
+            c = integers(m, n)
+            same(hgemm.matmul(a, b, c=c, beta=3), exact(a, b) + 3 * c.double(), "c")
+            out.copy_(c)
+            hgemm.matmul(a, b, out=out, beta=-1)
+            same(out, exact(a, b) - c.double(), "beta reads out")
+
+
+@check
+def epilogues():
+    """bias, activation, gate, single-precision results, scalars in device memory."""
+    f = torch.nn.functional
+    for _ in range(20):
+        m, n, k = sizes(200, 200, 64)
+        a, b, bias, gate = integers(m, k), integers(k, n), integers(n), integers(m, n)
+        same(supported(hgemm.matmul, a, b, bias=bias, activation="relu"), (exact(a, b) + bias.double()).relu(), "bias, relu")
+        same(supported(hgemm.matmul, a, b, bias=integers(m, 1) * 0 + 2), exact(a, b) + 2, "bias per row")
+        same(supported(hgemm.matmul, a, b, gate=gate), exact(a, b) * gate.double(), "gate")
+        same(supported(hgemm.matmul, a, b, out_dtype="float32", alpha=3), 3 * exact(a, b), "float32")
+        for name, function in (("gelu", f.gelu), ("gelu_tanh", lambda x: f.gelu(x, approximate="tanh")), ("silu", f.silu)):
+            torch.testing.assert_close(supported(hgemm.matmul, a, b, bias=bias, activation=name).double(),
+                                       function(exact(a, b) + bias.double()), rtol=2e-3, atol=2e-3)
+        alpha, beta = torch.tensor(2.0, device="cuda"), torch.tensor([-1.0], device="cuda")
+        c = integers(m, n)
+        same(supported(hgemm.matmul, a, b, c=c, alpha=alpha, beta=beta), 2 * exact(a, b) - c.double(), "device scalars")
+
+
+@check
+def accuracy():
+    """Errors against double precision are no larger than torch's times 1.1."""
+    for m, n, k in ((512, 512, 512), (1000, 777, 1111), (2048, 2048, 2048)):
+        a, b = (torch.rand(shape, device="cuda").mul(2).sub(1).to(HALF) for shape in ((m, k), (k, n)))
+        of = [((d.double() - exact(a, b)).square().mean().sqrt()).item() for d in (hgemm.matmul(a, b), a @ b)]
+        assert of[0] <= 1.1 * of[1], (m, n, k, of)
+
+
+@check
+def streams():
+    """Calls run on the current stream and wait for nothing: work before and after on the same stream is in order."""
+    a, b = integers(512, 256), integers(256, 512)
+    for _ in range(20):
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(2_000_000)
+            x = a.clone().mul_(2)
+            d = hgemm.matmul(x, b)
+            x.zero_()
+        stream.synchronize()
+        same(d, 2 * exact(a, b))
+    begin = time.perf_counter()
+    torch.cuda._sleep(200_000_000)
+    hgemm.matmul(a, b)
+    assert time.perf_counter() - begin < 0.05, "the call waited for the GPU"
+    torch.cuda.synchronize()
+
+
+@check
+def threads():
+    """Eight threads, each with a stream of its own."""
+    failures = []
+
+    def work(i):
+        try:
+            generator = torch.Generator("cuda").manual_seed(i)
+            with torch.cuda.stream(torch.cuda.Stream()):
+                for _ in range(30):
+                    a, b = (torch.randint(-3, 4, s, device="cuda", generator=generator).to(HALF) for s in ((64 + i, 4096), (4096, 48)))
+                    same(hgemm.matmul(a, b), exact(a, b), i)
+        except Exception:
+            failures.append(traceback.format_exc())
+    of = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in of:
+        thread.start()
+    for thread in of:
+        thread.join()
+    assert not failures, failures[0]
+
+
+@check
+def graphs():
+    """CUDA graphs, with and without a call before the capture; replays see new numbers."""
+    for warm in (True, False):
+        for call in (lambda a, b, c: hgemm.matmul(a, b, c=c), lambda a, b, c: hgemm.torch.matmul(a, b, c=c)):
+            m, n = sizes(300, 300)
+            a, b, c = integers(m, 4096), integers(4096, n), integers(m, n)
+            if warm:
+                with torch.cuda.stream(torch.cuda.Stream()):
+                    call(a, b, c)
+                torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                d = call(a, b, c)
+            for _ in range(3):
+                for x in (a, b, c):
+                    x.copy_(integers(*x.shape))
+                graph.replay()
+                same(d, exact(a, b) + c.double(), f"warm: {warm}")
+
+
+@check
+def memory():
+    """A call with out allocates nothing, and one without only its result."""
+    a, b, out = integers(300, 400), integers(400, 200), integers(300, 200)
+    hgemm.matmul(a, b, out=out)
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.mem_get_info()[0]
+    for _ in range(100):
+        hgemm.matmul(a, b, out=out)
+    torch.cuda.synchronize()
+    assert (torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.mem_get_info()[0]) == before
+
+
+@check
+def autograd():
+    """Gradients of the operator and under enable(), beside torch's in double precision."""
+    for shape_a, shape_b, shape_c in (((33, 40), (40, 25), (33, 25)), ((4, 33, 40), (40, 25), (25,)), ((4, 33, 40), (4, 40, 25), (33, 1))):
+        ours = [integers(*shape).requires_grad_() for shape in (shape_a, shape_b, shape_c)]
+        theirs = [x.detach().double().requires_grad_() for x in ours]
+        d = hgemm.matmul(ours[0], ours[1], c=ours[2], alpha=2)
+        expected = 2 * theirs[0] @ theirs[1] + theirs[2]
+        g = torch.randint(-1, 2, d.shape, device="cuda").to(HALF)
+        d.backward(g)
+        expected.backward(g.double())
+        for mine, want in zip(ours, theirs):
+            same(mine.grad, want.grad, shape_a)
+
+
+@check
+def compiled():
+    """torch.compile by Inductor: the operator in one graph, forward and backward; torch's own products under enable(); its CUDA graphs."""
+    def f(a, b, c):
+        return torch.relu(hgemm.torch.matmul(a, b, c=c) * 0.5)
+    for options in ({}, {"mode": "reduce-overhead"}, {"dynamic": True}):
+        g = torch.compile(f, fullgraph=True, **options)
+        for m in (64, 96, 97):
+            inputs = [integers(m, 80).requires_grad_(), integers(80, 56).requires_grad_(), integers(56)]
+            again = [x.detach().clone().requires_grad_(x.requires_grad) for x in inputs]
+            for _ in range(3):
+                result, expected = g(*inputs), f(*again)
+                same(result, expected, options)
+                result.sum().backward()
+                expected.sum().backward()
+                same(inputs[0].grad, again[0].grad, options)
+                same(inputs[1].grad, again[1].grad, options)
+    h = torch.compile(lambda a, b, v: torch.addmm(v, a, b).relu() + torch.mm(a, b))
+    a, b, v = integers(64, 48), integers(48, 56), integers(56)
+    h(a, b, v)
+    with hgemm.torch.enable() as on:
+        same(h(a, b, v), (exact(a, b) + v.double()).relu() + exact(a, b))
+    if not on.ran and not hasattr(torch.library, "get_kernel"):
+        raise Skip("this torch has no torch.library.get_kernel: compiled graphs are not routed")
+    assert sum(on.ran.values()) == 2, (on.ran, on.passed)
+
+
+@check
+def enabled():
+    """mm, addmm, bmm, baddbmm, linear, matmul, einsum; what is not half goes by; autocast; all is torch's again afterwards."""
+    a, b, c, v = integers(60, 80), integers(80, 50), integers(60, 50), integers(50)
+    x, y, z = integers(3, 60, 80), integers(3, 80, 50), integers(3, 60, 50)
+    f = torch.nn.functional
+    with hgemm.torch.enable() as on:
+        results = [torch.mm(a, b), a @ b, torch.addmm(c, a, b, beta=2, alpha=-1), torch.addmm(v, a, b), torch.bmm(x, y),
+                   torch.baddbmm(z, x, y, beta=3), torch.mm(a, b, out=torch.empty(60, 50, dtype=HALF, device="cuda")),
+                   torch.einsum("ij,jk->ik", a, b), f.linear(a, b.T), f.linear(a, b.T, v), f.linear(x, b.T, v), torch.matmul(x, b)]
+        torch.mm(a.float(), b.float())
+        torch.mm(a.bfloat16(), b.bfloat16())
+        with torch.autocast("cuda", HALF):
+            results.append(f.linear(a.float(), b.T.float(), v.float()))
+        assert torch.addmm(c * float("nan"), a, b, beta=0).isfinite().all()
+    p, q, r = exact(a, b), exact(x, y), exact(x, b)
+    expected = [p, p, 2 * c.double() - p, v.double() + p, q, 3 * z.double() + q, p, p, p, p + v.double(), r + v.double(), r, p + v.double()]
+    for i, (result, want) in enumerate(zip(results, expected)):
+        same(result, want, i)
+    assert sum(on.ran.values()) == len(results) + 1, (on.ran, on.passed)
+    assert on.passed == {"torch.float32": 1, "torch.bfloat16": 1}, on.passed
+    torch.mm(a, b)
+    assert sum(on.ran.values()) == len(results) + 1
+
+
+def models():
+    import transformers as t
+    small = {"hidden_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 1000}
+    yield "BERT", t.BertModel(t.BertConfig(intermediate_size=512, attn_implementation="eager", **small))
+    yield "GPT-2", t.GPT2LMHeadModel(t.GPT2Config(n_embd=256, n_layer=3, n_head=4, vocab_size=1000, n_positions=256, attn_implementation="eager"))
+    yield "Llama", t.LlamaForCausalLM(t.LlamaConfig(intermediate_size=512, num_key_value_heads=2, attn_implementation="eager", **small))
+
+
+@check
+def transformers():
+    """Models with random weights in half precision: outputs and a training step, with enable() and without."""
+    try:
+        of = list(models())
+    except ImportError as error:
+        raise Skip(str(error)) from None
+    for name, model in of:
+        model = model.to("cuda", HALF).eval()
+        tokens = torch.randint(0, 1000, (2, 77), device="cuda")
+
+        def step():
+            model.zero_grad()
+            out = model(tokens)[0]
+            out.float().square().mean().mul(100).backward()
+            return [out.detach()] + [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        wanted = step()
+        with hgemm.torch.enable() as on:
+            results = step()
+        reference = copy.deepcopy(model).float()
+        single = reference(tokens)[0].detach()
+        mine, theirs = ((x[0].float() - single).norm() / single.norm() for x in (results, wanted))
+        assert mine <= 1.2 * theirs + 1e-5, (name, mine.item(), theirs.item())
+        for got, want in zip(results, wanted):
+            scale = want.float().norm()
+            assert (got.float() - want.float()).norm() <= 0.02 * scale + 1e-4, name
+        assert sum(on.ran.values()) >= 20, (name, on.ran, on.passed)
+        print(f"    {name}: {on.ran}, passed on: {on.passed}; error to single precision {mine:.2e}, torch's {theirs:.2e}")
+
+
+@check
+def batch_invariance():
+    """With the switch, a row has the same bits in batches of any size."""
+    a, b = torch.randn(300, 1024, device="cuda").to(HALF), torch.randn(1024, 640, device="cuda").to(HALF)
+
+    def runs():
+        with hgemm.torch.enable(batch_invariant=True):
+            return torch.mm(a, b), [(i, j, torch.mm(a[i:j], b)) for i, j in ((0, 1), (5, 6), (7, 40), (100, 228), (299, 300))]
+    whole, parts = supported(runs)
+    for i, j, part in parts:
+        assert torch.equal(whole[i:j], part), (i, j)
+
+
+@check
+def cupy():
+    """cupy's arrays, on its current stream; a DeviceArray goes to cupy without a copy."""
+    try:
+        import cupy as cp
+        cp.zeros(1)
+    except Exception as error:
+        raise Skip(f"{type(error).__name__}: {error}") from None
+    a, b = (cp.random.randint(-3, 4, shape).astype(cp.float16) for shape in ((65, 47), (47, 33)))
+    expected = a.astype(cp.float64) @ b.astype(cp.float64)
+    result = hgemm.matmul(a, b)
+    assert isinstance(result, cp.ndarray) and (result == expected).all()
+    assert (hgemm.matmul(b.T, a.T) == expected.T).all()
+    assert (hgemm.matmul(a, b, c=cp.ones(33, cp.float16)) == expected + 1).all()
+    with cp.cuda.Stream(non_blocking=True) as stream:
+        out = cp.empty((65, 33), cp.float16)
+        hgemm.matmul(a * 2, b, out=out)
+        stream.synchronize()
+        assert (out == 2 * expected).all()
+    mine = hgemm.array(np.arange(6, dtype=np.float16).reshape(2, 3))
+    assert (cp.asarray(mine) == cp.arange(6).reshape(2, 3)).all()
+    try:
+        hgemm.matmul(a[:, ::2], b[::2])
+    except ValueError as error:
+        assert str(error).startswith("a: "), error
+    else:
+        raise AssertionError("strides that no leading dimension says were taken")
+
+
+class OnlyDlpack:
+    """A tensor that shows nothing but DLPack."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    shape = property(lambda self: self.tensor.shape)
+    dtype = property(lambda self: self.tensor.dtype)
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+class OnlyCai(OnlyDlpack):
+    """A tensor that shows nothing but __cuda_array_interface__."""
+
+    __dlpack__ = __dlpack_device__ = property()
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.tensor.__cuda_array_interface__
+
+
+@check
+def interfaces():
+    """DLPack, __cuda_array_interface__ and numpy."""
+    a, b, out = integers(65, 47), integers(47, 33), torch.zeros(65, 33, dtype=HALF, device="cuda")
+    torch.cuda.synchronize()
+    for kind in (OnlyDlpack, OnlyCai):
+        result = hgemm.matmul(kind(a), kind(b))
+        assert isinstance(result, hgemm.DeviceArray)
+        same(torch.from_numpy(result.numpy()), exact(a, b).cpu(), kind.__name__)
+        out.zero_()
+        torch.cuda.synchronize()
+        hgemm.matmul(kind(a), kind(b), out=kind(out))
+        torch.cuda.synchronize()
+        same(out, exact(a, b), kind.__name__)
+    result = hgemm.matmul(a.cpu().numpy(), b.cpu().numpy())
+    assert (result == exact(a, b).cpu().numpy()).all()
+    same(hgemm.matmul(a.cpu(), b.cpu()), exact(a, b).cpu())
+
+
+@check
+def two_devices():
+    """Tensors of another GPU; operands of two GPUs are refused; tensor parallelism by NCCL."""
+    if torch.cuda.device_count() < 2:
+        raise Skip("there is one GPU")
+    a, b = integers(65, 47, device="cuda:1"), integers(47, 33, device="cuda:1")
+    same(hgemm.matmul(a, b), exact(a, b))
+    try:
+        hgemm.matmul(a, b.to("cuda:0"))
+    except ValueError as error:
+        assert "b: it is on cuda:0" in str(error) or "a: it is on cuda:1" in str(error), error
+    else:
+        raise AssertionError("operands of two GPUs were taken")
+
+
+@check
+def tensor_parallel():
+    """examples/tensor_parallel.py: by NCCL where there are two GPUs, else by gloo with CPU tensors that are copied to the GPU."""
+    example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "tensor_parallel.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "2 processes agree" in done.stdout, (done.stdout + done.stderr)[-3000:]
+    print("    " + done.stdout.strip())
+
+
+@check
+def host_cost():
+    """Microseconds that the host needs to enqueue a small product. Printed, not judged."""
+    a, b, out = integers(64, 64), integers(64, 64), integers(64, 64)
+
+    def cost(call, count=500):
+        best = float("inf")
+        for _ in range(7):
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            for _ in range(count):
+                call()
+            best = min(best, (time.perf_counter() - begin) / count * 1e6)
+        torch.cuda.synchronize()
+        return best
+    found = {"torch.mm": cost(lambda: torch.mm(a, b)), "hgemm.matmul": cost(lambda: hgemm.matmul(a, b)),
+             "hgemm.matmul, out": cost(lambda: hgemm.matmul(a, b, out=out)), "hgemm.torch.matmul": cost(lambda: hgemm.torch.matmul(a, b))}
+    with hgemm.torch.enable():
+        found["torch.mm under enable()"] = cost(lambda: torch.mm(a, b))
+    print("    " + ", ".join(f"{name}: {us:.1f} us" for name, us in found.items()))
+    return found
+
+
+@check
+def bench():
+    """hgemm.bench and hgemm.report run here, and find no wrong product."""
+    table = hgemm.bench(["512", "1024", "1023"], kernels="ladder", repetitions=5, progress=False)
+    print("    " + str(table).replace("\n", "\n    "))
+    assert all(row["us"] > 0 and row["relative_error"] < 5e-3 for row in table.rows)
+    path = pathlib.Path(os.environ.get("OUT", "/tmp")) / "hgemm_report.json"
+    written = hgemm.report(path, shapes=["512", "1x4096x4096"], repetitions=3, progress=False)
+    assert not any(of["wrong_elements"] for of in written["exact_products"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", help="write the results there, as JSON")
+    parser.add_argument("names", nargs="*", help="checks to run: by default all")
+    options = parser.parse_args()
+    unknown = set(options.names) - {function.__name__ for function in CHECKS}
+    if unknown:
+        parser.error(f"no such check: {', '.join(sorted(unknown))}")
+    about = hgemm.info()
+    print(f"hgemm {hgemm.__version__} on {about['device']}, torch {torch.__version__}, HGEMM_SEED={SEED}")
+    assert not about["emulated"], "there is no GPU"
+    results = {}
+    for function in CHECKS:
+        if options.names and function.__name__ not in options.names:
+            continue
+        torch.manual_seed(SEED)
+        begin = time.perf_counter()
+        try:
+            value = function()
+            said, result = "passed", {"result": "passed", "value": value}
+        except Skip as why:
+            said, result = f"skipped: {why}", {"result": "skipped", "why": str(why)}
+        except Exception:
+            said, result = "FAILED\n" + traceback.format_exc(), {"result": "failed", "why": traceback.format_exc()}
+        results[function.__name__] = result
+        print(f"{function.__name__}: {said} ({time.perf_counter() - begin:.1f} s)", flush=True)
+    count = {word: sum(result["result"] == word for result in results.values()) for word in ("passed", "failed", "skipped")}
+    print(", ".join(f"{number} {word}" for word, number in count.items()))
+    if options.out:
+        pathlib.Path(options.out).write_text(json.dumps({"device": about, "torch": torch.__version__, "seed": SEED, "checks": results}, indent=1))
+    sys.exit(bool(count["failed"]))
+
+
+if __name__ == "__main__":
+    main()
