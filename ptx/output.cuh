@@ -244,7 +244,7 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     const bool aligned = (((u64)d | ldd | block_width * ELEMENT_BYTES) & 15) == 0;
     if constexpr (V::FUSES)
         if (V::INDIRECT || args.fused) {
-            const bool common = !(args.fused & HGEMM_FUSED_ANYHOW) && aligned && (c_like_d || !end.reads_c());
+            const bool common = !V::INDIRECT && !(args.fused & HGEMM_FUSED_ANYHOW) && aligned && (c_like_d || !end.reads_c());
             store_rows_fused<FORMAT<V>>(args, acc, at, w, {c, d, ldc, ldd, m, width, end, true}, bias, common);
             return;
         }
