@@ -8,11 +8,9 @@
  * launch; with them it is reported, loads read as zero and stores vanish.
  */
 #include "exec.h"
+#include "transpose.h"
 
 #include <string.h>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #define EACH for (int l = 0; l < LANES; l++)
 #define EACH_ON                     \
@@ -206,32 +204,20 @@ static void op_stg(warp_t *w, const op_t *o, uint32_t on)
     store(w, o, on, TURING_SPACE_GLOBAL, address);
 }
 
-static void op_lds(warp_t *w, const op_t *o, uint32_t on)
+/* LDS, LDL. */
+static void op_load_near(warp_t *w, const op_t *o, uint32_t on)
 {
     uint64_t address[LANES];
     addresses_32(w, o, address);
-    load(w, o, on, TURING_SPACE_SHARED, address);
+    load(w, o, on, o->in->op == TURING_LDL ? TURING_SPACE_LOCAL : TURING_SPACE_SHARED, address);
 }
 
-static void op_sts(warp_t *w, const op_t *o, uint32_t on)
+/* STS, STL. */
+static void op_store_near(warp_t *w, const op_t *o, uint32_t on)
 {
     uint64_t address[LANES];
     addresses_32(w, o, address);
-    store(w, o, on, TURING_SPACE_SHARED, address);
-}
-
-static void op_ldl(warp_t *w, const op_t *o, uint32_t on)
-{
-    uint64_t address[LANES];
-    addresses_32(w, o, address);
-    load(w, o, on, TURING_SPACE_LOCAL, address);
-}
-
-static void op_stl(warp_t *w, const op_t *o, uint32_t on)
-{
-    uint64_t address[LANES];
-    addresses_32(w, o, address);
-    store(w, o, on, TURING_SPACE_LOCAL, address);
+    store(w, o, on, o->in->op == TURING_STL ? TURING_SPACE_LOCAL : TURING_SPACE_SHARED, address);
 }
 
 /* ---- generic addresses ---------------------------------------------------------------- */
@@ -297,21 +283,12 @@ static void op_qspc(warp_t *w, const op_t *o, uint32_t on)
 #if defined(__SSE2__)
 static void transpose(const uint8_t *const row[8], uint32_t out[LANES])
 {
-    __m128i r[8], s[8];
+    __m128i r[8];
     for (int i = 0; i < 8; i++)
         r[i] = _mm_loadu_si128((const __m128i *)row[i]);
-    for (int i = 0; i < 4; i++) {
-        s[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
-        s[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
-    }
-    for (int i = 0; i < 4; i++) {
-        r[2 * i] = _mm_unpacklo_epi16(s[i], s[i + 4]);
-        r[2 * i + 1] = _mm_unpackhi_epi16(s[i], s[i + 4]);
-    }
-    for (int i = 0; i < 4; i++) {
-        _mm_storeu_si128((__m128i *)(out + 8 * i), _mm_unpacklo_epi16(r[i], r[i + 4]));
-        _mm_storeu_si128((__m128i *)(out + 8 * i + 4), _mm_unpackhi_epi16(r[i], r[i + 4]));
-    }
+    emu_transpose_8x8(r);
+    for (int i = 0; i < 8; i++)
+        _mm_storeu_si128((__m128i *)(out + 4 * i), r[i]);
 }
 #else
 static void transpose(const uint8_t *const row[8], uint32_t out[LANES])
@@ -556,10 +533,10 @@ void emu_select_memory(op_t *o)
     switch (in->op) {
     case TURING_LDG: o->fn = odd_predicate ? NULL : op_ldg; break;
     case TURING_STG: o->fn = op_stg; break;
-    case TURING_LDS: o->fn = odd_predicate ? NULL : op_lds; break;
-    case TURING_STS: o->fn = op_sts; break;
-    case TURING_LDL: o->fn = op_ldl; break;
-    case TURING_STL: o->fn = op_stl; break;
+    case TURING_LDS: o->fn = odd_predicate ? NULL : op_load_near; break;
+    case TURING_LDL: o->fn = op_load_near; break;
+    case TURING_STS:
+    case TURING_STL: o->fn = op_store_near; break;
     case TURING_LD: o->fn = odd_predicate ? NULL : op_ld; break;
     case TURING_ST: o->fn = op_st; break;
     case TURING_LDSM: o->fn = op_ldsm; break;
