@@ -155,9 +155,15 @@ static void branch_indirect(warp_t *w, const op_t *o, uint32_t taken, int source
         for (uint32_t k = l; k < LANES; k++)
             if (taken >> k & 1 && r[0][k] == r[0][l])
                 same |= 1u << k;
+        const machine_t *m = w->block->worker->m;
         uint64_t to = (uint64_t)o->in->target + ((uint64_t)r[1][l] << 32 | r[0][l]);
-        if (to % TURING_INSN_BYTES || to / TURING_INSN_BYTES >= w->block->worker->m->n_ops) {
+        if (to % TURING_INSN_BYTES || to / TURING_INSN_BYTES >= m->n_ops) {
             emu_fault(w, o, "lane %u jumps to 0x%llx, outside the kernel", l, (unsigned long long)to);
+            return;
+        }
+        if (m->dry && to / TURING_INSN_BYTES != w->called[l] + UINT64_C(1)) {
+            emu_fault(w, o, "lane %u returns to 0x%llx, not behind its call: a dry launch cannot follow", l,
+                      (unsigned long long)to);
             return;
         }
         park(w, same, (uint32_t)(to / TURING_INSN_BYTES), WAIT_NONE, 0);
@@ -261,6 +267,9 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
     case TURING_BRXU: branch_indirect(w, o, on, 0); return;
     case TURING_CALL_REL:
     case TURING_CALL_ABS:
+        for (uint32_t l = 0; l < LANES; l++)
+            if (on >> l & 1)
+                w->called[l] = w->pc;
         if (in->m.inc)
             emu_fault(w, o, "CALL with a call stack");
         else if (in->n_src)
@@ -404,7 +413,7 @@ static inline void loop(warp_t *w, bool watching)
             continue;
         }
         w->pc++;
-        if (on)
+        if (on && o->flow != FLOW_IDLE)
             o->fn(w, o, o->uniform ? ALL_LANES : on);
     }
 }

@@ -104,15 +104,35 @@ static uint8_t *locate(warp_t *w, const op_t *o, turing_space_t space, int lane,
     return NULL;
 }
 
+/* Which bytes a dry launch left out, from an access's first on; NULL: none. */
+static uint8_t *absent(const warp_t *w, turing_space_t space, const uint8_t *p)
+{
+    if (space == TURING_SPACE_SHARED)
+        return w->block->shared_absent ? w->block->shared_absent + (p - w->block->shared) : NULL;
+    return space == TURING_SPACE_GLOBAL && w->hit->absent ? w->hit->absent + (p - w->hit->host) : NULL;
+}
+
+/* False after a fault: what is read was left out. */
+static bool present(warp_t *w, const op_t *o, turing_space_t space, int lane, const uint8_t *p, uint32_t bytes)
+{
+    const uint8_t *a = absent(w, space, p);
+    if (!a || !memchr(a, 1, bytes))
+        return true;
+    emu_fault(w, o, "lane %d needs %s memory that a dry launch did not compute", lane, space_name(space));
+    return false;
+}
+
 static void load(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, const uint64_t address[LANES])
 {
     const uint32_t bytes = o->in->mem.bytes, allowed = observe(w, o, on, space, ACCESS_READ, address, bytes);
     row_t *d = w->r + o->d;
+    if (o->idle)
+        return;
     EACH_ON {
         uint32_t v[4] = {0};
         if (allowed >> l & 1) {
             const uint8_t *p = locate(w, o, space, l, address[l], bytes);
-            if (!p)
+            if (!p || !present(w, o, space, l, p, bytes))
                 return;
             switch (bytes) {
             case 1: v[0] = o->in->mem.is_signed ? (uint32_t)(int8_t)*p : *p; break;
@@ -137,10 +157,26 @@ static void load(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, co
     }
 }
 
-static void mark(const alloc_t *a, const uint8_t *p, uint32_t bytes)
+/* Bytes of global or shared memory have a value now. */
+static void mark(const warp_t *w, turing_space_t space, const uint8_t *p, uint32_t bytes)
 {
-    if (a->valid)
-        memset(a->valid + (p - a->host), 1, bytes);
+    uint8_t *a = absent(w, space, p);
+    if (a)
+        memset(a, 0, bytes);
+    if (space == TURING_SPACE_GLOBAL && w->hit->valid)
+        memset(w->hit->valid + (p - w->hit->host), 1, bytes);
+}
+
+/* A store that is left out, of one lane. */
+static bool leave_out(warp_t *w, const op_t *o, turing_space_t space, const uint8_t *p, uint32_t bytes)
+{
+    if (space == TURING_SPACE_SHARED)
+        memset(absent(w, space, p), 1, bytes);
+    else if (space == TURING_SPACE_LOCAL || !emu_memory_absent(w->hit, (uint64_t)(p - w->hit->host), bytes, true)) {
+        emu_fault(w, o, "a dry launch cannot leave out this store to %s memory", space_name(space));
+        return false;
+    }
+    return true;
 }
 
 static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, const uint64_t address[LANES])
@@ -152,6 +188,11 @@ static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, c
         uint8_t *p = locate(w, o, space, l, address[l], bytes);
         if (!p)
             return;
+        if (o->idle) {
+            if (!leave_out(w, o, space, p, bytes))
+                return;
+            continue;
+        }
         uint32_t v[4] = {s[0][l]};
         switch (bytes) {
         case 1: *p = (uint8_t)v[0]; break;
@@ -168,8 +209,7 @@ static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, c
             memcpy(p, v, 16);
             break;
         }
-        if (space == TURING_SPACE_GLOBAL)
-            mark(w->hit, p, bytes);
+        mark(w, space, p, bytes);
     }
 }
 
@@ -323,6 +363,8 @@ static void op_ldsm(warp_t *w, const op_t *o, uint32_t on)
         if (!locate(w, o, TURING_SPACE_SHARED, l, address[l], 16))
             return;
     const uint32_t allowed = observe(w, o, rows, TURING_SPACE_SHARED, ACCESS_READ, address, 16);
+    if (o->idle)
+        return;
     static const uint8_t zeros[16];
     const uint8_t *row[LANES];
     for (int l = 0; l < 8 * count; l++) {
@@ -331,6 +373,8 @@ static void op_ldsm(warp_t *w, const op_t *o, uint32_t on)
             if ((address[l] & 15) == 0 && address[l] + 16 <= m->shared_bytes)
                 row[l] = w->block->shared + address[l];
             else if (!locate(w, o, TURING_SPACE_SHARED, l, address[l], 16))
+                return;
+            if (!present(w, o, TURING_SPACE_SHARED, l, row[l], 16))
                 return;
         }
     }
@@ -440,7 +484,7 @@ static void atomic(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, 
         if (!(allowed >> l & 1))
             continue;
         uint8_t *p = locate(w, o, space, l, address[l], bytes);
-        if (!p)
+        if (!p || !present(w, o, space, l, p, bytes))
             break;
         uint64_t old = 0, first = a[0][l], second = b[0][l], now;
         if (bytes == 8) {
@@ -450,8 +494,7 @@ static void atomic(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, 
         memcpy(&old, p, bytes);
         now = cas ? (old == first ? second : old) : updated(o, old, first);
         memcpy(p, &now, bytes);
-        if (space == TURING_SPACE_GLOBAL)
-            mark(w->hit, p, bytes);
+        mark(w, space, p, bytes);
         if (cas && o->in->m.func) /* CAST: tells success instead of the old value */
             old = old == first;
         lo[l] = (uint32_t)old;

@@ -279,6 +279,10 @@ typedef struct turing_launch {
     turing_time_t *time;
     turing_watch_fn *watch; /* told of every issue if not NULL, where `time` is given */
     void *watch_user;
+    /* With `time` and without checks: leaves out what decides no branch, no address and no predicate,
+     * so that time and counters are the same but results are not computed.  Memory that they would be
+     * in counts as absent until it is written again: whoever needs it gets an error. */
+    bool dry;
 } turing_launch_t;
 
 /* Runs the grid.  False and `err` when the launch cannot run on a T4, memory
