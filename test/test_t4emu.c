@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <fenv.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "handle.h"
@@ -284,6 +285,59 @@ static void a_launch_can_be_watched(void **state)
     assert_true(lsu > 0 && 2 * lsu < sum.lsu && w.last > tensor);
 }
 
+/* Modelled time of a product with one kernel, with beta where C is to be read. */
+static turing_time_t time_of(const char *name, int kernel, const hgemm_kernel_info_t *info, unsigned ops, int64_t m,
+                             int64_t n, int64_t k, float beta)
+{
+    turing_time_t sum = {0};
+    hgemm_desc_t desc;
+    open_device(name);
+    hgemm_desc_init(&desc);
+    desc.kernel = kernel;
+    desc.accumulate = info->accumulate;
+    desc.op_a = ops & (HGEMM_OPS_TN | HGEMM_OPS_TT) ? HGEMM_OP_T : HGEMM_OP_N;
+    desc.op_b = ops & (HGEMM_OPS_NT | HGEMM_OPS_TT) ? HGEMM_OP_T : HGEMM_OP_N;
+    desc.m = m, desc.n = n, desc.k = k;
+    desc.lda = desc.op_a ? m : k, desc.ldb = desc.op_b ? k : n, desc.ldc = desc.ldd = n;
+    desc.beta = beta;
+    void *operand[4];
+    const int64_t elements[] = {m * k, k * n, m * n, m * n};
+    for (int i = 0; i < 4; i++) {
+        void *zero = calloc((size_t)elements[i], 2);
+        operand[i] = allocate((size_t)elements[i] * 2, zero);
+        free(zero);
+    }
+    desc.a = operand[0], desc.b = operand[1], desc.c = operand[2], desc.d = operand[3];
+    device_t4emu_time(handle->device, &sum);
+    const hgemm_status_t status = hgemm_run_desc(handle, &desc);
+    device_t4emu_time(handle->device, NULL);
+    if (status != HGEMM_STATUS_SUCCESS)
+        fail_msg("%s on %s: %s %s", info->name, name, hgemm_status_name(status), hgemm_error_detail(handle));
+    close_device();
+    return sum;
+}
+
+/* A dry launch takes the time of one that computes, with every kernel, whole tiles and edges. */
+static void dry_launches_take_the_same_time(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {{72, 136, 72}, {37, 41, 29}, {130, 130, 1030}};
+    for (int kernel = 1; kernel <= hgemm_kernel_count(); kernel++) {
+        hgemm_kernel_info_t info;
+        assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
+        for (int i = 0; i < 3; i++) {
+            const unsigned ops = info.ops == HGEMM_OPS_NN ? HGEMM_OPS_NN : 1U << (unsigned)(kernel + i) % 4;
+            if (i && !info.any_alignment)
+                continue;
+            const int64_t *s = shapes[i];
+            const turing_time_t full = time_of("t4emu:time", kernel, &info, ops, s[0], s[1], s[2], (float)(i % 2)),
+                                dry = time_of("t4emu:time,dry", kernel, &info, ops, s[0], s[1], s[2], (float)(i % 2));
+            if (memcmp(&full, &dry, sizeof full) != 0)
+                fail_msg("%s, shape %d: %.0f cycles, dry %.0f", info.name, i, full.cycles, dry.cycles);
+        }
+    }
+}
+
 /* Memory of one machine does not exist on another. */
 static void every_handle_is_a_machine(void **state)
 {
@@ -313,6 +367,7 @@ int main(void)
         cmocka_unit_test(a_caller_s_rounding_does_not_matter),
         cmocka_unit_test(events_tell_modelled_time),
         cmocka_unit_test(a_launch_can_be_watched),
+        cmocka_unit_test(dry_launches_take_the_same_time),
         cmocka_unit_test(every_handle_is_a_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,15 @@
 
 #define ALL_BITS UINT32_MAX
 
-enum { SLOT_UR = 256, SLOT_P = 320, SLOT_UP = 328, SLOTS = 336, SLOT_WORDS = (SLOTS + 63) / 64, SUCCESSORS = 2, NOWHERE = -1 };
+enum {
+    SLOT_UR = 256,
+    SLOT_P = 320,
+    SLOT_UP = 328,
+    SLOTS = 336,
+    SLOT_WORDS = (SLOTS + 63) / 64,
+    SUCCESSORS = 2,
+    NOWHERE = -1
+};
 
 typedef struct set {
     uint64_t word[SLOT_WORDS];
@@ -55,7 +63,7 @@ typedef struct node {
     int guard;       /* condition under which a lane executes it, or ALWAYS          */
     bool overwrites; /* then it writes all of what it writes                         */
     bool bulk_source, bulk_store;
-    bool picks;    /* it gets some bits of register `flags`, those in `picked`  */
+    bool picks; /* it gets some bits of register `flags`, those in `picked`  */
     uint32_t flags, picked;
 } node_t;
 

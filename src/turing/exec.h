@@ -83,7 +83,7 @@ typedef struct split {
 
 typedef struct schedule schedule_t; /* check_schedule.c */
 typedef struct race race_t;         /* check_race.c     */
-typedef struct trace trace_t;       /* time.c           */
+typedef struct trace trace_t;       /* trace.h          */
 
 struct warp {
     row_t *r;
@@ -267,11 +267,7 @@ bool emu_count_open(machine_t *m);
 void emu_count_close(machine_t *m);
 bool emu_count_finish(machine_t *m, worker_t *workers, unsigned n);
 
-/* ---- time.c: what the executor tells the timing model, and the model ---- */
-void emu_time_issue(warp_t *w, const op_t *o, uint32_t on);
-void emu_time_shared(warp_t *w, uint32_t waves);
-void emu_time_global(warp_t *w, uint32_t on, const uint64_t address[LANES]);
-void emu_time_barrier(warp_t *w, uint32_t id, uint32_t threads);
+/* ---- time.c: the timing model, which trace.h feeds ---- */
 void emu_time_run(worker_t *worker); /* the whole grid; fills launch->time */
 
 static inline bool watched(const warp_t *w)

@@ -13,6 +13,7 @@
  * barrier register at different depths.
  */
 #include "exec.h"
+#include "trace.h"
 
 enum { SPINS = 256 }; /* backward branches of a split warp before another part runs */
 
@@ -385,8 +386,10 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
 
 /* ---- the loop ----------------------------------------------------------------------------------------- */
 
-/* `watching` is a constant in each of the two copies that the compiler makes. */
-static inline void loop(warp_t *w, bool watching)
+typedef enum watching { NOTHING, TRACE_ONLY, EVERYTHING } watching_t;
+
+/* `watching` is a constant in each of the copies that the compiler makes. */
+static inline void loop(warp_t *w, watching_t watching)
 {
     const machine_t *m = w->block->worker->m;
     const op_t *const ops = m->ops;
@@ -398,14 +401,14 @@ static inline void loop(warp_t *w, bool watching)
         const op_t *o = &ops[w->pc];
         uint32_t on = (w->p[o->guard] ^ (0u - o->guard_xor)) & w->active;
         w->issued++;
-        if (watching) {
+        if (watching == EVERYTHING) {
             if (w->block->worker->count)
                 emu_count_issue(w, o, on);
             if (w->schedule)
                 emu_schedule_issue(w, o, on);
-            if (w->trace)
-                emu_time_issue(w, o, on);
         }
+        if (watching == TRACE_ONLY || (watching == EVERYTHING && w->trace))
+            emu_time_issue(w, w->pc, on);
         if (o->flow == FLOW_CONTROL) {
             control(w, o, on);
             if (w->issued >= m->max_issued)
@@ -420,8 +423,10 @@ static inline void loop(warp_t *w, bool watching)
 
 void emu_run_warp(warp_t *w)
 {
-    if (watched(w))
-        loop(w, true);
+    if (!watched(w))
+        loop(w, NOTHING);
+    else if (!w->block->worker->count && !w->block->worker->m->checks)
+        loop(w, TRACE_ONLY);
     else
-        loop(w, false);
+        loop(w, EVERYTHING);
 }

@@ -8,6 +8,7 @@
  * launch; with them it is reported, loads read as zero and stores vanish.
  */
 #include "exec.h"
+#include "trace.h"
 #include "transpose.h"
 
 #include <string.h>
@@ -167,16 +168,23 @@ static void mark(const warp_t *w, turing_space_t space, const uint8_t *p, uint32
         memset(w->hit->valid + (p - w->hit->host), 1, bytes);
 }
 
-/* A store that is left out, of one lane. */
-static bool leave_out(warp_t *w, const op_t *o, turing_space_t space, const uint8_t *p, uint32_t bytes)
+/* A store that is left out. */
+static void leave_out(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, const uint64_t address[LANES])
 {
-    if (space == TURING_SPACE_SHARED)
-        memset(absent(w, space, p), 1, bytes);
-    else if (space == TURING_SPACE_LOCAL || !emu_memory_absent(w->hit, (uint64_t)(p - w->hit->host), bytes, true)) {
-        emu_fault(w, o, "a dry launch cannot leave out this store to %s memory", space_name(space));
-        return false;
+    const uint32_t bytes = o->in->mem.bytes;
+    EACH_ON {
+        const uint8_t *p = locate(w, o, space, l, address[l], bytes);
+        if (!p)
+            return;
+        if (space == TURING_SPACE_SHARED && bytes == 16)
+            memset(w->block->shared_absent + address[l], 1, 16);
+        else if (space == TURING_SPACE_SHARED)
+            memset(w->block->shared_absent + address[l], 1, bytes);
+        else if (space == TURING_SPACE_LOCAL || !emu_memory_absent(w->hit, address[l] - w->hit->base, bytes, true)) {
+            emu_fault(w, o, "a dry launch cannot leave out this store to %s memory", space_name(space));
+            return;
+        }
     }
-    return true;
 }
 
 static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, const uint64_t address[LANES])
@@ -184,15 +192,14 @@ static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, c
     const uint32_t bytes = o->in->mem.bytes;
     const row_t *s = (const row_t *)(w->r + o->src[0]);
     on = observe(w, o, on, space, ACCESS_WRITE, address, bytes);
+    if (o->idle) {
+        leave_out(w, o, on, space, address);
+        return;
+    }
     EACH_ON {
         uint8_t *p = locate(w, o, space, l, address[l], bytes);
         if (!p)
             return;
-        if (o->idle) {
-            if (!leave_out(w, o, space, p, bytes))
-                return;
-            continue;
-        }
         uint32_t v[4] = {s[0][l]};
         switch (bytes) {
         case 1: *p = (uint8_t)v[0]; break;

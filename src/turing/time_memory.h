@@ -27,6 +27,12 @@ typedef struct request {
     uint64_t line[LANES]; /* address / 128 << 4 | mask of sectors             */
 } request_t;
 
+/* Sectors of a line. */
+static inline uint32_t emu_time_sectors(uint32_t mask)
+{
+    return (mask & 1) + (mask >> 1 & 1) + (mask >> 2 & 1) + (mask >> 3 & 1);
+}
+
 typedef struct time_memory time_memory_t;
 
 /* The L2 holds what the last timed launch on `mem` left in it.  NULL: out of memory. */
