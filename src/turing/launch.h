@@ -234,6 +234,9 @@ typedef struct turing_time {
     double lsu;                       /* the 40 load/store units are busy             */
     double dram;                      /* the 16 channels are busy                     */
     double stall[TURING_STALL_COUNT]; /* of the 160 sub-cores                  */
+    /* Not in `cycles`: the most that fetching code, constants and page entries for the first time adds, where
+     * a launch of the kernel went just before, and on a GPU that has been idle. */
+    double warm_start, cold_start;
     uint64_t instructions;            /* warp instructions issued                     */
     uint64_t l2_sectors;              /* of 32 bytes, read and written, in L2         */
     uint64_t l2_hits;                 /* of these: present or on their way, or stored */

@@ -47,6 +47,10 @@ enum {
     BRANCH_CYCLES = 8,      /* from a taken branch to the next issue: assumed              */
     DEAL_CYCLES = 20,       /* between the starts of two blocks on the chip: assumed       */
     BLOCK_CYCLES = 600,     /* from the end of a block to the start of its successor: assumed */
+    FETCH_L2 = 4,           /* cycles an instruction takes whose code comes from L2, */
+    FETCH_DRAM = 10,        /* or from DRAM, not 1: JIA figure 3.6               */
+    TLB_MISS = 472,         /* SJF                                                      */
+    CONSTANT_L2 = 215,      /* the first constant, from L2: JIA table 3.1               */
     STALEMATE = 1 << 16,    /* polls in a row, by all warps, that end a launch             */
     REQUESTS = 64           /* of an SM at a time: in queues 20, served before an answer 16 */
 };
@@ -100,8 +104,8 @@ void emu_time_global(warp_t *w, uint32_t on, const uint64_t address[LANES])
 /* What the model needs of an instruction at every issue. */
 typedef struct plan {
     uint8_t pipe, stall, wait, write_board, read_board;
-    uint8_t kind; /* request_kind_t, of the load/store unit                 */
-    bool cached, fence;
+    uint8_t kind;               /* request_kind_t, of the load/store unit                 */
+    bool cached, fence, issued; /* issued: by some warp of the launch */
     uint8_t op;
 } plan_t;
 
@@ -462,12 +466,13 @@ static void issue(model_t *model, sm_t *sm, uint32_t sub)
     subcore_t *c = &sm->sub[sub];
     const uint32_t slot = c->slot;
     slot_t *s = &sm->slot[slot];
-    const plan_t *p = &model->plan[s->op];
+    plan_t *p = &model->plan[s->op];
     const event_t e = *s->event++;
     const double t = c->next;
     if (t > c->issue_free && c->why < TURING_STALL_COUNT)
         model->sum->stall[c->why] += t - c->issue_free;
     model->sum->instructions++;
+    p->issued = true;
     c->issue_free = t + ISSUE;
     c->last = slot;
     s->issued = t;
@@ -617,10 +622,15 @@ static void close_model(model_t *model)
     free(model);
 }
 
-/* From sums over units to averages. */
+/* From sums over units to averages, and what comes on top of the first pass through the code. */
 static void finish(model_t *model)
 {
     turing_time_t *sum = model->sum;
+    uint32_t code = 0;
+    for (uint32_t i = 0; i < model->m->n_ops; i++)
+        code += model->plan[i].issued;
+    sum->warm_start = code * (FETCH_L2 - ISSUE) + CONSTANT_L2;
+    sum->cold_start = code * (FETCH_DRAM - ISSUE) + CONSTANT_L2 + DRAM_LATENCY + TLB_MISS;
     sum->cycles = model->end;
     sum->tensor /= TURING_T4_SMS * SUBCORES;
     sum->lsu /= TURING_T4_SMS;
@@ -662,6 +672,8 @@ void turing_time_add(turing_time_t *sum, const turing_time_t *time)
     sum->tensor += time->tensor;
     sum->lsu += time->lsu;
     sum->dram += time->dram;
+    sum->warm_start += time->warm_start;
+    sum->cold_start += time->cold_start;
     for (int i = 0; i < TURING_STALL_COUNT; i++)
         sum->stall[i] += time->stall[i];
     sum->instructions += time->instructions;

@@ -11,6 +11,7 @@
 enum {
     SECTORS = 4, /* of 32 bytes in a line of 128                                     */
     ALL_SECTORS = 15,
+    DRAM_LATENCY = 280, /* cycles on top of the L2's: assumed                                */
     SOONEST_ANSWER = 32 /* cycles: a hit in L1 (JIA, datasheet 6); nothing answers earlier  */
 };
 
