@@ -285,7 +285,7 @@ static void a_launch_can_be_watched(void **state)
     assert_true(lsu > 0 && 2 * lsu < sum.lsu && w.last > tensor);
 }
 
-/* Modelled time of a product with one kernel, with beta where C is to be read. */
+/* Modelled time of a product with one kernel, with beta where C is to be read; 0 where the build lacks the variant. */
 static turing_time_t time_of(const char *name, int kernel, const hgemm_kernel_info_t *info, unsigned ops, int64_t m,
                              int64_t n, int64_t k, float beta)
 {
@@ -311,7 +311,7 @@ static turing_time_t time_of(const char *name, int kernel, const hgemm_kernel_in
     device_t4emu_time(handle->device, &sum);
     const hgemm_status_t status = hgemm_run_desc(handle, &desc);
     device_t4emu_time(handle->device, NULL);
-    if (status != HGEMM_STATUS_SUCCESS)
+    if (status != HGEMM_STATUS_SUCCESS && status != HGEMM_STATUS_NOT_SUPPORTED)
         fail_msg("%s on %s: %s %s", info->name, name, hgemm_status_name(status), hgemm_error_detail(handle));
     close_device();
     return sum;
@@ -322,6 +322,7 @@ static void dry_launches_take_the_same_time(void **state)
 {
     (void)state;
     static const int64_t shapes[][3] = {{72, 136, 72}, {37, 41, 29}, {130, 130, 1030}};
+    int compared = 0;
     for (int kernel = 1; kernel <= hgemm_kernel_count(); kernel++) {
         hgemm_kernel_info_t info;
         assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
@@ -334,8 +335,10 @@ static void dry_launches_take_the_same_time(void **state)
                                 dry = time_of("t4emu:time,dry", kernel, &info, ops, s[0], s[1], s[2], (float)(i % 2));
             if (memcmp(&full, &dry, sizeof full) != 0)
                 fail_msg("%s, shape %d: %.0f cycles, dry %.0f", info.name, i, full.cycles, dry.cycles);
+            compared += full.cycles > 0;
         }
     }
+    assert_true(compared > 0);
 }
 
 /* Memory of one machine does not exist on another. */

@@ -284,7 +284,7 @@ static product_t multiply(const turing_kernel_t *k, const kernel_t *t, bool dry)
                          .time = &p.time,
                          .dry = dry};
     CHECK(turing_launch(k, mem, &l, NULL, &err), "%s", err.text);
-    CHECK(turing_memory_read(mem, at[3], p.d, bytes[3], NULL) != dry, "%s computes %s", t->name,
+    CHECK(turing_memory_read(mem, at[3], p.d, bytes[3], NULL) != dry, "%s computes %s", t->info.name,
           dry ? "although it need not" : "nothing");
     turing_memory_destroy(mem);
     return p;

@@ -17,8 +17,13 @@
  * An instruction is idle if none of its results is needed after it.
  *
  * Both passes go through a function once for each call of it.  That it returns
- * behind that call is checked as it does.  Where calls are nested, or other jumps
- * go by registers, nothing is known, and nothing is idle.
+ * behind that call is checked as it does.  Where calls are nested, nothing is
+ * known, and nothing is idle.
+ *
+ * Taken to be off the path, and blocked, are jumps by registers, which choose an
+ * activation, and what is guarded by a predicate that may come from an HMMA or from
+ * more than a word of shared memory, as an activation's special cases are.  A warp
+ * that comes to one ends the launch as well.
  */
 #include "exec.h"
 
@@ -62,7 +67,8 @@ typedef struct node {
     role_t role;
     int guard;       /* condition under which a lane executes it, or ALWAYS          */
     bool overwrites; /* then it writes all of what it writes                         */
-    bool bulk_source, bulk_store;
+    bool bulk_source, bulk_store, sum_source;
+    bool blocked;
     bool picks; /* it gets some bits of register `flags`, those in `picked`  */
     uint32_t flags, picked;
 } node_t;
@@ -75,7 +81,7 @@ typedef struct graph {
     node_t *node;
     int32_t (*next)[SUCCESSORS];
     bool *reached;
-    set_t *bulk; /* before each place */
+    set_t *bulk, *sums; /* before each place: what may be bulk, and what of it may come from sums */
     needs_t *needed;
 } graph_t;
 
@@ -141,6 +147,12 @@ static bool is_true(const turing_pred_t *p)
     return !p->present || (p->reg == TURING_PT && !p->neg);
 }
 
+/* By registers, and not to return. */
+static bool jumps(const turing_insn_t *in)
+{
+    return in->op == TURING_BRX || in->op == TURING_BRXU || in->op == TURING_JMX || in->op == TURING_JMXU;
+}
+
 /* Where a place leads to.  `call` is the instruction that called, or NOWHERE; `calls` counts those
  * before an instruction.  False where it may lead anywhere. */
 static bool link_up(const graph_t *g, uint32_t place, int32_t call, const uint32_t *calls)
@@ -169,7 +181,7 @@ static bool link_up(const graph_t *g, uint32_t place, int32_t call, const uint32
     case TURING_BRX:
     case TURING_BRXU:
     case TURING_JMX:
-    case TURING_JMXU: return false;
+    case TURING_JMXU: next[0] = NOWHERE; return true;
     default: next[0] = place % g->n + 1 < g->n ? (int32_t)place + 1 : NOWHERE; return true;
     }
 }
@@ -236,32 +248,43 @@ static void describe(const turing_insn_t *in, node_t *node)
     node->overwrites = in->op != TURING_R2P && (guarded || is_true(&in->guard));
     find_flags(in, node);
     node->bulk_source = node->role == ROLE_LOAD || in->op == TURING_HMMA_1688;
+    node->sum_source = in->op == TURING_HMMA_1688 || (in->op == TURING_LDS && in->mem.bytes > 4);
+    node->blocked = jumps(in);
 }
 
-static void find_bulk(graph_t *g)
+/* What may derive from bulk or sums, before each place.  Sums only settle what is blocked: there a guarded
+ * write counts as one, for what it leaves is rarely used. */
+static void spread(const graph_t *g, set_t *before, bool sums)
 {
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t p = 0; p < g->places; p++) {
             const node_t *node = &g->node[p % g->n];
-            set_t after = g->bulk[p];
+            set_t after = before[p];
             if (!g->reached[p])
                 continue;
-            if (node->overwrites && node->guard == ALWAYS)
+            if (node->overwrites && (sums || node->guard == ALWAYS))
                 take_out(&after, &node->writes);
-            if (node->bulk_source || meets(&node->reads, &g->bulk[p]))
+            if ((sums ? node->sum_source : node->bulk_source) || meets(&node->reads, &before[p]))
                 meet(&after, &node->writes);
             for (int i = 0; i < SUCCESSORS; i++)
                 if (g->next[p][i] != NOWHERE)
-                    changed |= meet(&g->bulk[g->next[p][i]], &after);
+                    changed |= meet(&before[g->next[p][i]], &after);
         }
     }
+}
+
+static void find_bulk(graph_t *g)
+{
+    spread(g, g->bulk, false);
+    spread(g, g->sums, true);
     for (uint32_t p = 0; p < g->places; p++) {
         node_t *node = &g->node[p % g->n];
         set_t data = node->reads;
         take_out(&data, &node->address);
         take_out(&data, &node->condition);
         node->bulk_store |= g->reached[p] && node->role == ROLE_STORE && meets(&data, &g->bulk[p]);
+        node->blocked |= g->reached[p] && meets(&node->condition, &g->sums[p]);
     }
 }
 
@@ -336,6 +359,8 @@ static void overwrite(needs_t *needed, const node_t *node)
 /* What is needed before an instruction, from what is after it. */
 static void step_back(needs_t *s, const node_t *node)
 {
+    if (node->blocked)
+        return;
     const bool idle = is_idle(node, s);
     /* which bits are needed is known for all lanes only, so not where a guard says that none is */
     const bool picks = node->picks && (node->guard == ALWAYS || !is_needed(node, s));
@@ -379,7 +404,9 @@ static void settle(const graph_t *g, machine_t *m)
             m->ops[p % g->n].idle = false;
     }
     for (uint32_t i = 0; i < g->n; i++)
-        if (m->ops[i].idle && g->node[i].role == ROLE_COMPUTE)
+        if (g->node[i].blocked)
+            m->ops[i].flow = FLOW_BLOCKED;
+        else if (m->ops[i].idle && g->node[i].role == ROLE_COMPUTE)
             m->ops[i].flow = FLOW_IDLE;
     m->dry = true;
 }
@@ -399,8 +426,9 @@ bool emu_dry_open(machine_t *m)
     g.next = calloc(g.places + 1, sizeof *g.next);
     g.reached = calloc(g.places + 1, sizeof *g.reached);
     g.bulk = calloc(g.places + 1, sizeof *g.bulk);
+    g.sums = calloc(g.places + 1, sizeof *g.sums);
     g.needed = calloc(g.places + 1, sizeof *g.needed);
-    const bool ok = calls && call && g.node && g.next && g.reached && g.bulk && g.needed;
+    const bool ok = calls && call && g.node && g.next && g.reached && g.bulk && g.sums && g.needed;
     for (uint32_t i = 0; ok && i < g.n; i++)
         describe(m->ops[i].in, &g.node[i]);
     if (ok && explore(&g, call, calls)) {
@@ -414,6 +442,7 @@ bool emu_dry_open(machine_t *m)
     free(g.next);
     free(g.reached);
     free(g.bulk);
+    free(g.sums);
     free(g.needed);
     return ok;
 }

@@ -46,7 +46,8 @@ typedef enum flow {
     FLOW_PLAIN,    /* nothing                                             */
     FLOW_STOPPING, /* may set warp_t.stop                                 */
     FLOW_CONTROL,  /* may change pc, lanes or split: exec_flow.c            */
-    FLOW_IDLE      /* not executed at all                                 */
+    FLOW_IDLE,     /* not executed at all                                 */
+    FLOW_BLOCKED   /* a dry launch cannot go on from there                */
 } flow_t;
 
 struct op {

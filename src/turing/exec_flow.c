@@ -416,7 +416,9 @@ static inline void loop(warp_t *w, watching_t watching)
             continue;
         }
         w->pc++;
-        if (on && o->flow != FLOW_IDLE)
+        if (o->flow == FLOW_BLOCKED)
+            emu_fault(w, o, "a dry launch cannot tell where the warp goes: it may depend on results");
+        else if (on && o->flow != FLOW_IDLE)
             o->fn(w, o, o->uniform ? ALL_LANES : on);
     }
 }
