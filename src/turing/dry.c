@@ -83,6 +83,7 @@ typedef struct graph {
     bool *reached;
     set_t *bulk, *sums; /* before each place: what may be bulk, and what of it may come from sums */
     needs_t *needed;
+    uint32_t *visited, *grown; /* when a place last was, and its needs last grew, in visits */
 } graph_t;
 
 static bool meet(set_t *to, const set_t *from)
@@ -328,9 +329,9 @@ static bool is_needed(const node_t *node, const needs_t *needed)
 static uint32_t needed_bits(const node_t *node, const needs_t *needed)
 {
     uint32_t bits = is_needed(node, needed) ? ALL_BITS : 0;
-    for (uint32_t r = 0; r < SLOT_UR; r++)
-        if (node->writes.word[r / 64] >> r % 64 & 1)
-            bits |= needed->bits[r];
+    for (uint32_t i = 0; i < SLOT_UR / 64; i++)
+        for (uint64_t rest = node->writes.word[i]; rest; rest &= rest - 1)
+            bits |= needed->bits[64 * i + (uint32_t)__builtin_ctzll(rest)];
     return bits;
 }
 
@@ -344,9 +345,9 @@ static void overwrite(needs_t *needed, const node_t *node)
     if (node->guard == ALWAYS) {
         for (int c = 0; c < CONDITIONS; c++)
             take_out(&needed->under[c], &node->writes);
-        for (uint32_t r = 0; r < SLOT_UR; r++)
-            if (node->writes.word[r / 64] >> r % 64 & 1)
-                needed->bits[r] = 0;
+        for (uint32_t i = 0; i < SLOT_UR / 64; i++)
+            for (uint64_t rest = node->writes.word[i]; rest; rest &= rest - 1)
+                needed->bits[64 * i + (uint32_t)__builtin_ctzll(rest)] = 0;
     } else {
         set_t both = needed->under[ALWAYS];
         take_out(&needed->under[ALWAYS], &node->writes);
@@ -379,16 +380,30 @@ static void step_back(needs_t *s, const node_t *node)
     meet(&s->under[node->guard], &reads);
 }
 
+/* Whether what is needed after a place has grown since the place was last visited. */
+static bool is_stale(const graph_t *g, uint32_t p)
+{
+    for (int i = 0; i < SUCCESSORS; i++)
+        if (g->next[p][i] != NOWHERE && g->grown[g->next[p][i]] >= g->visited[p])
+            return true;
+    return !g->visited[p];
+}
+
 static void find_needed(graph_t *g)
 {
+    uint32_t now = 0;
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t p = g->places; p-- > 0;) {
-            if (!g->reached[p])
+            if (!g->reached[p] || !is_stale(g, p))
                 continue;
             needs_t s = needed_after(g, p);
             step_back(&s, &g->node[p % g->n]);
-            changed |= meet_needs(&g->needed[p], &s);
+            g->visited[p] = ++now;
+            if (meet_needs(&g->needed[p], &s)) {
+                g->grown[p] = now;
+                changed = true;
+            }
         }
     }
 }
@@ -428,7 +443,10 @@ bool emu_dry_open(machine_t *m)
     g.bulk = calloc(g.places + 1, sizeof *g.bulk);
     g.sums = calloc(g.places + 1, sizeof *g.sums);
     g.needed = calloc(g.places + 1, sizeof *g.needed);
-    const bool ok = calls && call && g.node && g.next && g.reached && g.bulk && g.sums && g.needed;
+    g.visited = calloc(g.places + 1, sizeof *g.visited);
+    g.grown = calloc(g.places + 1, sizeof *g.grown);
+    const bool ok =
+        calls && call && g.node && g.next && g.reached && g.bulk && g.sums && g.needed && g.visited && g.grown;
     for (uint32_t i = 0; ok && i < g.n; i++)
         describe(m->ops[i].in, &g.node[i]);
     if (ok && explore(&g, call, calls)) {
@@ -444,5 +462,7 @@ bool emu_dry_open(machine_t *m)
     free(g.bulk);
     free(g.sums);
     free(g.needed);
+    free(g.visited);
+    free(g.grown);
     return ok;
 }
