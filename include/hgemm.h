@@ -172,6 +172,9 @@ typedef struct hgemm_handle *hgemm_handle_t;
  *     time        for bench_hgemm, whose events then tell modelled time: what a timing model, not a
  *                 measurement, says that the kernels take on a T4 at 1590 MHz. To the functions below
  *                 it changes the device's name and kind only
+ *     dry         with time: launches between two events are timed without being computed, several times
+ *                 as fast. What they would have written is missing until it is written again: to
+ *                 download it, or to multiply it, is an HGEMM_STATUS_DEVICE_ERROR
  * Every emulated T4 is a machine of its own: its memory belongs to one handle, and goes with it.
  * Its calls are complete when they return. A build without the emulator knows no "t4emu".
  *

@@ -26,6 +26,7 @@ typedef struct t4emu_t {
     turing_watch_fn *watch;      /* told of what they issue, or NULL */
     void *watch_user;
     int modelled;              /* events tell modelled time */
+    int dry;                   /* launches that are timed compute no results */
     int awaited;               /* one was recorded, and none was compared since */
     double clock;              /* modelled seconds of all launches so far */
     turing_module_t **modules; /* those loaded, to be closed */
@@ -154,6 +155,7 @@ hgemm_status_t device_t4emu_run(device_t *device, const turing_kernel_t *kernel,
     launch->time = emulator->awaited || emulator->time_sum ? &modelled : NULL;
     launch->watch = emulator->watch;
     launch->watch_user = emulator->watch_user;
+    launch->dry = emulator->dry;
     device->detail[0] = '\0';
     if (!turing_launch(kernel, emulator->memory, launch, &violations, &error))
         return explain(device, 0, &error);
@@ -273,6 +275,8 @@ static int apply_option(t4emu_t *emulator, const char *option, size_t length)
         emulator->tensor = TURING_TENSOR_HOPPER;
     else if (length == 4 && strncmp(option, "time", length) == 0)
         emulator->modelled = 1;
+    else if (length == 3 && strncmp(option, "dry", length) == 0)
+        emulator->dry = 1;
     else
         return 0;
     return 1;
@@ -288,7 +292,8 @@ hgemm_status_t device_open_t4emu(const char *options, device_t **device, char de
     for (const char *option = options; *option;) {
         size_t length = strcspn(option, ",");
         if (!apply_option(emulator, option, length)) {
-            snprintf(detail, DEVICE_DETAIL, "t4emu has no option \"%.100s\"; it has check, hopper and time.", option);
+            snprintf(detail, DEVICE_DETAIL, "t4emu has no option \"%.100s\"; it has check, hopper, time and dry.",
+                     option);
             free(emulator);
             return HGEMM_STATUS_INVALID_DEVICE;
         }

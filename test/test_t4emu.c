@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <fenv.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "handle.h"
@@ -285,6 +286,95 @@ static void a_launch_can_be_watched(void **state)
     assert_true(lsu > 0 && 2 * lsu < sum.lsu && w.last > tensor);
 }
 
+/* Modelled time of a product with one kernel, with beta where C is to be read; 0 where the build lacks the variant. */
+static turing_time_t time_of(const char *name, int kernel, const hgemm_kernel_info_t *info, unsigned ops, int64_t m,
+                             int64_t n, int64_t k, float beta)
+{
+    turing_time_t sum = {0};
+    hgemm_desc_t desc;
+    open_device(name);
+    hgemm_desc_init(&desc);
+    desc.kernel = kernel;
+    desc.accumulate = info->accumulate;
+    desc.op_a = ops & (HGEMM_OPS_TN | HGEMM_OPS_TT) ? HGEMM_OP_T : HGEMM_OP_N;
+    desc.op_b = ops & (HGEMM_OPS_NT | HGEMM_OPS_TT) ? HGEMM_OP_T : HGEMM_OP_N;
+    desc.m = m, desc.n = n, desc.k = k;
+    desc.lda = desc.op_a ? m : k, desc.ldb = desc.op_b ? k : n, desc.ldc = desc.ldd = n;
+    desc.beta = beta;
+    void *operand[4];
+    const int64_t elements[] = {m * k, k * n, m * n, m * n};
+    for (int i = 0; i < 4; i++) {
+        void *zero = calloc((size_t)elements[i], 2);
+        operand[i] = allocate((size_t)elements[i] * 2, zero);
+        free(zero);
+    }
+    desc.a = operand[0], desc.b = operand[1], desc.c = operand[2], desc.d = operand[3];
+    device_t4emu_time(handle->device, &sum);
+    const hgemm_status_t status = hgemm_run_desc(handle, &desc);
+    device_t4emu_time(handle->device, NULL);
+    if (status != HGEMM_STATUS_SUCCESS && status != HGEMM_STATUS_NOT_SUPPORTED)
+        fail_msg("%s on %s: %s %s", info->name, name, hgemm_status_name(status), hgemm_error_detail(handle));
+    close_device();
+    return sum;
+}
+
+/* A dry launch takes the time of one that computes, with every kernel: whole tiles, edges and parts of k in turn. */
+static void dry_launches_take_the_same_time(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {{37, 41, 29}, {130, 130, 330}, {72, 136, 72}};
+    int compared = 0;
+    for (int kernel = 1; kernel <= hgemm_kernel_count(); kernel++) {
+        hgemm_kernel_info_t info;
+        assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
+        const int i = info.any_alignment ? kernel % 3 : 2;
+        const int64_t *s = shapes[i];
+        const unsigned ops = info.ops == HGEMM_OPS_NN ? HGEMM_OPS_NN : 1U << (unsigned)(kernel / 3) % 4;
+        const float beta = (float)(kernel % 2);
+        const turing_time_t full = time_of("t4emu:time", kernel, &info, ops, s[0], s[1], s[2], beta),
+                            dry = time_of("t4emu:time,dry", kernel, &info, ops, s[0], s[1], s[2], beta);
+        if (memcmp(&full, &dry, sizeof full) != 0)
+            fail_msg("%s, shape %d: %.0f cycles, dry %.0f", info.name, i, full.cycles, dry.cycles);
+        compared += full.cycles > 0;
+    }
+    assert_true(compared > 0);
+}
+
+/* With an activation a dry launch takes the same time, or says that it cannot tell; its D is missing. */
+static void activations_are_timed_or_refused(void **state)
+{
+    (void)state;
+    enum { SIDE = 64 };
+    static uint16_t a[SIDE * SIDE], d[SIDE * SIDE];
+    for (int i = 0; i < SIDE * SIDE; i++)
+        a[i] = hgemm_half_from_float((float)(i % 23 - 11) / 8);
+    for (int activation = HGEMM_ACTIVATION_NONE; activation <= HGEMM_ACTIVATION_SILU; activation++) {
+        turing_time_t sum[2] = {{0}};
+        hgemm_status_t status[2];
+        for (int dry = 0; dry < 2; dry++) {
+            hgemm_desc_t desc;
+            open_device(dry ? "t4emu:time,dry" : "t4emu:time");
+            hgemm_desc_init(&desc);
+            desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldd = SIDE;
+            desc.activation = (hgemm_activation_t)activation;
+            desc.a = desc.b = allocate(sizeof a, a);
+            desc.d = allocate(sizeof d, NULL);
+            device_t4emu_time(handle->device, &sum[dry]);
+            status[dry] = hgemm_run_desc(handle, &desc);
+            if (status[dry] != HGEMM_STATUS_SUCCESS)
+                assert_non_null(strstr(hgemm_error_detail(handle), "dry"));
+            assert_true((hgemm_download(handle, d, desc.d, sizeof d) == HGEMM_STATUS_SUCCESS) == !dry ||
+                        status[dry] != HGEMM_STATUS_SUCCESS);
+            close_device();
+        }
+        assert_int_equal(status[0], HGEMM_STATUS_SUCCESS);
+        assert_int_equal(status[1], activation ? status[1] : HGEMM_STATUS_SUCCESS);
+        if (status[1] == HGEMM_STATUS_SUCCESS)
+            assert_memory_equal(&sum[0], &sum[1], sizeof sum[0]);
+        printf("activation %d, dry: %s\n", activation, hgemm_status_name(status[1]));
+    }
+}
+
 /* Memory of one machine does not exist on another. */
 static void every_handle_is_a_machine(void **state)
 {
@@ -314,6 +404,8 @@ int main(void)
         cmocka_unit_test(a_caller_s_rounding_does_not_matter),
         cmocka_unit_test(events_tell_modelled_time),
         cmocka_unit_test(a_launch_can_be_watched),
+        cmocka_unit_test(dry_launches_take_the_same_time),
+        cmocka_unit_test(activations_are_timed_or_refused),
         cmocka_unit_test(every_handle_is_a_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,10 +43,7 @@ static turing_count_t *slot(const warp_t *w, const op_t *o)
 
 static uint32_t bits(uint32_t x)
 {
-    uint32_t n = 0;
-    for (; x; x &= x - 1)
-        n++;
-    return n;
+    return (uint32_t)__builtin_popcount(x);
 }
 
 void emu_count_issue(warp_t *w, const op_t *o, uint32_t on)
@@ -103,12 +100,20 @@ void emu_count_global(warp_t *w, const op_t *o, uint32_t on, access_t kind, cons
 /* Each bank gives one word at a time. 64-bit accesses go by half warps, 128-bit
  * ones (and rows of LDSM) by quarters, so that a lane's words, which are aligned,
  * lie in as many banks and count as one unit of a wider bank. */
-uint32_t emu_shared_waves(uint32_t on, const uint64_t address[LANES], uint32_t bytes, uint32_t *words)
+static inline uint32_t waves_of(uint32_t on, const uint64_t address[LANES], uint32_t unit, uint32_t *words)
 {
-    const uint32_t unit = bytes > 4 ? bytes : 4, banks = WAVE / unit, group = banks;
+    const uint32_t banks = WAVE / unit, group = banks;
     uint32_t waves = 0;
-    *words = 0;
     for (uint32_t first = 0; first < LANES; first += group) {
+        uint32_t used = 0;
+        const uint32_t here = on >> first & (uint32_t)((UINT64_C(1) << group) - 1);
+        for (uint32_t l = 0; l < group; l++)
+            used |= (here >> l & 1) << (uint32_t)(address[first + l] / unit) % banks;
+        if (bits(used) == bits(here)) { /* each lane has a bank to itself */
+            waves += here != 0;
+            *words += bits(here) * (unit / 4);
+            continue;
+        }
         uint32_t held[BANKS][LANES], depth[BANKS] = {0}, most = 0;
         for (uint32_t l = first; l < first + group; l++) {
             if (!(on >> l & 1))
@@ -127,6 +132,14 @@ uint32_t emu_shared_waves(uint32_t on, const uint64_t address[LANES], uint32_t b
         waves += most;
     }
     return waves;
+}
+
+uint32_t emu_shared_waves(uint32_t on, const uint64_t address[LANES], uint32_t bytes, uint32_t *words)
+{
+    *words = 0;
+    return bytes == 16  ? waves_of(on, address, 16, words)
+           : bytes == 8 ? waves_of(on, address, 8, words)
+                        : waves_of(on, address, 4, words);
 }
 
 void emu_count_shared(warp_t *w, const op_t *o, uint32_t waves, uint32_t words)

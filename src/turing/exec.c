@@ -78,7 +78,7 @@ block_t *emu_block_create(worker_t *worker)
         return NULL;
     b->worker = worker;
     b->n_warps = m->n_warps;
-    b->storage = calloc(1, 64 + m->n_warps * per_warp + shared * (shadow ? 2 : 1));
+    b->storage = calloc(1, 64 + m->n_warps * per_warp + shared * (1 + shadow + m->dry));
     if (m->checks & TURING_CHECK_RACE)
         b->race = emu_race_block(b);
     if (!b->storage || ((m->checks & TURING_CHECK_RACE) && !b->race)) {
@@ -109,6 +109,8 @@ block_t *emu_block_create(worker_t *worker)
     b->shared = p;
     if (shadow)
         b->shared_valid = p + shared;
+    if (m->dry)
+        b->shared_absent = p + shared * (1 + shadow);
     return b;
 }
 
@@ -128,6 +130,8 @@ void emu_block_start(block_t *b, uint64_t linear)
     memset(b->shared, POISON_BYTE, m->shared_bytes);
     if (b->shared_valid)
         memset(b->shared_valid, 0, m->shared_bytes);
+    if (b->shared_absent)
+        memset(b->shared_absent, 0, m->shared_bytes);
     for (uint32_t i = 0; i < b->n_warps; i++) {
         warp_t *w = &b->warp[i];
         uint32_t threads = m->threads - i * LANES;
@@ -473,6 +477,8 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
         ok = emu_schedule_open(&m, err);
     if (ok && launch->counters)
         ok = emu_count_open(&m) || turing_fail(err, "out of memory for the counters");
+    if (ok && launch->dry && launch->time && !m.checks)
+        ok = emu_dry_open(&m) || turing_fail(err, "out of memory");
     ok = ok && run_grid(&m, violations, err);
     emu_count_close(&m);
     emu_schedule_close(&m);

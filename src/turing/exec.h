@@ -45,7 +45,9 @@ typedef void op_fn(warp_t *w, const op_t *o, uint32_t on);
 typedef enum flow {
     FLOW_PLAIN,    /* nothing                                             */
     FLOW_STOPPING, /* may set warp_t.stop                                 */
-    FLOW_CONTROL   /* may change pc, lanes or split: exec_flow.c            */
+    FLOW_CONTROL,  /* may change pc, lanes or split: exec_flow.c            */
+    FLOW_IDLE,     /* not executed at all                                 */
+    FLOW_BLOCKED   /* a dry launch cannot go on from there                */
 } flow_t;
 
 struct op {
@@ -54,6 +56,7 @@ struct op {
     uint8_t guard, guard_xor; /* predicate, and 1 when negated            */
     uint8_t flow;
     uint8_t uniform; /* uniform datapath: all lanes or none      */
+    uint8_t idle;    /* what it computes or moves is left out: dry.c   */
     uint8_t pdst[2];
     uint8_t psrc[3], psrc_xor[3];
     uint16_t addr_base, addr_uniform; /* memory operand: rows             */
@@ -81,7 +84,7 @@ typedef struct split {
 
 typedef struct schedule schedule_t; /* check_schedule.c */
 typedef struct race race_t;         /* check_race.c     */
-typedef struct trace trace_t;       /* time.c           */
+typedef struct trace trace_t;       /* trace.h          */
 
 struct warp {
     row_t *r;
@@ -92,6 +95,7 @@ struct warp {
     int n_splits;
     split_t split[LANES];
     row_t barrier[16]; /* convergence barriers: participants, per lane */
+    row_t called;      /* instruction of the last call, per lane        */
     stop_t stop;
     int waits_at;         /* named barrier, or -1                     */
     uint32_t index;       /* in the block                             */
@@ -123,6 +127,7 @@ struct block {
     warp_t *warp;
     uint8_t *shared;
     uint8_t *shared_valid;
+    uint8_t *shared_absent; /* as alloc_t has; NULL: not a dry launch */
     named_barrier_t barrier[16];
     uint32_t polls; /* strong loads and atomics since last resumed */
     race_t *race;
@@ -164,6 +169,7 @@ struct machine {
     uint32_t resident; /* blocks that a T4 would hold at a time    */
     uint64_t max_issued;
     bool ordered; /* results depend on the order of blocks    */
+    bool dry;     /* idle instructions are left out           */
     unsigned checks;
     turing_hmma_fn *hmma;
     int fraction;
@@ -184,6 +190,9 @@ enum { WINDOW_BYTES = 1 << 24 };
 /* ---- lower.c ---- */
 bool emu_lower_kernel(machine_t *m, turing_error_t *err);
 void emu_lower_free(machine_t *m);
+
+/* ---- dry.c: finds the idle instructions; false: out of memory ---- */
+bool emu_dry_open(machine_t *m);
 
 /* ---- exec_alu.c, exec_float.c, exec_mem.c: fill op->fn, or leave it NULL ---- */
 void emu_select_alu(op_t *o);
@@ -259,11 +268,7 @@ bool emu_count_open(machine_t *m);
 void emu_count_close(machine_t *m);
 bool emu_count_finish(machine_t *m, worker_t *workers, unsigned n);
 
-/* ---- time.c: what the executor tells the timing model, and the model ---- */
-void emu_time_issue(warp_t *w, const op_t *o, uint32_t on);
-void emu_time_shared(warp_t *w, uint32_t waves);
-void emu_time_global(warp_t *w, uint32_t on, const uint64_t address[LANES]);
-void emu_time_barrier(warp_t *w, uint32_t id, uint32_t threads);
+/* ---- time.c: the timing model, which trace.h feeds ---- */
 void emu_time_run(worker_t *worker); /* the whole grid; fills launch->time */
 
 static inline bool watched(const warp_t *w)

@@ -13,6 +13,7 @@
  * barrier register at different depths.
  */
 #include "exec.h"
+#include "trace.h"
 
 enum { SPINS = 256 }; /* backward branches of a split warp before another part runs */
 
@@ -155,9 +156,15 @@ static void branch_indirect(warp_t *w, const op_t *o, uint32_t taken, int source
         for (uint32_t k = l; k < LANES; k++)
             if (taken >> k & 1 && r[0][k] == r[0][l])
                 same |= 1u << k;
+        const machine_t *m = w->block->worker->m;
         uint64_t to = (uint64_t)o->in->target + ((uint64_t)r[1][l] << 32 | r[0][l]);
-        if (to % TURING_INSN_BYTES || to / TURING_INSN_BYTES >= w->block->worker->m->n_ops) {
+        if (to % TURING_INSN_BYTES || to / TURING_INSN_BYTES >= m->n_ops) {
             emu_fault(w, o, "lane %u jumps to 0x%llx, outside the kernel", l, (unsigned long long)to);
+            return;
+        }
+        if (m->dry && to / TURING_INSN_BYTES != w->called[l] + UINT64_C(1)) {
+            emu_fault(w, o, "lane %u returns to 0x%llx, not behind its call: a dry launch cannot follow", l,
+                      (unsigned long long)to);
             return;
         }
         park(w, same, (uint32_t)(to / TURING_INSN_BYTES), WAIT_NONE, 0);
@@ -261,6 +268,9 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
     case TURING_BRXU: branch_indirect(w, o, on, 0); return;
     case TURING_CALL_REL:
     case TURING_CALL_ABS:
+        for (uint32_t l = 0; l < LANES; l++)
+            if (on >> l & 1)
+                w->called[l] = w->pc;
         if (in->m.inc)
             emu_fault(w, o, "CALL with a call stack");
         else if (in->n_src)
@@ -376,8 +386,10 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
 
 /* ---- the loop ----------------------------------------------------------------------------------------- */
 
-/* `watching` is a constant in each of the two copies that the compiler makes. */
-static inline void loop(warp_t *w, bool watching)
+typedef enum watching { NOTHING, TRACE_ONLY, EVERYTHING } watching_t;
+
+/* `watching` is a constant in each of the copies that the compiler makes. */
+static inline void loop(warp_t *w, watching_t watching)
 {
     const machine_t *m = w->block->worker->m;
     const op_t *const ops = m->ops;
@@ -389,14 +401,14 @@ static inline void loop(warp_t *w, bool watching)
         const op_t *o = &ops[w->pc];
         uint32_t on = (w->p[o->guard] ^ (0u - o->guard_xor)) & w->active;
         w->issued++;
-        if (watching) {
+        if (watching == EVERYTHING) {
             if (w->block->worker->count)
                 emu_count_issue(w, o, on);
             if (w->schedule)
                 emu_schedule_issue(w, o, on);
-            if (w->trace)
-                emu_time_issue(w, o, on);
         }
+        if (watching == TRACE_ONLY || (watching == EVERYTHING && w->trace))
+            emu_time_issue(w, w->pc, on);
         if (o->flow == FLOW_CONTROL) {
             control(w, o, on);
             if (w->issued >= m->max_issued)
@@ -404,15 +416,19 @@ static inline void loop(warp_t *w, bool watching)
             continue;
         }
         w->pc++;
-        if (on)
+        if (o->flow == FLOW_BLOCKED)
+            emu_fault(w, o, "a dry launch cannot tell where the warp goes: it may depend on results");
+        else if (on && o->flow != FLOW_IDLE)
             o->fn(w, o, o->uniform ? ALL_LANES : on);
     }
 }
 
 void emu_run_warp(warp_t *w)
 {
-    if (watched(w))
-        loop(w, true);
+    if (!watched(w))
+        loop(w, NOTHING);
+    else if (!w->block->worker->count && !w->block->worker->m->checks)
+        loop(w, TRACE_ONLY);
     else
-        loop(w, false);
+        loop(w, EVERYTHING);
 }

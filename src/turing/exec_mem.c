@@ -8,11 +8,10 @@
  * launch; with them it is reported, loads read as zero and stores vanish.
  */
 #include "exec.h"
+#include "trace.h"
+#include "transpose.h"
 
 #include <string.h>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #define EACH for (int l = 0; l < LANES; l++)
 #define EACH_ON                     \
@@ -106,15 +105,35 @@ static uint8_t *locate(warp_t *w, const op_t *o, turing_space_t space, int lane,
     return NULL;
 }
 
+/* Which bytes a dry launch left out, from an access's first on; NULL: none. */
+static uint8_t *absent(const warp_t *w, turing_space_t space, const uint8_t *p)
+{
+    if (space == TURING_SPACE_SHARED)
+        return w->block->shared_absent ? w->block->shared_absent + (p - w->block->shared) : NULL;
+    return space == TURING_SPACE_GLOBAL && w->hit->absent ? w->hit->absent + (p - w->hit->host) : NULL;
+}
+
+/* False after a fault: what is read was left out. */
+static bool present(warp_t *w, const op_t *o, turing_space_t space, int lane, const uint8_t *p, uint32_t bytes)
+{
+    const uint8_t *a = absent(w, space, p);
+    if (!a || !memchr(a, 1, bytes))
+        return true;
+    emu_fault(w, o, "lane %d needs %s memory that a dry launch did not compute", lane, space_name(space));
+    return false;
+}
+
 static void load(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, const uint64_t address[LANES])
 {
     const uint32_t bytes = o->in->mem.bytes, allowed = observe(w, o, on, space, ACCESS_READ, address, bytes);
     row_t *d = w->r + o->d;
+    if (o->idle)
+        return;
     EACH_ON {
         uint32_t v[4] = {0};
         if (allowed >> l & 1) {
             const uint8_t *p = locate(w, o, space, l, address[l], bytes);
-            if (!p)
+            if (!p || !present(w, o, space, l, p, bytes))
                 return;
             switch (bytes) {
             case 1: v[0] = o->in->mem.is_signed ? (uint32_t)(int8_t)*p : *p; break;
@@ -139,10 +158,33 @@ static void load(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, co
     }
 }
 
-static void mark(const alloc_t *a, const uint8_t *p, uint32_t bytes)
+/* Bytes of global or shared memory have a value now. */
+static void mark(const warp_t *w, turing_space_t space, const uint8_t *p, uint32_t bytes)
 {
-    if (a->valid)
-        memset(a->valid + (p - a->host), 1, bytes);
+    uint8_t *a = absent(w, space, p);
+    if (a)
+        memset(a, 0, bytes);
+    if (space == TURING_SPACE_GLOBAL && w->hit->valid)
+        memset(w->hit->valid + (p - w->hit->host), 1, bytes);
+}
+
+/* A store that is left out. */
+static void leave_out(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, const uint64_t address[LANES])
+{
+    const uint32_t bytes = o->in->mem.bytes;
+    EACH_ON {
+        const uint8_t *p = locate(w, o, space, l, address[l], bytes);
+        if (!p)
+            return;
+        if (space == TURING_SPACE_SHARED && bytes == 16)
+            memset(w->block->shared_absent + address[l], 1, 16);
+        else if (space == TURING_SPACE_SHARED)
+            memset(w->block->shared_absent + address[l], 1, bytes);
+        else if (space == TURING_SPACE_LOCAL || !emu_memory_absent(w->hit, address[l] - w->hit->base, bytes, true)) {
+            emu_fault(w, o, "a dry launch cannot leave out this store to %s memory", space_name(space));
+            return;
+        }
+    }
 }
 
 static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, const uint64_t address[LANES])
@@ -150,6 +192,10 @@ static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, c
     const uint32_t bytes = o->in->mem.bytes;
     const row_t *s = (const row_t *)(w->r + o->src[0]);
     on = observe(w, o, on, space, ACCESS_WRITE, address, bytes);
+    if (o->idle) {
+        leave_out(w, o, on, space, address);
+        return;
+    }
     EACH_ON {
         uint8_t *p = locate(w, o, space, l, address[l], bytes);
         if (!p)
@@ -170,8 +216,7 @@ static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, c
             memcpy(p, v, 16);
             break;
         }
-        if (space == TURING_SPACE_GLOBAL)
-            mark(w->hit, p, bytes);
+        mark(w, space, p, bytes);
     }
 }
 
@@ -206,32 +251,20 @@ static void op_stg(warp_t *w, const op_t *o, uint32_t on)
     store(w, o, on, TURING_SPACE_GLOBAL, address);
 }
 
-static void op_lds(warp_t *w, const op_t *o, uint32_t on)
+/* LDS, LDL. */
+static void op_load_near(warp_t *w, const op_t *o, uint32_t on)
 {
     uint64_t address[LANES];
     addresses_32(w, o, address);
-    load(w, o, on, TURING_SPACE_SHARED, address);
+    load(w, o, on, o->in->op == TURING_LDL ? TURING_SPACE_LOCAL : TURING_SPACE_SHARED, address);
 }
 
-static void op_sts(warp_t *w, const op_t *o, uint32_t on)
+/* STS, STL. */
+static void op_store_near(warp_t *w, const op_t *o, uint32_t on)
 {
     uint64_t address[LANES];
     addresses_32(w, o, address);
-    store(w, o, on, TURING_SPACE_SHARED, address);
-}
-
-static void op_ldl(warp_t *w, const op_t *o, uint32_t on)
-{
-    uint64_t address[LANES];
-    addresses_32(w, o, address);
-    load(w, o, on, TURING_SPACE_LOCAL, address);
-}
-
-static void op_stl(warp_t *w, const op_t *o, uint32_t on)
-{
-    uint64_t address[LANES];
-    addresses_32(w, o, address);
-    store(w, o, on, TURING_SPACE_LOCAL, address);
+    store(w, o, on, o->in->op == TURING_STL ? TURING_SPACE_LOCAL : TURING_SPACE_SHARED, address);
 }
 
 /* ---- generic addresses ---------------------------------------------------------------- */
@@ -297,21 +330,12 @@ static void op_qspc(warp_t *w, const op_t *o, uint32_t on)
 #if defined(__SSE2__)
 static void transpose(const uint8_t *const row[8], uint32_t out[LANES])
 {
-    __m128i r[8], s[8];
+    __m128i r[8];
     for (int i = 0; i < 8; i++)
         r[i] = _mm_loadu_si128((const __m128i *)row[i]);
-    for (int i = 0; i < 4; i++) {
-        s[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
-        s[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
-    }
-    for (int i = 0; i < 4; i++) {
-        r[2 * i] = _mm_unpacklo_epi16(s[i], s[i + 4]);
-        r[2 * i + 1] = _mm_unpackhi_epi16(s[i], s[i + 4]);
-    }
-    for (int i = 0; i < 4; i++) {
-        _mm_storeu_si128((__m128i *)(out + 8 * i), _mm_unpacklo_epi16(r[i], r[i + 4]));
-        _mm_storeu_si128((__m128i *)(out + 8 * i + 4), _mm_unpackhi_epi16(r[i], r[i + 4]));
-    }
+    emu_transpose_8x8(r);
+    for (int i = 0; i < 8; i++)
+        _mm_storeu_si128((__m128i *)(out + 4 * i), r[i]);
 }
 #else
 static void transpose(const uint8_t *const row[8], uint32_t out[LANES])
@@ -346,6 +370,8 @@ static void op_ldsm(warp_t *w, const op_t *o, uint32_t on)
         if (!locate(w, o, TURING_SPACE_SHARED, l, address[l], 16))
             return;
     const uint32_t allowed = observe(w, o, rows, TURING_SPACE_SHARED, ACCESS_READ, address, 16);
+    if (o->idle)
+        return;
     static const uint8_t zeros[16];
     const uint8_t *row[LANES];
     for (int l = 0; l < 8 * count; l++) {
@@ -354,6 +380,8 @@ static void op_ldsm(warp_t *w, const op_t *o, uint32_t on)
             if ((address[l] & 15) == 0 && address[l] + 16 <= m->shared_bytes)
                 row[l] = w->block->shared + address[l];
             else if (!locate(w, o, TURING_SPACE_SHARED, l, address[l], 16))
+                return;
+            if (!present(w, o, TURING_SPACE_SHARED, l, row[l], 16))
                 return;
         }
     }
@@ -463,7 +491,7 @@ static void atomic(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, 
         if (!(allowed >> l & 1))
             continue;
         uint8_t *p = locate(w, o, space, l, address[l], bytes);
-        if (!p)
+        if (!p || !present(w, o, space, l, p, bytes))
             break;
         uint64_t old = 0, first = a[0][l], second = b[0][l], now;
         if (bytes == 8) {
@@ -473,8 +501,7 @@ static void atomic(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, 
         memcpy(&old, p, bytes);
         now = cas ? (old == first ? second : old) : updated(o, old, first);
         memcpy(p, &now, bytes);
-        if (space == TURING_SPACE_GLOBAL)
-            mark(w->hit, p, bytes);
+        mark(w, space, p, bytes);
         if (cas && o->in->m.func) /* CAST: tells success instead of the old value */
             old = old == first;
         lo[l] = (uint32_t)old;
@@ -556,10 +583,10 @@ void emu_select_memory(op_t *o)
     switch (in->op) {
     case TURING_LDG: o->fn = odd_predicate ? NULL : op_ldg; break;
     case TURING_STG: o->fn = op_stg; break;
-    case TURING_LDS: o->fn = odd_predicate ? NULL : op_lds; break;
-    case TURING_STS: o->fn = op_sts; break;
-    case TURING_LDL: o->fn = op_ldl; break;
-    case TURING_STL: o->fn = op_stl; break;
+    case TURING_LDS: o->fn = odd_predicate ? NULL : op_load_near; break;
+    case TURING_LDL: o->fn = op_load_near; break;
+    case TURING_STS:
+    case TURING_STL: o->fn = op_store_near; break;
     case TURING_LD: o->fn = odd_predicate ? NULL : op_ld; break;
     case TURING_ST: o->fn = op_st; break;
     case TURING_LDSM: o->fn = op_ldsm; break;

@@ -20,6 +20,7 @@
 #include "hmma.h"
 
 #include "launch.h"
+#include "transpose.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -223,25 +224,6 @@ enum { POW_MIN_HALF = (127 - 14) << 23, POW_MIN_FLOAT = 1 << 23, POW_MIN_PRODUCT
 #define AVX2 __attribute__((target("avx2,f16c")))
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,f16c")))
 
-AVX2 static inline void transpose_8x8(const uint32_t b[32], __m128i out[8])
-{
-    __m128i r[8], s[8];
-    for (int i = 0; i < 8; i++)
-        r[i] = _mm_loadu_si128((const __m128i *)(b + 4 * i));
-    for (int i = 0; i < 4; i++) {
-        s[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
-        s[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
-    }
-    for (int i = 0; i < 4; i++) {
-        r[2 * i] = _mm_unpacklo_epi16(s[i], s[i + 4]);
-        r[2 * i + 1] = _mm_unpackhi_epi16(s[i], s[i + 4]);
-    }
-    for (int i = 0; i < 4; i++) {
-        out[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
-        out[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
-    }
-}
-
 AVX2 static inline bool any_special(bool f32, const uint32_t a[2][32], const uint32_t b[32], const uint32_t (*c)[32])
 {
     const __m256i top = _mm256_set1_epi16(0x7c00);
@@ -277,7 +259,9 @@ AVX2 static void hmma_avx2(bool f32, int fraction, const uint32_t a[2][32], cons
     __m128i hb[8];
     __m256 vb[8], pb[8];
     _Alignas(32) float va[16][8], pa[16][8];
-    transpose_8x8(b, hb);
+    for (int k = 0; k < 8; k++)
+        hb[k] = _mm_loadu_si128((const __m128i *)(b + 4 * k));
+    emu_transpose_8x8(hb);
     for (int k = 0; k < 8; k++) {
         vb[k] = _mm256_cvtph_ps(hb[k]);
         pb[k] = power_of(vb[k], POW_MIN_HALF);
@@ -338,22 +322,21 @@ AVX2 static void hmma_avx2(bool f32, int fraction, const uint32_t a[2][32], cons
     }
 }
 
-/* Transposes an 8x8 matrix of halves in each 128-bit half: row r in r[r]. */
+/* emu_transpose_8x8 in each 128-bit half. */
+AVX2 static inline void interleave_two_8x8(const __m256i in[8], __m256i out[8])
+{
+    for (int i = 0; i < 4; i++) {
+        out[2 * i] = _mm256_unpacklo_epi16(in[i], in[i + 4]);
+        out[2 * i + 1] = _mm256_unpackhi_epi16(in[i], in[i + 4]);
+    }
+}
+
 AVX2 static inline void transpose_two_8x8(__m256i r[8])
 {
     __m256i s[8];
-    for (int i = 0; i < 4; i++) {
-        s[2 * i] = _mm256_unpacklo_epi16(r[i], r[i + 4]);
-        s[2 * i + 1] = _mm256_unpackhi_epi16(r[i], r[i + 4]);
-    }
-    for (int i = 0; i < 4; i++) {
-        r[2 * i] = _mm256_unpacklo_epi16(s[i], s[i + 4]);
-        r[2 * i + 1] = _mm256_unpackhi_epi16(s[i], s[i + 4]);
-    }
-    for (int i = 0; i < 4; i++) {
-        s[2 * i] = _mm256_unpacklo_epi16(r[i], r[i + 4]);
-        s[2 * i + 1] = _mm256_unpackhi_epi16(r[i], r[i + 4]);
-    }
+    interleave_two_8x8(r, s);
+    interleave_two_8x8(s, r);
+    interleave_two_8x8(r, s);
     for (int i = 0; i < 8; i++)
         r[i] = s[i];
 }

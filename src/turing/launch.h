@@ -234,6 +234,9 @@ typedef struct turing_time {
     double lsu;                       /* the 40 load/store units are busy             */
     double dram;                      /* the 16 channels are busy                     */
     double stall[TURING_STALL_COUNT]; /* of the 160 sub-cores                  */
+    /* Not in `cycles`: the most that fetching code, constants and page entries for the first time adds, where
+     * a launch of the kernel went just before, and on a GPU that has been idle. */
+    double warm_start, cold_start;
     uint64_t instructions;            /* warp instructions issued                     */
     uint64_t l2_sectors;              /* of 32 bytes, read and written, in L2         */
     uint64_t l2_hits;                 /* of these: present or on their way, or stored */
@@ -279,6 +282,10 @@ typedef struct turing_launch {
     turing_time_t *time;
     turing_watch_fn *watch; /* told of every issue if not NULL, where `time` is given */
     void *watch_user;
+    /* With `time` and without checks: leaves out what decides no branch, no address and no predicate,
+     * so that time and counters are the same but results are not computed.  Memory that they would be
+     * in counts as absent until it is written again: whoever needs it gets an error. */
+    bool dry;
 } turing_launch_t;
 
 /* Runs the grid.  False and `err` when the launch cannot run on a T4, memory

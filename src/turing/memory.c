@@ -37,6 +37,7 @@ static void release(alloc_t *a)
     if (a->owned)
         free(a->host);
     free(a->valid);
+    free(a->absent);
 }
 
 void turing_memory_destroy(turing_memory_t *mem)
@@ -92,6 +93,16 @@ size_t emu_memory_allocs(const turing_memory_t *mem, alloc_t **allocs)
 {
     *allocs = mem->allocs;
     return mem->n;
+}
+
+bool emu_memory_absent(alloc_t *a, uint64_t offset, size_t bytes, bool absent)
+{
+    if (absent && !a->absent)
+        a->absent = calloc(a->size, 1);
+    if (!a->absent)
+        return !absent;
+    memset(a->absent + offset, absent, bytes);
+    return true;
 }
 
 static bool insert(turing_memory_t *mem, alloc_t a)
@@ -172,9 +183,15 @@ bool turing_memory_write(turing_memory_t *mem, uint64_t address, const void *fro
     if (!a)
         return false;
     memcpy(a->host + (address - a->base), from, bytes);
+    emu_memory_absent(a, address - a->base, bytes, false);
     if (a->valid)
         memset(a->valid + (address - a->base), 1, bytes);
     return true;
+}
+
+static bool is_absent(const alloc_t *a, uint64_t address, size_t bytes)
+{
+    return a->absent && memchr(a->absent + (address - a->base), 1, bytes);
 }
 
 bool turing_memory_read(turing_memory_t *mem, uint64_t address, void *to, size_t bytes, turing_error_t *err)
@@ -184,6 +201,9 @@ bool turing_memory_read(turing_memory_t *mem, uint64_t address, void *to, size_t
     alloc_t *a = range(mem, address, bytes, err);
     if (!a)
         return false;
+    if (is_absent(a, address, bytes))
+        return turing_fail(err, "a dry launch left out some of the %zu bytes at 0x%llx", bytes,
+                           (unsigned long long)address);
     memcpy(to, a->host + (address - a->base), bytes);
     return true;
 }
@@ -196,12 +216,13 @@ bool turing_memory_fill(turing_memory_t *mem, uint64_t address, uint8_t value, s
     if (!a)
         return false;
     memset(a->host + (address - a->base), value, bytes);
+    emu_memory_absent(a, address - a->base, bytes, false);
     if (a->valid)
         memset(a->valid + (address - a->base), 1, bytes);
     return true;
 }
 
-/* What was never written stays so in the copy. */
+/* What was never written stays so in the copy; where a byte is absent, all of the copy is. */
 bool turing_memory_copy(turing_memory_t *mem, uint64_t to, uint64_t from, size_t bytes, turing_error_t *err)
 {
     if (bytes == 0)
@@ -209,6 +230,8 @@ bool turing_memory_copy(turing_memory_t *mem, uint64_t to, uint64_t from, size_t
     alloc_t *a = range(mem, from, bytes, err), *b = a ? range(mem, to, bytes, err) : NULL;
     if (!b)
         return false;
+    if (!emu_memory_absent(b, to - b->base, bytes, is_absent(a, from, bytes)))
+        return turing_fail(err, "out of memory");
     memmove(b->host + (to - b->base), a->host + (from - a->base), bytes);
     if (b->valid && a->valid)
         memmove(b->valid + (to - b->base), a->valid + (from - a->base), bytes);

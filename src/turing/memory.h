@@ -8,7 +8,8 @@
 typedef struct alloc {
     uint64_t base, size;
     uint8_t *host;
-    uint8_t *valid; /* one byte per byte, 0 never written; NULL: not tracked */
+    uint8_t *valid;  /* one byte per byte, 0 never written; NULL: not tracked */
+    uint8_t *absent; /* one byte per byte, 1 left out by a dry launch; NULL: none was */
     bool owned;
 } alloc_t;
 
@@ -17,6 +18,9 @@ alloc_t *emu_memory_find(const turing_memory_t *mem, uint64_t address);
 
 /* The allocation that holds the address or is nearest to it; NULL if there are none. */
 const alloc_t *emu_memory_nearest(const turing_memory_t *mem, uint64_t address);
+
+/* Marks the bytes of a range as absent, or no longer so.  False: out of memory. */
+bool emu_memory_absent(alloc_t *a, uint64_t offset, size_t bytes, bool absent);
 
 /* All allocations, sorted by address. */
 size_t emu_memory_allocs(const turing_memory_t *mem, alloc_t **allocs);

@@ -23,6 +23,7 @@
  * of docs/emulator.md.
  */
 #include "time_memory.h"
+#include "trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,10 +47,12 @@ enum {
     BRANCH_CYCLES = 8,      /* from a taken branch to the next issue: assumed              */
     DEAL_CYCLES = 20,       /* between the starts of two blocks on the chip: assumed       */
     BLOCK_CYCLES = 600,     /* from the end of a block to the start of its successor: assumed */
-    EVENTS = 1024,
-    LINES = 512,         /* of a trace                                               */
-    STALEMATE = 1 << 16, /* polls in a row, by all warps, that end a launch             */
-    REQUESTS = 64        /* of an SM at a time: in queues 20, served before an answer 16 */
+    FETCH_L2 = 4,           /* cycles an instruction takes whose code comes from L2, */
+    FETCH_DRAM = 10,        /* or from DRAM, not 1: JIA figure 3.6               */
+    TLB_MISS = 472,         /* SJF                                                      */
+    CONSTANT_L2 = 215,      /* the first constant, from L2: JIA table 3.1               */
+    STALEMATE = 1 << 16,    /* polls in a row, by all warps, that end a launch             */
+    REQUESTS = 64           /* of an SM at a time: in queues 20, served before an answer 16 */
 };
 
 /* A sub-core's pipes: cycles that one warp instruction occupies, and until a
@@ -75,34 +78,6 @@ static double sooner(double a, double b)
 
 /* ---- traces ----------------------------------------------------------------------- */
 
-typedef struct event {
-    uint32_t op;     /* instruction                                             */
-    uint16_t detail; /* shared memory: wavefronts; BAR: number | warps << 4     */
-    uint8_t on;      /* some lane was                                           */
-    uint8_t lines;   /* of global memory                                        */
-} event_t;
-
-struct trace {
-    uint32_t n, n_lines;  /* filled by the executor   */
-    uint32_t at, at_line; /* used by the model       */
-    event_t event[EVENTS];
-    uint64_t line[LINES]; /* as in request_t         */
-};
-
-void emu_time_issue(warp_t *w, const op_t *o, uint32_t on)
-{
-    trace_t *t = w->trace;
-    t->event[t->n++] = (event_t){.op = (uint32_t)(o - w->block->worker->m->ops), .on = on != 0};
-    /* this instruction may still add LANES lines, and so may the next */
-    if (t->n == EVENTS || t->n_lines > LINES - 2 * LANES)
-        w->stop = STOP_TRACED;
-}
-
-void emu_time_shared(warp_t *w, uint32_t waves)
-{
-    w->trace->event[w->trace->n - 1].detail = (uint16_t)waves;
-}
-
 void emu_time_global(warp_t *w, uint32_t on, const uint64_t address[LANES])
 {
     trace_t *t = w->trace;
@@ -124,32 +99,29 @@ void emu_time_global(warp_t *w, uint32_t on, const uint64_t address[LANES])
     t->n_lines += n;
 }
 
-void emu_time_barrier(warp_t *w, uint32_t id, uint32_t threads)
-{
-    w->trace->event[w->trace->n - 1].detail = (uint16_t)(id | threads / LANES << 4);
-}
-
 /* ---- the machine -------------------------------------------------------------------- */
 
 /* What the model needs of an instruction at every issue. */
 typedef struct plan {
     uint8_t pipe, stall, wait, write_board, read_board;
-    uint8_t kind; /* request_kind_t, of the load/store unit                 */
-    bool cached, fence;
+    uint8_t kind;               /* request_kind_t, of the load/store unit                 */
+    bool cached, fence, issued; /* issued: by some warp of the launch */
     uint8_t op;
 } plan_t;
 
 /* One of the places for warps of a multiprocessor; slot i is of sub-core i % 4. */
 typedef struct slot {
-    warp_t *warp;         /* NULL: none                                             */
-    uint32_t place;       /* of its block                                           */
-    int waits;            /* named barrier, or -1                                   */
-    uint32_t op;          /* next instruction                                       */
-    double ready;         /* no issue before that cycle,                            */
-    turing_stall_t why;   /* because of this                                       */
-    double issued;        /* cycle of the last issue                                */
-    double served;        /* the load/store unit is done with all it issued         */
-    double board[BOARDS]; /* cycle in which all known releases have happened     */
+    warp_t *warp;                      /* NULL: none                                             */
+    const event_t *event, *events_end; /* of its trace: the next instruction, ..  */
+    const uint64_t *line;              /* and the lines of global memory from it on */
+    uint32_t place;                    /* of its block                                           */
+    int waits;                         /* named barrier, or -1                                   */
+    uint32_t op;                       /* next instruction                                       */
+    double ready;                      /* no issue before that cycle,                            */
+    turing_stall_t why;                /* because of this                                       */
+    double issued;                     /* cycle of the last issue                                */
+    double served;                     /* the load/store unit is done with all it issued         */
+    double board[BOARDS];              /* cycle in which all known releases have happened     */
     uint8_t board_why[BOARDS];
     uint8_t pending[BOARDS]; /* releases that memory has yet to date             */
     uint8_t tenant;          /* counts warps, so that none gets an earlier one's answer */
@@ -173,6 +145,10 @@ typedef struct subcore {
     uint32_t slot;      /* by this warp                                           */
     turing_stall_t why; /* which waited for that                                 */
     uint32_t last;      /* slot that issued last                                  */
+    /* of each of its slots: when it may issue but for the sub-core, NEVER where that is not known; why then; its pipe
+     */
+    double own[SLOTS / SUBCORES];
+    uint8_t own_why[SLOTS / SUBCORES], own_pipe[SLOTS / SUBCORES];
     double issue_free, pipe_free[TURING_PIPE_COUNT];
     double queued[LSU_QUEUE]; /* cycles in which the last ones left the queue    */
     uint32_t in_queue;        /* the oldest of them                                     */
@@ -229,58 +205,67 @@ static plan_t plan_of(const turing_insn_t *in)
 
 /* ---- issue ------------------------------------------------------------------------------ */
 
-static double issue_time(const model_t *model, const subcore_t *c, const slot_t *s, turing_stall_t *why)
+/* Notes when a slot may issue, as far as that is its own affair. */
+static void note(const model_t *model, sm_t *sm, uint32_t slot)
 {
+    const slot_t *s = &sm->slot[slot];
+    subcore_t *c = &sm->sub[slot % SUBCORES];
+    const uint32_t i = slot / SUBCORES;
+    c->own[i] = NEVER;
+    if (!s->warp || s->waits >= 0)
+        return;
     const plan_t *p = &model->plan[s->op];
     double t = s->ready;
-    *why = s->why;
+    turing_stall_t why = s->why;
     for (uint32_t b = 0, wait = p->wait; wait; b++, wait >>= 1) {
         if (!(wait & 1))
             continue;
         if (s->pending[b])
-            return NEVER;
+            return;
         if (s->board[b] > t) {
             t = s->board[b];
-            *why = (turing_stall_t)s->board_why[b];
+            why = (turing_stall_t)s->board_why[b];
         }
     }
-    const double room = p->pipe == TURING_PIPE_LSU ? c->queued[c->in_queue] : c->pipe_free[p->pipe];
-    if (room > t) {
-        t = room;
-        *why = p->pipe == TURING_PIPE_LSU      ? TURING_STALL_QUEUE
-               : p->pipe == TURING_PIPE_TENSOR ? TURING_STALL_TENSOR
-                                               : TURING_STALL_PIPE;
-    }
-    return later(t, c->issue_free);
+    c->own[i] = t;
+    c->own_why[i] = (uint8_t)why;
+    c->own_pipe[i] = p->pipe;
 }
 
 /* Finds who issues next on a sub-core. */
 static void choose(const model_t *model, sm_t *sm, uint32_t sub)
 {
     subcore_t *c = &sm->sub[sub];
-    c->next = NEVER;
-    uint32_t used = model->places * model->m->n_warps;
-    for (uint32_t i = sub; i < used; i += SUBCORES) {
-        const slot_t *s = &sm->slot[i];
-        turing_stall_t why;
-        if (!s->warp || s->waits >= 0)
-            continue;
-        const double t = issue_time(model, c, s, &why);
-        if (t < c->next || (t == c->next && i == c->last && t < NEVER)) {
-            c->next = t;
-            c->slot = i;
-            c->why = why;
+    const uint32_t used = (model->places * model->m->n_warps + SUBCORES - 1 - sub) / SUBCORES,
+                   last = c->last / SUBCORES;
+    double next = NEVER, its_room = 0;
+    uint32_t winner = 0;
+    c->pipe_free[TURING_PIPE_LSU] = c->queued[c->in_queue];
+    for (uint32_t i = 0; i < used; i++) {
+        const double own = c->own[i], room = c->pipe_free[c->own_pipe[i]];
+        const double t = later(later(own, room), c->issue_free);
+        if (t < next || (t == next && i == last && t < NEVER)) {
+            next = t;
+            its_room = room;
+            winner = i;
         }
     }
+    c->next = next;
+    c->slot = winner * SUBCORES + sub;
+    c->why = (turing_stall_t)c->own_why[winner];
+    if (its_room > c->own[winner])
+        c->why = c->own_pipe[winner] == TURING_PIPE_LSU      ? TURING_STALL_QUEUE
+                 : c->own_pipe[winner] == TURING_PIPE_TENSOR ? TURING_STALL_TENSOR
+                                                             : TURING_STALL_PIPE;
 }
 
 /* The next event of a warp becomes its next instruction; has the executor make more
  * events where there are none.  False when the warp has ended or failed. */
 static bool advance(model_t *model, slot_t *s)
 {
-    trace_t *t = s->warp->trace;
-    if (t->at == t->n) {
-        t->at = t->n = t->at_line = t->n_lines = 0;
+    if (s->event == s->events_end) {
+        trace_t *t = s->warp->trace;
+        t->n = t->n_lines = 0;
         if (s->warp->stop == STOP_EXIT)
             return false;
         /* other warps have run since, and pushed its registers out of the host's caches */
@@ -297,8 +282,11 @@ static bool advance(model_t *model, slot_t *s)
                       "every warp that a T4 would hold polls memory for ever");
         if (s->warp->stop == STOP_FAULT)
             return false;
+        s->event = t->event;
+        s->events_end = t->event + t->n;
+        s->line = t->line;
     }
-    const uint32_t op = t->event[t->at].op;
+    const uint32_t op = s->event->op;
     if (op != s->op + 1)
         s->ready = later(s->ready, s->issued + BRANCH_CYCLES);
     s->op = op;
@@ -328,6 +316,7 @@ static void fill_barrier(model_t *model, sm_t *sm, uint32_t place, int id)
         }
         if (!advance(model, s))
             end_warp(model, sm, s, last);
+        note(model, sm, i);
     }
     for (uint32_t i = 0; i < SUBCORES; i++)
         choose(model, sm, i);
@@ -388,10 +377,9 @@ static double deal(model_t *model)
                           .issued = start,
                           .why = TURING_STALL_COUNT,
                           .tenant = (uint8_t)(s->tenant + 1)};
-            trace_t *t = s->warp->trace;
-            t->at = t->n = t->at_line = t->n_lines = 0;
             if (!advance(model, s))
                 return NEVER; /* a fault before the first barrier */
+            note(model, sm, best * m->n_warps + i);
         }
         for (uint32_t i = 0; i < SUBCORES; i++)
             choose(model, sm, i);
@@ -410,7 +398,7 @@ static void release(slot_t *s, uint32_t board, double t, turing_stall_t why)
     }
 }
 
-static void ask(const trace_t *trace, const event_t *e, const plan_t *p, sm_t *sm, uint32_t slot, double t)
+static void ask(const event_t *e, const plan_t *p, sm_t *sm, uint32_t slot, double t)
 {
     request_t *r = &sm->request[(sm->first_request + sm->n_requests++) % REQUESTS];
     r->at = t;
@@ -420,7 +408,7 @@ static void ask(const trace_t *trace, const event_t *e, const plan_t *p, sm_t *s
     r->tenant = sm->slot[slot].tenant;
     r->scoreboard = p->write_board;
     r->n = e->lines;
-    memcpy(r->line, trace->line + trace->at_line, e->lines * sizeof *r->line);
+    memcpy(r->line, sm->slot[slot].line, e->lines * sizeof *r->line);
     if (p->write_board < BOARDS)
         sm->slot[slot].pending[p->write_board]++;
 }
@@ -430,17 +418,15 @@ static void load_store(turing_time_t *sum, sm_t *sm, subcore_t *c, uint32_t slot
                        double t)
 {
     slot_t *s = &sm->slot[slot];
-    trace_t *trace = s->warp->trace;
     const bool shared_store = p->op == TURING_STS;
     const double start = later(t, sm->lsu_free);
     double busy = LSU_CYCLES * (e->detail > 1 ? e->detail : 1) + (shared_store ? LSU_STORE_CYCLES : 0);
     if (e->lines) {
         uint32_t sectors = 0;
         for (uint32_t i = 0; i < e->lines; i++)
-            for (uint32_t mask = trace->line[trace->at_line + i] & ALL_SECTORS; mask; mask &= mask - 1)
-                sectors++;
+            sectors += emu_time_sectors((uint32_t)s->line[i]);
         busy = later(busy, LSU_CYCLES * later((double)sectors / LSU_SECTORS, e->lines / 2.0));
-        ask(trace, e, p, sm, slot, start);
+        ask(e, p, sm, slot, start);
     } else
         release(s, p->write_board, start + busy - LSU_CYCLES + (e->detail ? LSU_LATENCY : LSU_OTHER_LATENCY),
                 TURING_STALL_SHARED);
@@ -449,7 +435,7 @@ static void load_store(turing_time_t *sum, sm_t *sm, subcore_t *c, uint32_t slot
     c->in_queue = (c->in_queue + 1) % LSU_QUEUE;
     sm->lsu_free = s->served = start + busy;
     sum->lsu += busy;
-    trace->at_line += e->lines;
+    s->line += e->lines;
     if (p->fence) {
         s->ready = later(s->ready, start + FENCE_CYCLES);
         s->why = TURING_STALL_MEMORY;
@@ -480,13 +466,13 @@ static void issue(model_t *model, sm_t *sm, uint32_t sub)
     subcore_t *c = &sm->sub[sub];
     const uint32_t slot = c->slot;
     slot_t *s = &sm->slot[slot];
-    const plan_t *p = &model->plan[s->op];
-    trace_t *trace = s->warp->trace;
-    const event_t e = trace->event[trace->at++];
+    plan_t *p = &model->plan[s->op];
+    const event_t e = *s->event++;
     const double t = c->next;
     if (t > c->issue_free && c->why < TURING_STALL_COUNT)
         model->sum->stall[c->why] += t - c->issue_free;
     model->sum->instructions++;
+    p->issued = true;
     c->issue_free = t + ISSUE;
     c->last = slot;
     s->issued = t;
@@ -515,10 +501,32 @@ static void issue(model_t *model, sm_t *sm, uint32_t sub)
     }
     if (!waits && !advance(model, s))
         end_warp(model, sm, s, t);
+    note(model, sm, slot);
     choose(model, sm, sub);
 }
 
 /* ---- the simulation --------------------------------------------------------------------------- */
+
+/* A multiprocessor's turn is short, and the host's caches do not hold all of them. */
+static void prefetch(const model_t *model, const sm_t *sm)
+{
+    const uint32_t used = model->places * model->m->n_warps;
+    for (uint32_t i = 0; i < used; i++) {
+        __builtin_prefetch(sm->slot[i].event);
+        __builtin_prefetch((const char *)(sm->slot[i].event) + 64);
+    }
+}
+
+static void prefetch_slots(const model_t *model, const sm_t *sm)
+{
+    const uint32_t used = model->places * model->m->n_warps;
+    for (uint32_t i = 0; i < SUBCORES; i++)
+        for (size_t at = 0; at < sizeof sm->sub[i]; at += 64)
+            __builtin_prefetch((const char *)&sm->sub[i] + at);
+    for (uint32_t i = 0; i < used; i++)
+        for (size_t at = 0; at < sizeof sm->slot[i]; at += 64)
+            __builtin_prefetch((const char *)&sm->slot[i] + at);
+}
 
 /* Issues all that one multiprocessor can before `until`; returns the cycle of its next issue. */
 static double run_sm(model_t *model, sm_t *sm, double until)
@@ -561,6 +569,7 @@ static double run_memory(model_t *model, double until)
         if (r->scoreboard < BOARDS && r->tenant == s->tenant) {
             s->pending[r->scoreboard]--;
             release(s, r->scoreboard, answer, TURING_STALL_MEMORY);
+            note(model, sm, r->slot);
             choose(model, sm, r->slot % SUBCORES);
             next = sooner(next, sm->sub[r->slot % SUBCORES].next);
         }
@@ -584,8 +593,10 @@ static bool open_model(model_t *model, worker_t *worker)
     for (uint32_t i = 0; i < m->n_ops; i++)
         model->plan[i] = plan_of(m->ops[i].in);
     for (uint32_t k = 0; k < TURING_T4_SMS; k++)
-        for (uint32_t i = 0; i < SUBCORES; i++)
-            model->sm[k].sub[i].next = NEVER;
+        for (uint32_t i = 0; i < SLOTS; i++) {
+            subcore_t *c = &model->sm[k].sub[i % SUBCORES];
+            c->next = c->own[i / SUBCORES] = NEVER;
+        }
     for (uint64_t i = 0; i < (uint64_t)TURING_T4_SMS * model->places && i < m->n_blocks; i++) {
         block_t *b = model->sm[i % TURING_T4_SMS].place[i / TURING_T4_SMS].block = emu_block_create(worker);
         for (uint32_t j = 0; b && j < b->n_warps; j++)
@@ -611,10 +622,15 @@ static void close_model(model_t *model)
     free(model);
 }
 
-/* From sums over units to averages. */
+/* From sums over units to averages, and what comes on top of the first pass through the code. */
 static void finish(model_t *model)
 {
     turing_time_t *sum = model->sum;
+    uint32_t code = 0;
+    for (uint32_t i = 0; i < model->m->n_ops; i++)
+        code += model->plan[i].issued;
+    sum->warm_start = code * (FETCH_L2 - ISSUE) + CONSTANT_L2;
+    sum->cold_start = code * (FETCH_DRAM - ISSUE) + CONSTANT_L2 + DRAM_LATENCY + TLB_MISS;
     sum->cycles = model->end;
     sum->tensor /= TURING_T4_SMS * SUBCORES;
     sum->lsu /= TURING_T4_SMS;
@@ -630,8 +646,11 @@ void emu_time_run(worker_t *worker)
     for (double next = worker->failed ? NEVER : deal(model); next < NEVER && !worker->failed;) {
         const double until = next + SOONEST_ANSWER;
         next = NEVER;
-        for (uint32_t k = 0; k < TURING_T4_SMS; k++)
+        for (uint32_t k = 0; k < TURING_T4_SMS; k++) {
+            prefetch_slots(model, &model->sm[(k + 2) % TURING_T4_SMS]);
+            prefetch(model, &model->sm[(k + 1) % TURING_T4_SMS]);
             next = sooner(next, run_sm(model, &model->sm[k], until));
+        }
         next = sooner(next, run_memory(model, until));
         next = sooner(next, deal(model));
     }
@@ -653,6 +672,8 @@ void turing_time_add(turing_time_t *sum, const turing_time_t *time)
     sum->tensor += time->tensor;
     sum->lsu += time->lsu;
     sum->dram += time->dram;
+    sum->warm_start += time->warm_start;
+    sum->cold_start += time->cold_start;
     for (int i = 0; i < TURING_STALL_COUNT; i++)
         sum->stall[i] += time->stall[i];
     sum->instructions += time->instructions;

@@ -19,29 +19,28 @@ enum {
     L2_BYTES = 4 << 20, /* JIA table 3.1                                    */
     L2_WAYS = 16,       /* assumed                                          */
     L2_SETS = L2_BYTES / LINE_BYTES / L2_WAYS,
-    L2_SLICES = 16,     /* assumed                                          */
-    L2_HIT = 188,       /* cycles from load to register: JIA table 3.1      */
-    L2_THERE = 75,      /* of these until the slice is reached: assumed     */
-    L2_RATE = 799,      /* bytes a cycle, 1270 GB/s: JIA table 3.4          */
-    PORT_RATE = 64,     /* bytes a cycle to one multiprocessor: assumed     */
-    DRAM_CHANNELS = 16, /* 256 bits of GDDR6, 16 each                       */
-    DRAM_LATENCY = 280  /* on top of the L2's: assumed                      */
+    L2_SLICES = 16,    /* assumed                                          */
+    L2_HIT = 188,      /* cycles from load to register: JIA table 3.1      */
+    L2_THERE = 75,     /* of these until the slice is reached: assumed     */
+    L2_RATE = 799,     /* bytes a cycle, 1270 GB/s: JIA table 3.4          */
+    PORT_RATE = 64,    /* bytes a cycle to one multiprocessor: assumed     */
+    DRAM_CHANNELS = 16 /* 256 bits of GDDR6, 16 each                       */
 };
-/* Bytes a cycle that a kernel which only reads gets, 240 GB/s (YAN V-A), and
- * what a written byte costs in read ones, that a copy gets 220 GB/s (JIA 3.13). */
-static const double DRAM_RATE = 240e3 / TURING_T4_MHZ, WRITE_COST = 2 * 240.0 / 220 - 1;
+/* Bytes a cycle that a kernel which only reads gets, 261 GB/s (VLLM: more than a
+ * published product needs), and what a written byte costs in read ones, that a
+ * copy gets 220 GB/s (JIA 3.13). */
+static const double DRAM_RATE = 261e3 / TURING_T4_MHZ, WRITE_COST = 2 * 261.0 / 220 - 1;
 
 typedef struct line {
-    uint64_t number;      /* address / 128                                    */
-    uint64_t used;        /* when, counted in accesses                        */
     double ready;         /* cycle in which the last sector on its way comes  */
     uint8_t valid, dirty; /* sectors                                          */
 } line_t;
 
 typedef struct cache {
-    uint32_t sets, ways;
+    uint32_t sets, ways; /* powers of two                                    */
     uint64_t accesses;
-    line_t line[];
+    uint64_t *number, *used; /* of each line: address / 128; when, in accesses   */
+    line_t *line;
 } cache_t;
 
 struct time_memory {
@@ -49,12 +48,17 @@ struct time_memory {
     double slice[L2_SLICES], channel[DRAM_CHANNELS], port[TURING_T4_SMS]; /* cycles in which they are free */
 };
 
+/* One block, so that free() releases it. */
 static cache_t *create(uint32_t sets, uint32_t ways)
 {
-    cache_t *c = calloc(1, sizeof *c + (size_t)sets * ways * sizeof *c->line);
+    const size_t lines = (size_t)sets * ways;
+    cache_t *c = calloc(1, sizeof *c + lines * (2 * sizeof(uint64_t) + sizeof(line_t)));
     if (c) {
         c->sets = sets;
         c->ways = ways;
+        c->number = (uint64_t *)(c + 1);
+        c->used = c->number + lines;
+        c->line = (line_t *)(c->used + lines);
     }
     return c;
 }
@@ -93,24 +97,31 @@ static uint64_t hash(uint64_t x)
     return x ^ x >> 32;
 }
 
-static uint32_t count(uint32_t sectors)
-{
-    return (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1);
-}
+/* A line that lost its place. */
+typedef struct evicted {
+    uint64_t number;
+    uint8_t dirty;
+} evicted_t;
 
-/* The place of a line, made if need be; `evicted` gets what lay there. */
-static line_t *find(cache_t *c, uint64_t number, line_t *evicted)
+/* The place of a line, whose number has that hash, made if need be; `evicted` gets what lay there. */
+static line_t *find(cache_t *c, uint64_t number, uint64_t hashed, evicted_t *evicted)
 {
-    line_t *set = c->line + hash(number) % c->sets * c->ways, *l = set;
-    for (uint32_t i = 0; i < c->ways && l->number != number; i++)
-        if (set[i].number == number || set[i].used < l->used)
-            l = &set[i];
-    if (l->number != number) {
-        *evicted = *l;
-        *l = (line_t){.number = number};
+    const size_t first = (hashed & (c->sets - 1)) * c->ways;
+    uint64_t *numbers = c->number + first, *used = c->used + first;
+    uint32_t way = 0;
+    while (way < c->ways && numbers[way] != number)
+        way++;
+    if (way == c->ways) { /* the one that was not used for longest */
+        way = 0;
+        for (uint32_t i = 1; i < c->ways; i++)
+            if (used[i] < used[way])
+                way = i;
+        *evicted = (evicted_t){numbers[way], c->line[first + way].dirty};
+        numbers[way] = number;
+        c->line[first + way] = (line_t){0};
     }
-    l->used = ++c->accesses;
-    return l;
+    used[way] = ++c->accesses;
+    return &c->line[first + way];
 }
 
 /* A server that is free at `*free` takes up work of `cycles` at `t` or later; returns when it is done. */
@@ -119,36 +130,38 @@ static double serve(double *free_at, double t, double cycles)
     return *free_at = later(*free_at, t) + cycles;
 }
 
-static double dram(time_memory_t *m, uint64_t number, uint32_t sectors, double cost, double t, turing_time_t *sum)
+static double dram(time_memory_t *m, uint64_t hashed, uint32_t sectors, double cost, double t, turing_time_t *sum)
 {
-    const double cycles = count(sectors) * SECTOR_BYTES * cost / DRAM_RATE;
+    const double cycles = emu_time_sectors(sectors) * SECTOR_BYTES * cost / DRAM_RATE;
     sum->dram += cycles;
-    return serve(&m->channel[(hash(number) >> 40) % DRAM_CHANNELS], t, cycles * DRAM_CHANNELS);
+    return serve(&m->channel[(hashed >> 40) % DRAM_CHANNELS], t, cycles * DRAM_CHANNELS);
 }
 
 /* Returns when a slice has the sectors, or has taken them. */
-static double l2(time_memory_t *m, uint64_t number, uint32_t sectors, request_kind_t kind, double t, turing_time_t *sum)
+static double l2(time_memory_t *m, uint64_t number, uint64_t hashed, uint32_t sectors, request_kind_t kind, double t,
+                 turing_time_t *sum)
 {
-    const double served = serve(&m->slice[(hash(number) >> 48) % L2_SLICES], t,
-                                (double)count(sectors) * SECTOR_BYTES * L2_SLICES / L2_RATE);
-    line_t evicted = {0}, *l = find(m->l2, number, &evicted);
+    const double served = serve(&m->slice[(hashed >> 48) % L2_SLICES], t,
+                                (double)emu_time_sectors(sectors) * SECTOR_BYTES * L2_SLICES / L2_RATE);
+    evicted_t evicted = {0};
+    line_t *l = find(m->l2, number, hashed, &evicted);
     if (evicted.dirty) {
-        dram(m, evicted.number, evicted.dirty, WRITE_COST, served, sum);
-        sum->dram_written += (uint64_t)count(evicted.dirty) * SECTOR_BYTES;
+        dram(m, hash(evicted.number), evicted.dirty, WRITE_COST, served, sum);
+        sum->dram_written += (uint64_t)emu_time_sectors(evicted.dirty) * SECTOR_BYTES;
     }
     const uint32_t missing = sectors & ~l->valid;
-    sum->l2_sectors += count(sectors);
+    sum->l2_sectors += emu_time_sectors(sectors);
     l->valid |= (uint8_t)sectors;
     if (kind == REQUEST_STORE || kind == REQUEST_ATOMIC)
         l->dirty |= (uint8_t)sectors;
     if (kind == REQUEST_STORE) {
-        sum->l2_hits += count(sectors);
+        sum->l2_hits += emu_time_sectors(sectors);
         return served;
     }
-    sum->l2_hits += count(sectors & ~missing);
+    sum->l2_hits += emu_time_sectors(sectors & ~missing);
     if (missing) {
-        l->ready = later(l->ready, dram(m, number, missing, 1, served, sum) + DRAM_LATENCY);
-        sum->dram_read += (uint64_t)count(missing) * SECTOR_BYTES;
+        l->ready = later(l->ready, dram(m, hashed, missing, 1, served, sum) + DRAM_LATENCY);
+        sum->dram_read += (uint64_t)emu_time_sectors(missing) * SECTOR_BYTES;
     }
     return later(served, l->ready);
 }
@@ -158,9 +171,10 @@ double emu_time_access(time_memory_t *m, uint32_t sm, const request_t *r, turing
     double answer = r->at + SOONEST_ANSWER, from_l2 = 0;
     uint32_t fetched = 0;
     for (uint32_t i = 0; i < r->n; i++) {
-        const uint64_t number = r->line[i] >> SECTORS;
+        const uint64_t number = r->line[i] >> SECTORS, hashed = hash(number);
         uint32_t sectors = r->line[i] & ALL_SECTORS;
-        line_t evicted, *l1 = r->cached ? find(m->l1[sm], number, &evicted) : NULL;
+        evicted_t evicted;
+        line_t *l1 = r->cached ? find(m->l1[sm], number, hashed, &evicted) : NULL;
         if (l1) {
             answer = later(answer, l1->ready);
             sectors &= ~(uint32_t)l1->valid;
@@ -168,8 +182,8 @@ double emu_time_access(time_memory_t *m, uint32_t sm, const request_t *r, turing
         }
         if (!sectors)
             continue;
-        const double ready = l2(m, number, sectors, r->kind, r->at + L2_THERE, sum) + (L2_HIT - L2_THERE);
-        fetched += count(sectors);
+        const double ready = l2(m, number, hashed, sectors, r->kind, r->at + L2_THERE, sum) + (L2_HIT - L2_THERE);
+        fetched += emu_time_sectors(sectors);
         from_l2 = later(from_l2, ready);
         if (l1)
             l1->ready = later(l1->ready, ready);

@@ -11,6 +11,7 @@
 enum {
     SECTORS = 4, /* of 32 bytes in a line of 128                                     */
     ALL_SECTORS = 15,
+    DRAM_LATENCY = 280, /* cycles on top of the L2's: assumed                                */
     SOONEST_ANSWER = 32 /* cycles: a hit in L1 (JIA, datasheet 6); nothing answers earlier  */
 };
 
@@ -26,6 +27,12 @@ typedef struct request {
     uint32_t n;
     uint64_t line[LANES]; /* address / 128 << 4 | mask of sectors             */
 } request_t;
+
+/* Sectors of a line. */
+static inline uint32_t emu_time_sectors(uint32_t mask)
+{
+    return (mask & 1) + (mask >> 1 & 1) + (mask >> 2 & 1) + (mask >> 3 & 1);
+}
 
 typedef struct time_memory time_memory_t;
 
