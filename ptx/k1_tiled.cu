@@ -33,4 +33,4 @@ template <class T> static DEVICE void k1_tiled(const arguments &args)
     T::store(args, at, acc);
 }
 
-HGEMM_ENTRY(k1_tiled, false)
+HGEMM_ENTRY(k1_tiled, 0)

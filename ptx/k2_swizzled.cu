@@ -33,4 +33,4 @@ template <class T> static DEVICE void k2_swizzled(const arguments &args)
     T::store(args, at, acc);
 }
 
-HGEMM_ENTRY(k2_swizzled, true)
+HGEMM_ENTRY(k2_swizzled, SWIZZLED)

@@ -39,4 +39,4 @@ template <class T> static DEVICE void k3_prefetch(const arguments &args)
     T::store(args, at, acc);
 }
 
-HGEMM_ENTRY(k3_prefetch, true)
+HGEMM_ENTRY(k3_prefetch, SWIZZLED)

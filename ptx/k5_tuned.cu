@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * k5_tuned: the same loop, interleaved, over tuned tiles.
+ * k5_tuned: the same loop over tuned tiles, without a gap between k-tiles.
  *
- * Idea      The tensor cores never wait if everything else is slipped in between the mma's. The
- *           fragments of the next slice are loaded while this one is multiplied, one ldmatrix at
- *           a time; each store of the next k-tile is followed a little later by the load that
- *           refills its register. The table says after how many mma's each comes.
- * Changes   Fragments are double-buffered. The barrier precedes the last slice, whose fragments
- *           are already in registers, so the first slice of the next k-tile is loaded right after
- *           it. Tiles, warps, schedule and rasterization are columns of the table. In smaller
- *           tiles warps share a tile of D and divide each k-tile among them (sliced-K): each then
- *           has a larger tile, and fewer fragments per mma. k-tiles are prefetched into L2 before
- *           they are loaded, so that a step waits for L2 at most, not for DRAM; not so for large
- *           tiles on a T4, whose steps outlast both. C is prefetched between the last k-tiles.
- *           Where whole tiles leave multiprocessors idle, k is split among blocks, too (split-K;
- *           T::store adds the parts up). Warps whose tile lies outside of D multiply nothing.
+ * Idea      The tensor cores never wait if everything else is slipped in between the mma's, also
+ *           where a k-tile ends. And no tile suits every product: a family of them, each with a
+ *           schedule of its own, from which a plan is chosen.
+ * Changes   The barrier precedes the last slice, whose fragments are already in registers, so the
+ *           first slice of the next k-tile is loaded right after it. Tiles, warps, schedule and
+ *           rasterization are columns of the table. In smaller tiles warps share a tile of D and
+ *           divide each k-tile among them (sliced-K): each then has a larger tile, and fewer
+ *           fragments per mma. k-tiles are prefetched into L2 before they are loaded, so that a
+ *           step waits for L2 at most, not for DRAM; not so for large tiles on a T4, whose steps
+ *           outlast both. C is prefetched between the last k-tiles. Where whole tiles leave
+ *           multiprocessors idle, k is split among blocks, too (split-K; T::store adds the parts
+ *           up). Warps whose tile lies outside of D multiply nothing.
  * Limits    Wave quantization, that is tiles that do not fill the last wave; and the epilogue.
  */
 #include "tile.cuh"
@@ -102,4 +101,4 @@ template <class T> static DEVICE void k5_tuned(const arguments &args)
     T::store(args, at, acc);
 }
 
-HGEMM_ENTRY(k5_tuned, true)
+HGEMM_ENTRY(k5_tuned, SWIZZLED | TUNED)

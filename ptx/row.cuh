@@ -31,8 +31,13 @@ struct row_defaults {
     struct t4_##name : row_##name { __VA_ARGS__ static constexpr bool T4_ROW = true; };
 #include "../src/kernels.def"
 
-template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, bool SWIZZLED, access HOW, bool IS_INDIRECT> struct variant {
+/* What a rung has beside its loop. SWIZZLED: shared memory without bank conflicts (operand.cuh). TUNED: its warps may
+ * idle where they are outside of D, and its tiles are split along k. */
+enum rung_features { SWIZZLED = 1, TUNED = 2 };
+
+template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, bool IS_INDIRECT> struct variant {
     typedef SPEC spec; /* the row of the table */
+    static constexpr bool IS_TUNED = FEATURES & TUNED;
     static constexpr bool A_K_CONTIGUOUS = A_ALONG_K, B_K_CONTIGUOUS = B_ALONG_K;
     static constexpr access ACCESS = HOW;
     static constexpr accumulator ACC = spec::ACC;
@@ -67,8 +72,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, bool SWIZZLED, access HOW,
 
     /* ---- the k-tiles of A and B */
 
-    using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS, INDIRECT>;
-    using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, SWIZZLED, ACCESS, false>;
+    using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS, INDIRECT>;
+    using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS, false>;
     static constexpr int STAGE = A::BYTES + B::BYTES; /* bytes of a k-tile in shared memory */
     static constexpr int MAIN_BYTES = spec::STAGES * STAGE;
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread in a k-tile: those of A come first */
@@ -104,7 +109,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, bool SWIZZLED, access HOW,
      * others lose more than they gain. So do the widest, and f32 where warps divide k. */
     static constexpr bool IDLES_NEWER =
         spec::NEWER_BLOCKS == 1 && MMAS >= 32 && BN <= 128 && (ACC == f16 || K_WARPS == 1);
-    static constexpr bool IDLES = MN_WARPS > 1 && (spec::T4_ROW ? ACCESS <= X8 || BN <= 128 : IDLES_NEWER);
+    static constexpr bool IDLES_T4 = ACCESS <= X8 || BN <= 128;
+    static constexpr bool IDLES = IS_TUNED && MN_WARPS > 1 && (spec::T4_ROW ? IDLES_T4 : IDLES_NEWER);
 
     /* Blocks that have one part of k of a tile come after those that have whole tiles, so that these start together. In
      * a T4's rows with two blocks on an SM they come first: at the end, a part that runs longest would leave the place

@@ -48,10 +48,11 @@ template <class V> struct tile : V {
 #define HGEMM_ROW_TYPE(name) row_##name
 #endif
 #define HGEMM_ROW_TYPE_OF(name) HGEMM_ROW_TYPE(name) /* expands `name` first */
-#define HGEMM_ENTRY(rung, swizzled)                                                                       \
-    using built = variant<HGEMM_ROW_TYPE_OF(HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, swizzled, HGEMM_ACCESS, HGEMM_INDIRECT>; \
-    extern "C" __global__ void __launch_bounds__(built::THREADS, built::MIN_BLOCKS)                       \
-        HGEMM_VARIANT(const arguments args)                                                               \
-    {                                                                                                     \
-        rung<tile<built>>(args);                                                                          \
+#define HGEMM_ENTRY(rung, features)                                                                      \
+    using built = variant<HGEMM_ROW_TYPE_OF(HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, features, HGEMM_ACCESS, \
+                          HGEMM_INDIRECT>;                                                               \
+    extern "C" __global__ void __launch_bounds__(built::THREADS, built::MIN_BLOCKS)                      \
+        HGEMM_VARIANT(const arguments args)                                                              \
+    {                                                                                                    \
+        rung<tile<built>>(args);                                                                         \
     }
