@@ -155,7 +155,7 @@ template <class V> struct lane_bias {
         const u32 column = where.n0 + w.n + w.lane % (V::WN / 8) * 8;
         const char *const at =
             (const char *)args.bias + (batch_index() * args.stride_bias + column) * bytes_of(type);
-        if (args.n % 8 == 0 && column < args.n) elements = load_elements(at, type, ((u64)at & 15) == 0, 8);
+        if (column + 8 <= args.n) elements = load_elements(at, type, ((u64)at & 15) == 0, 8);
     }
 };
 

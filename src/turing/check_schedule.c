@@ -292,11 +292,12 @@ static void too_short(warp_t *w, const op_t *o, const writer_t *x, uint16_t slot
                need, site.other_code, text, (unsigned long long)distance);
 }
 
-static void check_read(warp_t *w, const op_t *o, const plan_t *p, use_t use)
+static void check_read(warp_t *w, const op_t *o, const plan_t *p, use_t use, uint32_t on)
 {
     schedule_t *s = w->schedule;
     writer_t *x = &s->writer[use.slot];
-    if (!x->lanes)
+    const bool is_of_lanes = use.slot < SLOT_UR; /* each lane has its own, and reads no other's */
+    if (!x->lanes || (is_of_lanes && !(x->lanes & on)))
         return;
     const uint64_t distance = s->now - x->issued;
     if (x->unit >= UNIT_FIXED) {
@@ -428,7 +429,7 @@ void emu_schedule_issue(warp_t *w, const op_t *o, uint32_t on)
         wait_for(s, o->in->m.func, o->in->m.aux);
     for (unsigned i = 0; i < p->n_reads; i++)
         if (on || p->read[i].guard)
-            check_read(w, o, p, p->read[i]);
+            check_read(w, o, p, p->read[i], on);
     if (on) {
         for (unsigned i = 0; i < p->n_writes; i++)
             check_write(w, o, p, p->write[i], on);
