@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify.h"
 
+#include "error_model.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,11 +177,8 @@ static double error_deviation(const problem_t *p, double alpha, double beta, hge
 {
     if (p->exact)
         return 0;
-    const double half = ldexp(1, -11), single = ldexp(1, -23), v = 1.0 / 9;
-    double steps = ceil((double)p->k / 8);
-    double sums = accumulate == HGEMM_ACCUMULATE_F16 ? half * sqrt(8 * v * steps * (steps + 1) / 2)
-                                                     : single * sqrt(8 * v) * 2 / 3 * pow(steps + 1, 1.5);
-    return hypot(alpha * sums, half * sqrt(alpha * alpha * (double)p->k * v + beta * beta / 3));
+    double values = alpha * alpha * (double)p->k * PRODUCT_VARIANCE + beta * beta / 3;
+    return hypot(alpha * sum_error(accumulate, p->k, ERROR_HALF), ERROR_HALF * sqrt(values));
 }
 
 /* "matrix 3, " of a batch, "" where there is only one. */

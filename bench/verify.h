@@ -57,11 +57,8 @@ void problem_destroy(problem_t *p);
  * epilogue, these alone count, and the bound grows by the rounding of the bias and by the most that an activation's
  * slope is, 1.13.
  *
- * The standard deviation of one element's error, with u = 2^-11 for halves and 2^-23 for floats,
- * S = k / 8 additions to the accumulator and products of variance v = 1 / 9:
- *     half accumulator    u * sqrt(sum of 8 j v, j = 1 .. S): roundings to nearest, independent
- *     float accumulator   u * sum of sqrt(8 j v): truncations, which may all go one way
- *     rounding of D       2^-11 * sqrt(alpha^2 * k * v + beta^2 / 3)
+ * An element's error has the standard deviation of its sum (error_model.h), times alpha, and of the rounding of D:
+ * 2^-11 * sqrt(alpha^2 * k / 9 + beta^2 / 3).
  */
 const char *problem_verify(const problem_t *p, const uint16_t *d, float alpha, float beta,
                            hgemm_accumulate_t accumulate, epilogue_t epilogue, double *relative_error,

@@ -139,12 +139,23 @@ static hgemm_desc_t transpose(const hgemm_desc_t *desc)
     return p;
 }
 
+/* Strides that the call does not look at are 0. */
+static void forget_strides(hgemm_desc_t *p)
+{
+    if (p->batch_mode == HGEMM_BATCH_STRIDED)
+        return;
+    p->stride_a = p->stride_c = p->stride_d = p->stride_gate = 0;
+    if (p->batch_mode == HGEMM_BATCH_POINTERS)
+        p->stride_b = p->stride_bias = 0;
+}
+
 /* Where A and B are not read, k is 0 and the kernel's sum is +0. alpha is then a zero of the sign that leaves
  * beta * C as it is, -0 included, and that gives +0 where C is not read either. */
 hgemm_desc_t normalise(const hgemm_desc_t *desc)
 {
     const unsigned accessed = accessed_operands(desc);
     hgemm_desc_t p = desc->layout == HGEMM_COL_MAJOR ? transpose(desc) : *desc;
+    forget_strides(&p);
     if (!(accessed & 1u << OPERAND_A)) {
         p.a = p.b =
             desc->batch_mode == HGEMM_BATCH_POINTERS ? desc->d : NULL; /* kernels load pointers, also unused ones */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* How far rounding takes a sum of products of random numbers in [-1, 1): what benchmark and tests expect. */
+#ifndef HGEMM_ERROR_MODEL_H
+#define HGEMM_ERROR_MODEL_H
+
+#include "hgemm.h"
+
+#define ERROR_HALF 0x1p-11   /* most that rounding to a half changes a number, as a part of it */
+#define ERROR_SINGLE 0x1p-23 /* most that a truncation to 24 bits does */
+#define PRODUCT_VARIANCE (1.0 / 9)
+
+/*
+ * The standard deviation of the error of a sum of k products, with S = k / 8 additions to the accumulator and products
+ * of variance v:
+ *     half accumulator    half * sqrt(sum of 8 j v, j = 1 .. S): roundings to nearest, independent
+ *     float accumulator   ERROR_SINGLE * sum of sqrt(8 j v): truncations, which may all go one way
+ * `half` is that of one rounding to a half, as a part of the sum's deviation.
+ */
+double sum_error(hgemm_accumulate_t accumulate, int64_t k, double half);
+
+#endif
