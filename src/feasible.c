@@ -94,7 +94,7 @@ static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *
     if (p->k == 0) /* A and B are not read */
         return ACCESS_x16;
     if (is_indirect(p)) {
-        int by_columns = p->op_a == HGEMM_OP_T && p->batch_mode != HGEMM_BATCH_POINTERS;
+        int by_columns = p->op_a == HGEMM_OP_T && (p->batch_mode != HGEMM_BATCH_POINTERS || p->gather_a);
         hgemm_desc_t direct = *p;
         if (p->batch_mode == HGEMM_BATCH_POINTERS)
             direct.a = direct.b = (const void *)(uintptr_t)(p->alignment > 2 ? p->alignment : 2);

@@ -72,7 +72,7 @@ static access_t needed_access(const operands_t *o, const hgemm_kernel_info_t *in
             access = width == 8 ? ACCESS_x16 : ACCESS_x8;
     /* Groups and gathered rows may begin at any column of a transposed A. There are no indirect variants for 8 bytes,
      * and gathers come in whole chunks or single elements. */
-    if (is_indirect && (access != ACCESS_x16 || (by_m && c->batch_mode != HGEMM_BATCH_POINTERS)))
+    if (is_indirect && (access != ACCESS_x16 || (by_m && (c->batch_mode != HGEMM_BATCH_POINTERS || c->gather))))
         access = c->gather ? ACCESS_far : ACCESS_any;
     return access;
 }
