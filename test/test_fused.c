@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * D = act(alpha * op(A) * op(B) + beta * C + bias) * gate: the rules of docs/contract.md for special values, for what
+ * is not read and for rounding, each by name, on the default device. (test_gemm has everything else, at random.)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "gemm_reference.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { M = 8, N = 24, K = 8, SIZE = M * N };
+
+static hgemm_handle_t handle;
+
+/* A call whose operands are all there, and hold what `reset` writes: A the identity, so that the sums are B's rows; B,
+ * C, bias and gate some numbers. What a test does not want it takes away. */
+static struct {
+    hgemm_desc_t desc;
+    double a[M * K], b[K * N], c[SIZE], bias[N], gate[SIZE], scalars[2];
+    double d[SIZE];
+} call;
+
+static void reset(void)
+{
+    hgemm_desc_init(&call.desc);
+    hgemm_desc_t *d = &call.desc;
+    d->m = M, d->n = N, d->k = K;
+    d->lda = K, d->ldb = d->ldc = d->ldd = d->ldgate = N;
+    d->accumulate = HGEMM_ACCUMULATE_F32;
+    d->type_c = d->type_d = d->type_bias = d->type_gate = HGEMM_TYPE_F32;
+    for (int i = 0; i < M * K; i++)
+        call.a[i] = i / K == i % K;
+    for (int i = 0; i < SIZE; i++) {
+        call.b[i] = i % 13 - 6;
+        call.c[i] = i % 7 - 3;
+        call.gate[i] = 1 + i % 3;
+    }
+    for (int j = 0; j < N; j++)
+        call.bias[j] = j % 5 - 2;
+}
+
+static void *place(hgemm_type_t type, const double *values, int count)
+{
+    unsigned char host[SIZE * 4];
+    void *device;
+    const size_t element = type == HGEMM_TYPE_F32 ? 4 : 2, bytes = (size_t)count * element;
+    for (int i = 0; i < count; i++)
+        store_value(type, host + (size_t)i * element, values[i]);
+    expect_status(handle, hgemm_malloc(handle, &device, bytes), HGEMM_STATUS_SUCCESS, "hgemm_malloc");
+    expect_status(handle, hgemm_upload(handle, device, host, bytes), HGEMM_STATUS_SUCCESS, "hgemm_upload");
+    return device;
+}
+
+enum { WITH_C = 1, WITH_BIAS = 2, WITH_GATE = 4, WITHOUT_AB = 8, ALPHA_DEVICE = 16, BETA_DEVICE = 32, D_IS_C = 64 };
+
+/* Runs the call with these operands. */
+static void run(int with)
+{
+    hgemm_desc_t *d = &call.desc;
+    const double nothing[SIZE] = {0};
+    void *made[8] = {NULL};
+    unsigned char host[SIZE * 4];
+    const size_t element = d->type_d == HGEMM_TYPE_F32 ? 4 : 2;
+    d->a = d->b = d->c = d->bias = d->gate = NULL;
+    if (!(with & WITHOUT_AB)) {
+        d->a = made[0] = place(HGEMM_TYPE_F16, call.a, M * K);
+        d->b = made[1] = place(HGEMM_TYPE_F16, call.b, K * N);
+    }
+    if (with & WITH_C)
+        d->c = made[2] = place(d->type_c, call.c, SIZE);
+    if (with & WITH_BIAS)
+        d->bias = made[3] = place(d->type_bias, call.bias, d->bias_mode == HGEMM_BIAS_PER_ROW ? M : N);
+    if (with & WITH_GATE)
+        d->gate = made[4] = place(d->type_gate, call.gate, SIZE);
+    made[5] = place(HGEMM_TYPE_F32, call.scalars, 2);
+    d->alpha_pointer = with & ALPHA_DEVICE ? made[5] : NULL;
+    d->beta_pointer = with & BETA_DEVICE ? (const float *)made[5] + 1 : NULL;
+    made[6] = with & D_IS_C ? NULL : place(d->type_d, nothing, SIZE);
+    d->d = with & D_IS_C ? made[2] : made[6];
+    expect_status(handle, hgemm_run_desc(handle, d), HGEMM_STATUS_SUCCESS, "hgemm_run_desc");
+    expect_status(handle, hgemm_download(handle, host, d->d, SIZE * element), HGEMM_STATUS_SUCCESS, "hgemm_download");
+    for (int i = 0; i < SIZE; i++) {
+        call.d[i] = value_of(d->type_d, host + (size_t)i * element);
+    }
+    for (int i = 0; i < 8; i++)
+        if (made[i])
+            expect_status(handle, hgemm_free(handle, made[i]), HGEMM_STATUS_SUCCESS, "hgemm_free");
+}
+
+static void assert_element(int i, double want)
+{
+    if (!(isnan(want) ? isnan(call.d[i]) : call.d[i] == want))
+        fail_msg("element %d is %.9g, want %.9g", i, call.d[i], want);
+}
+
+static const hgemm_type_t types[] = {HGEMM_TYPE_F16, HGEMM_TYPE_F32, HGEMM_TYPE_BF16};
+
+/* What a number is in a type. */
+static double rounded(hgemm_type_t type, double value)
+{
+    char bits[4];
+    store_value(type, bits, value);
+    return value_of(type, bits);
+}
+
+/* ---- Activations ------------------------------------------------------------------------------- */
+
+/* NaN stays NaN, +infinity stays, and -infinity becomes what the formula gives: 0 of ReLU, NaN of the others. Where all
+ * is exact, so is the result; the random tests bound the rest. */
+static void activations_of_special_values(void **state)
+{
+    (void)state;
+    static const double specials[] = {NAN, INFINITY, -INFINITY, 0, -0.0, 1e30, -1e30, 3e38, -3e38, 1e-30, -1e-30};
+    enum { COUNT = sizeof specials / sizeof *specials };
+    for (int activation = HGEMM_ACTIVATION_NONE; activation <= HGEMM_ACTIVATION_SILU; activation++)
+        for (int t = 0; t < 3; t++) {
+            reset();
+            call.desc.activation = (hgemm_activation_t)activation, call.desc.type_d = types[t];
+            call.desc.alpha = 0, call.desc.beta = 1;
+            for (int i = 0; i < SIZE; i++)
+                call.c[i] = specials[i % COUNT];
+            run(WITH_C | WITHOUT_AB);
+            for (int i = 0; i < SIZE; i++) {
+                double want = reference_activation((hgemm_activation_t)activation, (double)(float)specials[i % COUNT]);
+                if (fabs(want) > 0 && fabs(want) < 1) /* an approximation of a tiny number */
+                    assert_true(fabs(call.d[i] - want) <= 0x1p-7 * fabs(want) + 0x1p-25);
+                else
+                    assert_element(i, rounded(types[t], want));
+            }
+        }
+}
+
+static void an_activation_of_nan_is_nan_wherever_it_comes_from(void **state)
+{
+    (void)state;
+    for (int activation = HGEMM_ACTIVATION_NONE; activation <= HGEMM_ACTIVATION_SILU; activation++)
+        for (int from = 0; from < 4; from++) {
+            reset();
+            call.desc.activation = (hgemm_activation_t)activation, call.desc.beta = 1;
+            double *const where[] = {&call.b[3 * N + 5], &call.c[3 * N + 5], &call.gate[3 * N + 5], &call.bias[5]};
+            *where[from] = NAN;
+            run(WITH_C | WITH_BIAS | WITH_GATE);
+            for (int i = 0; i < SIZE; i++) /* op(A) has zeros that meet B's NaN in its whole column */
+                assert_int_equal(isnan(call.d[i]), i % N == 5 && (from == 0 || from == 3 || i / N == 3));
+        }
+}
+
+static void relu_leaves_no_negative(void **state)
+{
+    (void)state;
+    reset();
+    call.desc.activation = HGEMM_ACTIVATION_RELU;
+    run(0);
+    for (int i = 0; i < SIZE; i++)
+        assert_element(i, call.b[i] < 0 ? 0 : call.b[i]);
+}
+
+static void a_gate_of_zero_leaves_infinity_nan(void **state)
+{
+    (void)state;
+    reset();
+    call.b[0] = INFINITY, call.gate[0] = 0;
+    call.b[1] = 2, call.gate[1] = -INFINITY;
+    for (int i = 1; i < M; i++)
+        call.a[i * K] = call.a[i] = 0;
+    run(WITH_GATE);
+    assert_element(0, NAN);
+    assert_element(1, -INFINITY);
+    assert_element(2, call.b[2] * call.gate[2]);
+}
+
+/* ---- Rounding ---------------------------------------------------------------------------------- */
+
+static void a_float_d_keeps_what_a_half_cannot(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 3; t++) {
+        reset();
+        call.desc.type_d = types[t];
+        for (int i = 0; i < M * K; i++)
+            call.a[i] = 256;
+        for (int i = 0; i < K * N; i++)
+            call.b[i] = 255;
+        run(0);
+        for (int i = 0; i < SIZE; i++)
+            assert_element(i, rounded(types[t], 256.0 * 255 * K));
+        assert_int_equal(isinf(call.d[0]) != 0, types[t] == HGEMM_TYPE_F16);
+    }
+}
+
+/* Half an ulp of the sum and a trifle of the bias: rounded before the bias is added, all would be even. */
+static void all_is_rounded_once(void **state)
+{
+    (void)state;
+    const double sums[] = {2049, 2049, 257}, trifles[] = {0x1p-6, 0x1p-6, 0x1p-6};
+    for (int t = 0; t < 3; t++) {
+        reset();
+        call.desc.type_d = types[t];
+        for (int i = 0; i < M * K; i++)
+            call.a[i] = i % K < 2;
+        for (int i = 0; i < K * N; i++)
+            call.b[i] = i / N == 0 ? sums[t] - 1 : i / N == 1;
+        for (int j = 0; j < N; j++)
+            call.bias[j] = trifles[t];
+        run(WITH_BIAS);
+        for (int i = 0; i < SIZE; i++)
+            assert_element(i, rounded(types[t], sums[t] + trifles[t]));
+        assert_true(call.d[0] > sums[t]);
+        run(0);
+        for (int i = 0; i < SIZE; i++) /* to even */
+            assert_element(i, rounded(types[t], sums[t]));
+        assert_true(types[t] == HGEMM_TYPE_F32 || call.d[0] < sums[t]);
+    }
+}
+
+/* ---- What is not read -------------------------------------------------------------------------- */
+
+static void a_device_beta_of_zero_reads_no_c(void **state)
+{
+    (void)state;
+    for (int in_place = 0; in_place < 2; in_place++)
+        for (int fused = 0; fused < 2; fused++) {
+            reset();
+            for (int i = 0; i < SIZE; i++)
+                call.c[i] = i % 2 ? NAN : INFINITY;
+            call.scalars[1] = 0, call.desc.beta = NAN;
+            run(WITH_C | BETA_DEVICE | (in_place ? D_IS_C : 0) | (fused ? WITH_BIAS : 0));
+            for (int i = 0; i < SIZE; i++)
+                assert_element(i, call.b[i] + (fused ? call.bias[i % N] : 0));
+        }
+}
+
+static void a_device_alpha_of_zero_ignores_a_and_b(void **state)
+{
+    (void)state;
+    for (int half = 0; half < 2; half++) {
+        reset();
+        call.desc.accumulate = half ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
+        for (int i = 0; i < M * K; i++)
+            call.a[i] = NAN;
+        call.scalars[0] = 0, call.scalars[1] = 2, call.desc.alpha = NAN;
+        run(WITH_C | ALPHA_DEVICE | BETA_DEVICE | WITH_BIAS);
+        for (int i = 0; i < SIZE; i++)
+            assert_element(i, 2 * call.c[i] + call.bias[i % N]);
+    }
+}
+
+static void device_scalars_are_read_when_the_kernel_runs(void **state)
+{
+    (void)state;
+    reset();
+    call.scalars[0] = -3, call.scalars[1] = 0.5, call.desc.alpha = call.desc.beta = NAN;
+    run(WITH_C | ALPHA_DEVICE | BETA_DEVICE);
+    for (int i = 0; i < SIZE; i++)
+        assert_element(i, -3 * call.b[i] + 0.5 * call.c[i]);
+}
+
+/* No shortcut drops bias, activation or gate: where k is 0, where alpha is, and where D is C and beta 1 on top. */
+static void nothing_read_is_not_nothing_to_do(void **state)
+{
+    (void)state;
+    for (int by = 0; by < 2; by++)
+        for (int beta = 0; beta < 2; beta++)
+            for (int with = 0; with < 8; with += 2) {
+                reset();
+                *(by ? &call.desc.alpha : &(float){0}) = 0;
+                call.desc.k = by ? K : 0;
+                call.desc.beta = (float)beta;
+                call.desc.activation = HGEMM_ACTIVATION_RELU;
+                run(with | WITHOUT_AB | (beta ? WITH_C | D_IS_C : 0));
+                for (int i = 0; i < SIZE; i++) {
+                    double x = beta * call.c[i] + (with & WITH_BIAS ? call.bias[i % N] : 0);
+                    assert_element(i, (x > 0 ? x : 0) * (with & WITH_GATE ? call.gate[i] : 1));
+                }
+            }
+}
+
+/* ---- Groups ------------------------------------------------------------------------------------ */
+
+static void empty_groups_write_nothing(void **state)
+{
+    (void)state;
+    int64_t ends[4] = {0, 0, 3, 3};
+    void *device;
+    expect_status(handle, hgemm_malloc(handle, &device, sizeof ends), HGEMM_STATUS_SUCCESS, "hgemm_malloc");
+    for (int rows = 0; rows <= 3; rows += 3) {
+        ends[2] = ends[3] = rows;
+        expect_status(handle, hgemm_upload(handle, device, ends, sizeof ends), HGEMM_STATUS_SUCCESS, "hgemm_upload");
+        reset();
+        call.desc.batch = 4, call.desc.batch_mode = HGEMM_BATCH_GROUPED;
+        call.desc.group_ends = device, call.desc.index_type = HGEMM_INDEX_I64;
+        call.desc.stride_b = call.desc.stride_bias = 0;
+        run(WITH_BIAS);
+        for (int i = 0; i < SIZE; i++) /* D was 0 */
+            assert_element(i, i / N < rows ? call.b[i] + call.bias[i % N] : 0);
+    }
+    expect_status(handle, hgemm_free(handle, device), HGEMM_STATUS_SUCCESS, "hgemm_free");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(activations_of_special_values),
+        cmocka_unit_test(an_activation_of_nan_is_nan_wherever_it_comes_from),
+        cmocka_unit_test(relu_leaves_no_negative),
+        cmocka_unit_test(a_gate_of_zero_leaves_infinity_nan),
+        cmocka_unit_test(a_float_d_keeps_what_a_half_cannot),
+        cmocka_unit_test(all_is_rounded_once),
+        cmocka_unit_test(a_device_beta_of_zero_reads_no_c),
+        cmocka_unit_test(a_device_alpha_of_zero_ignores_a_and_b),
+        cmocka_unit_test(device_scalars_are_read_when_the_kernel_runs),
+        cmocka_unit_test(nothing_read_is_not_nothing_to_do),
+        cmocka_unit_test(empty_groups_write_nothing),
+    };
+    handle = test_open();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    expect_status(handle, hgemm_destroy(handle), HGEMM_STATUS_SUCCESS, "hgemm_destroy");
+    return failed;
+}
