@@ -59,7 +59,8 @@
  * Errors. Every function that can fail returns a status. Arguments are checked in a fixed order before
  * anything is touched: handle; descriptor; enumerations and types; m n k batch; leading dimensions; sizes;
  * pointers (NULL, then alignment); overlap; support. hgemm_status_string says in a sentence what is wrong,
- * hgemm_error_detail in another which value it was. The library never prints, exits or aborts.
+ * hgemm_error_detail in another which value it was. The library never exits or
+ * aborts, and prints only what the environment's HGEMM_LOG and HGEMM_RECORD ask for (docs/tuning.md).
  *
  * Pointers, streams and events of the CUDA runtime work as they are: the library uses the
  * device's primary context and restores the caller's current context before it returns.

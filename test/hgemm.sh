@@ -45,10 +45,10 @@ HGEMM_LOG=log run 0 "$hgemm" plan --device t4emu 64
 lines log 3
 
 # ---- HGEMM_RECORD: each shape once, in every run ---------------------------------------------------
-for again in 1 2; do
-    HGEMM_RECORD=shapes.csv run 0 "$hgemm" plan --device t4emu --accumulate f32 64x64x512 "f16 nn 64x64x1024"
-done
-HGEMM_RECORD=shapes.csv run 0 "$hgemm" plan --device t4emu "f16 nt 16x128x200 lda 201 aligned 2 2"
+record() { HGEMM_RECORD=shapes.csv run 0 "$hgemm" plan --device t4emu "$@"; }
+record --accumulate f32 64x64x512 "f16 nn 64x64x1024"
+record --accumulate f32 64x64x512 "f16 nn 64x64x1024"
+record "f16 nt 16x128x200 lda 201 aligned 2 2"
 lines shapes.csv 7
 [ "$(head -n 1 shapes.csv)" = m,n,k,trans_a,trans_b,batch ] || fail "shapes.csv begins with other columns"
 if [ -x "$build/bench/bench_hgemm" ]; then
@@ -57,21 +57,26 @@ if [ -x "$build/bench/bench_hgemm" ]; then
 fi
 
 # ---- tune: in steps, to a file that the library follows, which is not slower --------------------------
-model="--device t4emu:time --out tuning --plans 3 --reps 2"
+# tune STATUS FILE ARGUMENTS...
+tune() {
+    expected=$1 file=$2
+    shift 2
+    run "$expected" "$hgemm" tune --device t4emu:time --reps 2 --out "$file" "$@"
+}
 run 1 "$hgemm" tune --device t4emu 64
 has err 'has no times'
-run 0 "$hgemm" tune $model --budget 1e-6 --shapes shapes.csv
+tune 0 tuning --plans 3 --budget 1e-6 --shapes shapes.csv
 lines out 1
 has err '2 of 3 shapes are left'
 lines tuning 5
-run 0 "$hgemm" tune $model --shapes shapes.csv
+tune 0 tuning --plans 3 --shapes shapes.csv
 lines out 2
 has err '\[1/3\] .*: is in tuning'
 lines tuning 7
 [ "$(sed 1,4d tuning)" = "$(sed 1,4d tuning | sort)" ] || fail "the file is not sorted: $(cat tuning)"
 has tuning '^f32 nn 64x64x512 = k5_.* # modelled: [0-9.]+ us, by default [0-9.]+ us$'
 has tuning '^f16 nt 16x128x200 lda 201 aligned 2 2 = '
-run 0 "$hgemm" tune $model --check
+tune 0 tuning --check
 has out '^0 of 3 shapes are slower than by default'
 
 run 0 "$hgemm" plan --device t4emu:time --tuning tuning "f32 nn 64x64x512"
@@ -79,16 +84,26 @@ has out 'chosen by +the tuning file'
 HGEMM_TUNING=tuning run 0 "$hgemm" plan --device t4emu:time "f32 nn 64x64x512" "f32 nn 64x64x520"
 [ "$(grep -c 'chosen by *the tuning file' out)$(grep -c 'chosen by *the cost model' out)" = 11 ] || fail "HGEMM_TUNING: $(cat out)"
 
+# Where no plan is faster by the margin, the default stays.
+run 0 "$hgemm" plan --device t4emu:time --shapes shapes.csv
+sed -n 's/.*text .* | \(f.*\) | \(k.*\)/\1 = \2/p' out | sort >defaults
+lines defaults 3
+tune 0 strict --plans 3 --margin 100 --shapes shapes.csv
+sed '1,4d; s/ #.*//' strict | sort >chosen
+cmp -s chosen defaults || fail "the default does not stay: $(cat chosen)"
+sed '1,4d; s/ #.*//' tuning | sort >chosen
+! cmp -s chosen defaults || fail "no plan is faster than the default, so that the tests before show nothing"
+
 # A plan that is slow is told of, and replaced only where it is asked for.
 long="f16 nn 64x64x1024"
 sed "s/^$long = .*/$long = k1_tiled nn x16/" tuning >slow
 grep -q k1_tiled slow || fail "there is no line to replace"
-run 1 "$hgemm" tune --device t4emu:time --out slow --reps 2 --check "$long"
+tune 1 slow --check "$long"
 has out 'k1_tiled.*SLOWER'
-run 0 "$hgemm" tune --device t4emu:time --out slow --plans 2 --reps 2 "$long"
+tune 0 slow --plans 2 "$long"
 grep -q k1_tiled slow || fail "a line was replaced that nobody named"
-run 0 "$hgemm" tune --device t4emu:time --out slow --plans 2 --reps 2 --again "$long"
-run 0 "$hgemm" tune --device t4emu:time --out slow --reps 2 --check "$long"
+tune 0 slow --plans 2 --again "$long"
+tune 0 slow --check "$long"
 
 # A file that is of no use is ignored; the log says why, and tune leaves it as it is.
 sed 's/^library .*/library 0.0.1/' tuning >old
@@ -98,7 +113,7 @@ has out 'chosen by +the cost model'
 HGEMM_TUNING=old run 0 "$hgemm" plan --device t4emu:time "f32 nn 64x64x512"
 [ ! -s err ] || fail "an old file is told of: $(cat err)"
 cp old kept
-run 1 "$hgemm" tune --device t4emu:time --out old 64
+tune 1 old 64
 cmp -s old kept || fail "tune changes a file of another library"
 run 1 "$hgemm" plan --device t4emu:time --tuning /dev/null 64
 
