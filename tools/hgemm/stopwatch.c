@@ -25,6 +25,7 @@ struct stopwatch_t {
     void *events[2];
     uint16_t *proved; /* D of the first plan that was proved; NULL: none was */
     uint64_t random;
+    int is_random; /* A and B of all copies are; else those of the first are integers */
     int is_modelled;
 };
 
@@ -64,18 +65,20 @@ const hgemm_desc_t *stopwatch_problem(const stopwatch_t *watch)
     return &watch->problem;
 }
 
-/* Fills A and B of a copy with -1, 0 and 1, or with halves in [-1, 1). */
-static hgemm_status_t fill(stopwatch_t *watch, int copy, int is_exact)
+/* Fills A and B of the first copy with -1, 0 and 1, or those of all copies with halves from 1/8 to 1/2 of either sign.
+ */
+static hgemm_status_t fill(stopwatch_t *watch, int is_exact)
 {
     static const uint16_t integers[4] = {0xbc00, 0, 0, 0x3c00};
     size_t count = watch->a.elements + watch->b.elements;
     uint16_t *host = malloc(count * sizeof *host);
-    if (!host)
-        return HGEMM_STATUS_OUT_OF_MEMORY;
-    for (size_t i = 0; i < count; i++)
-        host[i] = is_exact ? integers[draw(watch) % 4] : hgemm_half_from_float((float)(draw(watch) % 2048) / 1024 - 1);
-    uint16_t *memory = watch->memory + (size_t)copy * elements_of_copy(watch);
-    hgemm_status_t status = hgemm_upload(watch->handle, memory, host, count * sizeof *host);
+    hgemm_status_t status = host ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_OUT_OF_MEMORY;
+    for (size_t i = 0; host && i < count; i++)
+        host[i] = is_exact ? integers[draw(watch) % 4] : (uint16_t)((draw(watch) & 0x87ff) | 0x3000);
+    for (int copy = 0; copy < (is_exact ? 1 : watch->copies) && status == HGEMM_STATUS_SUCCESS; copy++)
+        status = hgemm_upload(watch->handle, watch->memory + (size_t)copy * elements_of_copy(watch), host,
+                              count * sizeof *host);
+    watch->is_random = !is_exact;
     free(host);
     return status;
 }
@@ -105,9 +108,7 @@ static hgemm_status_t open_memory(stopwatch_t *watch)
         free(zeros);
     }
     if (status == HGEMM_STATUS_SUCCESS)
-        status = fill(watch, 0, 1);
-    for (int i = 1; i < watch->copies && status == HGEMM_STATUS_SUCCESS; i++)
-        status = fill(watch, i, 0);
+        status = fill(watch, 1);
     for (int i = 0; i < 2 && status == HGEMM_STATUS_SUCCESS; i++)
         status = watch->handle->device->ops->event_create(watch->handle->device, &watch->events[i]);
     return status;
@@ -222,7 +223,9 @@ int stopwatch_time(stopwatch_t *watch, const plan_t *const plans[], int count, i
                    const char **fault)
 {
     int *launches = calloc(2 * (size_t)count, sizeof *launches), *order = launches + count;
-    hgemm_status_t status = launches ? fill(watch, 0, 0) : HGEMM_STATUS_OUT_OF_MEMORY;
+    hgemm_status_t status = launches ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_OUT_OF_MEMORY;
+    if (status == HGEMM_STATUS_SUCCESS && !watch->is_random)
+        status = fill(watch, 0);
     for (int i = 0; i < count && status == HGEMM_STATUS_SUCCESS; i++) {
         order[i] = i;
         status = launches_of(watch, plans[i], &launches[i]);

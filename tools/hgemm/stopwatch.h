@@ -16,8 +16,8 @@ void stopwatch_close(stopwatch_t *watch);
 /* The row-major problem, on the first copy of its operands. */
 const hgemm_desc_t *stopwatch_problem(const stopwatch_t *watch);
 
-/* Runs a plan on integers whose sums are exact in any order. Returns 0, with words, if it fails or computes other bits
- * than the first plan that was proved. */
+/* Before the first turn: runs a plan on integers whose sums are exact in any order. Returns 0, with words, if it fails
+ * or computes other bits than the first plan that was proved. */
 int stopwatch_prove(stopwatch_t *watch, const plan_t *plan, const char **fault);
 
 /* Repetitions of some plans in alternation, in another order each time; plan i takes seconds[i * repetitions + r] in

@@ -433,6 +433,10 @@ int tool_tune(int argc, char **argv)
         options.repetitions = strcmp(handle->info.kind, "t4model") == 0 ? 3 : 15;
     read_rows();
     int status = options.is_check ? check(&shapes) : tune(&shapes);
+    for (int i = 0; i < row_count; i++)
+        free(rows[i].line);
+    free(rows);
+    free(shapes.of);
     tool_must(NULL, hgemm_destroy(handle));
     return status;
 }
