@@ -71,7 +71,7 @@ static hgemm_status_t fill(stopwatch_t *watch, int is_exact)
 {
     static const uint16_t integers[4] = {0xbc00, 0, 0, 0x3c00};
     size_t count = watch->a.elements + watch->b.elements;
-    uint16_t *host = malloc(count * sizeof *host);
+    uint16_t *host = calloc(count, sizeof *host);
     hgemm_status_t status = host ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_OUT_OF_MEMORY;
     for (size_t i = 0; host && i < count; i++)
         host[i] = is_exact ? integers[draw(watch) % 4] : (uint16_t)((draw(watch) & 0x87ff) | 0x3000);
