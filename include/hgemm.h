@@ -12,7 +12,7 @@
  *     1. Version                     5. One call: hgemm_run, hgemm_run_f32
  *     2. Statuses                    6. The whole problem: hgemm_desc_t
  *     3. Handles, devices, streams   7. The kernels
- *     4. Device memory               8. What runs: hgemm_select
+ *     4. Device memory               8. What runs: hgemm_select, plans, tuning
  *
  * Shapes and layouts. m, n, k, leading dimensions and strides are counted in elements. In a
  * row-major matrix element (i, j) is at X[i * ld + j], so ld >= its number of stored columns; in
@@ -36,7 +36,7 @@
  *
  * Numbers. alpha * acc + beta * c and what follows it is computed in single precision and rounded once to
  * the type of D. NaN and infinity that are read propagate as IEEE 754 says.
- * The same call on the same device with the same library gives the same bits, run after run: the same
+ * The same call on the same device with the same library and tuning file gives the same bits, run after run: the same
  * descriptor, with addresses that are the same modulo 16 bytes. The same numbers laid out otherwise may be
  * given another kernel, which rounds otherwise, and so may a handle that got no workspace (below).
  *
@@ -59,7 +59,8 @@
  * Errors. Every function that can fail returns a status. Arguments are checked in a fixed order before
  * anything is touched: handle; descriptor; enumerations and types; m n k batch; leading dimensions; sizes;
  * pointers (NULL, then alignment); overlap; support. hgemm_status_string says in a sentence what is wrong,
- * hgemm_error_detail in another which value it was. The library never prints, exits or aborts.
+ * hgemm_error_detail in another which value it was. The library never exits or
+ * aborts, and prints only what the environment's HGEMM_LOG and HGEMM_RECORD ask for (docs/tuning.md).
  *
  * Pointers, streams and events of the CUDA runtime work as they are: the library uses the
  * device's primary context and restores the caller's current context before it returns.
@@ -138,6 +139,8 @@ typedef enum hgemm_status_t {
     HGEMM_STATUS_MISALIGNED_SCALAR,    /* alpha_pointer or beta_pointer is not a multiple of 4 bytes */
     HGEMM_STATUS_MISALIGNED_INDEX,     /* group_ends, gather_a or scatter_d is not one of its index's bytes */
     HGEMM_STATUS_MISALIGNED_WORKSPACE, /* a workspace is not a multiple of 128 bytes */
+    HGEMM_STATUS_INVALID_PLAN,         /* a plan, or its text, is not for this library, device and call */
+    HGEMM_STATUS_INVALID_TUNING,       /* a tuning file cannot be used */
     HGEMM_STATUS_COUNT_                /* number of statuses, not one itself */
 } hgemm_status_t;
 
@@ -385,7 +388,7 @@ HGEMM_API hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_
 /* Chooses the kernel that hgemm_run_desc would use and loads it, so that the call itself does neither
  * (before a graph capture, before a timing). What is loaded stays. The choice is remembered until that
  * for another problem takes its place, one of 256 by a hash: the call then chooses the same once more,
- * which takes the host some microseconds. */
+ * which takes the host some microseconds. After hgemm_load_tuning or hgemm_set_workspace it may be another. */
 HGEMM_API hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *desc);
 
 /* ---- 7. The kernels ----------------------------------------------------------------------- */
@@ -427,6 +430,73 @@ HGEMM_API int hgemm_find_kernel(const char *name);
  * aligned operands may run on copies of others, which a call that names it does not make.
  */
 HGEMM_API hgemm_status_t hgemm_select(const hgemm_desc_t *desc, int *kernel);
+
+/*
+ * A plan is what a call would run: a kernel, into how many parts it cuts k, what it copies first. It can be looked at,
+ * kept, written as text, and run in the place of what hgemm_run_desc would choose.
+ *
+ * A plan is for one problem on one kind of device: it runs calls with the same layout, transposes, accumulator, sizes,
+ * leading dimensions, strides of A and B, flags and alignment of A and B (multiples of 16 bytes, of 8, or others),
+ * whose epilogue is plain or is not as that of the plan's call. (Plain: halves in C and D, no bias, activation, gate,
+ * scatter_d or scalars in device memory.) Pointers, scalars, ldc and ldd may be others.
+ *
+ * Threads and lifetime. A plan holds no device memory and does not change: it outlives the handle that it was made
+ * with, serves any handle on a device of the same name, and several threads at a time, each with a handle of its own.
+ *
+ * Capture. hgemm_plan_create and hgemm_plan_from_text load what the plan runs, for their handle: hgemm_plan_run with
+ * that handle then allocates nothing and can be captured into a graph. With another handle the first run loads.
+ *
+ * Workspace. A plan fits the workspace that the handle has when the plan is made, and says how much it needs
+ * (workspace_bytes). A run with a handle that has less is refused. So who brings the memory makes the plan
+ * with the handle's own, asks, and calls hgemm_set_workspace with that much or more.
+ */
+typedef struct hgemm_plan *hgemm_plan_t;
+
+typedef struct hgemm_plan_info_t {
+    int kernel;             /* its number; 0: the call has nothing to compute, and all else is 0 */
+    int splits;             /* parts of k that meet in the workspace; 1: k is not cut */
+    int64_t tiles;          /* block tiles of D, of all matrices */
+    int64_t split_tiles;    /* of these, those whose k is cut */
+    int copies_a, copies_b; /* 1: the operand is first copied, aligned, to the workspace */
+    int is_tuned;           /* 1: from the tuning file; 0: the cost model's choice, or the caller's */
+    double seconds;         /* that the cost model expects of it, launch not counted; 0 where the clock is unknown */
+    size_t workspace_bytes; /* that it needs */
+} hgemm_plan_info_t;
+
+/* The plan of what hgemm_run_desc would run. The descriptor is checked as there; pointers count by their alignment only
+ * and by whether D is C, as in hgemm_select. `*plan` is written on success only. */
+HGEMM_API hgemm_status_t hgemm_plan_create(hgemm_plan_t *plan, hgemm_handle_t handle, const hgemm_desc_t *desc);
+
+HGEMM_API hgemm_status_t hgemm_plan_get_info(hgemm_plan_t plan, hgemm_plan_info_t *info);
+
+/* Runs the call by the plan: hgemm_run_desc in all else. A plan of another device or problem, or that needs more
+ * workspace, is an HGEMM_STATUS_INVALID_PLAN, and nothing is touched. */
+HGEMM_API hgemm_status_t hgemm_plan_run(hgemm_plan_t plan, hgemm_handle_t handle, const hgemm_desc_t *desc);
+
+/* A plan as one line of text without its end, which names the library's version, the device, the problem, row-major,
+ * and the kernel; and a plan from such a text, for that call. One of another version, device or problem is an
+ * HGEMM_STATUS_INVALID_PLAN, and so is what is no plan or cannot run the call. */
+enum { HGEMM_PLAN_TEXT = 768 }; /* bytes, with the zero at the end */
+HGEMM_API hgemm_status_t hgemm_plan_get_text(hgemm_plan_t plan, char text[HGEMM_PLAN_TEXT]);
+HGEMM_API hgemm_status_t hgemm_plan_from_text(hgemm_plan_t *plan, hgemm_handle_t handle, const hgemm_desc_t *desc,
+                                              const char *text);
+
+/* NULL is allowed. */
+HGEMM_API void hgemm_plan_destroy(hgemm_plan_t plan);
+
+/*
+ * Takes from a file of `hgemm tune` which plans are the fastest on this very device: they go before the choice of the
+ * cost model, for the problems that it lists, in calls that name no kernel. NULL: no file any more. The environment's
+ * HGEMM_TUNING names the file that hgemm_create loads.
+ *
+ * A file of another library, device or driver, or with a line that is not understood, is not used at all: this call
+ * then is an HGEMM_STATUS_INVALID_TUNING, whose detail says why, and hgemm_create goes on without, and says why where
+ * HGEMM_LOG asks for it. An entry that does not fit a handle's workspace gives way to the cost model. A file changes
+ * what a call computes no more than another kernel's rounding does, and makes none fail. Calls that are
+ * HGEMM_FLAG_BATCH_INVARIANT, gathered, grouped or of pointers look at no file. hgemm_plan_info_t.is_tuned tells whether
+ * one lists a call.
+ */
+HGEMM_API hgemm_status_t hgemm_load_tuning(hgemm_handle_t handle, const char *path);
 
 #ifdef __cplusplus
 }

@@ -172,6 +172,13 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
     return has_variant(p, *variant);
 }
 
+int same_plan(const plan_t *one, const plan_t *other)
+{
+    return variant_index(one->variant) == variant_index(other->variant) && one->tiles == other->tiles &&
+           one->whole_tiles == other->whole_tiles && one->splits == other->splits && one->k_split == other->k_split &&
+           one->copies == other->copies;
+}
+
 int64_t sum_bytes(const hgemm_kernel_info_t *kernel)
 {
     return (int64_t)kernel->block_m * kernel->block_n * (kernel->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);

@@ -64,6 +64,8 @@ typedef struct plan_t {
     int copies;          /* COPY_A | COPY_B: operands that are first copied, aligned, to the workspace */
 } plan_t;
 
+int same_plan(const plan_t *one, const plan_t *other);
+
 /* Bytes of a block's sums, where k is split. */
 int64_t sum_bytes(const hgemm_kernel_info_t *kernel);
 

@@ -3,6 +3,7 @@
 #include "handle.h"
 
 #include "plan.h"
+#include "record.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,7 +64,42 @@ static void discard(hgemm_handle_t handle)
     if (handle->own_workspace)
         ops->release(handle->device, handle->own_workspace);
     ops->close(handle->device);
+    tuning_free(handle->tuning);
     free(handle);
+}
+
+static void use_tuning(hgemm_handle_t handle, tuning_t *tuning)
+{
+    tuning_free(handle->tuning);
+    handle->tuning = tuning;
+    handle->machine.measured = tuning_measured(tuning);
+    memset(handle->known, 0, sizeof handle->known);
+}
+
+/* The file that the environment names, if it can be used. */
+static void load_default_tuning(hgemm_handle_t handle)
+{
+    const char *path = getenv("HGEMM_TUNING");
+    char why[DEVICE_DETAIL];
+    tuning_t *tuning = path && *path ? tuning_read(path, &handle->info, why) : NULL;
+    if (tuning)
+        use_tuning(handle, tuning);
+    else if (path && *path)
+        record_remark("HGEMM_TUNING is ignored: %s %s", path, why);
+}
+
+hgemm_status_t hgemm_load_tuning(hgemm_handle_t handle, const char *path)
+{
+    char why[DEVICE_DETAIL];
+    if (!handle)
+        return HGEMM_STATUS_INVALID_HANDLE;
+    tuning_t *tuning = path ? tuning_read(path, &handle->info, why) : NULL;
+    if (path && !tuning) {
+        snprintf(handle->device->detail, DEVICE_DETAIL, "The file %.300s %.600s", path, why);
+        return HGEMM_STATUS_INVALID_TUNING;
+    }
+    use_tuning(handle, tuning);
+    return HGEMM_STATUS_SUCCESS;
 }
 
 hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
@@ -83,13 +119,13 @@ hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
         free(made);
         return status;
     }
-    hgemm_device_info_t info;
-    status = made->device->ops->info(made->device, &info);
+    status = made->device->ops->info(made->device, &made->info);
     if (status == HGEMM_STATUS_SUCCESS) {
-        made->machine = machine_of(&info);
+        made->machine = machine_of(&made->info);
         status = make_workspace(made);
     }
     if (status == HGEMM_STATUS_SUCCESS) {
+        load_default_tuning(made);
         *handle = made;
     } else {
         memcpy(words, made->device->detail, DEVICE_DETAIL);
@@ -125,6 +161,7 @@ hgemm_status_t handle_choose(hgemm_handle_t handle, const hgemm_desc_t *row_majo
         if (status != HGEMM_STATUS_SUCCESS)
             return status;
         *known = (known_plan_t){key, *plan};
+        record_call(handle->device, row_major, plan);
     }
     *plan = known->plan;
     return HGEMM_STATUS_SUCCESS;

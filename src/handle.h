@@ -4,6 +4,7 @@
 
 #include "plan.h"
 #include "problem.h"
+#include "tuning.h"
 
 enum { KNOWN_PLANS = 256 };
 
@@ -15,8 +16,10 @@ typedef struct known_plan_t {
 struct hgemm_handle {
     device_t *device;
     void *stream; /* the caller's, NULL for the default one */
-    machine_t machine;
-    void *workspace; /* in use: counters, all zero, sums of split k, aligned copies; NULL: none */
+    hgemm_device_info_t info;
+    machine_t machine; /* its measured plans are those of `tuning` */
+    tuning_t *tuning;  /* NULL: none */
+    void *workspace;   /* in use: counters, all zero, sums of split k, aligned copies; NULL: none */
     size_t workspace_bytes;
     void *own_workspace; /* the handle's, NULL: none could be had */
     size_t own_workspace_bytes;

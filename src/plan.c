@@ -128,12 +128,17 @@ int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace
     return s.count;
 }
 
-/* The plan that was measured for the problem, if it can run there. */
-static int measured_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
+double estimate_clocks(const hgemm_desc_t *p, const machine_t *machine, const plan_t *plan)
+{
+    price_t price = price_variant(p, plan->variant, variant_image(plan->variant), plan->copies, machine);
+    return plan_clocks(p, machine, &price, plan);
+}
+
+int measured_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
 {
     const measured_t *measured = machine->measured;
-    return measured && !(p->flags & HGEMM_FLAG_BATCH_INVARIANT) && measured->find(measured->entries, p, plan) &&
-           !plan_fault(p, workspace_bytes, plan);
+    return measured && p->kernel == HGEMM_KERNEL_AUTO && !(p->flags & HGEMM_FLAG_BATCH_INVARIANT) &&
+           measured->find(measured->entries, p, plan) && !plan_fault(p, workspace_bytes, plan);
 }
 
 hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)

@@ -3,7 +3,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "words.h"
 
 static const char *const copy_names[] = {[COPY_A] = "a", [COPY_B] = "b", [COPY_A | COPY_B] = "ab"};
 
@@ -16,39 +17,6 @@ void plan_to_text(const plan_t *plan, char text[PLAN_TEXT])
                            plan->whole_tiles, plan->splits, plan->k_split);
     if (plan->copies)
         snprintf(text + length, PLAN_TEXT - (size_t)length, " copies %s", copy_names[plan->copies]);
-}
-
-/* Goes past a word and the blank behind it, if it comes next. */
-static int take_word(const char **text, const char *word)
-{
-    size_t length = strlen(word);
-    const char *end = *text + length;
-    if (strncmp(*text, word, length) != 0 || (*end != ' ' && *end != '\0'))
-        return 0;
-    *text = *end == ' ' ? end + 1 : end;
-    return 1;
-}
-
-/* The same for one of several words; -1 if none of them comes. */
-static int take_one_of(const char **text, const char *const words[], int count)
-{
-    for (int i = 0; i < count; i++)
-        if (words[i] && take_word(text, words[i]))
-            return i;
-    return -1;
-}
-
-/* The same for a number below 2^31. */
-static int take_number(const char **text, int64_t *number)
-{
-    const char *at = *text;
-    *number = 0;
-    while (*at >= '0' && *at <= '9' && *number <= INT32_MAX / 10)
-        *number = 10 * *number + (*at++ - '0');
-    if (at == *text || (*at != ' ' && *at != '\0') || *number > INT32_MAX)
-        return 0;
-    *text = *at == ' ' ? at + 1 : at;
-    return 1;
 }
 
 static int take_kernel(const char **text)
@@ -71,8 +39,9 @@ const char *plan_from_text(const char *text, const hgemm_desc_t *p, plan_t *plan
     int64_t tiles = problem_tiles(p, &kernel_table[kernel].info), splits = 1;
     *plan = (plan_t){{kernel, op, (access_t)access, is_indirect(p)}, tiles, tiles, 1, p->k, 0};
     if (take_word(&text, "whole")) {
-        if (!take_number(&text, &plan->whole_tiles) || !take_word(&text, "splits") || !take_number(&text, &splits) ||
-            !take_word(&text, "k") || !take_number(&text, &plan->k_split))
+        if (!take_number(&text, INT32_MAX, &plan->whole_tiles) || !take_word(&text, "splits") ||
+            !take_number(&text, INT32_MAX, &splits) || !take_word(&text, "k") ||
+            !take_number(&text, INT32_MAX, &plan->k_split))
             return "tiles whose k is split are told of as: whole TILES splits PARTS k LENGTH";
         if (splits < 2)
             return "a k that is split has at least two parts";

@@ -74,6 +74,8 @@ static const status_words_t table[] = {
     NOT_A_MULTIPLE(SCALAR, "alpha or beta"),
     NOT_A_MULTIPLE(INDEX, "group_ends, gather_a or scatter_d"),
     STATUS(MISALIGNED_WORKSPACE, "The workspace's address is not a multiple of 128."),
+    STATUS(INVALID_PLAN, "The plan is not one for this library, device and call: make it anew."),
+    STATUS(INVALID_TUNING, "The tuning file cannot be used: what was loaded before stays."),
 };
 
 _Static_assert(sizeof table / sizeof table[0] == HGEMM_STATUS_COUNT_, "a status has no words");

@@ -176,7 +176,8 @@ static void work_is_ordered_on_the_stream(hgemm_handle_t handle)
     must(cu.stream_destroy(stream), "cuStreamDestroy");
 }
 
-/* Two dependent products captured, then launched twice with other inputs. */
+/* Two dependent products captured, the first by a plan whose kernel nothing else has loaded, then launched twice with
+ * other inputs. */
 static void calls_can_be_captured(hgemm_handle_t handle)
 {
     void *stream = NULL, *graph = NULL, *exec = NULL;
@@ -188,12 +189,17 @@ static void calls_can_be_captured(hgemm_handle_t handle)
     desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldc = desc.ldd = N;
     desc.a = a, desc.b = b, desc.c = c, desc.d = c;
     succeed(handle, hgemm_prepare(handle, &desc), "hgemm_prepare");
+    hgemm_desc_t by_plan = desc;
+    hgemm_plan_t plan;
+    by_plan.kernel = hgemm_find_kernel("k2_swizzled");
+    succeed(handle, hgemm_plan_create(&plan, handle, &by_plan), "hgemm_plan_create");
     set(a, 1, N * N, stream);
     set(b, 0.5f, N * N, stream);
     set(c, 3, N * N, stream);
     must(cu.stream_synchronize(stream), "cuStreamSynchronize");
     must(cu.begin_capture(stream, CAPTURE_THREAD_LOCAL), "cuStreamBeginCapture");
-    succeed(handle, hgemm_run_desc(handle, &desc), "hgemm_run_desc in a capture"); /* c = a b */
+    succeed(handle, hgemm_plan_run(plan, handle, &by_plan), "hgemm_plan_run in a capture"); /* c = a b */
+    hgemm_plan_destroy(plan);
     desc.a = c, desc.c = desc.d = a, desc.alpha = 0.25f, desc.beta = 1;
     succeed(handle, hgemm_run_desc(handle, &desc), "hgemm_run_desc in a capture"); /* a += c b / 4 */
     must(cu.end_capture(stream, &graph), "cuStreamEndCapture");

@@ -217,13 +217,6 @@ static void a_named_kernel_takes_k_whole(void **state)
     }
 }
 
-static int same_plan(const plan_t *a, const plan_t *b)
-{
-    return a->variant.kernel == b->variant.kernel && a->variant.op == b->variant.op &&
-           a->variant.access == b->variant.access && a->whole_tiles == b->whole_tiles && a->splits == b->splits &&
-           a->k_split == b->k_split && a->copies == b->copies;
-}
-
 /* A key holds what the choice depends on, and nothing else. */
 static void problems_of_one_key_have_one_plan(void **state)
 {

@@ -41,6 +41,8 @@ static void numbers_stay(void **state)
     assert_int_equal(HGEMM_STATUS_DEVICE_ERROR, 31);
     assert_int_equal(HGEMM_STATUS_INVALID_TYPE, 32);
     assert_int_equal(HGEMM_STATUS_MISALIGNED_WORKSPACE, 45);
+    assert_int_equal(HGEMM_STATUS_INVALID_PLAN, 46);
+    assert_int_equal(HGEMM_STATUS_INVALID_TUNING, 47);
 }
 
 /* A build without the emulator advises nobody to use it. */

@@ -60,6 +60,13 @@ if [ -x "$build/turing" ]; then
 else
     echo "left out: turing, which this build does not have"
 fi
+if [ -x "$build/hgemm" ]; then
+    for command in '' tune plan devices; do
+        helpful "hgemm $command" "^Usage: hgemm ${command:-COMMAND}" "$build/hgemm" $command
+    done
+else
+    echo "left out: hgemm, which this build does not have"
+fi
 if [ -x "$build/bench/bench_hgemm" ]; then
     helpful bench_hgemm 't4emu:time' "$build/bench/bench_hgemm"
     run "$build/bench/bench_hgemm" --help

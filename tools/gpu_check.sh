@@ -15,6 +15,7 @@
 #   energy          by the GPU's own counter       deepbench1 to deepbench6
 #   plans           selection's choice beside the plans it was made from; plans_attention the same for attention, and
 #                   one of its products with sums of 8 to 256
+#   tune            hgemm tune over random shapes, four minutes of it; then what its file chooses against the default
 # HGEMM_DEVICE says which GPU (cuda:1), HGEMM_CUBLAS_LIBRARY where libcublas is.
 #
 # Exit status: 0 if all that ran passed; tests of kernels and benchmarks must have run. compute-sanitizer may be
@@ -34,7 +35,7 @@ bundle=${2:-build/release/bundle}
 parts=${HGEMM_CHECK:-tests sanitizer bench}
 for part in $parts; do
     case $part in
-        tests | sanitizer | bench | sweep | random | attention | energy | plans | plans_attention | deepbench[1-6]) ;;
+        tests | sanitizer | bench | sweep | random | attention | energy | plans | plans_attention | tune | deepbench[1-6]) ;;
         *) hint "HGEMM_CHECK has no part $part" ;;
     esac
 done
@@ -185,6 +186,14 @@ case " $parts " in *' plans_attention '*)
 esac
 case " $parts " in *' plans '*)
     bench plans --shapes bench/shapes/random.csv --kernel '^auto$' --peers none --plans 16 --reps 7
+esac
+case " $parts " in *' tune '*)
+    say "
+=== hgemm tune, hgemm tune --check ($(elapsed))"
+    "$bin/hgemm" tune --shapes bench/shapes/random.csv --accumulate f16,f32 --budget 240 --out "$out/tuning" >"$work/table" 2>"$work/log" ||
+        bad "tune: $(tail -n 1 "$work/log")"
+    "$bin/hgemm" tune --check --out "$out/tuning" >>"$work/table" 2>>"$work/log" || bad "tune --check: $(tail -n 1 "$work/table")"
+    cat "$work/table" "$work/log" >>"$summary"
 esac
 case " $parts " in *' energy '*)
     bench energy --energy --reps 3 --kernel '^auto' --accumulate f16,f32 8192

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All that a plan depends on in a problem, in numbers and in words. Problems of one class differ in addresses, scalars
+ * and what is in memory; what runs one runs all.
+ *
+ *     f16 nt 16x4096x1024 batch 3 lda 2048 ldb 1024 strides 32768 0 aligned 16 8 fused
+ *
+ * are the accumulator, the transposes and m x n x k of the row-major problem; then what differs from one product of
+ * contiguous, aligned operands:
+ *     batch N         matrices, or groups
+ *     lda N, ldb N    where rows in memory have gaps
+ *     strides N N     of A and of B, where matrices of the batch do not follow each other
+ *     aligned N N     the greatest of 16, 8 and 2 that the addresses of A and of B are multiples of
+ *     fused           there is more to an element of D than alpha * sum + beta * c in halves
+ *     invariant       HGEMM_FLAG_BATCH_INVARIANT
+ *     gathered        gather_a
+ *     pointers        HGEMM_BATCH_POINTERS, whose alignment is then told of twice
+ *     grouped         HGEMM_BATCH_GROUPED
+ */
+#ifndef HGEMM_PROBLEM_CLASS_H
+#define HGEMM_PROBLEM_CLASS_H
+
+#include "hgemm.h"
+
+typedef enum class_field_t {
+    CLASS_ACCUMULATE,
+    CLASS_OP, /* 2 * op_a + op_b */
+    CLASS_M,
+    CLASS_N,
+    CLASS_K,
+    CLASS_BATCH,
+    CLASS_LDA,
+    CLASS_LDB,
+    CLASS_STRIDE_A, /* 0 where it is not looked at */
+    CLASS_STRIDE_B,
+    CLASS_ALIGNED_A,
+    CLASS_ALIGNED_B,
+    CLASS_FUSED,
+    CLASS_INVARIANT,
+    CLASS_GATHERED,
+    CLASS_BATCH_MODE,
+    CLASS_FIELDS
+} class_field_t;
+
+typedef struct problem_class_t {
+    int64_t of[CLASS_FIELDS];
+} problem_class_t;
+
+/* The class of a checked row-major problem. */
+problem_class_t class_of(const hgemm_desc_t *row_major);
+
+/* By field, in their order: less than 0, 0 or more than 0, as memcmp has it. */
+int class_compare(const problem_class_t *one, const problem_class_t *other);
+
+enum { CLASS_TEXT = 320 };
+
+void class_to_text(const problem_class_t *problem, char text[CLASS_TEXT]);
+
+/* Reads a class. Returns NULL, or what is wrong with the text. */
+const char *class_from_text(const char *text, problem_class_t *problem);
+
+/* Writes a row-major problem of the class, whose addresses are not those of memory. Returns NULL, or the words that
+ * follow if such a problem is not valid. */
+const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_major);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "tuning.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_text.h"
+#include "problem_class.h"
+
+enum { HEADER_LINES = 4, MOST_LINE = 1024, SHOWN = 100 /* characters of a line that is not understood */ };
+
+typedef struct entry_t {
+    problem_class_t problem;
+    plan_t plan;
+    int line;
+} entry_t;
+
+struct tuning_t {
+    measured_t measured;
+    entry_t *entries; /* sorted by problem */
+    size_t count, room;
+};
+
+void tuning_header(const hgemm_device_info_t *info, char text[TUNING_HEADER])
+{
+    char driver[32] = "none";
+    if (info->driver_version)
+        snprintf(driver, sizeof driver, "%d.%d", info->driver_version / 1000, info->driver_version % 1000 / 10);
+    snprintf(text, TUNING_HEADER, "hgemm tuning 1\nlibrary %d.%d.%d\ndevice %s\ndriver %s\n", HGEMM_VERSION_MAJOR,
+             HGEMM_VERSION_MINOR, HGEMM_VERSION_PATCH, info->name, driver);
+}
+
+static int compare_entries(const void *one, const void *other)
+{
+    return class_compare(&((const entry_t *)one)->problem, &((const entry_t *)other)->problem);
+}
+
+/* measured_t.find */
+static int find(const void *entries, const hgemm_desc_t *p, struct plan_t *plan)
+{
+    const tuning_t *tuning = entries;
+    const entry_t wanted = {.problem = class_of(p)};
+    const entry_t *entry = bsearch(&wanted, tuning->entries, tuning->count, sizeof *tuning->entries, compare_entries);
+    if (entry)
+        *plan = entry->plan;
+    return entry != NULL;
+}
+
+/* What is wrong with an entry, whose line becomes words; NULL if nothing is. */
+static const char *parse_entry(char *line, entry_t *entry)
+{
+    hgemm_desc_t example;
+    char *comment = strchr(line, '#');
+    size_t length = comment ? (size_t)(comment - line) : strlen(line);
+    while (length > 0 && line[length - 1] == ' ')
+        length--;
+    line[length] = '\0';
+    char *plan = strstr(line, " = ");
+    if (!plan)
+        return "a problem and its plan are joined by \" = \"";
+    *plan = '\0';
+    const char *fault = class_from_text(line, &entry->problem);
+    if (!fault)
+        fault = class_example(&entry->problem, &example);
+    if (!fault && (is_indirect(&example) || example.flags))
+        fault = "problems that are invariant, gathered, grouped or of pointers are not tuned";
+    if (!fault)
+        fault = plan_from_text(plan + 3, &example, &entry->plan);
+    return fault ? fault : plan_fault(&example, INT64_MAX, &entry->plan);
+}
+
+/* Whether the line is that of the header; else `why` says where they differ. */
+static int check_header(const char *line, int number, const char *header, char *why)
+{
+    const char *wanted = header;
+    for (int i = 1; i < number; i++)
+        wanted = strchr(wanted, '\n') + 1;
+    size_t length = strcspn(wanted, "\n");
+    if (strlen(line) == length && strncmp(line, wanted, length) == 0)
+        return 1;
+    snprintf(why, DEVICE_DETAIL, "is for others: its line %d is \"%.*s\", not \"%.*s\".", number, SHOWN, line,
+             (int)length, wanted);
+    return 0;
+}
+
+static int add(tuning_t *tuning, const entry_t *entry)
+{
+    if (tuning->count == tuning->room) {
+        size_t room = tuning->room ? 2 * tuning->room : 64;
+        entry_t *entries = realloc(tuning->entries, room * sizeof *entries);
+        if (!entries)
+            return 0;
+        tuning->entries = entries, tuning->room = room;
+    }
+    tuning->entries[tuning->count++] = *entry;
+    return 1;
+}
+
+/* Takes a line without its end; 0 if the file cannot be used. */
+static int take_line(tuning_t *tuning, char *line, int number, const char *header, char *why)
+{
+    if (number <= HEADER_LINES)
+        return check_header(line, number, header, why);
+    if (line[0] == '\0' || line[0] == '#')
+        return 1;
+    entry_t entry = {.line = number};
+    const char *fault = parse_entry(line, &entry);
+    if (!fault && !add(tuning, &entry))
+        fault = "there is no memory left";
+    if (fault)
+        snprintf(why, DEVICE_DETAIL, "has a line %d that cannot be used: %s.", number, fault);
+    return !fault;
+}
+
+/* Reads all lines; 0 if the file cannot be used. */
+static int take_lines(tuning_t *tuning, FILE *file, const char *header, char *why)
+{
+    char line[MOST_LINE];
+    int number = 0;
+    while (fgets(line, sizeof line, file)) {
+        size_t length = strlen(line);
+        number++;
+        if (length == 0 || (line[length - 1] != '\n' && !feof(file))) {
+            snprintf(why, DEVICE_DETAIL, "has a line %d that is no text, or too long.", number);
+            return 0;
+        }
+        line[strcspn(line, "\r\n")] = '\0';
+        if (!take_line(tuning, line, number, header, why))
+            return 0;
+    }
+    if (ferror(file))
+        snprintf(why, DEVICE_DETAIL, "cannot be read: %s.", strerror(errno));
+    else if (number < HEADER_LINES)
+        snprintf(why, DEVICE_DETAIL, "is no tuning file: it has %d lines.", number);
+    return !ferror(file) && number >= HEADER_LINES;
+}
+
+/* Sorts the entries; 0 if a problem has two. */
+static int sort_entries(tuning_t *tuning, char *why)
+{
+    if (tuning->count > 0)
+        qsort(tuning->entries, tuning->count, sizeof *tuning->entries, compare_entries);
+    for (size_t i = 1; i < tuning->count; i++)
+        if (compare_entries(&tuning->entries[i - 1], &tuning->entries[i]) == 0) {
+            snprintf(why, DEVICE_DETAIL, "has one problem twice, in lines %d and %d.", tuning->entries[i - 1].line,
+                     tuning->entries[i].line);
+            return 0;
+        }
+    return 1;
+}
+
+tuning_t *tuning_read(const char *path, const hgemm_device_info_t *info, char why[DEVICE_DETAIL])
+{
+    char header[TUNING_HEADER];
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        snprintf(why, DEVICE_DETAIL, "cannot be opened: %s.", strerror(errno));
+        return NULL;
+    }
+    tuning_t *tuning = calloc(1, sizeof *tuning);
+    tuning_header(info, header);
+    if (!tuning)
+        snprintf(why, DEVICE_DETAIL, "cannot be read: there is no memory left.");
+    else if (!take_lines(tuning, file, header, why) || !sort_entries(tuning, why)) {
+        tuning_free(tuning);
+        tuning = NULL;
+    }
+    fclose(file);
+    if (tuning)
+        tuning->measured = (measured_t){find, tuning};
+    return tuning;
+}
+
+const measured_t *tuning_measured(const tuning_t *tuning)
+{
+    return tuning ? &tuning->measured : NULL;
+}
+
+void tuning_free(tuning_t *tuning)
+{
+    if (tuning)
+        free(tuning->entries);
+    free(tuning);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading words that one blank separates: each function goes past what it finds, and leaves the text as it was else. */
+#ifndef HGEMM_WORDS_H
+#define HGEMM_WORDS_H
+
+#include <stdint.h>
+
+/* Whether that word comes next. It may itself have blanks. */
+int take_word(const char **text, const char *word);
+
+/* The index of the word that comes next among `count`, of which NULL is none; -1 if none of them comes. */
+int take_one_of(const char **text, const char *const words[], int count);
+
+/* Whether a whole number of at most `most` comes next, not negative. It may end at the blank or, where `end` is not
+ * that, at this character. */
+int take_number_until(const char **text, char end, int64_t most, int64_t *number);
+int take_number(const char **text, int64_t most, int64_t *number);
+
+#endif

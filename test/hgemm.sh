@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The command hgemm, and what HGEMM_LOG, HGEMM_RECORD and HGEMM_TUNING do to a program, on the emulated T4 and its model.
+#
+#   hgemm.sh BUILD WORK
+set -u
+build=$1 work=$2
+failures=0
+fail() { printf 'FAILED: %s\n' "$*"; failures=$((failures + 1)); }
+
+rm -rf "$work"
+mkdir -p "$work" && cd "$work" || exit 2
+unset HGEMM_LOG HGEMM_RECORD HGEMM_TUNING HGEMM_DEVICE
+hgemm=$build/hgemm
+
+# run STATUS COMMAND...: its status, its output in out and err
+run() {
+    wanted=$1
+    shift
+    "$@" </dev/null >out 2>err
+    status=$?
+    [ "$status" = "$wanted" ] || fail "$*: status $status, not $wanted: $(tail -n 3 err)"
+}
+has() { grep -Eq -e "$2" "$1" || fail "nothing like '$2' in $1: $(head -c 600 "$1")"; }
+lines() { [ "$(wc -l <"$1")" = "$2" ] || fail "$1 has not $2 lines: $(head -c 600 "$1")"; }
+
+# ---- nothing is said that was not asked for ------------------------------------------------------
+run 0 "$hgemm" plan --device t4emu 64
+[ ! -s err ] || fail "a call writes to stderr: $(cat err)"
+
+# ---- HGEMM_LOG: a line for each new call, which is a command --------------------------------------
+HGEMM_LOG=1 run 0 "$hgemm" plan --device t4emu --trans nt --accumulate f16,f32 40x64x72 "f32 nt 40x64x72 lda 80 aligned 8 8"
+lines err 3
+has err "^bench_hgemm --device t4emu --trans nt --accumulate f16 --kernel '\^auto\\$' 40x64x72 # f16 nt 40x64x72 = k5_"
+has err "^bench_hgemm .* --kernel '\^auto_f32\\$' 40x64x72 # f32 nt 40x64x72 lda 80 aligned 8 8 = k5_"
+if [ -x "$build/bench/bench_hgemm" ]; then
+    sed "s|^bench_hgemm|'$hgemm' bench|" err >commands
+    run 0 sh -e ./commands
+    has out 'auto_f32 '
+    ! grep -q WRONG out || fail "a command of the log: $(cat out)"
+fi
+HGEMM_LOG=log run 0 "$hgemm" plan --device t4emu 64 64x64x72
+HGEMM_LOG=log run 0 "$hgemm" plan --device t4emu 64
+lines log 3
+
+# ---- HGEMM_RECORD: each shape once, in every run ---------------------------------------------------
+record() { HGEMM_RECORD=shapes.csv run 0 "$hgemm" plan --device t4emu "$@"; }
+record --accumulate f32 64x64x512 "f16 nn 64x64x1024"
+record --accumulate f32 64x64x512 "f16 nn 64x64x1024"
+record "f16 nt 16x128x200 lda 201 aligned 2 2"
+lines shapes.csv 7
+[ "$(head -n 1 shapes.csv)" = m,n,k,trans_a,trans_b,batch ] || fail "shapes.csv begins with other columns"
+if [ -x "$build/bench/bench_hgemm" ]; then
+    run 0 "$hgemm" bench --device t4emu --kernel '^auto$' --format csv --shapes shapes.csv
+    [ "$(grep -c ',auto,' out)" = 3 ] || fail "bench_hgemm does not read the shapes: $(cat out)"
+fi
+
+# ---- tune: in steps, to a file that the library follows, which is not slower --------------------------
+# tune STATUS FILE ARGUMENTS...
+tune() {
+    expected=$1 file=$2
+    shift 2
+    run "$expected" "$hgemm" tune --device t4emu:time --reps 2 --out "$file" "$@"
+}
+run 1 "$hgemm" tune --device t4emu 64
+has err 'has no times'
+tune 0 tuning --plans 3 --budget 1e-6 --shapes shapes.csv
+lines out 1
+has err '2 of 3 shapes are left'
+lines tuning 5
+tune 0 tuning --plans 3 --shapes shapes.csv
+lines out 2
+has err '\[1/3\] .*: is in tuning'
+lines tuning 7
+[ "$(sed 1,4d tuning)" = "$(sed 1,4d tuning | sort)" ] || fail "the file is not sorted: $(cat tuning)"
+has tuning '^f32 nn 64x64x512 = k5_.* # modelled: [0-9.]+ us, by default [0-9.]+ us$'
+has tuning '^f16 nt 16x128x200 lda 201 aligned 2 2 = '
+tune 0 tuning --check
+has out '^0 of 3 shapes are slower than by default'
+
+run 0 "$hgemm" plan --device t4emu:time --tuning tuning "f32 nn 64x64x512"
+has out 'chosen by +the tuning file'
+HGEMM_TUNING=tuning run 0 "$hgemm" plan --device t4emu:time "f32 nn 64x64x512" "f32 nn 64x64x520"
+[ "$(grep -c 'chosen by *the tuning file' out)$(grep -c 'chosen by *the cost model' out)" = 11 ] || fail "HGEMM_TUNING: $(cat out)"
+
+# Where no plan is faster by the margin, the default stays.
+run 0 "$hgemm" plan --device t4emu:time --shapes shapes.csv
+sed -n 's/.*text .* | \(f.*\) | \(k.*\)/\1 = \2/p' out | sort >defaults
+lines defaults 3
+tune 0 strict --plans 3 --margin 100 --shapes shapes.csv
+sed '1,4d; s/ #.*//' strict | sort >chosen
+cmp -s chosen defaults || fail "the default does not stay: $(cat chosen)"
+sed '1,4d; s/ #.*//' tuning | sort >chosen
+! cmp -s chosen defaults || fail "no plan is faster than the default, so that the tests before show nothing"
+
+# A plan that is slow is told of, and replaced only where it is asked for.
+long="f16 nn 64x64x1024"
+sed "s/^$long = .*/$long = k1_tiled nn x16/" tuning >slow
+grep -q k1_tiled slow || fail "there is no line to replace"
+tune 1 slow --check "$long"
+has out 'k1_tiled.*SLOWER'
+tune 0 slow --plans 2 "$long"
+grep -q k1_tiled slow || fail "a line was replaced that nobody named"
+tune 0 slow --plans 2 --again "$long"
+tune 0 slow --check "$long"
+
+# A file that is of no use is ignored; the log says why, and tune leaves it as it is.
+sed 's/^library .*/library 0.0.1/' tuning >old
+HGEMM_LOG=1 HGEMM_TUNING=old run 0 "$hgemm" plan --device t4emu:time "f32 nn 64x64x512"
+has err '^# hgemm: HGEMM_TUNING is ignored: old is for others: its line 2 is "library 0.0.1"'
+has out 'chosen by +the cost model'
+HGEMM_TUNING=old run 0 "$hgemm" plan --device t4emu:time "f32 nn 64x64x512"
+[ ! -s err ] || fail "an old file is told of: $(cat err)"
+cp old kept
+tune 1 old 64
+cmp -s old kept || fail "tune changes a file of another library"
+run 1 "$hgemm" plan --device t4emu:time --tuning /dev/null 64
+
+# ---- devices, and arguments that make no sense -------------------------------------------------------
+run 0 "$hgemm" devices
+has out '^t4emu +Tesla T4 \(emulated\): compute capability 7.5, 40 multiprocessors'
+run 2 "$hgemm"
+run 2 "$hgemm" fly
+for wrong in 0 64x64 64x0x64 64,64 "f16 nn 64x64" "f16 nn 64x64x64 lda x"; do
+    run 2 "$hgemm" plan --device t4emu "$wrong"
+done
+run 1 "$hgemm" plan --device t4emu "f16 nn 64x64x64 lda 63"
+run 2 "$hgemm" tune --reps 0 64
+run 2 "$hgemm" tune --shapes tuning
+run 2 "$hgemm" tune --shapes missing
+run 2 "$hgemm" plan --trans nx 64
+
+[ "$failures" = 0 ] && echo passed
+exit "$((failures > 0))"

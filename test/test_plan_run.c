@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Plans on a device: every bit as the call without, whole, split and copied, with the workspace that they ask for. */
+#include "util.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handle.h"
+#include "plan_text.h"
+
+enum { MOST = 12 };
+
+static void must(hgemm_handle_t handle, hgemm_status_t status, const char *what)
+{
+    expect_status(handle, status, HGEMM_STATUS_SUCCESS, what);
+}
+
+static void *upload_integers(hgemm_handle_t handle, rng_t *rng, int64_t count)
+{
+    uint16_t *host = malloc((size_t)count * sizeof *host);
+    void *device = NULL;
+    for (int64_t i = 0; i < count; i++)
+        host[i] = hgemm_half_from_float((float)rng_between(rng, -1, 1));
+    must(handle, hgemm_malloc(handle, &device, (size_t)count * sizeof *host), "hgemm_malloc");
+    must(handle, hgemm_upload(handle, device, host, (size_t)count * sizeof *host), "hgemm_upload");
+    free(host);
+    return device;
+}
+
+/* D of a call by a plan or, where that is NULL, without; before, D is NaN. */
+static uint16_t *result(hgemm_handle_t handle, const hgemm_desc_t *desc, hgemm_plan_t plan)
+{
+    size_t bytes = (size_t)(desc->m * desc->n) * sizeof(uint16_t);
+    uint16_t *host = malloc(bytes);
+    memset(host, 0xff, bytes);
+    must(handle, hgemm_upload(handle, desc->d, host, bytes), "hgemm_upload");
+    if (plan)
+        must(handle, hgemm_plan_run(plan, handle, desc), "hgemm_plan_run");
+    else
+        must(handle, hgemm_run_desc(handle, desc), "hgemm_run_desc");
+    must(handle, hgemm_download(handle, host, desc->d, bytes), "hgemm_download");
+    return host;
+}
+
+/* All plans that selection weighs, each made of its text, on a workspace of just the bytes that it asks for. */
+static int plans_agree(hgemm_handle_t handle, int64_t m, int64_t n, int64_t k, int offset)
+{
+    rng_t rng = {test_seed()};
+    hgemm_desc_t desc;
+    hgemm_desc_init(&desc);
+    desc.m = m, desc.n = n, desc.k = k;
+    desc.lda = k, desc.ldb = desc.ldc = desc.ldd = n;
+    void *a = upload_integers(handle, &rng, m * k + offset), *b = upload_integers(handle, &rng, k * n), *d = NULL;
+    must(handle, hgemm_malloc(handle, &d, (size_t)(m * n) * 2), "hgemm_malloc");
+    desc.a = (const uint16_t *)a + offset, desc.b = b, desc.c = desc.d = d;
+    uint16_t *wanted = result(handle, &desc, NULL);
+
+    priced_plan_t ranked[MOST];
+    int count = rank_plans(&desc, &handle->machine, handle->workspace_bytes, ranked, MOST), with_workspace = 0;
+    for (int i = 0; i < count; i++) {
+        hgemm_plan_t plan, again;
+        hgemm_plan_info_t info;
+        char text[HGEMM_PLAN_TEXT];
+        void *workspace = NULL;
+        must(handle, hgemm_plan_create(&plan, handle, &desc), "hgemm_plan_create");
+        must(handle, hgemm_plan_get_text(plan, text), "hgemm_plan_get_text");
+        plan_to_text(&ranked[i].plan, strrchr(text, '|') + 2);
+        must(handle, hgemm_plan_from_text(&again, handle, &desc, text), text);
+        must(handle, hgemm_plan_get_info(again, &info), "hgemm_plan_get_info");
+        with_workspace += info.workspace_bytes > 0;
+        must(handle, hgemm_malloc(handle, &workspace, info.workspace_bytes), "hgemm_malloc");
+        must(handle, hgemm_set_workspace(handle, workspace, info.workspace_bytes), "hgemm_set_workspace");
+        uint16_t *got = result(handle, &desc, again);
+        if (memcmp(got, wanted, (size_t)(m * n) * 2) != 0) {
+            printf("FAILED: %s computes something else\n", text);
+            exit(1);
+        }
+        must(handle, hgemm_set_workspace(handle, NULL, 0), "hgemm_set_workspace");
+        must(handle, hgemm_free(handle, workspace), "hgemm_free");
+        free(got);
+        hgemm_plan_destroy(plan);
+        hgemm_plan_destroy(again);
+    }
+    must(handle, hgemm_free(handle, a), "hgemm_free");
+    must(handle, hgemm_free(handle, b), "hgemm_free");
+    must(handle, hgemm_free(handle, d), "hgemm_free");
+    free(wanted);
+    return with_workspace;
+}
+
+int main(void)
+{
+    hgemm_handle_t handle = test_open();
+    int with_workspace = plans_agree(handle, 48, 72, 64, 0) + plans_agree(handle, 40, 64, 1024, 0) +
+                         plans_agree(handle, 40, 64, 1000, 1);
+    if (with_workspace < 4) {
+        printf("FAILED: %d plans use the workspace\n", with_workspace);
+        return 1;
+    }
+    must(NULL, hgemm_destroy(handle), "hgemm_destroy");
+    printf("passed\n");
+    return 0;
+}

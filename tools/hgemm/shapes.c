@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "shapes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "problem.h"
+#include "tool.h"
+#include "words.h"
+
+enum { MOST_LINE = 1024 };
+
+/* ---- Options --------------------------------------------------------------------------------------- */
+
+void shapes_take_layout(shapes_options_t *options, const char *text)
+{
+    if (strcmp(text, "row") != 0 && strcmp(text, "col") != 0)
+        tool_refuse("--layout is row or col, not %s", text);
+    options->layout = text[0] == 'r' ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR;
+}
+
+/* The bits of the words in a list that commas separate. */
+static unsigned bits_of(const char *option, const char *list, const char *const words[], int count)
+{
+    unsigned bits = 0;
+    for (const char *at = list;; at++) {
+        size_t length = strcspn(at, ",");
+        int found = -1;
+        for (int i = 0; i < count; i++)
+            if (strlen(words[i]) == length && strncmp(words[i], at, length) == 0)
+                found = i;
+        if (found < 0)
+            tool_refuse("%s does not take %s", option, list);
+        bits |= 1u << found;
+        at += length;
+        if (!*at)
+            return bits;
+    }
+}
+
+void shapes_take_accumulate(shapes_options_t *options, const char *list)
+{
+    static const char *const words[] = {[HGEMM_ACCUMULATE_F16] = "f16", [HGEMM_ACCUMULATE_F32] = "f32"};
+    options->accumulate = bits_of("--accumulate", list, words, 2);
+}
+
+void shapes_take_trans(shapes_options_t *options, const char *list)
+{
+    static const char *const words[] = {"nn", "nt", "tn", "tt"};
+    options->ops = bits_of("--trans", list, words, 4);
+}
+
+void shapes_take_batch(shapes_options_t *options, const char *text)
+{
+    options->batch = (int64_t)tool_number("--batch", text, 1, INT32_MAX);
+}
+
+/* ---- Problems -------------------------------------------------------------------------------------- */
+
+void shapes_add(shapes_t *shapes, const problem_class_t *problem)
+{
+    for (int i = 0; i < shapes->count; i++)
+        if (class_compare(&shapes->of[i], problem) == 0)
+            return;
+    problem_class_t *of = realloc(shapes->of, (size_t)(shapes->count + 1) * sizeof *of);
+    if (!of)
+        tool_fail("there is no memory left");
+    shapes->of = of;
+    shapes->of[shapes->count++] = *problem;
+}
+
+/* Adds products of contiguous, aligned operands, one for each accumulator. */
+static void add_plain(shapes_t *shapes, const shapes_options_t *options, int64_t m, int64_t n, int64_t k, int op,
+                      int64_t batch)
+{
+    const int is_row_major = options->layout == HGEMM_ROW_MAJOR;
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        hgemm_desc_t desc;
+        if (!((options->accumulate ? options->accumulate : 1u) >> accumulate & 1u))
+            continue;
+        hgemm_desc_init(&desc);
+        desc.layout = options->layout;
+        desc.accumulate = (hgemm_accumulate_t)accumulate;
+        desc.op_a = (hgemm_op_t)(op >> 1), desc.op_b = (hgemm_op_t)(op & 1);
+        desc.m = m, desc.n = n, desc.k = k, desc.batch = batch;
+        desc.lda = (desc.op_a == HGEMM_OP_N) == is_row_major ? k : m;
+        desc.ldb = (desc.op_b == HGEMM_OP_N) == is_row_major ? n : k;
+        desc.ldc = desc.ldd = is_row_major ? n : m;
+        desc.stride_a = m * k, desc.stride_b = k * n, desc.stride_c = desc.stride_d = m * n;
+        hgemm_desc_t row_major = normalise(&desc);
+        problem_class_t problem = class_of(&row_major);
+        shapes_add(shapes, &problem);
+    }
+}
+
+void shapes_add_argument(shapes_t *shapes, const shapes_options_t *options, const char *text)
+{
+    int64_t m, n, k;
+    problem_class_t problem;
+    const char *at = text;
+    if (strchr(text, ' ')) {
+        const char *fault = class_from_text(text, &problem);
+        if (fault)
+            tool_refuse("%s: %s", text, fault);
+        shapes_add(shapes, &problem);
+        return;
+    }
+    if (take_number(&at, INT32_MAX, &m))
+        n = k = m;
+    else if (!take_number_until(&at, 'x', INT32_MAX, &m) || !take_number_until(&at, 'x', INT32_MAX, &n) ||
+             !take_number(&at, INT32_MAX, &k))
+        tool_refuse("not a shape: %s", text);
+    if (m < 1 || n < 1 || k < 1)
+        tool_refuse("a side is 0: %s", text);
+    for (int op = 0; op < 4; op++)
+        if ((options->ops ? options->ops : 1u) >> op & 1u)
+            add_plain(shapes, options, m, n, k, op, options->batch ? options->batch : 1);
+}
+
+/* ---- Files ----------------------------------------------------------------------------------------- */
+
+enum { M, N, K, TRANS_A, TRANS_B, BATCH, COLUMNS };
+
+/* The columns in the order of the line that names them: how many, or 0 where that is not understood. */
+static int parse_header(char *line, int columns[COLUMNS])
+{
+    static const char *const names[COLUMNS] = {"m", "n", "k", "trans_a", "trans_b", "batch"};
+    int count = 0;
+    unsigned seen = 0;
+    for (char *rest, *item = strtok_r(line, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
+        int column = 0;
+        while (column < COLUMNS && strcmp(item, names[column]) != 0)
+            column++;
+        if (column == COLUMNS || (seen & 1u << column))
+            return 0;
+        seen |= 1u << column;
+        columns[count++] = column;
+    }
+    return (seen & 7u) == 7u ? count : 0;
+}
+
+static int parse_row(const char *line, const int *columns, int count, int64_t value[COLUMNS])
+{
+    for (int i = 0; i < count; i++)
+        if (!(i + 1 < count ? take_number_until(&line, ',', INT32_MAX, &value[columns[i]])
+                            : take_number(&line, INT32_MAX, &value[columns[i]])))
+            return 0;
+    return *line == '\0' && value[M] > 0 && value[N] > 0 && value[K] > 0 && value[BATCH] > 0;
+}
+
+void shapes_add_file(shapes_t *shapes, const shapes_options_t *options, const char *path)
+{
+    char line[MOST_LINE];
+    int columns[COLUMNS], count = 0;
+    problem_class_t problem;
+    int is_told = 0; /* the line before told all of the row that comes */
+    FILE *file = fopen(path, "r");
+    if (!file)
+        tool_refuse("cannot read %s: %s", path, strerror(errno));
+    for (int number = 1; fgets(line, sizeof line, file); number++) {
+        int64_t value[COLUMNS] = {[BATCH] = options->batch ? options->batch : 1};
+        line[strcspn(line, "\r\n")] = '\0';
+        if (line[0] == '#')
+            is_told = strlen(line) > 2 && !class_from_text(line + 2, &problem);
+        if (line[0] == '#' || line[0] == '\0')
+            continue;
+        if (count == 0) {
+            count = parse_header(line, columns);
+            if (count == 0)
+                tool_refuse("%s: the first line must name the columns m, n, k and may name trans_a, trans_b, batch",
+                            path);
+            continue;
+        }
+        if (!parse_row(line, columns, count, value))
+            tool_refuse("%s: line %d is not a shape: %s", path, number, line);
+        if (is_told)
+            shapes_add(shapes, &problem);
+        else
+            add_plain(shapes, options, value[M], value[N], value[K], 2 * (value[TRANS_A] != 0) + (value[TRANS_B] != 0),
+                      value[BATCH]);
+        is_told = 0;
+    }
+    if (ferror(file) || count == 0)
+        tool_refuse("cannot read %s", path);
+    fclose(file);
+}

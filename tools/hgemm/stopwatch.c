@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "stopwatch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COPIES = 64, MOST_LAUNCHES = 1000, SLACK = 16 /* elements before an operand that is not aligned */ };
+static const double TURN_SECONDS = 2e-3; /* of launches back to back */
+static const double MOST_MEMORY = 0.25;  /* of the device's */
+
+/* Elements in device memory from which the operands are placed. */
+typedef struct operand_space_t {
+    size_t elements, offset; /* of a copy, with what lies before it */
+} operand_space_t;
+
+struct stopwatch_t {
+    hgemm_handle_t handle;
+    hgemm_desc_t problem;
+    operand_space_t a, b;
+    size_t d; /* elements */
+    uint16_t *memory;
+    float *bias;
+    int copies, next;
+    void *events[2];
+    uint16_t *proved; /* D of the first plan that was proved; NULL: none was */
+    uint64_t random;
+    int is_random; /* A and B of all copies are; else those of the first are integers */
+    int is_modelled;
+};
+
+/* A linear congruential generator's upper bits. */
+static unsigned draw(stopwatch_t *watch)
+{
+    watch->random = watch->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned)(watch->random >> 33);
+}
+
+static operand_space_t space_of(int64_t lines, int64_t ld, int64_t batch, int64_t stride, int64_t alignment)
+{
+    size_t elements = (size_t)(lines * ld + (batch > 1 ? (batch - 1) * stride : 0));
+    return (operand_space_t){(elements + SLACK + 127) / 128 * 128, alignment == 16 ? 0 : (size_t)alignment / 2};
+}
+
+static size_t elements_of_copy(const stopwatch_t *watch)
+{
+    return watch->a.elements + watch->b.elements + (watch->d + 127) / 128 * 128;
+}
+
+/* The problem on copy number `copy`. */
+static hgemm_desc_t problem_on(const stopwatch_t *watch, int copy)
+{
+    hgemm_desc_t desc = watch->problem;
+    uint16_t *memory = watch->memory + (size_t)copy * elements_of_copy(watch);
+    desc.a = memory + watch->a.offset;
+    desc.b = memory + watch->a.elements + watch->b.offset;
+    desc.c = desc.d = memory + watch->a.elements + watch->b.elements;
+    if (desc.bias)
+        desc.bias = watch->bias;
+    return desc;
+}
+
+const hgemm_desc_t *stopwatch_problem(const stopwatch_t *watch)
+{
+    return &watch->problem;
+}
+
+/* Fills A and B of the first copy with -1, 0 and 1, or those of all copies with halves from 1/8 to 1/2 of either sign.
+ */
+static hgemm_status_t fill(stopwatch_t *watch, int is_exact)
+{
+    static const uint16_t integers[4] = {0xbc00, 0, 0, 0x3c00};
+    size_t count = watch->a.elements + watch->b.elements;
+    uint16_t *host = calloc(count, sizeof *host);
+    hgemm_status_t status = host ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_OUT_OF_MEMORY;
+    for (size_t i = 0; host && i < count; i++)
+        host[i] = is_exact ? integers[draw(watch) % 4] : (uint16_t)((draw(watch) & 0x87ff) | 0x3000);
+    for (int copy = 0; copy < (is_exact ? 1 : watch->copies) && status == HGEMM_STATUS_SUCCESS; copy++)
+        status = hgemm_upload(watch->handle, watch->memory + (size_t)copy * elements_of_copy(watch), host,
+                              count * sizeof *host);
+    watch->is_random = !is_exact;
+    free(host);
+    return status;
+}
+
+static hgemm_status_t open_memory(stopwatch_t *watch)
+{
+    const hgemm_device_info_t *info = &watch->handle->info;
+    const double copy = (double)elements_of_copy(watch) * 2;
+    const double wanted = ceil(1 + 2 * (double)watch->handle->machine.l2_bytes / copy);
+    const double room = floor(MOST_MEMORY * (double)info->memory_bytes / copy);
+    float *zeros = NULL;
+    void *memory;
+    watch->copies = (int)fmax(1, fmin(fmin(wanted, room), MOST_COPIES));
+    hgemm_status_t status =
+        hgemm_malloc(watch->handle, &memory, (size_t)watch->copies * elements_of_copy(watch) * sizeof(uint16_t));
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    watch->memory = memory;
+    if (watch->problem.bias) {
+        const size_t bytes = (size_t)watch->problem.n * sizeof *zeros;
+        zeros = calloc(1, bytes);
+        status = zeros ? hgemm_malloc(watch->handle, &memory, bytes) : HGEMM_STATUS_OUT_OF_MEMORY;
+        if (status == HGEMM_STATUS_SUCCESS) {
+            watch->bias = memory;
+            status = hgemm_upload(watch->handle, watch->bias, zeros, bytes);
+        }
+        free(zeros);
+    }
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = fill(watch, 1);
+    for (int i = 0; i < 2 && status == HGEMM_STATUS_SUCCESS; i++)
+        status = watch->handle->device->ops->event_create(watch->handle->device, &watch->events[i]);
+    return status;
+}
+
+/* The words for a failure of the device, NULL for none. */
+static const char *words_of(hgemm_handle_t handle, hgemm_status_t status)
+{
+    if (status == HGEMM_STATUS_SUCCESS)
+        return NULL;
+    return *hgemm_error_detail(handle) ? hgemm_error_detail(handle) : hgemm_status_string(status);
+}
+
+stopwatch_t *stopwatch_open(hgemm_handle_t handle, const problem_class_t *problem, const char **fault)
+{
+    const int64_t *of = problem->of;
+    stopwatch_t *watch = calloc(1, sizeof *watch);
+    *fault = watch ? class_example(problem, &watch->problem) : "there is no memory left";
+    if (!*fault) {
+        const hgemm_desc_t *p = &watch->problem;
+        watch->handle = handle;
+        watch->random = 1;
+        watch->is_modelled = strcmp(handle->info.kind, "t4model") == 0;
+        watch->a = space_of(p->op_a == HGEMM_OP_N ? p->m : p->k, p->lda, p->batch, p->stride_a, of[CLASS_ALIGNED_A]);
+        watch->b = space_of(p->op_b == HGEMM_OP_N ? p->k : p->n, p->ldb, p->batch, p->stride_b, of[CLASS_ALIGNED_B]);
+        watch->d = (size_t)(p->batch * p->m * p->n);
+        *fault = words_of(handle, open_memory(watch));
+    }
+    if (!*fault) {
+        watch->problem = problem_on(watch, 0);
+        return watch;
+    }
+    stopwatch_close(watch);
+    return NULL;
+}
+
+void stopwatch_close(stopwatch_t *watch)
+{
+    if (!watch)
+        return;
+    if (watch->handle) {
+        for (int i = 0; i < 2; i++)
+            if (watch->events[i])
+                watch->handle->device->ops->event_destroy(watch->handle->device, watch->events[i]);
+        hgemm_free(watch->handle, watch->memory);
+        hgemm_free(watch->handle, watch->bias);
+    }
+    free(watch->proved);
+    free(watch);
+}
+
+int stopwatch_prove(stopwatch_t *watch, const plan_t *plan, const char **fault)
+{
+    const size_t bytes = watch->d * sizeof(uint16_t);
+    uint16_t *d = malloc(bytes);
+    if (!d) {
+        *fault = "there is no memory left";
+        return 0;
+    }
+    memset(d, 0xff, bytes); /* NaN */
+    hgemm_status_t status = hgemm_upload(watch->handle, watch->problem.d, d, bytes);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = handle_launch(watch->handle, &watch->problem, plan);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = hgemm_download(watch->handle, d, watch->problem.d, bytes);
+    *fault = words_of(watch->handle, status);
+    if (!*fault && !watch->proved) {
+        watch->proved = d;
+        return 1;
+    }
+    if (!*fault && memcmp(watch->proved, d, bytes) != 0)
+        *fault = "its result is another";
+    free(d);
+    return !*fault;
+}
+
+/* Seconds of a launch among some back to back, after one that has the others wait. */
+static hgemm_status_t take_turn(stopwatch_t *watch, const plan_t *plan, int launches, double *seconds)
+{
+    const device_ops_t *ops = watch->handle->device->ops;
+    device_t *device = watch->handle->device;
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    float milliseconds = 0;
+    for (int i = watch->is_modelled ? 0 : -1; i < launches && status == HGEMM_STATUS_SUCCESS; i++) {
+        if (i == 0)
+            status = ops->event_record(device, watch->events[0], watch->handle->stream);
+        hgemm_desc_t problem = problem_on(watch, watch->next);
+        watch->next = (watch->next + 1) % watch->copies;
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = handle_launch(watch->handle, &problem, plan);
+    }
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = ops->event_record(device, watch->events[1], watch->handle->stream);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = ops->event_elapsed(device, watch->events[0], watch->events[1], &milliseconds);
+    *seconds = (double)milliseconds * 1e-3 / launches;
+    return status;
+}
+
+/* How many launches a plan's turn has; warms the device up. */
+static hgemm_status_t launches_of(stopwatch_t *watch, const plan_t *plan, int *launches)
+{
+    double seconds = TURN_SECONDS;
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    for (int turn = 0; turn < 2 && !watch->is_modelled && status == HGEMM_STATUS_SUCCESS; turn++)
+        status = take_turn(watch, plan, 1, &seconds);
+    *launches = seconds > 0 ? (int)fmax(1, fmin(MOST_LAUNCHES, TURN_SECONDS / seconds)) : MOST_LAUNCHES;
+    return status;
+}
+
+int stopwatch_time(stopwatch_t *watch, const plan_t *const plans[], int count, int repetitions, double *seconds,
+                   const char **fault)
+{
+    int *launches = calloc(2 * (size_t)count, sizeof *launches), *order = launches + count;
+    hgemm_status_t status = launches ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_OUT_OF_MEMORY;
+    if (status == HGEMM_STATUS_SUCCESS && !watch->is_random)
+        status = fill(watch, 0);
+    for (int i = 0; i < count && status == HGEMM_STATUS_SUCCESS; i++) {
+        order[i] = i;
+        status = launches_of(watch, plans[i], &launches[i]);
+    }
+    for (int r = 0; r < repetitions && status == HGEMM_STATUS_SUCCESS; r++) {
+        for (int i = count - 1; i > 0; i--) { /* shuffled, alike in every run */
+            int j = (int)(draw(watch) % (unsigned)(i + 1)), held = order[i];
+            order[i] = order[j], order[j] = held;
+        }
+        for (int i = 0; i < count && status == HGEMM_STATUS_SUCCESS; i++)
+            status = take_turn(watch, plans[order[i]], launches[order[i]], &seconds[order[i] * repetitions + r]);
+    }
+    free(launches);
+    *fault = words_of(watch->handle, status);
+    return !*fault;
+}

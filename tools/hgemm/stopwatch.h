@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Times plans of one problem on a device: operands, proof that plans agree, turns. */
+#ifndef HGEMM_TOOL_STOPWATCH_H
+#define HGEMM_TOOL_STOPWATCH_H
+
+#include "handle.h"
+#include "problem_class.h"
+
+typedef struct stopwatch_t stopwatch_t;
+
+/* Gives a problem operands in device memory, so many copies of them that none is found in the L2 cache, where memory
+ * allows. Returns NULL, with words, where it cannot be had. */
+stopwatch_t *stopwatch_open(hgemm_handle_t handle, const problem_class_t *problem, const char **fault);
+void stopwatch_close(stopwatch_t *watch);
+
+/* The row-major problem, on the first copy of its operands. */
+const hgemm_desc_t *stopwatch_problem(const stopwatch_t *watch);
+
+/* Before the first turn: runs a plan on integers whose sums are exact in any order. Returns 0, with words, if it fails
+ * or computes other bits than the first plan that was proved. */
+int stopwatch_prove(stopwatch_t *watch, const plan_t *plan, const char **fault);
+
+/* Repetitions of some plans in alternation, in another order each time; plan i takes seconds[i * repetitions + r] in
+ * repetition r, per launch. Returns 0, with words, where the device fails. */
+int stopwatch_time(stopwatch_t *watch, const plan_t *const plans[], int count, int repetitions, double *seconds,
+                   const char **fault);
+
+#endif
