@@ -145,8 +145,8 @@ struct fused_epilogue {
 
     DEVICE u32 type_at(int shift) const { return fused >> shift & HGEMM_FUSED_TYPE_MASK; }
 
-    template <class V>
-    DEVICE fused_epilogue(const arguments &args, const block<V> &where, u32 column)
+    template <template <class> class PLACE, class V> /* where a block stands */
+    DEVICE fused_epilogue(const arguments &args, const PLACE<V> &where, u32 column)
         : fused(args.fused), count(column < args.n ? (int)minimum(args.n - column, 8) : 0), alpha(args.alpha),
           beta(args.beta), scatter(args.scatter_d),
           c(operand_at<V>(args, args.c, args.stride_c, HGEMM_FUSED_TYPE_C, where.shared_matrix(args)), args.ldc,

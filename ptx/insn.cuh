@@ -175,7 +175,7 @@ static DEVICE bool all_lanes(bool x)
 }
 
 /* The lanes for which x is true, and v of another lane: of a given one, of that `by` below (its own where there is
- * none). 9.7.13 vote, 9.7.9 shfl. */
+ * none), of that whose number differs in the bits of `across`. 9.7.13 vote, 9.7.9 shfl. */
 static DEVICE u32 lanes_where(bool x)
 {
     u32 lanes;
@@ -190,6 +190,11 @@ static DEVICE u32 from_lane(u32 v, u32 lane)
 static DEVICE u32 from_below(u32 v, u32 by)
 {
     asm volatile("shfl.sync.up.b32 %0, %0, %1, 0, 0xffffffff;" : "+r"(v) : "r"(by));
+    return v;
+}
+static DEVICE u32 from_across(u32 v, u32 across)
+{
+    asm volatile("shfl.sync.bfly.b32 %0, %0, %1, 31, 0xffffffff;" : "+r"(v) : "r"(across));
     return v;
 }
 

@@ -46,6 +46,7 @@ enum {
     DRAM_OVERLAP = 6,        /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
                               * H100's plans and those of the T4's model alike */
     FAR_LOADS = 8,           /* ACCESS_far loads each half of a chunk by itself */
+    SECTOR = 32,             /* bytes that DRAM reads at least */
 };
 
 static const costs_t *costs_of(const machine_t *machine)
@@ -141,8 +142,32 @@ static sharers_t sharers_of(const hgemm_desc_t *p, int kernel, const machine_t *
     return (sharers_t){.a = across > columns || keeps_a ? columns : across, .b = down > rows || keeps_b ? rows : down};
 }
 
+/* A thin kernel's step, as far as D and k have it: a long operand streams from DRAM, each row of it in whole sectors,
+ * and is multiplied by up to 8 columns of the other one, which stay in the cache. */
+static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    const costs_t *costs = costs_of(machine);
+    int long_is_m = info->block_m >= info->block_n;
+    int is_along_k = long_is_m ? p->op_a == HGEMM_OP_N : p->op_b == HGEMM_OP_T;
+    double m = fmin((double)p->m, info->block_m), n = fmin((double)p->n, info->block_n);
+    double k = fmin((double)p->k, info->block_k), ld = (double)(long_is_m ? p->lda : p->ldb);
+    double rows = is_along_k ? (long_is_m ? m : n) : k, width = is_along_k ? k : long_is_m ? m : n;
+    double row_bytes = fmin(2 * ld, 2 * width + SECTOR / 2.0), bytes = rows * row_bytes + 2 * (long_is_m ? n : m) * k;
+    double dram = bytes / costs->rate_dram_bytes, alone = bytes / costs->rate_dram_bytes_alone;
+    double pipes = fmax(alone, m * n * k / costs->rate_thin_macs);
+    double elements = type_bytes(p->type_d) + (p->c ? type_bytes(p->type_c) : 0);
+    return (pace_t){.lone = pipes,
+                    .beside = pipes,
+                    .latency = costs->clocks_thin_step,
+                    .dram = dram / machine->multiprocessors,
+                    .store = m * n * elements / costs->rate_dram_bytes / machine->multiprocessors};
+}
+
 static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
 {
+    if (is_thin(variant.kernel))
+        return thin_pace(p, variant, machine);
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const costs_t *costs = costs_of(machine);
     const sharers_t sharers = sharers_of(p, variant.kernel, machine, tiles);
@@ -205,6 +230,12 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
     }
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
+    if (is_thin(variant.kernel)) {
+        elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
+        price.launch = 0;
+        price.end = costs->clocks_thin_block + elements / costs->rate_thin_sums;
+        price.turnover = 0;
+    }
     price.pace = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
     return price;
 }

@@ -146,7 +146,8 @@ static int has_variant(const hgemm_desc_t *p, variant_t variant)
 {
     const kernel_t *kernel = &kernel_table[variant.kernel];
     const hgemm_kernel_info_t *info = &kernel->info;
-    return info->accumulate == p->accumulate && (info->ops >> variant.op & 1u) && variant.access <= kernel->access &&
+    int has_sums = info->accumulate == p->accumulate || is_thin(variant.kernel);
+    return has_sums && (info->ops >> variant.op & 1u) && variant.access <= kernel->access &&
            (!variant.indirect || (kernel->has_indirect && variant.access <= kernel->indirect)) &&
            (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
            (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
@@ -162,7 +163,9 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
         copied.lda = copy_of(p, COPY_A).ld;
     if (copies & COPY_B)
         copied.ldb = copy_of(p, COPY_B).ld;
-    access_t access = needed_access(&copied, info);
+    access_t access = kernel_table[kernel].access == ACCESS_one ? ACCESS_x16 : needed_access(&copied, info);
+    if (copies && kernel_table[kernel].access == ACCESS_one) /* it needs none */
+        return 0;
     if (copies && access != ACCESS_far) {
         if (!columns_stay_inside(&copied, info)) /* the rows of an operand that needs no copy are too short */
             return 0;
@@ -215,7 +218,7 @@ static const char *split_fault(const hgemm_desc_t *p, const plan_t *plan)
 {
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     int64_t split_tiles = plan->tiles - plan->whole_tiles;
-    if (strcmp(info->rung, TUNED_RUNG) != 0)
+    if (!is_selectable(plan->variant.kernel))
         return "the kernel cannot split k";
     if (p->flags & HGEMM_FLAG_BATCH_INVARIANT || is_indirect(p))
         return "k of this problem must not be split";

@@ -53,20 +53,29 @@ enum {
 #define ROW_MAIN_BYTES(name) (ROW(name, stages) * (ROW(name, block_m) + ROW(name, block_n)) * ROW(name, block_k) * 2)
 #define ROW_EPILOGUE_BYTES(name) \
     (ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name) * 16 * (ROW(name, block_n) + 8) * ROW(name, acc_bytes))
-#define ROW_SHARED(name) \
+#define ROW_MMA_SHARED(name) \
     (ROW_MAIN_BYTES(name) > ROW_EPILOGUE_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_EPILOGUE_BYTES(name))
+
+/* A thin kernel has no k-tiles there, but a tile's sums of each of the warps that share it. */
+#define ROW_IS_THIN(name) (ROW(name, stages) == 0)
+#define ROW_THIN_SHARED(name) (ROW_K_WARPS(name) * ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
+#define ROW_SHARED(name) (ROW_IS_THIN(name) ? ROW_THIN_SHARED(name) : ROW_MMA_SHARED(name))
 
 /* A row that could not run on a T4 fails the build here, with its name. */
 #define HGEMM_KERNEL(rung, name, ...)                                                                               \
     static_assert(ROW(name, block_m) % ROW(name, warp_m) == 0, #name ": the warp's m does not divide the block's"); \
     static_assert(ROW(name, block_n) % ROW(name, warp_n) == 0, #name ": the warp's n does not divide the block's"); \
     static_assert(ROW(name, block_k) % ROW(name, warp_k) == 0, #name ": the warp's k does not divide the block's"); \
-    static_assert(ROW(name, warp_m) % 16 == 0, #name ": the warp's m is no multiple of the 16 rows of an mma");     \
-    static_assert(ROW(name, warp_n) % 16 == 0, #name ": the warp's n is no multiple of an ldmatrix's 16 columns");  \
-    static_assert(ROW(name, warp_k) % 16 == 0, #name ": the warp's k is no even number of the 8 k's of an mma");    \
-    static_assert(ROW_K_WARPS(name) > ROW(name, warp_m) / 16 || ROW(name, warp_m) / 16 % ROW_K_WARPS(name) == 0,    \
+    static_assert(ROW_IS_THIN(name) || ROW(name, warp_m) % 16 == 0,                                                 \
+                  #name ": the warp's m is no multiple of the 16 rows of an mma");                                  \
+    static_assert(ROW_IS_THIN(name) || ROW(name, warp_n) % 16 == 0,                                                 \
+                  #name ": the warp's n is no multiple of an ldmatrix's 16 columns");                               \
+    static_assert(ROW_IS_THIN(name) || ROW(name, warp_k) % 16 == 0,                                                 \
+                  #name ": the warp's k is no even number of the 8 k's of an mma");                                 \
+    static_assert(ROW_IS_THIN(name) || ROW_K_WARPS(name) > ROW(name, warp_m) / 16 ||                                \
+                      ROW(name, warp_m) / 16 % ROW_K_WARPS(name) == 0,                                              \
                   #name ": the warps that share a tile do not share its rows evenly");                              \
-    static_assert(ROW(name, stages) == 1 || ROW(name, stages) == 2, #name ": stages are neither 1 nor 2");          \
+    static_assert(ROW(name, stages) <= 2, #name ": stages are not 0, 1 or 2");                                      \
     static_assert(ROW(name, newer_blocks) >= ROW(name, blocks), #name ": fewer blocks on newer GPUs than on a T4"); \
     static_assert(ROW(name, group) >= 1, #name ": it has no WALK");                                                 \
     static_assert(ROW_THREADS(name) <= BLOCK_THREADS, #name ": more than 1024 threads a block");                    \
@@ -74,9 +83,9 @@ enum {
                   #name ": the blocks of an SM have more than its 1024 threads");                                   \
     static_assert(ROW_SHARED(name) * ROW(name, blocks) <= T4_SHARED,                                                \
                   #name ": the blocks of an SM need more than its 64 KiB of shared memory");                        \
-    static_assert(ROW(name, block_m) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,                             \
+    static_assert(ROW_IS_THIN(name) || ROW(name, block_m) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,        \
                   #name ": the threads do not share the chunks of A's tile evenly");                                \
-    static_assert(ROW(name, block_n) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,                             \
+    static_assert(ROW_IS_THIN(name) || ROW(name, block_n) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,        \
                   #name ": the threads do not share the chunks of B's tile evenly");                                \
     static_assert(ROW(name, warp_m) * ROW(name, warp_n) / 32 * ROW(name, acc_bytes) / 4 < HGEMM_THREAD_REGISTERS,   \
                   #name ": the accumulators alone fill a thread's registers");
@@ -100,6 +109,16 @@ const kernel_t kernel_table[KERNEL_END] = {
                         columns.on_t4 = {__VA_ARGS__}},
 #include "kernels.def"
 };
+
+int is_thin(int kernel)
+{
+    return kernel != KERNEL_NONE && kernel_table[kernel].info.stages == 0;
+}
+
+int is_selectable(int kernel)
+{
+    return is_thin(kernel) || (kernel != KERNEL_NONE && strcmp(kernel_table[kernel].info.rung, TUNED_RUNG) == 0);
+}
 
 walk_t kernel_walk(int kernel, int on_t4)
 {

@@ -17,7 +17,7 @@ enum {
     KERNEL_END
 };
 
-/* The rung that automatic selection draws from, and whose kernels can split k. */
+/* The rung that automatic selection draws from, beside thin kernels; these and those can split k. */
 #define TUNED_RUNG "k5_tuned"
 
 /* How a variant reads A and B, from the fastest to the most general: the column `align` of the table. */
@@ -26,7 +26,8 @@ typedef enum access_t {
     ACCESS_x8,  /* every 4 elements are 8-byte aligned */
     ACCESS_any, /* elements are 2-byte aligned */
     ACCESS_far, /* the same, and offsets within a tile may exceed 32 bits */
-    ACCESS_COUNT
+    ACCESS_COUNT,
+    ACCESS_one = ACCESS_COUNT /* of a kernel: its one variant, called ACCESS_x16, takes all of these */
 } access_t;
 
 /* How blocks walk D and the L2 cache: columns of the table that may differ on a T4. */
@@ -49,6 +50,12 @@ typedef struct kernel_t {
 } kernel_t;
 
 extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
+
+/* Whether a kernel is thin: it streams operands through registers, with f32 sums that serve for f16, too. */
+int is_thin(int kernel);
+
+/* Whether a kernel is of the tuned rung or thin. */
+int is_selectable(int kernel);
 
 walk_t kernel_walk(int kernel, int on_t4);
 

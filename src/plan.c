@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which kernel runs a problem, and into how many parts it cuts k. What was measured goes first. Else every plan of the
- * tuned rung that can run the problem is priced by the cost model, and the cheapest wins. A new row of the table takes
- * part without a change here, and what this build does not have takes none.
+ * tuned rung and of thin kernels that can run the problem is priced by the cost model, and the cheapest wins. A new row
+ * of the table takes part without a change here, and what this build does not have takes none.
  */
 #include "plan.h"
 
@@ -113,7 +113,7 @@ static void try_kernels(search_t *s)
 {
     variant_t variant;
     for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
-        if (strcmp(kernel_table[kernel].info.rung, TUNED_RUNG) == 0 && find_variant(s->p, kernel, s->copies, &variant))
+        if (is_selectable(kernel) && find_variant(s->p, kernel, s->copies, &variant))
             try_variant(s, variant);
 }
 
