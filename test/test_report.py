@@ -101,6 +101,13 @@ class Documents(unittest.TestCase):
     def test_the_swizzle_changes_one_word(self):
         self.assertIn("-HGEMM_ENTRY(RUNG, 0)\n+HGEMM_ENTRY(RUNG, SWIZZLED)", report.diff("k2_swizzled"))
 
+    def test_a_quoted_function_is_whole(self):
+        quoted = report.inference("linear")
+        self.assertTrue(quoted.startswith("```c\n/* h = "))
+        self.assertTrue(quoted.endswith("\n}\n```"))
+        self.assertEqual(quoted.count("static "), 1)
+        self.assertRaises(SystemExit, report.inference, "nonsense")
+
     def test_modelled_and_published_figures_say_so(self):
         for line in report.t4_ladder().splitlines()[2:]:
             self.assertRegex(line, r"^\| [^|]+ \| (modelled|\[published\]\(https://[^)]+\)) \|")

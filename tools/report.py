@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Writes what is generated in the documents: tables from the results under bench/results/, the differences between the
-rungs of the ladder, the kernels of the table, and examples/multiply.c.
+rungs of the ladder, the kernels of the table, examples/multiply.c, and functions of examples/inference.c.
 
     tools/report.py            rewrite what is out of date
     tools/report.py --check    change nothing; exit with 1 if something is out of date
@@ -435,9 +435,18 @@ def example():
     return "```c\n" + (ROOT / "examples" / "multiply.c").read_text().rstrip("\n") + "\n```"
 
 
+def inference(function):
+    """A function of examples/inference.c with the comment before it."""
+    source = (ROOT / "examples" / "inference.c").read_text()
+    found = re.search(rf"^(?:/\*(?:(?!\*/).)*\*/\n)?static [^\n;]*\b{function}\(.*?^}}$", source, re.M | re.S)
+    if not found:
+        sys.exit(f"examples/inference.c has no function {function}")
+    return f"```c\n{found[0]}\n```"
+
+
 PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "diff": diff, "evidence": evidence, "kernels": kernel_table,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
-         "example": example}
+         "example": example, "inference": inference}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
 
 

@@ -118,4 +118,5 @@ def tile(kernel, of):
 
 
 def rungs():
-    return list(dict.fromkeys(kernel["rung"] for kernel in kernels()))
+    """The rungs of the ladder, from the first. (Thin kernels are none.)"""
+    return list(dict.fromkeys(kernel["rung"] for kernel in kernels() if kernel["stages"]))
