@@ -85,6 +85,13 @@ class Results(unittest.TestCase):
         self.assertEqual((choice["fastest"], choice["plans"], round(choice["loss"], 3)), ("k5_b k/2", 2, 1.1))
 
 
+    def test_invariance_costs_what_its_fastest_kernel_takes_longer(self):
+        rows = [row(SQUARE, "auto", 10, note="k5_256x256"), row(SQUARE, "k5_64x64", 15), row(SQUARE, "k5_64x32", 20),
+                row(SQUARE, "k5_128x128", 12), row(SQUARE, "k5_64x64_f32", 11)]
+        with machine(bench_invariant=result(rows)) as gpu:
+            self.assertIn("| FP16 | `k5_256x256` | 10.0 | `k5_64x64` | 15.0 | 1.50 |", report.invariance(gpu))
+
+
 class Documents(unittest.TestCase):
     def test_empty_columns_are_left_out(self):
         self.assertEqual(report.table(["a", "b"], [["1", "-"], ["2", ""]]), "| a |\n|---|\n| 1 |\n| 2 |")

@@ -173,9 +173,24 @@ def attribution():
         return f"{without} → {with_it} us, {100 * float(with_it) / float(without) - 100:+.0f}%" if without and with_it else "-"
 
     with (results.RESULTS / "attribution.csv").open() as file:
-        rows = [[row["part"], row["shape"], row["compared"], change(row, "t4"), change(row, "h100")]
+        rows = [[row["part"], row["shape"], row["compared"], change(row, "t4"), change(row, "h100"), row["note"]]
                 for row in csv.DictReader(line for line in file if not line.startswith("#"))]
-    return table(["part", "shape", "without it, with it", "T4 model", "H100"], rows)
+    return table(["part", "shape", "without it, with it", "T4 model", "H100", "lab note"], rows)
+
+
+def invariance(machine):
+    """What batch invariance costs: the plan that hgemm chooses without it, and the fastest whole kernel that has it."""
+    names = {k["name"] for k in results.kernels() if (k["block_k"], k["warp_k"]) == (64, 32)}
+    rows = []
+    for problem, found in results.by_problem(results.lists(machine)["bench_invariant"]).items():
+        for sums in ("", "_f32"):
+            ours = found.get(f"auto{sums}")
+            kept = [row for name, row in found.items() if name in names and name.endswith("_f32") == bool(sums)]
+            if ours and kept:
+                best = min(kept, key=lambda row: row["median_us"])
+                rows.append([problem.split()[0], "FP32" if sums else "FP16", f"`{ours['note']}`", number(ours, "median_us"),
+                             f"`{best['kernel']}`", number(best, "median_us"), against(ours, best)])
+    return table(["product", "sums", "chosen without it", "us", "fastest with it", "us", "times as long"], rows) + "\n\n" + with_witness(machine)
 
 
 # ---- summaries -----------------------------------------------------------------------------------
@@ -286,6 +301,7 @@ TITLES = {
     "bench_skinny": "Few rows, or a small output",
     "bench_attention": "Attention: batches",
     "bench_epilogues": "Epilogues",
+    "bench_invariant": "Kernels that are batch-invariant, and the plan that is chosen without",
     "bench_energy": "Energy",
     "bench_sweep": "Many squares",
     "bench_random": "Random shapes",
@@ -446,7 +462,7 @@ def inference(function):
 
 PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "diff": diff, "evidence": evidence, "kernels": kernel_table,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
-         "example": example, "inference": inference}
+         "example": example, "inference": inference, "invariance": invariance}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
 
 
