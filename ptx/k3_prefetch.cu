@@ -19,21 +19,18 @@ template <class T> static DEVICE void k3_prefetch(const arguments &args)
     typename T::staging next;
     T::clear(acc);
 
-    if (at.k_tiles) {
-        T::fetch(next, at, 0);
-        T::commit(next, 0);
-    }
+    T::fetch(next, at, 0);
+    T::commit(next, 0);
     barrier();
     for (u32 t = 0; t < at.k_tiles; ++t) {
-        const bool more = t + 1 < at.k_tiles;
-        if (more) T::fetch(next, at, t + 1);
+        if (t + 1 < at.k_tiles) T::fetch(next, at, t + 1);
 #pragma unroll
         for (int kk = 0; kk < T::SLICES; ++kk) {
             typename T::fragments f;
             T::load(f, w, t % 2, kk);
             T::multiply(acc, f);
         }
-        if (more) T::commit(next, (t + 1) % 2);
+        T::commit(next, (t + 1) % 2); /* after the last k-tile nobody reads it; a branch would part the step */
         barrier(); /* the next k-tile is complete, and every warp is done with this one */
     }
     T::store(args, at, acc);

@@ -99,7 +99,7 @@ class Documents(unittest.TestCase):
             self.assertRegex(report.diff(rung), r"(?m)^[+-] *\S")
 
     def test_the_swizzle_changes_one_word(self):
-        self.assertIn("-HGEMM_ENTRY(RUNG, false)\n+HGEMM_ENTRY(RUNG, true)", report.diff("k2_swizzled"))
+        self.assertIn("-HGEMM_ENTRY(RUNG, 0)\n+HGEMM_ENTRY(RUNG, SWIZZLED)", report.diff("k2_swizzled"))
 
     def test_modelled_and_published_figures_say_so(self):
         for line in report.t4_ladder().splitlines()[2:]:
