@@ -99,8 +99,9 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
                 .tight = rng_between(rng, 0, 1),
                 .fill = rng_between(rng, EXACT, SPECIAL)};
     hgemm_kernel_info_t info;
-    c.accumulate = hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS ? (int64_t)info.accumulate
-                                                                                       : rng_between(rng, 0, 1);
+    c.accumulate = rng_between(rng, 0, 1);
+    if (hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS && !is_thin((int)c.kernel))
+        c.accumulate = (int64_t)info.accumulate;
     if (rng_between(rng, 0, 2))
         draw_epilogue(&c, rng);
     if (!copies && rng_between(rng, 0, 1))

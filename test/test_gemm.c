@@ -204,7 +204,7 @@ static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, in
             run_shape(handle, *base, (shape_t){40, 24, 1032}, 3, seed);
             run_shape(handle, *base, (shape_t){16, 5184, 384}, 1, seed); /* on a T4: the last tile of 41 */
             run_shape(handle, *base, (shape_t){13, 5250, 391}, 1, seed);
-        } else if (strcmp(kernel_table[base->kernel].info.rung, "k5_tuned") == 0) {
+        } else if (is_selectable((int)base->kernel)) {
             case_t tail = *base;
             tail.tail = 2;
             run_shape(handle, tail, (shape_t){2 * bm - 8, bn + 8, 3 * bk + 8}, 1, seed);
