@@ -6,7 +6,7 @@
  *     test_gemm NAME                  one kernel, or "auto"
  *     test_gemm random                random cases of everything that a descriptor can say
  *     test_gemm copies                the same, on aligned copies of operands that are not aligned
- *         --count N                   how many (1000)
+ *         --count N                   how many (1000, with HGEMM_TEST_FULL 5000)
  *         --seed S                    which ones: other ones in every run, unless this or HGEMM_TEST_SEED says it
  *         --jobs J                    on so many threads, each with a handle (1)
  *     test_gemm --one KEY=VALUE...    one case, as a failure prints it
@@ -412,7 +412,7 @@ static int result(void)
 
 int main(int argc, char **argv)
 {
-    options_t options = {.what = argc > 1 ? argv[1] : "random", .count = 1000, .jobs = 1};
+    options_t options = {.what = argc > 1 ? argv[1] : "random", .count = test_full() ? 5000 : 1000, .jobs = 1};
     const int random = strcmp(options.what, "random") == 0 || strcmp(options.what, "copies") == 0;
     int only = HGEMM_KERNEL_AUTO;
     if (argc > 1 && strcmp(argv[1], "--one") == 0)
