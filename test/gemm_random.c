@@ -43,14 +43,17 @@ static void draw_batch(case_t *c, rng_t *rng)
     c->unused = once_in(rng, 3) ? rng_between(rng, 0, c->m) : 0;
 }
 
+/* A third are all of halves with scalars of the host, for which kernels have a way of their own. */
 static void draw_epilogue(case_t *c, rng_t *rng)
 {
-    for (int which = C; which < OPERANDS; which++)
-        c->type[which] = random_type(rng);
     if (rng_between(rng, 0, 1))
         c->activation = rng_between(rng, HGEMM_ACTIVATION_NONE, HGEMM_ACTIVATION_SILU);
     c->bias = rng_between(rng, NO_BIAS, BIAS_PER_ROW);
     c->gate = once_in(rng, 3);
+    if (once_in(rng, 3))
+        return;
+    for (int which = C; which < OPERANDS; which++)
+        c->type[which] = random_type(rng);
     c->alpha_device = once_in(rng, 4);
     c->beta_device = once_in(rng, 4);
 }
@@ -96,8 +99,9 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
                 .tight = rng_between(rng, 0, 1),
                 .fill = rng_between(rng, EXACT, SPECIAL)};
     hgemm_kernel_info_t info;
-    c.accumulate = hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS ? (int64_t)info.accumulate
-                                                                                       : rng_between(rng, 0, 1);
+    c.accumulate = rng_between(rng, 0, 1);
+    if (hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS && !is_thin((int)c.kernel))
+        c.accumulate = (int64_t)info.accumulate;
     if (rng_between(rng, 0, 2))
         draw_epilogue(&c, rng);
     if (!copies && rng_between(rng, 0, 1))

@@ -2,6 +2,7 @@
 #include "gemm_reference.h"
 
 #include "error_model.h"
+#include "kernels.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -44,12 +45,15 @@ static void add_products(double *restrict sum, double *restrict low, double *res
  * adds at most (u + v) (2 R + e) + 2^-25, and all together v times the absolute products.
  *     This needs no assumption on the numbers, yet it follows them: it grows with the sums that
  * occur, where the textbook's k u sum|a||b| grows with those that might.
+ *     Thin kernels add in single precision, in an order of their own: for them, and where they may be chosen, the
+ * textbook's comes on top.
  */
-static double accumulator_error(const sums_t *s, int64_t j, int64_t k, int half)
+static double accumulator_error(const sums_t *s, int64_t j, int64_t k, int half, int may_be_thin)
 {
     const double u = half ? 0x1p-11 : 0, v = 10 * 0x1p-23, tiny = half ? 0x1p-25 : 0;
     double steps = (double)((k + 7) / 8 + 2), partial = 2 * (s->high[j] - s->low[j]);
-    return exp(steps * (u + v)) * (steps * ((u + v) * partial + tiny) + v * s->absolute[j]);
+    return exp(steps * (u + v)) * (steps * ((u + v) * partial + tiny) + v * s->absolute[j]) +
+           (may_be_thin ? (double)k * 0x1p-24 * s->absolute[j] : 0);
 }
 
 /* ---- Activations ------------------------------------------------------------------------------- */
@@ -142,7 +146,8 @@ static void *compute_rows(void *argument)
     const part_t *part = argument;
     const operands_t *o = part->o;
     const case_t *c = o->c;
-    const int half = c->accumulate == HGEMM_ACCUMULATE_F16, multiplies = case_reads_factors(c) && c->alpha != 0;
+    const int half = c->accumulate == HGEMM_ACCUMULATE_F16, may_be_thin = !c->kernel || is_thin((int)c->kernel);
+    const int multiplies = case_reads_factors(c) && c->alpha != 0;
     int64_t n = c->n, last = -1;
     double *all = must(calloc(4 * (size_t)n + 1, sizeof *all));
     const sums_t sums = {all, all + n, all + 2 * n, all + 3 * n};
@@ -158,7 +163,7 @@ static void *compute_rows(void *argument)
             add_products(sums.sum, sums.low, sums.high, sums.absolute, operands_value(o, A, row->shared, row->a, p),
                          &b[p * n], n);
         for (int64_t j = 0; j < n; j++)
-            finish(part, r, j, sums.sum[j], accumulator_error(&sums, j, c->k, half));
+            finish(part, r, j, sums.sum[j], accumulator_error(&sums, j, c->k, half, may_be_thin));
     }
     free(b);
     free(all);

@@ -46,12 +46,15 @@ static int has_aligned(const operands_t *o, int which, int width)
 }
 
 /* Which access a kernel needs, on the operands or on copies of some; ACCESS_COUNT where none will do. Copies are
- * aligned, and their rows are long. */
-static access_t needed_access(const operands_t *o, const hgemm_kernel_info_t *info, int copies)
+ * aligned, and their rows are long. A kernel with one variant for all needs none. */
+static access_t needed_access(const operands_t *o, int kernel, int copies)
 {
     const case_t *c = o->c;
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     const int row_major = c->layout == HGEMM_ROW_MAJOR, is_indirect = case_is_indirect(c);
     int overshoots = 0, by_m = row_major ? c->op_a == HGEMM_OP_T : c->op_b == HGEMM_OP_N;
+    if (kernel_table[kernel].access == ACCESS_one)
+        return copies ? ACCESS_COUNT : ACCESS_x16;
     if (!case_reads_factors(c))
         return ACCESS_x16;
     for (int which = A; which <= B; which++) {
@@ -89,14 +92,15 @@ int has_variant(const case_t *c, int kernel, access_t access)
         return 0;
     if (c->invariant && !c->kernel && !(info->block_k == 64 && info->warp_k == 32))
         return 0;
-    return (info->ops >> op & 1) && info->accumulate == (hgemm_accumulate_t)c->accumulate && access <= row->access &&
+    int has_sums = info->accumulate == (hgemm_accumulate_t)c->accumulate || is_thin(kernel);
+    return (info->ops >> op & 1) && has_sums && access <= row->access &&
            variant_image((variant_t){kernel, op, access, is_indirect});
 }
 
 int is_drawn_from(hgemm_handle_t handle, int kernel)
 {
     const kernel_t *row = &kernel_table[kernel];
-    return strcmp(row->info.rung, TUNED_RUNG) == 0 && (row->blocks > 0 || handle->machine.is_newer);
+    return is_selectable(kernel) && (row->blocks > 0 || handle->machine.is_newer);
 }
 
 /* What no kernel does. */
@@ -123,20 +127,18 @@ static int is_covered(hgemm_handle_t handle, const operands_t *o, int copies)
     if (is_beyond_all(c))
         return 0;
     if (c->kernel) {
-        const hgemm_kernel_info_t *info = &kernel_table[c->kernel].info;
-        access_t access = copies ? needed_access(o, info, copies) : ACCESS_COUNT;
-        return has_variant(c, (int)c->kernel, access == ACCESS_COUNT ? needed_access(o, info, 0) : access);
+        const int kernel = (int)c->kernel;
+        access_t access = copies ? needed_access(o, kernel, copies) : ACCESS_COUNT;
+        return has_variant(c, kernel, access == ACCESS_COUNT ? needed_access(o, kernel, 0) : access);
     }
     int unaligned = (has_aligned(o, A, 8) ? 0 : COPY_A) | (has_aligned(o, B, 8) ? 0 : COPY_B);
     int can_copy = case_reads_factors(c) && c->batch == 1 && !case_is_indirect(c) &&
                    !(has_aligned(o, A, 4) && has_aligned(o, B, 4));
-    for (int kernel = 1; kernel < KERNEL_END; kernel++) {
-        const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    for (int kernel = 1; kernel < KERNEL_END; kernel++)
         if (is_drawn_from(handle, kernel) &&
-            (has_variant(c, kernel, needed_access(o, info, 0)) ||
-             ((can_copy || copies) && has_variant(c, kernel, needed_access(o, info, unaligned)))))
+            (has_variant(c, kernel, needed_access(o, kernel, 0)) ||
+             ((can_copy || copies) && has_variant(c, kernel, needed_access(o, kernel, unaligned)))))
             return 1;
-    }
     return 0;
 }
 

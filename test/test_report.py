@@ -85,6 +85,11 @@ class Results(unittest.TestCase):
         self.assertEqual((choice["fastest"], choice["plans"], round(choice["loss"], 3)), ("k5_b k/2", 2, 1.1))
 
 
+    def test_an_epilogue_costs_what_it_takes_longer(self):
+        rows = [row(SQUARE, "auto", 10), row(SQUARE, "auto+bias+relu", 11), row(SQUARE, "auto_f32+bias+relu", 30)]
+        with machine(bench_epilogues=result(rows)) as gpu:
+            self.assertIn("| bias, relu | FP16 | 1 | 1.100 | 1.10 to 1.10 |", report.epilogues(gpu))
+
     def test_invariance_costs_what_its_fastest_kernel_takes_longer(self):
         rows = [row(SQUARE, "auto", 10, note="k5_256x256"), row(SQUARE, "k5_64x64", 15), row(SQUARE, "k5_64x32", 20),
                 row(SQUARE, "k5_128x128", 12), row(SQUARE, "k5_64x64_f32", 11)]

@@ -9,7 +9,8 @@
 # bench_<problems>.json. BUNDLE is what the build target `bundle` made, by default build/release/bundle; it needs
 # neither compiler nor library on the GPU machine. Without it the release preset is built first.
 #
-# The environment's HGEMM_CHECK selects parts, by default "tests sanitizer bench". Others compare with CUTLASS too, over
+# The environment's HGEMM_CHECK selects parts, by default "tests sanitizer bench". `cases` runs 100,000 random cases of all
+# that a descriptor can say, into cases.txt; HGEMM_TEST_SEED says which. Others compare with CUTLASS too, over
 # more shapes (build with -DHGEMM_PEERS=ON), some two minutes each:
 #   sweep random    squares, random shapes         attention   strided batches of attention's products
 #   energy          by the GPU's own counter       deepbench1 to deepbench6
@@ -35,7 +36,7 @@ bundle=${2:-build/release/bundle}
 parts=${HGEMM_CHECK:-tests sanitizer bench}
 for part in $parts; do
     case $part in
-        tests | sanitizer | bench | sweep | random | attention | energy | plans | plans_attention | tune | deepbench[1-6]) ;;
+        tests | cases | sanitizer | bench | sweep | random | attention | energy | plans | plans_attention | tune | deepbench[1-6]) ;;
         *) hint "HGEMM_CHECK has no part $part" ;;
     esac
 done
@@ -142,6 +143,12 @@ case " $parts " in *' tests '*)
             ;;
         *) say "bits: skipped, test/data/bits_h100.txt is a Hopper GPU's" ;;
     esac
+esac
+
+case " $parts " in *' cases '*)
+    about >"$out/cases.txt"
+    HGEMM_TEST_FULL=1 "$bin/test_gemm" random --count 100000 --jobs "$jobs" >>"$out/cases.txt" 2>&1 || bad "random cases"
+    say "random cases: $(tail -n 1 "$out/cases.txt") ($(elapsed))"
 esac
 
 # The named problems: what the README and docs/performance.md show.

@@ -243,7 +243,7 @@ def shape_lists(machine):
                               ("random shapes", "bench_random", lambda problem: True),
                               ("DeepBench's training shapes", "bench_deepbench", lambda problem: True),
                               ("attention: batches of small k or n", "bench_attention", lambda problem: True),
-                              ("epilogues", "bench_epilogues", lambda problem: True)):
+                              ("thin products: one side of 8 at most", "bench_thin", lambda problem: True)):
         if name not in here:
             continue
         problems = results.by_problem(here[name])
@@ -270,6 +270,21 @@ def with_peer(problems, prefix):
                      (not prefix.startswith("cutlass") or kernel == prefix)), None)
         renamed[problem] = named | ({prefix: peer} if peer else {})
     return renamed, prefix
+
+
+def epilogues(machine):
+    """What an epilogue costs: time with it over the plain product's, over all shapes of the list."""
+    problems = results.by_problem(results.lists(machine)["bench_epilogues"])
+    rows = []
+    for sums in ("", "_f32"):
+        plain = f"auto{sums}"
+        for kernel in dict.fromkeys(name for named in problems.values() for name in named if name.startswith(f"{plain}+")):
+            of = sorted(named[kernel]["median_us"] / named[plain]["median_us"] for named in problems.values()
+                        if kernel in named and plain in named)
+            if of:
+                rows.append([kernel.removeprefix(f"{plain}+").replace("+", ", "), "FP32" if sums else "FP16", str(len(of)),
+                             f"{geometric_mean(of):.3f}", f"{of[0]:.2f} to {of[-1]:.2f}"])
+    return table(["epilogue", "sums", "shapes", "times as long as without: geometric mean", "range"], rows)
 
 
 def chosen_plans(machine):
@@ -300,6 +315,7 @@ TITLES = {
     "bench_odd": "Sizes that are not multiples of eight",
     "bench_skinny": "Few rows, or a small output",
     "bench_attention": "Attention: batches",
+    "bench_thin": "Thin products",
     "bench_epilogues": "Epilogues",
     "bench_invariant": "Kernels that are batch-invariant, and the plan that is chosen without",
     "bench_energy": "Energy",
@@ -462,7 +478,7 @@ def inference(function):
 
 PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "diff": diff, "evidence": evidence, "kernels": kernel_table,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
-         "example": example, "inference": inference, "invariance": invariance}
+         "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
 
 

@@ -219,9 +219,22 @@ def driver():
 
 
 def ordinal_of(pointer):
-    """The GPU in whose memory a pointer lies."""
-    ordinal = ctypes.c_int()
+    """The GPU in whose memory a pointer lies. The driver tells it to threads that have a context: any GPU's will do, the first one's
+    is taken for as long as that lasts."""
+    ordinal, device, context = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
     cuda = driver()
-    if cuda is None or cuda.cuPointerGetAttribute(byref(ordinal), 9, ctypes.c_uint64(pointer)):  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    failed = (
+        cuda is None
+        or cuda.cuInit(0)
+        or cuda.cuDeviceGet(byref(device), 0)
+        or cuda.cuDevicePrimaryCtxRetain(byref(context), device)
+    )
+    if not failed:
+        failed = cuda.cuCtxPushCurrent_v2(context)
+        if not failed:
+            failed = cuda.cuPointerGetAttribute(byref(ordinal), 9, ctypes.c_uint64(pointer))  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+            cuda.cuCtxPopCurrent_v2(byref(context))
+        cuda.cuDevicePrimaryCtxRelease_v2(device)
+    if failed:
         raise _c.DeviceError(f"the CUDA driver knows no memory at address {pointer:#x}")
     return ordinal.value

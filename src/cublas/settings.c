@@ -26,7 +26,7 @@ static void read_environment(void)
         read_once.unknown = policy;
     read_once.log = value_of("HGEMM_CUBLAS_LOG");
     read_once.summary = value_of("HGEMM_CUBLAS_SUMMARY");
-    read_once.record = value_of("HGEMM_RECORD");
+    read_once.record = value_of("HGEMM_CUBLAS_RECORD");
 }
 
 const settings_t *settings(void)

@@ -10,7 +10,7 @@ typedef struct settings_t {
     const char *unknown; /* its value where that is none of the three: taken for "nowhere" */
     const char *log;     /* HGEMM_CUBLAS_LOG: "1" for stderr, or a file; NULL: none */
     const char *summary; /* HGEMM_CUBLAS_SUMMARY: the same, at exit */
-    const char *record;  /* HGEMM_RECORD: a file */
+    const char *record;  /* HGEMM_CUBLAS_RECORD: a file */
 } settings_t;
 
 const settings_t *settings(void);

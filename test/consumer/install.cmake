@@ -32,6 +32,9 @@ foreach(name LICENSE libhgemm.so.0.2 hgemm.pc)
         message(FATAL_ERROR "no ${name} was installed")
     endif()
 endforeach()
+if(EXISTS ${BUILD}/hgemm) # the command
+    run(${WORK}/moved/bin/hgemm --version)
+endif()
 if(pkg_config)
     get_filename_component(folder ${file} DIRECTORY) # of hgemm.pc, relative: the path to it may have blanks
     file(RELATIVE_PATH folder ${WORK} ${folder})
