@@ -156,12 +156,11 @@ static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_
     double row_bytes = fmin(2 * ld, 2 * width + SECTOR / 2.0), bytes = rows * row_bytes + 2 * (long_is_m ? n : m) * k;
     double dram = bytes / costs->rate_dram_bytes, alone = bytes / costs->rate_dram_bytes_alone;
     double pipes = fmax(alone, m * n * k / costs->rate_thin_macs);
-    double elements = type_bytes(p->type_d) + (p->c ? type_bytes(p->type_c) : 0);
     return (pace_t){.lone = pipes,
                     .beside = pipes,
                     .latency = costs->clocks_thin_step,
                     .dram = dram / machine->multiprocessors,
-                    .store = m * n * elements / costs->rate_dram_bytes / machine->multiprocessors};
+                    .store = 2 * m * n / costs->rate_dram_bytes / machine->multiprocessors};
 }
 
 static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
