@@ -548,6 +548,19 @@ static void every_tuned_kernel_has_its_use(void **state)
                     if (!chosen->blocks && chosen->info.threads == 128) /* slow where one of its blocks is alone */
                         assert_true(plan.tiles > newer.multiprocessors);
                 }
+    /* Thin ones have theirs where a side or k is longer: m, n, k in turn. */
+    for (int64_t thin = 1; thin <= 8; thin++)
+        for (int64_t other = 1; other <= 128; other *= 2)
+            for (int64_t extent = 1 << 14; extent <= 1 << 20; extent *= 4)
+                for (int side = 0; side < 3; side++) {
+                    hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, side == 0 ? extent : thin,
+                                                side == 1 ? extent : thin, side == 2 ? extent : other);
+                    plan_t plan;
+                    assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+                    uses[plan.variant.kernel]++;
+                    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+                    newer_uses[plan.variant.kernel]++;
+                }
     for (int kernel = 1; kernel < KERNEL_END; kernel++) {
         int tuned = is_selectable(kernel);
         if ((tuned && kernel_table[kernel].blocks) != (uses[kernel] > 0) || tuned < (newer_uses[kernel] > 0) ||
