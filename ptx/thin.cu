@@ -267,7 +267,7 @@ template <class V> static DEVICE void add_warps(const thin_block<V> &at)
  * stores the tile. */
 template <class V> static DEVICE bool add_blocks(const arguments &args, const thin_block<V> &at)
 {
-    constexpr int TOGETHER = 8; /* loads in flight */
+    constexpr int TOGETHER = V::LONG == 8 ? 32 : 8; /* loads in flight: the fewer sums, the more parts */
     if (!at.is_part) return true;
     const u32 tiles = (((u32)args.m + V::BM - 1) / V::BM) * (((u32)args.n + V::BN - 1) / V::BN);
     const u32 tile = batch_index() * (tiles - args.whole_tiles) + at.tile - args.whole_tiles, splits = args.splits;
