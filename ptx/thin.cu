@@ -75,16 +75,17 @@ private:
     }
 };
 
-/* COUNT chunks, whose lines are `step` bytes apart, on their way: of each the first `width` halves are of use. Those from
- * `live` on are zero. All loads are under way before the first value is needed. */
+/* COUNT chunks, whose lines are `step` bytes apart, on their way. All loads are under way before the first value is
+ * needed. Chunks from `live` on, and halves from `width` on, are undefined. */
 template <int COUNT> struct chunks_of_lines {
     chunk<ANY> c[COUNT];
     const char *first;
     u64 step;
+    u32 shifts; /* 15; 0 where chunks are already in their place */
 
     DEVICE void load(const panel &m, const char *at, u64 line_step, int live, int width)
     {
-        first = at, step = line_step;
+        first = at, step = line_step, shifts = 15;
         const char *const last = at + ((live < COUNT ? live : COUNT) - 1) * step;
         const char *const low = aligned(at), *const high = aligned(last) + 32;
         if (low >= m.begin && high <= m.end) {
@@ -98,17 +99,19 @@ template <int COUNT> struct chunks_of_lines {
         } else {
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) c[i].v = c[i].next = b128{};
+            shifts = 0;
 #pragma unroll 1
             for (int i = 0; i < live && i < COUNT; ++i) { /* rolled: it is rare, and long */
-                chunk<ANY> one;
-                one.load_inside(m, aligned(at + i * step));
+                u32 h[8] = {};
+#pragma unroll
+                for (int e = 0; e < 8; ++e) ld_global_half(h[e], at + i * step + e * ELEMENT_BYTES, e < width);
 #pragma unroll
                 for (int j = 0; j < COUNT; ++j) /* a search, for registers have no index */
-                    if (j == i) c[j] = one;
+                    if (j == i) c[j].v = pack_chunk(h);
             }
         }
     }
-    DEVICE b128 get(int i) const { return c[i].extract(shift(first + i * step)); }
+    DEVICE b128 get(int i) const { return c[i].extract(shift(first + i * step) & shifts); }
 
 private:
     static DEVICE u32 shift(const char *p) { return (u32)(u64)p & 15; }
@@ -122,10 +125,11 @@ static DEVICE float value(const b128 &v, int e)
     return half_to_float(x[e / 2] >> e % 2 * 16);
 }
 
-/* A thread's sums over its k's, where memory runs along k: of 8 lines, 8 k's at a time. */
-template <class V, int T> static DEVICE void add_along_k(float (&acc)[8][T], const thin_block<V> &at)
+/* A thread's sums over its k's, where memory runs along k: of 8 lines, 8 k's at a time, of which the first
+ * DEPTH count. */
+template <class V, int T, int DEPTH> static DEVICE void add_along_k(float (&acc)[8][T], const thin_block<V> &at)
 {
-    constexpr int TOGETHER = T <= 2 ? 8 : T == 4 ? 4 : 2; /* lines in flight */
+    constexpr int TOGETHER = T <= 4 ? 4 : 2; /* lines in flight */
     const int lines = (int)(at.lines - V::tl() + V::TL - 1) / V::TL; /* of the thread, that D has */
     if (lines <= 0 || at.lines <= (int)V::tl()) return;
     const int last = lines - 1;
@@ -133,7 +137,7 @@ template <class V, int T> static DEVICE void add_along_k(float (&acc)[8][T], con
     for (u32 k = at.k0 + V::tk() * 8; k < at.k_end; k += V::TK * 8) {
         const int count = (int)minimum(at.k_end - k, 8);
         /* X: 8 k's of each column, or all columns of each k. */
-        constexpr int CHUNKS = V::X_ALONG_K ? T : 8, AT_ONCE = CHUNKS < 4 ? CHUNKS : 4;
+        constexpr int CHUNKS = V::X_ALONG_K ? T : DEPTH, AT_ONCE = CHUNKS < 4 ? CHUNKS : 4;
         b128 x[CHUNKS];
 #pragma unroll
         for (int i0 = 0; i0 < CHUNKS; i0 += AT_ONCE) {
@@ -141,7 +145,8 @@ template <class V, int T> static DEVICE void add_along_k(float (&acc)[8][T], con
             const char *const from = at.x.base + (V::X_ALONG_K ? i0 * at.x.ld + (u64)k * ELEMENT_BYTES : (k + i0) * at.x.ld);
             some.load(at.x, from, at.x.ld, (V::X_ALONG_K ? at.columns : count) - i0, V::X_ALONG_K ? count : at.columns);
 #pragma unroll
-            for (int i = 0; i < AT_ONCE; ++i) x[i0 + i] = V::X_ALONG_K ? first_halves(some.get(i), count) : some.get(i);
+            for (int i = 0; i < AT_ONCE; ++i) /* zeros where there is no k */
+                x[i0 + i] = V::X_ALONG_K ? first_halves(some.get(i), count) : i0 + i < count ? some.get(i) : b128{};
         }
 #pragma unroll
         for (int e0 = 0; e0 < 8; e0 += TOGETHER) {
@@ -153,12 +158,13 @@ template <class V, int T> static DEVICE void add_along_k(float (&acc)[8][T], con
             for (int i = 0; i < TOGETHER; ++i) {
                 const b128 v = first_halves(w.get(i), count);
 #pragma unroll
-                for (int t = 0; t < T; ++t)
+                for (int q = 0; q < DEPTH; ++q) {
 #pragma unroll
-                    for (int q = 0; q < 8; ++q) {
+                    for (int t = 0; t < T; ++t) {
                         const float y = V::X_ALONG_K ? value(x[t % CHUNKS], q) : value(x[q % CHUNKS], t);
                         acc[e0 + i][t] = __fmaf_rn(value(v, q), y, acc[e0 + i][t]);
                     }
+                }
             }
         }
     }
@@ -167,7 +173,7 @@ template <class V, int T> static DEVICE void add_along_k(float (&acc)[8][T], con
 /* The same where memory runs along the lines: 8 lines come with each k. */
 template <class V, int T> static DEVICE void add_along_lines(float (&acc)[8][T], const thin_block<V> &at)
 {
-    constexpr int TOGETHER = T <= 2 ? 8 : 4; /* k's in flight */
+    constexpr int TOGETHER = T <= 2 && V::TK > 1 ? 8 : T <= 4 || !V::X_ALONG_K ? 4 : 2; /* k's in flight */
     const int lines = at.lines - (int)V::tl() * 8;
     if (lines <= 0) return;
 #pragma unroll 1
@@ -198,6 +204,7 @@ template <class V, int T> static DEVICE void add_along_lines(float (&acc)[8][T],
         }
 #pragma unroll
         for (int i = 0; i < TOGETHER; ++i) {
+            if (i >= live) break;
             const b128 v = w.get(i);
 #pragma unroll
             for (int e = 0; e < 8; ++e)
@@ -208,17 +215,20 @@ template <class V, int T> static DEVICE void add_along_lines(float (&acc)[8][T],
 }
 
 /* Where the sum of a line and a column is in shared memory: as in D. */
-template <class V> static DEVICE u32 sum_at(const thin_block<V> &at, u32 line, u32 column)
+template <class V> static DEVICE u32 sum_at(u32 columns, u32 line, u32 column)
 {
-    return shared_base() + (V::LONG_IS_M ? line * at.columns + column : column * V::LONG + line) * 4;
+    return shared_base() + (V::LONG_IS_M ? line * columns + column : column * V::LONG + line) * 4;
 }
-template <class V> constexpr u32 SUMS_BYTES = V::LONG * 8 * 4;
+template <class V> constexpr u32 SUMS_BYTES = V::LONG * 8 * 4; /* of a block, in the workspace */
 
-/* Multiplies, and leaves the sums of the block in shared memory. */
-template <class V, int T> static DEVICE void multiply(const thin_block<V> &at)
+/* Multiplies T columns from t0 on, and leaves the sums of the block in shared memory. */
+template <class V, int T> static DEVICE void multiply(thin_block<V> at, int t0)
 {
     float acc[8][T] = {};
-    if (V::W_ALONG_K) add_along_k<V, T>(acc, at);
+    const int columns = at.columns;
+    at.columns -= t0, at.x.base += t0 * (V::X_ALONG_K ? at.x.ld : ELEMENT_BYTES);
+    if (V::W_ALONG_K && V::TK == 1 && at.k_end <= 4) add_along_k<V, T, 4>(acc, at);
+    else if (V::W_ALONG_K) add_along_k<V, T, 8>(acc, at);
     else add_along_lines<V, T>(acc, at);
 #pragma unroll
     for (int lanes = 1; lanes < V::LANES_K; lanes *= 2)
@@ -228,12 +238,13 @@ template <class V, int T> static DEVICE void multiply(const thin_block<V> &at)
             for (int t = 0; t < T; ++t)
                 acc[e][t] += __uint_as_float(from_across(__float_as_uint(acc[e][t]), lanes * V::LANE_STEP));
     if (thread_index() / V::LANE_STEP % V::LANES_K != 0) return;
-    const u32 part = V::tk() / V::LANES_K * SUMS_BYTES<V>;
+    const u32 part = V::tk() / V::LANES_K * (V::LONG * columns * 4);
 #pragma unroll
     for (int t = 0; t < T; ++t) {
         if (t >= at.columns) break;
 #pragma unroll
-        for (int e = 0; e < 8; ++e) st_shared_word(part + sum_at(at, V::line(e), t), __float_as_uint(acc[e][t]));
+        for (int e = 0; e < 8; ++e)
+            st_shared_word(part + sum_at<V>(columns, V::line(e), t0 + t), __float_as_uint(acc[e][t]));
     }
 }
 
@@ -245,7 +256,7 @@ template <class V> static DEVICE void add_warps(const thin_block<V> &at)
 #pragma unroll
         for (int part = 0; part < V::PARTS; ++part) {
             u32 x;
-            ld_shared_word(x, shared_base() + part * SUMS_BYTES<V> + i * 4);
+            ld_shared_word(x, shared_base() + (part * V::LONG * at.columns + i) * 4);
             sum += __uint_as_float(x);
         }
         st_shared_word(shared_base() + i * 4, __float_as_uint(sum));
@@ -256,7 +267,7 @@ template <class V> static DEVICE void add_warps(const thin_block<V> &at)
  * stores the tile. */
 template <class V> static DEVICE bool add_blocks(const arguments &args, const thin_block<V> &at)
 {
-    constexpr int TOGETHER = 8; /* loads in flight */
+    constexpr int TOGETHER = V::LONG == 8 ? 32 : 8; /* loads in flight: the fewer sums, the more parts */
     if (!at.is_part) return true;
     const u32 tiles = (((u32)args.m + V::BM - 1) / V::BM) * (((u32)args.n + V::BN - 1) / V::BN);
     const u32 tile = batch_index() * (tiles - args.whole_tiles) + at.tile - args.whole_tiles, splits = args.splits;
@@ -317,18 +328,22 @@ template <class V> static DEVICE void store_plain(const arguments &args, const t
     u32 rows = V::LONG_IS_M ? at.lines : at.columns, width = V::LONG_IS_M ? at.columns : at.lines;
     const u32 pitch = V::LONG_IS_M ? at.columns : V::LONG;
     if (V::LONG_IS_M && args.ldd == width && (args.ldc == width || !end.reads_c())) width *= rows, rows = 1;
-    const u32 chunks = (width + 7) / 8 + 1; /* of a row: the first ends where alignment begins */
-    for (u32 i = thread_index(); i < rows * chunks; i += V::THREADS) {
-        const u32 row = i / chunks;
+    const u32 across = V::LONG_IS_M && rows > 1 ? 2 : V::THREADS; /* threads along a row: of 8, or of many elements */
+    const u32 chunk0 = thread_index() % across * 8;
+    for (u32 row = thread_index() / across, chunk = chunk0; row < rows; chunk += across * 8) {
         char *const to = d + row * ldd;
         const char *const from = c + row * ldc;
-        const int lead = (int)(16 - (u64)to % 16) % 16 / ELEMENT_BYTES, col = lead + (int)(i - row * chunks) * 8 - 8;
+        const int before = (int)((u64)to & 15) / ELEMENT_BYTES, col = (int)chunk - before; /* of an aligned chunk */
+        if (col >= (int)width) {
+            row += V::THREADS / across, chunk = chunk0 - across * 8;
+            continue;
+        }
         const int first = col < 0 ? 0 : col, past = col + 8 < (int)width ? col + 8 : (int)width, count = past - first;
         if (count <= 0) continue;
         const eight_sums<FLOATS> x = sums_from(shared_base() + (row * pitch + first) * 4, count);
         const bool c_whole = count == 8 && ((u64)(from + first * ELEMENT_BYTES) & 15) == 0;
-        float cs[8], sum[8];
-        values_of(cs, load_elements(from + first * ELEMENT_BYTES, F16, c_whole, end.reads_c() ? count : 0), F16);
+        float cs[8] = {}, sum[8];
+        if (end.reads_c()) values_of(cs, load_elements(from + first * ELEMENT_BYTES, F16, c_whole, count), F16);
 #pragma unroll
         for (int e = 0; e < 8; ++e) sum[e] = __fmaf_rn(args.beta, cs[e], __fmul_rn(args.alpha, x.at(e)));
         store_elements(to + first * ELEMENT_BYTES, F16, count == 8, count, sum);
@@ -351,10 +366,14 @@ template <class V> static DEVICE void store_fused(const arguments &args, const t
 template <class V> static DEVICE void thin(const arguments &args)
 {
     const thin_block<V> at(args);
-    if (at.columns == 1) multiply<V, 1>(at);
-    else if (at.columns == 2) multiply<V, 2>(at);
-    else if (at.columns <= 4) multiply<V, 4>(at);
-    else multiply<V, 8>(at);
+    /* Where k is short, more threads hide more latency than a second look into the cache costs. */
+    constexpr int MOST = V::TK == 1 ? 4 : 8;
+    if (at.columns == 1) multiply<V, 1>(at, 0);
+    else if (at.columns == 2) multiply<V, 2>(at, 0);
+    else if (at.columns <= 4 && MOST > 4) multiply<V, 4>(at, 0);
+    else
+#pragma unroll 1
+        for (int t0 = 0; t0 < at.columns; t0 += MOST) multiply<V, MOST>(at, t0);
     barrier();
     add_warps(at);
     if (!add_blocks(args, at)) return;

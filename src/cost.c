@@ -156,12 +156,11 @@ static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_
     double row_bytes = fmin(2 * ld, 2 * width + SECTOR / 2.0), bytes = rows * row_bytes + 2 * (long_is_m ? n : m) * k;
     double dram = bytes / costs->rate_dram_bytes, alone = bytes / costs->rate_dram_bytes_alone;
     double pipes = fmax(alone, m * n * k / costs->rate_thin_macs);
-    double elements = type_bytes(p->type_d) + (p->c ? type_bytes(p->type_c) : 0);
     return (pace_t){.lone = pipes,
                     .beside = pipes,
                     .latency = costs->clocks_thin_step,
                     .dram = dram / machine->multiprocessors,
-                    .store = m * n * elements / costs->rate_dram_bytes / machine->multiprocessors};
+                    .store = 2 * m * n / costs->rate_dram_bytes / machine->multiprocessors};
 }
 
 static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
@@ -221,6 +220,7 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         .resident = resident_blocks(variant, image, machine),
         .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, copies, machine),
         .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
+        .overlap = costs->clocks_block,
         .sum_bytes = (double)sum_bytes(info),
     };
     if (variant.access == ACCESS_any) {
@@ -234,6 +234,7 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
         price.launch = 0;
         price.end = costs->clocks_thin_block + elements / costs->rate_thin_sums;
+        price.overlap = costs->clocks_thin_block;
         price.turnover = 0;
     }
     price.pace = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
@@ -266,7 +267,7 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
     double latency = (phase.steps - 1) * pace->latency; /* two k-tiles are loaded at once in the beginning */
     double drifted = phase.are_parts ? 0 : 1 - exp(-full_work / costs->clocks_drift);
     double last_round = full_work - (full_work - last_work) * drifted;
-    double serial = (phase.end - costs->clocks_block) * costs->factor_serial_epilogue;
+    double serial = (phase.end - price->overlap) * costs->factor_serial_epilogue;
     double ends = rounds * (phase.end + (full - 1) * serial) + (rounds - 1) * price->turnover;
     /* The rounds that are full, and the last one: work, and DRAM traffic beside it. Blocks of a round end together,
      * so that DRAM which one round leaves idle does not serve another; only their ends and its first loads overlap. */

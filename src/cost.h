@@ -22,6 +22,7 @@ typedef struct price_t {
     int resident;     /* blocks of a multiprocessor at one time */
     double launch;    /* clocks before the first block starts, once */
     double end;       /* clocks of a block beside its steps: its start, its epilogue */
+    double overlap;   /* what of that blocks of a multiprocessor overlap */
     double turnover;  /* clocks from a lone block to the next one on its multiprocessor */
     double sum_bytes; /* of the sums of a block's tile */
     pace_t pace;      /* of whole tiles, if every multiprocessor is full */

@@ -39,6 +39,14 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
     return handle->device->ops->launch(handle->device, handle->stream, handle->realign, &launch);
 }
 
+/* Of a thin kernel as many as the columns, or rows, have that D is thin in: so more blocks run at one time. */
+static int shared_bytes(const hgemm_desc_t *p, int kernel)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    int64_t columns = info->block_m >= info->block_n ? p->n : p->m;
+    return is_thin(kernel) && columns < 8 ? info->shared_bytes / 8 * (int)columns : info->shared_bytes;
+}
+
 /* blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many launches as the limit
  * of blockIdx.y asks for. */
 hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major, const plan_t *plan)
@@ -102,7 +110,7 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
             .grid = {(unsigned)(plan->whole_tiles + split_tiles * plan->splits),
                      (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), 1},
             .threads = (unsigned)kernel->threads,
-            .shared_bytes = (unsigned)kernel->shared_bytes,
+            .shared_bytes = (unsigned)shared_bytes(p, plan->variant.kernel),
             .args = &args,
             .args_size = sizeof args,
         };

@@ -108,12 +108,18 @@ static void try_variant(search_t *s, variant_t variant)
         try_splits(s, &price, variant, tiles, tiles / slots * slots);
 }
 
+/* Whether automatic selection draws from a kernel. Thin ones read a long operand again for every 8 columns or rows. */
+static int is_drawn(const hgemm_desc_t *p, int kernel)
+{
+    return is_selectable(kernel) && (!is_thin(kernel) || p->m <= 8 || p->n <= 8);
+}
+
 /* Considers all variants that run the problem, on the operands or on copies. */
 static void try_kernels(search_t *s)
 {
     variant_t variant;
     for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
-        if (is_selectable(kernel) && find_variant(s->p, kernel, s->copies, &variant))
+        if (is_drawn(s->p, kernel) && find_variant(s->p, kernel, s->copies, &variant))
             try_variant(s, variant);
 }
 

@@ -305,16 +305,17 @@ static void whatever_is_chosen_can_run(void **state)
         assert_int_equal(hgemm_select(&desc, &kernel), HGEMM_STATUS_SUCCESS);
         assert_in_range(kernel, 1, hgemm_kernel_count());
         assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
-        assert_int_equal(info.accumulate, desc.accumulate);
+        assert_true(info.accumulate == desc.accumulate || is_thin(kernel)); /* these have f32 sums for both */
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         const variant_t variant = plan.variant;
         assert_int_equal(variant.kernel, kernel);
         assert_true(info.ops >> variant.op & 1);
         assert_true(variant.access <= kernel_table[kernel].access);
         assert_non_null(variant_image(variant));
-        if (desc.lda % 8 && desc.ldb % 8 && !plan.copies) /* what is not aligned never runs as if it were */
+        if (desc.lda % 8 && desc.ldb % 8 && !plan.copies &&
+            !is_thin(kernel)) /* what is not aligned never runs as if it were */
             assert_true(variant.access >= ACCESS_x8);
-        if (desc.lda % 4 && desc.ldb % 4 && !plan.copies)
+        if (desc.lda % 4 && desc.ldb % 4 && !plan.copies && !is_thin(kernel))
             assert_true(variant.access >= ACCESS_any);
 
         /* Asked for by name it is accepted; and it is accepted or refused, never replaced. */
@@ -329,7 +330,8 @@ static void whatever_is_chosen_can_run(void **state)
                 assert_int_equal(status, HGEMM_STATUS_NOT_SUPPORTED);
             hgemm_kernel_info_t other;
             assert_int_equal(hgemm_get_kernel_info(asked, &other), HGEMM_STATUS_SUCCESS);
-            int covers = other.accumulate == desc.accumulate && (other.ops >> variant.op & 1);
+            int has_sums = other.accumulate == desc.accumulate || is_thin(asked);
+            int covers = has_sums && (other.ops >> variant.op & 1);
             if (!covers || other.any_alignment) /* else it depends on the alignment */
                 assert_int_equal(status == HGEMM_STATUS_SUCCESS, covers);
             if (asked == kernel && !plan.copies)
@@ -524,17 +526,17 @@ static void measured_plans_go_first(void **state)
     assert_true(same_plan(&plan, &modelled));
 }
 
-/* Automatic selection draws from the tuned rung only, and from all of it: on a T4, but for rows that are not for one.
- */
+/* Automatic selection draws from the tuned rung and thin kernels only, and from all of them: on a T4, but for rows that
+ * are not for one. */
 static void every_tuned_kernel_has_its_use(void **state)
 {
     (void)state;
     const machine_t newer = a_newer_gpu();
     int uses[KERNEL_END] = {0}, newer_uses[KERNEL_END] = {0};
     for (int accumulate = 0; accumulate < 2; accumulate++)
-        for (int64_t m = 8; m <= 8192; m *= 2)
-            for (int64_t n = 8; n <= 8192; n *= 2)
-                for (int64_t k = 8; k <= 8192; k *= 4) {
+        for (int64_t m = 2; m <= 8192; m *= 2)
+            for (int64_t n = 2; n <= 8192; n *= 2)
+                for (int64_t k = 2; k <= 8192; k *= 4) {
                     hgemm_desc_t desc = problem((hgemm_accumulate_t)accumulate, m, n, k);
                     int kernel = 0;
                     plan_t plan;
@@ -546,8 +548,21 @@ static void every_tuned_kernel_has_its_use(void **state)
                     if (!chosen->blocks && chosen->info.threads == 128) /* slow where one of its blocks is alone */
                         assert_true(plan.tiles > newer.multiprocessors);
                 }
+    /* Thin ones have theirs where a side or k is longer: m, n, k in turn. */
+    for (int64_t thin = 1; thin <= 8; thin++)
+        for (int64_t other = 1; other <= 128; other *= 2)
+            for (int64_t extent = 1 << 14; extent <= 1 << 20; extent *= 4)
+                for (int side = 0; side < 3; side++) {
+                    hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, side == 0 ? extent : thin,
+                                                side == 1 ? extent : thin, side == 2 ? extent : other);
+                    plan_t plan;
+                    assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+                    uses[plan.variant.kernel]++;
+                    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+                    newer_uses[plan.variant.kernel]++;
+                }
     for (int kernel = 1; kernel < KERNEL_END; kernel++) {
-        int tuned = strcmp(kernel_table[kernel].info.rung, "k5_tuned") == 0;
+        int tuned = is_selectable(kernel);
         if ((tuned && kernel_table[kernel].blocks) != (uses[kernel] > 0) || tuned < (newer_uses[kernel] > 0) ||
             (tuned && uses[kernel] + newer_uses[kernel] == 0))
             fail_msg("%s is chosen %d times for a T4, %d for a newer GPU", kernel_table[kernel].info.name, uses[kernel],

@@ -78,6 +78,8 @@ static void other_kernels_do_not_exist(void **state)
 static int number_of(const char *access)
 {
     int number = ACCESS_x16;
+    if (strcmp(access, "one") == 0) /* whose only variant is named so */
+        return number;
     while (strcmp(access_names[number], access) != 0)
         number++;
     return number;
