@@ -167,7 +167,7 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
 {
     using S = stage<V, F>;
     constexpr int ACROSS = V::WN / 8, STEP = 32 / ACROSS, ROUNDS = S::ROWS / STEP;
-    constexpr int ROOM = V::REGISTERS - V::MMAS * (V::ACC == f32 ? 4 : 2), N = ROUNDS > 1 && ROOM >= 130 ? 2 : 1;
+    constexpr int ROOM = V::REGISTERS - V::MMAS * (V::ACC == f32 ? 4 : 2), N = ROUNDS > 1 && ROOM >= 120 ? 2 : 1;
     const u32 buffer = S::buffer(w.m, w.n), across = w.lane % ACROSS * 8, down = w.lane / ACROSS;
     const u32 to = buffer + w.lane / 4 * S::PITCH + w.lane % 4 * 2 * S::SUM_BYTES;
     const u32 row0 = where.m0 + w.m, m_end = where.m_end(args);
