@@ -47,7 +47,8 @@ class Handle:
     def place(self):
         """Where its memory is: a GPU's name, which other handles share, or an emulated T4, which is this handle's alone."""
         if self._place is None:
-            self._place = f"cuda:{ordinal_of(_Memory(self, 2).pointer)}"
+            probe = _Memory(self, 2)  # kept while the driver is asked of it
+            self._place = f"cuda:{ordinal_of(probe.pointer)}"
         return self._place
 
     def synchronize(self):
