@@ -4,9 +4,9 @@
  *
  *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
  *
- * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, C and D halves or floats. op(X) is X or
- * its transpose. op(A) is m x k, op(B) is k x n, C and D are m x n. D may be C. Bias, activation and gate are
- * optional.
+ * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, or both bfloat16; C and D halves, bfloat16 or
+ * floats. op(X) is X or its transpose. op(A) is m x k, op(B) is k x n, C and D are m x n. D may be C. Bias, activation
+ * and gate are optional.
  *
  * Contents
  *     1. Version                     5. One call: hgemm_run, hgemm_run_f32
@@ -136,11 +136,12 @@ typedef enum hgemm_status_t {
     HGEMM_STATUS_NULL_GROUP_ENDS, /* the batch is grouped and group_ends is NULL */
     HGEMM_STATUS_MISALIGNED_BIAS,
     HGEMM_STATUS_MISALIGNED_GATE,
-    HGEMM_STATUS_MISALIGNED_SCALAR,    /* alpha_pointer or beta_pointer is not a multiple of 4 bytes */
+    HGEMM_STATUS_MISALIGNED_SCALAR,    /* a pointer to a scalar or a scale is not a multiple of 4 bytes */
     HGEMM_STATUS_MISALIGNED_INDEX,     /* group_ends, gather_a or scatter_d is not one of its index's bytes */
     HGEMM_STATUS_MISALIGNED_WORKSPACE, /* a workspace is not a multiple of 128 bytes */
     HGEMM_STATUS_INVALID_PLAN,         /* a plan, or its text, is not for this library, device and call */
     HGEMM_STATUS_INVALID_TUNING,       /* a tuning file cannot be used */
+    HGEMM_STATUS_INVALID_SCALE,        /* scale_a or scale_b is neither 0 nor a power of two from 2^-112 to 2^126 */
     HGEMM_STATUS_COUNT_                /* number of statuses, not one itself */
 } hgemm_status_t;
 
@@ -342,6 +343,15 @@ enum {
  * for all matrices of a batch. Indices that lead out of a matrix or name a row of D twice are the caller's to avoid.
  *
  * Grouped batches and indices are for row-major layout.
+ *
+ * BF16. A and B of HGEMM_TYPE_BF16 become halves on their way to the tensor cores, each operand multiplied by a power
+ * of two, its scale, of which the sums are divided again. Sums are HGEMM_ACCUMULATE_F32. An element x is exact where
+ * |x| * scale is at least 2^-17 and below 2^16; a smaller one is rounded, by 2^-25 / scale at most; a larger one
+ * becomes infinity. Where scale_a is 0 and scale_a_pointer NULL, the call finds the scale that brings the operand's
+ * largest finite magnitude to 2^15 or above, in all matrices of the batch: for that it reads the operand once more and
+ * uses the workspace. Then no finite element becomes infinite, and each of at least 2^-32 of the largest one is exact
+ * (docs/contract.md). A scale of the caller's is a power of two from 2^-112 to 2^126; in device memory, where no check
+ * sees it, its exponent counts and is clamped to that. hgemm_find_scale finds the scale of weights once and for all.
  */
 typedef struct hgemm_desc_t {
     size_t size; /* of this struct, as hgemm_desc_init found it: leave it as it is */
@@ -377,6 +387,8 @@ typedef struct hgemm_desc_t {
     const void *group_ends;           /* grouped: `batch` indices */
     const void *gather_a, *scatter_d; /* NULL: none. m indices */
     hgemm_index_t index_type;         /* of group_ends, gather_a and scatter_d */
+    float scale_a, scale_b;           /* of A and B that are BF16; 0: found by the call */
+    const float *scale_a_pointer, *scale_b_pointer; /* device memory; NULL: scale_a, scale_b */
 } hgemm_desc_t;
 
 /* Row-major, no transpose, half accumulation, automatic kernel, batch 1, alpha 1, beta 0, all
@@ -390,6 +402,13 @@ HGEMM_API hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_
  * for another problem takes its place, one of 256 by a hash: the call then chooses the same once more,
  * which takes the host some microseconds. After hgemm_load_tuning or hgemm_set_workspace it may be another. */
 HGEMM_API hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *desc);
+
+/* Writes the scale of a matrix of HGEMM_TYPE_BF16 to device memory, for scale_a_pointer or scale_b_pointer: the power
+ * of two that brings its largest finite magnitude to 2^15 or above, 2^126 at most. `lines` are its rows in memory
+ * (row-major: rows; column-major: columns) of `width` elements, `ld` apart. Enqueued on the handle's stream, as a
+ * product is. */
+HGEMM_API hgemm_status_t hgemm_find_scale(hgemm_handle_t handle, int64_t lines, int64_t width, const void *matrix,
+                                          int64_t ld, float *scale);
 
 /* ---- 7. The kernels ----------------------------------------------------------------------- */
 

@@ -20,7 +20,8 @@ struct epilogue {
     DEVICE bool reads_c() const { return beta != 0; }
 
     /* D = alpha * sum + beta * C, of one element, in single precision; c is a half. */
-    DEVICE float finish(float sum, u32 c) const { return __fmaf_rn(beta, half_to_float(c), __fmul_rn(alpha, sum)); }
+    DEVICE float finish(float sum, u32 c) const { return finish_float(sum, half_to_float(c)); }
+    DEVICE float finish_float(float sum, float c) const { return __fmaf_rn(beta, c, __fmul_rn(alpha, sum)); }
 
     /* The same of eight neighbours in a row, rounded. */
     template <format F> DEVICE b128 finish(const eight_sums<F> &x, const b128 &c) const
@@ -89,8 +90,8 @@ struct extras {
     float bias[8];    /* of the lane's columns */
 };
 
-/* N rows of eight elements, of aligned halves, with extras. */
-template <format F, int N>
+/* N rows of eight elements, aligned and of two bytes each, with extras. */
+template <type T, format F, int N>
 static DEVICE void finish_with(b128 (&d)[N], const eight_sums<F> (&sums)[N], const b128 (&cs)[N],
                                const b128 (&gates)[N], const epilogue &end, const extras &more)
 {
@@ -99,7 +100,7 @@ static DEVICE void finish_with(b128 (&d)[N], const eight_sums<F> (&sums)[N], con
     for (int e = 0; e < N * 8; ++e) {
         const b128 &c = cs[e / 8];
         const u32 pairs[4] = {c.x, c.y, c.z, c.w};
-        x[e] = end.finish(sums[e / 8].at(e % 8), pairs[e % 8 / 2] >> e % 2 * 16) + more.bias[e % 8];
+        x[e] = end.finish_float(sums[e / 8].at(e % 8), value_in_pair<T>(pairs[e % 8 / 2], e % 2)) + more.bias[e % 8];
     }
     activate(x, more.how);
 #pragma unroll
@@ -108,8 +109,8 @@ static DEVICE void finish_with(b128 (&d)[N], const eight_sums<F> (&sums)[N], con
         float *const y = &x[q * 8];
         if (more.gate)
 #pragma unroll
-            for (int e = 0; e < 8; ++e) y[e] *= half_to_float(pairs[e / 2] >> e % 2 * 16);
-        d[q] = b128{pack_halves(y[0], y[1]), pack_halves(y[2], y[3]), pack_halves(y[4], y[5]), pack_halves(y[6], y[7])};
+            for (int e = 0; e < 8; ++e) y[e] *= value_in_pair<T>(pairs[e / 2], e % 2);
+        d[q] = b128{pair_of<T>(y[0], y[1]), pair_of<T>(y[2], y[3]), pair_of<T>(y[4], y[5]), pair_of<T>(y[6], y[7])};
     }
 }
 

@@ -25,6 +25,8 @@ template <class T> static DEVICE void k5_tuned(const arguments &args)
     static_assert(LAST_STS < (T::SLICES - 1) * T::MMAS, "a store comes after the barrier");
     static_assert(LAST_STS + spec::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
     static_assert((T::LDSMS - 1) * spec::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
+    /* Where A and B are bfloat16, so many mma's before a chunk is stored it becomes one of halves. */
+    constexpr int CONVERT_LEAD = spec::STS_FIRST < 8 ? spec::STS_FIRST : 8, CONVERT_GAP = CONVERT_LEAD / 4;
     const typename T::block at(args);
     if (!at.is_needed(args)) return;
     const typename T::warp w;
@@ -43,7 +45,7 @@ template <class T> static DEVICE void k5_tuned(const arguments &args)
 #pragma unroll 1
         for (u32 left = at.k_tiles, to = T::STAGE; left > 0; --left, to = T::STAGE - to) {
 #pragma unroll
-            for (int q = 0; q < T::SLOTS; ++q) pipe.commit(q, to);
+            for (int q = 0; q < T::SLOTS; ++q) pipe.convert(q), pipe.commit(q, to);
             barrier();
 #pragma unroll
             for (int q = 0; q < T::SLOTS; ++q) pipe.fetch(at, q, left > 2);
@@ -73,9 +75,17 @@ template <class T> static DEVICE void k5_tuned(const arguments &args)
 #pragma unroll
             for (int h = 0; h < T::MMAS; ++h) {
                 const int sts = kk * T::MMAS + h - spec::STS_FIRST, ldg = sts - spec::LDG_LAG;
+                const int cvt = sts + CONVERT_LEAD;
                 if (h % spec::LDS_GAP == 0 && h / spec::LDS_GAP < T::LDSMS)
                     pipe.load_one(f[(kk + 1) % 2], h / spec::LDS_GAP, last ? 0 : kk + 1, last ? there : here);
                 T::multiply_one(acc, f[kk % 2], h);
+                if (T::CONVERTS && T::ACCESS == X16) { /* a pair at a time, with mma's in between */
+#pragma unroll
+                    for (int i = 0; i < 4; ++i)
+                        if (due(cvt - i * CONVERT_GAP)) pipe.convert((cvt - i * CONVERT_GAP) / spec::STS_GAP, i);
+                } else if (T::CONVERTS && due(cvt)) {
+                    pipe.convert(cvt / spec::STS_GAP);
+                }
                 if (due(sts)) keep_apart(), pipe.commit(sts / spec::STS_GAP, there);
                 if (due(ldg)) pipe.fetch(at, ldg / spec::STS_GAP, left > 2, T::IN_PAIRS && here > 0), keep_apart();
             }

@@ -143,6 +143,19 @@ static DEVICE void store_rows(const SUMS &sums, const warp<V> &w, u32 row0, cons
     }
 }
 
+/* The same of f32 sums that are all of D. Rounded first, they are half the bytes in shared memory. */
+template <type T, class V>
+static DEVICE void store_rounded(const typename V::sums &acc, const warp<V> &w, u32 row0, const output &o)
+{
+    halves_of_mma r[V::MT][V::NT];
+#pragma unroll
+    for (int i = 0; i < V::OWN_MT * V::NT * 2; ++i) {
+        const float(&x)[4] = acc[i / 2 / V::NT][i / 2 % V::NT];
+        r[i / 2 / V::NT][i / 2 % V::NT][i % 2] = pair_of<T>(x[i % 2 * 2], x[i % 2 * 2 + 1]);
+    }
+    store_rows<true, ROUNDED>(r, w, row0, o);
+}
+
 /* The bias of a lane's eight columns, loaded while sums of other warps are added. */
 template <class V> struct lane_bias {
     u32 type;
@@ -159,8 +172,8 @@ template <class V> struct lane_bias {
     }
 };
 
-/* The same by the fused epilogue: what is `common` in aligned chunks of halves, N rows of a lane at a time; all else a
- * row at a time by the way that minds types, alignment and ends itself. */
+/* The same by the fused epilogue: what is `common` in aligned chunks of halves (of bfloat16, where A and B are), N rows
+ * of a lane at a time; all else a row at a time by the way that minds types, alignment and ends itself. */
 template <format F, class V, class SUMS>
 static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, const block<V> &where, const warp<V> &w,
                                     const output &o, const lane_bias<V> &bias, bool common)
@@ -199,7 +212,7 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
                     ld_global(gates[q], more.gate + row * ldgate, live && more.gate);
                     x[q] = S::template get<false>(buffer + ((q0 + q) * STEP + down) * S::PITCH, across, 0);
                 }
-                finish_with(v, x, cs, gates, o.end, more);
+                finish_with<V::CONVERTS ? BF16 : F16>(v, x, cs, gates, o.end, more);
 #pragma unroll
                 for (int q = 0; q < N; ++q) {
                     const u32 row = first + q * STEP;
@@ -228,6 +241,7 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     if (!is_owner<V>()) return; /* barriers wait for threads that have not exited (CUDA guide, __syncthreads) */
     w.m += w.k_warp * V::OWN_M;
     if (!add_parts<V>(args, acc)) return;
+    if constexpr (V::CONVERTS) undo_scales<V>(args, acc);
     barrier(); /* every warp has read its last fragments: shared memory is free */
     const block<V> at = recomputed(args, where);
     const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = args.m, n = args.n;
@@ -242,21 +256,22 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
 
     /* The way is chosen here, and nowhere else. Aligned: rows of D are whole aligned chunks. */
     const bool aligned = (((u64)d | ldd | block_width * ELEMENT_BYTES) & 15) == 0;
+    if constexpr (V::CONVERTS && V::MMAS >= 32) { /* all are bfloat16, and D is nothing but the sums */
+        const bool is_fused = args.fused & (HGEMM_FUSED_ANYHOW | HGEMM_FUSED_ACTIVATION_MASK << HGEMM_FUSED_ACTIVATION);
+        if (aligned && end.is_plain() && !is_fused && !args.bias && !args.gate) {
+            store_rounded<BF16, V>(acc, w, row0, {c, d, ldc, ldd, m, width, {1, 0}, true});
+            return;
+        }
+    }
     if constexpr (V::FUSES)
-        if (V::INDIRECT || args.fused) {
+        if (V::INDIRECT || V::CONVERTS || args.fused) {
             const bool common = !V::INDIRECT && !(args.fused & HGEMM_FUSED_ANYHOW) && aligned && (c_like_d || !end.reads_c());
             store_rows_fused<FORMAT<V>>(args, acc, at, w, {c, d, ldc, ldd, m, width, end, true}, bias, common);
             return;
         }
     if constexpr (V::ACC == f32) {
-        if (aligned && end.is_plain()) { /* rounded first, sums are half the bytes in shared memory */
-            halves_of_mma r[V::MT][V::NT];
-#pragma unroll
-            for (int i = 0; i < V::OWN_MT * V::NT * 2; ++i) {
-                const float(&x)[4] = acc[i / 2 / V::NT][i / 2 % V::NT];
-                r[i / 2 / V::NT][i / 2 % V::NT][i % 2] = pack_halves(x[i % 2 * 2], x[i % 2 * 2 + 1]);
-            }
-            store_rows<true, ROUNDED>(r, w, row0, {c, d, ldc, ldd, m, width, {1, 0}, true});
+        if (aligned && end.is_plain()) {
+            store_rounded<F16, V>(acc, w, row0, {c, d, ldc, ldd, m, width, {1, 0}, true});
             return;
         }
     }

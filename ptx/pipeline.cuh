@@ -113,6 +113,7 @@ template <class V> struct pipeline {
     u32 fragment_a, fragment_b;     /* and of the lane's row of the first ldmatrix */
     u32 t;                          /* number of the k-tile to fetch next */
     chunk<ACCESS> next[SLOTS];      /* the k-tile in registers */
+    float scale_a, scale_b;         /* CONVERTS */
     const char *line;               /* cache line that the thread prefetches next, */
     u32 line_step, line_stop;       /* bytes to the next k-tile's; stops when no more k-tiles than this are left */
 
@@ -120,6 +121,7 @@ template <class V> struct pipeline {
     DEVICE pipeline(const block<V> &at, const warp<V> &w)
     {
         const u32 base = shared_base(), thread = thread_index();
+        scale_a = at.scale_a, scale_b = at.scale_b;
         commit_a = base + A::commit_offset(thread, 0);
         commit_b = base + A::BYTES + B::commit_offset(thread, 0);
         fragment_a = base + A::fragment_offset(w.m, w.lane_a(), 0, w.k_warp * V::SLICES);
@@ -129,7 +131,11 @@ template <class V> struct pipeline {
             staging<V> s;
 #pragma unroll 1
             for (t = 0; t < 2; ++t) {
-                if (t == 1) ::commit(s, 0);
+                if (t == 1) {
+#pragma unroll
+                    for (int q = 0; q < SLOTS; ++q) s.v[q] = operand_of_mma(q, s.v[q]);
+                    ::commit(s, 0);
+                }
                 ::fetch(s, at, t);
             }
 #pragma unroll
@@ -182,7 +188,7 @@ template <class V> struct pipeline {
             const b128 v = from[q].extract(q < A::LOADS ? shift : shift >> 4);
             const bool cut = ACCESS == ANY && (q < A::LOADS ? V::A_K_CONTIGUOUS : V::B_K_CONTIGUOUS);
             const u32 col = q < A::LOADS ? A::col(thread) : B::col(thread);
-            commit_chunk(q, cut ? first_halves(v, (int)(at.tail - col)) : v, 0);
+            commit_chunk(q, operand_of_mma(q, cut ? first_halves(v, (int)(at.tail - col)) : v), 0);
         }
     }
 
@@ -249,6 +255,13 @@ template <class V> struct pipeline {
         ++t;
     }
 
+    /* Chunk q as it is multiplied: of halves. */
+    DEVICE b128 operand_of_mma(int q, const b128 &v) const
+    {
+        if constexpr (V::CONVERTS) return halves_of(v, q < A::LOADS ? scale_a : scale_b);
+        else return v;
+    }
+
     /* `stage` is a byte offset in shared memory: constant, or the same for all threads, it becomes a part of the
      * instruction's address. */
     DEVICE void commit_chunk(int q, const b128 &v, u32 stage) const
@@ -259,7 +272,20 @@ template <class V> struct pipeline {
     }
     DEVICE void commit(int q, u32 stage) const
     {
-        commit_chunk(q, next[q].extract(q < A::LOADS ? shift : shift >> 4), stage);
+        commit_chunk(q, V::CONVERTS ? next[q].v : next[q].extract(q < A::LOADS ? shift : shift >> 4), stage);
+    }
+
+    /* CONVERTS: makes chunk q one of halves, in its registers, before it is committed. */
+    DEVICE void convert(int q)
+    {
+        if (V::CONVERTS) next[q].v = operand_of_mma(q, next[q].extract(q < A::LOADS ? shift : shift >> 4));
+    }
+    /* The same of its pair i, where chunks are aligned. */
+    DEVICE void convert(int q, int i)
+    {
+        if (!V::CONVERTS) return;
+        u32 &pair = i == 0 ? next[q].v.x : i == 1 ? next[q].v.y : i == 2 ? next[q].v.z : next[q].v.w;
+        pair = halves_of(pair, q < A::LOADS ? scale_a : scale_b);
     }
 
     DEVICE void load_one(fragments<V> &f, int j, int kk, u32 stage) const

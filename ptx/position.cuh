@@ -8,6 +8,7 @@
  *     next, so many less. All others follow, and are whole.
  */
 #pragma once
+#include "convert.cuh"
 #include "row.cuh"
 
 /* Which tile of D a block computes, wholly or for one part of k. */
@@ -83,6 +84,7 @@ template <class V> struct block {
     u32 k_tiles;
     u32 tail, head;              /* live k's of k-tile 0, the last in memory, and of k-tile 1, the first */
     panel a, b;
+    float scale_a, scale_b;      /* CONVERTS */
 
     DEVICE explicit block(const arguments &args)
     {
@@ -137,6 +139,10 @@ private:
         b = B::panel_at(matrix_at<V>(args, args.b, args.stride_b, ELEMENT_BYTES, own_matrix(args)),
                         (u64)args.ldb * ELEMENT_BYTES, n0, (u32)args.n, (u32)args.k);
         if (V::INDIRECT) a.list = args.gather_a, a.is_list_64 = args.fused & HGEMM_FUSED_INDEX_64;
+        if (V::CONVERTS) {
+            scale_a = power_of_two(scales_of(args).a, scales_of(args).a_pointer);
+            scale_b = power_of_two(scales_of(args).b, scales_of(args).b_pointer);
+        }
         a.base += A::k_bytes(a, k0);
         b.base += B::k_bytes(b, k0);
     }

@@ -7,7 +7,14 @@
 #include "operand.cuh"
 #include "../src/args.h"
 
+#if HGEMM_BF16
+struct arguments : kernel_args_t { scales_t scales; };
+static_assert(sizeof(arguments) == sizeof(bf16_args_t), "the host lays the parameter out otherwise");
+static DEVICE scales_t scales_of(const arguments &args) { return args.scales; }
+#else
 typedef kernel_args_t arguments;
+static DEVICE scales_t scales_of(const arguments &) { return {}; }
+#endif
 
 enum accumulator { f16, f32 };
 
@@ -35,13 +42,14 @@ struct row_defaults {
  * idle where they are outside of D, and its tiles are split along k. */
 enum rung_features { SWIZZLED = 1, TUNED = 2 };
 
-template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, bool IS_INDIRECT> struct variant {
+template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, bool IS_INDIRECT, bool IS_BF16> struct variant {
     typedef SPEC spec; /* the row of the table */
     static constexpr bool IS_TUNED = FEATURES & TUNED;
     static constexpr bool A_K_CONTIGUOUS = A_ALONG_K, B_K_CONTIGUOUS = B_ALONG_K;
     static constexpr access ACCESS = HOW;
     static constexpr accumulator ACC = spec::ACC;
     static constexpr bool INDIRECT = IS_INDIRECT; /* batches of pointers, groups, gathered rows of A */
+    static constexpr bool CONVERTS = IS_BF16;     /* A and B are bfloat16 */
     static constexpr bool FUSES = HGEMM_CAN_FUSE(spec::BM, spec::BN, HOW > X8);
 
     /* ---- the tile */

@@ -40,7 +40,7 @@ template <class V> struct tile : V {
 };
 
 /* The kernel of the variant that the build asks for: HGEMM_VARIANT is its symbol, HGEMM_ROW its row, HGEMM_OP_A and
- * HGEMM_OP_B are 1 if that operand is transposed, HGEMM_ACCESS is an access. HGEMM_T4 is defined for the machine
+ * HGEMM_OP_B are 1 if that operand is transposed, HGEMM_ACCESS is an access, HGEMM_INDIRECT and HGEMM_BF16 are 0 or 1. HGEMM_T4 is defined for the machine
  * code of a row with columns of the T4's own. */
 #ifdef HGEMM_T4
 #define HGEMM_ROW_TYPE(name) t4_##name
@@ -50,7 +50,7 @@ template <class V> struct tile : V {
 #define HGEMM_ROW_TYPE_OF(name) HGEMM_ROW_TYPE(name) /* expands `name` first */
 #define HGEMM_ENTRY(rung, features)                                                                      \
     using built = variant<HGEMM_ROW_TYPE_OF(HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, features, HGEMM_ACCESS, \
-                          HGEMM_INDIRECT>;                                                               \
+                          HGEMM_INDIRECT, HGEMM_BF16>;                                                   \
     extern "C" __global__ void __launch_bounds__(built::THREADS, built::MIN_BLOCKS)                      \
         HGEMM_VARIANT(const arguments args)                                                              \
     {                                                                                                    \

@@ -31,6 +31,23 @@ static DEVICE eight_elements load_elements(const char *p, u32 type, bool whole, 
     return x;
 }
 
+/* A float rounded to nearest even, as the bits of a bfloat16. NaN stays one. */
+static DEVICE u32 bfloat16_bits(float f)
+{
+    const u32 x = __float_as_uint(f);
+    return f == f ? x + 0x7fff + (x >> 16 & 1) >> 16 : x >> 16 | 0x40;
+}
+
+/* The values of two neighbours of two bytes each in a word, and two rounded values as such. */
+template <type T> static DEVICE float value_in_pair(u32 pair, int e)
+{
+    return T == BF16 ? __uint_as_float(e ? pair & 0xffff0000 : pair << 16) : half_to_float(pair >> e * 16);
+}
+template <type T> static DEVICE u32 pair_of(float low, float high)
+{
+    return T == BF16 ? permute(bfloat16_bits(low), bfloat16_bits(high), 0x5410) : pack_halves(low, high);
+}
+
 /* Their values. */
 static DEVICE void values_of(float (&f)[8], const eight_elements &x, u32 type)
 {
@@ -39,18 +56,11 @@ static DEVICE void values_of(float (&f)[8], const eight_elements &x, u32 type)
         for (int e = 0; e < 8; ++e) f[e] = __uint_as_float(x.v[e]);
     } else if (type == F16) {
 #pragma unroll
-        for (int e = 0; e < 8; ++e) f[e] = half_to_float(x.v[e / 2] >> e % 2 * 16);
+        for (int e = 0; e < 8; ++e) f[e] = value_in_pair<F16>(x.v[e / 2], e % 2);
     } else {
 #pragma unroll
-        for (int e = 0; e < 8; ++e) f[e] = __uint_as_float(e % 2 ? x.v[e / 2] & 0xffff0000 : x.v[e / 2] << 16);
+        for (int e = 0; e < 8; ++e) f[e] = value_in_pair<BF16>(x.v[e / 2], e % 2);
     }
-}
-
-/* A float rounded to nearest even, as the bits of a bfloat16. NaN stays one. */
-static DEVICE u32 bfloat16_bits(float f)
-{
-    const u32 x = __float_as_uint(f);
-    return f == f ? x + 0x7fff + (x >> 16 & 1) >> 16 : x >> 16 | 0x40;
 }
 
 /* Writes the first `count`, rounded to their type. `whole` as above. */
@@ -73,8 +83,7 @@ static DEVICE void store_elements(char *p, u32 type, bool whole, int count, cons
     u32 h[4];
 #pragma unroll
     for (int e = 0; e < 4; ++e)
-        h[e] = type == F16 ? pack_halves(f[2 * e], f[2 * e + 1])
-                           : permute(bfloat16_bits(f[2 * e]), bfloat16_bits(f[2 * e + 1]), 0x5410);
+        h[e] = type == F16 ? pair_of<F16>(f[2 * e], f[2 * e + 1]) : pair_of<BF16>(f[2 * e], f[2 * e + 1]);
     if (whole) {
         st_global(p, b128{h[0], h[1], h[2], h[3]}, count > 0);
     } else {

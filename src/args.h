@@ -83,6 +83,22 @@ typedef struct kernel_args_t {
     unsigned indirect; /* gather_a, group_ends: looked at by kernels that are compiled for it */
 } kernel_args_t;
 
+/* What kernels for bfloat16 get beside that: powers of two by which A and B are multiplied (ptx/convert.cuh). */
+typedef struct scales_t {
+    float a, b;
+    const float *a_pointer, *b_pointer; /* not NULL: in the place of a, of b */
+} scales_t;
+
+typedef struct bf16_args_t {
+    kernel_args_t product;
+    scales_t scales;
+} bf16_args_t;
+
+/* Logarithms of the scales of bfloat16 operands: of one with the largest element below 2^128, and of one that makes any
+ * bfloat16 a half exactly. */
+#define HGEMM_LEAST_SCALE_LOG (-112)
+#define HGEMM_MOST_SCALE_LOG 126
+
 /* The kernel realign copies unaligned operands of a product. A thread copies a chunk of 8 elements. */
 #define HGEMM_REALIGN_THREADS 128
 
@@ -97,5 +113,31 @@ typedef struct realign_operand_t {
 typedef struct realign_args_t {
     realign_operand_t operand[2]; /* counted by blockIdx.z */
 } realign_args_t;
+
+/* The kernel scale finds the scales of bfloat16 operands. HGEMM_SCALE_BLOCKS at most share one; each leaves its largest
+ * element in `partial`, and the last one sets `arrived`, which must be 0, to 0 again. One block alone needs neither. */
+#define HGEMM_SCALE_THREADS 256
+#define HGEMM_SCALE_BLOCKS 256
+
+typedef struct scale_operand_t {
+    const void *from;
+    float *scale;
+    unsigned *partial, *arrived;
+    long long ld, stride, batch;
+    int lines, width; /* rows, and the contiguous elements of each */
+    int log_across;   /* 2^this threads stand side by side along a row */
+} scale_operand_t;
+
+typedef struct scale_args_t {
+    scale_operand_t operand[2]; /* counted by blockIdx.z */
+    unsigned blocks;
+} scale_args_t;
+
+/* Where the scales of a product are found: of A and of B. */
+typedef struct scale_space_t {
+    unsigned partial[2][HGEMM_SCALE_BLOCKS];
+    float scale[2];
+    char to_whole_lines[120]; /* what lies before it in memory may begin at any multiple of 128 bytes */
+} scale_space_t;
 
 #endif

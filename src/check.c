@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 
+#include "args.h"
 #include "feasible.h"
 #include "overlap.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +57,8 @@ static const operand_words_t operand_words[OPERAND_COUNT] = {
                             .null = HGEMM_STATUS_NULL_GROUP_ENDS,
                             .misaligned = HGEMM_STATUS_MISALIGNED_INDEX},
     [OPERAND_GATHER_A] = {.name = "gather_a", .pointer = "gather_a", .misaligned = HGEMM_STATUS_MISALIGNED_INDEX},
+    [OPERAND_SCALE_A] = {.name = "scale_a", .pointer = "scale_a_pointer", .misaligned = HGEMM_STATUS_MISALIGNED_SCALAR},
+    [OPERAND_SCALE_B] = {.name = "scale_b", .pointer = "scale_b_pointer", .misaligned = HGEMM_STATUS_MISALIGNED_SCALAR},
     [OPERAND_SCATTER_D] = {.name = "scatter_d", .pointer = "scatter_d", .misaligned = HGEMM_STATUS_MISALIGNED_INDEX},
 };
 
@@ -150,6 +154,28 @@ static hgemm_status_t check_enumeration(const hgemm_desc_t *desc, const enumerat
     return refuse(words, of->status, "%s is %d.", of->name, value);
 }
 
+/* A scale that the host gives must be a power of two that can be undone. */
+static hgemm_status_t check_scale(const char *name, float scale, char *words)
+{
+    int exponent;
+    if (scale == 0 || (frexpf(scale, &exponent) == 0.5f && exponent - 1 >= HGEMM_LEAST_SCALE_LOG &&
+                       exponent - 1 <= HGEMM_MOST_SCALE_LOG))
+        return HGEMM_STATUS_SUCCESS;
+    return refuse(words, HGEMM_STATUS_INVALID_SCALE, "%s is %g.", name, (double)scale);
+}
+
+static hgemm_status_t check_scales(const hgemm_desc_t *desc, char *words)
+{
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    if (!(accessed_operands(desc) >> OPERAND_A & 1u))
+        return status;
+    if (desc->type_a == HGEMM_TYPE_BF16 && !desc->scale_a_pointer)
+        status = check_scale("scale_a", desc->scale_a, words);
+    if (status == HGEMM_STATUS_SUCCESS && desc->type_b == HGEMM_TYPE_BF16 && !desc->scale_b_pointer)
+        status = check_scale("scale_b", desc->scale_b, words);
+    return status;
+}
+
 static hgemm_status_t check_enumerations(const hgemm_desc_t *desc, char *words)
 {
     const unsigned accessed = accessed_operands(desc);
@@ -166,7 +192,7 @@ static hgemm_status_t check_enumerations(const hgemm_desc_t *desc, char *words)
         if (accessed >> operand_enumerations[i].operand & 1u &&
             (status = check_enumeration(desc, &operand_enumerations[i].of, words)) != HGEMM_STATUS_SUCCESS)
             return status;
-    return HGEMM_STATUS_SUCCESS;
+    return check_scales(desc, words);
 }
 
 /* ---- Sizes ------------------------------------------------------------------------------------- */
@@ -312,15 +338,22 @@ static hgemm_status_t check_overlap(const call_t *call, operand_t operand, char 
 static hgemm_status_t check_support(const call_t *call, char *words)
 {
     const hgemm_desc_t *desc = call->desc;
-    const int has_bf16_factors =
-        accesses(call, OPERAND_A) && (desc->type_a == HGEMM_TYPE_BF16 || desc->type_b == HGEMM_TYPE_BF16);
+    const int multiplies = accesses(call, OPERAND_A);
+    const int has_bf16 = multiplies && (desc->type_a == HGEMM_TYPE_BF16 || desc->type_b == HGEMM_TYPE_BF16);
     const int has_indices = accesses(call, OPERAND_GATHER_A) || accesses(call, OPERAND_SCATTER_D);
     const int is_grouped = desc->batch_mode == HGEMM_BATCH_GROUPED;
     const struct {
         const char *feature;
         int is_supported, is_used;
     } features[] = {
-        {"A or B of HGEMM_TYPE_BF16", 0, has_bf16_factors},
+        {"A of HGEMM_TYPE_F16 beside B of HGEMM_TYPE_BF16, or the other way round", 0,
+         multiplies && desc->type_a != desc->type_b},
+        {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16", 0,
+         has_bf16 && desc->accumulate != HGEMM_ACCUMULATE_F32},
+        {"A and B of HGEMM_TYPE_BF16 by pointers, in groups or gathered", 0,
+         has_bf16 && (desc->batch_mode != HGEMM_BATCH_STRIDED || accesses(call, OPERAND_GATHER_A))},
+        {"HGEMM_FLAG_BATCH_INVARIANT for an A of HGEMM_TYPE_BF16 whose scale is to be found", 0,
+         has_bf16 && (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0 && desc->scale_a == 0 && !desc->scale_a_pointer},
         {"grouped batches, gather_a and scatter_d in column-major layout", 0,
          desc->layout == HGEMM_COL_MAJOR && (is_grouped || has_indices)},
     };
@@ -340,7 +373,9 @@ void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
            ", ldb %" PRId64 ", A %d and B %d bytes past a multiple of 16%s%s%s.",
            name, p->kernel == HGEMM_KERNEL_AUTO ? "covers" : "does not cover", ops, sums, p->m, p->n, p->k, p->lda,
            p->ldb, (int)((uintptr_t)p->a % 16), (int)((uintptr_t)p->b % 16), fused_bits(p) ? ", a fused epilogue" : "",
-           is_indirect(p) ? ", operands by pointers or indices" : "",
+           is_bf16(p)       ? ", A and B of bfloat16"
+           : is_indirect(p) ? ", operands by pointers or indices"
+                            : "",
            p->flags & HGEMM_FLAG_BATCH_INVARIANT ? ", batch-invariant" : "");
 }
 
@@ -372,4 +407,32 @@ hgemm_status_t check_call(const hgemm_desc_t *given, check_t depth, hgemm_desc_t
     if (status == HGEMM_STATUS_SUCCESS)
         status = check_support(&call, words);
     return status;
+}
+
+hgemm_status_t check_scale_call(int64_t lines, int64_t width, const void *matrix, int64_t ld, const float *scale,
+                                char words[DEVICE_DETAIL])
+{
+    const int64_t most = INT64_MAX / 2;
+    if (lines < 0)
+        return refuse(words, HGEMM_STATUS_INVALID_M, "lines is %" PRId64 ".", lines);
+    if (width < 0)
+        return refuse(words, HGEMM_STATUS_INVALID_N, "width is %" PRId64 ".", width);
+    if (ld < width)
+        return refuse(words, HGEMM_STATUS_INVALID_LDA, "ld is %" PRId64 "; a line has %" PRId64 " elements.", ld,
+                      width);
+    if (lines > INT32_MAX || width > INT32_MAX)
+        return refuse(words, HGEMM_STATUS_TOO_LARGE, "The matrix has %" PRId64 " lines of %" PRId64 " elements.", lines,
+                      width);
+    if (lines > 1 && width > 0 && ld > (most - width) / (lines - 1))
+        return refuse(words, HGEMM_STATUS_TOO_LARGE, "ld is %" PRId64 " and there are %" PRId64 " lines.", ld, lines);
+    if (!scale)
+        return refuse(words, HGEMM_STATUS_INVALID_HANDLE, "scale is NULL.");
+    if (lines > 0 && width > 0 && !matrix)
+        return refuse(words, HGEMM_STATUS_NULL_A, "matrix is NULL and has %" PRId64 " lines of %" PRId64 " elements.",
+                      lines, width);
+    if ((uintptr_t)matrix % 2)
+        return refuse(words, HGEMM_STATUS_MISALIGNED_A, "matrix is 0x%" PRIxPTR ".", (uintptr_t)matrix);
+    if ((uintptr_t)scale % sizeof *scale)
+        return refuse(words, HGEMM_STATUS_MISALIGNED_SCALAR, "scale is 0x%" PRIxPTR ".", (uintptr_t)scale);
+    return HGEMM_STATUS_SUCCESS;
 }

@@ -206,6 +206,20 @@ static double copy_clocks(const hgemm_desc_t *p, int copies, const machine_t *ma
     return copies ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
 }
 
+/* The same until the scales of bfloat16 operands are found. */
+static double scale_clocks(const hgemm_desc_t *p, const machine_t *machine)
+{
+    const costs_t *costs = costs_of(machine);
+    const int scales = scales_to_find(p);
+    double bytes = 0;
+    for (int which = COPY_A; which <= COPY_B; which <<= 1)
+        if (scales & which) {
+            const copy_t read = copy_of(p, which);
+            bytes += 2.0 * (double)read.lines * (double)read.width * (double)p->batch;
+        }
+    return scales ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
+}
+
 price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *image, int copies,
                       const machine_t *machine)
 {
@@ -218,7 +232,7 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         .costs = costs,
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, image, machine),
-        .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, copies, machine),
+        .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, copies, machine) + scale_clocks(p, machine),
         .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
         .overlap = costs->clocks_block,
         .sum_bytes = (double)sum_bytes(info),

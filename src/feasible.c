@@ -38,6 +38,17 @@ int is_indirect(const hgemm_desc_t *p)
     return p->batch_mode != HGEMM_BATCH_STRIDED || p->gather_a != NULL;
 }
 
+int is_bf16(const hgemm_desc_t *p)
+{
+    return p->type_a == HGEMM_TYPE_BF16;
+}
+
+int scales_to_find(const hgemm_desc_t *p)
+{
+    int a = p->scale_a == 0 && !p->scale_a_pointer, b = p->scale_b == 0 && !p->scale_b_pointer;
+    return is_bf16(p) ? (a ? COPY_A : 0) | (b ? COPY_B : 0) : 0;
+}
+
 int is_invariant(const hgemm_kernel_info_t *kernel)
 {
     return kernel->block_k == 64 && kernel->warp_k == 32;
@@ -136,7 +147,7 @@ int64_t copied_bytes(const hgemm_desc_t *p, int copies)
 
 int possible_copies(const hgemm_desc_t *p, size_t workspace_bytes)
 {
-    int64_t room = (int64_t)workspace_bytes - HGEMM_WORKSPACE_TILES * 4;
+    int64_t room = (int64_t)workspace_bytes - HGEMM_WORKSPACE_TILES * 4 - scale_bytes(scales_to_find(p));
     int copies = p->k > 0 && p->batch == 1 && !is_indirect(p) && !operands_are_aligned(p, 4) ? copies_needed(p) : 0;
     return copied_bytes(p, copies) <= room ? copies : 0;
 }
@@ -149,6 +160,7 @@ static int has_variant(const hgemm_desc_t *p, variant_t variant)
     int has_sums = info->accumulate == p->accumulate || is_thin(variant.kernel);
     return has_sums && (info->ops >> variant.op & 1u) && variant.access <= kernel->access &&
            (!variant.indirect || (kernel->has_indirect && variant.access <= kernel->indirect)) &&
+           (!variant.bf16 || (kernel->has_bf16 && variant.access <= kernel->bf16)) &&
            (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
            (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
            problem_tiles(p, info) <= INT32_MAX;
@@ -171,7 +183,9 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
             return 0;
         access = ACCESS_x16;
     }
-    *variant = (variant_t){kernel, op, access, is_indirect(p)};
+    if (is_bf16(p) && access == ACCESS_x8) /* for which these kernels have no variants */
+        access = ACCESS_any;
+    *variant = (variant_t){kernel, op, access, is_indirect(p), is_bf16(p)};
     return has_variant(p, *variant);
 }
 
@@ -179,7 +193,7 @@ int same_plan(const plan_t *one, const plan_t *other)
 {
     return variant_index(one->variant) == variant_index(other->variant) && one->tiles == other->tiles &&
            one->whole_tiles == other->whole_tiles && one->splits == other->splits && one->k_split == other->k_split &&
-           one->copies == other->copies;
+           one->copies == other->copies && one->scales == other->scales;
 }
 
 int64_t sum_bytes(const hgemm_kernel_info_t *kernel)
@@ -187,13 +201,18 @@ int64_t sum_bytes(const hgemm_kernel_info_t *kernel)
     return (int64_t)kernel->block_m * kernel->block_n * (kernel->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
 }
 
+int64_t scale_bytes(int scales)
+{
+    return scales ? (int64_t)sizeof(scale_space_t) : 0;
+}
+
 int64_t plan_workspace(const hgemm_desc_t *p, const plan_t *plan)
 {
     int64_t parts = (plan->tiles - plan->whole_tiles) * matrix_count(p) * plan->splits;
-    int64_t bytes = copied_bytes(p, plan->copies);
+    int64_t bytes = copied_bytes(p, plan->copies) + scale_bytes(plan->scales);
     if (plan->splits > 1)
         bytes += parts * sum_bytes(&kernel_table[plan->variant.kernel].info);
-    return plan->splits > 1 || plan->copies ? HGEMM_WORKSPACE_TILES * 4 + bytes : 0;
+    return plan->splits > 1 || plan->copies || plan->scales ? HGEMM_WORKSPACE_TILES * 4 + bytes : 0;
 }
 
 static const char *variant_fault(const hgemm_desc_t *p, variant_t variant, int copies)
@@ -201,8 +220,9 @@ static const char *variant_fault(const hgemm_desc_t *p, variant_t variant, int c
     variant_t needed;
     if (variant.kernel <= KERNEL_NONE || variant.kernel >= KERNEL_END)
         return "there is no such kernel";
-    if (variant.op != 2 * (int)p->op_a + (int)p->op_b || variant.indirect != is_indirect(p))
-        return "the transposes, or pointers and indices, are not those of the problem";
+    if (variant.op != 2 * (int)p->op_a + (int)p->op_b || variant.indirect != is_indirect(p) ||
+        variant.bf16 != is_bf16(p))
+        return "the transposes, types, or pointers and indices are not those of the problem";
     if (copies && (p->k == 0 || p->batch != 1 || is_indirect(p) || copies != copies_needed(p)))
         return "the copies are not of the operands that need them";
     if (!find_variant(p, variant.kernel, copies, &needed))
@@ -242,6 +262,8 @@ const char *plan_fault(const hgemm_desc_t *p, size_t workspace_bytes, const plan
         return "the tiles are not those of the problem";
     if (plan->splits == 1 && (plan->whole_tiles != plan->tiles || plan->k_split != p->k))
         return "a tile is neither whole nor split";
+    if (plan->scales != scales_to_find(p))
+        return "the scales that it finds are not those that the problem lacks";
     fault = plan->splits == 1 ? NULL : split_fault(p, plan);
     if (!fault && plan_workspace(p, plan) > (int64_t)workspace_bytes)
         return "the workspace is too small";

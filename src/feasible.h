@@ -30,6 +30,12 @@ int is_indirect(const hgemm_desc_t *p);
  * each. Tiles of D may then differ, and with them alignment, m and n, and not a bit of a sum does. */
 int is_invariant(const hgemm_kernel_info_t *kernel);
 
+/* Whether A and B are bfloat16, for which kernels have variants of their own. */
+int is_bf16(const hgemm_desc_t *p);
+
+/* The operands, COPY_A | COPY_B, whose scale the call is to find. */
+int scales_to_find(const hgemm_desc_t *p);
+
 /* An aligned copy of an operand, whose rows begin at multiples of 128 bytes. */
 typedef struct copy_t {
     int64_t lines, width, ld; /* rows in memory, elements of each, leading dimension */
@@ -62,6 +68,7 @@ typedef struct plan_t {
     int splits;          /* parts of k for each of the other tiles; 1 if there are none */
     int64_t k_split;     /* k's of each part but the last: a multiple of the block's k, or all of k */
     int copies;          /* COPY_A | COPY_B: operands that are first copied, aligned, to the workspace */
+    int scales;          /* COPY_A | COPY_B: operands whose scale is first found, in the workspace */
 } plan_t;
 
 int same_plan(const plan_t *one, const plan_t *other);
@@ -69,7 +76,10 @@ int same_plan(const plan_t *one, const plan_t *other);
 /* Bytes of a block's sums, where k is split. */
 int64_t sum_bytes(const hgemm_kernel_info_t *kernel);
 
-/* Workspace that a plan needs: counters and sums of split tiles, then the copies. */
+/* Bytes at the end of the workspace where scales are found, if any are. */
+int64_t scale_bytes(int scales);
+
+/* Workspace that a plan needs: counters and sums of split tiles, then the copies, then scales. */
 int64_t plan_workspace(const hgemm_desc_t *p, const plan_t *plan);
 
 /* What is wrong with a plan from elsewhere, in words; NULL if it runs the problem in this build. */

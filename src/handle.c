@@ -180,13 +180,23 @@ hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan)
             return HGEMM_STATUS_NOT_SUPPORTED;
         }
         unsigned shared_bytes = (unsigned)kernel_table[plan->variant.kernel].info.shared_bytes;
-        hgemm_status_t status = ops->load(handle->device, image, shared_bytes, slot);
-        if (status != HGEMM_STATUS_SUCCESS)
-            return status;
+        hgemm_status_t loaded = ops->load(handle->device, image, shared_bytes, slot);
+        if (loaded != HGEMM_STATUS_SUCCESS)
+            return loaded;
     }
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
     if (plan->copies && !handle->realign)
-        return ops->load(handle->device, realign_image(), 0, &handle->realign);
-    return HGEMM_STATUS_SUCCESS;
+        status = ops->load(handle->device, realign_image(), 0, &handle->realign);
+    if (plan->scales && status == HGEMM_STATUS_SUCCESS)
+        status = handle_load_scale(handle);
+    return status;
+}
+
+hgemm_status_t handle_load_scale(hgemm_handle_t handle)
+{
+    return handle->scale
+               ? HGEMM_STATUS_SUCCESS
+               : handle->device->ops->load(handle->device, scale_image(), HGEMM_SCALE_THREADS / 32 * 4, &handle->scale);
 }
 
 void handle_forget_parts(hgemm_handle_t handle)

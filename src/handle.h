@@ -24,7 +24,7 @@ struct hgemm_handle {
     void *own_workspace; /* the handle's, NULL: none could be had */
     size_t own_workspace_bytes;
     void *functions[VARIANT_COUNT];  /* what the device loaded, by variant_index; NULL: not yet */
-    void *realign;                   /* the same for realign */
+    void *realign, *scale;           /* the same for realign and scale */
     known_plan_t known[KNOWN_PLANS]; /* what was chosen of late, by a hash of the key */
 };
 
@@ -37,6 +37,9 @@ char *thread_detail(void);
 
 /* Loads what the plan runs, unless it is loaded. */
 hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan);
+
+/* The same for the kernel scale. */
+hgemm_status_t handle_load_scale(hgemm_handle_t handle);
 
 /* After a launch that failed, and may have stopped midway, as the emulated T4 does: no part of a split
  * tile counts as having come. The device's words for the failure stay. */

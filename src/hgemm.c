@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "handle.h"
+#include "scale.h"
 
 void hgemm_desc_init(hgemm_desc_t *desc)
 {
@@ -70,6 +71,15 @@ hgemm_status_t hgemm_run_f32(hgemm_handle_t handle, hgemm_layout_t layout, hgemm
                              float beta, void *c, int64_t ldc)
 {
     return run(handle, HGEMM_ACCUMULATE_F32, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+hgemm_status_t hgemm_find_scale(hgemm_handle_t handle, int64_t lines, int64_t width, const void *matrix, int64_t ld,
+                                float *scale)
+{
+    if (!handle)
+        return HGEMM_STATUS_INVALID_HANDLE;
+    hgemm_status_t status = check_scale_call(lines, width, matrix, ld, scale, handle->device->detail);
+    return status == HGEMM_STATUS_SUCCESS ? find_scale(handle, lines, width, matrix, ld, scale) : status;
 }
 
 hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *desc)

@@ -100,6 +100,7 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define ALIGN(most) .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most,
 #define PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
 #define INDIRECT(most) .has_indirect = 1, .indirect = ACCESS_##most,
+#define BF16(most) .has_bf16 = 1, .bf16 = ACCESS_##most,
 #define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
 #define HGEMM_KERNEL(rung_, name_, columns, ...)                \
     [KERNEL_##name_] = {.info.name = #name_,                    \
@@ -128,7 +129,8 @@ walk_t kernel_walk(int kernel, int on_t4)
 
 int variant_index(variant_t variant)
 {
-    return ((variant.kernel * VARIANT_OPS + variant.op) * ACCESS_COUNT + (int)variant.access) * 2 + variant.indirect;
+    int way = 2 * variant.bf16 + variant.indirect;
+    return ((variant.kernel * VARIANT_OPS + variant.op) * ACCESS_COUNT + (int)variant.access) * 4 + way;
 }
 
 const char *const op_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
@@ -137,8 +139,9 @@ const char *const access_names[ACCESS_COUNT] = {"x16", "x8", "any", "far"};
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL])
 {
     int is_first = variant.access == ACCESS_x16;
-    snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s%s%s", kernel_table[variant.kernel].info.name, op_names[variant.op],
-             is_first ? "" : "_", is_first ? "" : access_names[variant.access], variant.indirect ? "_indirect" : "");
+    snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s%s%s%s", kernel_table[variant.kernel].info.name, op_names[variant.op],
+             is_first ? "" : "_", is_first ? "" : access_names[variant.access], variant.indirect ? "_indirect" : "",
+             variant.bf16 ? "_bf16" : "");
 }
 
 static int compare_symbol(const void *symbol, const void *image)
@@ -163,6 +166,11 @@ const image_t *realign_image(void)
     return find_image("realign");
 }
 
+const image_t *scale_image(void)
+{
+    return find_image("scale");
+}
+
 int hgemm_kernel_count(void)
 {
     return KERNEL_END - 1;
@@ -177,8 +185,8 @@ hgemm_status_t hgemm_get_kernel_info(int kernel, hgemm_kernel_info_t *info)
     *info = kernel_table[kernel].info;
     for (int op = 0; op < VARIANT_OPS; op++)
         for (access_t access = 0; access < ACCESS_COUNT; access++)
-            for (int indirect = 0; indirect < 2; indirect++) {
-                const image_t *image = variant_image((variant_t){kernel, op, access, indirect});
+            for (int way = 0; way < 4; way++) {
+                const image_t *image = variant_image((variant_t){kernel, op, access, way & 1, way >> 1});
                 if (image && image->registers > info->registers)
                     info->registers = image->registers;
             }

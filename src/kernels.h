@@ -43,7 +43,9 @@ typedef struct kernel_t {
     access_t access;          /* the most general that it is compiled for; all before it are, too */
     int has_indirect;         /* 1: it has variants for indirect operands, but none of ACCESS_x8, ... */
     access_t indirect;        /* ... up to this access */
-    walk_t walk;              /* on newer GPUs, ... */
+    int has_bf16;             /* the same for A and B of bfloat16 */
+    access_t bf16;
+    walk_t walk; /* on newer GPUs, ... */
     struct {
         walk_t walk; /* ... and on a T4; a group of 0: the same */
     } on_t4;
@@ -59,9 +61,9 @@ int is_selectable(int kernel);
 
 walk_t kernel_walk(int kernel, int on_t4);
 
-/* A variant is a kernel, a transpose, an access, and whether it is for indirect operands. `op` is 2 * op_a + op_b of
- * the row-major problem, so that a kernel covers it when bit `op` of info.ops is set. */
-enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * ACCESS_COUNT * 2, VARIANT_SYMBOL = 64 };
+/* A variant is a kernel, a transpose, an access, and whether it is for indirect operands or for bfloat16 ones. `op` is
+ * 2 * op_a + op_b of the row-major problem, so that a kernel covers it when bit `op` of info.ops is set. */
+enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * ACCESS_COUNT * 4, VARIANT_SYMBOL = 64 };
 
 enum { MOST_GRID_Y = 65535 }; /* blockIdx.y counts a batch */
 
@@ -73,6 +75,7 @@ typedef struct variant_t {
     int op;
     access_t access;
     int indirect; /* 1: operands come by pointers or indices */
+    int bf16;     /* 1: A and B are bfloat16 */
 } variant_t;
 
 /* A number below VARIANT_COUNT, different for every variant. */
@@ -81,13 +84,14 @@ int variant_index(variant_t variant);
 extern const char *const op_names[VARIANT_OPS];      /* nn nt tn tt */
 extern const char *const access_names[ACCESS_COUNT]; /* x16 x8 any far */
 
-/* Writes the symbol, "k5_64x64_nt_any" or, of an indirect one, "k5_64x64_nt_any_indirect". */
+/* Writes the symbol, such as "k5_64x64_nt_any", "k5_64x64_nt_any_indirect" or "k5_64x64_f32_nt_any_bf16". */
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL]);
 
 /* Its image, NULL if this build has none. */
 const image_t *variant_image(variant_t variant);
 
-/* The kernel realign. */
+/* The kernels realign and scale. */
 const image_t *realign_image(void);
+const image_t *scale_image(void);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What is enqueued for a plan: copies of operands, if it makes them, and the kernel's launches with their arguments. */
+/* What is enqueued for a plan: the search for scales and copies of operands, if it makes them, and the kernel's
+ * launches with their arguments. */
 #include "handle.h"
+#include "scale.h"
 
 /* Matrix number `index` of a batch, or the pointer to it. */
 static void *matrix(const hgemm_desc_t *p, const void *data, hgemm_type_t type, int64_t index, int64_t stride)
@@ -15,7 +17,7 @@ static void *matrix(const hgemm_desc_t *p, const void *data, hgemm_type_t type, 
 static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_desc_t *p)
 {
     realign_args_t args = {0};
-    char *end = (char *)handle->workspace + handle->workspace_bytes;
+    char *end = (char *)handle->workspace + handle->workspace_bytes - scale_bytes(plan->scales);
     int64_t chunks = 0;
     unsigned count = 0;
     for (int which = COPY_A; which <= COPY_B; which <<= 1) {
@@ -62,49 +64,55 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
     hgemm_desc_t problem = *row_major;
     const hgemm_desc_t *p = &problem;
     hgemm_status_t status = handle_load(handle, plan);
+    if (status == HGEMM_STATUS_SUCCESS && plan->scales)
+        status = find_scales(handle, plan, &problem);
     if (status == HGEMM_STATUS_SUCCESS && plan->copies)
         status = realign(handle, plan, &problem);
 
     for (int64_t done = 0; status == HGEMM_STATUS_SUCCESS && done < matrices; done += MOST_GRID_Y) {
         int64_t rest = matrices - done;
-        kernel_args_t args = {
-            .a = matrix(p, p->a, p->type_a, done, p->stride_a),
-            .b = matrix(p, p->b, p->type_b, done, p->stride_b),
-            .c = matrix(p, p->c, p->type_c, done, p->stride_c),
-            .d = matrix(p, p->d, p->type_d, done, p->stride_d),
-            .lda = p->lda,
-            .ldb = p->ldb,
-            .ldc = p->ldc,
-            .ldd = p->ldd,
-            .stride_a = p->stride_a,
-            .stride_b = p->stride_b,
-            .stride_c = p->stride_c,
-            .stride_d = p->stride_d,
-            .m = (int)p->m,
-            .n = (int)p->n,
-            .k = (int)p->k,
-            .alpha = p->alpha,
-            .beta = p->beta_pointer ? 0 : p->beta, /* the kernel prefetches C if it is not 0 */
-            .whole_tiles = (int)plan->whole_tiles,
-            .k_split = (int)plan->k_split,
-            .splits = plan->splits,
-            .inv_split_tiles = HGEMM_RECIPROCAL((unsigned)(split_tiles ? split_tiles : 1)),
-            .inv_group_tiles = HGEMM_RECIPROCAL((unsigned)(group * columns)),
-            .inv_last_rows = HGEMM_RECIPROCAL((unsigned)(rows % group ? rows % group : group)),
-            .workspace = handle->workspace,
-            .fused = fused_bits(p),
-            .bias = matrix(p, p->bias, p->type_bias, done, p->stride_bias),
-            .gate = matrix(p, p->gate, p->type_gate, done, p->stride_gate),
-            .stride_bias = p->stride_bias,
-            .ldgate = p->ldgate,
-            .stride_gate = p->stride_gate,
-            .alpha_pointer = p->alpha_pointer,
-            .beta_pointer = p->beta_pointer,
-            .scatter_d = p->scatter_d,
-            .gather_a = p->gather_a,
-            .group_ends = p->group_ends,
-            .groups = (int)p->batch,
-            .indirect = indirect,
+        bf16_args_t args = {
+            .product =
+                {
+                    .a = matrix(p, p->a, p->type_a, done, p->stride_a),
+                    .b = matrix(p, p->b, p->type_b, done, p->stride_b),
+                    .c = matrix(p, p->c, p->type_c, done, p->stride_c),
+                    .d = matrix(p, p->d, p->type_d, done, p->stride_d),
+                    .lda = p->lda,
+                    .ldb = p->ldb,
+                    .ldc = p->ldc,
+                    .ldd = p->ldd,
+                    .stride_a = p->stride_a,
+                    .stride_b = p->stride_b,
+                    .stride_c = p->stride_c,
+                    .stride_d = p->stride_d,
+                    .m = (int)p->m,
+                    .n = (int)p->n,
+                    .k = (int)p->k,
+                    .alpha = p->alpha,
+                    .beta = p->beta_pointer ? 0 : p->beta, /* the kernel prefetches C if it is not 0 */
+                    .whole_tiles = (int)plan->whole_tiles,
+                    .k_split = (int)plan->k_split,
+                    .splits = plan->splits,
+                    .inv_split_tiles = HGEMM_RECIPROCAL((unsigned)(split_tiles ? split_tiles : 1)),
+                    .inv_group_tiles = HGEMM_RECIPROCAL((unsigned)(group * columns)),
+                    .inv_last_rows = HGEMM_RECIPROCAL((unsigned)(rows % group ? rows % group : group)),
+                    .workspace = handle->workspace,
+                    .fused = fused_bits(p),
+                    .bias = matrix(p, p->bias, p->type_bias, done, p->stride_bias),
+                    .gate = matrix(p, p->gate, p->type_gate, done, p->stride_gate),
+                    .stride_bias = p->stride_bias,
+                    .ldgate = p->ldgate,
+                    .stride_gate = p->stride_gate,
+                    .alpha_pointer = p->alpha_pointer,
+                    .beta_pointer = p->beta_pointer,
+                    .scatter_d = p->scatter_d,
+                    .gather_a = p->gather_a,
+                    .group_ends = p->group_ends,
+                    .groups = (int)p->batch,
+                    .indirect = indirect,
+                },
+            .scales = {p->scale_a, p->scale_b, p->scale_a_pointer, p->scale_b_pointer},
         };
         launch_t launch = {
             .grid = {(unsigned)(plan->whole_tiles + split_tiles * plan->splits),
@@ -112,7 +120,7 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
             .threads = (unsigned)kernel->threads,
             .shared_bytes = (unsigned)shared_bytes(p, plan->variant.kernel),
             .args = &args,
-            .args_size = sizeof args,
+            .args_size = plan->variant.bf16 ? sizeof args : sizeof args.product,
         };
         status = handle->device->ops->launch(handle->device, handle->stream,
                                              handle->functions[variant_index(plan->variant)], &launch);

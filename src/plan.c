@@ -18,10 +18,26 @@ enum {
 
 problem_key_t key_of(const hgemm_desc_t *p)
 {
-    return (problem_key_t){{p->m, p->n, p->k, p->lda, p->ldb, p->batch, p->stride_a, p->stride_b, p->kernel,
-                            p->accumulate, 2 * (int)p->op_a + (int)p->op_b, (int64_t)((uintptr_t)p->a % 16),
-                            (int64_t)((uintptr_t)p->b % 16), p->flags, fused_bits(p) != 0, p->gather_a != NULL,
-                            p->batch_mode, p->alignment}};
+    return (problem_key_t){{p->m,
+                            p->n,
+                            p->k,
+                            p->lda,
+                            p->ldb,
+                            p->batch,
+                            p->stride_a,
+                            p->stride_b,
+                            p->kernel,
+                            p->accumulate,
+                            2 * (int)p->op_a + (int)p->op_b,
+                            (int64_t)((uintptr_t)p->a % 16),
+                            (int64_t)((uintptr_t)p->b % 16),
+                            p->flags,
+                            fused_bits(p) != 0,
+                            p->gather_a != NULL,
+                            p->batch_mode,
+                            p->alignment,
+                            p->type_a,
+                            scales_to_find(p)}};
 }
 
 /* A plan that cuts k into parts of `part` steps, for all tiles but the first `whole_tiles`. */
@@ -33,7 +49,8 @@ static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles,
                     .tiles = tiles,
                     .whole_tiles = is_split ? whole_tiles : tiles,
                     .splits = is_split ? (int)ceil_div(p->k, k_split) : 1,
-                    .k_split = k_split};
+                    .k_split = k_split,
+                    .scales = scales_to_find(p)};
 }
 
 /* What is looked for, and the cheapest plans found so far. */
@@ -123,9 +140,17 @@ static void try_kernels(search_t *s)
             try_variant(s, variant);
 }
 
+static int has_room_for_scales(const hgemm_desc_t *p, size_t workspace_bytes)
+{
+    return !scales_to_find(p) || (int64_t)workspace_bytes >= HGEMM_WORKSPACE_TILES * 4 + scale_bytes(scales_to_find(p));
+}
+
 int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, priced_plan_t *best, int most)
 {
     search_t s = {.p = p, .machine = machine, .workspace = workspace_bytes, .best = best, .most = most};
+    if (!has_room_for_scales(p, workspace_bytes))
+        return 0;
+    s.workspace -= (size_t)scale_bytes(scales_to_find(p));
     try_kernels(&s);
     s.copies = possible_copies(p, workspace_bytes);
     s.workspace -= (size_t)copied_bytes(p, s.copies);
@@ -152,7 +177,7 @@ hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size
     priced_plan_t best;
     variant_t variant;
     if (p->kernel != HGEMM_KERNEL_AUTO) {
-        if (!find_variant(p, p->kernel, 0, &variant))
+        if (!find_variant(p, p->kernel, 0, &variant) || !has_room_for_scales(p, workspace_bytes))
             return HGEMM_STATUS_NOT_SUPPORTED;
         int64_t tiles = problem_tiles(p, &kernel_table[p->kernel].info);
         *plan = make_plan(p, variant, tiles, tiles, steps_of(p, variant));

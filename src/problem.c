@@ -30,7 +30,9 @@ unsigned accessed_operands(const hgemm_desc_t *desc)
            mark(OPERAND_BIAS, desc->bias != NULL) | mark(OPERAND_GATE, desc->gate != NULL) |
            mark(OPERAND_ALPHA, multiplies && desc->alpha_pointer) | mark(OPERAND_BETA, desc->beta_pointer != NULL) |
            mark(OPERAND_GROUP_ENDS, desc->batch_mode == HGEMM_BATCH_GROUPED) |
-           mark(OPERAND_GATHER_A, multiplies && desc->gather_a) | mark(OPERAND_SCATTER_D, desc->scatter_d != NULL);
+           mark(OPERAND_GATHER_A, multiplies && desc->gather_a) | mark(OPERAND_SCATTER_D, desc->scatter_d != NULL) |
+           mark(OPERAND_SCALE_A, multiplies && desc->type_a == HGEMM_TYPE_BF16 && desc->scale_a_pointer) |
+           mark(OPERAND_SCALE_B, multiplies && desc->type_b == HGEMM_TYPE_BF16 && desc->scale_b_pointer);
 }
 
 int d_is_c(const hgemm_desc_t *desc)
@@ -87,6 +89,8 @@ static view_t view_stored(const hgemm_desc_t *desc, operand_t operand)
                            desc->batch, desc->stride_bias);
     case OPERAND_ALPHA: return view_vector(desc->alpha_pointer, sizeof(float), 1, 1, 0);
     case OPERAND_BETA: return view_vector(desc->beta_pointer, sizeof(float), 1, 1, 0);
+    case OPERAND_SCALE_A: return view_vector(desc->scale_a_pointer, sizeof(float), 1, 1, 0);
+    case OPERAND_SCALE_B: return view_vector(desc->scale_b_pointer, sizeof(float), 1, 1, 0);
     case OPERAND_GROUP_ENDS: return view_vector(desc->group_ends, index_bytes(desc), desc->batch, 1, 0);
     case OPERAND_GATHER_A: return view_vector(desc->gather_a, index_bytes(desc), m, 1, 0);
     default: return view_vector(desc->scatter_d, index_bytes(desc), m, 1, 0);
@@ -135,6 +139,8 @@ static hgemm_desc_t transpose(const hgemm_desc_t *desc)
     p.m = desc->n, p.n = desc->m;
     p.a = desc->b, p.lda = desc->ldb, p.stride_a = desc->stride_b, p.type_a = desc->type_b;
     p.b = desc->a, p.ldb = desc->lda, p.stride_b = desc->stride_a, p.type_b = desc->type_a;
+    p.scale_a = desc->scale_b, p.scale_a_pointer = desc->scale_b_pointer;
+    p.scale_b = desc->scale_a, p.scale_b_pointer = desc->scale_a_pointer;
     p.bias_mode = desc->bias_mode == HGEMM_BIAS_PER_ROW ? HGEMM_BIAS_PER_COLUMN : HGEMM_BIAS_PER_ROW;
     return p;
 }
@@ -187,9 +193,9 @@ unsigned fused_bits(const hgemm_desc_t *p)
         bits |= (unsigned)p->type_gate << HGEMM_FUSED_TYPE_GATE | HGEMM_FUSED;
     if (p->index_type == HGEMM_INDEX_I64 && (p->scatter_d || p->gather_a || p->batch_mode == HGEMM_BATCH_GROUPED))
         bits |= HGEMM_FUSED_INDEX_64;
-    int is_common = p->type_c == HGEMM_TYPE_F16 && p->type_d == HGEMM_TYPE_F16 &&
-                    (!p->gate || p->type_gate == HGEMM_TYPE_F16) && !(bits & HGEMM_FUSED_BIAS_PER_ROW) &&
-                    !p->scatter_d && !p->alpha_pointer && !p->beta_pointer;
+    const hgemm_type_t common = p->type_a == HGEMM_TYPE_BF16 ? HGEMM_TYPE_BF16 : HGEMM_TYPE_F16;
+    int is_common = (p->type_c == common || !p->c) && p->type_d == common && (!p->gate || p->type_gate == common) &&
+                    !(bits & HGEMM_FUSED_BIAS_PER_ROW) && !p->scatter_d && !p->alpha_pointer && !p->beta_pointer;
     if (!is_common)
         bits |= HGEMM_FUSED_ANYHOW;
     return bits || p->scatter_d || p->alpha_pointer || p->beta_pointer ? bits | HGEMM_FUSED : 0;

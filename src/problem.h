@@ -20,6 +20,8 @@ typedef enum operand_t {
     OPERAND_GROUP_ENDS,
     OPERAND_GATHER_A,
     OPERAND_SCATTER_D,
+    OPERAND_SCALE_A, /* scale_a_pointer */
+    OPERAND_SCALE_B,
     OPERAND_COUNT
 } operand_t;
 

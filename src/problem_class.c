@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "feasible.h"
 #include "problem.h"
 #include "words.h"
 
@@ -37,6 +38,9 @@ problem_class_t class_of(const hgemm_desc_t *p)
         [CLASS_INVARIANT] = (p->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0,
         [CLASS_GATHERED] = p->gather_a != NULL,
         [CLASS_BATCH_MODE] = p->batch_mode,
+        [CLASS_BF16] = is_bf16(p),
+        [CLASS_SCALED_A] = is_bf16(p) && !(scales_to_find(p) & COPY_A),
+        [CLASS_SCALED_B] = is_bf16(p) && !(scales_to_find(p) & COPY_B),
     }};
     return problem;
 }
@@ -89,6 +93,9 @@ static const struct {
     {"gathered", CLASS_GATHERED, 1},
     {"pointers", CLASS_BATCH_MODE, HGEMM_BATCH_POINTERS},
     {"grouped", CLASS_BATCH_MODE, HGEMM_BATCH_GROUPED},
+    {"bf16", CLASS_BF16, 1},
+    {"scaled_a", CLASS_SCALED_A, 1},
+    {"scaled_b", CLASS_SCALED_B, 1},
 };
 enum { FLAGS = sizeof flags / sizeof flags[0] };
 
@@ -177,6 +184,9 @@ const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_majo
         desc.a = (const void *)(uintptr_t)of[CLASS_ALIGNED_A];
         desc.b = (const void *)(uintptr_t)of[CLASS_ALIGNED_B];
     }
+    if (of[CLASS_BF16])
+        desc.type_a = desc.type_b = HGEMM_TYPE_BF16;
+    desc.scale_a = of[CLASS_SCALED_A] ? 1 : 0, desc.scale_b = of[CLASS_SCALED_B] ? 1 : 0;
     if (of[CLASS_FUSED])
         desc.bias = &bias, desc.type_bias = HGEMM_TYPE_F32;
     if (of[CLASS_GATHERED])

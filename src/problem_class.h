@@ -16,6 +16,8 @@
  *     gathered        gather_a
  *     pointers        HGEMM_BATCH_POINTERS, whose alignment is then told of twice
  *     grouped         HGEMM_BATCH_GROUPED
+ *     bf16            A and B are of HGEMM_TYPE_BF16
+ *     scaled_a        the scale of A is given, and does not have to be found; scaled_b: that of B
  */
 #ifndef HGEMM_PROBLEM_CLASS_H
 #define HGEMM_PROBLEM_CLASS_H
@@ -39,6 +41,9 @@ typedef enum class_field_t {
     CLASS_INVARIANT,
     CLASS_GATHERED,
     CLASS_BATCH_MODE,
+    CLASS_BF16,
+    CLASS_SCALED_A, /* its scale is given */
+    CLASS_SCALED_B,
     CLASS_FIELDS
 } class_field_t;
 

@@ -71,11 +71,12 @@ static const status_words_t table[] = {
     STATUS(NULL_GROUP_ENDS, "The batch is grouped and group_ends is NULL."),
     NOT_A_MULTIPLE(BIAS, "the bias"),
     NOT_A_MULTIPLE(GATE, "the gate"),
-    NOT_A_MULTIPLE(SCALAR, "alpha or beta"),
+    NOT_A_MULTIPLE(SCALAR, "a scalar or a scale"),
     NOT_A_MULTIPLE(INDEX, "group_ends, gather_a or scatter_d"),
     STATUS(MISALIGNED_WORKSPACE, "The workspace's address is not a multiple of 128."),
     STATUS(INVALID_PLAN, "The plan is not one for this library, device and call: make it anew."),
     STATUS(INVALID_TUNING, "The tuning file cannot be used: what was loaded before stays."),
+    STATUS(INVALID_SCALE, "A scale is neither 0 nor a power of two from 2^-112 to 2^126."),
 };
 
 _Static_assert(sizeof table / sizeof table[0] == HGEMM_STATUS_COUNT_, "a status has no words");

@@ -113,8 +113,13 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
     c.invariant = once_in(rng, 6);
     if (once_in(rng, 5))
         c.tail = rng_between(rng, 1, 3);
-    if (once_in(rng, 40))
-        c.type[A] = HGEMM_TYPE_BF16, c.type[B] = HGEMM_TYPE_BF16;
+    if (once_in(rng, 6)) {
+        c.type[A] = c.type[B] = HGEMM_TYPE_BF16;
+        if (!c.kernel && !once_in(rng, 8))
+            c.accumulate = HGEMM_ACCUMULATE_F32;
+    } else if (once_in(rng, 100)) {
+        c.type[B] = HGEMM_TYPE_BF16;
+    }
     draw_layout(&c, rng);
     if (c.accumulate == HGEMM_ACCUMULATE_F32 && c.fill != BOUNDED)
         c.alpha *= 0x1p-6; /* keeps sums of larger integers within a half */

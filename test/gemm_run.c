@@ -45,6 +45,11 @@ static int has_aligned(const operands_t *o, int which, int width)
     return c->offset[which] % width == 0 && (!has_strides || x->stride % width == 0);
 }
 
+static int is_bf16_case(const case_t *c)
+{
+    return case_reads_factors(c) && c->type[A] == HGEMM_TYPE_BF16;
+}
+
 /* Which access a kernel needs, on the operands or on copies of some; ACCESS_COUNT where none will do. Copies are
  * aligned, and their rows are long. A kernel with one variant for all needs none. */
 static access_t needed_access(const operands_t *o, int kernel, int copies)
@@ -77,6 +82,8 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
      * and gathers come in whole chunks or single elements. */
     if (is_indirect && (access != ACCESS_x16 || (by_m && (c->batch_mode != HGEMM_BATCH_POINTERS || c->gather))))
         access = c->gather ? ACCESS_far : ACCESS_any;
+    if (is_bf16_case(c) && access == ACCESS_x8) /* nor for bfloat16 */
+        access = ACCESS_any;
     return access;
 }
 
@@ -88,13 +95,15 @@ int has_variant(const case_t *c, int kernel, access_t access)
     int op = 2 * (int)(row_major ? c->op_a : c->op_b) + (int)(row_major ? c->op_b : c->op_a);
     if (is_indirect && (!row->has_indirect || access > row->indirect))
         return 0;
+    if (is_bf16_case(c) && (!row->has_bf16 || access > row->bf16))
+        return 0;
     if (case_is_fused(c) && !HGEMM_CAN_FUSE(info->block_m, info->block_n, access >= ACCESS_any))
         return 0;
     if (c->invariant && !c->kernel && !(info->block_k == 64 && info->warp_k == 32))
         return 0;
     int has_sums = info->accumulate == (hgemm_accumulate_t)c->accumulate || is_thin(kernel);
     return (info->ops >> op & 1) && has_sums && access <= row->access &&
-           variant_image((variant_t){kernel, op, access, is_indirect});
+           variant_image((variant_t){kernel, op, access, is_indirect, is_bf16_case(c)});
 }
 
 int is_drawn_from(hgemm_handle_t handle, int kernel)
@@ -107,8 +116,8 @@ int is_drawn_from(hgemm_handle_t handle, int kernel)
 static int is_beyond_all(const case_t *c)
 {
     int has_rows = (c->gather && case_reads_factors(c)) || c->scatter || c->batch_mode == HGEMM_BATCH_GROUPED;
-    return (has_rows && c->layout == HGEMM_COL_MAJOR) ||
-           (case_reads_factors(c) && (c->type[A] != HGEMM_TYPE_F16 || c->type[B] != HGEMM_TYPE_F16));
+    return (has_rows && c->layout == HGEMM_COL_MAJOR) || (case_reads_factors(c) && c->type[A] != c->type[B]) ||
+           (is_bf16_case(c) && (c->accumulate == HGEMM_ACCUMULATE_F16 || case_is_indirect(c) || c->invariant));
 }
 
 /* Whether D stays as it is: it has no element, or is C and nothing else goes into it. */

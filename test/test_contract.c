@@ -562,6 +562,80 @@ static void a_kernel_that_does_not_cover_a_call_is_named(void **state)
     assert_int_equal(kernel, 0);
 }
 
+/* A scale of the host's is 0 or a power of two that can be undone; one in device memory takes its place, and of halves
+ * there is none. What bfloat16 does not go with is said. */
+static void scales_are_powers_of_two(void **state)
+{
+    (void)state;
+    const float wrong[] = {-1, 3, 0x1p127f, 0x1p-113f, INFINITY, NAN, 0x1.8p3f, -0x1p-20f};
+    const float right[] = {0, 1, 0x1p126f, 0x1p-112f};
+    static float scale[2];
+    hgemm_desc_t desc = small();
+    desc.accumulate = HGEMM_ACCUMULATE_F32;
+    desc.type_a = desc.type_b = HGEMM_TYPE_BF16;
+    desc.scale_a = desc.scale_b = 1;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        desc.scale_a = wrong[i];
+        assert_refused(&desc, HGEMM_STATUS_INVALID_SCALE, "scale_a is ");
+        desc.scale_a_pointer = scale;
+        assert_valid(&desc);
+        desc.scale_a_pointer = NULL, desc.scale_a = 1, desc.scale_b = wrong[i];
+        assert_refused(&desc, HGEMM_STATUS_INVALID_SCALE, "scale_b is ");
+        desc.type_a = desc.type_b = HGEMM_TYPE_F16;
+        assert_valid(&desc);
+        desc.type_a = desc.type_b = HGEMM_TYPE_BF16;
+        desc.scale_b = 1;
+    }
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
+        desc.scale_a = desc.scale_b = right[i];
+        assert_valid(&desc);
+    }
+    desc.scale_b_pointer = (const float *)((const char *)scale + 2);
+    assert_refused(&desc, HGEMM_STATUS_MISALIGNED_SCALAR, "scale_b_pointer");
+    desc.scale_b_pointer = NULL;
+    desc.accumulate = HGEMM_ACCUMULATE_F16;
+    assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED, "HGEMM_ACCUMULATE_F16");
+    desc.accumulate = HGEMM_ACCUMULATE_F32, desc.type_b = HGEMM_TYPE_F16;
+    assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED, "the other way round");
+    desc.type_b = HGEMM_TYPE_BF16, desc.flags = HGEMM_FLAG_BATCH_INVARIANT, desc.scale_a = 0;
+    assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED, "HGEMM_FLAG_BATCH_INVARIANT");
+    desc.scale_a = 1;
+    assert_valid(&desc);
+}
+
+/* What hgemm_find_scale refuses, and that it touches nothing then. */
+static void scales_are_found_of_what_is_there(void **state)
+{
+    (void)state;
+    float scale[2] = {7, 7};
+    const struct {
+        int64_t lines, width;
+        const void *matrix;
+        int64_t ld;
+        float *scale;
+        hgemm_status_t status;
+    } calls[] = {
+        {-1, 8, a, 8, scale, HGEMM_STATUS_INVALID_M},
+        {8, -1, a, 8, scale, HGEMM_STATUS_INVALID_N},
+        {8, 8, a, 7, scale, HGEMM_STATUS_INVALID_LDA},
+        {INT64_C(1) << 31, 8, a, 8, scale, HGEMM_STATUS_TOO_LARGE},
+        {8, 8, a, INT64_MAX / 4, scale, HGEMM_STATUS_TOO_LARGE},
+        {8, 8, NULL, 8, scale, HGEMM_STATUS_NULL_A},
+        {8, 8, (const char *)a + 1, 8, scale, HGEMM_STATUS_MISALIGNED_A},
+        {8, 8, a, 8, NULL, HGEMM_STATUS_INVALID_HANDLE},
+        {8, 8, a, 8, (float *)((char *)scale + 2), HGEMM_STATUS_MISALIGNED_SCALAR},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        assert_status(
+            hgemm_find_scale(&handle, calls[i].lines, calls[i].width, calls[i].matrix, calls[i].ld, calls[i].scale),
+            calls[i].status);
+        assert_true(strlen(hgemm_error_detail(&handle)) > 0);
+    }
+    assert_status(hgemm_find_scale(NULL, 8, 8, a, 8, scale), HGEMM_STATUS_INVALID_HANDLE);
+    assert_int_equal(fake.loads + fake.launches, 0);
+    assert_true(scale[0] == 7 && scale[1] == 7);
+}
+
 /* hgemm_run sums in halves, hgemm_run_f32 in floats, and else they are one. */
 static void short_forms_differ_in_their_sums(void **state)
 {
@@ -707,6 +781,8 @@ int main(void)
         cmocka_unit_test_setup(a_bias_has_a_value_for_each_row_or_column, set_up),
         cmocka_unit_test_setup(batch_modes_say_where_matrices_are, set_up),
         cmocka_unit_test_setup(a_kernel_that_does_not_cover_a_call_is_named, set_up),
+        cmocka_unit_test_setup(scales_are_powers_of_two, set_up),
+        cmocka_unit_test_setup(scales_are_found_of_what_is_there, set_up),
         cmocka_unit_test_setup(short_forms_differ_in_their_sums, set_up),
         cmocka_unit_test_setup(short_form_checks_too, set_up),
         cmocka_unit_test_setup(leading_dimensions_follow_layout_and_op, set_up),

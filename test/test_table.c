@@ -13,7 +13,7 @@
 
 /* The rows once more, as text. */
 typedef struct row_t {
-    const char *rung, *name, *acc, *ops, *align, *indirect; /* NULL: no such variant */
+    const char *rung, *name, *acc, *ops, *align, *indirect, *bf16; /* NULL: no such variant */
     int bm, bn, bk, wm, wn, wk, stages, blocks;
 } row_t;
 
@@ -26,6 +26,7 @@ static const row_t rows[] = {
 #define ALIGN(access) .align = #access,
 #define PER_SM(t4, newer) .blocks = (t4) ? (t4) : 1,
 #define INDIRECT(access) .indirect = #access,
+#define BF16(access) .bf16 = #access,
 #define HGEMM_KERNEL(rung_, name_, columns, ...) {.rung = #rung_, .name = #name_, columns},
 #include "kernels.def"
 };
@@ -92,22 +93,24 @@ static void every_variant_has_its_image(void **state)
     (void)state;
     static const char *const ops[] = {"nn", "nt", "tn", "tt"};
     static const char *const accesses[] = {"", "_x8", "_any", "_far"};
+    static const char *const ways[] = {"", "_indirect", "_bf16"};
     int variants = 0, built = 0;
     for (int i = 0; i < ROWS; i++) {
         hgemm_kernel_info_t info;
         assert_int_equal(hgemm_get_kernel_info(i + 1, &info), HGEMM_STATUS_SUCCESS);
-        int widest = number_of(rows[i].align), widest_indirect = rows[i].indirect ? number_of(rows[i].indirect) : -1;
+        const int widest = number_of(rows[i].align);
+        const int widest_of[] = {widest, rows[i].indirect ? number_of(rows[i].indirect) : -1,
+                                 rows[i].bf16 ? number_of(rows[i].bf16) : -1};
         for (int op = 0; op < (strcmp(rows[i].ops, "all") == 0 ? 4 : 1); op++)
             for (int access = 0; access <= widest; access++)
-                for (int indirect = 0; indirect < 2; indirect++) {
+                for (int way = 0; way < 3; way++) {
                     char symbol[VARIANT_SYMBOL], ours[VARIANT_SYMBOL];
-                    variant_t variant = {i + 1, op, (access_t)access, indirect};
+                    variant_t variant = {i + 1, op, (access_t)access, way == 1, way == 2};
                     const image_t *image = variant_image(variant);
-                    snprintf(symbol, sizeof symbol, "%s_%s%s%s", rows[i].name, ops[op], accesses[access],
-                             indirect ? "_indirect" : "");
+                    snprintf(symbol, sizeof symbol, "%s_%s%s%s", rows[i].name, ops[op], accesses[access], ways[way]);
                     variant_symbol(variant, ours);
                     assert_string_equal(ours, symbol);
-                    if (indirect && (access == ACCESS_x8 || access > widest_indirect)) {
+                    if (way && (access == ACCESS_x8 || access > widest_of[way])) {
                         assert_null(image);
                         continue;
                     }
@@ -121,9 +124,10 @@ static void every_variant_has_its_image(void **state)
                     assert_int_equal((uintptr_t)image->data % 8, 0);
                 }
     }
-    assert_int_equal(variants + 1, EVERY_IMAGE);
-    assert_int_equal(built + 1, BUILT_IMAGES);
+    assert_int_equal(variants + 2, EVERY_IMAGE);
+    assert_int_equal(built + 2, BUILT_IMAGES);
     assert_non_null(realign_image());
+    assert_non_null(scale_image());
     assert_int_equal(hgemm_image_count, BUILT_IMAGES);
     for (int i = 1; i < hgemm_image_count; i++)
         assert_true(strcmp(hgemm_images[i - 1].symbol, hgemm_images[i].symbol) < 0);
@@ -154,8 +158,8 @@ static void variants_are_numbered_apart(void **state)
     for (int kernel = 0; kernel < KERNEL_END; kernel++)
         for (int op = 0; op < VARIANT_OPS; op++)
             for (int access = 0; access < ACCESS_COUNT; access++)
-                for (int indirect = 0; indirect < 2; indirect++) {
-                    int index = variant_index((variant_t){kernel, op, (access_t)access, indirect});
+                for (int way = 0; way < 4; way++) {
+                    int index = variant_index((variant_t){kernel, op, (access_t)access, way & 1, way >> 1});
                     assert_in_range(index, 0, VARIANT_COUNT - 1);
                     assert_int_equal(seen[index]++, 0);
                 }

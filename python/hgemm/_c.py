@@ -33,6 +33,7 @@ class Desc(ctypes.Structure):
         ("alpha_pointer", c_void_p), ("beta_pointer", c_void_p),
         ("batch_mode", c_int), ("alignment", c_int),
         ("group_ends", c_void_p), ("gather_a", c_void_p), ("scatter_d", c_void_p), ("index_type", c_int),
+        ("scale_a", c_float), ("scale_b", c_float), ("scale_a_pointer", c_void_p), ("scale_b_pointer", c_void_p),
         ("later", c_char * 1024),  # room for what a newer library adds
     ]
 

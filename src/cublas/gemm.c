@@ -68,11 +68,9 @@ static const char *describe(const call_t *call, product_t *product)
     desc->d = call->c, desc->ldd = call->ldc, desc->stride_d = call->stride_c;
     if (!product_op(call->op_a, &desc->op_a) || !product_op(call->op_b, &desc->op_b))
         return "an operation is none of N, T and C";
-    if (call->type_a != BLAS_R_16F || call->type_b != BLAS_R_16F)
-        return "A or B is not of halves";
-    if (!product_type(call->type_c, &desc->type_c))
-        return "C is neither of halves nor of floats";
-    desc->type_d = desc->type_c;
+    const char *why = product_types(call->type_a, call->type_b, call->type_c, desc);
+    if (why)
+        return why;
     if (!product_accumulate(call->compute, &desc->accumulate))
         return "the compute type is neither 16F nor 32F";
     if (desc->accumulate == HGEMM_ACCUMULATE_F16 && desc->type_c != HGEMM_TYPE_F16)

@@ -16,7 +16,7 @@ typedef struct kind_t {
     hgemm_layout_t layout;
     hgemm_op_t op_a, op_b;
     hgemm_accumulate_t accumulate;
-    hgemm_type_t type_d;
+    hgemm_type_t type_a, type_d;
     hgemm_activation_t activation;
     hgemm_batch_mode_t batch_mode;
     int has_bias;
@@ -78,6 +78,7 @@ static kind_t kind_of(const product_t *product)
     kind.layout = desc->layout;
     kind.op_a = desc->op_a, kind.op_b = desc->op_b;
     kind.accumulate = desc->accumulate;
+    kind.type_a = desc->type_a;
     kind.type_d = desc->type_d;
     kind.activation = desc->activation;
     kind.batch_mode = desc->batch_mode;
@@ -117,6 +118,7 @@ static note_t *find_note(const kind_t *kind)
 
 static void print_kind(char line[LINE], const kind_t *kind)
 {
+    static const char *const types[] = {"f16", "f32", "bf16"}; /* hgemm_type_t */
     static const char *const activations[] = {"", " relu", " gelu_tanh", " gelu_erf", " silu"};
     int end =
         snprintf(line, LINE, "%s %s %c%c %" PRId64 "x%" PRId64 "x%" PRId64, kind->why ? "miss" : "hit ", kind->entry,
@@ -126,10 +128,10 @@ static void print_kind(char line[LINE], const kind_t *kind)
                         kind->batch_mode == HGEMM_BATCH_POINTERS ? " of pointers" : "");
     if (kind->is_described)
         end += snprintf(
-            line + end, LINE - (size_t)end, " %s lda %" PRId64 " ldb %" PRId64 " ldd %" PRId64 " sums %s D %s%s%s",
+            line + end, LINE - (size_t)end, " %s lda %" PRId64 " ldb %" PRId64 " ldd %" PRId64 " %ssums %s D %s%s%s",
             kind->layout == HGEMM_COL_MAJOR ? "column-major" : "row-major", kind->lda, kind->ldb, kind->ldd,
-            kind->accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32", kind->type_d == HGEMM_TYPE_F16 ? "f16" : "f32",
-            kind->has_bias ? " bias" : "", activations[kind->activation]);
+            kind->type_a == HGEMM_TYPE_BF16 ? "bf16 " : "", kind->accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32",
+            types[kind->type_d], kind->has_bias ? " bias" : "", activations[kind->activation]);
     if (kind->why)
         snprintf(line + end, LINE - (size_t)end, ": %s", kind->why);
 }

@@ -165,11 +165,9 @@ static const char *describe_matrices(const call_t *call, const operation_t *op, 
         return "a size is over 2^31 - 1";
     desc->m = (int64_t)m, desc->n = (int64_t)n, desc->k = (int64_t)k;
     desc->batch = d->batch;
-    if (a->type != BLAS_R_16F || b->type != BLAS_R_16F)
-        return "A or B is not of halves";
-    if (!product_type(d->type, &desc->type_d) || c->type != d->type)
-        return "C and D are neither both of halves nor both of floats";
-    desc->type_c = desc->type_d;
+    const char *why = product_types(a->type, b->type, d->type, desc);
+    if (why || c->type != d->type)
+        return why ? why : "C is not of the type of D";
     if (!product_accumulate(op->compute, &desc->accumulate))
         return "the compute type is neither 16F nor 32F";
     int is_half = desc->accumulate == HGEMM_ACCUMULATE_F16;

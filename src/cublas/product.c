@@ -56,10 +56,16 @@ int product_accumulate(int compute, hgemm_accumulate_t *meaning)
     return compute == BLAS_COMPUTE_16F || compute == BLAS_COMPUTE_32F;
 }
 
-int product_type(int type, hgemm_type_t *meaning)
+const char *product_types(int type_a, int type_b, int type_c, hgemm_desc_t *desc)
 {
-    *meaning = type == BLAS_R_16F ? HGEMM_TYPE_F16 : HGEMM_TYPE_F32;
-    return type == BLAS_R_16F || type == BLAS_R_32F;
+    const hgemm_type_t narrow = type_a == BLAS_R_16BF ? HGEMM_TYPE_BF16 : HGEMM_TYPE_F16;
+    if ((type_a != BLAS_R_16F && type_a != BLAS_R_16BF) || type_b != type_a)
+        return "A and B are neither of halves nor of bfloat16";
+    if (type_c != type_a && type_c != BLAS_R_32F)
+        return "C is neither of the type of A and B nor of floats";
+    desc->type_a = desc->type_b = narrow;
+    desc->type_c = desc->type_d = type_c == BLAS_R_32F ? HGEMM_TYPE_F32 : narrow;
+    return NULL;
 }
 
 const char *product_scalars(hgemm_desc_t *desc, int pointer_mode, const void *alpha, const void *beta)

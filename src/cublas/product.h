@@ -26,7 +26,9 @@ int door_run(product_t *product);
 /* What cuBLAS's arguments mean, common to all its calls. */
 int product_op(int op, hgemm_op_t *meaning);                      /* 0: no operation of real matrices */
 int product_accumulate(int compute, hgemm_accumulate_t *meaning); /* 0: not one that hgemm honours */
-int product_type(int type, hgemm_type_t *meaning);                /* 0: neither halves nor floats */
+
+/* The types of A and B, and of C, which follow them. NULL, or why they are not hgemm's. */
+const char *product_types(int type_a, int type_b, int type_c, hgemm_desc_t *desc);
 
 /* The scalars alpha and beta. In half precision they are halves, and can be read from host memory alone. */
 const char *product_scalars(hgemm_desc_t *desc, int pointer_mode, const void *alpha, const void *beta);

@@ -124,10 +124,10 @@ int main(int argc, char **argv)
         expect(cublas ? cublas->calls : 0, is_hgemm || !is_there ? 0 : i, "calls of cuBLAS");
     }
     int so_far = cublas ? cublas->calls : 0;
-    int status = blas.gemm_ex(handle, BLAS_OP_N, BLAS_OP_T, 64, 64, 64, &one, a, BLAS_R_16BF, 64, b, BLAS_R_16BF, 64,
-                              &zero, c, BLAS_R_16BF, 64, BLAS_COMPUTE_32F, BLAS_GEMM_DEFAULT);
-    expect(status, failure, "the status for bfloat16");
-    expect(cublas ? cublas->calls : 0, is_there ? so_far + 1 : 0, "calls of cuBLAS for bfloat16");
+    int status = blas.gemm_ex(handle, BLAS_OP_N, BLAS_OP_T, 64, 64, 64, &one, a, BLAS_R_32F, 64, b, BLAS_R_32F, 64,
+                              &zero, c, BLAS_R_32F, 64, BLAS_COMPUTE_32F, BLAS_GEMM_DEFAULT);
+    expect(status, failure, "the status for floats");
+    expect(cublas ? cublas->calls : 0, is_there ? so_far + 1 : 0, "calls of cuBLAS for floats");
     return 0;
 }
 

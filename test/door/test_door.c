@@ -286,10 +286,16 @@ static hgemm_status_t emulate(const hgemm_desc_t *desc)
     return status;
 }
 
+static hgemm_type_t last_types[4]; /* of A, B, C and D, where hgemm does nothing */
+
 hgemm_status_t __wrap_hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     overlaps += handle->is_used++;
+    if (does_nothing && desc->type_a != HGEMM_TYPE_F16) { /* those tests have one thread */
+        const hgemm_type_t types[] = {desc->type_a, desc->type_b, desc->type_c, desc->type_d};
+        memcpy(last_types, types, sizeof types);
+    }
     if (does_nothing || run_status != HGEMM_STATUS_SUCCESS) {
         sched_yield(); /* time for another thread to come in, if it can */
         runs++;
@@ -757,6 +763,26 @@ static void what_cublas_refuses_it_refuses(void **state)
     }
 }
 
+/* A and B of bfloat16, with C of the same or of floats. */
+static void bfloat16_is_taken(void **state)
+{
+    (void)state;
+    void *handle = make_handle();
+    does_nothing = 1;
+    for (int entry = 0; entry < ENTRY_cublasLtMatmul; entry++)
+        for (int is_float = 0; is_float < 2 && entries[entry].is_ex; is_float++) {
+            const hgemm_type_t type = is_float ? HGEMM_TYPE_F32 : HGEMM_TYPE_BF16;
+            fake_call_t call = good_call(entry, handle);
+            call.type_a = call.type_b = BLAS_R_16BF;
+            call.type_c = is_float ? BLAS_R_32F : BLAS_R_16BF;
+            call.compute = BLAS_COMPUTE_32F;
+            expect_hit(entry, &call);
+            assert_true(last_types[0] == HGEMM_TYPE_BF16 && last_types[1] == HGEMM_TYPE_BF16);
+            assert_true(last_types[2] == type && last_types[3] == type);
+        }
+    does_nothing = 0;
+}
+
 static void what_hgemm_does_not_do_cublas_does(void **state)
 {
     (void)state;
@@ -793,6 +819,8 @@ static void what_hgemm_does_not_do_cublas_does(void **state)
             DECLINED((call.compute = BLAS_COMPUTE_16F, call.type_c = BLAS_R_32F));
             DECLINED((call.compute = BLAS_COMPUTE_16F, set_pointer_mode(handle, BLAS_POINTER_MODE_DEVICE)));
             DECLINED(call.algo = 5);
+            DECLINED((call.type_a = call.type_b = call.type_c = BLAS_R_16BF, call.compute = BLAS_COMPUTE_16F));
+            DECLINED((call.type_a = call.type_b = BLAS_R_16BF, call.type_c = BLAS_R_16F));
         } else {
             DECLINED(set_pointer_mode(handle, BLAS_POINTER_MODE_DEVICE));
         }
@@ -1135,13 +1163,10 @@ int main(int argc, char **argv)
     static const struct CMUnitTest logged[] = {cmocka_unit_test(products_are_logged)};
     static const struct CMUnitTest costs[] = {cmocka_unit_test(a_call_costs_the_host_little)};
     static const struct CMUnitTest calls[] = {
-        cmocka_unit_test(what_cublas_refuses_it_refuses),
-        cmocka_unit_test(what_hgemm_does_not_do_cublas_does),
-        cmocka_unit_test(what_hgemm_does_not_do_cublaslt_does),
-        cmocka_unit_test(captures_share_no_workspace),
-        cmocka_unit_test(other_contexts_are_left_alone),
-        cmocka_unit_test(the_real_library_is_left_alone),
-        cmocka_unit_test(each_stream_has_a_handle),
+        cmocka_unit_test(what_cublas_refuses_it_refuses),     cmocka_unit_test(bfloat16_is_taken),
+        cmocka_unit_test(what_hgemm_does_not_do_cublas_does), cmocka_unit_test(what_hgemm_does_not_do_cublaslt_does),
+        cmocka_unit_test(captures_share_no_workspace),        cmocka_unit_test(other_contexts_are_left_alone),
+        cmocka_unit_test(the_real_library_is_left_alone),     cmocka_unit_test(each_stream_has_a_handle),
         cmocka_unit_test(threads_never_meet_in_a_handle),
     };
     if (argc < 3)

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scale: the power of two by which a bfloat16 operand becomes one of halves (convert.cuh): that of its largest finite
+ * element.
+ *
+ * Grid      Threads stand side by side along a row, 8 elements each, and rows below each other; all walk over the
+ *           matrices of the batch. blockIdx.z is the operand.
+ * Result    The last block to arrive takes the largest of what all have left: which block that is does not matter.
+ */
+#include "convert.cuh"
+#include "operand.cuh"
+
+/* The bits of the largest magnitude among eight bfloat16, infinities and NaN aside. */
+static DEVICE u32 largest_of(const b128 &v)
+{
+    const u32 pairs[4] = {v.x, v.y, v.z, v.w};
+    u32 most = 0;
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+        const u32 bits = pairs[e / 2] >> e % 2 * 16 & 0x7fff;
+        most = max(most, bits < 0x7f80 ? bits : 0);
+    }
+    return most;
+}
+
+/* The largest x of the block, for all threads. */
+static DEVICE u32 largest_in_block(u32 x)
+{
+    constexpr u32 WARPS = HGEMM_SCALE_THREADS / 32;
+#pragma unroll
+    for (u32 lanes = 1; lanes < 32; lanes *= 2) x = max(x, from_across(x, lanes));
+    const u32 thread = thread_index();
+    barrier(); /* what was there before has been read */
+    if (thread % 32 == 0) st_shared_word(shared_base() + thread / 32 * 4, x);
+    barrier();
+#pragma unroll
+    for (u32 warp = 0; warp < WARPS; ++warp) {
+        u32 other;
+        ld_shared_word(other, shared_base() + warp * 4);
+        x = max(x, other);
+    }
+    return x;
+}
+
+/* The largest element of what a thread reads of a matrix, as bits. */
+static DEVICE u32 largest_in_matrix(const scale_operand_t &x, const char *from, u32 blocks)
+{
+    constexpr int TOGETHER = 4; /* rows in flight */
+    const u32 across = 1u << x.log_across, step = blocks * (HGEMM_SCALE_THREADS >> x.log_across);
+    const u32 first = thread_index() & across - 1, below = thread_index() >> x.log_across;
+    const u64 ld = x.ld * ELEMENT_BYTES;
+    const char *const end = from + (x.lines - 1) * ld + x.width * (u64)ELEMENT_BYTES;
+    const panel matrix = {from, from, end, ld, 0, 0, nullptr, false};
+    u32 most = 0;
+#pragma unroll 1
+    for (u32 line = block_index() * (HGEMM_SCALE_THREADS >> x.log_across) + below; line < x.lines; line += step * TOGETHER)
+#pragma unroll 1
+        for (u32 column = first * 8; column < x.width; column += across * 8) {
+            chunk<ANY> c[TOGETHER];
+            u32 shift[TOGETHER];
+#pragma unroll
+            for (int i = 0; i < TOGETHER; ++i) {
+                const char *const at = from + (line + i * step) * ld + column * (u64)ELEMENT_BYTES;
+                shift[i] = (u32)(u64)at % 16;
+                const char *const low = at - shift[i];
+                const bool is_there = line + i * step < x.lines, is_inside = low >= from && low + 32 <= end;
+                c[i].v = c[i].next = b128{};
+                ld_global(c[i].v, low, is_there && is_inside);
+                ld_global(c[i].next, low + 16, is_there && is_inside && shift[i]);
+                if (is_there && !is_inside) c[i].load_inside(matrix, low);
+            }
+#pragma unroll
+            for (int i = 0; i < TOGETHER; ++i)
+                most = max(most, largest_of(first_halves(c[i].extract(shift[i]), x.width - (int)column)));
+        }
+    return most;
+}
+
+extern "C" __global__ void __launch_bounds__(HGEMM_SCALE_THREADS) HGEMM_VARIANT(const scale_args_t args)
+{
+    const scale_operand_t x = operand_index() == 0 ? args.operand[0] : args.operand[1];
+    const u32 thread = thread_index();
+    u32 most = 0;
+#pragma unroll 1
+    for (long long i = 0; i < x.batch; ++i)
+        most = max(most, largest_in_matrix(x, (const char *)x.from + i * x.stride * ELEMENT_BYTES, args.blocks));
+    most = largest_in_block(most);
+    if (args.blocks > 1) {
+        barrier();
+        if (thread == 0) {
+            st_global_word((char *)(x.partial + block_index()), most);
+            st_shared_word(shared_base(), atomic_add(x.arrived, 1));
+        }
+        barrier();
+        u32 before;
+        ld_shared_word(before, shared_base());
+        if (before + 1 < args.blocks) return;
+        most = 0;
+        for (u32 i = thread; i < args.blocks; i += HGEMM_SCALE_THREADS) {
+            u32 other = 0;
+            ld_global_word(other, (const char *)(x.partial + i), true);
+            most = max(most, other);
+        }
+        most = largest_in_block(most);
+        if (thread == 0) *x.arrived = 0;
+    }
+    /* Elements of one exponent e are below 2^(e + 1 - 127); subnormal ones have that of 1. */
+    const int exponent = max((int)(most >> 7), 1), log = 15 + 127 - exponent;
+    if (thread == 0) *x.scale = power_of_two(min(log, HGEMM_MOST_SCALE_LOG));
+}
