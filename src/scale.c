@@ -31,8 +31,11 @@ static unsigned scale_blocks(const hgemm_handle_t handle, const scale_operand_t 
     return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 
+/* NULL where there is no workspace: a lone block needs no place to meet others. */
 static scale_space_t *scale_space(const hgemm_handle_t handle)
 {
+    if (!handle->workspace)
+        return NULL;
     return (scale_space_t *)((char *)handle->workspace + handle->workspace_bytes) - 1;
 }
 
@@ -42,8 +45,9 @@ static hgemm_status_t launch_scale(hgemm_handle_t handle, scale_args_t *args, un
     for (unsigned i = 0; i < count; i++) {
         const unsigned own = scale_blocks(handle, &args->operand[i], count);
         args->blocks = args->blocks > own ? args->blocks : own;
-        args->operand[i].partial = space->partial[i];
-        args->operand[i].arrived = (unsigned *)handle->workspace + i; /* counters of split tiles, before any is split */
+        args->operand[i].partial = space ? space->partial[i] : NULL;
+        args->operand[i].arrived =
+            space ? (unsigned *)handle->workspace + i : NULL; /* counters of split tiles, before any is split */
     }
     launch_t launch = {
         .grid = {args->blocks, 1, count},

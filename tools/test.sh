@@ -57,12 +57,12 @@ clang_format() {
 
 twice='^$'
 if ! nvidia-smi >/dev/null 2>&1; then
-    step "no GPU: cases of gemm_auto and gemm_k5_* run once, as check_*: on the emulated T4, with all its checks"
-    twice='^gemm_(auto|k5_)'
+    step "no GPU: cases of gemm_auto, gemm_k5_* and gemm_thin_* run once, as check_*: on the emulated T4, with all its checks"
+    twice='^gemm_(auto|k5_|thin_)'
 fi
 build_and_test release "$twice"
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
-every_kernel='^(gemm|check)_(auto|k)'               # once is enough; gemm_random stays
+every_kernel='^(gemm|check)_(auto|k|thin)'          # once is enough; gemm_random stays
 build_and_test sanitize "$every_kernel|^turing_time\$" "$images" # bits_timed and bench_modelled model time
 if command -v clang >/dev/null; then
     build_and_test clang "$every_kernel" "$images"
