@@ -410,9 +410,9 @@ static void faults_of_plans_are_named(void **state)
     (void)state;
     const hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 300, 400, 2048);
     hgemm_desc_t odd = problem(HGEMM_ACCUMULATE_F16, 512, 512, 509);
-    const plan_t good = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0}, 35, 30, 4, 512, 0};
-    const plan_t whole = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0}, 35, 35, 1, 2048, 0};
-    const plan_t on_copy = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0}, 64, 64, 1, 509, COPY_A};
+    const plan_t good = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0, 0}, 35, 30, 4, 512, 0};
+    const plan_t whole = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0, 0}, 35, 35, 1, 2048, 0};
+    const plan_t on_copy = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0, 0}, 64, 64, 1, 509, COPY_A};
     const size_t room = 32 << 20;
     assert_null(plan_fault(&desc, room, &good));
     assert_null(plan_fault(&desc, 0, &whole));
@@ -478,11 +478,11 @@ static void faults_of_plans_are_named(void **state)
     by_index = whole, by_index.variant.indirect = 1;
     assert_null(plan_fault(&gathered, room, &by_index));
     hgemm_desc_t fused = desc; /* a wide tile with 2-byte alignment has no registers for an epilogue */
-    plan_t wide = {.variant = {KERNEL_k5_256x256, 0, ACCESS_any, 0}, 4, 4, 1, 2048, 0};
+    plan_t wide = {.variant = {KERNEL_k5_256x256, 0, ACCESS_any, 0, 0}, 4, 4, 1, 2048, 0};
     fused.activation = HGEMM_ACTIVATION_RELU;
     assert_null(plan_fault(&desc, room, &wide));
     assert_non_null(strstr(plan_fault(&fused, room, &wide), "access"));
-    const plan_t rung = {.variant = {KERNEL_k4_fastindex, 0, ACCESS_x16, 0}, 12, 0, 4, 512, 0};
+    const plan_t rung = {.variant = {KERNEL_k4_fastindex, 0, ACCESS_x16, 0, 0}, 12, 0, 4, 512, 0};
     assert_non_null(strstr(plan_fault(&desc, room, &rung), "cannot split k"));
 }
 
@@ -502,7 +502,7 @@ static void measured_plans_go_first(void **state)
 {
     (void)state;
     hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 300, 400, 2048);
-    const plan_t entry = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0}, 35, 30, 4, 512, 0};
+    const plan_t entry = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0, 0}, 35, 30, 4, 512, 0};
     const measured_t measured = {find_measured, &entry};
     machine_t machine = machine_t4;
     plan_t plan, modelled;

@@ -62,10 +62,10 @@ if ! nvidia-smi >/dev/null 2>&1; then
 fi
 build_and_test release "$twice"
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
-every_kernel='^(gemm|check)_(auto|k|thin)'          # once is enough; gemm_random stays
-build_and_test sanitize "$every_kernel|^turing_time\$" "$images" # bits_timed and bench_modelled model time
+kernels_again='^(gemm|check)_(auto|k|thin)|^(check_invariance|bench_ladder)$' # once is enough; gemm_random stays
+build_and_test sanitize "$kernels_again|^turing_time\$" "$images" # bits_timed and bench_modelled model time
 if command -v clang >/dev/null; then
-    build_and_test clang "$every_kernel" "$images"
+    build_and_test clang "$kernels_again|^(check|bits)|^turing_mutation\$" "$images" # host code
 else
     step "clang: not installed, host code was built by gcc only"
 fi
