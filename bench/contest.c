@@ -121,20 +121,20 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
         return bench.copy((uint64_t)(uintptr_t)bench.copied + copy_bytes(), (uint64_t)(uintptr_t)bench.copied,
                           copy_bytes(), NULL) == 0 ||
                fail(c, "the driver did not copy");
-    case CUBLAS_HGEMM:
-        return cublas_hgemm(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 || fail(c, "%s failed", c->name);
-    case CUBLAS_GEMM_EX:
-        return cublas_gemm_ex(bench.cublas, p, alpha, set->a, set->b, beta, d) == 0 || fail(c, "%s failed", c->name);
     case CUTLASS:
         call = cutlass_call(p, c->accumulate, alpha, set->a, set->b, beta, d);
         call.slices = c->slices, call.parallel = c->parallel;
         return bench.cutlass->run(c->kernel, &call) == 0 || fail(c, "CUTLASS failed");
+    case CUBLAS_HGEMM:
+    case CUBLAS_GEMM_EX:
     case KERNEL:
     case PLAN: break;
     }
     desc = describe_call(c, p, alpha, beta);
     desc.a = set->a, desc.b = set->b, desc.c = set->c, desc.d = d;
     desc.bias = c->epilogue.has_bias ? set->b : NULL;
+    if (c->kind == CUBLAS_HGEMM || c->kind == CUBLAS_GEMM_EX)
+        return cublas_multiply(bench.cublas, &desc) == 0 || fail(c, "%s failed", c->name);
     if (c->kind == PLAN)
         return check(c, inside_run_plan(bench.handle, c->plan, &desc));
     return check(c, hgemm_run_desc(bench.handle, &desc));

@@ -18,118 +18,6 @@ static int find(void *library, const char *symbol, void *function)
     return address != NULL;
 }
 
-/* ---- cuBLAS -----------------------------------------------------------------------------------
- */
-
-enum { OP_N = 0, OP_T = 1, R_16F = 2, COMPUTE_32F = 68, ALGORITHM_DEFAULT = -1 }; /* of cublas_api.h */
-
-struct cublas_t {
-    void *handle;
-    int (*destroy)(void *);
-    int (*version)(void *, int *);
-    int (*hgemm)(void *, int, int, int, int, int, const uint16_t *, const void *, int, const void *, int,
-                 const uint16_t *, void *, int);
-    int (*gemm_ex)(void *, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int,
-                   const void *, void *, int, int, int, int);
-    int (*hgemm_batched)(void *, int, int, int, int, int, const uint16_t *, const void *, int, long long, const void *,
-                         int, long long, const uint16_t *, void *, int, long long, int);
-    int (*gemm_batched_ex)(void *, int, int, int, int, int, const void *, const void *, int, int, long long,
-                           const void *, int, int, long long, const void *, void *, int, int, long long, int, int, int);
-};
-
-/* cuBLAS computes in the current context, else on the first GPU; the driver copies in no other. */
-static int make_current(int ordinal)
-{
-    int (*init)(unsigned), (*device_get)(int *, int), (*retain)(void **, int), (*set_current)(void *);
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), *context;
-    int device;
-    return find(driver, "cuInit", &init) && find(driver, "cuDeviceGet", &device_get) &&
-           find(driver, "cuDevicePrimaryCtxRetain", &retain) && find(driver, "cuCtxSetCurrent", &set_current) &&
-           init(0) == 0 && device_get(&device, ordinal) == 0 && retain(&context, device) == 0 &&
-           set_current(context) == 0;
-}
-
-cublas_t *cublas_open(int ordinal, char why[VERIFY_WORDS])
-{
-    const char *names[] = {getenv("HGEMM_CUBLAS_LIBRARY"), "libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
-    void *library = NULL;
-    for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
-        if (names[i])
-            library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        snprintf(why, VERIFY_WORDS,
-                 "libcublas was not found: put it on LD_LIBRARY_PATH or its path in HGEMM_CUBLAS_LIBRARY");
-        return NULL;
-    }
-    cublas_t *cublas = calloc(1, sizeof *cublas);
-    int (*create)(void **);
-    if (cublas && find(library, "cublasCreate_v2", &create) && find(library, "cublasDestroy_v2", &cublas->destroy) &&
-        find(library, "cublasGetVersion_v2", &cublas->version) && find(library, "cublasHgemm", &cublas->hgemm) &&
-        find(library, "cublasGemmEx", &cublas->gemm_ex) &&
-        find(library, "cublasHgemmStridedBatched", &cublas->hgemm_batched) &&
-        find(library, "cublasGemmStridedBatchedEx", &cublas->gemm_batched_ex) && make_current(ordinal) &&
-        create(&cublas->handle) == 0)
-        return cublas;
-    snprintf(why, VERIFY_WORDS, "libcublas was found but could not be started");
-    free(cublas);
-    return NULL;
-}
-
-void cublas_close(cublas_t *cublas)
-{
-    if (cublas)
-        cublas->destroy(cublas->handle);
-    free(cublas);
-}
-
-int cublas_version(const cublas_t *cublas)
-{
-    int version = 0;
-    cublas->version(cublas->handle, &version);
-    return version;
-}
-
-/* cuBLAS is column-major: a row-major problem is handed over transposed, as
- * C^T = op(B)^T * op(A)^T, which only exchanges the operands. */
-typedef struct columns_t {
-    int op_a, op_b, m, n, lda, ldb;
-    const void *a, *b;
-    long long stride_a, stride_b;
-} columns_t;
-
-static columns_t as_columns(const problem_t *p, const void *a, const void *b)
-{
-    int op_a = p->op_a == HGEMM_OP_T ? OP_T : OP_N, op_b = p->op_b == HGEMM_OP_T ? OP_T : OP_N;
-    if (p->layout == HGEMM_COL_MAJOR)
-        return (columns_t){op_a, op_b, (int)p->m, (int)p->n, (int)p->lda, (int)p->ldb, a, b, p->size_a, p->size_b};
-    return (columns_t){op_b, op_a, (int)p->n, (int)p->m, (int)p->ldb, (int)p->lda, b, a, p->size_b, p->size_a};
-}
-
-int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b, float beta,
-                 void *c)
-{
-    columns_t q = as_columns(p, a, b);
-    uint16_t half_alpha = hgemm_half_from_float(alpha), half_beta = hgemm_half_from_float(beta);
-    if (p->batch > 1)
-        return cublas->hgemm_batched(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &half_alpha, q.a, q.lda,
-                                     q.stride_a, q.b, q.ldb, q.stride_b, &half_beta, c, (int)p->ldc, p->size_c,
-                                     (int)p->batch);
-    return cublas->hgemm(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &half_alpha, q.a, q.lda, q.b, q.ldb,
-                         &half_beta, c, (int)p->ldc);
-}
-
-int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b, float beta,
-                   void *c)
-{
-    columns_t q = as_columns(p, a, b);
-    if (p->batch > 1)
-        return cublas->gemm_batched_ex(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &alpha, q.a, R_16F, q.lda,
-                                       q.stride_a, q.b, R_16F, q.ldb, q.stride_b, &beta, c, R_16F, (int)p->ldc,
-                                       p->size_c, (int)p->batch, COMPUTE_32F, ALGORITHM_DEFAULT);
-    return cublas->gemm_ex(cublas->handle, q.op_a, q.op_b, q.m, q.n, (int)p->k, &alpha, q.a, R_16F, q.lda, q.b, R_16F,
-                           q.ldb, &beta, c, R_16F, (int)p->ldc, COMPUTE_32F, ALGORITHM_DEFAULT);
-}
-
 /* ---- the driver's copy --------------------------------------------------------------------------
  */
 
@@ -137,7 +25,7 @@ copy_fn *copy_open(int ordinal)
 {
     copy_fn *copy;
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    return find(driver, "cuMemcpyDtoDAsync_v2", &copy) && make_current(ordinal) ? copy : NULL;
+    return find(driver, "cuMemcpyDtoDAsync_v2", &copy) && cublas_make_current(ordinal) ? copy : NULL;
 }
 
 /* ---- CUTLASS ----------------------------------------------------------------------------------

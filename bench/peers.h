@@ -4,28 +4,9 @@
 #ifndef HGEMM_BENCH_PEERS_H
 #define HGEMM_BENCH_PEERS_H
 
+#include "cublas.h"
 #include "peers_cutlass.h"
 #include "verify.h"
-
-/* ---- cuBLAS -----------------------------------------------------------------------------------
- */
-
-typedef struct cublas_t cublas_t;
-
-/* Opens libcublas (the path in HGEMM_CUBLAS_LIBRARY, else as the dynamic linker finds it) for the GPU of
- * that CUDA ordinal and makes its primary context current. NULL and words in `why` where it cannot.
- */
-cublas_t *cublas_open(int ordinal, char why[VERIFY_WORDS]);
-void cublas_close(cublas_t *cublas);
-int cublas_version(const cublas_t *cublas); /* major * 10000 + minor * 100 + patch */
-
-/* Enqueue C = alpha * op(A) * op(B) + beta * C on the default stream: cublasHgemm accumulates in
- * half precision and takes half scalars, cublasGemmEx here in single precision. For a batch they are
- * cublasHgemmStridedBatched and cublasGemmStridedBatchedEx. 0 on success. */
-int cublas_hgemm(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b, float beta,
-                 void *c);
-int cublas_gemm_ex(const cublas_t *cublas, const problem_t *p, float alpha, const void *a, const void *b, float beta,
-                   void *c);
 
 /* ---- the driver's copy --------------------------------------------------------------------------
  */

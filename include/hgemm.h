@@ -517,6 +517,14 @@ HGEMM_API void hgemm_plan_destroy(hgemm_plan_t plan);
  */
 HGEMM_API hgemm_status_t hgemm_load_tuning(hgemm_handle_t handle, const char *path);
 
+/*
+ * What the tuning file says of a call beside cuBLAS: `*ratio` is cuBLAS's time in times of the plan that the call would
+ * run, above 1 where hgemm is the faster; 0 where the file has no such entry, or there is no file. A call with an
+ * epilogue was compared with cuBLAS's product alone. The descriptor is checked as by hgemm_plan_create; nothing is
+ * loaded or enqueued, and the handle's stream may be captured.
+ */
+HGEMM_API hgemm_status_t hgemm_get_cublas_ratio(hgemm_handle_t handle, const hgemm_desc_t *desc, double *ratio);
+
 #ifdef __cplusplus
 }
 #endif

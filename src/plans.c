@@ -109,6 +109,21 @@ void hgemm_plan_destroy(hgemm_plan_t plan)
     free(plan);
 }
 
+hgemm_status_t hgemm_get_cublas_ratio(hgemm_handle_t handle, const hgemm_desc_t *desc, double *ratio)
+{
+    hgemm_desc_t problem;
+    plan_t measured;
+    int is_idle;
+    if (!handle || !ratio)
+        return refuse_null(handle, "ratio");
+    hgemm_status_t status = take_call(handle, desc, CHECK_ALIGNMENT, &problem, &is_idle);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    const int has_entry = !is_idle && measured_plan(&problem, &handle->machine, handle->workspace_bytes, &measured);
+    *ratio = has_entry ? tuning_cublas_ratio(handle->tuning, &problem) : 0;
+    return HGEMM_STATUS_SUCCESS;
+}
+
 /* ---- Running --------------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static hgemm_status_t refuse(hgemm_handle_t handle, const char *format, ...)

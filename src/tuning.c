@@ -14,6 +14,7 @@ enum { HEADER_LINES = 4, MOST_LINE = 1024, SHOWN = 100 /* characters of a line t
 typedef struct entry_t {
     problem_class_t problem;
     plan_t plan;
+    double cublas_ratio; /* 0: not compared */
     int line;
 } entry_t;
 
@@ -37,15 +38,44 @@ static int compare_entries(const void *one, const void *other)
     return class_compare(&((const entry_t *)one)->problem, &((const entry_t *)other)->problem);
 }
 
+static const entry_t *find_entry(const tuning_t *tuning, const hgemm_desc_t *p)
+{
+    const entry_t wanted = {.problem = class_of(p)};
+    return bsearch(&wanted, tuning->entries, tuning->count, sizeof *tuning->entries, compare_entries);
+}
+
 /* measured_t.find */
 static int find(const void *entries, const hgemm_desc_t *p, struct plan_t *plan)
 {
-    const tuning_t *tuning = entries;
-    const entry_t wanted = {.problem = class_of(p)};
-    const entry_t *entry = bsearch(&wanted, tuning->entries, tuning->count, sizeof *tuning->entries, compare_entries);
+    const entry_t *entry = find_entry(entries, p);
     if (entry)
         *plan = entry->plan;
     return entry != NULL;
+}
+
+static const char ratio_word[] = " cublas ";
+
+void tuning_ratio_to_text(double ratio, char text[TUNING_RATIO])
+{
+    const long thousandths = ratio < 1e-3 ? 1 : ratio < 1e6 ? (long)(ratio * 1000) : 999999999;
+    snprintf(text, TUNING_RATIO, "%s%ld.%03ld", ratio_word, thousandths / 1000, thousandths % 1000);
+}
+
+/* Cuts a ratio off the end of a plan's words; 0 if what stands there is none. In any locale its point is a point. */
+static int take_ratio(char *plan, double *ratio)
+{
+    static const char digits[] = "0123456789";
+    char *word = strstr(plan, ratio_word);
+    *ratio = 0;
+    if (!word)
+        return 1;
+    *word = '\0';
+    const char *number = word + strlen(ratio_word);
+    const size_t whole = strspn(number, digits);
+    if (whole < 1 || whole > 6 || number[whole] != '.' || strspn(number + whole + 1, digits) != 3 || number[whole + 4])
+        return 0;
+    *ratio = (double)(strtol(number, NULL, 10) * 1000 + strtol(number + whole + 1, NULL, 10)) / 1000;
+    return *ratio > 0;
 }
 
 /* What is wrong with an entry, whose line becomes words; NULL if nothing is. */
@@ -66,6 +96,8 @@ static const char *parse_entry(char *line, entry_t *entry)
         fault = class_example(&entry->problem, &example);
     if (!fault && (is_indirect(&example) || example.flags))
         fault = "problems that are invariant, gathered, grouped or of pointers are not tuned";
+    if (!fault && !take_ratio(plan, &entry->cublas_ratio))
+        fault = "cublas is followed by its time in times of the plan, such as 1.250";
     if (!fault)
         fault = plan_from_text(plan + 3, &example, &entry->plan);
     return fault ? fault : plan_fault(&example, INT64_MAX, &entry->plan);
@@ -176,6 +208,12 @@ tuning_t *tuning_read(const char *path, const hgemm_device_info_t *info, char wh
 const measured_t *tuning_measured(const tuning_t *tuning)
 {
     return tuning ? &tuning->measured : NULL;
+}
+
+double tuning_cublas_ratio(const tuning_t *tuning, const hgemm_desc_t *p)
+{
+    const entry_t *entry = tuning ? find_entry(tuning, p) : NULL;
+    return entry ? entry->cublas_ratio : 0;
 }
 
 void tuning_free(tuning_t *tuning)

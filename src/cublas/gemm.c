@@ -53,7 +53,7 @@ static const char *ask_handle(const call_t *call, product_t *product)
         return "the math mode is pedantic";
     if (sm_count != 0)
         return "the handle is to use a part of the multiprocessors";
-    return product_scalars(&product->desc, pointer_mode, call->alpha, call->beta);
+    return product_scalars(product, pointer_mode, call->alpha, call->beta);
 }
 
 static const char *describe(const call_t *call, product_t *product)

@@ -194,8 +194,9 @@ static const char *describe_matrices(const call_t *call, const operation_t *op, 
     return NULL;
 }
 
-static const char *describe(const call_t *call, hgemm_desc_t *desc)
+static const char *describe(const call_t *call, product_t *product)
 {
+    hgemm_desc_t *desc = &product->desc;
     getter_t *get_layout = REAL(cublasLtMatrixLayoutGetAttribute), *get = REAL(cublasLtMatmulDescGetAttribute);
     void *const descriptors[4] = {call->layout_a, call->layout_b, call->layout_c, call->layout_d};
     layout_t layouts[4];
@@ -214,8 +215,8 @@ static const char *describe(const call_t *call, hgemm_desc_t *desc)
     if (!why)
         why = describe_epilogue(&op, layouts[3].type, desc);
     if (!why)
-        why = product_scalars(desc, op.pointer_mode, call->alpha, call->beta);
-    if (!why && !call->c && (desc->beta != 0 || desc->beta_pointer))
+        why = product_scalars(product, op.pointer_mode, call->alpha, call->beta);
+    if (!why && !call->c && (desc->beta != 0 || desc->beta_pointer || product->half_beta))
         why = "an argument is for cuBLAS to judge";
     return why;
 }
@@ -226,7 +227,7 @@ static int take(void *handle, void *stream, const call_t *call)
     if (!door_is_open())
         return 0;
     hgemm_desc_init(&product.desc);
-    product.why = handle ? describe(call, &product.desc) : "the handle is NULL";
+    product.why = handle ? describe(call, &product) : "the handle is NULL";
     return door_run(&product);
 }
 

@@ -4,20 +4,25 @@
 #include "driver.h"
 #include "settings.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 typedef struct slot_t {
+    int is_stream; /* else of captures and of the streams that have none */
     uint64_t stream_id;
     hgemm_handle_t handle; /* NULL: there is none, and `why` */
     const char *why;
     pthread_mutex_t lock;
+    float *scalars; /* device memory: of a stream one pair, of captures pairs that no call has had; NULL: none yet */
+    int pairs_left; /* of captures */
 } slot_t;
 
 typedef struct context_t {
     void *context;
     const char *why; /* products of this context are not hgemm's; NULL: they are */
     char device[16]; /* "cuda:0" */
-    slot_t spare;    /* without workspace; its handle is NULL until the first stream has one */
+    int capability;
+    slot_t spare; /* without workspace; its handle is NULL until the first stream has one */
     slot_t streams[POOL_STREAMS];
     int stream_count;
 } context_t;
@@ -48,6 +53,7 @@ static context_t *add_context(void *context)
         added->why = "the driver does not name the context's device";
         return added;
     }
+    added->capability = device.capability;
     snprintf(added->device, sizeof added->device, "cuda:%d", device.ordinal);
     if (!device.is_primary)
         added->why = "the context is not the device's primary one";
@@ -79,6 +85,7 @@ static slot_t *add_stream(context_t *context, uint64_t stream_id)
         }
     }
     slot_t *added = &context->streams[context->stream_count++];
+    added->is_stream = 1;
     added->stream_id = stream_id;
     pthread_mutex_init(&added->lock, NULL);
     open_slot(added, context->device);
@@ -126,12 +133,34 @@ const char *pool_lease(void *stream, lease_t *lease)
     if (!slot->handle)
         return slot->why;
     pthread_mutex_lock(&slot->lock);
-    *lease = (lease_t){slot->handle, &slot->lock, capture == DRIVER_CAPTURING};
+    *lease = (lease_t){slot->handle, slot, context->capability, capture == DRIVER_CAPTURING};
     hgemm_set_stream(slot->handle, stream);
     return NULL;
 }
 
 void pool_return(const lease_t *lease)
 {
-    pthread_mutex_unlock(lease->lock);
+    pthread_mutex_unlock(&lease->slot->lock);
+}
+
+/* New pairs of scalars; 0 where there is no memory. Those of captures are never given back, nor used again. */
+static int add_pairs(slot_t *slot, int pairs)
+{
+    void *memory;
+    if (hgemm_malloc(slot->handle, &memory, (size_t)pairs * 2 * sizeof(float)) != HGEMM_STATUS_SUCCESS)
+        return 0;
+    slot->scalars = memory;
+    slot->pairs_left = pairs;
+    return 1;
+}
+
+float *pool_scalars(const lease_t *lease)
+{
+    enum { CAPTURED_PAIRS = 512 };
+    slot_t *slot = lease->slot;
+    if (lease->is_captured)
+        return slot->pairs_left || add_pairs(slot, CAPTURED_PAIRS) ? slot->scalars + 2 * --slot->pairs_left : NULL;
+    if (!slot->is_stream)
+        return NULL;
+    return slot->scalars || add_pairs(slot, 1) ? slot->scalars : NULL;
 }

@@ -10,14 +10,13 @@
 
 #include "hgemm.h"
 
-#include <pthread.h>
-
 enum { POOL_STREAMS = 8, POOL_CONTEXTS = 32 };
 
-/* A handle and the lock that its user holds. */
+/* A handle, locked by its user. */
 typedef struct lease_t {
     hgemm_handle_t handle;
-    pthread_mutex_t *lock;
+    struct slot_t *slot;
+    int capability;  /* of its GPU: 75 is 7.5 */
     int is_captured; /* what is enqueued goes into a graph */
 } lease_t;
 
@@ -25,5 +24,9 @@ typedef struct lease_t {
  * words that last. With NULL the caller has the handle until pool_return. */
 const char *pool_lease(void *stream, lease_t *lease);
 void pool_return(const lease_t *lease);
+
+/* Two floats in device memory, which no work but what is enqueued by this lease touches, or by later ones of the same
+ * stream; in a graph none but this call. NULL where there are none: on a stream without a handle of its own. */
+float *pool_scalars(const lease_t *lease);
 
 #endif

@@ -13,8 +13,9 @@ typedef struct product_t {
     void *stream;
     hgemm_desc_t desc; /* as far as it is known, while is_described is 0 */
     int is_described;
-    const char *why;  /* it is not hgemm's: words that last; NULL: it is */
-    char detail[160]; /* hgemm's own words on that, "" where it has none */
+    const uint16_t *half_alpha, *half_beta; /* in device memory; both NULL: the scalars are the descriptor's */
+    const char *why;                        /* it is not hgemm's: words that last; NULL: it is */
+    char detail[160];                       /* hgemm's own words on that, "" where it has none */
 } product_t;
 
 /* Whether calls are to be looked at: not with the policy "nowhere" and no log, nor within the real library. */
@@ -30,7 +31,7 @@ int product_accumulate(int compute, hgemm_accumulate_t *meaning); /* 0: not one 
 /* The types of A and B, and of C, which follow them. NULL, or why they are not hgemm's. */
 const char *product_types(int type_a, int type_b, int type_c, hgemm_desc_t *desc);
 
-/* The scalars alpha and beta. In half precision they are halves, and can be read from host memory alone. */
-const char *product_scalars(hgemm_desc_t *desc, int pointer_mode, const void *alpha, const void *beta);
+/* The scalars alpha and beta, which are halves where sums are. */
+const char *product_scalars(product_t *product, int pointer_mode, const void *alpha, const void *beta);
 
 #endif

@@ -24,6 +24,7 @@ static void read_environment(void)
         read_once.policy = POLICY_NOWHERE;
     if (read_once.policy == POLICY_NOWHERE && strcmp(policy, "nowhere") != 0)
         read_once.unknown = policy;
+    read_once.has_tuning = value_of("HGEMM_TUNING") != NULL;
     read_once.log = value_of("HGEMM_CUBLAS_LOG");
     read_once.summary = value_of("HGEMM_CUBLAS_SUMMARY");
     read_once.record = value_of("HGEMM_CUBLAS_RECORD");
@@ -36,11 +37,29 @@ const settings_t *settings(void)
     return &read_once;
 }
 
+enum { TURING = 75 };
+
 const char *settings_refuse(int capability)
 {
     switch (settings()->policy) {
     case POLICY_EVERYWHERE: return NULL;
     case POLICY_NOWHERE: return "the policy is nowhere";
-    default: return capability == 75 ? NULL : "the policy is faster, and hgemm is not known to be on this GPU";
+    default:
+        return capability == TURING || settings()->has_tuning
+                   ? NULL
+                   : "the policy is faster, and there is no tuning file that compares hgemm with cuBLAS on this GPU";
     }
+}
+
+int settings_ask_ratio(void)
+{
+    return settings()->policy == POLICY_FASTER && settings()->has_tuning;
+}
+
+const char *settings_refuse_ratio(int capability, double ratio)
+{
+    if (ratio == 0)
+        return capability == TURING ? NULL
+                                    : "the policy is faster, and the tuning file does not compare this with cuBLAS";
+    return ratio >= 1 ? NULL : "the policy is faster, and by the tuning file cuBLAS is";
 }

@@ -7,6 +7,7 @@ typedef enum policy_t { POLICY_FASTER, POLICY_EVERYWHERE, POLICY_NOWHERE } polic
 
 typedef struct settings_t {
     policy_t policy;     /* HGEMM_CUBLAS */
+    int has_tuning;      /* HGEMM_TUNING: hgemm's own setting, a file that may compare it with cuBLAS */
     const char *unknown; /* its value where that is none of the three: taken for "nowhere" */
     const char *log;     /* HGEMM_CUBLAS_LOG: "1" for stderr, or a file; NULL: none */
     const char *summary; /* HGEMM_CUBLAS_SUMMARY: the same, at exit */
@@ -15,7 +16,13 @@ typedef struct settings_t {
 
 const settings_t *settings(void);
 
-/* NULL where the policy has hgemm run products on a GPU of this capability (75 is 7.5), else why not. */
+/* NULL where the policy has hgemm run products on a GPU of this capability (75 is 7.5), or some of them, else why not.
+ */
 const char *settings_refuse(int capability);
+
+/* Whether, where it has, the tuning file decides on each product; then NULL where hgemm is to run one for which the
+ * file has that ratio (hgemm_get_cublas_ratio), else why not. */
+int settings_ask_ratio(void);
+const char *settings_refuse_ratio(int capability, double ratio);
 
 #endif

@@ -26,6 +26,7 @@ static void show(hgemm_handle_t handle, const problem_class_t *problem, int kern
     hgemm_plan_t plan;
     hgemm_plan_info_t info;
     hgemm_kernel_info_t row;
+    double ratio;
     char text[HGEMM_PLAN_TEXT], name[CLASS_TEXT];
     class_to_text(problem, name);
     const char *fault = class_example(problem, &desc);
@@ -47,6 +48,9 @@ static void show(hgemm_handle_t handle, const problem_class_t *problem, int kern
     printf("    workspace   %zu bytes\n", info.workspace_bytes);
     if (info.seconds > 0)
         printf("    expected    %.2f us by the cost model, launch not counted\n", info.seconds * 1e6);
+    tool_must(handle, hgemm_get_cublas_ratio(handle, &desc, &ratio));
+    if (info.is_tuned && ratio > 0)
+        printf("    cuBLAS      takes %.3f times as long, by the tuning file\n", ratio);
     printf("    chosen by   %s\n", kernel ? "its name" : info.is_tuned ? "the tuning file" : "the cost model");
     printf("    text        %s\n", text);
     hgemm_plan_destroy(plan);

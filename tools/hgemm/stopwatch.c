@@ -2,6 +2,7 @@
 #include "stopwatch.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ typedef struct operand_space_t {
 
 struct stopwatch_t {
     hgemm_handle_t handle;
+    const cublas_t *cublas; /* NULL: none */
     hgemm_desc_t problem;
     operand_space_t a, b;
     size_t d; /* elements */
@@ -131,6 +133,8 @@ stopwatch_t *stopwatch_open(hgemm_handle_t handle, const problem_class_t *proble
         const hgemm_desc_t *p = &watch->problem;
         watch->handle = handle;
         watch->random = 1;
+        if (is_bf16(p) && p->bias) /* as cuBLAS has it; of the same size */
+            watch->problem.type_c = watch->problem.type_d = HGEMM_TYPE_BF16;
         watch->is_modelled = strcmp(handle->info.kind, "t4model") == 0;
         watch->a = space_of(p->op_a == HGEMM_OP_N ? p->m : p->k, p->lda, p->batch, p->stride_a, of[CLASS_ALIGNED_A]);
         watch->b = space_of(p->op_b == HGEMM_OP_N ? p->k : p->n, p->ldb, p->batch, p->stride_b, of[CLASS_ALIGNED_B]);
@@ -160,6 +164,22 @@ void stopwatch_close(stopwatch_t *watch)
     free(watch);
 }
 
+void stopwatch_set_cublas(stopwatch_t *watch, const cublas_t *cublas)
+{
+    watch->cublas = cublas;
+}
+
+/* Enqueues a plan, or cuBLAS where it is NULL. */
+static hgemm_status_t enqueue(stopwatch_t *watch, const hgemm_desc_t *problem, const plan_t *plan)
+{
+    if (plan)
+        return handle_launch(watch->handle, problem, plan);
+    if (cublas_multiply(watch->cublas, problem) == 0)
+        return HGEMM_STATUS_SUCCESS;
+    snprintf(watch->handle->device->detail, DEVICE_DETAIL, "cuBLAS fails.");
+    return HGEMM_STATUS_DEVICE_ERROR;
+}
+
 int stopwatch_prove(stopwatch_t *watch, const plan_t *plan, const char **fault)
 {
     const size_t bytes = watch->d * sizeof(uint16_t);
@@ -171,7 +191,7 @@ int stopwatch_prove(stopwatch_t *watch, const plan_t *plan, const char **fault)
     memset(d, 0xff, bytes); /* NaN */
     hgemm_status_t status = hgemm_upload(watch->handle, watch->problem.d, d, bytes);
     if (status == HGEMM_STATUS_SUCCESS)
-        status = handle_launch(watch->handle, &watch->problem, plan);
+        status = enqueue(watch, &watch->problem, plan);
     if (status == HGEMM_STATUS_SUCCESS)
         status = hgemm_download(watch->handle, d, watch->problem.d, bytes);
     *fault = words_of(watch->handle, status);
@@ -198,7 +218,7 @@ static hgemm_status_t take_turn(stopwatch_t *watch, const plan_t *plan, int laun
         hgemm_desc_t problem = problem_on(watch, watch->next);
         watch->next = (watch->next + 1) % watch->copies;
         if (status == HGEMM_STATUS_SUCCESS)
-            status = handle_launch(watch->handle, &problem, plan);
+            status = enqueue(watch, &problem, plan);
     }
     if (status == HGEMM_STATUS_SUCCESS)
         status = ops->event_record(device, watch->events[1], watch->handle->stream);

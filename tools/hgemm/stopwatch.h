@@ -3,6 +3,7 @@
 #ifndef HGEMM_TOOL_STOPWATCH_H
 #define HGEMM_TOOL_STOPWATCH_H
 
+#include "cublas.h"
 #include "handle.h"
 #include "problem_class.h"
 
@@ -15,6 +16,9 @@ void stopwatch_close(stopwatch_t *watch);
 
 /* The row-major problem, on the first copy of its operands. */
 const hgemm_desc_t *stopwatch_problem(const stopwatch_t *watch);
+
+/* In the place of a plan, NULL is cuBLAS's product, without an epilogue: once this has said by what. */
+void stopwatch_set_cublas(stopwatch_t *watch, const cublas_t *cublas);
 
 /* Before the first turn: runs a plan on integers whose sums are exact in any order. Returns 0, with words, if it fails
  * or computes other bits than the first plan that was proved. */

@@ -2,7 +2,8 @@
 /*
  * Measures which plans are the fastest on a device and writes them to a tuning file (src/tuning.h). A shape's plans
  * take turns in alternation. The default stays unless another is faster beyond noise, twice: where it was found to be
- * the fastest of many, and once more against the default alone.
+ * the fastest of many, and once more against the default alone. What is chosen then takes turns with cuBLAS, if there
+ * is one, and the file has the ratio of the two.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -33,6 +34,8 @@ static const char usage[] =
     "  --reps N            repetitions of each plan, whose medians count; default 15, and 3 where time is\n"
     "                      modelled\n"
     "  --margin PERCENT    by which a plan must be faster than the default; default 1\n"
+    "  --no-cublas         does not time the chosen plan beside cuBLAS, as is done on a GPU where libcublas is\n"
+    "                      found: by the dynamic linker, or at the path in HGEMM_CUBLAS_LIBRARY\n"
     "  --budget SECONDS    after which no further shape is begun; one always is\n"
     "  --check             writes nothing: times what the file chooses against the default, for the shapes\n"
     "                      given or, where none is, for all that the file lists. Ends with 1 where it is\n"
@@ -45,12 +48,13 @@ static const char usage[] =
 typedef struct options_t {
     shapes_options_t shapes;
     const char *device, *out;
-    int again, plans, repetitions, is_check;
+    int again, plans, repetitions, is_check, no_cublas;
     double margin, budget; /* a share; seconds, 0: none */
 } options_t;
 
 static options_t options;
 static hgemm_handle_t handle;
+static cublas_t *cublas; /* NULL: none */
 
 static double now(void)
 {
@@ -263,22 +267,51 @@ static const plan_t *choose(stopwatch_t *watch, const plan_t *plans, int count, 
     return &plans[best];
 }
 
+/* Whether cuBLAS computes what the plans do, and so can be compared with; before the first turn. */
+static int prove_cublas(stopwatch_t *watch, const char *name)
+{
+    const char *fault;
+    stopwatch_set_cublas(watch, cublas);
+    if (!cublas || stopwatch_prove(watch, NULL, &fault))
+        return cublas != NULL;
+    fprintf(stderr, "hgemm: %s is not compared with cuBLAS: %s\n", name, fault);
+    return 0;
+}
+
+/* cuBLAS's time in times of the plan's: the median of repetitions in which the two took turns. */
+static double compare_cublas(stopwatch_t *watch, const plan_t *plan)
+{
+    const int reps = options.repetitions;
+    double *seconds = calloc(2 * (size_t)reps, sizeof *seconds);
+    if (!seconds)
+        tool_fail("there is no memory left");
+    must_time(watch, (const plan_t *[]){plan, NULL}, 2, seconds);
+    for (int i = 0; i < reps; i++)
+        seconds[i] = seconds[reps + i] / seconds[i];
+    double ratio = median_of(seconds, reps);
+    free(seconds);
+    return ratio;
+}
+
 /* Measures a shape and notes the result; 0 if it cannot be had. */
 static int tune_shape(const problem_class_t *problem, const char *name)
 {
     const char *fault, *witness = strcmp(handle->info.kind, "t4model") == 0 ? "modelled" : "measured";
     stopwatch_t *watch = stopwatch_open(handle, problem, &fault);
     plan_t *plans = calloc((size_t)options.plans, sizeof *plans);
-    char words[PLAN_TEXT], line[1024];
+    char words[PLAN_TEXT], line[1024], ratio[TUNING_RATIO] = "";
     double chosen, by_default;
     if (!plans)
         tool_fail("there is no memory left");
     int count = watch ? prove(watch, name, plans, find_candidates(stopwatch_problem(watch), plans)) : 0;
     if (count > 0) {
+        const int has_rival = prove_cublas(watch, name);
         const plan_t *plan = choose(watch, plans, count, &chosen, &by_default);
         plan_to_text(plan, words);
-        snprintf(line, sizeof line, "%s = %s # %s: %.2f us, by default %.2f us", name, words, witness, chosen * 1e6,
-                 by_default * 1e6);
+        if (has_rival)
+            tuning_ratio_to_text(compare_cublas(watch, plan), ratio);
+        snprintf(line, sizeof line, "%s = %s%s # %s: %.2f us, by default %.2f us", name, words, ratio, witness,
+                 chosen * 1e6, by_default * 1e6);
         put_row(problem, line);
         printf("%s\n", line);
         fflush(stdout);
@@ -376,6 +409,7 @@ static void parse(int argc, char **argv, shapes_t *shapes)
         REPS,
         MARGIN,
         BUDGET,
+        NO_CUBLAS,
         CHECK,
         DEVICE,
         HELP
@@ -385,7 +419,8 @@ static void parse(int argc, char **argv, shapes_t *shapes)
         {"trans", 1, NULL, TRANS},   {"batch", 1, NULL, BATCH},   {"out", 1, NULL, OUTPUT},
         {"again", 0, NULL, AGAIN},   {"plans", 1, NULL, PLANS},   {"reps", 1, NULL, REPS},
         {"margin", 1, NULL, MARGIN}, {"budget", 1, NULL, BUDGET}, {"check", 0, NULL, CHECK},
-        {"device", 1, NULL, DEVICE}, {"help", 0, NULL, HELP},     {NULL, 0, NULL, 0}};
+        {"device", 1, NULL, DEVICE}, {"help", 0, NULL, HELP},     {"no-cublas", 0, NULL, NO_CUBLAS},
+        {NULL, 0, NULL, 0}};
     enum { MOST_FILES = 64 };
     const char *files[MOST_FILES];
     int file_count = 0;
@@ -407,6 +442,7 @@ static void parse(int argc, char **argv, shapes_t *shapes)
         case REPS: options.repetitions = (int)tool_number("--reps", optarg, 1, 10000); break;
         case MARGIN: options.margin = tool_number("--margin", optarg, 0, 100) / 100; break;
         case BUDGET: options.budget = tool_number("--budget", optarg, 0, 1e9); break;
+        case NO_CUBLAS: options.no_cublas = 1; break;
         case CHECK: options.is_check = 1; break;
         case DEVICE: options.device = optarg; break;
         case HELP: fputs(usage, stdout); exit(0);
@@ -418,6 +454,17 @@ static void parse(int argc, char **argv, shapes_t *shapes)
         shapes_add_argument(shapes, &options.shapes, argv[optind++]);
     if (shapes->count == 0 && !options.is_check)
         tool_refuse("no shape is given; try hgemm tune --help");
+}
+
+/* On a GPU, if it can be had. */
+static void open_cublas(void)
+{
+    char why[CUBLAS_WORDS];
+    if (strcmp(handle->info.kind, "cuda") != 0 || options.no_cublas || options.is_check)
+        return;
+    cublas = cublas_open(handle->device->ordinal, why);
+    if (!cublas)
+        fprintf(stderr, "hgemm: no comparison with cuBLAS: %s\n", why);
 }
 
 int tool_tune(int argc, char **argv)
@@ -432,11 +479,13 @@ int tool_tune(int argc, char **argv)
     if (!options.repetitions)
         options.repetitions = strcmp(handle->info.kind, "t4model") == 0 ? 3 : 15;
     read_rows();
+    open_cublas();
     int status = options.is_check ? check(&shapes) : tune(&shapes);
     for (int i = 0; i < row_count; i++)
         free(rows[i].line);
     free(rows);
     free(shapes.of);
+    cublas_close(cublas);
     tool_must(NULL, hgemm_destroy(handle));
     return status;
 }
