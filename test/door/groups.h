@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The door's tests, by what they look at; each gives how many failed. */
+#ifndef TEST_DOOR_GROUPS_H
+#define TEST_DOOR_GROUPS_H
+
+int test_mapping(void);
+int test_emulated(void);
+int test_declined(void);
+int test_streams(void);
+int test_policy(const char *expected); /* "hit" or "miss" */
+int test_log(void);
+int test_cost(void);
+
+#endif
