@@ -57,7 +57,7 @@ static const char ratio_word[] = " cublas ";
 
 void tuning_ratio_to_text(double ratio, char text[TUNING_RATIO])
 {
-    const long thousandths = ratio < 1e-3 ? 1 : ratio < 1e6 ? (long)(ratio * 1000) : 999999999;
+    const long thousandths = ratio < 1e-3 ? 1 : ratio < 1e6 ? (long)(ratio * 1000 + 0.5) : 999999999;
     snprintf(text, TUNING_RATIO, "%s%ld.%03ld", ratio_word, thousandths / 1000, thousandths % 1000);
 }
 
@@ -96,7 +96,7 @@ static const char *parse_entry(char *line, entry_t *entry)
         fault = class_example(&entry->problem, &example);
     if (!fault && (is_indirect(&example) || example.flags))
         fault = "problems that are invariant, gathered, grouped or of pointers are not tuned";
-    if (!fault && !take_ratio(plan, &entry->cublas_ratio))
+    if (!fault && !take_ratio(plan + 3, &entry->cublas_ratio))
         fault = "cublas is followed by its time in times of the plan, such as 1.250";
     if (!fault)
         fault = plan_from_text(plan + 3, &example, &entry->plan);

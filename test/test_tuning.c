@@ -183,6 +183,14 @@ static void faults_are_told(void **state)
         {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 whole 0 splits 2 k 64\n", "cover k"},
         {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 copies a\n", "copies"},
         {HEADER "f16 nn 64x64x64 = k1_tiled nn x16 whole 0 splits 2 k 32\n", "cannot split"},
+        {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 cublas\n", "more words"},
+        {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 cublas 1\n", "such as 1.250"},
+        {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 cublas 1,250\n", "such as 1.250"},
+        {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 cublas 1.25\n", "such as 1.250"},
+        {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 cublas 1.2500\n", "such as 1.250"},
+        {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 cublas -1.250\n", "such as 1.250"},
+        {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 cublas 0.000\n", "such as 1.250"},
+        {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 cublas 1.250 1.250\n", "such as 1.250"},
         {HEADER "f16 nn 64x64x64 grouped = k5_64x64 nn x16\n", "are not tuned"},
         {HEADER "f16 nn 64x64x64 invariant = k5_64x64 nn x16\n", "are not tuned"},
         {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16\nf16 nn 64x64x72 = k5_64x64 nn x16\n"
@@ -261,13 +269,59 @@ static void entries_are_followed(void **state)
     assert_string_equal(kernel_of(&desc, &is_tuned), by_default);
 }
 
+/* The ratio of an entry is that of the calls that it serves, and of no other. */
+static void ratios_are_told(void **state)
+{
+    (void)state;
+    static const char text[] = HEADER "f16 nn 8x16x24 = k5_256x128 nn x16 cublas 1.250 # words\n"
+                                      "f16 nn 7x16x24 = k5_256x128 nn x16\n"
+                                      "f16 nn 8x16x24 fused = k5_256x128 nn x16 cublas 0.007\n";
+    hgemm_desc_t desc = small();
+    double ratio = 9;
+    assert_status(hgemm_get_cublas_ratio(&handle, &desc, &ratio), HGEMM_STATUS_SUCCESS);
+    assert_true(ratio == 0);
+    write_file(text, strlen(text));
+    assert_status(hgemm_load_tuning(&handle, path), HGEMM_STATUS_SUCCESS);
+    assert_status(hgemm_get_cublas_ratio(&handle, &desc, &ratio), HGEMM_STATUS_SUCCESS);
+    assert_true(ratio == 1.25);
+    hgemm_desc_t others[6] = {desc, desc, desc, desc, desc, desc};
+    static const double expected[6] = {0, 0, 0, 0, 0.007, 0};
+    others[0].m = 7;
+    others[1].a = a + 4;
+    others[2].flags = HGEMM_FLAG_BATCH_INVARIANT;
+    others[3].kernel = KERNEL_k1_tiled;
+    others[4].bias = c;
+    others[5].m = 0;
+    for (int i = 0; i < 6; i++) {
+        assert_status(hgemm_get_cublas_ratio(&handle, &others[i], &ratio), HGEMM_STATUS_SUCCESS);
+        assert_true(ratio == expected[i]);
+    }
+    ratio = 9;
+    others[0].m = -1;
+    assert_status(hgemm_get_cublas_ratio(&handle, &others[0], &ratio), HGEMM_STATUS_INVALID_M);
+    assert_status(hgemm_get_cublas_ratio(&handle, &desc, NULL), HGEMM_STATUS_INVALID_HANDLE);
+    assert_status(hgemm_get_cublas_ratio(NULL, &desc, &ratio), HGEMM_STATUS_INVALID_HANDLE);
+    assert_true(ratio == 9);
+    static const struct {
+        double ratio;
+        const char *text;
+    } written[] = {
+        {1.25, " cublas 1.250"}, {0.007, " cublas 0.007"}, {1e-9, " cublas 0.001"}, {1e9, " cublas 999999.999"}};
+    for (size_t i = 0; i < sizeof written / sizeof written[0]; i++) {
+        char words[TUNING_RATIO];
+        tuning_ratio_to_text(written[i].ratio, words);
+        assert_string_equal(words, written[i].text);
+    }
+}
+
 /* An entry whose workspace is not there gives way. */
 static void entries_without_workspace_give_way(void **state)
 {
     (void)state;
-    static const char text[] = HEADER "f16 nn 64x64x8192 = k5_64x64 nn x16 whole 0 splits 128 k 64\n";
+    static const char text[] = HEADER "f16 nn 64x64x8192 = k5_64x64 nn x16 whole 0 splits 128 k 64 cublas 2.500\n";
     static _Alignas(128) char workspace[4 << 20];
     hgemm_desc_t desc = small();
+    double ratio;
     int is_tuned;
     desc.m = desc.n = desc.ldb = desc.ldc = desc.ldd = 64, desc.k = desc.lda = 8192;
     desc.a = elsewhere(0), desc.b = elsewhere(1 << 24), desc.c = desc.d = elsewhere(1 << 25);
@@ -276,7 +330,11 @@ static void entries_without_workspace_give_way(void **state)
     assert_status(hgemm_set_workspace(&handle, workspace, sizeof workspace), HGEMM_STATUS_SUCCESS);
     kernel_of(&desc, &is_tuned);
     assert_int_equal(is_tuned, 1);
+    assert_status(hgemm_get_cublas_ratio(&handle, &desc, &ratio), HGEMM_STATUS_SUCCESS);
+    assert_true(ratio == 2.5);
     assert_status(hgemm_set_workspace(&handle, workspace, 1 << 20), HGEMM_STATUS_SUCCESS);
+    assert_status(hgemm_get_cublas_ratio(&handle, &desc, &ratio), HGEMM_STATUS_SUCCESS);
+    assert_true(ratio == 0);
     kernel_of(&desc, &is_tuned);
     assert_int_equal(is_tuned, 0);
 }
@@ -328,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_class_is_what_selection_sees),
         cmocka_unit_test_setup_teardown(faults_are_told, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(entries_are_followed, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(ratios_are_told, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(entries_without_workspace_give_way, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(spoilt_files_do_no_harm, open_fixture, close_fixture),
     };

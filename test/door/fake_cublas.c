@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A cuBLAS for tests: it multiplies nothing, notes each call with all its arguments, and refuses what cuBLAS refuses.
- * It shares the door's declarations, which test_door_abi holds to the vendor's.
+ * It shares the door's declarations, which test_door_abi holds to the vendor's. FAKE_CUBLAS_US, in the environment, is
+ * the time that a product takes by the clock of a fake driver that has one (fake_cuda.c).
  */
 #include "fake.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -13,6 +15,7 @@ EXPORT fake_cublas_t fake_cublas;
 
 EXPORT int cublasCreate_v2(void **handle);
 EXPORT int cublasDestroy_v2(void *handle);
+EXPORT int cublasGetVersion_v2(void *handle, int *version);
 
 int cublasCreate_v2(void **handle)
 {
@@ -24,6 +27,21 @@ int cublasDestroy_v2(void *handle)
 {
     free(handle);
     return BLAS_STATUS_SUCCESS;
+}
+
+int cublasGetVersion_v2(void *handle, int *version)
+{
+    *version = 130000;
+    return handle ? BLAS_STATUS_SUCCESS : BLAS_STATUS_NOT_INITIALIZED;
+}
+
+static void spend_time(void)
+{
+    const char *microseconds = getenv("FAKE_CUBLAS_US");
+    void *driver = microseconds ? dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    double *clock = driver ? dlsym(driver, "fake_microseconds") : NULL;
+    if (clock)
+        *clock += atof(microseconds);
 }
 
 #define PROPERTY(set, get, type, field)                  \
@@ -57,6 +75,7 @@ static int judge(const fake_call_t *call)
 {
     fake_cublas.calls++;
     fake_cublas.last = *call;
+    spend_time();
     if (fake_cublas.inner)
         fake_cublas.inner();
     if (!call->handle)
