@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """The cuBLAS door on a GPU, under programs as they are: PyTorch, transformers, CuPy.
 
-    test/door/gpu.py build/release/src/cublas/libhgemm_cublas.so [--hgemm build/release/libhgemm.so]
+    test/door/gpu.py build/release/src/cublas/libhgemm_cublas.so [--hgemm build/release/libhgemm.so] [--tool build/release/hgemm]
 
 Runs each case in a process without the door and in one with it (HGEMM_CUBLAS=everywhere). Every result is compared
 with the same computation in single precision, CPU or GPU: with the door its error may be at most 1.25 times what it
-is without, plus a part of an FP16 rounding. Cases whose products the door is to take must show hits. Then the cost of a
-call to the host. Needs torch; says what else (transformers, cupy) is missing and was therefore not run.
+is without (a model's in BF16: 1.1 times), plus a part of an FP16 rounding. Cases whose products the door is to take must
+show hits, and none that hgemm was asked for and did not run. Then the cost of a call to the host, and the policy `faster`
+with a file of `hgemm tune`: what the file says hgemm is faster at must be a hit, all else a miss.
+Needs torch; says what else (transformers, cupy) is missing and was therefore not run.
 """
 import argparse
 import copy
@@ -21,6 +23,7 @@ import tempfile
 import time
 
 EPSILON = 2.0**-11  # half an ulp of a half at 1
+MOST_ERROR = 0.1  # without the door: more is no computation to compare with
 
 
 # ---- Cases: each gives named pairs (what the program computes in FP16, the same in FP32) --------------------------
@@ -105,6 +108,87 @@ def case_graph(torch, device):
         yield "streams beside a graph", (torch.stack(outputs), (x.float() @ weight.float().t()).expand(len(outputs), -1, -1))
 
 
+def case_bf16(torch, device):
+    def pair(function, *tensors):
+        return function(*tensors), function(*[t.float() for t in tensors])
+
+    def random(*shape, scale=1.0):
+        return (torch.randn(*shape, generator=generator) * scale).to(device, torch.bfloat16)
+
+    generator = torch.Generator().manual_seed(11)
+    linear = torch.nn.functional.linear
+    a, b, bias, weight = random(384, 512), random(512, 256), random(256), random(256, 512)
+    yield "BF16 mm", pair(torch.mm, a, b)
+    yield "BF16 mm, transposed", pair(lambda p, q: torch.mm(p.t(), q.t()), random(512, 384), random(256, 512))
+    yield "BF16 mm, odd sizes", pair(torch.mm, random(131, 77), random(77, 93))
+    yield "BF16 mm, far from 1", pair(torch.mm, random(96, 128, scale=1e30), random(128, 80, scale=1e-34))
+    yield "BF16 addmm", pair(lambda c, p, q: torch.addmm(c, p, q, beta=0.5, alpha=2), random(384, 256), a, b)
+    yield "BF16 bmm", pair(torch.bmm, random(6, 64, 80), random(6, 80, 72))
+    yield "BF16 linear", pair(linear, random(4, 96, 512), weight)
+    yield "BF16 linear, bias", pair(linear, random(4, 96, 512), weight, bias)
+
+
+def case_bf16_graph(torch, device):
+    """Its scales are found in a workspace, which captures do not have: cuBLAS runs what is captured."""
+    if device != "cuda":
+        return
+    a, b = (torch.randn(128, 128, generator=torch.Generator().manual_seed(seed)).to(device, torch.bfloat16) for seed in (12, 13))
+    yield "BF16 before a graph", (a @ b, a.float() @ b.float())
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        c = a @ b
+    graph.replay()
+    yield "BF16 in a graph", (c, a.float() @ b.float())
+
+
+def cublas_function(name, is_real=False):
+    """A function as a program finds it that is linked to cuBLAS: the door's, where that is preloaded."""
+    libraries = ["libcublas.so.13", "libcublas.so.12"] if is_real else [None, "libcublas.so.13", "libcublas.so.12"]
+    for library in libraries:
+        try:
+            return getattr(ctypes.CDLL(library), name)
+        except (OSError, AttributeError):
+            pass
+    raise RuntimeError(f"no {name} was found")
+
+
+def case_scalars(torch, device):
+    """cublasHgemm with alpha and beta on the device, which torch does not call: also captured, and changed between replays."""
+    if device != "cuda":
+        return
+    pointer, integer = ctypes.c_void_p, ctypes.c_int
+    a, b, c = (torch.randn(192, 192, generator=torch.Generator().manual_seed(seed)).to(device, torch.float16) for seed in (14, 15, 16))
+    scalars = torch.tensor([2.0, 0.5], device=device, dtype=torch.float16)  # beta, alpha
+
+    def product(d):
+        blas = torch.cuda.current_blas_handle()  # on the current stream
+        cublas_function("cublasSetPointerMode_v2", is_real=True)(pointer(blas), integer(1))
+        n = integer(192)  # column-major: d = alpha a b + beta d is that of the transposes
+        status = cublas_function("cublasHgemm")(
+            pointer(blas), integer(0), integer(0), n, n, n, pointer(scalars.data_ptr() + 2), pointer(b.data_ptr()), n,
+            pointer(a.data_ptr()), n, pointer(scalars.data_ptr()), pointer(d.data_ptr()), n)
+        cublas_function("cublasSetPointerMode_v2", is_real=True)(pointer(blas), integer(0))
+        assert status == 0, f"cublasHgemm: {status}"
+
+    def want():
+        return scalars[1].float() * (a.float() @ b.float()) + scalars[0].float() * c.float()
+
+    d = c.clone()
+    product(d)
+    yield "scalars on the device, sums in FP16", (d, want())
+    graph = torch.cuda.CUDAGraph()
+    e = c.clone()
+    with torch.cuda.graph(graph):
+        product(d)
+        product(e)
+    for step, values in enumerate(([2.0, 0.5], [0.0, -1.0], [-1.5, 0.25])):
+        scalars.copy_(torch.tensor(values))
+        d.copy_(c)
+        e.copy_(c)
+        graph.replay()
+        yield f"scalars on the device, sums in FP16, replay {step}", (torch.stack([d, e]), torch.stack([want(), want()]))
+
+
 def case_threads(torch, device):
     import threading
 
@@ -151,7 +235,13 @@ def models(torch):
     yield "Whisper", lambda: transformers.WhisperForConditionalGeneration(whisper), dict(input_features=(2, 80, 100), decoder_input_ids=(2, 32)), "logits"
 
 
-def case_transformers(torch, device):
+def case_transformers_bf16(torch, device):
+    yield from case_transformers(torch, device, torch.bfloat16)
+
+
+def case_transformers(torch, device, dtype=None):
+    dtype = dtype or torch.float16
+    prefix = "BF16 model, " if dtype is torch.bfloat16 else ""
     for name, make, shapes, output in models(torch):
         torch.manual_seed(4)
         model = make().eval().to(device)
@@ -162,8 +252,8 @@ def case_transformers(torch, device):
             inputs[key] = (torch.randint(4, 999, shape, generator=generator) if is_ids else torch.randn(shape, generator=generator)).to(device)
         with torch.no_grad():
             plain = getattr(model(**inputs), output)
-            halves = {key: value if value.dtype == torch.int64 else value.half() for key, value in inputs.items()}
-            yield name, (getattr(model.half()(**halves), output), plain)
+            halves = {key: value if value.dtype == torch.int64 else value.to(dtype) for key, value in inputs.items()}
+            yield prefix + name, (getattr(model.to(dtype)(**halves), output), plain)
 
 
 def case_training(torch, device):
@@ -194,15 +284,42 @@ def case_cupy(torch, device):
     yield "CuPy, A @ B", (torch.from_numpy(got), torch.from_numpy(want))
 
 
-# Which functions must have run on hgemm. (The math path of attention calls none of them for FP16.)
+def case_tuned(torch, device):
+    """Products for the policy `faster`: each with its time in us in the place of an error."""
+    for m, n, k in TUNED:
+        a, b = (torch.randn(*shape, device=device).half() for shape in ((m, k), (k, n)))
+        c = a @ b
+        times = []
+        for _ in range(7):
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            for _ in range(50):
+                torch.mm(a, b, out=c)
+            end.record()
+            end.synchronize()
+            times.append(begin.elapsed_time(end) / 50 * 1000)
+        yield f"{m}x{n}x{k}", (torch.tensor(1.0 + sorted(times)[3]), torch.tensor(1.0))
+
+
+TUNED = [(64, 64, 64), (256, 256, 256), (1023, 1023, 1023), (1024, 1024, 1024), (4096, 4096, 4096), (16, 4096, 4096), (2047, 300, 515)]
+
+# Which functions must have run on hgemm: regular expressions of what the log says of a hit. (The math path of attention calls
+# none of them for FP16.)
+BF16 = r" [^\n]*bf16 sums"
 CASES = {
     "products": (case_products, ["cublasGemmEx", "cublasGemmStridedBatchedEx", "cublasLtMatmul"]),
     "graph": (case_graph, ["cublasGemmEx", "cublasLtMatmul"]),
+    "bf16": (case_bf16, ["cublasGemmEx" + BF16, "cublasGemmStridedBatchedEx" + BF16, "cublasLtMatmul" + BF16]),
+    "bf16_graph": (case_bf16_graph, ["cublasGemmEx" + BF16]),
+    "scalars": (case_scalars, ["cublasHgemm"]),
     "threads": (case_threads, ["cublasGemmEx"]),
     "transformers": (case_transformers, ["cublasGemmEx", "cublasLtMatmul"]),
+    "transformers_bf16": (case_transformers_bf16, ["cublasGemmEx" + BF16, "cublasLtMatmul" + BF16]),
     "training": (case_training, ["cublasGemmEx", "cublasLtMatmul"]),
     "cupy": (case_cupy, ["cublasGemmEx"]),
 }
+# Reasons for which hgemm may decline what the door gives to it.
+MAY_DECLINE = {"bf16_graph": "NOT_SUPPORTED"}
 
 
 def run_case(name, device):
@@ -212,7 +329,8 @@ def run_case(name, device):
     torch.backends.cuda.matmul.allow_tf32 = False
     errors = {}
     try:
-        for label, (got, want) in CASES[name][0](torch, device):
+        case = case_tuned if name == "tuned" else CASES[name][0]
+        for label, (got, want) in case(torch, device):
             got, want = got.double().cpu(), want.double().cpu()
             assert got.shape == want.shape, f"{label}: {got.shape}, not {want.shape}"
             scale = want.norm().item() or 1.0
@@ -271,9 +389,10 @@ def child(arguments, door, **extra):
     """Gives what a child printed last, as JSON, and its summary of hits and misses."""
     with tempfile.TemporaryDirectory() as folder:
         summary = os.path.join(folder, "summary")
-        environment = dict(os.environ, **extra)
+        environment = dict(os.environ)
         if door:
             environment.update(LD_PRELOAD=door, HGEMM_CUBLAS="everywhere", HGEMM_CUBLAS_SUMMARY=summary)
+        environment.update(extra)
         done = subprocess.run([sys.executable, os.path.abspath(__file__), *arguments], env=environment, capture_output=True, text=True)
         if done.returncode != 0:
             return None, done.stderr[-3000:]
@@ -294,7 +413,10 @@ def compare(name, needed, door, device):
     faults = []
     for label, error in taken["errors"].items():
         # Where sums are halves, hgemm rounds them after every 8 products, cuBLAS on newer GPUs than the T4 after 16.
-        factor = 2 if "sums in FP16" in label else 1.25
+        factor = 2 if "sums in FP16" in label else 1.1 if "BF16 model" in label else 1.25
+        if not plain["errors"].get(label, 1e9) <= MOST_ERROR:
+            faults.append(f"{label}: the error is {plain['errors'].get(label)} without the door")
+            continue
         limit = factor * plain["errors"][label] + EPSILON / 4
         print(f"{name}: {label}: relative error {error:.2e}, without the door {plain['errors'][label]:.2e}")
         if not error <= limit:
@@ -304,9 +426,37 @@ def compare(name, needed, door, device):
     for line in summary.splitlines():
         if " miss " in line:
             print(f"{name}:    {line.split(':', 1)[1].strip()}")
+        if " miss " in line and " sums " in line and not re.search(MAY_DECLINE.get(name, r"(?!)"), line):
+            faults.append(f"hgemm did not run {line.split(' miss ', 1)[1]}")
     for function in needed if device == "cuda" else []:
         if not re.search(rf"\d+ hit +{function} ", summary):
             faults.append(f"no {function} ran on hgemm")
+    return "; ".join(faults) or None
+
+
+def compare_tuned(door, tool, device):
+    """The policy `faster` with a tuning file that compares hgemm with cuBLAS."""
+    with tempfile.TemporaryDirectory() as folder:
+        tuning = os.path.join(folder, "tuning")
+        shapes = [f"{m}x{n}x{k}" for m, n, k in TUNED]
+        done = subprocess.run([tool, "tune", "--device", device, "--accumulate", "f32", "--out", tuning, *shapes], capture_output=True, text=True)
+        if done.returncode != 0:
+            return f"hgemm tune fails:\n{done.stderr[-3000:]}"
+        ratios = dict(re.findall(r"^f32 nn (\d+x\d+x\d+) = .* cublas ([\d.]+)", open(tuning).read(), re.M))
+        if set(ratios) != set(shapes):
+            return f"not all shapes were compared with cuBLAS:\n{done.stderr[-3000:]}"
+        plain, words = child(["--case", "tuned", "--device", "cuda", door], None)
+        taken, summary = child(["--case", "tuned", "--device", "cuda", door], door, HGEMM_CUBLAS="faster", HGEMM_TUNING=tuning)
+        if plain is None or taken is None:
+            return words if plain is None else summary
+    faults = []
+    for shape in shapes:
+        m, n, k = shape.split("x")
+        is_hit = re.search(rf"\d+ hit +cublasGemmEx NN {n}x{m}x{k} ", summary) is not None
+        print(f"faster: {shape}: cuBLAS takes {ratios[shape]} times as long as hgemm: {'hit' if is_hit else 'miss'}; torch.mm takes "
+              f"{taken['errors'][shape]:.2f} us, without the door {plain['errors'][shape]:.2f} us")
+        if is_hit != (float(ratios[shape]) >= 1):
+            faults.append(f"{shape} is a {'hit' if is_hit else 'miss'}")
     return "; ".join(faults) or None
 
 
@@ -314,8 +464,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("door", help="libhgemm_cublas.so")
     parser.add_argument("--hgemm", help="libhgemm.so, for the cost of its own call")
+    parser.add_argument("--tool", help="the command hgemm, which measures for the policy `faster`")
     parser.add_argument("--device", default="cuda", help="cpu tries this script where there is no GPU")
-    parser.add_argument("--case", choices=[*CASES, "cost"], help="one case, in this process")
+    parser.add_argument("--case", choices=[*CASES, "tuned", "cost"], help="one case, in this process")
     arguments = parser.parse_args()
     if arguments.case == "cost":
         return run_cost(arguments.door, arguments.hgemm, arguments.device)
@@ -335,6 +486,10 @@ def main():
             print(f"host: {cost['door']:.2f} us by cublasGemmEx, {cost['hgemm']:.2f} us by hgemm_run_f32")
             if cost["door"] - cost["hgemm"] > 2:
                 faults["cost"] = "over 2 us more than hgemm_run_f32"
+    if arguments.tool:
+        fault = compare_tuned(door, os.path.abspath(arguments.tool), arguments.device)
+        if fault:
+            faults["faster"] = fault
     for name, fault in faults.items():
         print(f"FAILED: {name}: {fault}")
     print("FAILED" if faults else "all cases passed")
