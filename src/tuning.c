@@ -78,6 +78,12 @@ static int take_ratio(char *plan, double *ratio)
     return *ratio > 0;
 }
 
+const char *tuning_fault(const hgemm_desc_t *p)
+{
+    return is_indirect(p) || p->flags ? "problems that are invariant, gathered, grouped or of pointers are not tuned"
+                                      : NULL;
+}
+
 /* What is wrong with an entry, whose line becomes words; NULL if nothing is. */
 static const char *parse_entry(char *line, entry_t *entry)
 {
@@ -94,8 +100,8 @@ static const char *parse_entry(char *line, entry_t *entry)
     const char *fault = class_from_text(line, &entry->problem);
     if (!fault)
         fault = class_example(&entry->problem, &example);
-    if (!fault && (is_indirect(&example) || example.flags))
-        fault = "problems that are invariant, gathered, grouped or of pointers are not tuned";
+    if (!fault)
+        fault = tuning_fault(&example);
     if (!fault && !take_ratio(plan + 3, &entry->cublas_ratio))
         fault = "cublas is followed by its time in times of the plan, such as 1.250";
     if (!fault)

@@ -105,6 +105,14 @@ grep -q k1_tiled slow || fail "a line was replaced that nobody named"
 tune 0 slow --plans 2 --again "$long"
 tune 0 slow --check "$long"
 
+# What no entry can say is not measured: operands by pointers, say, are not there.
+cp tuning kept
+for class in invariant gathered grouped pointers; do
+    tune 1 tuning "f16 nn 64x64x64 batch 2 $class"
+    has err "batch 2 $class is left out: .* are not tuned"
+    cmp -s tuning kept || fail "tune notes what cannot be tuned: $(cat tuning)"
+done
+
 # A file that is of no use is ignored; the log says why, and tune leaves it as it is.
 sed 's/^library .*/library 0.0.1/' tuning >old
 HGEMM_LOG=1 HGEMM_TUNING=old run 0 "$hgemm" plan --device t4emu:time "f32 nn 64x64x512"

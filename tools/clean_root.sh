@@ -11,7 +11,7 @@
 #   notebook   the wheel, Jupyter, and examples/colab.ipynb executed on the emulated T4
 #   preload    the wheel, torch, and a program of torch's behind the cuBLAS door; without a GPU that takes nothing
 #   c          tools/run.sh in a clone of what is committed here
-# Prints a line "PART: SECONDS" for each; ends with 1 where one fails.
+# Prints for each how many seconds it took, and how many of a processor; ends with 1 where one fails.
 set -eu
 case ${1:-} in
     -h | --help) sed -n '4,/^set /s/^# \{0,1\}//p' "$0"; exit 0 ;;
@@ -37,6 +37,8 @@ for place in proc dev; do mkdir -p "$root/$place" && mount --bind "/$place" "$ro
 trap 'umount "$root/proc" "$root/dev"' EXIT
 
 inside() { chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 sh -euc "cd /root/$part; $1"; }
+# Sets `spent`: the processor's seconds of all commands so far. (A subshell would have its own.)
+measure() { times >"$root/root/times"; spent=$(awk -F '[ms ]+' 'END { printf "%d", 60 * ($1 + $3) + $2 + $4 }' "$root/root/times"); }
 for part in "$@"; do
     rm -rf "$root/root/$part"
     mkdir -p "$root/root/$part"
@@ -49,7 +51,9 @@ for part in "$@"; do
         c) git clone -q "$here" "$root/root/c/a clone" && command="cd 'a clone'; tools/run.sh" ;;
         *) refuse "no part is called $part" ;;
     esac
-    began=$(date +%s)
+    measure
+    began=$(date +%s) before=$spent
     inside "$command" >"$root/root/$part/log" 2>&1 || { tail -n 20 "$root/root/$part/log" >&2; echo "FAILED: $part"; exit 1; }
-    echo "$part: $(($(date +%s) - began))"
+    measure
+    echo "$part: $(($(date +%s) - began)) s, $((spent - before)) s of a processor"
 done

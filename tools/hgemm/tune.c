@@ -296,8 +296,12 @@ static double compare_cublas(stopwatch_t *watch, const plan_t *plan)
 /* Measures a shape and notes the result; 0 if it cannot be had. */
 static int tune_shape(const problem_class_t *problem, const char *name)
 {
-    const char *fault, *witness = strcmp(handle->info.kind, "t4model") == 0 ? "modelled" : "measured";
-    stopwatch_t *watch = stopwatch_open(handle, problem, &fault);
+    hgemm_desc_t example;
+    const char *fault = class_example(problem, &example);
+    const char *witness = strcmp(handle->info.kind, "t4model") == 0 ? "modelled" : "measured";
+    if (!fault)
+        fault = tuning_fault(&example);
+    stopwatch_t *watch = fault ? NULL : stopwatch_open(handle, problem, &fault);
     plan_t *plans = calloc((size_t)options.plans, sizeof *plans);
     char words[PLAN_TEXT], line[1024], ratio[TUNING_RATIO] = "";
     double chosen, by_default;
