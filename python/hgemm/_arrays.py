@@ -43,7 +43,7 @@ class _Cupy:
     def empty(shape, dtype, like, handle):
         import cupy
         with like.array.device:
-            return cupy.empty(shape, dtype)
+            return cupy.empty(shape, _device.BFLOAT16 if dtype == "bfloat16" else dtype)
 
     @staticmethod
     def assign(target, source):
@@ -68,6 +68,8 @@ class _Own:
     def assign(target, source):
         if not isinstance(target, _device.DeviceArray) or not isinstance(source, _device.DeviceArray):
             raise TypeError("c: give it in the shape and layout of out: the arrays' library lends memory only, so nothing can be copied")
+        if target.dtype != source.dtype and _device.BFLOAT16.names and _device.BFLOAT16 in (target.dtype, source.dtype):
+            raise TypeError("c: without the package ml_dtypes nothing converts between its type and out's: give it in out's type or layout")
         target.copy_from(source.numpy())
 
     @staticmethod
@@ -100,10 +102,19 @@ def to_host(name, array):
     if isinstance(array, np.ndarray):
         return array
     if is_torch(array):
-        if str(array.dtype) not in ("torch.float16", "torch.float32"):
-            raise TypeError(f"{name}: its type is {array.dtype}, not float16 or float32")
+        torch = sys.modules["torch"]
+        if array.dtype == torch.bfloat16:
+            return array.detach().view(torch.int16).numpy().view(_device.BFLOAT16)
+        if array.dtype not in (torch.float16, torch.float32):
+            raise TypeError(f"{name}: its type is {array.dtype}, not float16, bfloat16 or float32")
         return array.detach().numpy()
     return np.from_dlpack(array)
+
+
+def to_torch(host):
+    """The CPU tensor that shares a host array's memory."""
+    torch = sys.modules["torch"]
+    return torch.from_numpy(host.view(np.int16)).view(torch.bfloat16) if host.dtype == _device.BFLOAT16 else torch.from_numpy(host)
 
 
 def view_of(name, array, stream=None):
@@ -115,7 +126,7 @@ def view_of(name, array, stream=None):
                     f"cuda:{array.device.index}", None, _Torch, array)
     if isinstance(array, _device.DeviceArray):
         handle = array.handle
-        return View(name, array.pointer, array.dtype.name, array.shape, tuple(s // array.dtype.itemsize for s in array.strides),
+        return View(name, array.pointer, _device.type_name(array.dtype), array.shape, tuple(s // array.dtype.itemsize for s in array.strides),
                     handle.place, handle.stream or 1, _Own, array)
     if hasattr(array, "__cuda_array_interface__"):
         return _lent(name, array)
@@ -135,6 +146,9 @@ def _lent(name, array):
             raise ValueError(f"{name}: its strides {tuple(strides)} are not multiples of its elements' {dtype.itemsize} bytes")
         strides = tuple(s // dtype.itemsize for s in strides)
     pointer = cai["data"][0] or 0
+    type_name = _device.type_name(dtype)
+    if dtype.str[1:] == "V2" and str(getattr(array, "dtype", "")).endswith("bfloat16"):
+        type_name = "bfloat16"  # for which the interface has no name but this one of any two bytes
     is_cupy = type(array).__module__.split(".")[0] == "cupy"
     if is_cupy:
         place = f"cuda:{array.device.id}"
@@ -142,7 +156,7 @@ def _lent(name, array):
         place = f"cuda:{_device.ordinal_of(pointer)}" if pointer else None
     if name == "out" and cai["data"][1]:
         raise ValueError("out: it is read-only")
-    return View(name, pointer, dtype.name, shape, strides, place, None if is_cupy else cai.get("stream"), _Cupy if is_cupy else _Own, array)
+    return View(name, pointer, type_name, shape, strides, place, None if is_cupy else cai.get("stream"), _Cupy if is_cupy else _Own, array)
 
 
 # ---- DLPack: the C structures of its specification, https://dmlc.github.io/dlpack/latest/c_api.html ----------------

@@ -117,6 +117,8 @@ def _load(path):
         "hgemm_get_kernel_info": (status, [c_int, POINTER(KernelInfo)]),
         "hgemm_find_kernel": (c_int, [c_char_p]),
     }
+    if hasattr(library, "hgemm_find_scale"):  # since 0.2
+        signatures["hgemm_find_scale"] = (status, [handle, c_int64, c_int64, c_void_p, c_int64, c_void_p])
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -141,6 +143,11 @@ def new_desc():
 def has_epilogues():
     """Whether the library's descriptor has the fields of 0.2. Whether the device runs them, the call's status says."""
     return new_desc().size > DESC_SIZE_0_1
+
+
+def has_bfloat16():
+    """Whether the library takes A and B of bfloat16."""
+    return hasattr(lib, "hgemm_find_scale")
 
 
 def check(status, handle=None):

@@ -10,6 +10,11 @@ import numpy as np
 
 from . import _c
 
+try:  # numpy has no bfloat16
+    import ml_dtypes
+    BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+except ImportError:
+    BFLOAT16 = np.dtype([("bfloat16", np.uint16)])  # its bits, to be kept and copied
 
 _run_desc = _c.lib.hgemm_run_desc
 
@@ -90,6 +95,11 @@ def synchronize_stream(device, stream):
         raise failure
 
 
+def type_name(dtype):
+    """The name of a type of numpy's, or of the one that stands for bfloat16."""
+    return "bfloat16" if dtype == BFLOAT16 else dtype.name
+
+
 def _free(handle, pointer):
     if handle.pointer:
         with handle.lock:
@@ -112,7 +122,7 @@ class _Bare:
 class DeviceArray:
     """An array in a device's memory, for programs that have no other library for that: of numpy's types and strides, made by
     `hgemm.array`, read by `.numpy()`. Slices, `.T`, `transpose` and `reshape` are views. On a GPU, other libraries can take it
-    by `__cuda_array_interface__`."""
+    by `__cuda_array_interface__`. bfloat16 is ml_dtypes' type; where that is not installed, a field "bfloat16" with the bits."""
 
     def __init__(self, memory, view):
         self._memory = memory
@@ -120,10 +130,11 @@ class DeviceArray:
 
     @classmethod
     def empty(cls, shape, dtype, handle):
-        dtype = np.dtype(dtype)
+        """`dtype`: a type of numpy's or a name."""
+        dtype = BFLOAT16 if isinstance(dtype, str) and dtype == "bfloat16" else np.dtype(dtype)
         memory = _Memory(handle, int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
-        bare = _Bare({"version": 3, "shape": tuple(shape), "typestr": dtype.str, "data": (memory.pointer or 1 << 12, False)})
-        return cls(memory, np.asarray(bare))
+        bare = _Bare({"version": 3, "shape": tuple(shape), "typestr": f"<u{dtype.itemsize}", "data": (memory.pointer or 1 << 12, False)})
+        return cls(memory, np.asarray(bare).view(dtype))
 
     shape = property(lambda self: self._view.shape)
     ndim = property(lambda self: self._view.ndim)
@@ -190,14 +201,16 @@ class DeviceArray:
     def __cuda_array_interface__(self):
         if self.handle.emulated:
             raise AttributeError("the array is in the memory of an emulated T4")
-        return dict(self._view.__array_interface__, version=3, stream=self.handle.stream or 1, strides=self.strides)
+        typestr = "<V2" if self.dtype == BFLOAT16 else self.dtype.str  # as torch and ml_dtypes write it
+        return {"version": 3, "shape": self.shape, "typestr": typestr, "data": (self.pointer, False), "strides": self.strides,
+                "stream": self.handle.stream or 1}
 
 
 def array(host, device=None):
     """Copies an array from host memory to a device: a name as hgemm_create takes it, such as "cuda:1", or the default device."""
     host = np.asarray(host)
-    if host.dtype not in (np.float16, np.float32, np.int32, np.int64):
-        raise TypeError(f"host: its type is {host.dtype}; a device array holds float16, float32, int32 or int64")
+    if host.dtype not in (np.float16, np.float32, np.int32, np.int64, BFLOAT16):
+        raise TypeError(f"host: its type is {host.dtype}; a device array holds float16, bfloat16, float32, int32 or int64")
     return upload(host, handle_for(device))
 
 

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""How torch.ops.hgemm.gemm runs on torch.distributed's DTensors: rows, columns or the sums may be spread over devices."""
+"""How the operators run on torch.distributed's DTensors: rows, columns or the sums of a product may be spread over devices."""
 import torch
 from torch.distributed.tensor import Partial, Replicate, Shard
 from torch.distributed.tensor.experimental import register_sharding
 
 
 @register_sharding(torch.ops.hgemm.gemm.default)
-def gemm_sharding(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", *rest):
+def gemm_sharding(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32",
+                  out_dtype=None, batch_invariant=False, scale_a=0.0, scale_b=0.0, *pointers):
     """[(placements of the result, of the inputs)]. Each stands for what every device then computes from its parts alone."""
     given = {"a": a, "b": b, "c": c, "bias": bias, "gate": gate}
     rank = max(a.ndim, b.ndim)
-    others = [None] * (3 + len(rest))
+    others = [None] * 8 + [Replicate() if pointer is not None else None for pointer in pointers]
 
     def rule(result, **placed):
         return [result], [placed.get(name, Replicate()) if spec is not None else None for name, spec in given.items()] + others
@@ -34,3 +35,9 @@ def gemm_sharding(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activ
     if c is None and bias is None and gate is None and activation == "none":
         rules.append(rule(Partial(), a=Shard(a.ndim - 1), b=Shard(b.ndim - 2)))
     return rules
+
+
+@register_sharding(torch.ops.hgemm.find_scale.default)
+def find_scale_sharding(x):
+    """The scale of a matrix is the smallest of its parts'."""
+    return [([Replicate()], [Replicate()])] + [([Partial("min")], [Shard(dim)]) for dim in range(x.ndim)]

@@ -154,6 +154,7 @@ def fill(desc, operands, m, n, k, by_column):
             raise refuse(name, rows, columns, strides)
         setattr(desc, "op_" + name, _c.OP_T if transposed != column_major else _c.OP_N)
         setattr(desc, "ld" + name, ld)
+        setattr(desc, "type_" + name, _c.TYPE[operands[name].dtype])
     if "c" in operands:
         desc.ldc = lds["c"]
         desc.type_c = _c.TYPE[operands["c"].dtype]
@@ -205,6 +206,23 @@ def packed(shape):
     return tuple(strides)
 
 
+def lines_of(name, shape, strides):
+    """(lines, width, distance of lines) by which every element of an array is met, in whatever order."""
+    dims = sorted(((stride, size) for size, stride in zip(shape, strides) if size > 1 and stride != 0), reverse=True)
+    if 0 in shape:
+        return 0, 0, 0
+    width = dims.pop()[1] if dims and dims[-1][0] == 1 else 1
+    if not dims:
+        return 1, width, width
+    apart, lines = dims.pop()
+    while dims and dims[-1][0] == apart * lines:
+        lines *= dims.pop()[1]
+    if dims or apart < width:
+        raise ValueError(f"{name}: an array of the shape {tuple(shape)} with the strides {tuple(strides)} (in elements) is not evenly "
+                         "spaced lines of contiguous elements; pass a contiguous copy")
+    return lines, width, apart
+
+
 class Plan:
     """What runs for arrays of given layouts.
 
@@ -223,9 +241,9 @@ class Plan:
         if options["reads_c"] and "c" not in layouts and "out" not in layouts:
             raise ValueError("beta: there is nothing to multiply: give c or out")
         for name, layout in layouts.items():
-            wanted = ("float16",) if name in ("a", "b") else ("float16", "float32")
+            wanted = ("float16", "bfloat16") if name in ("a", "b") else ("float16", "bfloat16", "float32")
             if layout.dtype not in wanted:
-                raise TypeError(f"{name}: its type is {layout.dtype}, not {' or '.join(wanted)}")
+                raise TypeError(f"{name}: its type is {layout.dtype}, not {', '.join(wanted[:-1])} or {wanted[-1]}")
         out = layouts.get("out") or Layout(dtype, shape.d, packed(shape.d))
         operands = {name: Operand(layouts[name], full_strides(name, layouts[name], shape)) for name in layouts if name != "out"}
         d = operands["d"] = Operand(out, shape.matrix_strides(out.strides))
@@ -246,6 +264,8 @@ class Plan:
         desc.kernel = _c.kernel_number(options["kernel"])
         desc.activation = _c.ACTIVATION[options["activation"]]
         desc.flags = _c.FLAG_BATCH_INVARIANT if options["batch_invariant"] else 0
+        if not _c.has_bfloat16() and any(op.dtype == "bfloat16" for op in operands.values()):
+            raise _c.NotSupportedError(f"bfloat16: this libhgemm {_c.version_text()} does not have it", "HGEMM_STATUS_NOT_SUPPORTED")
         fill(desc, operands, m, shape.n, shape.k, by_column)
         self._split(sizes, operands, sources)
         if desc.size == _c.DESC_SIZE_0_1:
@@ -262,14 +282,12 @@ class Plan:
                        for name, op in operands.items()]
                       for index in product(*(range(sizes[i]) for i in outer))]
 
-    def run(self, handle, pointers, alpha, beta):
-        """pointers: of a, b, d, and of what else the layouts had; alpha_pointer and beta_pointer for scalars in device memory."""
+    def run(self, handle, pointers, scalars):
+        """pointers: of a, b, d, and of what else the layouts had. scalars: by the field of the descriptor, such as alpha or
+        scale_b_pointer."""
         desc = _c.Desc.from_buffer_copy(self.desc)
-        desc.alpha, desc.beta = alpha, beta
-        if "alpha_pointer" in pointers:
-            desc.alpha_pointer = pointers["alpha_pointer"]
-        if "beta_pointer" in pointers:
-            desc.beta_pointer = pointers["beta_pointer"]
+        for field, value in scalars.items():
+            setattr(desc, field, value)
         for call in self.calls:
             for field, source, offset in call:
                 setattr(desc, field, pointers[source] + offset)

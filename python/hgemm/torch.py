@@ -4,10 +4,11 @@
     hgemm.torch.matmul(a, b, ...)    the arguments of hgemm.matmul without out, kernel and stream; differentiable, compiles,
     hgemm.torch.linear(x, weight)    is captured into CUDA graphs: one operator, torch.ops.hgemm.gemm
     with hgemm.torch.enable():       torch's own mm, addmm, bmm, baddbmm and what is made of them (linear, matmul, einsum) run on
-                                     hgemm where the operands are float16
+                                     hgemm where the operands are float16, and on GPUs that lack bfloat16, bfloat16
 
 Tensors on the CPU are copied to hgemm's default device and back: without a GPU, that is the emulated T4."""
 import contextlib
+import functools
 import importlib
 import inspect
 import sys
@@ -19,12 +20,15 @@ import torch
 from . import _c, _matmul
 from ._device import handle_for
 from ._plan import Shape, leading, plan_for
+from ._scales import Scales
 
 # ---- the operator ------------------------------------------------------------------------------------------------
 
 _library = torch.library.Library("hgemm", "DEF")
 _library.define("gemm(Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Tensor? gate=None, float alpha=1.0, float beta=1.0, "
-                'str activation="none", str accumulate="float32", ScalarType? out_dtype=None, bool batch_invariant=False) -> Tensor')
+                'str activation="none", str accumulate="float32", ScalarType? out_dtype=None, bool batch_invariant=False, '
+                "float scale_a=0.0, float scale_b=0.0, Tensor? scale_a_pointer=None, Tensor? scale_b_pointer=None) -> Tensor")
+_library.define("find_scale(Tensor x) -> Tensor")
 
 
 def _storable(tensor):
@@ -37,35 +41,56 @@ def _storable(tensor):
     return tensor.contiguous()
 
 
-_TYPES = {torch.float16: "float16", torch.float32: "float32"}
+_TYPES = {getattr(torch, name): name for name in _c.TYPE}
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda index: torch.cuda.current_stream(index).cuda_stream)
 
 
-def compute(operands, alpha, beta, dtype, activation, accumulate, batch_invariant):
-    """The product of tensors on the CPU (copied to the default device) or on one GPU (where they are, on the current stream)."""
+def compute(operands, scalars, dtype, activation, accumulate, batch_invariant):
+    """The product of tensors on the CPU (copied to the default device) or on one GPU (where they are, on the current stream).
+    scalars: alpha and beta, and scale_a and scale_b where they are given, which may be tensors."""
     a = operands["a"]
     if not a.is_cuda:
-        return _matmul.on_host(operands, alpha, beta, dtype, {"activation": activation, "accumulate": accumulate,
-                                                              "batch_invariant": batch_invariant, "kernel": None})
+        scalars = {name: _matmul.scalar(name, value) for name, value in scalars.items()}
+        return _matmul.on_host(operands, scalars, dtype, {"activation": activation, "accumulate": accumulate,
+                                                          "batch_invariant": batch_invariant, "kernel": None})
     index = a.get_device()
     for name, x in operands.items():
         if x.get_device() != index:
             raise ValueError(f"{name}: it is on {x.device}, and a is on {a.device}")
+    dtype = _matmul.result_type(dtype, _TYPES.get(a.dtype))
+    if len(scalars) > 2:
+        scalars = _pointed(scalars, operands)
     layouts = tuple([(name, _TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride()) for name, x in operands.items()])
-    plan = plan_for(layouts, dtype, beta != 0, accumulate, activation, batch_invariant, None)
+    plan = plan_for(layouts, dtype, scalars["beta"] != 0, accumulate, activation, batch_invariant, None)
     result = operands.get("out")
     if result is None:
-        result = torch.empty(plan.shape, dtype=torch.float16 if dtype == "float16" else torch.float32, device=a.device)
+        result = torch.empty(plan.shape, dtype=getattr(torch, dtype), device=a.device)
     if plan.copies_c:
         result.copy_(operands["c"])
     pointers = {name: x.data_ptr() for name, x in operands.items()}
     pointers["d"] = result.data_ptr()
-    _matmul.run(plan, handle_for(f"cuda:{index}", _raw_stream(index)), pointers, alpha, beta)
+    _matmul.run(plan, handle_for(f"cuda:{index}", _raw_stream(index)), pointers, scalars)
     return result
 
 
+def _pointed(scalars, operands):
+    """The scalars with the addresses of those that are in the GPU's memory."""
+    _matmul.check_scales(scalars, [_TYPES.get(operands[name].dtype) or str(operands[name].dtype) for name in ("a", "b")])
+    pointed = {}
+    for name, value in scalars.items():
+        if isinstance(value, float):
+            pointed[name] = value
+            continue
+        if value.dtype != torch.float32 or value.numel() != 1:
+            raise TypeError(f"{name}: in device memory it must be one float32, not {value.dtype} of the shape {tuple(value.shape)}")
+        if value.device != operands["a"].device:
+            raise ValueError(f"{name}: it is on {value.device}, and a is on {operands['a'].device}")
+        pointed[name + "_pointer"] = value.data_ptr()
+    return pointed
+
+
 def _gemm(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32", out_dtype=None,
-          batch_invariant=False):
+          batch_invariant=False, scale_a=0.0, scale_b=0.0, scale_a_pointer=None, scale_b_pointer=None):
     operands = {"a": _storable(a), "b": _storable(b)}
     if c is not None and beta:
         operands["c"] = c
@@ -75,8 +100,12 @@ def _gemm(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="n
         operands["bias"] = bias
     if gate is not None:
         operands["gate"] = _storable(gate)
-    dtype = "float16" if out_dtype is None else _matmul.dtype_name("out_dtype", out_dtype)
-    return compute(operands, alpha, beta, dtype, activation, accumulate, batch_invariant)
+    dtype = None if out_dtype is None else _matmul.dtype_name("out_dtype", out_dtype)
+    scalars = {"alpha": alpha, "beta": beta}
+    for name, number, tensor in (("scale_a", scale_a, scale_a_pointer), ("scale_b", scale_b, scale_b_pointer)):
+        if number or tensor is not None:
+            scalars[name] = number if tensor is None else tensor
+    return compute(operands, scalars, dtype, activation, accumulate, batch_invariant)
 
 
 _library.impl("gemm", _gemm, "CUDA")
@@ -84,19 +113,38 @@ _library.impl("gemm", _gemm, "CPU")
 
 
 def _fake(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32", out_dtype=None,
-          batch_invariant=False):
-    return a.new_empty(Shape(a.shape, b.shape).d, dtype=out_dtype or torch.float16)
+          *rest, **options):
+    return a.new_empty(Shape(a.shape, b.shape).d, dtype=out_dtype or getattr(torch, _matmul.result_type(None, _TYPES.get(a.dtype))))
 
 
 torch.library.register_fake("hgemm::gemm", _fake, lib=_library)
+
+
+def _find_scale(x):
+    if not x.is_cuda:
+        return _matmul.find_scale_on_host(x)
+    try:
+        lines = _matmul.check_scalable(_TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride())
+    except ValueError:
+        x = x.contiguous()
+        lines = _matmul.check_scalable("bfloat16", x.shape, x.stride())
+    index, scale = x.get_device(), torch.empty((), dtype=torch.float32, device=x.device)
+    _matmul.write_scale(handle_for(f"cuda:{index}", _raw_stream(index)), lines, x.data_ptr(), scale.data_ptr())
+    return scale
+
+
+_library.impl("find_scale", _find_scale, "CUDA")
+_library.impl("find_scale", _find_scale, "CPU")
+torch.library.register_fake("hgemm::find_scale", lambda x: x.new_empty((), dtype=torch.float32), lib=_library)
 
 
 # ---- its gradient: of D = act(Z) * gate, Z = alpha * A B + beta * C + bias ------------------------------------------
 
 
 def _setup(ctx, inputs, output):
-    a, b, c, bias, gate, ctx.alpha, ctx.beta, ctx.activation, ctx.accumulate, _, ctx.batch_invariant = inputs
-    ctx.save_for_backward(a, b, c, bias, gate, output if ctx.activation == "relu" and gate is None else None)
+    a, b, c, bias, gate, ctx.alpha, ctx.beta, ctx.activation, ctx.accumulate, _, ctx.batch_invariant, *scales = inputs
+    ctx.scale_a, ctx.scale_b, *pointers = scales
+    ctx.save_for_backward(a, b, c, bias, gate, output if ctx.activation == "relu" and gate is None else None, *pointers)
 
 
 def _act(name, z):
@@ -121,15 +169,17 @@ def _reduced(g, like):
 
 
 def _backward(ctx, g):
-    a, b, c, bias, gate, output = ctx.saved_tensors
+    a, b, c, bias, gate, output, scale_a, scale_b = ctx.saved_tensors
     needs = tuple(ctx.needs_input_grad) + (False,) * 5  # arguments that were left out are not in it
     needs_a, needs_b, needs_c, needs_bias, needs_gate = needs[:5]
     again = {"accumulate": ctx.accumulate, "batch_invariant": ctx.batch_invariant}
+    given_a = {"scale_a": ctx.scale_a, "scale_a_pointer": scale_a}
+    given_b = {"scale_b": ctx.scale_b, "scale_b_pointer": scale_b}
     gemm = torch.ops.hgemm.gemm
     grad_gate = None
     if ctx.activation != "none" or needs_gate:
         # What the activation was applied to is computed again: keeping it would take as much memory as the result.
-        z = output if output is not None else gemm(a, b, c, bias, alpha=ctx.alpha, beta=ctx.beta, **again)
+        z = output if output is not None else gemm(a, b, c, bias, alpha=ctx.alpha, beta=ctx.beta, **again, **given_a, **given_b)
         if needs_gate:
             grad_gate = _reduced(g * _act(ctx.activation, z), gate)
         g = _act_backward(ctx.activation, (g if gate is None else g * gate).to(z.dtype), z)
@@ -138,29 +188,30 @@ def _backward(ctx, g):
     half = g.to(a.dtype)
     grad_a = grad_b = grad_c = grad_bias = None
     if needs_a:
-        grad_a = _reduced(gemm(half, b.mT, alpha=ctx.alpha, **again), a)
+        grad_a = _reduced(gemm(half, b.mT, alpha=ctx.alpha, **again, **given_b), a)
     if needs_b:
         if b.dim() == 2:  # one product over all rows, instead of a batch whose results are added
-            grad_b = gemm(a.reshape(-1, a.shape[-1]).mT, half.reshape(-1, half.shape[-1]), alpha=ctx.alpha, **again)
+            grad_b = gemm(a.reshape(-1, a.shape[-1]).mT, half.reshape(-1, half.shape[-1]), alpha=ctx.alpha, **again, **given_a)
         else:
-            grad_b = _reduced(gemm(a.mT, half, alpha=ctx.alpha, **again), b)
+            grad_b = _reduced(gemm(a.mT, half, alpha=ctx.alpha, **again, **given_a), b)
     if needs_c:
         grad_c = _reduced(g * ctx.beta, c)
     if needs_bias:
         grad_bias = _reduced(g, bias)
-    return grad_a, grad_b, grad_c, grad_bias, grad_gate, None, None, None, None, None, None
+    return grad_a, grad_b, grad_c, grad_bias, grad_gate, *[None] * 10
 
 
 torch.library.register_autograd("hgemm::gemm", _backward, setup_context=_setup, lib=_library)
 
 
 def _autocast(device):
-    """Under torch.autocast to float16, a and b are made float16, as torch does for its own products."""
+    """Under torch.autocast a and b are made of its type, as torch does for its own products."""
     key = torch._C.DispatchKey.AutocastCUDA if device == "cuda" else torch._C.DispatchKey.AutocastCPU
 
     def gemm(a, b, *rest, **options):
-        if torch.get_autocast_dtype(device) == torch.float16:
-            a, b = a.to(torch.float16), b.to(torch.float16)
+        dtype = torch.get_autocast_dtype(device)
+        if dtype in (torch.float16, torch.bfloat16):
+            a, b = a.to(dtype), b.to(dtype)
         with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
             return torch.ops.hgemm.gemm(a, b, *rest, **options)
     return gemm
@@ -174,7 +225,7 @@ _library.impl("gemm", _autocast("cpu"), "AutocastCPU")
 
 
 def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, gate=None, accumulate="float32", out_dtype=None,
-           batch_invariant=False):
+           scale_a=None, scale_b=None, batch_invariant=False):
     """hgemm.matmul for tensors, as an operator that torch differentiates, compiles and shards (DTensor). Here, unlike there, a
     matrix whose strides no leading dimension can say is copied first, as torch.matmul does."""
     if not torch.compiler.is_compiling():
@@ -198,7 +249,9 @@ def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, ga
     if isinstance(out_dtype, str):
         out_dtype = getattr(torch, _matmul.dtype_name("out_dtype", out_dtype))
     d = torch.ops.hgemm.gemm(a, b, aligned(c), aligned(bias), aligned(gate), float(alpha), 1.0 if beta is None else float(beta),
-                             activation or "none", accumulate, out_dtype, batch_invariant)
+                             activation or "none", accumulate, out_dtype, batch_invariant,
+                             *(0.0 if scale is None or isinstance(scale, torch.Tensor) else float(scale) for scale in (scale_a, scale_b)),
+                             *(scale if isinstance(scale, torch.Tensor) else None for scale in (scale_a, scale_b)))
     if column:
         d = d.squeeze(-1)
     return d.squeeze(-1 if column else -2) if row else d
@@ -207,6 +260,12 @@ def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, ga
 def linear(x, weight, bias=None, **options):
     """hgemm.linear for tensors: x @ weight.T + bias, with the options of matmul."""
     return matmul(x, weight.mT if weight.dim() > 1 else weight, bias=bias, **options)
+
+
+def find_scale(x):
+    """hgemm.find_scale for tensors, as an operator: compiled code and CUDA graphs find it each time that they run. A tensor that is
+    not evenly spaced lines of contiguous elements is copied first."""
+    return torch.ops.hgemm.find_scale(x.detach())
 
 
 def must_dispatch(arrays):
@@ -289,19 +348,32 @@ class _Override:
 _active, _overrides, _lock = [], {}, threading.Lock()
 
 
+@functools.lru_cache(maxsize=None)
+def _lacks_bfloat16(device):
+    """Whether the GPU that products of this device's tensors run on has no tensor cores for bfloat16."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) < (8, 0)
+    return handle_for(None).info().compute_major < 8
+
+
 class enable(contextlib.ContextDecorator):
     """Runs torch's products of float16 matrices on hgemm while it is entered: mm, addmm, bmm and baddbmm, and so linear, matmul and
-    einsum, in eager and compiled code, forward and backward, on every thread. All else, and what hgemm does not support, goes to
-    torch's kernels.
+    einsum, in eager and compiled code, forward and backward, on every thread. So it does with those of bfloat16 where `bfloat16` says
+    so. All else, and what hgemm does not support, goes to torch's kernels.
 
-    accumulate       "float32", or "float16": see hgemm.matmul
+    accumulate       "float32", or "float16": see hgemm.matmul. Sums of bfloat16 products are float32
     batch_invariant  a row of a result has the same bits whatever other rows the batch has. Raises hgemm.NotSupportedError where the
-                     library cannot; products that are not float16 are torch's, and without that promise
+                     library cannot, as for bfloat16; products that torch runs are without that promise
     devices          device types; with "cpu", products of CPU tensors run on hgemm's default device
+    bfloat16         True or False; by default True on GPUs that have no tensor cores for it: those before compute capability 8.0
+
+    The scale of a bfloat16 parameter is found once, and again when torch's version counter says that it was changed in place. A change
+    through `.data`, or by replaying a CUDA graph, is not counted: call forget_scales() after it. Scales of all else are found by each
+    product.
 
     `ran` counts the products that hgemm ran, by name; `passed` those that torch ran, by reason."""
 
-    def __init__(self, *, accumulate="float32", batch_invariant=False, devices=("cuda",)):
+    def __init__(self, *, accumulate="float32", batch_invariant=False, devices=("cuda",), bfloat16=None):
         if accumulate not in _c.ACCUMULATE:
             raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
         for device in devices:
@@ -310,7 +382,11 @@ class enable(contextlib.ContextDecorator):
         if batch_invariant and not _c.has_epilogues():
             raise _c.NotSupportedError(f"batch_invariant: libhgemm {_c.version_text()} does not have it; 0.2 does",
                                        "HGEMM_STATUS_NOT_SUPPORTED")
+        if bfloat16 and not _c.has_bfloat16():
+            raise _c.NotSupportedError(f"bfloat16: this libhgemm {_c.version_text()} does not have it", "HGEMM_STATUS_NOT_SUPPORTED")
         self.accumulate, self.batch_invariant, self.devices = accumulate, batch_invariant, tuple(devices)
+        self.bfloat16 = bfloat16 if _c.has_bfloat16() else False
+        self._scales = Scales(_find_scale)
         self.ran, self.passed = {}, {}
 
     def __enter__(self):
@@ -322,9 +398,21 @@ class enable(contextlib.ContextDecorator):
                 _overrides[device][1] += 1
         return self
 
+    def find_scales(self, module):
+        """Finds the scales of a module's bfloat16 parameters. Eager code finds each where it first multiplies by it; torch.compile's
+        code, which does not know parameters, and CUDA graphs use those that were found before."""
+        for parameter in module.parameters():
+            if parameter.dtype == torch.bfloat16 and parameter.dim() >= 2 and self._takes_bfloat16(parameter):
+                self._scales.of(parameter)
+
+    def forget_scales(self):
+        """Has every scale found anew: after parameters were changed in a way that torch does not count."""
+        self._scales.clear()
+
     def __exit__(self, *exception):
         with _lock:
             _active.remove(self)
+            self._scales.clear()
             for device in self.devices:
                 _overrides[device][1] -= 1
                 if not _overrides[device][1]:
@@ -334,6 +422,11 @@ class enable(contextlib.ContextDecorator):
         counts, key = (self.ran, name) if why is None else (self.passed, why)
         counts[key] = counts.get(key, 0) + 1
 
+    def _takes_bfloat16(self, tensor):
+        if tensor.device.type not in self.devices:
+            return False
+        return _lacks_bfloat16(tensor.device) if self.bfloat16 is None else self.bfloat16
+
     def _run(self, name, arguments, options):
         """(the result, None), or (None, why it is not hgemm's)."""
         c = arguments[0] if len(arguments) >= 3 else None
@@ -342,8 +435,9 @@ class enable(contextlib.ContextDecorator):
         tensors = [x for x in (a, b, c, out) if x is not None]
         if a.device.type not in self.devices:
             return None, f"on {a.device.type}"
-        if any(x.dtype != torch.float16 for x in tensors):
-            return None, f"{next(x.dtype for x in tensors if x.dtype != torch.float16)}"
+        half = torch.bfloat16 if a.dtype == torch.bfloat16 and self._takes_bfloat16(a) else torch.float16
+        if any(x.dtype != half for x in tensors):
+            return None, f"{next(x.dtype for x in tensors if x.dtype != half)}"
         alpha, beta = options.get("alpha", 1), options.get("beta", 1)
         if isinstance(alpha, complex) or isinstance(beta, complex):
             return None, "complex scalars"
@@ -366,4 +460,11 @@ class enable(contextlib.ContextDecorator):
         return self._product({**operands, "c": c}, alpha, beta), None
 
     def _product(self, operands, alpha, beta):
-        return compute(operands, float(alpha), float(beta), "float16", "none", self.accumulate, self.batch_invariant)
+        scalars, accumulate = {"alpha": float(alpha), "beta": float(beta)}, self.accumulate
+        if operands["a"].dtype == torch.bfloat16:
+            accumulate = "float32"
+            for name in ("a", "b"):
+                scale = self._scales.of(operands[name])
+                if scale is not None:
+                    scalars["scale_" + name] = scale
+        return compute(operands, scalars, None, "none", accumulate, self.batch_invariant)
