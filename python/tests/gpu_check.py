@@ -5,14 +5,21 @@
     python3 python/tests/gpu_check.py [--out FILE.json] [NAME ...]
 
 Needs the wheel installed (or unpacked, on PYTHONPATH) and torch; checks of what else is not there are reported as skipped. Integers
-are compared bit for bit, with new random shapes in each run; its seed is printed and can be given again by HGEMM_SEED."""
+are compared bit for bit, with new random shapes in each run; its seed is printed and can be given again by HGEMM_SEED.
+
+Checks run in a process of their own: one that takes longer than its limit, ends the process or breaks the device has failed, and
+the rest go on in another."""
 import argparse
 import copy
 import json
+import math
 import os
 import pathlib
+import signal
+import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -23,8 +30,10 @@ import torch
 import hgemm
 import hgemm.torch
 
-HALF = torch.float16
+HALF, BFLOAT16 = torch.float16, torch.bfloat16
 SEED = int(os.environ.get("HGEMM_SEED") or time.time())
+DEVICE = "cuda"
+LIMIT = 60  # seconds for a check, of which most take two
 CHECKS = []
 
 
@@ -37,8 +46,8 @@ def check(function):
     return function
 
 
-def integers(*shape, device="cuda"):
-    return torch.randint(-3, 4, shape, device=device).to(HALF)
+def integers(*shape, device=None, dtype=HALF):
+    return torch.randint(-3, 4, shape, device=device or DEVICE).to(dtype)
 
 
 def exact(a, b):
@@ -308,6 +317,188 @@ def transformers():
         print(f"    {name}: {on.ran}, passed on: {on.passed}; error to single precision {mine:.2e}, torch's {theirs:.2e}")
 
 
+# ---- bfloat16: docs/contract.md has the bounds ---------------------------------------------------------------------
+
+
+def normal(*shape):
+    return torch.randn(shape, device=DEVICE).to(BFLOAT16)
+
+
+def with_outliers(*shape):
+    return (torch.randn(shape, device=DEVICE) * torch.where(torch.rand(shape, device=DEVICE) < 0.01, 8e5, 1.0)).to(BFLOAT16)
+
+
+def wide(*shape):
+    return torch.ldexp(torch.randn(shape, device=DEVICE), torch.randint(-40, 41, shape, device=DEVICE).float()).to(BFLOAT16)
+
+
+def huge(*shape):
+    return (torch.randn(shape, device=DEVICE) * 2.0**110).to(BFLOAT16)
+
+
+def tiny(*shape):
+    return (torch.randn(shape, device=DEVICE) * 2.0**-105).to(BFLOAT16)
+
+
+def conversion_errors(x):
+    """What the elements of an operand may be off by once its scale is found: nothing, or 2^-40 of the power of two below the largest."""
+    magnitude = x.double().abs()
+    most = torch.ldexp(torch.tensor(1.0, dtype=torch.float64), torch.frexp(magnitude[magnitude.isfinite()].max().cpu())[1] - 1).item()
+    return torch.where(magnitude < 2.0**-32 * most, 2.0**-40 * most, 0.0).double()
+
+
+def assert_bounded(d, a, b, what, rounding=2.0**-24):
+    """Every element of d is within the contract's bound of a @ b in double precision. rounding: what one to d's type may be, of it."""
+    x, y, off_x, off_y = a.double(), b.double(), conversion_errors(a), conversion_errors(b)
+    sums, absolute = x @ y, x.abs() @ y.abs()
+    v = (a.shape[-1] / 8 + 3) * 10 * 2.0**-23  # additions of 8 products cut each to 24 bits
+    converted = off_x @ y.abs() + x.abs() @ off_y + off_x @ off_y
+    limit = v * (absolute + converted) + converted + rounding * sums.abs() * 1.01 + 2.0**-133
+    finite = sums.isfinite()
+    assert torch.equal(sums.isnan(), d.isnan()), f"{what}: NaN where there is none, or none where there is one"
+    assert torch.equal(sums[sums.isinf()], d.double()[sums.isinf()]), f"{what}: infinities differ"
+    worst = ((d.double() - sums).abs() / limit)[finite].max().item()
+    assert worst <= 1, f"{what}: {worst:.3g} times the bound"
+    return ((d.double() - sums)[finite].norm() / absolute[finite].norm()).item()
+
+
+@check
+def bfloat16():
+    """Products of bfloat16 within the contract's bound, whatever their range, with scales from all sources; NaN and infinity; epilogues."""
+    errors = {}
+    for draw_a, draw_b in ((normal, normal), (with_outliers, normal), (normal, with_outliers), (wide, normal), (wide, wide), (huge, tiny)):
+        for m, n, k in ((64, 64, 64), tuple(sizes(300, 300, 600)), (1, 512, 2048), (256, 256, 1024)):
+            a, b = draw_a(m, k), draw_b(n, k).T if m % 2 else draw_b(k, n)
+            what = f"{draw_a.__name__} x {draw_b.__name__}, {m}x{n}x{k}"
+            scales = {"scale_a": hgemm.find_scale(a), "scale_b": hgemm.find_scale(b)}
+            for said, given in (("found", {}), ("in device memory", scales), ("numbers", {name: scale.item() for name, scale in scales.items()}),
+                                ("b's", {"scale_b": scales["scale_b"]})):
+                off = assert_bounded(hgemm.matmul(a, b, out_dtype="float32", **given), a, b, f"{what}, scales {said}")
+                errors[draw_a.__name__, draw_b.__name__] = max(off, errors.get((draw_a.__name__, draw_b.__name__), 0))
+            assert_bounded(hgemm.matmul(a, b), a, b, what, 2.0**-8)
+    print("    root mean square of errors over that of sum |a||b|: " + ", ".join(f"{a} x {b} {error:.1e}" for (a, b), error in errors.items()))
+    a, b = normal(70, 80), normal(80, 90)
+    a[3, 5], a[7, 9], a[9, 11], b[13, 15] = math.inf, math.nan, -math.inf, math.inf
+    assert_bounded(hgemm.matmul(a, b, out_dtype="float32"), a, b, "infinity and NaN")
+    for _ in range(10):
+        m, n, k, batch = *sizes(200, 200, 100), 3
+        a, b, c, bias, gate = (integers(*shape, dtype=BFLOAT16) for shape in ((batch, m, k), (k, n), (m, n), (n,), (m, n)))
+        want = (exact(a, b) * 2 + c.double() + bias.double()).relu() * gate.double()
+        same(hgemm.matmul(a, b, alpha=2, c=c, bias=bias, gate=gate, activation="relu", out_dtype="float32"), want, "epilogue")
+        same(hgemm.matmul(a, integers(batch, k, n, dtype=BFLOAT16) * 0 + 1, out_dtype="float32"),
+             a.double().sum(-1, keepdim=True).expand(batch, m, n), "batch")
+    return {f"{a} x {b}": error for (a, b), error in errors.items()}
+
+
+@check
+def bfloat16_torch():
+    """The operator's gradients; enable(bfloat16=True) with parameters that change; torch.compile and CUDA graphs."""
+    a, b = normal(40, 64).requires_grad_(), normal(64, 48).requires_grad_()
+    hgemm.matmul(a, b, scale_b=hgemm.find_scale(b)).sum().backward()
+    ones = torch.ones(40, 48, device=DEVICE, dtype=BFLOAT16)
+    assert_bounded(a.grad, ones, b.detach().T, "gradient of a", 2.0**-8)
+    assert_bounded(b.grad, a.detach().T, ones, "gradient of b", 2.0**-8)
+
+    layer = torch.nn.Linear(256, 192, bias=False, device=DEVICE, dtype=BFLOAT16)
+    x = normal(17, 256)
+    with torch.no_grad(), hgemm.torch.enable(bfloat16=True) as on:
+        for factor in (1, 2.0**20, 2.0**-60):
+            layer.weight.mul_(factor)
+            for _ in range(2):
+                assert_bounded(layer(x), x, layer.weight.T, f"weights times {factor}", 2.0**-8)
+        layer.weight.mul_(2.0**40)
+        with torch.cuda.stream(torch.cuda.Stream()) as _:
+            torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
+            other = layer(x)
+        torch.cuda.synchronize()
+        assert_bounded(other, x, layer.weight.T, "on another stream", 2.0**-8)
+        compiled = torch.compile(layer)
+        for _ in range(2):
+            assert_bounded(compiled(x), x, layer.weight.T, "compiled", 2.0**-8)
+        ran = sum(on.ran.values())
+        assert ran == 9 and not on.passed, (on.ran, on.passed)
+        for frozen in (True, False):
+            layer.requires_grad_(not frozen)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                y = layer(x)
+            for factor in (1, 1) if frozen else (1, 2.0**30, 2.0**-50):
+                x.copy_(normal(17, 256))
+                layer.weight.mul_(factor)
+                graph.replay()
+                assert_bounded(y, x, layer.weight.T, f"a graph, frozen {frozen}, weights times {factor}", 2.0**-8)
+
+
+@check
+def bfloat16_model():
+    """Models with random weights in bfloat16: logits are as close to those of the same weights in single precision as torch's own."""
+    try:
+        of = [(name, model) for name, model in models() if name != "BERT"]
+    except ImportError as error:
+        raise Skip(str(error)) from None
+    found = {}
+    for name, model in of:
+        model = model.to(DEVICE, BFLOAT16).eval()
+        single = copy.deepcopy(model).float()
+        squares = {"hgemm": 0.0, "torch": 0.0}
+        with torch.no_grad():
+            for _ in range(8):
+                tokens = torch.randint(0, 1000, (2, 77), device=DEVICE)
+                want = single(tokens)[0].double()
+                native = model(tokens)[0]
+                with hgemm.torch.enable(bfloat16=True, devices=(DEVICE,)) as on:
+                    mine = model(tokens)[0]
+                assert sum(on.ran.values()) >= 15 and "torch.bfloat16" not in on.passed, (name, on.ran, on.passed)
+                squares["hgemm"] += (mine.double() - want).square().mean().item()
+                squares["torch"] += (native.double() - want).square().mean().item()
+        rms = {who: math.sqrt(square / 8) for who, square in squares.items()}
+        ratio = rms["hgemm"] / rms["torch"]
+        print(f"    {name}: error of logits to single precision {rms['hgemm']:.3e}, torch's {rms['torch']:.3e}, ratio {ratio:.3f}; {on.ran}")
+        assert math.isfinite(ratio) and ratio <= 1.1, (name, rms)
+        found[name] = {**rms, "ratio": ratio}
+    return found
+
+
+@check
+def bfloat16_speed():
+    """Times of x @ weight.T: bfloat16 with scales found, given, and found of x only (prepared weights), beside hgemm's FP16 with FP32
+    sums and torch's bfloat16 and FP32. Printed, not judged."""
+    found = {}
+    for m, n, k in ((1024,) * 3, (2048,) * 3, (4096,) * 3, (1, 4096, 4096), (16, 4096, 4096), (64, 4096, 4096)):
+        x, w = normal(m, k), normal(n, k)
+        half, half_w, single, single_w = x.to(HALF), w.to(HALF), x.float(), w.float()
+        out = torch.empty(m, n, device=DEVICE, dtype=BFLOAT16)
+        half_out, single_out = out.to(HALF), out.float()
+        scales = {"scale_a": hgemm.find_scale(x), "scale_b": hgemm.find_scale(w)}
+        contestants = {
+            "FP16": lambda: hgemm.matmul(half, half_w.T, out=half_out),
+            "BF16, scales found": lambda: hgemm.matmul(x, w.T, out=out),
+            "BF16, scales given": lambda: hgemm.matmul(x, w.T, out=out, **scales),
+            "BF16, weights prepared": lambda: hgemm.matmul(x, w.T, out=out, scale_b=scales["scale_b"]),
+            "torch BF16": lambda: torch.mm(x, w.T, out=out),
+            "torch FP32": lambda: torch.mm(single, single_w.T, out=single_out),
+        }
+        for _ in range(3):
+            for run in contestants.values():
+                run()
+        times = {name: [] for name in contestants}
+        for _ in range(21):
+            for name, run in contestants.items():
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                torch.cuda._sleep(300_000)
+                begin.record()
+                run()
+                end.record()
+                end.synchronize()
+                times[name].append(begin.elapsed_time(end) * 1000)
+        us = {name: statistics.median(of) for name, of in times.items()}
+        found[f"{m}x{n}x{k}"] = us
+        print(f"    {m}x{n}x{k}, us: " + ", ".join(f"{name} {time:.1f}" for name, time in us.items()), flush=True)
+        print("        speed over FP16's: " + ", ".join(f"{name[6:]} {us['FP16'] / us[name]:.2f}" for name in us if name.startswith("BF16")),
+              flush=True)
+    return found
+
+
 @check
 def batch_invariance():
     """With the switch, a row has the same bits in batches of any size."""
@@ -453,32 +644,98 @@ def bench():
     assert not any(of["wrong_elements"] for of in written["exact_products"])
 
 
+# ---- running them ---------------------------------------------------------------------------------------------------
+
+
+def run_one(function):
+    torch.manual_seed(SEED)
+    begin = time.perf_counter()
+    try:
+        said, result = "passed", {"result": "passed", "value": function()}
+        torch.cuda.synchronize()
+    except Skip as why:
+        said, result = f"skipped: {why}", {"result": "skipped", "why": str(why)}
+    except Exception:
+        said, result = "FAILED\n" + traceback.format_exc(), {"result": "failed", "why": traceback.format_exc()}
+    print(f"{function.__name__}: {said} ({time.perf_counter() - begin:.1f} s)", flush=True)
+    return result
+
+
+def work(names, path):
+    """Runs the checks of these names and writes a line of JSON to a file when one begins and when it has ended."""
+    functions = {function.__name__: function for function in CHECKS}
+    with open(path, "a") as log:
+        def note(**what):
+            print(json.dumps(what), file=log, flush=True)
+        for name in names:
+            note(begin=name)
+            result = run_one(functions[name])
+            note(end=name, **result)
+            if result["result"] == "failed":
+                torch.cuda.synchronize()  # raises where the device is broken
+
+
+def watch(process, path, done):
+    """Waits for a process of work(). Adds what it wrote to `done`; returns the check that it did not end, and why, or None."""
+    began, running = time.monotonic(), None
+    position = path.stat().st_size
+    while True:
+        ended = process.poll() is not None
+        with open(path) as log:
+            log.seek(position)
+            for line in iter(log.readline, ""):
+                if not line.endswith("\n"):
+                    break
+                position += len(line.encode())
+                what = json.loads(line)
+                began, running = time.monotonic(), what.get("begin")
+                if "end" in what:
+                    done[what.pop("end")] = what
+        if ended:
+            return running and (running, f"the process ended with {process.returncode}")
+        if running and time.monotonic() - began > LIMIT:
+            process.send_signal(signal.SIGABRT)  # faulthandler says where it was
+            process.wait()
+            return running, f"it took longer than {LIMIT} s"
+        time.sleep(0.05)
+
+
+def supervise(names):
+    """{name: result}. A process runs check after check; where it ends before its time, another takes the rest."""
+    done = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "log"
+        path.touch()
+        while len(done) < len(names):
+            rest = [name for name in names if name not in done]
+            command = [sys.executable, "-X", "faulthandler", __file__, "--work", str(path), *rest]
+            before = len(done)
+            lost = watch(subprocess.Popen(command, env={**os.environ, "HGEMM_SEED": str(SEED)}), path, done)
+            if lost is None and len(done) == before:
+                lost = rest[0], "no process could begin with it"
+            if lost:
+                name, why = lost
+                done[name] = {"result": "failed", "why": why}
+                print(f"{name}: FAILED: {why}", flush=True)
+    return done
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", help="write the results there, as JSON")
+    parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("names", nargs="*", help="checks to run: by default all")
     options = parser.parse_args()
-    unknown = set(options.names) - {function.__name__ for function in CHECKS}
+    known = [function.__name__ for function in CHECKS]
+    unknown = set(options.names) - set(known)
     if unknown:
         parser.error(f"no such check: {', '.join(sorted(unknown))}")
+    if options.work:
+        return work(options.names, options.work)
     about = hgemm.info()
-    print(f"hgemm {hgemm.__version__} on {about['device']}, torch {torch.__version__}, HGEMM_SEED={SEED}")
+    print(f"hgemm {hgemm.__version__} on {about['device']}, torch {torch.__version__}, HGEMM_SEED={SEED}", flush=True)
     assert not about["emulated"], "there is no GPU"
-    results = {}
-    for function in CHECKS:
-        if options.names and function.__name__ not in options.names:
-            continue
-        torch.manual_seed(SEED)
-        begin = time.perf_counter()
-        try:
-            value = function()
-            said, result = "passed", {"result": "passed", "value": value}
-        except Skip as why:
-            said, result = f"skipped: {why}", {"result": "skipped", "why": str(why)}
-        except Exception:
-            said, result = "FAILED\n" + traceback.format_exc(), {"result": "failed", "why": traceback.format_exc()}
-        results[function.__name__] = result
-        print(f"{function.__name__}: {said} ({time.perf_counter() - begin:.1f} s)", flush=True)
+    results = supervise([name for name in known if not options.names or name in options.names])
     count = {word: sum(result["result"] == word for result in results.values()) for word in ("passed", "failed", "skipped")}
     print(", ".join(f"{number} {word}" for word, number in count.items()))
     if options.out:
