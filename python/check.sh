@@ -25,7 +25,7 @@ esac
 
 step "installing it in a clean environment"
 quietly python3 -m venv "$work/venv"
-quietly "$work/venv/bin/pip" install -q --disable-pip-version-check "$wheel" pytest matplotlib nbconvert ipykernel
+quietly "$work/venv/bin/pip" install -q --disable-pip-version-check "$wheel" pytest ml_dtypes matplotlib nbconvert ipykernel
 step "testing"
 cd "$work" # where Python finds the installed package only
 HGEMM_DEVICE=t4emu:check venv/bin/pytest -q -rs -p no:cacheprovider "$root/python/tests"

@@ -38,6 +38,10 @@ def _owner_of(x):
     return base if isinstance(base, torch.nn.Parameter) and not base.is_inference() else None
 
 
+def _capturing(x):
+    return x.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
 class Scales:
     """`find` finds the scale of a tensor on the current stream."""
 
@@ -62,8 +66,7 @@ class Scales:
         of = found and found.current_owner()
         if of is None or (owner is not None and of is not owner):
             found = None
-        capturing = x.is_cuda and torch.cuda.is_current_stream_capturing()
-        if capturing:
+        if _capturing(x):
             return self._for_graph(found) if found and not of.requires_grad else None
         if found is None:
             return self._keep(key, owner, x) if owner is not None else None

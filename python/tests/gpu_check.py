@@ -283,7 +283,8 @@ def models():
     import transformers as t
     small = {"hidden_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 1000}
     yield "BERT", t.BertModel(t.BertConfig(intermediate_size=512, attn_implementation="eager", **small))
-    yield "GPT-2", t.GPT2LMHeadModel(t.GPT2Config(n_embd=256, n_layer=3, n_head=4, vocab_size=1000, n_positions=256, attn_implementation="eager"))
+    yield "GPT-2", t.GPT2LMHeadModel(t.GPT2Config(n_embd=256, n_layer=3, n_head=4, vocab_size=1000, n_positions=256, bos_token_id=1,
+                                                   eos_token_id=2, attn_implementation="eager"))
     yield "Llama", t.LlamaForCausalLM(t.LlamaConfig(intermediate_size=512, num_key_value_heads=2, attn_implementation="eager", **small))
 
 

@@ -14,7 +14,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 import hgemm
 import hgemm.torch
 
-HALF = torch.float16
+HALF, BF16 = torch.float16, torch.bfloat16
+needs_bfloat16 = pytest.mark.skipif(not hgemm._c.has_bfloat16(), reason="this libhgemm has no bfloat16")
 OUT_IS_ROUTED = hasattr(torch.library, "get_kernel")
 
 
@@ -106,8 +107,8 @@ def test_linear_and_faults():
     assert torch.equal(hgemm.linear(x, w).float(), exact(x, w.T))
     with pytest.raises(ValueError, match="b: it has 8 rows"):
         hgemm.torch.matmul(integers(3, 4), integers(8, 2))
-    with pytest.raises(TypeError, match="a: its type is torch.bfloat16"):
-        hgemm.torch.matmul(integers(3, 4).bfloat16(), integers(4, 2))
+    with pytest.raises(TypeError, match="a: its type is torch.float64"):
+        hgemm.torch.matmul(integers(3, 4).double(), integers(4, 2))
     with pytest.raises(ValueError, match="activation: 'tanh'"):
         hgemm.torch.matmul(integers(3, 4), integers(4, 2), activation="tanh")
 
@@ -189,6 +190,177 @@ def test_batch_invariance_is_a_switch(fused):
             return torch.mm(a, b), torch.mm(a[33:34], b)
     whole, row = fused(rows)
     assert torch.equal(whole[33:34], row)
+
+
+# ---- bfloat16 -------------------------------------------------------------------------------------------------------
+
+
+def wide(*shape):
+    """Numbers over 31 binades, each exact beside the others."""
+    return torch.ldexp(torch.rand(shape) + 0.5, torch.randint(-15, 16, shape).float()).to(BF16)
+
+
+def assert_close(result, a, b):
+    """Within a rounding to bfloat16 and single precision's sums."""
+    expected = a.double() @ b.double()
+    worst = ((result.double() - expected).abs() / (2.0**-8 * expected.abs() + 2.0**-16 * (a.double().abs() @ b.double().abs()))).max().item()
+    assert result.dtype == BF16 and worst <= 1
+
+
+@needs_bfloat16
+def test_bfloat16_operator():
+    a, b = wide(6, 40), wide(40, 5)
+    meta = hgemm.torch.matmul(a.to("meta"), b.to("meta"))
+    for function in (hgemm.matmul, hgemm.torch.matmul):
+        for given in ({}, {"scale_b": hgemm.find_scale(b)}, {"scale_a": hgemm.find_scale(a).item(), "scale_b": hgemm.find_scale(b)}):
+            result = function(a, b, **given)
+            assert_close(result, a, b)
+            assert result.dtype == meta.dtype and result.shape == meta.shape
+        assert torch.isinf(function(a, b, scale_a=2.0**126)).any()
+    assert hgemm.torch.matmul(a.to("meta"), b.to("meta"), out_dtype="float32").dtype == torch.float32
+    scale = hgemm.find_scale(a.requires_grad_())
+    assert scale.shape == () and not scale.requires_grad and hgemm.torch.find_scale(a[:, ::2]).item() == hgemm.find_scale(a[:, ::2].contiguous())
+    with pytest.raises(hgemm.NotSupportedError, match="HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16"):
+        hgemm.torch.matmul(a, b, accumulate="float16")
+
+
+@needs_bfloat16
+def test_bfloat16_opcheck():
+    a, b = integers(3, 4).to(BF16).requires_grad_(), integers(4, 5).to(BF16).requires_grad_()
+    utils = ("test_schema", "test_autograd_registration", "test_faketensor")
+    torch.library.opcheck(torch.ops.hgemm.gemm.default, (a, b), {"scale_a_pointer": torch.tensor(4.0), "scale_b": 2.0}, test_utils=utils)
+    torch.library.opcheck(torch.ops.hgemm.find_scale.default, (a.detach(),), test_utils=utils)
+
+
+@needs_bfloat16
+def test_bfloat16_gradients():
+    ours = [integers(*shape).to(BF16).requires_grad_() for shape in ((3, 4), (4, 5), (5,))]
+    theirs = [x.detach().float().requires_grad_() for x in ours]
+    d = hgemm.linear(ours[0], ours[1].T, ours[2], activation="relu", scale_a=hgemm.find_scale(ours[0]), scale_b=2.0**10)
+    expected = torch.relu(theirs[0] @ theirs[1] + theirs[2])
+    g = torch.randint(-2, 3, d.shape).to(BF16)
+    d.backward(g)
+    expected.backward(g.float())
+    for mine, want in zip(ours, theirs):
+        assert mine.grad.dtype == BF16 and torch.equal(mine.grad.float(), want.grad)
+    with torch.autocast("cpu", BF16):
+        a, b = wide(3, 4).float().requires_grad_(), wide(4, 5).float()
+        result = hgemm.torch.matmul(a, b)
+        assert_close(result, a.detach(), b)
+        result.sum().backward()
+    assert a.grad.dtype == torch.float32
+
+
+@needs_bfloat16
+def test_bfloat16_compiles():
+    def f(a, b):
+        return hgemm.torch.matmul(a, b, scale_b=hgemm.torch.find_scale(b)).relu()
+    compiled = torch.compile(f, fullgraph=True, backend="aot_eager")
+    for factor in (1.0, 2.0**50):
+        a, b = wide(3, 4).requires_grad_(), (wide(4, 5) * factor).requires_grad_()
+        compiled(a, b).sum().backward()
+        assert_close(a.grad, torch.ones(3, 5), b.detach().T)
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """What enable() searched for scales."""
+    found, find = [], hgemm.torch._find_scale
+    monkeypatch.setattr(hgemm.torch, "_find_scale", lambda x: found.append(tuple(x.shape)) or find(x))
+    return found
+
+
+@needs_bfloat16
+def test_enable_runs_bfloat16():
+    a, b, c, v = wide(6, 8), wide(8, 5), integers(6, 5).to(BF16), integers(5).to(BF16)
+    x, y = wide(2, 6, 8), wide(2, 8, 5)
+    with hgemm.torch.enable(devices=("cpu",), accumulate="float16") as on:  # the emulated T4 has no bfloat16 of its own
+        results = [torch.mm(a, b), torch.nn.functional.linear(a, b.T), torch.addmm(c, a, b, beta=0, alpha=1), torch.einsum("ij,jk", a, b)]
+        assert_close(torch.addmm(v * 0, a, b), a, b)
+        assert_close(torch.bmm(x, y), x, y)
+        assert_close(torch.baddbmm(c * 0, x, y), x, y)
+        torch.mm(a.float(), b.float())
+    for result in results:
+        assert_close(result, a, b)
+    assert sum(on.ran.values()) == 7 and on.passed == {"torch.float32": 1, "torch.float64": 6}  # 6: those of assert_close
+    with hgemm.torch.enable(devices=("cpu",), bfloat16=False) as on:
+        torch.mm(a, b)
+    assert on.passed == {"torch.bfloat16": 1}
+    with hgemm.torch.enable(devices=("cpu",), batch_invariant=True), pytest.raises(hgemm.NotSupportedError, match="whose scale is to be found"):
+        torch.mm(a, b)
+
+
+@needs_bfloat16
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+def test_a_parameter_pays_once_until_it_changes(mode, searches):
+    layer, x = torch.nn.Linear(8, 5, bias=False, dtype=BF16), wide(3, 8)
+    with hgemm.torch.enable(devices=("cpu",)) as on:
+        for change in (lambda w: None, lambda w: w.mul_(2.0**60), lambda w: w.T[0].fill_(2.0**-50), lambda w: w.copy_(wide(5, 8))):
+            with torch.no_grad():
+                change(layer.weight)
+            with mode():
+                for _ in range(3):
+                    assert_close(layer(x), x, layer.weight.detach().T)
+        assert searches == [(8, 5)] * 4
+        layer.weight.data = wide(5, 8) * 2.0**70  # other memory
+        assert_close(layer(x), x, layer.weight.detach().T)
+        layer.weight.data.mul_(2.0**-100)  # which torch does not count
+        on.forget_scales()
+        assert_close(layer(x), x, layer.weight.detach().T)
+        assert len(searches) == 6
+        torch.mm(x, wide(8, 5))  # no parameter: the product finds its scale
+        assert len(searches) == 6
+
+
+@needs_bfloat16
+def test_scales_go_with_their_parameters(searches):
+    memory, x = wide(8, 5), wide(3, 8)
+    with torch.no_grad(), hgemm.torch.enable(devices=("cpu",)) as on:
+        for factor in (1, 2.0**80, 2.0**-90):
+            weight = torch.nn.Parameter(memory.mul_(factor))  # another parameter in the same memory, each of version 0
+            assert_close(x @ weight, x, weight.detach())
+            other = torch.nn.Parameter(weight.detach().clone())
+            assert_close(x @ other, x, weight.detach())
+            assert len(on._scales) == 2
+            del weight, other
+            assert len(on._scales) == 0
+        kept = torch.nn.Parameter(memory)
+        torch.mm(x, kept)
+        kept.data = wide(8, 5)
+        memory.mul_(2.0**90)
+        assert_close(x @ torch.nn.Parameter(memory), x, memory)
+    assert len(searches) == 8 and len(on._scales) == 0
+
+
+@needs_bfloat16
+def test_compiled_code_uses_scales_that_were_found_before(searches):
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 5)).to(BF16), wide(3, 8)
+    with torch.no_grad(), hgemm.torch.enable(devices=("cpu",)) as on:
+        on.find_scales(model)
+        assert searches == [(8, 8), (5, 8)]
+        bare = [torch.empty(0, dtype=BF16).set_(p.untyped_storage(), 0, p.T.shape, p.T.stride()) for p in (model[0].weight, model[1].weight)]
+        scales = [on._scales.of(b).item() for b in bare]  # as compiled code reads them: no views of parameters
+        assert scales == [hgemm.find_scale(p).item() for p in (model[0].weight, model[1].weight)]
+        model[0].weight.mul_(2.0**9)
+        assert on._scales.of(bare[0]) is None  # changed, and not known whose it is
+        torch.compile(model, backend="aot_eager")(x)
+        assert "torch.bfloat16" not in on.passed and len(searches) == 3
+
+
+@needs_bfloat16
+def test_a_graph_takes_scales_of_frozen_parameters_only(searches, monkeypatch):
+    weight, x = torch.nn.Parameter(wide(8, 5)), wide(3, 8)
+    with torch.no_grad(), hgemm.torch.enable(devices=("cpu",)) as on:
+        monkeypatch.setattr(hgemm._scales, "_capturing", lambda x: True)
+        assert on._scales.of(weight) is None and not searches  # a graph would find it in replays only
+        monkeypatch.setattr(hgemm._scales, "_capturing", lambda x: False)
+        scale = on._scales.of(weight)
+        monkeypatch.setattr(hgemm._scales, "_capturing", lambda x: True)
+        assert on._scales.of(weight) is None  # it may be trained
+        assert on._scales.of(weight.requires_grad_(False)) is scale
+        assert any(kept is scale for kept in hgemm._scales._in_graphs)
+        weight.mul_(2.0**20)
+        assert on._scales.of(weight) is None and len(searches) == 1
 
 
 def test_tensor_parallel_example():
