@@ -317,19 +317,24 @@ def test_scales_go_with_their_parameters(searches):
     memory, x = wide(8, 5), wide(3, 8)
     with torch.no_grad(), hgemm.torch.enable(devices=("cpu",)) as on:
         for factor in (1, 2.0**80, 2.0**-90):
-            weight = torch.nn.Parameter(memory.mul_(factor))  # another parameter in the same memory, each of version 0
+            weight = torch.nn.Parameter(memory.data.mul_(factor))  # another parameter in the same memory, each of version 0
             assert_close(x @ weight, x, weight.detach())
             other = torch.nn.Parameter(weight.detach().clone())
             assert_close(x @ other, x, weight.detach())
             assert len(on._scales) == 2
             del weight, other
             assert len(on._scales) == 0
-        kept = torch.nn.Parameter(memory)
+        kept = torch.nn.Parameter(memory.data)
         torch.mm(x, kept)
         kept.data = wide(8, 5)
-        memory.mul_(2.0**90)
-        assert_close(x @ torch.nn.Parameter(memory), x, memory)
-    assert len(searches) == 8 and len(on._scales) == 0
+        memory.data.mul_(2.0**90)
+        assert on._scales.of(memory) is None  # no longer kept's memory
+        one, other = torch.nn.Parameter(memory.data), torch.nn.Parameter(memory.data)  # torch counts their versions apart
+        assert_close(x @ one, x, memory)
+        other.mul_(2.0**-100)
+        for weight in (other, one):
+            assert_close(x @ weight, x, memory)
+    assert len(searches) == 10
 
 
 @needs_bfloat16
