@@ -16,7 +16,8 @@ import importlib
 from ._c import ArgumentError, DeviceError, Error, NotSupportedError, OutOfMemoryError, kernels
 from ._c import version_text as _version_text
 from ._device import DeviceArray, array
-from ._matmul import find_scale, linear, matmul
+from ._matmul import linear, matmul
+from ._scales import find_scale
 
 __version__ = _version_text()
 __all__ = ["ArgumentError", "DeviceArray", "DeviceError", "Error", "NotSupportedError", "OutOfMemoryError", "array", "bench",

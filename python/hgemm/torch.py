@@ -17,10 +17,10 @@ import warnings
 
 import torch
 
-from . import _c, _matmul
+from . import _c, _call, _matmul, _scales
 from ._device import handle_for
+from ._parameter_scales import Scales
 from ._plan import Shape, leading, plan_for
-from ._scales import Scales
 
 # ---- the operator ------------------------------------------------------------------------------------------------
 
@@ -50,14 +50,13 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant):
     scalars: alpha and beta, and scale_a and scale_b where they are given, which may be tensors."""
     a = operands["a"]
     if not a.is_cuda:
-        scalars = {name: _matmul.scalar(name, value) for name, value in scalars.items()}
-        return _matmul.on_host(operands, scalars, dtype, {"activation": activation, "accumulate": accumulate,
-                                                          "batch_invariant": batch_invariant, "kernel": None})
+        scalars = {name: _call.scalar(name, value) for name, value in scalars.items()}
+        return _call.on_host(operands, scalars, dtype, _matmul.shape_of, _matmul.plans(activation, accumulate, batch_invariant))
     index = a.get_device()
     for name, x in operands.items():
         if x.get_device() != index:
             raise ValueError(f"{name}: it is on {x.device}, and a is on {a.device}")
-    dtype = _matmul.result_type(dtype, _TYPES.get(a.dtype))
+    dtype = _call.result_type(dtype, _TYPES.get(a.dtype))
     if len(scalars) > 2:
         scalars = _pointed(scalars, operands)
     layouts = tuple([(name, _TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride()) for name, x in operands.items()])
@@ -69,13 +68,13 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant):
         result.copy_(operands["c"])
     pointers = {name: x.data_ptr() for name, x in operands.items()}
     pointers["d"] = result.data_ptr()
-    _matmul.run(plan, handle_for(f"cuda:{index}", _raw_stream(index)), pointers, scalars)
+    _call.run(plan, handle_for(f"cuda:{index}", _raw_stream(index)), pointers, scalars)
     return result
 
 
 def _pointed(scalars, operands):
     """The scalars with the addresses of those that are in the GPU's memory."""
-    _matmul.check_scales(scalars, [_TYPES.get(operands[name].dtype) or str(operands[name].dtype) for name in ("a", "b")])
+    _call.check_scales(scalars, [_TYPES.get(operands[name].dtype) or str(operands[name].dtype) for name in ("a", "b")])
     pointed = {}
     for name, value in scalars.items():
         if isinstance(value, float):
@@ -100,7 +99,7 @@ def _gemm(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="n
         operands["bias"] = bias
     if gate is not None:
         operands["gate"] = _storable(gate)
-    dtype = None if out_dtype is None else _matmul.dtype_name("out_dtype", out_dtype)
+    dtype = None if out_dtype is None else _call.dtype_name("out_dtype", out_dtype)
     scalars = {"alpha": alpha, "beta": beta}
     for name, number, tensor in (("scale_a", scale_a, scale_a_pointer), ("scale_b", scale_b, scale_b_pointer)):
         if number or tensor is not None:
@@ -114,7 +113,7 @@ _library.impl("gemm", _gemm, "CPU")
 
 def _fake(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32", out_dtype=None,
           *rest, **options):
-    return a.new_empty(Shape(a.shape, b.shape).d, dtype=out_dtype or getattr(torch, _matmul.result_type(None, _TYPES.get(a.dtype))))
+    return a.new_empty(Shape(a.shape, b.shape).d, dtype=out_dtype or getattr(torch, _call.result_type(None, _TYPES.get(a.dtype))))
 
 
 torch.library.register_fake("hgemm::gemm", _fake, lib=_library)
@@ -122,14 +121,14 @@ torch.library.register_fake("hgemm::gemm", _fake, lib=_library)
 
 def _find_scale(x):
     if not x.is_cuda:
-        return _matmul.find_scale_on_host(x)
+        return _scales.find_scale_on_host(x)
     try:
-        lines = _matmul.check_scalable(_TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride())
+        lines = _scales.check_scalable(_TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride())
     except ValueError:
         x = x.contiguous()
-        lines = _matmul.check_scalable("bfloat16", x.shape, x.stride())
+        lines = _scales.check_scalable("bfloat16", x.shape, x.stride())
     index, scale = x.get_device(), torch.empty((), dtype=torch.float32, device=x.device)
-    _matmul.write_scale(handle_for(f"cuda:{index}", _raw_stream(index)), lines, x.data_ptr(), scale.data_ptr())
+    _scales.write_scale(handle_for(f"cuda:{index}", _raw_stream(index)), lines, x.data_ptr(), scale.data_ptr())
     return scale
 
 
@@ -247,7 +246,7 @@ def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, ga
             tensor = tensor.unsqueeze(-1)
         return tensor.unsqueeze(-2) if tensor is not None and row and tensor.dim() else tensor
     if isinstance(out_dtype, str):
-        out_dtype = getattr(torch, _matmul.dtype_name("out_dtype", out_dtype))
+        out_dtype = getattr(torch, _call.dtype_name("out_dtype", out_dtype))
     d = torch.ops.hgemm.gemm(a, b, aligned(c), aligned(bias), aligned(gate), float(alpha), 1.0 if beta is None else float(beta),
                              activation or "none", accumulate, out_dtype, batch_invariant,
                              *(0.0 if scale is None or isinstance(scale, torch.Tensor) else float(scale) for scale in (scale_a, scale_b)),

@@ -195,14 +195,14 @@ FAULTS = [  # (a, b, options, exception, what it says)
     (np.zeros((3, 5), H), np.zeros((5, 7), np.int32), {}, TypeError, r"b: its type is int32"),
     ([[1]], np.zeros((1, 7), H), {}, TypeError, r"a: a builtins.list is no array"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"out": np.zeros((3, 8), H)}, ValueError, r"out: its shape is \(3, 8\), the result's is \(3, 7\)"),
-    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"out": np.zeros((3, 7))}, TypeError, r"out: .*float64.* neither float16 nor float32"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"out": np.zeros((3, 7))}, TypeError, r"out: .*float64.* is none of float16, bfloat16 and float32"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"c": np.zeros((2, 7), H)}, ValueError, r"c: its shape \(2, 7\) does not broadcast"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"bias": np.zeros(3, H)}, ValueError, r"bias: its shape \(3,\) does not broadcast"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"bias": np.zeros((3, 7), H)}, ValueError, r"bias: .* use c"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"beta": 1}, ValueError, r"beta: there is nothing to multiply"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"activation": "tanh"}, ValueError, r"activation: 'tanh' is none of"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"accumulate": "double"}, ValueError, r"accumulate: 'double'"),
-    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"out_dtype": "int8"}, TypeError, r"out_dtype: 'int8' is neither"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"out_dtype": "int8"}, TypeError, r"out_dtype: 'int8' is none of"),
 ]
 
 

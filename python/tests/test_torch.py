@@ -356,14 +356,14 @@ def test_compiled_code_uses_scales_that_were_found_before(searches):
 def test_a_graph_takes_scales_of_frozen_parameters_only(searches, monkeypatch):
     weight, x = torch.nn.Parameter(wide(8, 5)), wide(3, 8)
     with torch.no_grad(), hgemm.torch.enable(devices=("cpu",)) as on:
-        monkeypatch.setattr(hgemm._scales, "_capturing", lambda x: True)
+        monkeypatch.setattr(hgemm._parameter_scales, "_capturing", lambda x: True)
         assert on._scales.of(weight) is None and not searches  # a graph would find it in replays only
-        monkeypatch.setattr(hgemm._scales, "_capturing", lambda x: False)
+        monkeypatch.setattr(hgemm._parameter_scales, "_capturing", lambda x: False)
         scale = on._scales.of(weight)
-        monkeypatch.setattr(hgemm._scales, "_capturing", lambda x: True)
+        monkeypatch.setattr(hgemm._parameter_scales, "_capturing", lambda x: True)
         assert on._scales.of(weight) is None  # it may be trained
         assert on._scales.of(weight.requires_grad_(False)) is scale
-        assert any(kept is scale for kept in hgemm._scales._in_graphs)
+        assert any(kept is scale for kept in hgemm._parameter_scales._in_graphs)
         weight.mul_(2.0**20)
         assert on._scales.of(weight) is None and len(searches) == 1
 
