@@ -3,6 +3,7 @@
 
     hgemm.matmul(a, b)     numpy, torch, cupy; anything with __cuda_array_interface__ or DLPack
     hgemm.linear(x, w)     x @ w.T + bias
+    hgemm.grouped(x, w, ends)  groups of rows, each by a matrix of its own: experts
     hgemm.find_scale(w)    the scale of bfloat16 weights
     hgemm.array(x)         a copy of a host array in device memory
     hgemm.info()           the library and the device
@@ -16,12 +17,13 @@ import importlib
 from ._c import ArgumentError, DeviceError, Error, NotSupportedError, OutOfMemoryError, kernels
 from ._c import version_text as _version_text
 from ._device import DeviceArray, array
+from ._grouped import grouped
 from ._matmul import linear, matmul
 from ._scales import find_scale
 
 __version__ = _version_text()
 __all__ = ["ArgumentError", "DeviceArray", "DeviceError", "Error", "NotSupportedError", "OutOfMemoryError", "array", "bench",
-           "find_scale", "info", "kernels", "linear", "matmul", "predictions", "report"]
+           "find_scale", "grouped", "info", "kernels", "linear", "matmul", "predictions", "report"]
 
 
 def __getattr__(name):  # loaded when asked for: torch takes seconds, and may not be there

@@ -82,6 +82,11 @@ def is_torch(array):
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def recording():
+    """Whether torch records what is computed, for gradients."""
+    return sys.modules["torch"].is_grad_enabled()
+
+
 def is_host(name, array):
     """Whether an array is in host memory: numpy's, a CPU tensor of torch, or what DLPack says is on the CPU."""
     if isinstance(array, np.ndarray):
@@ -105,8 +110,8 @@ def to_host(name, array):
         torch = sys.modules["torch"]
         if array.dtype == torch.bfloat16:
             return array.detach().view(torch.int16).numpy().view(_device.BFLOAT16)
-        if array.dtype not in (torch.float16, torch.float32):
-            raise TypeError(f"{name}: its type is {array.dtype}, not float16, bfloat16 or float32")
+        if array.dtype not in (torch.float16, torch.float32, torch.int32, torch.int64):
+            raise TypeError(f"{name}: its type is {array.dtype}, not one of floats of 16 or 32 bits or integers of 32 or 64")
         return array.detach().numpy()
     return np.from_dlpack(array)
 
@@ -157,6 +162,11 @@ def _lent(name, array):
     if name == "out" and cai["data"][1]:
         raise ValueError("out: it is read-only")
     return View(name, pointer, type_name, shape, strides, place, None if is_cupy else cai.get("stream"), _Cupy if is_cupy else _Own, array)
+
+
+def type_of(name, array):
+    """The name of an array's type."""
+    return _device.type_name(to_host(name, array).dtype) if is_host(name, array) else view_of(name, array).dtype
 
 
 # ---- DLPack: the C structures of its specification, https://dmlc.github.io/dlpack/latest/c_api.html ----------------

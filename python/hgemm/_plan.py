@@ -128,23 +128,24 @@ def fold_into_rows(sizes, m, n, operands, by_column):
 # ---- plans -------------------------------------------------------------------------------------------------------
 
 
-def fill(desc, operands, m, n, k, by_column):
-    """Layouts, types and leading dimensions of the matrices."""
+def fill(desc, operands, m, n, k, by_column, rows_a=None, rows_d=None):
+    """Layouts, types and leading dimensions of the matrices. rows_a, rows_d: those that a and d are stored with, if not m."""
     d = operands["d"].strides
+    rows_a, rows_d = m if rows_a is None else rows_a, m if rows_d is None else rows_d
     for column_major in (False, True):
-        desc.ldd = leading(m, n, d[-2], d[-1], column_major) or 0
+        desc.ldd = leading(rows_d, n, d[-2], d[-1], column_major) or 0
         same = [name for name in ("c", "gate") if name in operands]
-        lds = {name: leading(m, n, *operands[name].strides[-2:], column_major) for name in same}
+        lds = {name: leading(rows_d, n, *operands[name].strides[-2:], column_major) for name in same}
         if desc.ldd and all(lds.values()):
             break
     else:
-        if leading(m, n, d[-2], d[-1], False) is None and leading(m, n, d[-2], d[-1], True) is None:
-            raise refuse("out", m, n, d[-2:])
+        if leading(rows_d, n, d[-2], d[-1], False) is None and leading(rows_d, n, d[-2], d[-1], True) is None:
+            raise refuse("out", rows_d, n, d[-2:])
         name = next(name for name in same if not lds[name])
-        raise refuse(name, m, n, operands[name].strides[-2:], "the layout of out")
+        raise refuse(name, rows_d, n, operands[name].strides[-2:], "the layout of out")
     desc.layout = _c.COL_MAJOR if column_major else _c.ROW_MAJOR
     desc.m, desc.n, desc.k = m, n, k
-    for name, (rows, columns) in (("a", (m, k)), ("b", (k, n))):
+    for name, (rows, columns) in (("a", (rows_a, k)), ("b", (k, n))):
         strides = operands[name].strides[-2:]
         for transposed in (column_major, not column_major):
             ld = leading(rows, columns, *strides, transposed)
@@ -223,7 +224,7 @@ def lines_of(name, shape, strides):
     return lines, width, apart
 
 
-class Plan:
+class Calls:
     """What runs for arrays of given layouts.
 
     shape     the result's
@@ -231,6 +232,32 @@ class Plan:
     calls     for each call of the library [(field of the descriptor, array, bytes from the array's begin)]"""
 
     __slots__ = ("shape", "copies_c", "desc", "calls")
+
+    def run(self, handle, pointers, scalars):
+        """pointers: of a, b, d, and of what else the layouts had. scalars: by the field of the descriptor, such as alpha or
+        scale_b_pointer."""
+        desc = _c.Desc.from_buffer_copy(self.desc)
+        for field, value in scalars.items():
+            setattr(desc, field, value)
+        for call in self.calls:
+            for field, source, offset in call:
+                setattr(desc, field, pointers[source] + offset)
+            handle.run(byref(desc))
+
+
+def check_types(layouts):
+    for name, layout in layouts.items():
+        wanted = ("float16", "bfloat16") if name in ("a", "b") else ("float16", "bfloat16", "float32")
+        if layout.dtype not in wanted:
+            raise TypeError(f"{name}: its type is {layout.dtype}, not {', '.join(wanted[:-1])} or {wanted[-1]}")
+    if not _c.has_bfloat16() and any(layout.dtype == "bfloat16" for layout in layouts.values()):
+        raise _c.NotSupportedError(f"bfloat16: this libhgemm {_c.version_text()} does not have it", "HGEMM_STATUS_NOT_SUPPORTED")
+
+
+class Plan(Calls):
+    """A product, or a batch of them."""
+
+    __slots__ = ()
 
     def __init__(self, layouts, dtype, options):
         """layouts: of a and b, and where they are given and read of c, bias, gate and out. beta that is not 0 without c reads out."""
@@ -240,10 +267,7 @@ class Plan:
             raise ValueError(f"out: its shape is {tuple(layouts['out'].shape)}, the result's is {shape.d}")
         if options["reads_c"] and "c" not in layouts and "out" not in layouts:
             raise ValueError("beta: there is nothing to multiply: give c or out")
-        for name, layout in layouts.items():
-            wanted = ("float16", "bfloat16") if name in ("a", "b") else ("float16", "bfloat16", "float32")
-            if layout.dtype not in wanted:
-                raise TypeError(f"{name}: its type is {layout.dtype}, not {', '.join(wanted[:-1])} or {wanted[-1]}")
+        check_types(layouts)
         out = layouts.get("out") or Layout(dtype, shape.d, packed(shape.d))
         operands = {name: Operand(layouts[name], full_strides(name, layouts[name], shape)) for name in layouts if name != "out"}
         d = operands["d"] = Operand(out, shape.matrix_strides(out.strides))
@@ -264,8 +288,6 @@ class Plan:
         desc.kernel = _c.kernel_number(options["kernel"])
         desc.activation = _c.ACTIVATION[options["activation"]]
         desc.flags = _c.FLAG_BATCH_INVARIANT if options["batch_invariant"] else 0
-        if not _c.has_bfloat16() and any(op.dtype == "bfloat16" for op in operands.values()):
-            raise _c.NotSupportedError(f"bfloat16: this libhgemm {_c.version_text()} does not have it", "HGEMM_STATUS_NOT_SUPPORTED")
         fill(desc, operands, m, shape.n, shape.k, by_column)
         self._split(sizes, operands, sources)
         if desc.size == _c.DESC_SIZE_0_1:
@@ -281,17 +303,6 @@ class Plan:
         self.calls = [[(name, sources[name], sum(op.strides[i] * at for i, at in zip(outer, index)) * (4 if op.dtype == "float32" else 2))
                        for name, op in operands.items()]
                       for index in product(*(range(sizes[i]) for i in outer))]
-
-    def run(self, handle, pointers, scalars):
-        """pointers: of a, b, d, and of what else the layouts had. scalars: by the field of the descriptor, such as alpha or
-        scale_b_pointer."""
-        desc = _c.Desc.from_buffer_copy(self.desc)
-        for field, value in scalars.items():
-            setattr(desc, field, value)
-        for call in self.calls:
-            for field, source, offset in call:
-                setattr(desc, field, pointers[source] + offset)
-            handle.run(byref(desc))
 
 
 _plans = {}

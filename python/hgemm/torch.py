@@ -19,6 +19,7 @@ import torch
 
 from . import _c, _call, _matmul, _scales
 from ._device import handle_for
+from ._grouped import grouped
 from ._parameter_scales import Scales
 from ._plan import Shape, leading, plan_for
 
@@ -297,6 +298,7 @@ _know_dtensor()
 # graphs call, other operators cost nothing more, and torch.compile does not see it. The price: it acts on all threads.
 
 _NAMES = ("mm", "addmm", "bmm", "baddbmm")
+_GROUPED = "_grouped_mm"  # torch.nn.functional.grouped_mm: torch's own needs compute capability 8.0
 
 
 class _Override:
@@ -306,18 +308,18 @@ class _Override:
         self.key = key
         self.own = {}
         get_kernel = getattr(torch.library, "get_kernel", None)
-        for name in _NAMES:
-            for overload in (name, name + ".out"):
-                if get_kernel is not None:
-                    self.own[overload] = get_kernel("aten::" + overload, key)
+        overloads = [(name, name) for name in _NAMES]
+        if get_kernel is not None:
+            overloads += [(name, name + ".out") for name in _NAMES]
+            if hasattr(torch.ops.aten, _GROUPED):
+                overloads.append((_GROUPED, _GROUPED))
+            self.own = {overload: get_kernel("aten::" + overload, key) for _, overload in overloads}
         self.library = torch.library.Library("aten", "IMPL")
         extra = {"allow_override": True} if "allow_override" in inspect.signature(self.library.impl).parameters else {}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*may also be overrid", UserWarning)  # of a torch without allow_override
-            for name in _NAMES:
-                self.library.impl(name, self.kernel(name, name), key, with_keyset=True, **extra)
-                if get_kernel is not None:
-                    self.library.impl(name + ".out", self.kernel(name, name + ".out"), key, with_keyset=True, **extra)
+            for name, overload in overloads:
+                self.library.impl(overload, self.kernel(name, overload), key, with_keyset=True, **extra)
 
     def pass_on(self, overload, keyset, arguments, options):
         if overload in self.own:
@@ -331,7 +333,10 @@ class _Override:
         def call(keyset, *arguments, **options):
             active = _active[-1]
             try:
-                result, why = active._run(name, arguments, options)
+                if name == _GROUPED:
+                    result, why = active._run_groups(*arguments, **options)
+                else:
+                    result, why = active._run(name, arguments, options)
             except _c.NotSupportedError as error:
                 if active.batch_invariant:
                     raise
@@ -357,7 +362,7 @@ def _lacks_bfloat16(device):
 
 class enable(contextlib.ContextDecorator):
     """Runs torch's products of float16 matrices on hgemm while it is entered: mm, addmm, bmm and baddbmm, and so linear, matmul and
-    einsum, in eager and compiled code, forward and backward, on every thread. So it does with those of bfloat16 where `bfloat16` says
+    einsum, in eager and compiled code, forward and backward, on every thread; grouped_mm of rows by matrices, too. So it does with those of bfloat16 where `bfloat16` says
     so. All else, and what hgemm does not support, goes to torch's kernels.
 
     accumulate       "float32", or "float16": see hgemm.matmul. Sums of bfloat16 products are float32
@@ -426,6 +431,10 @@ class enable(contextlib.ContextDecorator):
             return False
         return _lacks_bfloat16(tensor.device) if self.bfloat16 is None else self.bfloat16
 
+    def _half(self, a):
+        """The type that all operands of a product must have."""
+        return torch.bfloat16 if a.dtype == torch.bfloat16 and self._takes_bfloat16(a) else torch.float16
+
     def _run(self, name, arguments, options):
         """(the result, None), or (None, why it is not hgemm's)."""
         c = arguments[0] if len(arguments) >= 3 else None
@@ -434,7 +443,7 @@ class enable(contextlib.ContextDecorator):
         tensors = [x for x in (a, b, c, out) if x is not None]
         if a.device.type not in self.devices:
             return None, f"on {a.device.type}"
-        half = torch.bfloat16 if a.dtype == torch.bfloat16 and self._takes_bfloat16(a) else torch.float16
+        half = self._half(a)
         if any(x.dtype != half for x in tensors):
             return None, f"{next(x.dtype for x in tensors if x.dtype != half)}"
         alpha, beta = options.get("alpha", 1), options.get("beta", 1)
@@ -459,11 +468,28 @@ class enable(contextlib.ContextDecorator):
         return self._product({**operands, "c": c}, alpha, beta), None
 
     def _product(self, operands, alpha, beta):
-        scalars, accumulate = {"alpha": float(alpha), "beta": float(beta)}, self.accumulate
-        if operands["a"].dtype == torch.bfloat16:
-            accumulate = "float32"
-            for name in ("a", "b"):
-                scale = self._scales.of(operands[name])
-                if scale is not None:
-                    scalars["scale_" + name] = scale
-        return compute(operands, scalars, None, "none", accumulate, self.batch_invariant)
+        scalars = {"alpha": float(alpha), "beta": float(beta), **self._scales_of(operands["a"], operands["b"])}
+        return compute(operands, scalars, None, "none", self._sums(operands["a"]), self.batch_invariant)
+
+    def _sums(self, a):
+        return "float32" if a.dtype == torch.bfloat16 else self.accumulate
+
+    def _scales_of(self, a, b):
+        """The scales that are known of bfloat16 operands."""
+        if a.dtype != torch.bfloat16:
+            return {}
+        scales = {"scale_a": self._scales.of(a), "scale_b": self._scales.of(b)}
+        return {name: scale for name, scale in scales.items() if scale is not None}
+
+    def _run_groups(self, a, b, offs=None, bias=None, out_dtype=None):
+        """The same for grouped_mm."""
+        half = self._half(a)
+        if a.device.type not in self.devices:
+            return None, f"on {a.device.type}"
+        if a.dtype != half or b.dtype != half or out_dtype not in (None, half):
+            return None, f"grouped_mm of {a.dtype}, {b.dtype}, {out_dtype}"
+        if a.dim() != 2 or b.dim() != 3 or offs is None or bias is not None or a.shape[1] != b.shape[1] or offs.shape != b.shape[:1]:
+            return None, "grouped_mm of other shapes"
+        a, b = _storable(a), _storable(b)
+        with torch.no_grad():
+            return grouped(a, b, offs, accumulate=self._sums(a), batch_invariant=self.batch_invariant, **self._scales_of(a, b)), None

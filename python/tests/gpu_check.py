@@ -432,6 +432,36 @@ def bfloat16_torch():
 
 
 @check
+def grouped():
+    """Groups whose sizes only the device knows, gathered and scattered, in a CUDA graph; torch's grouped_mm under enable()."""
+    for dtype in (HALF, BFLOAT16):
+        for _ in range(10):
+            tokens, k, n, experts = *sizes(300, 200, 200), 5
+            x, w = integers(tokens, k, dtype=dtype), integers(experts, n, k, dtype=dtype).mT
+            choice = torch.randint(0, experts, (2 * tokens,), device=DEVICE)
+            order = torch.argsort(choice, stable=True).int()
+            ends = torch.bincount(choice, minlength=experts).cumsum(0).int()
+            want = torch.bmm(x.double()[torch.arange(2 * tokens, device=DEVICE) // 2].unsqueeze(1), w.double()[choice]).squeeze(1)
+            same(supported(hgemm.grouped, x, w, ends, gather_a=order // 2, scatter_d=order, out_dtype="float32"), want, "scattered")
+            same(hgemm.grouped(x, w, ends, gather_a=order // 2, out_dtype="float32"), want[order.long()], "gathered")
+    x, w, ends = integers(100, 64), integers(3, 64, 48), torch.tensor([10, 10, 100], device=DEVICE, dtype=torch.int32)
+    out = hgemm.grouped(x, w, ends)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        hgemm.grouped(x, w, ends, out=out)
+    for split in ([50, 60, 100], [0, 0, 100], [100, 100, 100]):
+        ends.copy_(torch.tensor(split))
+        graph.replay()
+        same(out, torch.cat([exact(x[i:j], y) for i, j, y in zip([0, *split], split, w)]), f"a graph, ends {split}")
+    if hasattr(torch, "_grouped_mm") and hasattr(torch.library, "get_kernel"):
+        with hgemm.torch.enable() as on:
+            y = torch._grouped_mm(x, w, offs=ends)
+        same(y, exact(x, w[0]), "grouped_mm")
+        assert on.ran == {"_grouped_mm": 1}, (on.ran, on.passed)
+
+
+@check
 def bfloat16_model():
     """Models with random weights in bfloat16: logits are as close to those of the same weights in single precision as torch's own."""
     try:

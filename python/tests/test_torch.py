@@ -192,6 +192,51 @@ def test_batch_invariance_is_a_switch(fused):
     assert torch.equal(whole[33:34], row)
 
 
+needs_grouped_mm = pytest.mark.skipif(not (OUT_IS_ROUTED and hasattr(torch, "_grouped_mm")), reason="this torch has no grouped_mm")
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_groups(dtype):
+    a, b, ends = integers(20, 8), integers(3, 8, 16), torch.tensor([5, 5, 18], dtype=dtype)
+    expected = torch.cat([exact(a[:5], b[0]), exact(a[5:18], b[2])])
+    assert torch.equal(hgemm.grouped(a, b, ends)[:18].float(), expected)
+    out = integers(20, 16)
+    last = out[18:].clone()
+    assert hgemm.grouped(a, b.mT.contiguous().mT, ends, out=out) is out
+    assert torch.equal(out[:18].float(), expected) and torch.equal(out[18:], last)
+    with pytest.raises(ValueError, match="grouped: it has no gradient"):
+        hgemm.grouped(a.requires_grad_(), b, ends)
+
+
+@needs_grouped_mm
+def test_enable_runs_grouped_mm():
+    a, b, ends = integers(18, 8), integers(3, 16, 8).mT, torch.tensor([5, 5, 18], dtype=torch.int32)
+    expected = torch.cat([exact(a[:5], b[0]), exact(a[5:18], b[2])])
+    gradient = torch.cat([exact(torch.ones(5, 16), b[0].mT), exact(torch.ones(13, 16), b[2].mT)])
+    with hgemm.torch.enable(devices=("cpu",)) as on:
+        assert torch.equal(torch._grouped_mm(a, b, offs=ends).float(), expected)
+        x = a.clone().requires_grad_()
+        torch._grouped_mm(x, b, offs=ends).sum().backward()
+        assert torch.equal(x.grad.float(), gradient)
+        assert on.ran == {"_grouped_mm": 3} and not on.passed
+        torch._grouped_mm(a.float(), b.float(), offs=ends)
+        assert on.ran == {"_grouped_mm": 3} and len(on.passed) == 1
+
+
+@needs_grouped_mm
+def test_enable_runs_grouped_mm_of_bfloat16(fused, searches):
+    weights, ends = torch.nn.Parameter(integers(3, 16, 8).to(BF16) * 2.0**70), torch.tensor([5, 5, 18], dtype=torch.int32)
+    fused(hgemm.grouped, integers(1, 8).to(BF16), weights[:1].mT.detach(), ends[:1] * 0)  # skips where the library has no such groups
+    searches.clear()
+    with torch.no_grad(), hgemm.torch.enable(devices=("cpu",)) as on:
+        for _ in range(2):
+            a = integers(18, 8).to(BF16)
+            result = torch._grouped_mm(a, weights.mT, offs=ends)
+            assert_close(result[:5], a[:5], weights[0].T)
+            assert_close(result[5:], a[5:], weights[2].T)
+        assert on.ran["_grouped_mm"] == 2 and searches.count((3, 8, 16)) == 1
+
+
 # ---- bfloat16 -------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""Groups of rows, each multiplied by a matrix of its own, as a mixture of experts has them: one call, sizes in device memory."""
+from . import _arrays, _c
+from ._call import asked_type, check_options, compute, scalars_of
+from ._plan import Calls, Layout, Operand, check_types, fill, packed
+from ._scales import find_scale
+
+INDICES = ("group_ends", "gather_a", "scatter_d")
+
+
+def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=1.0, beta=None, c=None, bias=None, activation=None,
+            gate=None, accumulate="float32", out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, stream=None):
+    """activation(alpha * a[i] @ b[g] + beta * c[i] + bias[g]) * gate[i] for each row i of each group g, in one call. The host reads no
+    size, so it waits for nothing.
+
+    a           float16 or bfloat16, (rows, k)
+    b           of a's type, (groups, k, n): the matrix of each group
+    group_ends  int32 or int64, (groups): group g has the rows from group_ends[g - 1] (0 for the first) to group_ends[g] - 1. They must
+                not decrease, nor exceed the number of rows. Rows from the last end on are not written
+    gather_a    of group_ends' type: row i is a[gather_a[i]], and there are as many rows as it has elements
+    scatter_d   of group_ends' type: row i goes to row scatter_d[i] of the result; c and gate are read there, too. No two are the same
+    out         (rows, n); with scatter_d of any number of rows. c and gate have its shape
+    bias        (groups, n), or (n) for all groups
+
+    All else is as in matmul. Where a bfloat16 operand's scale is not given, it is found first, which reads the whole operand: give that of
+    b, which find_scale finds once. There is no gradient. Indices and ends that lead out of an array are the caller's to avoid."""
+    operands = {"a": a, "b": b, "group_ends": group_ends, "gather_a": gather_a, "scatter_d": scatter_d, "c": c, "bias": bias, "gate": gate,
+                "out": out}
+    operands = {name: array for name, array in operands.items() if array is not None}
+    if any(_arrays.is_torch(array) and array.requires_grad for array in operands.values()) and _arrays.recording():
+        raise ValueError("grouped: it has no gradient, and an argument requires one: call it under torch.no_grad()")
+    check_options(accumulate, activation)
+    dtype = asked_type(out, out_dtype)
+    scales = {"a": scale_a, "b": scale_b}
+    for name, array in (("a", a), ("b", b)):
+        if scales[name] is None and _arrays.type_of(name, array) == "bfloat16":
+            scales[name] = find_scale(array, stream=stream)
+    scalars = scalars_of(c, alpha, beta, scales["a"], scales["b"])
+    if c is None and out is None and scalars["beta"] != 0.0:
+        raise ValueError("beta: there is nothing to multiply: give c or out")
+
+    def plan_of(layouts, dtype, reads_c):
+        return Groups({name: Layout(*layout) for name, *layout in layouts}, dtype, reads_c, accumulate, activation, batch_invariant)
+    return compute(operands, scalars, dtype, shape_of, plan_of, stream, writes_all=False)
+
+
+def shape_of(shapes):
+    """The result's shape; raises where the arrays' do not belong together."""
+    for name, dims in (("a", 2), ("b", 3), *((name, 1) for name in INDICES)):
+        if name in shapes and len(shapes[name]) != dims:
+            raise ValueError(f"{name}: its shape {tuple(shapes[name])} has {len(shapes[name])} dimensions, not {dims}")
+    (rows, k), (groups, k_b, n) = shapes["a"], shapes["b"]
+    if k_b != k:
+        raise ValueError(f"b: its matrices have {k_b} rows, and a has {k} columns")
+    if shapes["group_ends"] != (groups,):
+        raise ValueError(f"group_ends: it has {shapes['group_ends'][0]} elements, and b has {groups} matrices")
+    m = shapes["gather_a"][0] if "gather_a" in shapes else rows
+    if "scatter_d" in shapes and shapes["scatter_d"] != (m,):
+        raise ValueError(f"scatter_d: it has {shapes['scatter_d'][0]} elements for {m} rows")
+    given = shapes.get("out", (m, n))
+    d = (given[0], n) if "scatter_d" in shapes and len(given) == 2 else (m, n)
+    for name in ("out", "c", "gate"):
+        if name in shapes and shapes[name] != d:
+            raise ValueError(f"{name}: its shape is {tuple(shapes[name])}, the result's is {d}")
+    if "bias" in shapes and shapes["bias"] not in ((n,), (groups, n)):
+        raise ValueError(f"bias: its shape is {tuple(shapes['bias'])}, not {(groups, n)} or {(n,)}")
+    return d
+
+
+class Groups(Calls):
+    """A product of groups."""
+
+    __slots__ = ()
+
+    def __init__(self, layouts, dtype, reads_c, accumulate, activation, batch_invariant):
+        if not _c.has_epilogues():
+            raise _c.NotSupportedError(f"grouped: libhgemm {_c.version_text()} does not have it; 0.2 does", "HGEMM_STATUS_NOT_SUPPORTED")
+        shapes = {name: tuple(layout.shape) for name, layout in layouts.items()}
+        self.shape, self.copies_c = shape_of(shapes), False
+        index = self._index_type({name: layouts[name] for name in INDICES if name in layouts})
+        matrices = {name: layout for name, layout in layouts.items() if name not in INDICES}
+        check_types(matrices)
+        out = matrices.pop("out", None) or Layout(dtype, self.shape, packed(self.shape))
+        operands = {name: Operand(layout, layout.strides) for name, layout in matrices.items()}
+        operands["d"] = Operand(out, out.strides)
+        if reads_c and "c" not in operands:
+            operands["c"] = operands["d"]
+        if "bias" in operands:
+            operands["bias"].strides = [*((0,) if len(shapes["bias"]) == 1 else ()), *operands["bias"].strides]
+        m = shapes["gather_a"][0] if "gather_a" in shapes else shapes["a"][0]
+        desc = self.desc = _c.new_desc()
+        desc.accumulate, desc.activation = _c.ACCUMULATE[accumulate], _c.ACTIVATION[activation]
+        desc.flags = _c.FLAG_BATCH_INVARIANT if batch_invariant else 0
+        fill(desc, operands, m, shapes["b"][2], shapes["b"][1], True, shapes["a"][0], self.shape[0])
+        desc.batch, desc.batch_mode, desc.index_type = shapes["b"][0], _c.BATCH_GROUPED, index
+        desc.stride_b = operands["b"].strides[0]
+        if "bias" in operands:
+            desc.stride_bias = operands["bias"].strides[0]
+        sources = {name: name if name != "c" or "c" in layouts else "d" for name in operands}
+        self.calls = [[(name, sources.get(name, name), 0) for name in (*operands, *(name for name in INDICES if name in layouts))]]
+
+    @staticmethod
+    def _index_type(indices):
+        for name, layout in indices.items():
+            if layout.dtype not in _c.INDEX:
+                raise TypeError(f"{name}: its type is {layout.dtype}, not int32 or int64")
+            if layout.dtype != indices["group_ends"].dtype:
+                raise TypeError(f"{name}: its type is {layout.dtype}, and group_ends' is {indices['group_ends'].dtype}")
+            if layout.shape[0] > 1 and layout.strides != (1,):
+                raise ValueError(f"{name}: its elements are {layout.strides[0]} apart; they must be contiguous")
+        return _c.INDEX[indices["group_ends"].dtype]
