@@ -487,7 +487,7 @@ class enable(contextlib.ContextDecorator):
         if a.device.type not in self.devices:
             return None, f"on {a.device.type}"
         if a.dtype != half or b.dtype != half or out_dtype not in (None, half):
-            return None, f"grouped_mm of {a.dtype}, {b.dtype}, {out_dtype}"
+            return None, f"grouped_mm of {a.dtype}"
         if a.dim() != 2 or b.dim() != 3 or offs is None or bias is not None or a.shape[1] != b.shape[1] or offs.shape != b.shape[:1]:
             return None, "grouped_mm of other shapes"
         a, b = _storable(a), _storable(b)
