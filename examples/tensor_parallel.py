@@ -62,6 +62,12 @@ def operators(mesh, x, reference):
     return y.full_tensor(), up.grad.full_tensor()
 
 
+def bfloat16(mesh, x, weight):
+    """A product in bfloat16, by the scale of a weight that no process has whole: the smallest of its parts' scales."""
+    x, weight = distribute_tensor(x, mesh, [Replicate()]), distribute_tensor(weight, mesh, [Shard(0)])
+    return hgemm.torch.matmul(x, weight.T, scale_b=hgemm.torch.find_scale(weight)).full_tensor()
+
+
 def work(rank, size, port, kind):
     for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", port), ("RANK", rank), ("WORLD_SIZE", size)):
         os.environ.setdefault(name, str(value))
@@ -87,6 +93,9 @@ def work(rank, size, port, kind):
     y, gradient = operators(mesh, x, reference)
     close("operator", y, expected)
     close("operator: gradient", gradient, up.grad)
+
+    x, up = x.bfloat16(), reference.up.weight.detach().bfloat16()
+    close("bfloat16", bfloat16(mesh, x, up), x.float() @ up.float().T)
 
     dist.barrier()
     if rank == 0:

@@ -265,6 +265,8 @@ def linear(x, weight, bias=None, **options):
 def find_scale(x):
     """hgemm.find_scale for tensors, as an operator: compiled code and CUDA graphs find it each time that they run. A tensor that is
     not evenly spaced lines of contiguous elements is copied first."""
+    if not torch.compiler.is_compiling():
+        _know_dtensor()
     return torch.ops.hgemm.find_scale(x.detach())
 
 
