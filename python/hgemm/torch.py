@@ -307,13 +307,13 @@ class _Override:
     """The kernels that stand in for torch's on one device type, and torch's own, to pass on what is not hgemm's."""
 
     def __init__(self, key):
-        self.key = key
         self.own = {}
         get_kernel = getattr(torch.library, "get_kernel", None)
         overloads = [(name, name) for name in _NAMES]
         if get_kernel is not None:
             overloads += [(name, name + ".out") for name in _NAMES]
-            if hasattr(torch.ops.aten, _GROUPED):
+            with contextlib.suppress(RuntimeError):  # of a torch that has no such kernel here
+                get_kernel("aten::" + _GROUPED, key)
                 overloads.append((_GROUPED, _GROUPED))
             self.own = {overload: get_kernel("aten::" + overload, key) for _, overload in overloads}
         self.library = torch.library.Library("aten", "IMPL")
@@ -364,8 +364,8 @@ def _lacks_bfloat16(device):
 
 class enable(contextlib.ContextDecorator):
     """Runs torch's products of float16 matrices on hgemm while it is entered: mm, addmm, bmm and baddbmm, and so linear, matmul and
-    einsum, in eager and compiled code, forward and backward, on every thread; grouped_mm of rows by matrices, too. So it does with those of bfloat16 where `bfloat16` says
-    so. All else, and what hgemm does not support, goes to torch's kernels.
+    einsum, and grouped_mm of rows by matrices; in eager and compiled code, forward and backward, on every thread. Those of bfloat16,
+    too, where `bfloat16` says so. All else, and what hgemm does not support, goes to torch's kernels.
 
     accumulate       "float32", or "float16": see hgemm.matmul. Sums of bfloat16 products are float32
     batch_invariant  a row of a result has the same bits whatever other rows the batch has. Raises hgemm.NotSupportedError where the

@@ -82,6 +82,18 @@ def test_experts(rng, integers):
     same(hgemm.grouped(x, w, ends(sizes), gather_a=gather, scatter_d=order, c=residual, activation="relu"), np.maximum(expected + residual, 0))
 
 
+def test_one_row_of_many(integers):
+    """A single row says nothing of how far apart the stored ones are."""
+    x, w, out = integers(9, 40), integers(1, 32, 8), np.full((7, 13), 7, np.float16)
+    for at, to in ((0, 0), (5, 3)):
+        on = hgemm.array(out)
+        hgemm.grouped(hgemm.array(x)[:, 3:35], hgemm.array(w), hgemm.array(ends((1,))), gather_a=hgemm.array(np.array([at], np.int32)),
+                      scatter_d=hgemm.array(np.array([to], np.int32)), out=on[:, 2:10])
+        expected = out.astype(np.float32)
+        expected[to, 2:10] = x[at, 3:35].astype(np.float32) @ w[0].astype(np.float32)
+        same(on.numpy(), expected)
+
+
 def test_a_row_does_not_depend_on_its_group(rng):
     a, b = (rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((50, 192), (3, 192, 40)))
     whole = hgemm.grouped(a, b, ends((20, 29, 1)), batch_invariant=True)
