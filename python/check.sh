@@ -12,6 +12,7 @@ quietly() {
     "$@" >"$work/log" 2>&1 || { tail -n 60 "$work/log" >&2; printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 }
 
+unset PYTHONPATH HGEMM_LIBRARY # what they name is not this clone's
 rm -rf "$work"
 mkdir -p "$work"
 step "building the wheel"
