@@ -166,9 +166,9 @@ struct fused_epilogue {
         drops_sums = alpha == 0;
         if (drops_sums) alpha = beta != 0 ? -0.0f : 0.0f;
         if (beta == 0) c.at = nullptr;
-        if (fused & HGEMM_FUSED_BIAS_PER_ROW) {
+        if (!bias.at || fused & HGEMM_FUSED_BIAS_PER_ROW) {
 #pragma unroll
-            for (int e = 0; e < 8; ++e) per_column[e] = 0;
+            for (int e = 0; e < 8; ++e) per_column[e] = -0.0f;
         } else {
             bias.whole = count == 8 && ((u64)bias.at & 15) == 0;
             values_of(per_column, bias.load(0, count), bias.type);
@@ -181,7 +181,7 @@ struct fused_epilogue {
     {
         const long long row = scatter ? listed_row(scatter, fused & HGEMM_FUSED_INDEX_64, product_row) : product_row;
         const eight_elements cs = c.load(row, count), gates = gate.load(row, count);
-        float x[8], f[8], shift = 0;
+        float x[8], f[8], shift = -0.0f;
         if (bias.at) {
             values_of(f, load_elements(bias.at + row * bias.ld, bias.type, false, 1), bias.type);
             shift = f[0];

@@ -156,12 +156,13 @@ static DEVICE void store_rounded(const typename V::sums &acc, const warp<V> &w, 
     store_rows<true, ROUNDED>(r, w, row0, o);
 }
 
-/* The bias of a lane's eight columns, loaded while sums of other warps are added. */
+/* The bias of a lane's eight columns, loaded while sums of other warps are added. If there is none: halves of -0. */
 template <class V> struct lane_bias {
     u32 type;
     eight_elements elements;
 
-    DEVICE lane_bias(const arguments &args, const block<V> &where, const warp<V> &w) : elements{}
+    DEVICE lane_bias(const arguments &args, const block<V> &where, const warp<V> &w)
+        : elements{{0x80008000, 0x80008000, 0x80008000, 0x80008000}}
     {
         type = args.fused >> HGEMM_FUSED_TYPE_BIAS & HGEMM_FUSED_TYPE_MASK;
         if (!V::FUSES || V::INDIRECT || !args.bias || args.fused & HGEMM_FUSED_ANYHOW) return;

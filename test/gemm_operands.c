@@ -224,7 +224,7 @@ static void fill_row(operands_t *o, int which, int64_t matrix, int64_t i, int64_
 {
     for (int64_t j = 0; j < columns; j++)
         store_value(o->x[which].type, o->buffers[which].before + operands_at(o, which, matrix, i, j),
-                    draw(rng, o->c->fill, range));
+                    draw(rng, o->c->fill, range) + (which == BIAS ? 0 : -0.0)); /* no bias is -0 */
 }
 
 /* All that is read, row by row of the product, so that what no row needs stays NaN. */

@@ -120,11 +120,12 @@ static void finish(const part_t *part, int64_t r, int64_t j, double sum, double 
     const product_row_t *row = &o->rows[r];
     const hgemm_activation_t activation = (hgemm_activation_t)c->activation;
     const double alpha = (double)(float)c->alpha, beta = (double)(float)c->beta;
-    double added = beta == 0 ? 0 : beta * operands_value(o, C, row->shared, row->d, j), bias = 0;
+    double added = beta == 0 ? 0 : beta * operands_value(o, C, row->shared, row->d, j), bias = -0.0; /* adds nothing */
     if (c->bias)
         bias = c->bias == BIAS_PER_ROW ? operands_value(o, BIAS, row->own, row->d, 0)
                                        : operands_value(o, BIAS, row->own, 0, j);
-    double scaled = alpha == 0 ? 0 : alpha * sum, x = scaled + added + bias;
+    double none = beta == 0 ? 0 : -0.0; /* where there is no product, beta * C keeps the sign of a zero */
+    double scaled = alpha == 0 || c->k == 0 ? none : alpha * sum, x = scaled + added + bias;
     double error = fabs(alpha) * sum_error + 4 * 0x1p-24 * (fabs(scaled) + fabs(added) + fabs(bias));
     if (c->fill != BOUNDED)
         error = 0; /* all are integers, or multiples of the same power of two */
@@ -227,8 +228,9 @@ int reference_agrees(const case_t *c, const void *element, double value, double 
     if (isnan(value))
         return isnan(got);
     store_value(type, nearest, value);
-    if (reference_is_exact(c) || isinf(value)) /* compared as numbers: zeros have either sign */
-        return got == value_of(type, nearest);
+    double wanted = value_of(type, nearest);
+    if (reference_is_exact(c) || isinf(value))
+        return got == wanted && !signbit(got) == !signbit(wanted);
     return fabs(got - value) <= error + rounding(type) * (fabs(value) + error) + least_rounding(type);
 }
 

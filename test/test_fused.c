@@ -220,6 +220,54 @@ static void all_is_rounded_once(void **state)
     }
 }
 
+/* ---- Signs of zeros ---------------------------------------------------------------------------- */
+
+/* What is not there changes no zero: beta * C keeps its sign where there is no product, through every type of D, with
+ * or without an activation; a bias of -0 leaves it as it is, and one of +0 makes it +0. */
+static void zeros_of_c_keep_their_sign(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 3; t++)
+        for (int activation = HGEMM_ACTIVATION_NONE; activation <= HGEMM_ACTIVATION_RELU; activation++)
+            for (int with = 0; with <= WITH_BIAS + WITH_GATE; with += 2)
+                for (int sign = 0; sign < 2; sign++) {
+                    reset();
+                    call.desc.activation = (hgemm_activation_t)activation;
+                    call.desc.type_c = call.desc.type_d = types[t];
+                    call.desc.alpha = 0, call.desc.beta = 1;
+                    for (int i = 0; i < SIZE; i++)
+                        call.c[i] = i % 2 ? -0.0 : 0;
+                    for (int j = 0; j < N; j++)
+                        call.bias[j] = sign ? -0.0 : 0;
+                    run(with | WITH_C | WITHOUT_AB);
+                    for (int i = 0; i < SIZE; i++) {
+                        assert_element(i, 0);
+                        assert_int_equal(!!signbit(call.d[i]), with & WITH_BIAS ? sign && i % 2 : i % 2);
+                    }
+                }
+}
+
+/* A sum begins with +0, and so does what C would have given where it is not read: a product of zeros is +0, whatever
+ * their signs and that of alpha. */
+static void products_of_zeros_are_positive(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 3; t++)
+        for (int half = 0; half < 2; half++) {
+            reset();
+            call.desc.accumulate = half ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
+            call.desc.type_d = types[t];
+            call.desc.alpha = -1;
+            for (int i = 0; i < K * N; i++)
+                call.b[i] = i % 2 ? -0.0 : 0;
+            run(0);
+            for (int i = 0; i < SIZE; i++) {
+                assert_element(i, 0);
+                assert_false(signbit(call.d[i]));
+            }
+        }
+}
+
 /* ---- What is not read -------------------------------------------------------------------------- */
 
 static void a_device_beta_of_zero_reads_no_c(void **state)
@@ -313,6 +361,8 @@ int main(void)
         cmocka_unit_test(a_gate_of_zero_leaves_infinity_nan),
         cmocka_unit_test(a_float_d_keeps_what_a_half_cannot),
         cmocka_unit_test(all_is_rounded_once),
+        cmocka_unit_test(zeros_of_c_keep_their_sign),
+        cmocka_unit_test(products_of_zeros_are_positive),
         cmocka_unit_test(a_device_beta_of_zero_reads_no_c),
         cmocka_unit_test(a_device_alpha_of_zero_ignores_a_and_b),
         cmocka_unit_test(device_scalars_are_read_when_the_kernel_runs),
