@@ -342,7 +342,7 @@ enum {
  * to row scatter_d[i] of D, and C, gate and a bias per row are read at that row. Both have m indices, in device memory,
  * for all matrices of a batch. Indices that lead out of a matrix or name a row of D twice are the caller's to avoid.
  *
- * Grouped batches and indices are for row-major layout.
+ * Groups, gather_a and scatter_d speak of rows of the mathematical matrices, in column-major layout, too.
  *
  * BF16. A and B of HGEMM_TYPE_BF16 become halves on their way to the tensor cores, each operand multiplied by a power
  * of two, its scale, of which the sums are divided again. Sums are HGEMM_ACCUMULATE_F32. An element x is exact where
@@ -512,8 +512,8 @@ HGEMM_API void hgemm_plan_destroy(hgemm_plan_t plan);
  * then is an HGEMM_STATUS_INVALID_TUNING, whose detail says why, and hgemm_create goes on without, and says why where
  * HGEMM_LOG asks for it. An entry that does not fit a handle's workspace gives way to the cost model. A file changes
  * what a call computes no more than another kernel's rounding does, and makes none fail. Calls that are
- * HGEMM_FLAG_BATCH_INVARIANT, gathered, grouped or of pointers look at no file. hgemm_plan_info_t.is_tuned tells
- * whether one lists a call.
+ * HGEMM_FLAG_BATCH_INVARIANT, gathered, grouped, of pointers, or scattered in column-major layout look at no file.
+ * hgemm_plan_info_t.is_tuned tells whether one lists a call.
  */
 HGEMM_API hgemm_status_t hgemm_load_tuning(hgemm_handle_t handle, const char *path);
 

@@ -114,35 +114,44 @@ static DEVICE void finish_with(b128 (&d)[N], const eight_sums<F> (&sums)[N], con
     }
 }
 
-/* C, D, bias or gate, from the first of a lane's eight columns on. */
-struct fused_operand {
+/* C, D, bias or gate, from the first of a lane's eight columns on. APART: they may be column-major. */
+template <bool APART> struct fused_operand {
     char *at; /* in row 0; NULL: there is no such operand */
-    u64 ld;   /* in bytes */
+    u64 ld;   /* bytes from row to row */
+    u64 step; /* APART: from column to column */
     u32 type;
-    bool whole; /* eight columns are there, and aligned in every row */
+    bool whole; /* eight columns are there, contiguous and aligned in every row */
 
     /* `matrix`: where the operand's begins. */
-    DEVICE fused_operand(const char *matrix, long long ld_elements, u32 type, u32 column, int count) : type(type)
+    DEVICE fused_operand(const char *matrix, long long ld_elements, u32 type, u32 column, int count, bool by_columns)
+        : type(type)
     {
-        ld = (u64)ld_elements * bytes_of(type);
-        at = matrix ? (char *)matrix + (u64)column * bytes_of(type) : nullptr;
-        whole = count == 8 && (((u64)at | ld) & 15) == 0;
+        const u64 line = (u64)ld_elements * bytes_of(type), size = bytes_of(type);
+        ld = by_columns ? size : line, step = by_columns ? line : size;
+        at = matrix ? (char *)matrix + column * step : nullptr;
+        whole = count == 8 && !by_columns && (((u64)at | ld) & 15) == 0;
     }
     DEVICE eight_elements load(long long row, int count) const
     {
-        return load_elements(at + row * ld, type, whole, at ? count : 0);
+        return load_elements<APART>(at + row * ld, type, whole, at ? count : 0, step);
     }
 };
 
+/* Whether C, D and gate are column-major. */
+template <bool APART> static DEVICE bool is_by_columns(const arguments &args)
+{
+    return APART && args.indirect & HGEMM_INDIRECT_BY_COLUMNS;
+}
+
 /* What a lane needs for eight columns of D, from `column` on. */
-struct fused_epilogue {
+template <bool APART> struct fused_epilogue {
     u32 fused;
     int count; /* those of the eight columns that D has */
     float alpha, beta;
     bool drops_sums;
     const void *scatter;
-    fused_operand c, d, bias, gate;
-    float per_column[8]; /* the bias, or zeros */
+    fused_operand<APART> c, d, bias, gate;
+    float per_column[8]; /* the bias; without one -0, which leaves every number as it is, -0 included */
 
     DEVICE u32 type_at(int shift) const { return fused >> shift & HGEMM_FUSED_TYPE_MASK; }
 
@@ -151,13 +160,13 @@ struct fused_epilogue {
         : fused(args.fused), count(column < args.n ? (int)minimum(args.n - column, 8) : 0), alpha(args.alpha),
           beta(args.beta), scatter(args.scatter_d),
           c(operand_at<V>(args, args.c, args.stride_c, HGEMM_FUSED_TYPE_C, where.shared_matrix(args)), args.ldc,
-            type_at(HGEMM_FUSED_TYPE_C), column, count),
+            type_at(HGEMM_FUSED_TYPE_C), column, count, is_by_columns<APART>(args)),
           d(operand_at<V>(args, args.d, args.stride_d, HGEMM_FUSED_TYPE_D, where.shared_matrix(args)), args.ldd,
-            type_at(HGEMM_FUSED_TYPE_D), column, count),
+            type_at(HGEMM_FUSED_TYPE_D), column, count, is_by_columns<APART>(args)),
           bias(operand_at<V>(args, args.bias, args.stride_bias, HGEMM_FUSED_TYPE_BIAS, where.own_matrix(args)), 1,
-               type_at(HGEMM_FUSED_TYPE_BIAS), fused & HGEMM_FUSED_BIAS_PER_ROW ? 0 : column, count),
+               type_at(HGEMM_FUSED_TYPE_BIAS), fused & HGEMM_FUSED_BIAS_PER_ROW ? 0 : column, count, false),
           gate(operand_at<V>(args, args.gate, args.stride_gate, HGEMM_FUSED_TYPE_GATE, where.shared_matrix(args)), args.ldgate,
-               type_at(HGEMM_FUSED_TYPE_GATE), column, count)
+               type_at(HGEMM_FUSED_TYPE_GATE), column, count, is_by_columns<APART>(args))
     {
         u32 bits;
         if (args.alpha_pointer) ld_global_word(bits, (const char *)args.alpha_pointer, true), alpha = __uint_as_float(bits);
@@ -196,7 +205,7 @@ struct fused_epilogue {
 #pragma unroll
             for (int e = 0; e < 8; ++e) x[e] *= f[e];
         }
-        store_elements(d.at + row * d.ld, d.type, d.whole, count, x);
+        store_elements<APART>(d.at + row * d.ld, d.type, d.whole, count, x, d.step);
     }
 
 private:

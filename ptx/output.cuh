@@ -221,12 +221,19 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
                 }
             }
         } else {
-            const fused_epilogue end(args, where, where.n0 + w.n + across);
+            /* Where D is column-major, lanes stand side by side along columns, so that they write whole sectors. */
+            const bool by_columns = is_by_columns<V::INDIRECT>(args);
+            u32 below = by_columns ? w.lane % S::ROWS : down, column = by_columns ? w.lane / S::ROWS * 8 : across;
 #pragma unroll 1
-            for (int q = 0; q < ROUNDS; ++q) {
-                const u32 row = row0 + turn * S::ROWS + q * STEP + down;
-                if (row < m_end && end.count > 0)
-                    end.finish(S::template get<false>(buffer + (q * STEP + down) * S::PITCH, across, 0), row);
+            for (int q = 0; q < ROUNDS; column += 32 / S::ROWS * 8) {
+                const fused_epilogue<V::INDIRECT> end(args, where, where.n0 + w.n + column);
+#pragma unroll 1
+                do {
+                    const u32 row = row0 + turn * S::ROWS + below;
+                    if (row < m_end && end.count > 0)
+                        end.finish(S::template get<false>(buffer + below * S::PITCH, column, 0), row);
+                    below += by_columns ? 0 : STEP;
+                } while (++q < ROUNDS && !by_columns);
             }
         }
         warp_barrier();

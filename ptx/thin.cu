@@ -356,7 +356,7 @@ template <class V> static DEVICE void store_fused(const arguments &args, const t
     constexpr int ACROSS = V::LONG_IS_M ? 1 : V::TL, STEP = V::THREADS / ACROSS;
     const u32 column = thread_index() % ACROSS * 8, rows = V::LONG_IS_M ? at.lines : at.columns;
     const u32 pitch = V::LONG_IS_M ? at.columns : V::LONG;
-    const fused_epilogue end(args, at, at.n0 + column);
+    const fused_epilogue<false> end(args, at, at.n0 + column);
     if (end.count <= 0) return;
 #pragma unroll 1
     for (u32 row = thread_index() / ACROSS; row < rows; row += STEP)

@@ -9,8 +9,12 @@ static DEVICE u32 bytes_of(u32 type) { return type == F32 ? 4 : 2; }
 /* As they are in memory: eight words, or four with two elements each. */
 struct eight_elements { u32 v[8]; };
 
+/* Bytes from the first of the eight to number e: they are contiguous, or, if they may be APART, `step` bytes each. */
+template <bool APART> static DEVICE u64 bytes_to(int e, u64 size, u64 step) { return e * (APART ? step : size); }
+
 /* Reads the first `count` at p; the others are zero. `whole`: p is a multiple of 16 bytes, and count 0 or 8. */
-static DEVICE eight_elements load_elements(const char *p, u32 type, bool whole, int count)
+template <bool APART = false>
+static DEVICE eight_elements load_elements(const char *p, u32 type, bool whole, int count, u64 step = 0)
 {
     eight_elements x = {};
     if (whole) {
@@ -20,11 +24,11 @@ static DEVICE eight_elements load_elements(const char *p, u32 type, bool whole, 
         x = eight_elements{{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
     } else if (type == F32) {
 #pragma unroll
-        for (int e = 0; e < 8; ++e) ld_global_word(x.v[e], p + e * 4, e < count);
+        for (int e = 0; e < 8; ++e) ld_global_word(x.v[e], p + bytes_to<APART>(e, 4, step), e < count);
     } else {
         u32 h[8] = {};
 #pragma unroll
-        for (int e = 0; e < 8; ++e) ld_global_half(h[e], p + e * 2, e < count);
+        for (int e = 0; e < 8; ++e) ld_global_half(h[e], p + bytes_to<APART>(e, 2, step), e < count);
 #pragma unroll
         for (int e = 0; e < 4; ++e) x.v[e] = permute(h[2 * e], h[2 * e + 1], 0x5410);
     }
@@ -64,7 +68,8 @@ static DEVICE void values_of(float (&f)[8], const eight_elements &x, u32 type)
 }
 
 /* Writes the first `count`, rounded to their type. `whole` as above. */
-static DEVICE void store_elements(char *p, u32 type, bool whole, int count, const float (&f)[8])
+template <bool APART = false>
+static DEVICE void store_elements(char *p, u32 type, bool whole, int count, const float (&f)[8], u64 step = 0)
 {
     if (type == F32) {
         if (whole) {
@@ -76,7 +81,7 @@ static DEVICE void store_elements(char *p, u32 type, bool whole, int count, cons
         } else {
 #pragma unroll
             for (int e = 0; e < 8; ++e)
-                if (e < count) st_global_word(p + e * 4, __float_as_uint(f[e]));
+                if (e < count) st_global_word(p + bytes_to<APART>(e, 4, step), __float_as_uint(f[e]));
         }
         return;
     }
@@ -89,6 +94,6 @@ static DEVICE void store_elements(char *p, u32 type, bool whole, int count, cons
     } else {
 #pragma unroll
         for (int e = 0; e < 8; ++e)
-            if (e < count) st_global_half(p + e * 2, h[e / 2] >> e % 2 * 16);
+            if (e < count) st_global_half(p + bytes_to<APART>(e, 2, step), h[e / 2] >> e % 2 * 16);
     }
 }

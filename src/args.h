@@ -39,10 +39,11 @@
 
 /*
  * Bits of `indirect`, of kernels that are compiled for it: a batch of pointers, in the place of operands and strides;
- * a batch whose matrices are groups of rows.
+ * a batch whose matrices are groups of rows; C, D and gate are column-major, ld counts from column to column.
  */
 #define HGEMM_INDIRECT_POINTERS 1u
 #define HGEMM_INDIRECT_GROUPED 2u
+#define HGEMM_INDIRECT_BY_COLUMNS 4u
 
 /* Whether a kernel's variant has registers for fused epilogues; `is_any` is 1 where elements are 2-byte aligned. */
 #define HGEMM_CAN_FUSE(block_m, block_n, is_any) (!(is_any) || (block_m) * (block_n) < 256 * 256)

@@ -340,8 +340,6 @@ static hgemm_status_t check_support(const call_t *call, char *words)
     const hgemm_desc_t *desc = call->desc;
     const int multiplies = accesses(call, OPERAND_A);
     const int has_bf16 = multiplies && (desc->type_a == HGEMM_TYPE_BF16 || desc->type_b == HGEMM_TYPE_BF16);
-    const int has_indices = accesses(call, OPERAND_GATHER_A) || accesses(call, OPERAND_SCATTER_D);
-    const int is_grouped = desc->batch_mode == HGEMM_BATCH_GROUPED;
     const struct {
         const char *feature;
         int is_supported, is_used;
@@ -354,8 +352,6 @@ static hgemm_status_t check_support(const call_t *call, char *words)
          has_bf16 && (desc->batch_mode != HGEMM_BATCH_STRIDED || accesses(call, OPERAND_GATHER_A))},
         {"HGEMM_FLAG_BATCH_INVARIANT for an A of HGEMM_TYPE_BF16 whose scale is to be found", 0,
          has_bf16 && (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0 && desc->scale_a == 0 && !desc->scale_a_pointer},
-        {"grouped batches, gather_a and scatter_d in column-major layout", 0,
-         desc->layout == HGEMM_COL_MAJOR && (is_grouped || has_indices)},
     };
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
         if (features[i].is_used && !features[i].is_supported)

@@ -35,7 +35,7 @@ int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
 
 int is_indirect(const hgemm_desc_t *p)
 {
-    return p->batch_mode != HGEMM_BATCH_STRIDED || p->gather_a != NULL;
+    return p->batch_mode != HGEMM_BATCH_STRIDED || p->gather_a != NULL || p->layout == HGEMM_COL_MAJOR;
 }
 
 int is_bf16(const hgemm_desc_t *p)
@@ -105,11 +105,11 @@ static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *
     if (p->k == 0) /* A and B are not read */
         return ACCESS_x16;
     if (is_indirect(p)) {
-        int by_columns = p->op_a == HGEMM_OP_T && (p->batch_mode != HGEMM_BATCH_POINTERS || p->gather_a);
+        int by_columns = p->op_a == HGEMM_OP_T && (p->batch_mode == HGEMM_BATCH_GROUPED || p->gather_a);
         hgemm_desc_t direct = *p;
         if (p->batch_mode == HGEMM_BATCH_POINTERS)
             direct.a = direct.b = (const void *)(uintptr_t)(p->alignment > 2 ? p->alignment : 2);
-        direct.batch_mode = HGEMM_BATCH_STRIDED, direct.gather_a = NULL;
+        direct.batch_mode = HGEMM_BATCH_STRIDED, direct.gather_a = NULL, direct.layout = HGEMM_ROW_MAJOR;
         access_t access = needed_access(&direct, kernel);
         if (access != ACCESS_far && (by_columns || access != ACCESS_x16))
             access = p->gather_a ? ACCESS_far : ACCESS_any;

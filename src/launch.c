@@ -56,9 +56,10 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
     const hgemm_kernel_info_t *kernel = &kernel_table[plan->variant.kernel].info;
     const int64_t group = kernel_walk(plan->variant.kernel, !handle->machine.is_newer).group;
     const int64_t columns = ceil_div(row_major->n, kernel->block_n), rows = plan->tiles / columns;
-    const unsigned indirect = row_major->batch_mode == HGEMM_BATCH_POINTERS  ? HGEMM_INDIRECT_POINTERS
-                              : row_major->batch_mode == HGEMM_BATCH_GROUPED ? HGEMM_INDIRECT_GROUPED
-                                                                             : 0;
+    const unsigned batch_mode = row_major->batch_mode == HGEMM_BATCH_POINTERS  ? HGEMM_INDIRECT_POINTERS
+                                : row_major->batch_mode == HGEMM_BATCH_GROUPED ? HGEMM_INDIRECT_GROUPED
+                                                                               : 0;
+    const unsigned by_columns = row_major->layout == HGEMM_COL_MAJOR ? HGEMM_INDIRECT_BY_COLUMNS : 0;
     const int64_t matrices = matrix_count(row_major);
     const int64_t split_tiles = plan->tiles - plan->whole_tiles;
     hgemm_desc_t problem = *row_major;
@@ -110,7 +111,7 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
                     .gather_a = p->gather_a,
                     .group_ends = p->group_ends,
                     .groups = (int)p->batch,
-                    .indirect = indirect,
+                    .indirect = batch_mode | by_columns,
                 },
             .scales = {p->scale_a, p->scale_b, p->scale_a_pointer, p->scale_b_pointer},
         };

@@ -37,6 +37,7 @@ problem_key_t key_of(const hgemm_desc_t *p)
                             p->batch_mode,
                             p->alignment,
                             p->type_a,
+                            p->layout,
                             scales_to_find(p)}};
 }
 

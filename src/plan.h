@@ -17,7 +17,7 @@ hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size
 /* All that select_plan looks at in a problem: on one machine, with one workspace, problems with the same key have the
  * same plan. */
 typedef struct problem_key_t {
-    int64_t of[20];
+    int64_t of[21];
 } problem_key_t;
 
 problem_key_t key_of(const hgemm_desc_t *p);

@@ -145,6 +145,21 @@ static hgemm_desc_t transpose(const hgemm_desc_t *desc)
     return p;
 }
 
+/* Rows in groups or with indices would be columns of D^T, and kernels have such of rows alone. Then D stays what it is;
+ * of A and B, which as row-major ones are their transposes, the ops change. */
+static hgemm_desc_t read_as_row_major(const hgemm_desc_t *desc)
+{
+    hgemm_desc_t p = *desc;
+    p.op_a = desc->op_a == HGEMM_OP_N ? HGEMM_OP_T : HGEMM_OP_N;
+    p.op_b = desc->op_b == HGEMM_OP_N ? HGEMM_OP_T : HGEMM_OP_N;
+    return p;
+}
+
+static int has_listed_rows(unsigned accessed)
+{
+    return (accessed & (1u << OPERAND_GROUP_ENDS | 1u << OPERAND_GATHER_A | 1u << OPERAND_SCATTER_D)) != 0;
+}
+
 /* Strides that the call does not look at are 0. */
 static void forget_strides(hgemm_desc_t *p)
 {
@@ -160,7 +175,9 @@ static void forget_strides(hgemm_desc_t *p)
 hgemm_desc_t normalise(const hgemm_desc_t *desc)
 {
     const unsigned accessed = accessed_operands(desc);
-    hgemm_desc_t p = desc->layout == HGEMM_COL_MAJOR ? transpose(desc) : *desc;
+    hgemm_desc_t p = desc->layout == HGEMM_ROW_MAJOR ? *desc
+                     : has_listed_rows(accessed)     ? read_as_row_major(desc)
+                                                     : transpose(desc);
     forget_strides(&p);
     if (!(accessed & 1u << OPERAND_A)) {
         p.a = p.b =

@@ -48,7 +48,8 @@ int d_is_c(const hgemm_desc_t *desc);
 /* Whether D has no element, or is C and stays as it is. */
 int nothing_to_compute(const hgemm_desc_t *desc);
 
-/* The row-major problem that a checked call is. What it does not access is NULL there. */
+/* The row-major problem that a checked call is. What it does not access is NULL there. `layout` is that of C, D and
+ * gate: HGEMM_COL_MAJOR where rows of the product are in groups or have indices, and else HGEMM_ROW_MAJOR. */
 hgemm_desc_t normalise(const hgemm_desc_t *desc);
 
 /* The kernel's parameter `fused` for a row-major problem (args.h). */

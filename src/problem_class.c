@@ -38,6 +38,7 @@ problem_class_t class_of(const hgemm_desc_t *p)
         [CLASS_INVARIANT] = (p->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0,
         [CLASS_GATHERED] = p->gather_a != NULL,
         [CLASS_BATCH_MODE] = p->batch_mode,
+        [CLASS_COL_MAJOR] = p->layout == HGEMM_COL_MAJOR,
         [CLASS_BF16] = is_bf16(p),
         [CLASS_SCALED_A] = is_bf16(p) && !(scales_to_find(p) & COPY_A),
         [CLASS_SCALED_B] = is_bf16(p) && !(scales_to_find(p) & COPY_B),
@@ -93,6 +94,7 @@ static const struct {
     {"gathered", CLASS_GATHERED, 1},
     {"pointers", CLASS_BATCH_MODE, HGEMM_BATCH_POINTERS},
     {"grouped", CLASS_BATCH_MODE, HGEMM_BATCH_GROUPED},
+    {"col_major", CLASS_COL_MAJOR, 1},
     {"bf16", CLASS_BF16, 1},
     {"scaled_a", CLASS_SCALED_A, 1},
     {"scaled_b", CLASS_SCALED_B, 1},
@@ -196,5 +198,6 @@ const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_majo
     if (check_call(&desc, CHECK_ALIGNMENT, &checked, words) != HGEMM_STATUS_SUCCESS || nothing_to_compute(&checked))
         return "the problem's sizes, leading dimensions or strides cannot be";
     *row_major = normalise(&checked);
+    row_major->layout = of[CLASS_COL_MAJOR] ? HGEMM_COL_MAJOR : HGEMM_ROW_MAJOR;
     return NULL;
 }

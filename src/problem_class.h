@@ -16,6 +16,7 @@
  *     gathered        gather_a
  *     pointers        HGEMM_BATCH_POINTERS, whose alignment is then told of twice
  *     grouped         HGEMM_BATCH_GROUPED
+ *     col_major       C, D and gate are column-major, as the call's layout is: where it has groups or indices
  *     bf16            A and B are of HGEMM_TYPE_BF16
  *     scaled_a        the scale of A is given, and does not have to be found; scaled_b: that of B
  */
@@ -41,6 +42,7 @@ typedef enum class_field_t {
     CLASS_INVARIANT,
     CLASS_GATHERED,
     CLASS_BATCH_MODE,
+    CLASS_COL_MAJOR, /* of C, D and gate */
     CLASS_BF16,
     CLASS_SCALED_A, /* its scale is given */
     CLASS_SCALED_B,

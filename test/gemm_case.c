@@ -165,8 +165,14 @@ int case_reads_c(const case_t *c)
 }
 
 int case_is_indirect(const case_t *c)
+int case_has_listed_rows(const case_t *c)
 {
-    return c->batch_mode != HGEMM_BATCH_STRIDED || (c->gather && case_reads_factors(c));
+    return c->batch_mode == HGEMM_BATCH_GROUPED || (c->gather && case_reads_factors(c)) || c->scatter;
+}
+
+{
+    return c->batch_mode != HGEMM_BATCH_STRIDED || (c->gather && case_reads_factors(c)) ||
+           (c->scatter && c->layout == HGEMM_COL_MAJOR);
 }
 
 int case_is_fused(const case_t *c)

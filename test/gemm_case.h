@@ -69,7 +69,10 @@ int case_has_output(const case_t *c);
 int case_reads_factors(const case_t *c);
 int case_reads_c(const case_t *c);
 
-/* Whether A and B come by pointers, groups or indices. */
+/* Whether rows of the product are in groups or have indices. */
+int case_has_listed_rows(const case_t *c);
+
+/* Whether that is so, or A and B come by pointers: but for rows of a row-major D that are scattered alone. */
 int case_is_indirect(const case_t *c);
 
 /* Whether the epilogue is more than alpha * sum + beta * C of halves. */

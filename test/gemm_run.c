@@ -57,14 +57,15 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
     const case_t *c = o->c;
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     const int row_major = c->layout == HGEMM_ROW_MAJOR, is_indirect = case_is_indirect(c);
-    int overshoots = 0, by_m = row_major ? c->op_a == HGEMM_OP_T : c->op_b == HGEMM_OP_N;
+    const int is_turned = !row_major && !case_has_listed_rows(c); /* the kernel computes D^T */
+    int overshoots = 0, by_m = row_major == (c->op_a == HGEMM_OP_T);
     if (kernel_table[kernel].access == ACCESS_one)
         return copies ? ACCESS_COUNT : ACCESS_x16;
     if (!case_reads_factors(c))
         return ACCESS_x16;
     for (int which = A; which <= B; which++) {
         int by_k = row_major == ((which == A ? c->op_a : c->op_b) == HGEMM_OP_N); /* rows of A are then along k */
-        int64_t block = (which == A) == row_major ? info->block_m : info->block_n, extent = which == A ? c->m : c->n;
+        int64_t block = (which == A) != is_turned ? info->block_m : info->block_n, extent = which == A ? c->m : c->n;
         if (copies & (which == A ? COPY_A : COPY_B))
             continue;
         if (o->x[which].ld >= far_distance(info))
@@ -80,7 +81,7 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
             access = width == 8 ? ACCESS_x16 : ACCESS_x8;
     /* Groups and gathered rows may begin at any column of a transposed A. There are no indirect variants for 8 bytes,
      * and gathers come in whole chunks or single elements. */
-    if (is_indirect && (access != ACCESS_x16 || (by_m && (c->batch_mode != HGEMM_BATCH_POINTERS || c->gather))))
+    if (is_indirect && (access != ACCESS_x16 || (by_m && (c->batch_mode == HGEMM_BATCH_GROUPED || c->gather))))
         access = c->gather ? ACCESS_far : ACCESS_any;
     if (is_bf16_case(c) && access == ACCESS_x8) /* nor for bfloat16 */
         access = ACCESS_any;
@@ -92,7 +93,9 @@ int has_variant(const case_t *c, int kernel, access_t access)
     const kernel_t *row = &kernel_table[kernel];
     const hgemm_kernel_info_t *info = &row->info;
     const int row_major = c->layout == HGEMM_ROW_MAJOR, is_indirect = case_is_indirect(c);
-    int op = 2 * (int)(row_major ? c->op_a : c->op_b) + (int)(row_major ? c->op_b : c->op_a);
+    int op = 2 * (int)c->op_a + (int)c->op_b;
+    if (!row_major)
+        op = case_has_listed_rows(c) ? 3 - op : 2 * (int)c->op_b + (int)c->op_a;
     if (is_indirect && (!row->has_indirect || access > row->indirect))
         return 0;
     if (is_bf16_case(c) && (!row->has_bf16 || access > row->bf16))
@@ -115,8 +118,7 @@ int is_drawn_from(hgemm_handle_t handle, int kernel)
 /* What no kernel does. */
 static int is_beyond_all(const case_t *c)
 {
-    int has_rows = (c->gather && case_reads_factors(c)) || c->scatter || c->batch_mode == HGEMM_BATCH_GROUPED;
-    return (has_rows && c->layout == HGEMM_COL_MAJOR) || (case_reads_factors(c) && c->type[A] != c->type[B]) ||
+    return (case_reads_factors(c) && c->type[A] != c->type[B]) ||
            (is_bf16_case(c) && (c->accumulate == HGEMM_ACCUMULATE_F16 || case_is_indirect(c) || c->invariant));
 }
 

@@ -240,6 +240,28 @@ static void text_is_read_back(void **state)
     }
 }
 
+/* Rows in groups stay rows: a column-major D is another problem than a row-major one, with the same A and B. */
+static void groups_tell_the_layout_of_d(void **state)
+{
+    (void)state;
+    static int32_t ends[1] = {8};
+    char text[HGEMM_PLAN_TEXT];
+    hgemm_desc_t rows = small();
+    rows.batch_mode = HGEMM_BATCH_GROUPED, rows.group_ends = ends;
+    hgemm_desc_t columns = rows;
+    columns.layout = HGEMM_COL_MAJOR, columns.op_a = columns.op_b = HGEMM_OP_T, columns.ldc = columns.ldd = 8;
+    hgemm_plan_t plan = create(&columns), read = NULL;
+    assert_status(hgemm_plan_get_text(plan, text), HGEMM_STATUS_SUCCESS);
+    assert_non_null(strstr(text, "f16 nn 8x16x24 grouped col_major |"));
+    assert_status(hgemm_plan_from_text(&read, &handle, &columns, text), HGEMM_STATUS_SUCCESS);
+    assert_words(hgemm_plan_run(plan, &handle, &rows), HGEMM_STATUS_INVALID_PLAN, "col_major");
+    assert_status(hgemm_plan_run(read, &handle, &columns), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake.launches, 1);
+    assert_int_equal(fake.args.indirect, HGEMM_INDIRECT_GROUPED | HGEMM_INDIRECT_BY_COLUMNS);
+    hgemm_plan_destroy(plan);
+    hgemm_plan_destroy(read);
+}
+
 static void other_texts_are_refused(void **state)
 {
     (void)state;
@@ -334,6 +356,7 @@ int main(void)
         cmocka_unit_test_setup(other_problems_are_refused, open_fixture),
         cmocka_unit_test_setup(the_workspace_is_as_asked, open_fixture),
         cmocka_unit_test_setup(text_is_read_back, open_fixture),
+        cmocka_unit_test_setup(groups_tell_the_layout_of_d, open_fixture),
         cmocka_unit_test_setup(other_texts_are_refused, open_fixture),
         cmocka_unit_test_setup(spoilt_texts_do_no_harm, open_fixture),
         cmocka_unit_test_setup(null_is_refused, open_fixture),
