@@ -352,6 +352,7 @@ enum {
  * uses the workspace. Then no finite element becomes infinite, and each of at least 2^-32 of the largest one is exact
  * (docs/contract.md). A scale of the caller's is a power of two from 2^-112 to 2^126; in device memory, where no check
  * sees it, its exponent counts and is clamped to that. hgemm_find_scale finds the scale of weights once and for all.
+ * By pointers, in groups and gathered, both scales are the caller's.
  */
 typedef struct hgemm_desc_t {
     size_t size; /* of this struct, as hgemm_desc_init found it: leave it as it is */

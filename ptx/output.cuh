@@ -264,7 +264,7 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
 
     /* The way is chosen here, and nowhere else. Aligned: rows of D are whole aligned chunks. */
     const bool aligned = (((u64)d | ldd | block_width * ELEMENT_BYTES) & 15) == 0;
-    if constexpr (V::CONVERTS && V::MMAS >= 32) { /* all are bfloat16, and D is nothing but the sums */
+    if constexpr (V::CONVERTS && !V::INDIRECT && V::MMAS >= 32) { /* all are bfloat16, and D is nothing but the sums */
         const bool is_fused = args.fused & (HGEMM_FUSED_ANYHOW | HGEMM_FUSED_ACTIVATION_MASK << HGEMM_FUSED_ACTIVATION);
         if (aligned && end.is_plain() && !is_fused && !args.bias && !args.gate) {
             store_rounded<BF16, V>(acc, w, row0, {c, d, ldc, ldd, m, width, {1, 0}, true});

@@ -342,19 +342,19 @@ static hgemm_status_t check_support(const call_t *call, char *words)
     const int has_bf16 = multiplies && (desc->type_a == HGEMM_TYPE_BF16 || desc->type_b == HGEMM_TYPE_BF16);
     const struct {
         const char *feature;
-        int is_supported, is_used;
+        int is_used;
     } features[] = {
-        {"A of HGEMM_TYPE_F16 beside B of HGEMM_TYPE_BF16, or the other way round", 0,
+        {"A of HGEMM_TYPE_F16 beside B of HGEMM_TYPE_BF16, or the other way round",
          multiplies && desc->type_a != desc->type_b},
-        {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16", 0,
-         has_bf16 && desc->accumulate != HGEMM_ACCUMULATE_F32},
-        {"A and B of HGEMM_TYPE_BF16 by pointers, in groups or gathered", 0,
-         has_bf16 && (desc->batch_mode != HGEMM_BATCH_STRIDED || accesses(call, OPERAND_GATHER_A))},
-        {"HGEMM_FLAG_BATCH_INVARIANT for an A of HGEMM_TYPE_BF16 whose scale is to be found", 0,
+        {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16", has_bf16 && desc->accumulate != HGEMM_ACCUMULATE_F32},
+        {"A and B of HGEMM_TYPE_BF16 by pointers, in groups or gathered, whose scales are to be found",
+         has_bf16 && scales_to_find(desc) &&
+             (desc->batch_mode != HGEMM_BATCH_STRIDED || accesses(call, OPERAND_GATHER_A))},
+        {"HGEMM_FLAG_BATCH_INVARIANT for an A of HGEMM_TYPE_BF16 whose scale is to be found",
          has_bf16 && (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0 && desc->scale_a == 0 && !desc->scale_a_pointer},
     };
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
-        if (features[i].is_used && !features[i].is_supported)
+        if (features[i].is_used)
             return refuse(words, HGEMM_STATUS_NOT_SUPPORTED, "No kernel has %s.", features[i].feature);
     return HGEMM_STATUS_SUCCESS;
 }

@@ -160,7 +160,7 @@ static int has_variant(const hgemm_desc_t *p, variant_t variant)
     int has_sums = info->accumulate == p->accumulate || is_thin(variant.kernel);
     return has_sums && (info->ops >> variant.op & 1u) && variant.access <= kernel->access &&
            (!variant.indirect || (kernel->has_indirect && variant.access <= kernel->indirect)) &&
-           (!variant.bf16 || (kernel->has_bf16 && variant.access <= kernel->bf16)) &&
+           (!variant.bf16 || (kernel->has_bf16 && (variant.indirect || variant.access <= kernel->bf16))) &&
            (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
            (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
            problem_tiles(p, info) <= INT32_MAX;
@@ -185,6 +185,8 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
     }
     if (is_bf16(p) && access == ACCESS_x8) /* for which these kernels have no variants */
         access = ACCESS_any;
+    if (is_bf16(p) && is_indirect(p) && access == ACCESS_any) /* nor these for that */
+        access = ACCESS_far;
     *variant = (variant_t){kernel, op, access, is_indirect(p), is_bf16(p)};
     return has_variant(p, *variant);
 }

@@ -30,6 +30,7 @@ static const struct {
     FIELD("batch_mode", batch_mode),
     FIELD("alpha_device", alpha_device),
     FIELD("beta_device", beta_device),
+    FIELD("scaled", scaled),
     FIELD("invariant", invariant),
     FIELD("in_place", in_place),
     FIELD("index_64", index_64),
@@ -164,12 +165,12 @@ int case_reads_c(const case_t *c)
     return c->beta_device || c->beta != 0;
 }
 
-int case_is_indirect(const case_t *c)
 int case_has_listed_rows(const case_t *c)
 {
     return c->batch_mode == HGEMM_BATCH_GROUPED || (c->gather && case_reads_factors(c)) || c->scatter;
 }
 
+int case_is_indirect(const case_t *c)
 {
     return c->batch_mode != HGEMM_BATCH_STRIDED || (c->gather && case_reads_factors(c)) ||
            (c->scatter && c->layout == HGEMM_COL_MAJOR);

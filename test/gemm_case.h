@@ -37,6 +37,7 @@ typedef struct case_t {
     int64_t gather, scatter;
     int64_t spare; /* rows that a matrix has beside those of the product, where indices choose among them */
     int64_t index_64;
+    int64_t scaled; /* scales of bfloat16 A and B: 0, found; 1, of the host; 2, in device memory */
     int64_t invariant;
     int64_t in_place; /* D is C */
     int64_t null;     /* what is not accessed is NULL, without leading dimension; else it is memory full of NaN */

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Given scales, of which all that matrices hold are exact halves: integers up to 16, and numbers from 2^-24 to 1. */
+#define SCALE_A 0x1p7
+#define SCALE_B 0x1p10
+
 enum {
     GUARD = 128,          /* bytes on each side */
     NAN_PATTERN = 0x7fda, /* a NaN as a half, as a bfloat16 and, twice, as a float; twice, also an index far outside */
@@ -317,9 +321,11 @@ static void make_desc(operands_t *o)
     if (c->gate)
         describe(o, GATE, 1, &d->gate, &d->ldgate, &d->stride_gate);
     d->type_gate = (hgemm_type_t)c->type[GATE];
-    const float *scalars = content(&o->buffers[SCALARS]);
+    const float *scalars = content(&o->buffers[SCALARS]); /* alpha, beta, the scales of A and B */
     d->alpha_pointer = c->alpha_device ? scalars : NULL;
     d->beta_pointer = c->beta_device ? scalars + 1 : NULL;
+    d->scale_a = c->scaled == 1 ? (float)SCALE_A : 0, d->scale_b = c->scaled == 1 ? (float)SCALE_B : 0;
+    d->scale_a_pointer = c->scaled == 2 ? scalars + 2 : NULL, d->scale_b_pointer = c->scaled == 2 ? scalars + 3 : NULL;
     d->batch_mode = (hgemm_batch_mode_t)c->batch_mode;
     d->alignment = (int)c->alignment;
     d->group_ends = content(&o->buffers[GROUP_ENDS]);
@@ -345,13 +351,17 @@ void operands_create(operands_t *o, const case_t *c, hgemm_handle_t handle)
                 c->bias == BIAS_PER_COLUMN);
     if (c->gate)
         lay_out(o, GATE, shared, rows_d, c->n, row_major);
-    if (c->alpha_device || c->beta_device) {
+    if (c->alpha_device || c->beta_device || c->scaled == 2) {
         buffer_t *b = &o->buffers[SCALARS];
-        make_buffer(b, 0, 2 * sizeof(float), (int)c->tight);
+        make_buffer(b, 0, 4 * sizeof(float), (int)c->tight);
         if (c->alpha_device)
             store_value(HGEMM_TYPE_F32, b->before + b->begin, c->alpha);
         if (c->beta_device)
             store_value(HGEMM_TYPE_F32, b->before + b->begin + sizeof(float), c->beta);
+        if (c->scaled == 2) {
+            store_value(HGEMM_TYPE_F32, b->before + b->begin + 2 * sizeof(float), SCALE_A);
+            store_value(HGEMM_TYPE_F32, b->before + b->begin + 3 * sizeof(float), SCALE_B);
+        }
     }
     make_rows(o, &rng);
     fill(o, &rng);

@@ -115,6 +115,7 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
         c.tail = rng_between(rng, 1, 3);
     if (once_in(rng, 6)) {
         c.type[A] = c.type[B] = HGEMM_TYPE_BF16;
+        c.scaled = rng_between(rng, 0, 2);
         if (!c.kernel && !once_in(rng, 8))
             c.accumulate = HGEMM_ACCUMULATE_F32;
     } else if (once_in(rng, 100)) {

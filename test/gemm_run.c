@@ -85,6 +85,8 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
         access = c->gather ? ACCESS_far : ACCESS_any;
     if (is_bf16_case(c) && access == ACCESS_x8) /* nor for bfloat16 */
         access = ACCESS_any;
+    if (is_bf16_case(c) && is_indirect && access == ACCESS_any) /* of which indirect ones come in no others */
+        access = ACCESS_far;
     return access;
 }
 
@@ -98,7 +100,7 @@ int has_variant(const case_t *c, int kernel, access_t access)
         op = case_has_listed_rows(c) ? 3 - op : 2 * (int)c->op_b + (int)c->op_a;
     if (is_indirect && (!row->has_indirect || access > row->indirect))
         return 0;
-    if (is_bf16_case(c) && (!row->has_bf16 || access > row->bf16))
+    if (is_bf16_case(c) && (!row->has_bf16 || (access > row->bf16 && !is_indirect)))
         return 0;
     if (case_is_fused(c) && !HGEMM_CAN_FUSE(info->block_m, info->block_n, access >= ACCESS_any))
         return 0;
@@ -119,7 +121,9 @@ int is_drawn_from(hgemm_handle_t handle, int kernel)
 static int is_beyond_all(const case_t *c)
 {
     return (case_reads_factors(c) && c->type[A] != c->type[B]) ||
-           (is_bf16_case(c) && (c->accumulate == HGEMM_ACCUMULATE_F16 || case_is_indirect(c) || c->invariant));
+           (is_bf16_case(c) && c->accumulate == HGEMM_ACCUMULATE_F16) ||
+           (is_bf16_case(c) && !c->scaled &&
+            (c->batch_mode != HGEMM_BATCH_STRIDED || c->gather || c->invariant)); /* a scale to be found */
 }
 
 /* Whether D stays as it is: it has no element, or is C and nothing else goes into it. */

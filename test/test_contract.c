@@ -167,10 +167,22 @@ static void statuses_come_in_order(void **state)
 static void missing_features_are_named(void **state)
 {
     (void)state;
-    enum { WANTED = 1 };
-    hgemm_desc_t wanted[WANTED] = {small()};
-    const char *const words[WANTED] = {"HGEMM_TYPE_BF16"};
-    wanted[0].type_a = wanted[0].type_b = HGEMM_TYPE_BF16;
+    static int32_t indices[8] = {8};
+    enum { WANTED = 6 };
+    hgemm_desc_t wanted[WANTED];
+    const char *const words[WANTED] = {"HGEMM_ACCUMULATE_F16", "or the other way round",
+                                       "to be found",          "to be found",
+                                       "to be found",          "HGEMM_FLAG_BATCH_INVARIANT"};
+    for (int i = 0; i < WANTED; i++) {
+        wanted[i] = small();
+        wanted[i].type_a = wanted[i].type_b = HGEMM_TYPE_BF16;
+        wanted[i].accumulate = i == 0 ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
+    }
+    wanted[1].type_b = HGEMM_TYPE_F16;
+    wanted[2].batch_mode = HGEMM_BATCH_GROUPED, wanted[2].group_ends = indices;
+    wanted[3].gather_a = indices, wanted[3].scale_a = 1;
+    wanted[4].batch_mode = HGEMM_BATCH_POINTERS, wanted[4].scale_b = 1;
+    wanted[5].flags = HGEMM_FLAG_BATCH_INVARIANT;
     for (int i = 0; i < WANTED; i++) {
         int kernel = -1;
         assert_refused(&wanted[i], HGEMM_STATUS_NOT_SUPPORTED, words[i]);
