@@ -70,6 +70,59 @@ static void accesses_out_of_bounds_are_reported(void **state)
     }
 }
 
+/* Indices and ends of groups that lead out of a matrix: past its end, before its begin, far away. */
+static void indices_out_of_range_are_reported(void **state)
+{
+    (void)state;
+    static const int32_t wrong[] = {N, -1, 1 << 20};
+    enum { GATHER, SCATTER, ENDS, LISTS };
+    for (int layout = 0; layout < 2; layout++)
+        for (int list = 0; list < LISTS; list++)
+            for (int w = 0; w < 3; w++) {
+                int32_t rows[N];
+                hgemm_desc_t desc;
+                if (list == ENDS && wrong[w] < 0) /* a group of no rows */
+                    continue;
+                for (int i = 0; i < N; i++)
+                    rows[i] = i;
+                rows[list == ENDS ? 0 : 5] = list == ENDS ? wrong[w] + 1 : wrong[w];
+                open_device("t4emu:check");
+                hgemm_desc_init(&desc);
+                desc.layout = (hgemm_layout_t)layout;
+                desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldd = N;
+                desc.a = allocate(BYTES, zeros), desc.b = allocate(BYTES, zeros), desc.d = allocate(BYTES, NULL);
+                const void *indices = allocate(list == ENDS ? sizeof rows[0] : sizeof rows, rows);
+                desc.gather_a = list == GATHER ? indices : NULL, desc.scatter_d = list == SCATTER ? indices : NULL;
+                if (list == ENDS)
+                    desc.batch_mode = HGEMM_BATCH_GROUPED, desc.group_ends = indices;
+                assert_reported(hgemm_run_desc(handle, &desc), "out of bounds");
+                close_device();
+            }
+}
+
+/* Two rows of different blocks that are scattered to one row of D: which of them stays is left to chance. */
+static void a_row_of_d_named_twice_is_reported(void **state)
+{
+    (void)state;
+    enum { M = 300 };
+    static uint16_t a[M * N];
+    static int32_t rows[M];
+    for (int layout = 0; layout < 2; layout++) {
+        hgemm_desc_t desc;
+        for (int i = 0; i < M; i++)
+            rows[i] = i == M - 1 ? 0 : i;
+        open_device("t4emu:check");
+        hgemm_desc_init(&desc);
+        desc.layout = (hgemm_layout_t)layout;
+        desc.m = M, desc.n = desc.k = desc.ldb = N;
+        desc.lda = desc.ldd = layout == HGEMM_ROW_MAJOR ? N : M;
+        desc.a = allocate(sizeof a, a), desc.b = allocate(BYTES, zeros), desc.d = allocate(sizeof a, NULL);
+        desc.scatter_d = allocate(sizeof rows, rows);
+        assert_reported(hgemm_run_desc(handle, &desc), "race");
+        close_device();
+    }
+}
+
 /* A launch that is stopped when some parts of a split k have come: the next one counts anew. */
 static void a_fault_leaves_no_parts_behind(void **state)
 {
@@ -402,6 +455,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accesses_out_of_bounds_are_reported),
+        cmocka_unit_test(indices_out_of_range_are_reported),
+        cmocka_unit_test(a_row_of_d_named_twice_is_reported),
         cmocka_unit_test(a_fault_leaves_no_parts_behind),
         cmocka_unit_test(reads_of_memory_never_written_are_reported),
         cmocka_unit_test(copies_stay_within_an_allocation),
