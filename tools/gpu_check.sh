@@ -17,6 +17,8 @@
 #   plans           selection's choice beside the plans it was made from; plans_attention the same for attention, and
 #                   one of its products with sums of 8 to 256
 #   tune            hgemm tune over random shapes, four minutes of it; then what its file chooses against the default
+#   sanitizer_cases 100 random cases through each of compute-sanitizer's tools, all at one time: under two minutes, into
+#                   sanitizer_cases.txt
 # HGEMM_DEVICE says which GPU (cuda:1), HGEMM_CUBLAS_LIBRARY where libcublas is.
 #
 # Exit status: 0 if all that ran passed; tests of kernels and benchmarks must have run. compute-sanitizer may be
@@ -36,7 +38,7 @@ bundle=${2:-build/release/bundle}
 parts=${HGEMM_CHECK:-tests sanitizer bench}
 for part in $parts; do
     case $part in
-        tests | cases | sanitizer | bench | sweep | random | attention | energy | plans | plans_attention | tune | deepbench[1-6]) ;;
+        tests | cases | sanitizer | sanitizer_cases | bench | sweep | random | attention | energy | plans | plans_attention | tune | deepbench[1-6]) ;;
         *) hint "HGEMM_CHECK has no part $part" ;;
     esac
 done
@@ -197,10 +199,13 @@ esac
 case " $parts " in *' tune '*)
     say "
 === hgemm tune, hgemm tune --check ($(elapsed))"
-    "$bin/hgemm" tune --shapes bench/shapes/random.csv --accumulate f16,f32 --budget 240 --out "$out/tuning" >"$work/table" 2>"$work/log" ||
-        bad "tune: $(tail -n 1 "$work/log")"
-    "$bin/hgemm" tune --check --out "$out/tuning" >>"$work/table" 2>>"$work/log" || bad "tune --check: $(tail -n 1 "$work/table")"
+    rm -f "$out/tuning" # of another run, maybe on another machine: tune would go on with it, or refuse it
+    timeout 420 "$bin/hgemm" tune --shapes bench/shapes/random.csv --accumulate f16,f32 --budget 240 --out "$out/tuning" \
+        >"$work/table" 2>"$work/log" || bad "tune: status $?, $(tail -n 1 "$work/log")"
+    timeout 420 "$bin/hgemm" tune --check --out "$out/tuning" >>"$work/table" 2>>"$work/log" ||
+        bad "tune --check: status $?, $(tail -n 1 "$work/table")"
     cat "$work/table" "$work/log" >>"$summary"
+    say "tune --check: $(tail -n 1 "$work/table") ($(elapsed))"
 esac
 case " $parts " in *' energy '*)
     bench energy --energy --reps 3 --kernel '^auto' --accumulate f16,f32 8192
@@ -211,6 +216,36 @@ for part in 1 2 3 4 5 6; do
         bench "deepbench$part" --layout col --shapes "$work/shapes.csv" --kernel '^auto$' --reps 7
     esac
 done
+
+# What a descriptor can say, at random: fused epilogues, groups, pointers, indices, bfloat16, thin products, split k. With
+# this seed all of these come. A plain run comes first, so that the driver has compiled all of it. The tools run side by
+# side, for each has one case after the other.
+case " $parts " in *' sanitizer_cases '*)
+    if command -v compute-sanitizer >/dev/null; then
+        about >"$out/sanitizer_cases.txt"
+        cases="random --count 100 --seed 3"
+        # shellcheck disable=SC2086 # several words
+        timeout 200 "$bin/test_gemm" $cases --jobs "$jobs" >>"$out/sanitizer_cases.txt" 2>&1 || bad "cases before compute-sanitizer"
+        for tool in memcheck racecheck synccheck initcheck; do
+            # shellcheck disable=SC2086
+            {
+                timeout 100 compute-sanitizer --tool "$tool" --error-exitcode 99 "$bin/test_gemm" $cases >"$work/$tool.log" 2>&1
+                echo $? >"$work/$tool.status"
+            } &
+        done
+        wait
+        for tool in memcheck racecheck synccheck initcheck; do
+            { echo "=== compute-sanitizer $tool"; cat "$work/$tool.log"; } >>"$out/sanitizer_cases.txt"
+            case $(cat "$work/$tool.status") in
+                0) say "compute-sanitizer $tool, random cases: $(grep 'cases, .* failures' "$work/$tool.log") ($(elapsed))" ;;
+                124) say "compute-sanitizer $tool, random cases: not finished in time" ;;
+                *) bad "compute-sanitizer $tool, random cases: $(grep -m 1 -E 'Error|FAILED|=========.*(error|hazard)' "$work/$tool.log")" ;;
+            esac
+        done
+    else
+        say "compute-sanitizer: missing"
+    fi
+esac
 
 # Last, in the time that is left.
 case " $parts " in *' sanitizer '*)

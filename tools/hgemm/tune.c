@@ -357,7 +357,7 @@ static int tune(const shapes_t *shapes)
 
 /* ---- What the file is worth ------------------------------------------------------------------------ */
 
-/* Times what the library chooses with the file and without; 1 if it is slower with it. */
+/* Times what the library chooses with the file and without; 1 if it is slower with it, twice. */
 static int is_slower(const problem_class_t *problem)
 {
     const char *fault;
@@ -373,9 +373,12 @@ static int is_slower(const problem_class_t *problem)
         tool_must(handle, handle_choose(handle, stopwatch_problem(watch), &plans[tuned]));
         plan_to_text(&plans[tuned], words[tuned]);
     }
-    must_time(watch, (const plan_t *[]){&plans[0], &plans[1]}, 2, seconds);
     double *tuned = seconds + options.repetitions;
-    int slower = !same_plan(&plans[0], &plans[1]) && is_faster(seconds, tuned, options.repetitions);
+    int slower = 1;
+    for (int look = 0; look < 2 && slower; look++) {
+        must_time(watch, (const plan_t *[]){&plans[0], &plans[1]}, 2, seconds);
+        slower = !same_plan(&plans[0], &plans[1]) && is_faster(seconds, tuned, options.repetitions);
+    }
     printf("%s: %s %.2f us, by default %s %.2f us%s\n", name, words[1], 1e6 * median_of(tuned, options.repetitions),
            words[0], 1e6 * median_of(seconds, options.repetitions), slower ? ": SLOWER" : "");
     fflush(stdout);
