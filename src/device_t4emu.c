@@ -155,10 +155,12 @@ hgemm_status_t device_t4emu_run(device_t *device, const turing_kernel_t *kernel,
     launch->time = emulator->awaited || emulator->time_sum ? &modelled : NULL;
     launch->watch = emulator->watch;
     launch->watch_user = emulator->watch_user;
-    launch->dry = emulator->dry;
+    launch->dry &= emulator->dry;
     device->detail[0] = '\0';
-    if (!turing_launch(kernel, emulator->memory, launch, &violations, &error))
+    if (!turing_launch(kernel, emulator->memory, launch, &violations, &error)) {
+        emulator->awaited = 0; /* nobody will ask for the time of what failed */
         return explain(device, 0, &error);
+    }
     if (launch->time)
         emulator->clock += modelled.cycles / (TURING_T4_MHZ * 1e6);
     if (emulator->time_sum)
@@ -174,6 +176,7 @@ static hgemm_status_t t4emu_launch(device_t *device, void *stream, void *functio
         .shared_bytes = launch->shared_bytes,
         .params = launch->args,
         .param_bytes = launch->args_size,
+        .dry = true,
     };
     (void)stream;
     return device_t4emu_run(device, function, &run);

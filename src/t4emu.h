@@ -17,7 +17,7 @@ void device_t4emu_time(device_t *device, turing_time_t *sum);
 void device_t4emu_watch(device_t *device, turing_watch_fn *watch, void *user);
 
 /* Runs a kernel of another module on that emulated T4 as `launch` says, whose options, counters and
- * time become the device's. */
+ * time become the device's; it is dry only if `launch` and the device have it so. */
 typedef hgemm_status_t device_t4emu_run_fn(device_t *device, const turing_kernel_t *kernel, turing_launch_t *launch);
 device_t4emu_run_fn device_t4emu_run;
 
