@@ -150,11 +150,11 @@ static DEVICE void store_rows(const SUMS &sums, const warp<V> &w, u32 row0, cons
     }
 }
 
-/* A warp's bias, loaded while sums of other warps are added: each lane has that of two columns, for all of them. */
+/* A warp's bias: each lane has that of two columns, for all of them. */
 template <class V> struct warp_bias {
-    u32 type, v[2]; /* two floats, or a word with two elements */
+    u32 type = F16, v[2] = {}; /* two floats, or a word with two elements */
 
-    DEVICE warp_bias(const arguments &args, const block<V> &where, const warp<V> &w) : v{}
+    DEVICE void load(const arguments &args, const block<V> &where, const warp<V> &w)
     {
         type = args.fused >> HGEMM_FUSED_TYPE_BIAS & HGEMM_FUSED_TYPE_MASK;
         if (!V::FUSES || V::INDIRECT || !args.bias || args.fused & HGEMM_FUSED_ANYHOW) return;
@@ -232,7 +232,9 @@ static DEVICE void store_activated(const typename V::sums &sums, const warp<V> &
                                    const warp_bias<V> &bias, u32 how)
 {
     using S = stage<V, ROUNDED>;
-    constexpr int WIDE = V::NT < 4 ? V::NT : 4, PARTS = V::NT / WIDE; /* mma tiles at a time, and of a row of them */
+    /* mma tiles at a time, as registers allow, and of a row of them */
+    constexpr int ROOM = V::REGISTERS - V::ACC_WORDS, MOST = ROOM >= 120 ? 4 : 2;
+    constexpr int WIDE = V::NT < MOST ? V::NT : MOST, PARTS = V::NT / WIDE;
     constexpr int ACROSS = V::WN / 8, STEP = 32 / ACROSS, ROUNDS = S::ROWS / STEP;
     const u32 buffer = S::buffer(w.m, w.n), across = w.lane % ACROSS * 8, down = w.lane / ACROSS;
     const u32 to = buffer + w.lane / 4 * S::PITCH + w.lane % 4 * 2 * S::SUM_BYTES;
@@ -274,7 +276,7 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
 {
     using S = stage<V, F>;
     constexpr int ACROSS = V::WN / 8, STEP = 32 / ACROSS, ROUNDS = S::ROWS / STEP;
-    constexpr int ROOM = V::REGISTERS - V::MMAS * (V::ACC == f32 ? 4 : 2), N = ROUNDS > 1 && ROOM >= 120 ? 2 : 1;
+    constexpr int ROOM = V::REGISTERS - V::ACC_WORDS, N = ROUNDS > 1 && ROOM >= 120 ? 2 : 1;
     constexpr bool AHEAD = ROOM >= 150;
     const u32 buffer = S::buffer(w.m, w.n), across = w.lane % ACROSS * 8, down = w.lane / ACROSS;
     const u32 to = buffer + w.lane / 4 * S::PITCH + w.lane % 4 * 2 * S::SUM_BYTES;
@@ -301,11 +303,17 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
         if (AHEAD) fetch(row0 + down, common);
         bias.template get<8, 1>(more.bias, across);
     }
+    auto turns = [&](auto store_turn) {
 #pragma unroll 1
-    for (int turn = 0; turn < S::TURNS; ++turn) {
-        S::put(to, sums, turn);
-        warp_barrier();
-        if (common) {
+        for (int turn = 0; turn < S::TURNS; ++turn) {
+            S::put(to, sums, turn);
+            warp_barrier();
+            store_turn(turn);
+            warp_barrier();
+        }
+    };
+    if (common) {
+        turns([&](int turn) {
 #pragma unroll 1
             for (int q0 = 0; q0 < ROUNDS; q0 += N) {
                 const u32 below = q0 * STEP + down, first = row0 + turn * S::ROWS + below;
@@ -325,16 +333,17 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
                     st_global(o.d + row * o.ldd + across * ELEMENT_BYTES, v[q], row < m_end && inside);
                 }
             }
-        } else {
-            const fused_epilogue end(args, where, where.n0 + w.n + across);
+        });
+    } else {
+        const fused_epilogue end(args, where, where.n0 + w.n + across);
+        turns([&](int turn) {
 #pragma unroll 1
             for (int q = 0; q < ROUNDS; ++q) {
                 const u32 row = row0 + turn * S::ROWS + q * STEP + down;
                 if (row < m_end && end.count > 0)
                     end.finish(S::template get<false>(buffer + (q * STEP + down) * S::PITCH, across, 0), row);
             }
-        }
-        warp_barrier();
+        });
     }
 }
 
@@ -342,15 +351,17 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
 template <class V> static DEVICE void store(const arguments &args, const block<V> &where, typename V::sums &acc)
 {
     warp<V> w;
-    const warp_bias<V> bias(args, where, w);
+    warp_bias<V> bias;
+    if (V::K_WARPS > 1) bias.load(args, where, w); /* while sums of other warps are added */
     add_warps(acc, w);
     if (!is_owner<V>()) return; /* barriers wait for threads that have not exited (CUDA guide, __syncthreads) */
     if (!add_parts<V>(args, acc)) return;
-    if (V::ACC == f32 && V::MMAS >= 32) w = warp<V>(); /* computed anew: sums of all parts leave no registers */
+    if (V::REGISTERS - V::ACC_WORDS < 150) w = warp<V>(); /* computed anew: sums of all parts leave no registers */
     w.m += w.k_warp * V::OWN_M;
     if constexpr (V::CONVERTS) undo_scales<V>(args, acc);
-    barrier(); /* every warp has read its last fragments: shared memory is free */
     const block<V> at = recomputed(args, where);
+    if (V::K_WARPS == 1) bias.load(args, at, w);
+    barrier(); /* every warp has read its last fragments: shared memory is free */
     const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = args.m, n = args.n;
     const long long batch = batch_index();
     const u64 ldc = args.ldc * ELEMENT_BYTES, ldd = args.ldd * ELEMENT_BYTES;
