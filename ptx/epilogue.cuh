@@ -4,10 +4,10 @@
  * where is_plain() allows it:
  *
  *   epilogue         D = alpha * sum + beta * C, of halves
- *   fused_epilogue   D = act(alpha * sum + beta * C + bias) * gate, of any types
+ *   fused_epilogue   D = act(alpha * sum + bias + beta * C) * gate, of any types
  *
- * All is computed in single precision and rounded once, to the type of D. A new activation is a case of activate() and
- * a constant in hgemm.h.
+ * All is computed in single precision and rounded once, to the type of D; whichever way output.cuh takes, to the same bits.
+ * A new activation is a case of activate(), or of times_logistic() if it is smooth, and a constant in hgemm.h.
  */
 #pragma once
 #include "position.cuh"
@@ -21,7 +21,11 @@ struct epilogue {
 
     /* D = alpha * sum + beta * C, of one element, in single precision; c is a half. */
     DEVICE float finish(float sum, u32 c) const { return finish_float(sum, half_to_float(c)); }
-    DEVICE float finish_float(float sum, float c) const { return __fmaf_rn(beta, c, __fmul_rn(alpha, sum)); }
+    DEVICE float finish_float(float sum, float c) const { return add_c(__fmul_rn(alpha, sum), c); }
+
+    /* The same in two steps, with a bias. */
+    DEVICE float scaled(float sum, float bias) const { return __fmaf_rn(alpha, sum, bias); }
+    DEVICE float add_c(float x, float c) const { return __fmaf_rn(beta, c, x); }
 
     /* The same of eight neighbours in a row, rounded. */
     template <format F> DEVICE b128 finish(const eight_sums<F> &x, const b128 &c) const
@@ -37,50 +41,80 @@ struct epilogue {
     /* Whether D is the rounded sum and nothing else. */
     DEVICE bool is_plain() const { return alpha == 1 && !reads_c(); }
 
-    /* What finish() would then give: the addition turns -0 into 0, as there. */
-    template <format F> static DEVICE b128 finish_plain(const eight_sums<F> &x)
+    /* What finish() would then give: the addition turns -0 into 0, as there. HALVES take a bias of halves with it, which
+     * a fused epilogue would add to the same bits: 24 bits are twice 11 and two, so that to round twice does no harm. */
+    template <format F> static DEVICE b128 finish_plain(const eight_sums<F> &x, const b128 &bias)
     {
+        const u32 bs[4] = {bias.x, bias.y, bias.z, bias.w};
         u32 d[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
             d[e] = F == ROUNDED  ? x.v[e]
                    : F == FLOATS ? pack_halves(x.at(2 * e), x.at(2 * e + 1))
-                                 : add_halves(x.v[e], 0);
+                                 : add_halves(x.v[e], bs[e]);
         return b128{d[0], d[1], d[2], d[3]};
     }
 };
 
 enum activation { NONE, RELU, GELU_TANH, GELU_ERF, SILU }; /* as hgemm_activation_t */
 
-/* x / (1 + 2^-t): x times the logistic function of t * ln 2. */
-static DEVICE float times_logistic(float x, float t) { return x * reciprocal_approx(1 + exp2_approx(-t)); }
-
-/* x times the normal distribution's Phi(x) = erfc(-x / sqrt(2)) / 2, with erfc by Abramowitz and Stegun, Handbook of
- * Mathematical Functions, 7.1.26: an error of 1.5e-7 at most. */
-static DEVICE float gelu(float x)
+/*
+ * The smooth ones are x / (1 + 2^-t), x times the logistic function of t ln 2, where t is x times a polynomial of x^2:
+ *
+ *   SiLU           t = x / ln 2
+ *   GELU, tanh     0.5 x (1 + tanh u) = x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3): t = 2 u / ln 2
+ *                  (https://arxiv.org/abs/1606.08415)
+ *   GELU, erf      x Phi(x), with the normal distribution's Phi. t is log2(Phi(x) / (1 - Phi(x))), fitted so that the
+ *                  error of Phi is 2.9e-8 at most, everywhere
+ *
+ * With e = 2^-|t| it is x / (1 + e) for positive x and x e / (1 + e) for others. 1 + e is in [1, 2], so that one
+ * reciprocal serves two elements: 1 / a = b / (a b).
+ */
+template <int N> static DEVICE void times_logistic(float (&x)[N], u32 how)
 {
-    const float z = fabsf(x) * 0.70710678f, t = reciprocal_approx(1 + 0.3275911f * z);
-    const float sum = /* half of theirs */
-        t * (0.127414796f + t * (-0.142248368f + t * (0.7107068705f + t * (-0.7265760135f + t * 0.5307027145f))));
-    const float half_erfc = sum * exp2_approx(-1.44269504f * z * z);
-    return x * (x < 0 ? half_erfc : 1 - half_erfc);
+    float t[N]; /* first |x|, or a large number for infinity and NaN, whose neighbour must not become one */
+#pragma unroll
+    for (int i = 0; i < N; ++i) t[i] = fminf(fabsf(x[i]), 1e15f);
+    if (how == GELU_ERF) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            const float w = t[i] * t[i];
+            float p = 5.06723747e-9f;
+            p = p * w - 3.81631309e-7f, p = p * w + 1.14398340e-5f, p = p * w - 1.59579937e-4f;
+            p = p * w - 9.40492277e-5f, p = p * w + 0.104835123f, p = p * w + 2.30220938f;
+            t[i] *= p;
+        }
+    } else if (how == GELU_TANH) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) t[i] *= 2.30220819f + 0.10294324f * (t[i] * t[i]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; ++i) t[i] *= 1.44269504f;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const float e0 = exp2_approx(-t[i]), e1 = exp2_approx(-t[i + 1]), a0 = 1 + e0, a1 = 1 + e1;
+        const float both = reciprocal_approx(a0 * a1);
+        x[i] = (x[i] < 0 ? x[i] * e0 : x[i]) * (a1 * both);
+        x[i + 1] = (x[i + 1] < 0 ? x[i + 1] * e1 : x[i + 1]) * (a0 * both);
+    }
 }
 
-/* NaN gives NaN everywhere; ReLU(-0) is -0. GELU by tanh is 0.5 x (1 + tanh u) = x / (1 + exp(-2 u)) with
- * u = sqrt(2 / pi) (x + 0.044715 x^3) (https://arxiv.org/abs/1606.08415). */
+/* NaN gives NaN everywhere; ReLU(-0) is -0. */
 template <int N> static DEVICE void activate(float (&x)[N], u32 how)
 {
-    if (how == RELU) {
+    if (how > RELU) {
+        times_logistic(x, how);
+    } else if (how == RELU) {
 #pragma unroll
-        for (int e = 0; e < N; ++e) x[e] = x[e] < 0 ? 0 : x[e];
-    } else if (how == GELU_TANH || how == SILU) { /* one code for both: images are smaller */
-        const float linear = how == SILU ? 1.44269504f : 2.30220819f, cubic = how == SILU ? 0 : 0.10294324f;
-#pragma unroll
-        for (int e = 0; e < N; ++e) x[e] = times_logistic(x[e], x[e] * (linear + cubic * fminf(x[e] * x[e], 1e30f)));
-    } else if (how == GELU_ERF) {
-#pragma unroll
-        for (int e = 0; e < N; ++e) x[e] = gelu(x[e]);
+        for (int i = 0; i < N; ++i) x[i] = x[i] < 0 ? 0 : x[i];
     }
+}
+
+/* ReLU of rounded halves. */
+static DEVICE b128 relu_halves(const b128 &x)
+{
+    return b128{relu_of_pair(x.x), relu_of_pair(x.y), relu_of_pair(x.z), relu_of_pair(x.w)};
 }
 
 /* What a fused epilogue adds to aligned chunks of halves: a bias for each column, an activation, a gate. */
@@ -96,20 +130,22 @@ static DEVICE void finish_with(b128 (&d)[N], const eight_sums<F> (&sums)[N], con
                                const b128 (&gates)[N], const epilogue &end, const extras &more)
 {
     float x[N * 8];
+    auto at = [](const b128 (&v)[N], int e) { /* an element of N rows */
+        const u32 pairs[4] = {v[e / 8].x, v[e / 8].y, v[e / 8].z, v[e / 8].w};
+        return value_in_pair<T>(pairs[e % 8 / 2], e % 2);
+    };
 #pragma unroll
-    for (int e = 0; e < N * 8; ++e) {
-        const b128 &c = cs[e / 8];
-        const u32 pairs[4] = {c.x, c.y, c.z, c.w};
-        x[e] = end.finish_float(sums[e / 8].at(e % 8), value_in_pair<T>(pairs[e % 8 / 2], e % 2)) + more.bias[e % 8];
-    }
+    for (int e = 0; e < N * 8; ++e) x[e] = end.scaled(sums[e / 8].at(e % 8), more.bias[e % 8]);
+    if (end.reads_c())
+#pragma unroll
+        for (int e = 0; e < N * 8; ++e) x[e] = end.add_c(x[e], at(cs, e));
     activate(x, more.how);
+    if (more.gate)
+#pragma unroll
+        for (int e = 0; e < N * 8; ++e) x[e] *= at(gates, e);
 #pragma unroll
     for (int q = 0; q < N; ++q) {
-        const u32 pairs[4] = {gates[q].x, gates[q].y, gates[q].z, gates[q].w};
-        float *const y = &x[q * 8];
-        if (more.gate)
-#pragma unroll
-            for (int e = 0; e < 8; ++e) y[e] *= value_in_pair<T>(pairs[e / 2], e % 2);
+        const float *const y = &x[q * 8];
         d[q] = b128{pair_of<T>(y[0], y[1]), pair_of<T>(y[2], y[3]), pair_of<T>(y[4], y[5]), pair_of<T>(y[6], y[7])};
     }
 }
@@ -151,7 +187,8 @@ template <bool APART> struct fused_epilogue {
     bool drops_sums;
     const void *scatter;
     fused_operand<APART> c, d, bias, gate;
-    float per_column[8]; /* the bias; without one -0, which leaves every number as it is, -0 included */
+    float none;          /* of a bias that is not there: -0 beside C, which leaves beta * C as it is */
+    float per_column[8]; /* the bias */
 
     DEVICE u32 type_at(int shift) const { return fused >> shift & HGEMM_FUSED_TYPE_MASK; }
 
@@ -175,9 +212,10 @@ template <bool APART> struct fused_epilogue {
         drops_sums = alpha == 0;
         if (drops_sums) alpha = beta != 0 ? -0.0f : 0.0f;
         if (beta == 0) c.at = nullptr;
+        none = beta != 0 ? -0.0f : 0.0f;
         if (!bias.at || fused & HGEMM_FUSED_BIAS_PER_ROW) {
 #pragma unroll
-            for (int e = 0; e < 8; ++e) per_column[e] = -0.0f;
+            for (int e = 0; e < 8; ++e) per_column[e] = none;
         } else {
             bias.whole = count == 8 && ((u64)bias.at & 15) == 0;
             values_of(per_column, bias.load(0, count), bias.type);
@@ -190,15 +228,18 @@ template <bool APART> struct fused_epilogue {
     {
         const long long row = scatter ? listed_row(scatter, fused & HGEMM_FUSED_INDEX_64, product_row) : product_row;
         const eight_elements cs = c.load(row, count), gates = gate.load(row, count);
-        float x[8], f[8], shift = -0.0f;
+        float x[8], f[8], shift = none;
         if (bias.at) {
             values_of(f, load_elements(bias.at + row * bias.ld, bias.type, false, 1), bias.type);
             shift = f[0];
         }
-        values_of(f, cs, c.type);
 #pragma unroll
-        for (int e = 0; e < 8; ++e)
-            x[e] = __fmaf_rn(beta, f[e], __fmul_rn(alpha, drops_sums ? 0 : sums.at(e))) + (per_column[e] + shift);
+        for (int e = 0; e < 8; ++e) x[e] = __fmaf_rn(alpha, drops_sums ? 0 : sums.at(e), per_column[e] + shift);
+        if (c.at) {
+            values_of(f, cs, c.type);
+#pragma unroll
+            for (int e = 0; e < 8; ++e) x[e] = __fmaf_rn(beta, f[e], x[e]);
+        }
         activate(x, fused >> HGEMM_FUSED_ACTIVATION & HGEMM_FUSED_ACTIVATION_MASK);
         if (gate.at) {
             values_of(f, gates, gate.type);

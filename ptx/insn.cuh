@@ -205,6 +205,14 @@ static DEVICE float half_to_float(u32 half)
     return f;
 }
 
+/* The same, and no sooner: all halves of a thread as floats would be more than it has registers. */
+static DEVICE float half_to_float_here(u32 half)
+{
+    float f;
+    asm volatile("{.reg .b16 h; cvt.u16.u32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(f) : "r"(half));
+    return f;
+}
+
 /* 2^x, with a relative error of 2^-22.5 at most, and 1 / x, with one of 2^-23 (9.7.3 ex2, rcp). */
 static DEVICE float exp2_approx(float x)
 {
@@ -235,6 +243,14 @@ static DEVICE u32 add_halves(u32 x, u32 y)
     u32 r;
     asm("add.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
     return r;
+}
+
+/* 9.7.7 set: of a pair of halves those that are negative become 0. NaN and -0 stay. */
+static DEVICE u32 relu_of_pair(u32 x)
+{
+    u32 keep;
+    asm("set.geu.u32.f16x2 %0, %1, %2;" : "=r"(keep) : "r"(x), "r"(0));
+    return x & keep;
 }
 
 /* ---- 9.7.13 atom -----------------------------------------------------------------------------------

@@ -16,6 +16,10 @@ struct output {
     int width;     /* columns from the warp's first one to the end of the block's, as far as D has them */
     epilogue end;
     bool c_like_d; /* where a chunk of D is aligned, that of C is, too */
+
+    /* Beside sums that are else all of D, half-precision ones. */
+    b128 bias; /* of a lane's eight columns, if rows of D are aligned; 0: none */
+    bool relu;
 };
 
 /* Columns of a row of D before its first aligned chunk. */
@@ -126,7 +130,10 @@ static DEVICE void store_rows(const SUMS &sums, const warp<V> &w, u32 row0, cons
             }
             if (plain) {
 #pragma unroll
-                for (int q = 0; q < TOGETHER; ++q) v[q] = o.end.finish_plain(x[q]);
+                for (int q = 0; q < TOGETHER; ++q) v[q] = o.end.finish_plain(x[q], o.bias);
+                if (o.relu)
+#pragma unroll
+                    for (int q = 0; q < TOGETHER; ++q) v[q] = relu_halves(v[q]);
             } else {
 #pragma unroll
                 for (int q = 0; q < TOGETHER; ++q) v[q] = o.end.finish(x[q], cs[q0 + q]);
@@ -143,76 +150,183 @@ static DEVICE void store_rows(const SUMS &sums, const warp<V> &w, u32 row0, cons
     }
 }
 
-/* The same of f32 sums that are all of D. Rounded first, they are half the bytes in shared memory. */
-template <type T, class V>
-static DEVICE void store_rounded(const typename V::sums &acc, const warp<V> &w, u32 row0, const output &o)
+/* A warp's bias: each lane has that of two columns, for all of them. */
+template <class V> struct warp_bias {
+    u32 type = F16, v[2] = {}; /* two floats, or a word with two elements */
+
+    DEVICE void load(const arguments &args, const block<V> &where, const warp<V> &w)
+    {
+        type = args.fused >> HGEMM_FUSED_TYPE_BIAS & HGEMM_FUSED_TYPE_MASK;
+        if (args.beta != 0) v[0] = 0x80008000; /* if there is none: halves of -0, which leave beta * C as it is */
+        if (!V::FUSES || V::INDIRECT || !args.bias || args.fused & HGEMM_FUSED_ANYHOW) return;
+        const u32 column = where.n0 + w.n + w.lane * 2;
+        const char *const at =
+            (const char *)args.bias + (batch_index() * args.stride_bias + column) * bytes_of(type);
+        load_pair(v, at, type, w.lane < V::WN / 2 && column + 1 < args.n);
+    }
+
+    /* The values in COUNT columns: of every STEP-th pair from that of `first` on. */
+    template <int COUNT, int STEP> DEVICE void get(float (&f)[COUNT], u32 first) const
+    {
+        const u32 low = type == F32 ? v[0] : __float_as_uint(type == F16 ? value_in_pair<F16>(v[0], 0) : value_in_pair<BF16>(v[0], 0));
+        const u32 high = type == F32 ? v[1] : __float_as_uint(type == F16 ? value_in_pair<F16>(v[0], 1) : value_in_pair<BF16>(v[0], 1));
+#pragma unroll
+        for (int e = 0; e < COUNT; e += 2) {
+            f[e] = __uint_as_float(from_lane(low, first / 2 + e / 2 * STEP));
+            f[e + 1] = __uint_as_float(from_lane(high, first / 2 + e / 2 * STEP));
+        }
+    }
+    /* Eight of two bytes each, as they are. */
+    DEVICE b128 get_words(u32 first) const
+    {
+        return b128{from_lane(v[0], first / 2), from_lane(v[0], first / 2 + 1), from_lane(v[0], first / 2 + 2),
+                    from_lane(v[0], first / 2 + 3)};
+    }
+    /* Those of the lane's sums in every row of mma's. */
+    DEVICE void get_of_mmas(float (&f)[V::NT * 2], const warp<V> &w) const { get<V::NT * 2, 4>(f, w.lane % 4 * 2); }
+};
+
+/* The values alpha * sum + bias of WIDE neighbouring mma tiles: of group `index`, LOW <= index < HIGH, of so many in rows
+ * of mma tiles. A search, for registers have no index. */
+template <class V, int WIDE, int LOW, int HIGH>
+static DEVICE void values_of_mmas(float (&x)[WIDE * 4], const typename V::sums &sums, const float (&bias)[V::NT * 2],
+                                  const epilogue &end, int index)
 {
+    if constexpr (HIGH - LOW > 1) {
+        constexpr int MIDDLE = (LOW + HIGH) / 2;
+        if (index < MIDDLE) values_of_mmas<V, WIDE, LOW, MIDDLE>(x, sums, bias, end, index);
+        else values_of_mmas<V, WIDE, MIDDLE, HIGH>(x, sums, bias, end, index);
+    } else {
+#pragma unroll
+        for (int i = 0; i < WIDE * 4; ++i) {
+            const int j = LOW * WIDE % V::NT + i / 4;
+            x[i] = end.scaled(sum_of_mma(sums[LOW * WIDE / V::NT][j], i % 4), bias[j * 2 + i % 2]);
+        }
+    }
+}
+
+/* As store_rows, of f32 sums that are all of D, but for a scale, a bias and ReLU if it is `fused`. Rounded first, they are
+ * half the bytes in shared memory. */
+template <type T, class V>
+static DEVICE void store_rounded(const typename V::sums &acc, const warp<V> &w, u32 row0, output o,
+                                 const warp_bias<V> &bias, bool fused, bool relu)
+{
+    float b[V::NT * 2] = {};
+    if (fused) bias.get_of_mmas(b, w);
     halves_of_mma r[V::MT][V::NT];
 #pragma unroll
     for (int i = 0; i < V::OWN_MT * V::NT * 2; ++i) {
-        const float(&x)[4] = acc[i / 2 / V::NT][i / 2 % V::NT];
-        r[i / 2 / V::NT][i / 2 % V::NT][i % 2] = pair_of<T>(x[i % 2 * 2], x[i % 2 * 2 + 1]);
+        const int j = i / 2 % V::NT, e = i % 2 * 2;
+        const float(&x)[4] = acc[i / 2 / V::NT][j];
+        float low = o.end.scaled(x[e], b[j * 2]), high = o.end.scaled(x[e + 1], b[j * 2 + 1]);
+        if (T == BF16 && relu) low = low < 0 ? 0 : low, high = high < 0 ? 0 : high;
+        r[i / 2 / V::NT][j][i % 2] = pair_of<T>(low, high);
     }
+    o.end = {1, 0}, o.relu = relu && T == F16;
     store_rows<true, ROUNDED>(r, w, row0, o);
 }
 
-/* The bias of a lane's eight columns, loaded while sums of other warps are added. If there is none: halves of -0. */
-template <class V> struct lane_bias {
-    u32 type;
-    eight_elements elements;
-
-    DEVICE lane_bias(const arguments &args, const block<V> &where, const warp<V> &w)
-        : elements{{0x80008000, 0x80008000, 0x80008000, 0x80008000}}
-    {
-        type = args.fused >> HGEMM_FUSED_TYPE_BIAS & HGEMM_FUSED_TYPE_MASK;
-        if (!V::FUSES || V::INDIRECT || !args.bias || args.fused & HGEMM_FUSED_ANYHOW) return;
-        const u32 column = where.n0 + w.n + w.lane % (V::WN / 8) * 8;
-        const char *const at =
-            (const char *)args.bias + (batch_index() * args.stride_bias + column) * bytes_of(type);
-        if (column + 8 <= args.n) elements = load_elements(at, type, ((u64)at & 15) == 0, 8);
+/* Stores the warp's rows of D, in aligned chunks of elements of type T, where neither C nor a gate is read. Scale, bias
+ * and activation come first, on accumulators: so floats need no more room in shared memory than halves. */
+template <type T, class V>
+static DEVICE void store_activated(const typename V::sums &sums, const warp<V> &w, u32 row0, const output &o,
+                                   const warp_bias<V> &bias, u32 how)
+{
+    using S = stage<V, ROUNDED>;
+    /* mma tiles at a time, as registers allow, and of a row of them */
+    constexpr int ROOM = V::REGISTERS - V::ACC_WORDS, MOST = ROOM >= 120 ? 4 : 2;
+    constexpr int WIDE = V::NT < MOST ? V::NT : MOST, PARTS = V::NT / WIDE;
+    constexpr int ACROSS = V::WN / 8, STEP = 32 / ACROSS, ROUNDS = S::ROWS / STEP;
+    const u32 buffer = S::buffer(w.m, w.n), across = w.lane % ACROSS * 8, down = w.lane / ACROSS;
+    const u32 to = buffer + w.lane / 4 * S::PITCH + w.lane % 4 * 2 * S::SUM_BYTES;
+    const bool inside = (int)across + 8 <= o.width;
+    float biases[V::NT * 2];
+    bias.get_of_mmas(biases, w);
+#pragma unroll 1
+    for (int turn = 0; turn < S::TURNS; ++turn) {
+#pragma unroll 1
+        for (int part = 0; part < S::GROUPS * PARTS; ++part) {
+            float x[WIDE * 4];
+            values_of_mmas<V, WIDE, 0, V::OWN_MT * PARTS>(x, sums, biases, o.end, turn * (S::GROUPS * PARTS) + part);
+            activate(x, how);
+            const u32 at = to + part / PARTS * (16 * S::PITCH) + part % PARTS * (WIDE * 8 * S::SUM_BYTES);
+#pragma unroll
+            for (int j = 0; j < WIDE; ++j) {
+                const halves_of_mma v = {pair_of<T>(x[j * 4], x[j * 4 + 1]), pair_of<T>(x[j * 4 + 2], x[j * 4 + 3])};
+                S::put_one(at, v, j);
+            }
+        }
+        warp_barrier();
+#pragma unroll
+        for (int q = 0; q < ROUNDS; ++q) {
+            const u32 below = q * STEP + down, row = row0 + turn * S::ROWS + below;
+            b128 v;
+            ld_shared(v, buffer + below * S::PITCH + across * S::SUM_BYTES);
+            st_global(o.d + row * o.ldd + across * ELEMENT_BYTES, v, row < o.m && inside);
+        }
+        warp_barrier();
     }
-};
+}
 
-/* The same by the fused epilogue: what is `common` in aligned chunks of halves (of bfloat16, where A and B are), N rows
- * of a lane at a time; all else a row at a time by the way that minds types, alignment and ends itself. */
+/* The same by the fused epilogue, C or a gate and all: what is `common` in aligned chunks of halves (of bfloat16, where A
+ * and B are), N rows of a lane at a time, whose C and gate are fetched AHEAD, while those before are computed, if there
+ * are registers; all else by the way that minds types, alignment and ends itself. */
 template <format F, class V, class SUMS>
 static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, const block<V> &where, const warp<V> &w,
-                                    const output &o, const lane_bias<V> &bias, bool common)
+                                    const output &o, const warp_bias<V> &bias, bool common)
 {
     using S = stage<V, F>;
     constexpr int ACROSS = V::WN / 8, STEP = 32 / ACROSS, ROUNDS = S::ROWS / STEP;
-    constexpr int ROOM = V::REGISTERS - V::MMAS * (V::ACC == f32 ? 4 : 2), N = ROUNDS > 1 && ROOM >= 120 ? 2 : 1;
+    constexpr int ROOM = V::REGISTERS - V::ACC_WORDS, N = ROUNDS > 1 && ROOM >= 120 ? 2 : 1;
+    constexpr bool AHEAD = ROOM >= 150;
     const u32 buffer = S::buffer(w.m, w.n), across = w.lane % ACROSS * 8, down = w.lane / ACROSS;
     const u32 to = buffer + w.lane / 4 * S::PITCH + w.lane % 4 * 2 * S::SUM_BYTES;
     const u32 row0 = where.m0 + w.m, m_end = where.m_end(args);
     const bool read_c = o.end.reads_c(), inside = (int)across + 8 <= o.width;
     const u64 ldgate = args.ldgate * ELEMENT_BYTES;
     extras more{args.fused >> HGEMM_FUSED_ACTIVATION & HGEMM_FUSED_ACTIVATION_MASK, nullptr};
+    b128 c[N], gate[N];
+    auto fetch = [&](u32 first, bool when) {
+#pragma unroll
+        for (int q = 0; q < N; ++q) {
+            const u32 row = first + q * STEP;
+            const bool live = row < m_end && inside && when;
+            c[q] = gate[q] = b128{};
+            ld_global(c[q], o.c + row * o.ldc + across * ELEMENT_BYTES, live && read_c);
+            ld_global(gate[q], more.gate + row * ldgate, live && more.gate);
+        }
+    };
     if (common) {
-        values_of(more.bias, bias.elements, bias.type);
         if (args.gate)
             more.gate = (const char *)args.gate +
                         (batch_index() * args.stride_gate + where.n0 + w.n + across) * ELEMENT_BYTES;
         common = (((u64)more.gate | ldgate) & 15) == 0 || !more.gate;
+        if (AHEAD) fetch(row0 + down, common);
+        bias.template get<8, 1>(more.bias, across);
     }
+    auto turns = [&](auto store_turn) {
 #pragma unroll 1
-    for (int turn = 0; turn < S::TURNS; ++turn) {
-        S::put(to, sums, turn);
-        warp_barrier();
-        if (common) {
+        for (int turn = 0; turn < S::TURNS; ++turn) {
+            S::put(to, sums, turn);
+            warp_barrier();
+            store_turn(turn);
+            warp_barrier();
+        }
+    };
+    if (common) {
+        turns([&](int turn) {
 #pragma unroll 1
             for (int q0 = 0; q0 < ROUNDS; q0 += N) {
+                const u32 below = q0 * STEP + down, first = row0 + turn * S::ROWS + below;
                 eight_sums<F> x[N];
-                b128 cs[N] = {}, gates[N] = {}, v[N];
-                const u32 first = row0 + turn * S::ROWS + q0 * STEP + down;
+                b128 cs[N], gates[N], v[N];
+                if (!AHEAD) fetch(first, true);
 #pragma unroll
                 for (int q = 0; q < N; ++q) {
-                    const u32 row = first + q * STEP;
-                    const bool live = row < m_end && inside;
-                    ld_global(cs[q], o.c + row * o.ldc + across * ELEMENT_BYTES, live && read_c);
-                    ld_global(gates[q], more.gate + row * ldgate, live && more.gate);
-                    x[q] = S::template get<false>(buffer + ((q0 + q) * STEP + down) * S::PITCH, across, 0);
+                    cs[q] = c[q], gates[q] = gate[q];
+                    x[q] = S::template get<false>(buffer + (below + q * STEP) * S::PITCH, across, 0);
                 }
+                if (AHEAD) fetch(first + N * STEP, q0 + N < ROUNDS || turn + 1 < S::TURNS);
                 finish_with<V::CONVERTS ? BF16 : F16>(v, x, cs, gates, o.end, more);
 #pragma unroll
                 for (int q = 0; q < N; ++q) {
@@ -220,9 +334,11 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
                     st_global(o.d + row * o.ldd + across * ELEMENT_BYTES, v[q], row < m_end && inside);
                 }
             }
-        } else {
-            /* Where D is column-major, lanes stand side by side along columns, so that they write whole sectors. */
-            const bool by_columns = is_by_columns<V::INDIRECT>(args);
+        });
+    } else {
+        /* Where D is column-major, lanes stand side by side along columns, so that they write whole sectors. */
+        const bool by_columns = is_by_columns<V::INDIRECT>(args);
+        turns([&](int turn) {
             u32 below = by_columns ? w.lane % S::ROWS : down, column = by_columns ? w.lane / S::ROWS * 8 : across;
 #pragma unroll 1
             for (int q = 0; q < ROUNDS; column += 32 / S::ROWS * 8) {
@@ -235,8 +351,7 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
                     below += by_columns ? 0 : STEP;
                 } while (++q < ROUNDS && !by_columns);
             }
-        }
-        warp_barrier();
+        });
     }
 }
 
@@ -244,14 +359,17 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
 template <class V> static DEVICE void store(const arguments &args, const block<V> &where, typename V::sums &acc)
 {
     warp<V> w;
-    const lane_bias<V> bias(args, where, w);
+    warp_bias<V> bias;
+    if (V::K_WARPS > 1) bias.load(args, where, w); /* while sums of other warps are added */
     add_warps(acc, w);
     if (!is_owner<V>()) return; /* barriers wait for threads that have not exited (CUDA guide, __syncthreads) */
-    w.m += w.k_warp * V::OWN_M;
     if (!add_parts<V>(args, acc)) return;
+    if (V::REGISTERS - V::ACC_WORDS < 150) w = warp<V>(); /* computed anew: sums of all parts leave no registers */
+    w.m += w.k_warp * V::OWN_M;
     if constexpr (V::CONVERTS) undo_scales<V>(args, acc);
-    barrier(); /* every warp has read its last fragments: shared memory is free */
     const block<V> at = recomputed(args, where);
+    if (V::K_WARPS == 1) bias.load(args, at, w);
+    barrier(); /* every warp has read its last fragments: shared memory is free */
     const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = args.m, n = args.n;
     const long long batch = batch_index();
     const u64 ldc = args.ldc * ELEMENT_BYTES, ldd = args.ldd * ELEMENT_BYTES;
@@ -264,29 +382,39 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
 
     /* The way is chosen here, and nowhere else. Aligned: rows of D are whole aligned chunks. */
     const bool aligned = (((u64)d | ldd | block_width * ELEMENT_BYTES) & 15) == 0;
-    if constexpr (V::CONVERTS && !V::INDIRECT && V::MMAS >= 32) { /* all are bfloat16, and D is nothing but the sums */
-        const bool is_fused = args.fused & (HGEMM_FUSED_ANYHOW | HGEMM_FUSED_ACTIVATION_MASK << HGEMM_FUSED_ACTIVATION);
-        if (aligned && end.is_plain() && !is_fused && !args.bias && !args.gate) {
-            store_rounded<BF16, V>(acc, w, row0, {c, d, ldc, ldd, m, width, {1, 0}, true});
-            return;
-        }
-    }
+    output o{c, d, ldc, ldd, m, width, end, c_like_d};
+    bool alone = aligned && end.is_plain(); /* D is the sums, but for scale, bias and activation */
+    u32 how = NONE;
+    const bool fused = V::FUSES && (V::INDIRECT || V::CONVERTS || args.fused);
     if constexpr (V::FUSES)
-        if (V::INDIRECT || V::CONVERTS || args.fused) {
+        if (fused) {
             const bool common = !V::INDIRECT && !(args.fused & HGEMM_FUSED_ANYHOW) && aligned && (c_like_d || !end.reads_c());
-            store_rows_fused<FORMAT<V>>(args, acc, at, w, {c, d, ldc, ldd, m, width, end, true}, bias, common);
-            return;
+            how = args.fused >> HGEMM_FUSED_ACTIVATION & HGEMM_FUSED_ACTIVATION_MASK;
+            alone = common && !end.reads_c() && !args.gate;
+            const bool simple = how <= RELU && (V::ACC == f32 || end.is_plain() && bias.type == F16);
+            if (V::INDIRECT || !alone || !V::ACTIVATES && !simple) {
+                store_rows_fused<FORMAT<V>>(args, acc, at, w, o, bias, common);
+                return;
+            }
+            if constexpr (V::ACTIVATES)
+                if (!simple) {
+                    store_activated<V::CONVERTS ? BF16 : F16>(acc, w, row0, o, bias, how);
+                    return;
+                }
+            if (V::ACC == f16) o.bias = bias.get_words(w.lane % (V::WN / 8) * 8), o.relu = how == RELU;
         }
     if constexpr (V::ACC == f32) {
-        if (aligned && end.is_plain()) {
-            store_rounded<F16, V>(acc, w, row0, {c, d, ldc, ldd, m, width, {1, 0}, true});
+        if (alone) {
+            store_rounded<V::CONVERTS ? BF16 : F16, V>(acc, w, row0, o, bias, fused, how == RELU);
             return;
         }
     }
-    if (aligned && (c_like_d || !end.reads_c()))
-        store_rows<true, FORMAT<V>>(acc, w, row0, {c, d, ldc, ldd, m, width, end, true});
-    else
-        store_rows<false, FORMAT<V>>(acc, w, row0, {c, d, ldc, ldd, m, width, end, c_like_d});
+    if (aligned && (c_like_d || !end.reads_c())) {
+        o.c_like_d = true;
+        store_rows<true, FORMAT<V>>(acc, w, row0, o);
+    } else {
+        store_rows<false, FORMAT<V>>(acc, w, row0, o);
+    }
 }
 
 /* The tile of C in cache lines of 128 bytes, or what is left of one, in parts of one to each thread. */

@@ -51,6 +51,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
     static constexpr bool INDIRECT = IS_INDIRECT; /* batches of pointers, groups, gathered rows of A */
     static constexpr bool CONVERTS = IS_BF16;     /* A and B are bfloat16 */
     static constexpr bool FUSES = HGEMM_CAN_FUSE(spec::BM, spec::BN, HOW > X8);
+    static constexpr bool ACTIVATES = HOW == X16; /* has the fastest way for smooth activations, too, which is long */
 
     /* ---- the tile */
 
@@ -98,7 +99,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
 
     /* The tuned loop takes two k-tiles a turn, so that stages are constants, if a thread has enough registers: for
      * accumulators, two fragments and a k-tile, and for all else an empirical number. */
-    static constexpr int LIVE_REGISTERS = MMAS * (ACC == f32 ? 4 : 2) + 2 * (2 * MT + NT) + 4 * SLOTS;
+    static constexpr int ACC_WORDS = MMAS * (ACC == f32 ? 4 : 2); /* of a thread's accumulators */
+    static constexpr int LIVE_REGISTERS = ACC_WORDS + 2 * (2 * MT + NT) + 4 * SLOTS;
     static constexpr int OTHER_REGISTERS = ACCESS == X16 ? 65 : 127;
     static constexpr int SM_SHARE = HGEMM_SM_REGISTERS / (MIN_BLOCKS * THREADS);
     static constexpr int REGISTERS = SM_SHARE < HGEMM_THREAD_REGISTERS ? SM_SHARE : HGEMM_THREAD_REGISTERS;

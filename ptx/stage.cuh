@@ -16,6 +16,8 @@ template <class V> constexpr format FORMAT = V::ACC == f32 ? FLOATS : HALVES;
 /* What is staged of one mma. */
 typedef u32 halves_of_mma[2];
 typedef float floats_of_mma[4];
+static DEVICE float sum_of_mma(const halves_of_mma &x, int e) { return half_to_float_here(x[e / 2] >> e % 2 * 16); }
+static DEVICE float sum_of_mma(const floats_of_mma &x, int e) { return x[e]; }
 
 /* Eight consecutive sums of a row. */
 template <format F> struct eight_sums {

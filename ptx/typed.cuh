@@ -35,6 +35,21 @@ static DEVICE eight_elements load_elements(const char *p, u32 type, bool whole, 
     return x;
 }
 
+/* Reads two neighbours of a type, `live` or zeros: into a word, or two of floats. */
+static DEVICE void load_pair(u32 (&v)[2], const char *p, u32 type, bool live)
+{
+    const bool is_float = type == F32, is_word = is_float || ((u64)p & 2) == 0;
+    v[0] = v[1] = 0;
+    ld_global_word(v[0], p, live && is_word);
+    ld_global_word(v[1], p + 4, live && is_float);
+    if (!is_word) {
+        u32 low = 0, high = 0;
+        ld_global_half(low, p, live);
+        ld_global_half(high, p + 2, live);
+        v[0] = permute(low, high, 0x5410);
+    }
+}
+
 /* A float rounded to nearest even, as the bits of a bfloat16. NaN stays one. */
 static DEVICE u32 bfloat16_bits(float f)
 {

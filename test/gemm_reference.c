@@ -76,13 +76,13 @@ double reference_activation(hgemm_activation_t activation, double x)
  * slope, which is nowhere above 1.13, and that of the computation. There exp2 errs by 2^-22 of its value, a reciprocal
  * by 2^-23 (https://docs.nvidia.com/cuda/parallel-thread-execution, ex2.approx and rcp.approx), any other operation by
  * half an ulp, 2^-24; both take what is below the normal numbers for zero.
- *     SiLU, GELU by tanh   y = x / (1 + 2^-t). t has an error of 6 roundings at most, 2^-21 of it, which 2^-t feels as
- *                          t ln 2 times that; then exp2, a sum, a reciprocal and a product: 2^-21 of y at most.
- *     GELU by erf          y = x h, with h of [0, 1] by a polynomial p(s) exp(-x^2 / 2) that errs by 0.75e-7 (half of
- *                          7.1.26's 1.5e-7, Abramowitz and Stegun), s of (0, 1]. Its terms come to 2.3 at most, with
- *                          two roundings in each of five steps; s has an error of 6 * 2^-24, for which the slope of p
- *                          counts, 8.1 at most: below 80 * 2^-24. exp2 adds 4 * 2^-24 of it and 4 * 2^-24 x^2 for its
- *                          argument, of a factor of exp(-x^2 / 2). 1 - h and the product add 2^-23 of y.
+ *     SiLU, GELU by tanh   y = x / (1 + e), or x e / (1 + e) for negative x, with e = 2^-|t|. t has an error of 6
+ *                          roundings at most, 2^-21 of it, which e feels as t ln 2 times that; then exp2, a sum, its
+ *                          product with another element's, a reciprocal and three products: 11 * 2^-24 of y at most.
+ *     GELU by erf          the same with t = |x| p(x^2), fitted so that Phi, which 1 / (1 + 2^-t) stands for, is wrong
+ * by 3.6e-8 at most with p's coefficients as they are rounded. A term of degree i in x^2 goes through i + 1 roundings
+ * of sums and i of x^2, beside its coefficient's own: together 24 * 2^-24 of t up to |x| = 4.7, as numbers show, and
+ * more beyond, where Phi(-|x|), which it multiplies, is below 2^-19. All that is no more than 2^-24 |x| and 2^-20 of y.
  */
 static double activation_error(hgemm_activation_t activation, double x, double y, double e)
 {
@@ -91,11 +91,10 @@ static double activation_error(hgemm_activation_t activation, double x, double y
     switch (activation) {
     case HGEMM_ACTIVATION_GELU_TANH: turn = 1.6 * fabs(x + 0.044715 * x * x * x); break;
     case HGEMM_ACTIVATION_SILU: turn = fabs(x); break;
-    case HGEMM_ACTIVATION_GELU_ERF:
-        return 1.13 * e + fabs(x) * (0.75e-7 + (84 + 4 * x * x) * 0x1p-24 * exp(-x * x / 2)) + largest * 0x1p-23;
+    case HGEMM_ACTIVATION_GELU_ERF: return 1.13 * e + fabs(x) * 0x1p-24 + largest * 0x1p-20;
     default: return e;
     }
-    return 1.13 * e + largest * (turn + 1) * 0x1p-21 + fabs(x) * 0x1p-125;
+    return 1.13 * e + largest * (turn + 2) * 0x1p-21 + fabs(x) * 0x1p-125;
 }
 
 static int is_smooth(const case_t *c)

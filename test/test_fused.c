@@ -48,7 +48,7 @@ static void reset(void)
 
 static void *place(hgemm_type_t type, const double *values, int count)
 {
-    unsigned char host[SIZE * 4];
+    unsigned char host[(SIZE + 1) * 4];
     void *device;
     const size_t element = type == HGEMM_TYPE_F32 ? 4 : 2, bytes = (size_t)count * element;
     for (int i = 0; i < count; i++)
@@ -58,13 +58,22 @@ static void *place(hgemm_type_t type, const double *values, int count)
     return device;
 }
 
-enum { WITH_C = 1, WITH_BIAS = 2, WITH_GATE = 4, WITHOUT_AB = 8, ALPHA_DEVICE = 16, BETA_DEVICE = 32, D_IS_C = 64 };
+enum {
+    WITH_C = 1,
+    WITH_BIAS = 2,
+    WITH_GATE = 4,
+    WITHOUT_AB = 8,
+    ALPHA_DEVICE = 16,
+    BETA_DEVICE = 32,
+    D_IS_C = 64,
+    D_IS_ODD = 128
+};
 
-/* Runs the call with these operands. */
+/* Runs the call with these operands. D_IS_ODD: D begins an element past an aligned address. */
 static void run(int with)
 {
     hgemm_desc_t *d = &call.desc;
-    const double nothing[SIZE] = {0};
+    const double nothing[SIZE + 1] = {0};
     void *made[8] = {NULL};
     unsigned char host[SIZE * 4];
     const size_t element = d->type_d == HGEMM_TYPE_F32 ? 4 : 2;
@@ -82,8 +91,8 @@ static void run(int with)
     made[5] = place(HGEMM_TYPE_F32, call.scalars, 2);
     d->alpha_pointer = with & ALPHA_DEVICE ? made[5] : NULL;
     d->beta_pointer = with & BETA_DEVICE ? (const float *)made[5] + 1 : NULL;
-    made[6] = with & D_IS_C ? NULL : place(d->type_d, nothing, SIZE);
-    d->d = with & D_IS_C ? made[2] : made[6];
+    made[6] = with & D_IS_C ? NULL : place(d->type_d, nothing, SIZE + 1);
+    d->d = with & D_IS_C ? made[2] : (char *)made[6] + (with & D_IS_ODD ? element : 0);
     expect_status(handle, hgemm_run_desc(handle, d), HGEMM_STATUS_SUCCESS, "hgemm_run_desc");
     expect_status(handle, hgemm_download(handle, host, d->d, SIZE * element), HGEMM_STATUS_SUCCESS, "hgemm_download");
     for (int i = 0; i < SIZE; i++) {
@@ -150,6 +159,87 @@ static void an_activation_of_nan_is_nan_wherever_it_comes_from(void **state)
             for (int i = 0; i < SIZE; i++) /* op(A) has zeros that meet B's NaN in its whole column */
                 assert_int_equal(isnan(call.d[i]), i % N == 5 && (from == 0 || from == 3 || i / N == 3));
         }
+}
+
+/* Kernels of either accumulator whose epilogues have every way to D; M of them is too small for automatic selection. */
+static const char *const kernels[] = {"k5_64x32", "k5_64x32_f32"};
+enum { KERNELS = sizeof kernels / sizeof *kernels };
+
+/* What is exact and F16 but for the bias, by one of the kernels. Returns whether this build has it. */
+static int reset_halves(int kernel)
+{
+    reset();
+    hgemm_kernel_info_t info;
+    hgemm_desc_t *d = &call.desc;
+    d->kernel = hgemm_find_kernel(kernels[kernel]);
+    if (d->kernel == 0 || hgemm_get_kernel_info(d->kernel, &info) != HGEMM_STATUS_SUCCESS)
+        return 0;
+    d->accumulate = info.accumulate;
+    d->type_c = d->type_d = d->type_gate = HGEMM_TYPE_F16;
+    int runs;
+    return hgemm_select(d, &runs) == HGEMM_STATUS_SUCCESS;
+}
+
+/* Elements are computed in pairs, with one reciprocal for both: what is no number in one must not reach the other. */
+static void neighbours_of_special_values_are_their_own(void **state)
+{
+    (void)state;
+    static const double specials[] = {NAN, INFINITY, -INFINITY, 60000, -60000};
+    enum { SPECIALS = sizeof specials / sizeof *specials };
+    int ran = 0;
+    for (int i = 0; i < KERNELS * 3 * SPECIALS * (HGEMM_ACTIVATION_SILU + 1); i++) {
+        const hgemm_activation_t activation = (hgemm_activation_t)(i % (HGEMM_ACTIVATION_SILU + 1));
+        const double special = specials[i / (HGEMM_ACTIVATION_SILU + 1) % SPECIALS];
+        if (!reset_halves(i / (HGEMM_ACTIVATION_SILU + 1) / SPECIALS / 3))
+            continue;
+        call.desc.activation = activation;
+        call.desc.type_bias = types[i / (HGEMM_ACTIVATION_SILU + 1) / SPECIALS % 3];
+        call.bias[5] = call.bias[16] = rounded(call.desc.type_bias, special);
+        run(WITH_BIAS);
+        ran++;
+        for (int e = 0; e < SIZE; e++) {
+            const double want = reference_activation(activation, call.b[e] + call.bias[e % N]);
+            if (isnan(want) || isinf(want))
+                assert_element(e, want);
+            else if (!(fabs(call.d[e] - want) <= 0x1p-10 * fabs(want) + 0x1p-23))
+                fail_msg("element %d is %.9g, want about %.9g", e, call.d[e], want);
+        }
+    }
+    if (!ran)
+        skip();
+}
+
+/* What an aligned D gets by accumulators, by chunks or by pairs of halves has the bits of the way that takes anything.
+ */
+static void every_way_to_d_gives_the_same_bits(void **state)
+{
+    (void)state;
+    static const int operands[] = {0, WITH_BIAS, WITH_C | WITH_BIAS, WITH_BIAS | WITH_GATE};
+    rng_t rng = {test_seed()};
+    int ran = 0;
+    for (int i = 0; i < KERNELS * 3 * 4 * 2 * (HGEMM_ACTIVATION_SILU + 1); i++) {
+        const int with = operands[i / (HGEMM_ACTIVATION_SILU + 1) % 4];
+        if (!reset_halves(i / (HGEMM_ACTIVATION_SILU + 1) / 4 / 2 / 3))
+            continue;
+        call.desc.activation = (hgemm_activation_t)(i % (HGEMM_ACTIVATION_SILU + 1));
+        call.desc.type_bias = types[i / (HGEMM_ACTIVATION_SILU + 1) / 4 / 2 % 3];
+        call.desc.alpha = i / (HGEMM_ACTIVATION_SILU + 1) / 4 % 2 ? 1 : 0.7F;
+        call.desc.beta = with & WITH_C ? 0.3F : 0;
+        for (int e = 0; e < SIZE; e++) {
+            call.b[e] = 8 * rng_symmetric(&rng), call.c[e] = 8 * rng_symmetric(&rng);
+            call.bias[e % N] = 8 * rng_symmetric(&rng), call.gate[e] = 8 * rng_symmetric(&rng);
+        }
+        double aligned[SIZE];
+        run(with);
+        ran++;
+        memcpy(aligned, call.d, sizeof aligned);
+        run(with | D_IS_ODD);
+        if (memcmp(aligned, call.d, sizeof aligned) != 0)
+            fail_msg("activation %d, operands %d, bias of type %d, alpha %g, %s", (int)call.desc.activation, with,
+                     (int)call.desc.type_bias, (double)call.desc.alpha, kernels[i / (HGEMM_ACTIVATION_SILU + 1) / 24]);
+    }
+    if (!ran)
+        skip();
 }
 
 static void relu_leaves_no_negative(void **state)
@@ -357,6 +447,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_of_special_values),
         cmocka_unit_test(an_activation_of_nan_is_nan_wherever_it_comes_from),
+        cmocka_unit_test(neighbours_of_special_values_are_their_own),
+        cmocka_unit_test(every_way_to_d_gives_the_same_bits),
         cmocka_unit_test(relu_leaves_no_negative),
         cmocka_unit_test(a_gate_of_zero_leaves_infinity_nan),
         cmocka_unit_test(a_float_d_keeps_what_a_half_cannot),
