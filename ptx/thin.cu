@@ -6,14 +6,14 @@
  *           precision, with up to 8 columns (rows) of the other operand X, which stay in the L1 cache. Neither tensor
  *           cores nor shared memory would save a byte. Where D is taller than wide, W is A and X is B; else W is B.
  * Tile      LONG x 8 of D. TL threads share its LONG lines of W, and TK threads the k's. Where memory runs along k, a
- *           thread takes 8 k's of a line at a time, and neighbours continue it. Where it runs along the lines, 8 lines
- *           at a time come with each k.
+ *           thread takes 8 k's of a line at a time, and neighbours continue it. Where it runs along the lines, all those
+ *           of a thread come with each k.
  * Sums      TK threads add up by shuffles, then through shared memory; blocks that share k (split-K) through the
  *           workspace: the last one to arrive adds all parts. The order is fixed, and so are the bits.
  * D         Sums lie in shared memory as D does in global memory, and are stored in aligned chunks. If rows of D are
  *           short and follow each other without a gap, they are stored as one row.
- * Limits    Operands of any alignment; a row that is not aligned is loaded in overlapping chunks. More than 4 columns
- *           (or 2, where D is 8x8) are multiplied in several passes. Not for operands by pointers or indices.
+ * Limits    Operands of any alignment; a row that is not aligned is loaded in overlapping chunks. It is multiplied
+ *           in passes, by 2 or 4 columns. Not for operands by pointers or indices.
  */
 #include "epilogue.cuh"
 
@@ -23,20 +23,20 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
     static constexpr bool LONG_IS_M = BM >= BN;
     static constexpr bool W_ALONG_K = LONG_IS_M ? A_ALONG_K : B_ALONG_K, X_ALONG_K = LONG_IS_M ? B_ALONG_K : A_ALONG_K;
     static constexpr int LONG = LONG_IS_M ? BM : BN;
-    static constexpr int TL = W_ALONG_K ? THREADS * 8 / SPEC::BK : LONG / 8, TK = THREADS / TL;
+    static constexpr int TL = THREADS * 8 / SPEC::BK, TK = THREADS / TL;
     static constexpr int LINES = LONG / TL; /* of a thread */
     static_assert((LONG_IS_M ? BN : BM) == 8 && TL * TK == THREADS && TL * LINES == LONG, "not what threads are made for");
 
+    static constexpr int PASS_COLUMNS = LONG == 8 ? 2 : 4; /* are multiplied in a pass, as registers allow */
+
     /* Where D is 8x8, all lanes of a warp share its lines. PARTS warps, or groups of warps, have a part of each sum. */
     static constexpr int LANES_K = LONG == 8 ? 32 : 1, PARTS = TK / LANES_K;
-    static_assert(LONG == 8 ? TL == 1 : TK == 1 || TL % 32 == 0, "lanes of a warp do not agree");
+    static_assert(LONG == 8 ? TL == 1 : TK == 1, "lanes of a warp do not agree");
     static DEVICE u32 tl() { return W_ALONG_K ? thread_index() / TK : thread_index() % TL; }
     static DEVICE u32 tk() { return W_ALONG_K ? thread_index() % TK : thread_index() / TL; }
 
     /* The line, within the tile, of a thread's accumulator e. */
-    static DEVICE u32 line(int e) { return W_ALONG_K ? tl() + e * TL : tl() * 8 + e; }
-
-    static constexpr int MOST_COLUMNS = LONG == 8 ? 2 : 4; /* multiplied in one pass, as registers allow */
+    static DEVICE u32 line(int e) { return W_ALONG_K ? tl() + e * TL : tl() * LINES + e; }
 };
 
 /* Where a block stands. */
@@ -224,17 +224,18 @@ template <class V, int T> static DEVICE void add_one_line(float (&acc)[1][T], co
     }
 }
 
-/* The same where memory runs along the lines: 8 lines come with each k. */
-template <class V, int T> static DEVICE void add_along_lines(float (&acc)[8][T], const thin_block<V> &at)
+/* The same where memory runs along the lines: those of a thread come with each k. */
+template <class V, int T> static DEVICE void add_along_lines(float (&acc)[V::LINES][T], const thin_block<V> &at)
 {
     constexpr int TOGETHER = T == 1 ? 8 : 4; /* k's in flight */
-    const int lines = at.lines - (int)V::tl() * 8;
+    const int lines = at.lines - (int)V::tl() * V::LINES;
     if (lines <= 0) return;
 #pragma unroll 1
     for (u32 k = at.k0 + V::tk(); k < at.k_end; k += V::TK * TOGETHER) {
         const int live = (int)minimum((at.k_end - k + V::TK - 1) / V::TK, TOGETHER);
         chunks<TOGETHER, V::TK % 8 == 0> w;
-        w.load(at.w, at.w.base + k * at.w.ld + V::tl() * 16, in_place(V::TK * at.w.ld), live, lines < 8 ? lines : 8);
+        w.load(at.w, at.w.base + k * at.w.ld + V::tl() * (V::LINES * ELEMENT_BYTES),
+               in_place(V::TK * at.w.ld), live, lines < V::LINES ? lines : V::LINES);
         const few_columns<V, TOGETHER, V::TK, T> x(at, k, live);
 #pragma unroll
         for (int i = 0; i < TOGETHER; ++i) {
@@ -244,7 +245,7 @@ template <class V, int T> static DEVICE void add_along_lines(float (&acc)[8][T],
             for (int t = 0; t < T; ++t) {
                 const float y = half_to_float(x.h[i][t]);
 #pragma unroll
-                for (int e = 0; e < 8; ++e) acc[e][t] = __fmaf_rn(value(v, e), y, acc[e][t]);
+                for (int e = 0; e < V::LINES; ++e) acc[e][t] = __fmaf_rn(value(v, e), y, acc[e][t]);
             }
         }
     }
@@ -275,7 +276,7 @@ template <class V> static DEVICE u32 sum_at(int columns, u32 line, u32 column)
 template <class V, int T, int E>
 static DEVICE void put_sums(const float (&acc)[E][T], int columns, int t0, bool is_first)
 {
-    if (!V::LONG_IS_M && !V::W_ALONG_K) { /* 8 lines follow each other */
+    if (!V::LONG_IS_M && !V::W_ALONG_K) { /* lines follow each other */
 #pragma unroll
         for (int t = 0; t < T; ++t)
 #pragma unroll
@@ -325,13 +326,13 @@ template <int T, int E> static DEVICE float add_lanes(const float (&acc)[E][T], 
     return x[0];
 }
 
-/* Multiplies T columns from t0 on by the E lines that a thread has, and leaves the sums of the block in shared memory. */
+/* Multiplies T columns from t0 on by E lines of each thread, and leaves the sums in shared memory. */
 template <class V, int T, int E> static DEVICE void multiply(thin_block<V> at, int t0)
 {
     float acc[E][T] = {};
     const int columns = at.columns;
     at.columns -= t0, at.x.base += t0 * (V::X_ALONG_K ? at.x.ld : ELEMENT_BYTES);
-    if constexpr (E < V::LINES) add_one_line(acc, at);
+    if constexpr (E == 1) add_one_line(acc, at);
     else if constexpr (!V::W_ALONG_K) add_along_lines(acc, at);
     else if (V::TK == 1 && at.k_end <= 4) add_along_k<V, T, 4>(acc, at);
     else add_along_k<V, T, 8>(acc, at);
@@ -347,14 +348,14 @@ template <class V, int T, int E> static DEVICE void multiply(thin_block<V> at, i
     }
 }
 
-/* Multiplies all columns by E lines of each thread. */
-template <class V, int E> static DEVICE void multiply_columns(const thin_block<V> &at)
+/* Multiplies all columns. */
+template <class V, int E> static DEVICE void multiply_all(const thin_block<V> &at)
 {
     if (at.columns == 1) multiply<V, 1, E>(at, 0);
     else if (at.columns == 2) multiply<V, 2, E>(at, 0);
     else
 #pragma unroll 1
-        for (int t0 = 0; t0 < at.columns; t0 += V::MOST_COLUMNS) multiply<V, V::MOST_COLUMNS, E>(at, t0);
+        for (int t0 = 0; t0 < at.columns; t0 += V::PASS_COLUMNS) multiply<V, V::PASS_COLUMNS, E>(at, t0);
 }
 
 /* Adds up what blocks have, if k is split: the last block to arrive does. Lanes of a warp that share a sum take parts in
@@ -368,7 +369,7 @@ template <class V> static DEVICE bool add_blocks(const arguments &args, const th
     const u32 tile = batch_index() * (tiles - args.whole_tiles) + at.tile - args.whole_tiles, splits = args.splits;
     u32 *const arrived = (u32 *)args.workspace + tile;
     char *const first = (char *)args.workspace + HGEMM_WORKSPACE_TILES * 4 + (u64)tile * splits * SUMS_BYTES;
-    const u32 sums = V::LONG * at.columns;
+    const u32 sums = (V::LONG_IS_M ? at.lines : V::LONG) * at.columns;
     for (u32 i = thread_index(); i < sums; i += V::THREADS) {
         u32 x;
         ld_shared_word(x, shared_base() + i * 4);
@@ -469,8 +470,8 @@ template <class V> static DEVICE void thin(const arguments &args)
 {
     const thin_block<V> at(args);
     constexpr bool CAN_BE_ONE = V::LONG == 8 && V::W_ALONG_K && V::X_ALONG_K;
-    if (CAN_BE_ONE && at.lines == 1) multiply_columns<V, CAN_BE_ONE ? 1 : V::LINES>(at);
-    else multiply_columns<V, V::LINES>(at);
+    if (CAN_BE_ONE && at.lines == 1) multiply_all<V, CAN_BE_ONE ? 1 : V::LINES>(at);
+    else multiply_all<V, V::LINES>(at);
     barrier();
     if (!add_blocks(args, at)) return;
     barrier();

@@ -164,8 +164,8 @@ static void lie_along(int64_t rows, int64_t columns, hgemm_op_t *op, int64_t *ld
     }
 }
 
-/* A kernel that is asked for by name may not have the other transpose, and sums that do not depend on m come from kernels
- * that do not. */
+/* A kernel that is asked for by name may not have the other transpose, and sums that do not depend on m come from
+ * kernels that do not. */
 static void lay_columns_along(hgemm_desc_t *p)
 {
     if (p->kernel != HGEMM_KERNEL_AUTO || p->flags & HGEMM_FLAG_BATCH_INVARIANT)
