@@ -13,7 +13,7 @@
  * D         Sums lie in shared memory as D does in global memory, and are stored in aligned chunks. If rows of D are
  *           short and follow each other without a gap, they are stored as one row.
  * Limits    Operands of any alignment; a row that is not aligned is loaded in overlapping chunks. It is multiplied
- *           in passes, by 2 or 4 columns. Not for operands by pointers or indices.
+ *           in passes of up to 4 columns. Not for operands by pointers or indices.
  */
 #include "epilogue.cuh"
 
@@ -27,7 +27,6 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
     static constexpr int LINES = LONG / TL; /* of a thread */
     static_assert((LONG_IS_M ? BN : BM) == 8 && TL * TK == THREADS && TL * LINES == LONG, "not what threads are made for");
 
-    static constexpr int PASS_COLUMNS = LONG == 8 ? 2 : 4; /* are multiplied in a pass, as registers allow */
 
     /* Where D is 8x8, all lanes of a warp share its lines. PARTS warps, or groups of warps, have a part of each sum. */
     static constexpr int LANES_K = LONG == 8 ? 32 : 1, PARTS = TK / LANES_K;
@@ -303,17 +302,15 @@ static DEVICE void put_sums(const float (&acc)[E][T], int columns, int t0, bool 
     }
 }
 
-/* Adds up sums over the lanes of a warp, which exchange halves of them: lane l then has that number `index`, as have those
- * whose number is the same modulo the sums. */
-template <int T, int E> static DEVICE float add_lanes(const float (&acc)[E][T], u32 &index)
+/* Adds up sums over the lanes of a warp, which exchange halves of them. x[0] of a lane is then the sum whose number is
+ * returned, as it is in lanes whose number is the same modulo COUNT. */
+template <int COUNT> static DEVICE u32 add_lanes(float (&x)[COUNT])
 {
-    float x[E * T];
-#pragma unroll
-    for (int i = 0; i < E * T; ++i) x[i] = acc[i / T][i % T];
-    index = 0;
+    static_assert(COUNT <= 32, "a lane would have several");
+    u32 index = 0;
 #pragma unroll
     for (int bit = 1; bit < 32; bit *= 2) {
-        const int half = E * T / bit / 2; /* of the sums that are left; 0: there is but one */
+        const int half = COUNT / bit / 2; /* of the sums that are left; 0: there is but one */
         const bool is_upper = thread_index() & bit;
         if (half == 0) x[0] += __uint_as_float(from_across(__float_as_uint(x[0]), bit));
 #pragma unroll
@@ -323,7 +320,7 @@ template <int T, int E> static DEVICE float add_lanes(const float (&acc)[E][T], 
         }
         index += is_upper ? half : 0;
     }
-    return x[0];
+    return index;
 }
 
 /* Multiplies T columns from t0 on by E lines of each thread, and leaves the sums in shared memory. */
@@ -336,15 +333,18 @@ template <class V, int T, int E> static DEVICE void multiply(thin_block<V> at, i
     else if constexpr (!V::W_ALONG_K) add_along_lines(acc, at);
     else if (V::TK == 1 && at.k_end <= 4) add_along_k<V, T, 4>(acc, at);
     else add_along_k<V, T, 8>(acc, at);
+    float x[E * T];
+#pragma unroll
+    for (int i = 0; i < E * T; ++i) x[i] = acc[i / T][i % T];
     u32 index = 0;
-    const float sum = V::LANES_K > 1 ? add_lanes(acc, index) : 0;
+    if constexpr (V::LANES_K > 1) index = add_lanes(x);
 #pragma unroll 1
     for (u32 part = 0; part < V::PARTS; ++part) { /* in turn */
         if (part > 0) barrier();
         if (V::tk() / V::LANES_K != part) continue;
         if (V::LANES_K == 1) put_sums<V>(acc, columns, t0, part == 0);
         else if (thread_index() % 32 < E * T && t0 + index % T < columns)
-            put(sum_at<V>(columns, V::line(index / T), t0 + index % T), sum, part == 0);
+            put(sum_at<V>(columns, V::line(index / T), t0 + index % T), x[0], part == 0);
     }
 }
 
@@ -355,7 +355,7 @@ template <class V, int E> static DEVICE void multiply_all(const thin_block<V> &a
     else if (at.columns == 2) multiply<V, 2, E>(at, 0);
     else
 #pragma unroll 1
-        for (int t0 = 0; t0 < at.columns; t0 += V::PASS_COLUMNS) multiply<V, V::PASS_COLUMNS, E>(at, t0);
+        for (int t0 = 0; t0 < at.columns; t0 += 4) multiply<V, 4, E>(at, t0);
 }
 
 /* Adds up what blocks have, if k is split: the last block to arrive does. Lanes of a warp that share a sum take parts in
