@@ -102,6 +102,13 @@ static DEVICE void ld_generic(u32 &x, u32 &y, const char *p, bool when)
                  : "=r"(x), "=r"(y) : "l"(p), "r"((u32)when));
 }
 
+/* p itself, of 64 bits. What follows from it is computed where it is needed, not once before a loop, to lie in registers. */
+template <class T> static DEVICE T in_place(T p)
+{
+    asm volatile("" : "+l"(p));
+    return p;
+}
+
 /* 9.7.9.15 prefetch: starts to fetch the cache line at p to L2. */
 static DEVICE void prefetch_l2(const char *p)
 {

@@ -5,15 +5,15 @@
  * Idea      A long operand W is streamed once from global memory into registers and multiplied there, in single
  *           precision, with up to 8 columns (rows) of the other operand X, which stay in the L1 cache. Neither tensor
  *           cores nor shared memory would save a byte. Where D is taller than wide, W is A and X is B; else W is B.
- * Tile      LONG x 8 of D. A thread has 8 of the LONG lines of W, and of the k's one TK-th: TK threads share these
- *           lines. Where memory runs along k, each line gives a thread 8 k's at a time, and neighbours continue it.
- *           Where it runs along the lines, 8 lines at a time come with each k.
+ * Tile      LONG x 8 of D. TL threads share its LONG lines of W, and TK threads the k's. Where memory runs along k, a
+ *           thread takes 8 k's of a line at a time, and neighbours continue it. Where it runs along the lines, all those
+ *           of a thread come with each k.
  * Sums      TK threads add up by shuffles, then through shared memory; blocks that share k (split-K) through the
- *           workspace: the last one to arrive adds all parts in the order of k. The order is fixed, and so are the bits.
+ *           workspace: the last one to arrive adds all parts. The order is fixed, and so are the bits.
  * D         Sums lie in shared memory as D does in global memory, and are stored in aligned chunks. If rows of D are
  *           short and follow each other without a gap, they are stored as one row.
- * Limits    Operands of any alignment; a row that is not aligned is loaded in overlapping chunks. Not for operands by
- *           pointers or indices.
+ * Limits    Operands of any alignment; a row that is not aligned is loaded in overlapping chunks. It is multiplied
+ *           in passes of up to 4 columns. Not for operands by pointers or indices.
  */
 #include "epilogue.cuh"
 
@@ -22,19 +22,20 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
     static constexpr int BM = SPEC::BM, BN = SPEC::BN, THREADS = 128;
     static constexpr bool LONG_IS_M = BM >= BN;
     static constexpr bool W_ALONG_K = LONG_IS_M ? A_ALONG_K : B_ALONG_K, X_ALONG_K = LONG_IS_M ? B_ALONG_K : A_ALONG_K;
-    static constexpr int LONG = LONG_IS_M ? BM : BN, TL = LONG / 8, TK = THREADS / TL;
-    static constexpr int STEP = SPEC::BK / TK; /* k's that a thread takes before the next thread's */
-    static_assert((LONG_IS_M ? BN : BM) == 8 && TL * TK == THREADS && STEP == 8, "not what the threads are made for");
+    static constexpr int LONG = LONG_IS_M ? BM : BN;
+    static constexpr int TL = THREADS * 8 / SPEC::BK, TK = THREADS / TL;
+    static constexpr int LINES = LONG / TL; /* of a thread */
+    static_assert((LONG_IS_M ? BN : BM) == 8 && TL * TK == THREADS && TL * LINES == LONG, "not what threads are made for");
 
-    /* Neighbours in a warp share a line where memory runs along k, else they share a k. LANES_K of them share lines, and
-     * are LANE_STEP apart; PARTS warps have a part of each sum. */
-    static constexpr int LANES_K = W_ALONG_K ? (TK < 32 ? TK : 32) : (TL < 32 ? 32 / TL : 1);
-    static constexpr int LANE_STEP = W_ALONG_K ? 1 : 32 / LANES_K, PARTS = TK / LANES_K;
+
+    /* Where D is 8x8, all lanes of a warp share its lines. PARTS warps, or groups of warps, have a part of each sum. */
+    static constexpr int LANES_K = LONG == 8 ? 32 : 1, PARTS = TK / LANES_K;
+    static_assert(LONG == 8 ? TL == 1 : TK == 1, "lanes of a warp do not agree");
     static DEVICE u32 tl() { return W_ALONG_K ? thread_index() / TK : thread_index() % TL; }
     static DEVICE u32 tk() { return W_ALONG_K ? thread_index() % TK : thread_index() / TL; }
 
     /* The line, within the tile, of a thread's accumulator e. */
-    static DEVICE u32 line(int e) { return W_ALONG_K ? tl() + e * TL : tl() * 8 + e; }
+    static DEVICE u32 line(int e) { return W_ALONG_K ? tl() + e * TL : tl() * LINES + e; }
 };
 
 /* Where a block stands. */
@@ -55,10 +56,11 @@ template <class V> struct thin_block {
         k0 = mine.part * args.k_split;
         k_end = mine.is_part ? minimum(k0 + args.k_split, args.k) : args.k;
         const int rows = (int)minimum(args.m - m0, V::BM), cols = (int)minimum(args.n - n0, V::BN);
-        lines = V::LONG_IS_M ? rows : cols, columns = V::LONG_IS_M ? cols : rows;
-        const panel a = whole(args.a, args.stride_a, args.lda, V::LONG_IS_M ? V::W_ALONG_K : V::X_ALONG_K, args.m, args.k, m0);
-        const panel b = whole(args.b, args.stride_b, args.ldb, V::LONG_IS_M ? V::X_ALONG_K : V::W_ALONG_K, args.n, args.k, n0);
-        w = V::LONG_IS_M ? a : b, x = V::LONG_IS_M ? b : a;
+        constexpr bool TALL = V::LONG_IS_M;
+        lines = TALL ? rows : cols, columns = TALL ? cols : rows;
+        const panel a = whole(args.a, args.stride_a, args.lda, TALL ? V::W_ALONG_K : V::X_ALONG_K, args.m, args.k, m0);
+        const panel b = whole(args.b, args.stride_b, args.ldb, TALL ? V::X_ALONG_K : V::W_ALONG_K, args.n, args.k, n0);
+        w = TALL ? a : b, x = TALL ? b : a;
     }
     DEVICE u32 own_matrix(const arguments &) const { return batch_index(); }
     DEVICE u32 shared_matrix(const arguments &) const { return batch_index(); }
@@ -75,47 +77,62 @@ private:
     }
 };
 
-/* COUNT chunks, whose lines are `step` bytes apart, on their way. All loads are under way before the first value is
- * needed. Chunks from `live` on, and halves from `width` on, are undefined. */
-template <int COUNT> struct chunks_of_lines {
-    chunk<ANY> c[COUNT];
-    const char *first;
-    u64 step;
-    u32 shifts; /* 15; 0 where chunks are already in their place */
+/* The 16 bytes that p lies in, of a matrix that has not all of them. */
+static DEVICE b128 load_edge(const panel &m, const char *p)
+{
+    p = in_place(p);
+    p -= (u64)p & 15;
+    const int begin = m.begin > p ? (int)(m.begin - p) : 0, end = m.end - p < 16 ? (int)(m.end - p) : 16;
+    u32 w[4] = {}, low = 0, high = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) ld_global_word(w[i], p + i * 4, i * 4 >= begin && i * 4 + 4 <= end);
+    ld_global_half(low, p + end - 2, end % 4 == 2 && end > begin);
+    ld_global_half(high, p + begin, begin % 4 == 2 && begin < end);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) w[i] |= (end - 2 == i * 4 ? low : 0) | (begin - 2 == i * 4 ? high << 16 : 0);
+    return b128{w[0], w[1], w[2], w[3]};
+}
 
-    DEVICE void load(const panel &m, const char *at, u64 line_step, int live, int width)
+/* COUNT chunks, `step` bytes apart, on their way: all loads are under way before the first value is needed. Chunks from
+ * `live` on, and halves from `width` on, are undefined. ALIKE: the step is a multiple of 16 bytes. */
+template <int COUNT, bool ALIKE> struct chunks {
+    chunk<ANY> c[COUNT];
+    u32 shift0, step; /* the low bits of the step */
+
+    DEVICE void load(const panel &m, const char *at, u64 step_bytes, int live, int width)
     {
-        first = at, step = line_step, shifts = 15;
-        const char *const last = at + ((live < COUNT ? live : COUNT) - 1) * step;
-        const char *const low = aligned(at), *const high = aligned(last) + 32;
-        if (low >= m.begin && high <= m.end) {
+        shift0 = (u32)(u64)at & 15, step = (u32)step_bytes;
+        const char *const first = ALIKE ? at - shift0 : at;
+        const auto aligned = [&](int i) { return first + i * step_bytes - (ALIKE ? 0 : shift(i)); };
+        const auto is_wide = [&](int i) { return shift(i) + width * ELEMENT_BYTES > 16; };
+        u32 heads = 0, tails = 0, nexts = 0; /* which of these reach over the matrix's begin, over its end */
+        if (aligned(0) < m.begin || aligned((live < COUNT ? live : COUNT) - 1) + 32 > m.end)
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) {
-                const char *const line = at + i * step;
-                c[i].v = c[i].next = b128{};
-                ld_global(c[i].v, aligned(line), i < live);
-                ld_global(c[i].next, aligned(line) + 16, i < live && shift(line) + width * ELEMENT_BYTES > 16);
+                heads |= (aligned(i) < m.begin ? 1u : 0u) << i;
+                tails |= (aligned(i) + 16 > m.end ? 1u : 0u) << i;
+                nexts |= (aligned(i) + 32 > m.end ? 1u : 0u) << i;
             }
-        } else {
 #pragma unroll
-            for (int i = 0; i < COUNT; ++i) c[i].v = c[i].next = b128{};
-            shifts = 0;
-#pragma unroll 1
-            for (int i = 0; i < live && i < COUNT; ++i) { /* rolled: it is rare, and long */
-                u32 h[8] = {};
-#pragma unroll
-                for (int e = 0; e < 8; ++e) ld_global_half(h[e], at + i * step + e * ELEMENT_BYTES, e < width);
-#pragma unroll
-                for (int j = 0; j < COUNT; ++j) /* a search, for registers have no index */
-                    if (j == i) c[j].v = pack_chunk(h);
-            }
+        for (int i = 0; i < COUNT; ++i) {
+            ld_generic(c[i].v, aligned(i), i < live && !((heads | tails) >> i & 1));
+            ld_generic(c[i].next, aligned(i) + 16, i < live && is_wide(i) && !(nexts >> i & 1));
         }
+        if (heads | nexts) /* rare */
+#pragma unroll 1
+            for (int end = 0; end < 2; ++end) {
+                const b128 part = load_edge(m, end ? m.end : m.begin);
+#pragma unroll
+                for (int i = 0; i < COUNT; ++i) {
+                    if ((end ? tails & ~heads : heads) >> i & 1) c[i].v = part;
+                    if ((end ? nexts : 0) >> i & 1) c[i].next = part;
+                }
+            }
     }
-    DEVICE b128 get(int i) const { return c[i].extract(shift(first + i * step) & shifts); }
+    DEVICE b128 get(int i) const { return c[i].extract(shift(i)); }
 
 private:
-    static DEVICE u32 shift(const char *p) { return (u32)(u64)p & 15; }
-    static DEVICE const char *aligned(const char *p) { return p - shift(p); }
+    DEVICE u32 shift(int i) const { return ALIKE ? shift0 : (shift0 + i * step) & 15; }
 };
 
 /* Half e of a chunk. */
@@ -125,159 +142,238 @@ static DEVICE float value(const b128 &v, int e)
     return half_to_float(x[e / 2] >> e % 2 * 16);
 }
 
-/* A thread's sums over its k's, where memory runs along k: of 8 lines, 8 k's at a time, of which the first
- * DEPTH count. */
-template <class V, int T, int DEPTH> static DEVICE void add_along_k(float (&acc)[8][T], const thin_block<V> &at)
+/* X from k on: halves of COUNT k's, STEP apart, and T columns. Zeros from k number `live` on, and from `columns` on. */
+template <class V, int COUNT, int STEP, int T> struct few_columns {
+    u32 h[COUNT][T] = {};
+
+    DEVICE few_columns(const thin_block<V> &at, u32 k, int live)
+    {
+        const u64 ld = in_place(at.x.ld);
+        const u64 k_bytes = V::X_ALONG_K ? ELEMENT_BYTES : ld, t_bytes = V::X_ALONG_K ? ld : ELEMENT_BYTES;
+        const char *const first = at.x.base + k * k_bytes;
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+#pragma unroll
+            for (int t = 0; t < T; ++t)
+                ld_global_half(h[i][t], first + i * (STEP * k_bytes) + t * t_bytes, i < live && t < at.columns);
+    }
+};
+
+/* A thread's sums over its k's, where memory runs along k: 8 k's at a time, of which the first DEPTH count. */
+template <class V, int T, int DEPTH> static DEVICE void add_along_k(float (&acc)[V::LINES][T], const thin_block<V> &at)
 {
-    constexpr int TOGETHER = T <= 4 ? 4 : 2; /* lines in flight */
+    constexpr int TOGETHER = T > 2 || V::LINES > 4 ? 2 : 4; /* lines in flight */
+    if (at.lines <= (int)V::tl()) return;
     const int lines = (int)(at.lines - V::tl() + V::TL - 1) / V::TL; /* of the thread, that D has */
-    if (lines <= 0 || at.lines <= (int)V::tl()) return;
-    const int last = lines - 1;
 #pragma unroll 1
     for (u32 k = at.k0 + V::tk() * 8; k < at.k_end; k += V::TK * 8) {
         const int count = (int)minimum(at.k_end - k, 8);
-        /* X: 8 k's of each column, or all columns of each k. */
-        constexpr int CHUNKS = V::X_ALONG_K ? T : DEPTH, AT_ONCE = CHUNKS < 4 ? CHUNKS : 4;
-        b128 x[CHUNKS];
+        const char *const first = at.w.base + V::tl() * at.w.ld + (u64)k * ELEMENT_BYTES;
+        const few_columns<V, DEPTH, 1, T> x(at, k, count);
 #pragma unroll
-        for (int i0 = 0; i0 < CHUNKS; i0 += AT_ONCE) {
-            chunks_of_lines<AT_ONCE> some;
-            const char *const from = at.x.base + (V::X_ALONG_K ? i0 * at.x.ld + (u64)k * ELEMENT_BYTES : (k + i0) * at.x.ld);
-            some.load(at.x, from, at.x.ld, (V::X_ALONG_K ? at.columns : count) - i0, V::X_ALONG_K ? count : at.columns);
+        for (int e0 = 0; e0 < V::LINES; e0 += TOGETHER) {
+            if (e0 >= lines) break;
+            chunks<TOGETHER, V::TL % 8 == 0> w;
+            w.load(at.w, first + e0 * (V::TL * at.w.ld), in_place(V::TL * at.w.ld), lines - e0, count);
+            b128 line[TOGETHER];
 #pragma unroll
-            for (int i = 0; i < AT_ONCE; ++i) /* zeros where there is no k */
-                x[i0 + i] = V::X_ALONG_K ? first_halves(some.get(i), count) : i0 + i < count ? some.get(i) : b128{};
-        }
+            for (int i = 0; i < TOGETHER; ++i) line[i] = w.get(i);
+            if (count < DEPTH) /* zeros where there is no k */
 #pragma unroll
-        for (int e0 = 0; e0 < 8; e0 += TOGETHER) {
-            if (e0 > last) break;
-            chunks_of_lines<TOGETHER> w;
-            const char *const from = at.w.base + (V::tl() + e0 * V::TL) * at.w.ld + (u64)k * ELEMENT_BYTES;
-            w.load(at.w, from, V::TL * at.w.ld, lines - e0, count);
+                for (int i = 0; i < TOGETHER; ++i) line[i] = first_halves(line[i], count);
 #pragma unroll
-            for (int i = 0; i < TOGETHER; ++i) {
-                const b128 v = first_halves(w.get(i), count);
+            for (int q = 0; q < DEPTH; ++q)
 #pragma unroll
-                for (int q = 0; q < DEPTH; ++q) {
+                for (int t = 0; t < T; ++t) {
+                    const float y = half_to_float(x.h[q][t]);
 #pragma unroll
-                    for (int t = 0; t < T; ++t) {
-                        const float y = V::X_ALONG_K ? value(x[t % CHUNKS], q) : value(x[q % CHUNKS], t);
-                        acc[e0 + i][t] = __fmaf_rn(value(v, q), y, acc[e0 + i][t]);
-                    }
+                    for (int i = 0; i < TOGETHER; ++i) acc[e0 + i][t] = __fmaf_rn(value(line[i], q), y, acc[e0 + i][t]);
                 }
+        }
+    }
+}
+
+/* The same where D has one line and all memory runs along k: SPAN times 8 k's are under way. */
+template <class V, int T> static DEVICE void add_one_line(float (&acc)[1][T], const thin_block<V> &at)
+{
+    constexpr int SPAN = T > 1 ? 2 : 4;
+    constexpr u32 STEP = V::TK * 8;
+#pragma unroll 1
+    for (u32 k = at.k0 + V::tk() * 8; k < at.k_end; k += STEP * SPAN) {
+        const int left = (int)(at.k_end - k), spans = (left + (int)STEP - 1) / (int)STEP;
+        const u64 skip = (u64)k * ELEMENT_BYTES;
+        chunks<SPAN, true> w, x[T];
+        w.load(at.w, at.w.base + skip, STEP * ELEMENT_BYTES, spans, 8);
+#pragma unroll
+        for (int t = 0; t < T; ++t)
+            x[t].load(at.x, at.x.base + t * at.x.ld + skip, STEP * ELEMENT_BYTES, t < at.columns ? spans : 0, 8);
+#pragma unroll
+        for (int s = 0; s < SPAN; ++s) {
+            const int count = left - s * (int)STEP;
+            b128 line = w.get(s);
+            if (count < 8) line = first_halves(line, count); /* zeros where there is no k */
+#pragma unroll
+            for (int t = 0; t < T; ++t) {
+                b128 column = x[t].get(s);
+                if (count < 8) column = first_halves(column, count);
+#pragma unroll
+                for (int q = 0; q < 8; ++q) acc[0][t] = __fmaf_rn(value(line, q), value(column, q), acc[0][t]);
             }
         }
     }
 }
 
-/* The same where memory runs along the lines: 8 lines come with each k. */
-template <class V, int T> static DEVICE void add_along_lines(float (&acc)[8][T], const thin_block<V> &at)
+/* The same where memory runs along the lines: those of a thread come with each k. */
+template <class V, int T> static DEVICE void add_along_lines(float (&acc)[V::LINES][T], const thin_block<V> &at)
 {
-    constexpr int TOGETHER = T <= 2 && V::TK > 1 ? 8 : T <= 4 || !V::X_ALONG_K ? 4 : 2; /* k's in flight */
-    const int lines = at.lines - (int)V::tl() * 8;
+    constexpr int TOGETHER = T == 1 ? 8 : 4; /* k's in flight */
+    const int lines = at.lines - (int)V::tl() * V::LINES;
     if (lines <= 0) return;
 #pragma unroll 1
     for (u32 k = at.k0 + V::tk(); k < at.k_end; k += V::TK * TOGETHER) {
-        const int live = (int)((at.k_end - k + V::TK - 1) / V::TK) < TOGETHER ? (at.k_end - k + V::TK - 1) / V::TK : TOGETHER;
-        chunks_of_lines<TOGETHER> w;
-        w.load(at.w, at.w.base + k * at.w.ld + V::tl() * 16, V::TK * at.w.ld, live, lines < 8 ? lines : 8);
-        float y[TOGETHER][T];
-        if constexpr (V::X_ALONG_K) {
-            u32 h[TOGETHER][T] = {};
-#pragma unroll
-            for (int i = 0; i < TOGETHER; ++i)
-#pragma unroll
-                for (int t = 0; t < T; ++t)
-                    ld_global_half(h[i][t], at.x.base + t * at.x.ld + (u64)(k + i * V::TK) * ELEMENT_BYTES,
-                                   i < live && t < at.columns);
-#pragma unroll
-            for (int i = 0; i < TOGETHER; ++i)
-#pragma unroll
-                for (int t = 0; t < T; ++t) y[i][t] = half_to_float(h[i][t]);
-        } else {
-            chunks_of_lines<TOGETHER> x;
-            x.load(at.x, at.x.base + k * at.x.ld, V::TK * at.x.ld, live, at.columns);
-#pragma unroll
-            for (int i = 0; i < TOGETHER; ++i)
-#pragma unroll
-                for (int t = 0; t < T; ++t) y[i][t] = value(x.get(i), t);
-        }
+        const int live = (int)minimum((at.k_end - k + V::TK - 1) / V::TK, TOGETHER);
+        chunks<TOGETHER, V::TK % 8 == 0> w;
+        w.load(at.w, at.w.base + k * at.w.ld + V::tl() * (V::LINES * ELEMENT_BYTES),
+               in_place(V::TK * at.w.ld), live, lines < V::LINES ? lines : V::LINES);
+        const few_columns<V, TOGETHER, V::TK, T> x(at, k, live);
 #pragma unroll
         for (int i = 0; i < TOGETHER; ++i) {
             if (i >= live) break;
             const b128 v = w.get(i);
 #pragma unroll
-            for (int e = 0; e < 8; ++e)
+            for (int t = 0; t < T; ++t) {
+                const float y = half_to_float(x.h[i][t]);
 #pragma unroll
-                for (int t = 0; t < T; ++t) acc[e][t] = __fmaf_rn(value(v, e), y[i][t], acc[e][t]);
+                for (int e = 0; e < V::LINES; ++e) acc[e][t] = __fmaf_rn(value(v, e), y, acc[e][t]);
+            }
         }
     }
+}
+
+/* Adds sums to those at an address in shared memory, or, if they are the first, writes them there. */
+static DEVICE void put(u32 address, float sum, bool is_first)
+{
+    u32 before = 0;
+    if (!is_first) ld_shared_word(before, address);
+    st_shared_word(address, __float_as_uint(__uint_as_float(before) + sum));
+}
+static DEVICE void put(u32 address, float a, float b, float c, float d, bool is_first)
+{
+    b128 x = {};
+    if (!is_first) ld_shared(x, address);
+    st_shared(address, b128{__float_as_uint(__uint_as_float(x.x) + a), __float_as_uint(__uint_as_float(x.y) + b),
+                            __float_as_uint(__uint_as_float(x.z) + c), __float_as_uint(__uint_as_float(x.w) + d)});
 }
 
 /* Where the sum of a line and a column is in shared memory: as in D. */
-template <class V> static DEVICE u32 sum_at(u32 columns, u32 line, u32 column)
+template <class V> static DEVICE u32 sum_at(int columns, u32 line, u32 column)
 {
     return shared_base() + (V::LONG_IS_M ? line * columns + column : column * V::LONG + line) * 4;
 }
-template <class V> constexpr u32 SUMS_BYTES = V::LONG * 8 * 4; /* of a block, in the workspace */
 
-/* Multiplies T columns from t0 on, and leaves the sums of the block in shared memory. */
-template <class V, int T> static DEVICE void multiply(thin_block<V> at, int t0)
+/* Brings a thread's sums, from column t0 on, to shared memory. */
+template <class V, int T, int E>
+static DEVICE void put_sums(const float (&acc)[E][T], int columns, int t0, bool is_first)
 {
-    float acc[8][T] = {};
+    if (!V::LONG_IS_M && !V::W_ALONG_K) { /* lines follow each other */
+#pragma unroll
+        for (int t = 0; t < T; ++t)
+#pragma unroll
+            for (int e = 0; e < E; e += 4)
+                if (t0 + t < columns)
+                    put(sum_at<V>(columns, V::line(e), t0 + t), acc[e][t], acc[e + 1][t], acc[e + 2][t], acc[e + 3][t],
+                        is_first);
+    } else if (V::LONG_IS_M && !V::W_ALONG_K && columns == T) { /* and so do their columns */
+        const u32 first = sum_at<V>(columns, V::line(0), 0);
+#pragma unroll
+        for (int i = 0; i < E * T; i += 4)
+            put(first + i * 4, acc[i / T][i % T], acc[(i + 1) / T][(i + 1) % T], acc[(i + 2) / T][(i + 2) % T],
+                acc[(i + 3) / T][(i + 3) % T], is_first);
+    } else if (V::LONG_IS_M && T == 4 && columns % 4 == 0) { /* 4 columns do */
+#pragma unroll
+        for (int e = 0; e < E; ++e)
+            put(sum_at<V>(columns, V::line(e), t0), acc[e][0], acc[e][1 % T], acc[e][2 % T], acc[e][3 % T], is_first);
+    } else {
+#pragma unroll
+        for (int t = 0; t < T; ++t)
+#pragma unroll
+            for (int e = 0; e < E; ++e)
+                if (t0 + t < columns) put(sum_at<V>(columns, V::line(e), t0 + t), acc[e][t], is_first);
+    }
+}
+
+/* Adds up sums over the lanes of a warp, which exchange halves of them. x[0] of a lane is then the sum whose number is
+ * returned, as it is in lanes whose number is the same modulo COUNT. */
+template <int COUNT> static DEVICE u32 add_lanes(float (&x)[COUNT])
+{
+    static_assert(COUNT <= 32, "a lane would have several");
+    u32 index = 0;
+#pragma unroll
+    for (int bit = 1; bit < 32; bit *= 2) {
+        const int half = COUNT / bit / 2; /* of the sums that are left; 0: there is but one */
+        const bool is_upper = thread_index() & bit;
+        if (half == 0) x[0] += __uint_as_float(from_across(__float_as_uint(x[0]), bit));
+#pragma unroll
+        for (int i = 0; i < half; ++i) {
+            const float own = is_upper ? x[i + half] : x[i], others = is_upper ? x[i] : x[i + half];
+            x[i] = own + __uint_as_float(from_across(__float_as_uint(others), bit));
+        }
+        index += is_upper ? half : 0;
+    }
+    return index;
+}
+
+/* Multiplies T columns from t0 on by E lines of each thread, and leaves the sums in shared memory. */
+template <class V, int T, int E> static DEVICE void multiply(thin_block<V> at, int t0)
+{
+    float acc[E][T] = {};
     const int columns = at.columns;
     at.columns -= t0, at.x.base += t0 * (V::X_ALONG_K ? at.x.ld : ELEMENT_BYTES);
-    if (V::W_ALONG_K && V::TK == 1 && at.k_end <= 4) add_along_k<V, T, 4>(acc, at);
-    else if (V::W_ALONG_K) add_along_k<V, T, 8>(acc, at);
-    else add_along_lines<V, T>(acc, at);
+    if constexpr (E == 1) add_one_line(acc, at);
+    else if constexpr (!V::W_ALONG_K) add_along_lines(acc, at);
+    else if (V::TK == 1 && at.k_end <= 4) add_along_k<V, T, 4>(acc, at);
+    else add_along_k<V, T, 8>(acc, at);
+    float x[E * T];
 #pragma unroll
-    for (int lanes = 1; lanes < V::LANES_K; lanes *= 2)
-#pragma unroll
-        for (int e = 0; e < 8; ++e)
-#pragma unroll
-            for (int t = 0; t < T; ++t)
-                acc[e][t] += __uint_as_float(from_across(__float_as_uint(acc[e][t]), lanes * V::LANE_STEP));
-    if (thread_index() / V::LANE_STEP % V::LANES_K != 0) return;
-    const u32 part = V::tk() / V::LANES_K * (V::LONG * columns * 4);
-#pragma unroll
-    for (int t = 0; t < T; ++t) {
-        if (t >= at.columns) break;
-#pragma unroll
-        for (int e = 0; e < 8; ++e)
-            st_shared_word(part + sum_at<V>(columns, V::line(e), t0 + t), __float_as_uint(acc[e][t]));
+    for (int i = 0; i < E * T; ++i) x[i] = acc[i / T][i % T];
+    u32 index = 0;
+    if constexpr (V::LANES_K > 1) index = add_lanes(x);
+#pragma unroll 1
+    for (u32 part = 0; part < V::PARTS; ++part) { /* in turn */
+        if (part > 0) barrier();
+        if (V::tk() / V::LANES_K != part) continue;
+        if (V::LANES_K == 1) put_sums<V>(acc, columns, t0, part == 0);
+        else if (thread_index() % 32 < E * T && t0 + index % T < columns)
+            put(sum_at<V>(columns, V::line(index / T), t0 + index % T), x[0], part == 0);
     }
 }
 
-/* Adds up what warps have of each sum. A thread adds those that it alone touches, here and in add_blocks(). */
-template <class V> static DEVICE void add_warps(const thin_block<V> &at)
+/* Multiplies all columns. */
+template <class V, int E> static DEVICE void multiply_all(const thin_block<V> &at)
 {
-    for (u32 i = thread_index(); V::PARTS > 1 && i < V::LONG * at.columns; i += V::THREADS) {
-        float sum = 0;
-#pragma unroll
-        for (int part = 0; part < V::PARTS; ++part) {
-            u32 x;
-            ld_shared_word(x, shared_base() + (part * V::LONG * at.columns + i) * 4);
-            sum += __uint_as_float(x);
-        }
-        st_shared_word(shared_base() + i * 4, __float_as_uint(sum));
-    }
+    if (at.columns == 1) multiply<V, 1, E>(at, 0);
+    else if (at.columns == 2) multiply<V, 2, E>(at, 0);
+    else
+#pragma unroll 1
+        for (int t0 = 0; t0 < at.columns; t0 += 4) multiply<V, 4, E>(at, t0);
 }
 
-/* Adds up what blocks have, if k is split: in the order of k, by the last block to arrive. Returns whether this block
- * stores the tile. */
+/* Adds up what blocks have, if k is split: the last block to arrive does. Lanes of a warp that share a sum take parts in
+ * turn. Returns whether this block stores the tile. */
 template <class V> static DEVICE bool add_blocks(const arguments &args, const thin_block<V> &at)
 {
-    constexpr int TOGETHER = V::LONG == 8 ? 32 : 8; /* loads in flight: the fewer sums, the more parts */
+    constexpr int TOGETHER = V::LONG == 8 ? 16 : 8; /* loads in flight */
+    constexpr u32 SUMS_BYTES = V::LONG * 8 * 4;     /* of a part */
     if (!at.is_part) return true;
     const u32 tiles = (((u32)args.m + V::BM - 1) / V::BM) * (((u32)args.n + V::BN - 1) / V::BN);
     const u32 tile = batch_index() * (tiles - args.whole_tiles) + at.tile - args.whole_tiles, splits = args.splits;
     u32 *const arrived = (u32 *)args.workspace + tile;
-    char *const first = (char *)args.workspace + HGEMM_WORKSPACE_TILES * 4 + (u64)tile * splits * SUMS_BYTES<V>;
-    const u32 sums = V::LONG * at.columns;
+    char *const first = (char *)args.workspace + HGEMM_WORKSPACE_TILES * 4 + (u64)tile * splits * SUMS_BYTES;
+    const u32 sums = (V::LONG_IS_M ? at.lines : V::LONG) * at.columns;
     for (u32 i = thread_index(); i < sums; i += V::THREADS) {
         u32 x;
         ld_shared_word(x, shared_base() + i * 4);
-        st_global_word(first + (u64)at.part * SUMS_BYTES<V> + i * 4, x);
+        st_global_word(first + (u64)at.part * SUMS_BYTES + i * 4, x);
     }
     barrier();
     if (thread_index() == 0) st_shared_word(shared_base(), atomic_add(arrived, 1));
@@ -286,18 +382,25 @@ template <class V> static DEVICE bool add_blocks(const arguments &args, const th
     ld_shared_word(before, shared_base());
     if (before + 1 < splits) return false;
     barrier();
-    for (u32 i = thread_index(); i < sums; i += V::THREADS) {
+    const u32 lanes = V::LONG > 8 ? 1 : at.columns == 1 ? 16 : at.columns == 2 ? 8 : at.columns <= 4 ? 4 : 2;
+#pragma unroll 1
+    for (u32 i0 = 0; i0 < sums; i0 += V::THREADS / lanes) {
+        const u32 i = i0 + thread_index() / lanes;
         float sum = 0;
 #pragma unroll 1
-        for (u32 s = 0; s < splits; s += TOGETHER) {
+        for (u32 s0 = thread_index() % lanes; s0 < splits; s0 += lanes * TOGETHER) {
             u32 x[TOGETHER] = {};
 #pragma unroll
-            for (int q = 0; q < TOGETHER; ++q)
-                ld_global_word(x[q], first + (u64)(s + q) * SUMS_BYTES<V> + i * 4, s + q < splits);
+            for (int q = 0; q < TOGETHER; ++q) {
+                const u32 s = s0 + q * lanes;
+                ld_global_word(x[q], first + (u64)s * SUMS_BYTES + i * 4, s < splits && i < sums);
+            }
 #pragma unroll
             for (int q = 0; q < TOGETHER; ++q) sum += __uint_as_float(x[q]);
         }
-        st_shared_word(shared_base() + i * 4, __float_as_uint(sum));
+#pragma unroll 1
+        for (u32 across = 1; across < lanes; across *= 2) sum += __uint_as_float(from_across(__float_as_uint(sum), across));
+        if (thread_index() % lanes == 0 && i < sums) st_shared_word(shared_base() + i * 4, __float_as_uint(sum));
     }
     if (thread_index() == 0) *arrived = 0;
     return true;
@@ -366,16 +469,10 @@ template <class V> static DEVICE void store_fused(const arguments &args, const t
 template <class V> static DEVICE void thin(const arguments &args)
 {
     const thin_block<V> at(args);
-    /* Where k is short, more threads hide more latency than a second look into the cache costs. */
-    constexpr int MOST = V::TK == 1 ? 4 : 8;
-    if (at.columns == 1) multiply<V, 1>(at, 0);
-    else if (at.columns == 2) multiply<V, 2>(at, 0);
-    else if (at.columns <= 4 && MOST > 4) multiply<V, 4>(at, 0);
-    else
-#pragma unroll 1
-        for (int t0 = 0; t0 < at.columns; t0 += MOST) multiply<V, MOST>(at, t0);
+    constexpr bool CAN_BE_ONE = V::LONG == 8 && V::W_ALONG_K && V::X_ALONG_K;
+    if (CAN_BE_ONE && at.lines == 1) multiply_all<V, CAN_BE_ONE ? 1 : V::LINES>(at);
+    else multiply_all<V, V::LINES>(at);
     barrier();
-    add_warps(at);
     if (!add_blocks(args, at)) return;
     barrier();
     if (args.fused) store_fused(args, at);

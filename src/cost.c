@@ -154,7 +154,8 @@ static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_
     double k = fmin((double)p->k, info->block_k), ld = (double)(long_is_m ? p->lda : p->ldb);
     double rows = is_along_k ? (long_is_m ? m : n) : k, width = is_along_k ? k : long_is_m ? m : n;
     double row_bytes = fmin(2 * ld, 2 * width + SECTOR / 2.0), bytes = rows * row_bytes + 2 * (long_is_m ? n : m) * k;
-    double dram = bytes / costs->rate_dram_bytes, alone = bytes / costs->rate_dram_bytes_alone;
+    double passes = ceil((long_is_m ? n : m) / 4); /* over the columns: ptx/thin.cu */
+    double dram = bytes / costs->rate_dram_bytes, alone = passes * bytes / costs->rate_dram_bytes_alone;
     double pipes = fmax(alone, m * n * k / costs->rate_thin_macs);
     return (pace_t){.lone = pipes,
                     .beside = pipes,

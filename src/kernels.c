@@ -56,9 +56,9 @@ enum {
 #define ROW_MMA_SHARED(name) \
     (ROW_MAIN_BYTES(name) > ROW_EPILOGUE_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_EPILOGUE_BYTES(name))
 
-/* A thin kernel has no k-tiles there, but a tile's sums of each of the warps that share it. */
+/* A thin kernel has no k-tiles there, but a tile's sums. */
 #define ROW_IS_THIN(name) (ROW(name, stages) == 0)
-#define ROW_THIN_SHARED(name) (ROW_K_WARPS(name) * ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
+#define ROW_THIN_SHARED(name) (ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
 #define ROW_SHARED(name) (ROW_IS_THIN(name) ? ROW_THIN_SHARED(name) : ROW_MMA_SHARED(name))
 
 /* A row that could not run on a T4 fails the build here, with its name. */

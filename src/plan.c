@@ -14,6 +14,7 @@
 enum {
     MOST_SPLITS = 256,
     MOST_SPLIT_ROUNDS = 4, /* of parts */
+    MOST_THIN_K = 128,     /* of a product that is thin in m or n alone */
 };
 
 problem_key_t key_of(const hgemm_desc_t *p)
@@ -126,10 +127,15 @@ static void try_variant(search_t *s, variant_t variant)
         try_splits(s, &price, variant, tiles, tiles / slots * slots);
 }
 
-/* Whether automatic selection draws from a kernel. Thin ones read a long operand again for every 8 columns or rows. */
+/* Whether automatic selection draws from a kernel. Thin ones multiply up to 4 columns in a pass over their operands;
+ * where both sides of an operand are long, or more columns are to be multiplied, tensor cores are as fast or faster. */
 static int is_drawn(const hgemm_desc_t *p, int kernel)
 {
-    return is_selectable(kernel) && (!is_thin(kernel) || p->m <= 8 || p->n <= 8);
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    int is_small = (p->m <= 8 && p->n <= 4) || (p->m == 1 && p->n <= 8), is_side = p->m <= 8 || p->n <= 8;
+    if (is_thin(kernel))
+        return info->block_m == info->block_n ? is_small : is_side && p->k <= MOST_THIN_K;
+    return is_selectable(kernel);
 }
 
 /* Considers all variants that run the problem, on the operands or on copies. */

@@ -170,6 +170,27 @@ static void forget_strides(hgemm_desc_t *p)
         p->stride_b = p->stride_bias = 0;
 }
 
+/* A stored column whose elements follow each other is as well a row, which kernels load in chunks. */
+static void lie_along(int64_t rows, int64_t columns, hgemm_op_t *op, int64_t *ld)
+{
+    if (columns == 1 && *ld == 1 && rows > 1) {
+        *op = *op == HGEMM_OP_N ? HGEMM_OP_T : HGEMM_OP_N;
+        *ld = rows;
+    }
+}
+
+/* A kernel that is asked for by name may not have the other transpose, and sums that do not depend on m come from
+ * kernels that do not. */
+static void lay_columns_along(hgemm_desc_t *p)
+{
+    if (p->kernel != HGEMM_KERNEL_AUTO || p->flags & HGEMM_FLAG_BATCH_INVARIANT)
+        return;
+    const int a_is_t = p->op_a == HGEMM_OP_T, b_is_t = p->op_b == HGEMM_OP_T;
+    if (!p->gather_a && p->batch_mode != HGEMM_BATCH_GROUPED)
+        lie_along(a_is_t ? p->k : p->m, a_is_t ? p->m : p->k, &p->op_a, &p->lda);
+    lie_along(b_is_t ? p->n : p->k, b_is_t ? p->k : p->n, &p->op_b, &p->ldb);
+}
+
 /* Where A and B are not read, k is 0 and the kernel's sum is +0. alpha is then a zero of the sign that leaves
  * beta * C as it is, -0 included, and that gives +0 where C is not read either. */
 hgemm_desc_t normalise(const hgemm_desc_t *desc)
@@ -194,6 +215,7 @@ hgemm_desc_t normalise(const hgemm_desc_t *desc)
         p.ldc = 1, p.stride_c = 0;
         p.type_c = HGEMM_TYPE_F16;
     }
+    lay_columns_along(&p);
     return p;
 }
 
