@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "epilogue.cuh"
+#include "scaled.cuh"
 #include "sums.cuh"
 
 /* Where a warp's rows go. */
@@ -232,6 +233,24 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
     }
 }
 
+/* Of bfloat16 operands: writes a D that is nothing but the sums, of any type. False where it is more. */
+template <class V>
+static DEVICE bool store_plain(const arguments &args, const typename V::sums &acc, const warp<V> &w, u32 row0,
+                               u32 col0, int width, u32 block_width, const scaling &by)
+{
+    const u32 t = args.fused >> HGEMM_FUSED_TYPE_D & HGEMM_FUSED_TYPE_MASK, bytes = bytes_of(t);
+    const bool is_more = args.alpha != 1 || args.beta != 0 || args.alpha_pointer || args.beta_pointer || args.bias ||
+                         args.gate || args.scatter_d ||
+                         args.fused & HGEMM_FUSED_ACTIVATION_MASK << HGEMM_FUSED_ACTIVATION;
+    char *const d = (char *)args.d + (batch_index() * args.stride_d + col0) * bytes;
+    const u64 ldd = args.ldd * bytes;
+    if (V::INDIRECT || is_more || !has_fours(d, ldd, block_width, bytes)) return false;
+    if (t == BF16) store_scaled<BF16, V>(acc, w, row0, d, ldd, args.m, width, by);
+    else if (t == F16) store_scaled<F16, V>(acc, w, row0, d, ldd, args.m, width, by);
+    else store_scaled<F32, V>(acc, w, row0, d, ldd, args.m, width, by);
+    return true;
+}
+
 /* Adds up what other warps and blocks have of the sums, and writes D. */
 template <class V> static DEVICE void store(const arguments &args, const block<V> &where, typename V::sums &acc)
 {
@@ -241,7 +260,6 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     if (!is_owner<V>()) return; /* barriers wait for threads that have not exited (CUDA guide, __syncthreads) */
     w.m += w.k_warp * V::OWN_M;
     if (!add_parts<V>(args, acc)) return;
-    if constexpr (V::CONVERTS) undo_scales<V>(args, acc);
     barrier(); /* every warp has read its last fragments: shared memory is free */
     const block<V> at = recomputed(args, where);
     const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = args.m, n = args.n;
@@ -256,12 +274,10 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
 
     /* The way is chosen here, and nowhere else. Aligned: rows of D are whole aligned chunks. */
     const bool aligned = (((u64)d | ldd | block_width * ELEMENT_BYTES) & 15) == 0;
-    if constexpr (V::CONVERTS && V::MMAS >= 32) { /* all are bfloat16, and D is nothing but the sums */
-        const bool is_fused = args.fused & (HGEMM_FUSED_ANYHOW | HGEMM_FUSED_ACTIVATION_MASK << HGEMM_FUSED_ACTIVATION);
-        if (aligned && end.is_plain() && !is_fused && !args.bias && !args.gate) {
-            store_rounded<BF16, V>(acc, w, row0, {c, d, ldc, ldd, m, width, {1, 0}, true});
-            return;
-        }
+    if constexpr (V::CONVERTS) {
+        const scaling by(args);
+        if (store_plain<V>(args, acc, w, row0, col0, width, block_width, by)) return;
+        scale_sums<V>(acc, by);
     }
     if constexpr (V::FUSES)
         if (V::INDIRECT || V::CONVERTS || args.fused) {
