@@ -265,7 +265,7 @@ static struct {
 } typed;
 
 /* Small integers, many of whose sums lie midway between two bfloat16, in the given units; rows of A with an infinity
- * and with NaN, and a few elements that are the largest of their operand. */
+ * and with NaN; and in row 9 of A and 1 of B the largest element. All other sums are exact. */
 static void draw_typed(double unit_a, double unit_b, double largest_a, double largest_b)
 {
     for (int i = 0; i < D_ROWS; i++)
@@ -304,6 +304,14 @@ static void assert_typed(const char *kernel, const float *zeros)
     int finite = 0;
     run_typed(kernel, HGEMM_TYPE_F32, D_COLUMNS, zeros);
     memcpy(typed.sums, typed.d, sizeof typed.sums);
+    for (int i = 0; i < D_ROWS; i++)
+        for (int j = 0; j < D_COLUMNS; j++) {
+            double want = 0;
+            for (int p = 0; p < D_DEPTH; p++)
+                want += value(typed.a[i][p]) * value(typed.b[j][p]);
+            if (i != 9 && j != 1 && isfinite(want) && (double)typed.sums[i * D_PITCH + j] != want)
+                fail_msg("%s: sum %d, %d is %.9g, want %.9g", kernel, i, j, (double)typed.sums[i * D_PITCH + j], want);
+        }
     for (hgemm_type_t type = HGEMM_TYPE_F16; type <= HGEMM_TYPE_BF16; type++)
         for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++) {
             run_typed(kernel, type, columns[c], NULL);
