@@ -16,7 +16,7 @@
 #include "commit.h"
 
 static const char usage[] =
-    "Usage: bench_bf16 [--device NAME] [--trans nn|nt|tn|tt] [--d f16|f32|bf16] [--ways LIST] SHAPE...\n"
+    "Usage: bench_bf16 [--device NAME] [--trans LIST] [--d f16|f32|bf16] [--ways LIST] SHAPE...\n"
     "\n"
     "Times products of BF16 beside those of FP16 with FP32 sums. Writes JSON: microseconds, and the time of FP16 over\n"
     "that of BF16 in percent.\n"
@@ -24,7 +24,7 @@ static const char usage[] =
     "  SHAPE          N (a square) or MxNxK\n"
     "  --device NAME  default t4emu:time, whose times are a model's, not measured. With t4emu:time,dry large products\n"
     "                 take less long; no scale can be found there. cuda: measured\n"
-    "  --trans        of A and B; default nn\n"
+    "  --trans LIST   of nn, nt, tn, tt: transposes of A and B; default nn\n"
     "  --d            type of D; default that of A and B\n"
     "  --ways LIST    of given, b_given, found: scales that are given; default all\n";
 
@@ -115,7 +115,7 @@ static void print_result(bench_t *bench, const hgemm_desc_t *d, int way, double 
     want(bench, inside_describe_choice(bench->handle, d, words));
     static const char *const type_names[] = {
         [HGEMM_TYPE_F16] = "f16", [HGEMM_TYPE_F32] = "f32", [HGEMM_TYPE_BF16] = "bf16"};
-    printf("%s\n{\"problem\": \"%lldx%lldx%lld %s row\", \"type\": \"%s\", \"type_d\": \"%s\", ",
+    printf("%s\n{\"problem\": \"%lldx%lldx%lld %.2s row\", \"type\": \"%s\", \"type_d\": \"%s\", ",
            bench->written++ ? "," : "", (long long)d->m, (long long)d->n, (long long)d->k, bench->trans,
            type_names[d->type_a], type_names[d->type_d]);
     printf("\"scales\": \"%s\", \"plan\": \"%s\", \"%s\": %.2f, \"percent_of_f16\": %.1f}", way_names[way], words,
@@ -173,10 +173,17 @@ static int ways_of(const char *list)
     return ways;
 }
 
+static int is_list_of_transposes(const char *list)
+{
+    while (strspn(list, "nt") == 2 && list[2] == ',')
+        list += 3;
+    return strspn(list, "nt") == 2 && !list[2];
+}
+
 int main(int argc, char **argv)
 {
-    bench_t bench = {.trans = "nn", .ways = (1 << WAYS) - 1};
-    const char *device = "t4emu:time";
+    bench_t bench = {.ways = (1 << WAYS) - 1};
+    const char *device = "t4emu:time", *transposes = "nn";
     hgemm_device_info_t info;
     int i = 1;
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
@@ -187,8 +194,8 @@ int main(int argc, char **argv)
         const char *value = argv[i + 1];
         if (strcmp(argv[i], "--device") == 0)
             device = value;
-        else if (strcmp(argv[i], "--trans") == 0 && strlen(value) == 2 && strspn(value, "nt") == 2)
-            bench.trans = value;
+        else if (strcmp(argv[i], "--trans") == 0 && is_list_of_transposes(value))
+            transposes = value;
         else if (strcmp(argv[i], "--d") == 0 &&
                  (strcmp(value, "f16") == 0 || strcmp(value, "f32") == 0 || strcmp(value, "bf16") == 0))
             bench.type_d = value;
@@ -224,7 +231,8 @@ int main(int argc, char **argv)
         if (sscanf(argv[i], "%lldx%lldx%lld", &m, &n, &k) != 3)
             m = n = k = strtoll(argv[i], NULL, 10);
         mnk[0] = m, mnk[1] = n, mnk[2] = k;
-        time_shape(&bench, mnk);
+        for (bench.trans = transposes; *bench.trans; bench.trans += bench.trans[2] ? 3 : 2)
+            time_shape(&bench, mnk);
     }
     printf("\n]\n}\n");
     inside_event_destroy(bench.handle, bench.begin);
