@@ -121,6 +121,12 @@ static DEVICE void st_global(char *p, const b128 &v, bool when = true)
                  :: "l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"((u32)when) : "memory");
 }
 
+static DEVICE void st_global(char *p, u32 x, u32 y, bool when)
+{
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; @p st.global.v2.b32 [%0], {%1,%2};}"
+                 :: "l"(p), "r"(x), "r"(y), "r"((u32)when) : "memory");
+}
+
 static DEVICE void st_global_half(char *p, u32 half)
 {
     asm volatile("{.reg .b16 h; cvt.u16.u32 h, %1; st.global.b16 [%0], h;}" :: "l"(p), "r"(half) : "memory");

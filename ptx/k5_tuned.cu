@@ -20,13 +20,12 @@
 
 template <class T> static DEVICE void k5_tuned(const arguments &args)
 {
-    using spec = typename T::spec;
-    constexpr int LAST_STS = spec::STS_FIRST + (T::SLOTS - 1) * spec::STS_GAP; /* in mma's from the begin of a k-tile */
+    using schedule = typename T::schedule;
+    /* In mma's from the begin of a k-tile. */
+    constexpr int LAST_STS = schedule::STS_FIRST + (T::SLOTS - 1) * schedule::STS_GAP;
     static_assert(LAST_STS < (T::SLICES - 1) * T::MMAS, "a store comes after the barrier");
-    static_assert(LAST_STS + spec::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
-    static_assert((T::LDSMS - 1) * spec::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
-    /* Where A and B are bfloat16, so many mma's before a chunk is stored it becomes one of halves. */
-    constexpr int CONVERT_LEAD = spec::STS_FIRST < 8 ? spec::STS_FIRST : 8, CONVERT_GAP = CONVERT_LEAD / 4;
+    static_assert(LAST_STS + schedule::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
+    static_assert((T::LDSMS - 1) * schedule::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
     const typename T::block at(args);
     if (!at.is_needed(args)) return;
     const typename T::warp w;
@@ -59,10 +58,12 @@ template <class T> static DEVICE void k5_tuned(const arguments &args)
     for (int j = 0; j < T::LDSMS; ++j) pipe.load_one(f[0], j, 0, 0);
 
     /* Whether a chunk is due so many mma's after the first one was. */
-    auto due = [](int mmas) { return mmas >= 0 && mmas % spec::STS_GAP == 0 && mmas / spec::STS_GAP < T::SLOTS; };
+    auto due = [](int mmas) {
+        return mmas >= 0 && mmas % schedule::STS_GAP == 0 && mmas / schedule::STS_GAP < T::SLOTS;
+    };
     /* If registers are short, and in a T4's rows, ptxas gathers loads and stores in bunches, unless a barrier keeps
      * them apart. For the whole warp, which is converged here, it is compiled to a NOP. */
-    auto keep_apart = [] { if (spec::ACC == f32 || spec::T4_ROW) warp_barrier(); };
+    auto keep_apart = [] { if (T::ACC == f32 || T::spec::T4_ROW) warp_barrier(); };
 
     /* One k-tile. Its stage begins at `here` in shared memory, the other one at `there`. */
     u32 left = at.k_tiles, stage = 0;
@@ -74,20 +75,22 @@ template <class T> static DEVICE void k5_tuned(const arguments &args)
             if (kk == T::SLICES / 2) pipe.prefetch(left);
 #pragma unroll
             for (int h = 0; h < T::MMAS; ++h) {
-                const int sts = kk * T::MMAS + h - spec::STS_FIRST, ldg = sts - spec::LDG_LAG;
-                const int cvt = sts + CONVERT_LEAD;
-                if (h % spec::LDS_GAP == 0 && h / spec::LDS_GAP < T::LDSMS)
-                    pipe.load_one(f[(kk + 1) % 2], h / spec::LDS_GAP, last ? 0 : kk + 1, last ? there : here);
+                const int sts = kk * T::MMAS + h - schedule::STS_FIRST, ldg = sts - schedule::LDG_LAG;
+                const int cvt = sts + schedule::CVT_LEAD;
+                if (h % schedule::LDS_GAP == 0 && h / schedule::LDS_GAP < T::LDSMS)
+                    pipe.load_one(f[(kk + 1) % 2], h / schedule::LDS_GAP, last ? 0 : kk + 1, last ? there : here);
                 T::multiply_one(acc, f[kk % 2], h);
                 if (T::CONVERTS && T::ACCESS == X16) { /* a pair at a time, with mma's in between */
 #pragma unroll
-                    for (int i = 0; i < 4; ++i)
-                        if (due(cvt - i * CONVERT_GAP)) pipe.convert((cvt - i * CONVERT_GAP) / spec::STS_GAP, i);
+                    for (int i = 0; i < 4; ++i) {
+                        const int pair = cvt - i * schedule::CVT_GAP;
+                        if (due(pair)) pipe.convert(pair / schedule::STS_GAP, i);
+                    }
                 } else if (T::CONVERTS && due(cvt)) {
-                    pipe.convert(cvt / spec::STS_GAP);
+                    pipe.convert(cvt / schedule::STS_GAP);
                 }
-                if (due(sts)) keep_apart(), pipe.commit(sts / spec::STS_GAP, there);
-                if (due(ldg)) pipe.fetch(at, ldg / spec::STS_GAP, left > 2, T::IN_PAIRS && here > 0), keep_apart();
+                if (due(sts)) keep_apart(), pipe.commit(sts / schedule::STS_GAP, there);
+                if (due(ldg)) pipe.fetch(at, ldg / schedule::STS_GAP, left > 2, T::IN_PAIRS && here > 0), keep_apart();
             }
         }
         pipe.advance(at, !T::IN_PAIRS ? 1 : here > 0 ? 2 : 0);

@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "epilogue.cuh"
+#include "scaled.cuh"
 #include "sums.cuh"
 
 /* Where a warp's rows go. */
@@ -355,6 +356,24 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
     }
 }
 
+/* Of bfloat16 operands: writes a D that is nothing but the sums, of any type. False where it is more. */
+template <class V>
+static DEVICE bool store_plain(const arguments &args, const typename V::sums &acc, const warp<V> &w, u32 row0,
+                               u32 col0, int width, u32 block_width, const scaling &by)
+{
+    const u32 t = args.fused >> HGEMM_FUSED_TYPE_D & HGEMM_FUSED_TYPE_MASK, bytes = bytes_of(t);
+    const bool is_more = args.alpha != 1 || args.beta != 0 || args.alpha_pointer || args.beta_pointer || args.bias ||
+                         args.gate || args.scatter_d ||
+                         args.fused & HGEMM_FUSED_ACTIVATION_MASK << HGEMM_FUSED_ACTIVATION;
+    char *const d = (char *)args.d + (batch_index() * args.stride_d + col0) * bytes;
+    const u64 ldd = args.ldd * bytes;
+    if (V::INDIRECT || is_more || !has_fours(d, ldd, block_width, bytes)) return false;
+    if (t == BF16) store_scaled<BF16, V>(acc, w, row0, d, ldd, args.m, width, by);
+    else if (t == F16) store_scaled<F16, V>(acc, w, row0, d, ldd, args.m, width, by);
+    else store_scaled<F32, V>(acc, w, row0, d, ldd, args.m, width, by);
+    return true;
+}
+
 /* Adds up what other warps and blocks have of the sums, and writes D. */
 template <class V> static DEVICE void store(const arguments &args, const block<V> &where, typename V::sums &acc)
 {
@@ -366,7 +385,6 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     if (!add_parts<V>(args, acc)) return;
     if (V::REGISTERS - V::ACC_WORDS < 150) w = warp<V>(); /* computed anew: sums of all parts leave no registers */
     w.m += w.k_warp * V::OWN_M;
-    if constexpr (V::CONVERTS) undo_scales<V>(args, acc);
     const block<V> at = recomputed(args, where);
     if (V::K_WARPS == 1) bias.load(args, at, w);
     barrier(); /* every warp has read its last fragments: shared memory is free */
@@ -382,6 +400,11 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
 
     /* The way is chosen here, and nowhere else. Aligned: rows of D are whole aligned chunks. */
     const bool aligned = (((u64)d | ldd | block_width * ELEMENT_BYTES) & 15) == 0;
+    if constexpr (V::CONVERTS) {
+        const scaling by(args);
+        if (store_plain<V>(args, acc, w, row0, col0, width, block_width, by)) return;
+        scale_sums<V>(acc, by);
+    }
     output o{c, d, ldc, ldd, m, width, end, c_like_d};
     bool alone = aligned && end.is_plain(); /* D is the sums, but for scale, bias and activation */
     u32 how = NONE;

@@ -23,6 +23,7 @@ enum accumulator { f16, f32 };
  * instructions, and in what warps outside of D do: not in any bit of D. */
 struct row_defaults {
     static constexpr int LDS_GAP = 0, STS_FIRST = 0, STS_GAP = 0, LDG_LAG = 0;
+    struct bf16_schedule { static constexpr int LDS_GAP = 0; };
     static constexpr bool T4_ROW = false;
 };
 #define BLOCK(m, n, k) static constexpr int BM = m, BN = n, BK = k;
@@ -33,10 +34,22 @@ struct row_defaults {
 #define WALK(group, prefetch) static constexpr int GROUP = group, PREFETCH = prefetch;
 #define SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag) \
     static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap, LDG_LAG = ldg_lag;
+#define BF16_SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag, cvt_lead, cvt_gap) \
+    struct bf16_schedule { \
+        static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap, LDG_LAG = ldg_lag; \
+        static constexpr int CVT_LEAD = cvt_lead, CVT_GAP = cvt_gap; \
+    };
 #define HGEMM_KERNEL(rung, name, columns, ...) \
     struct row_##name : row_defaults { columns }; \
     struct t4_##name : row_##name { __VA_ARGS__ static constexpr bool T4_ROW = true; };
 #include "../src/kernels.def"
+
+/* The schedule of a main loop: that of the row, or what the row has for bfloat16. */
+template <class SPEC, bool IS_BF16, bool IS_OWN = IS_BF16 && (SPEC::bf16_schedule::LDS_GAP > 0)> struct schedule_of {
+    static constexpr int LDS_GAP = SPEC::LDS_GAP, STS_FIRST = SPEC::STS_FIRST, STS_GAP = SPEC::STS_GAP;
+    static constexpr int LDG_LAG = SPEC::LDG_LAG, CVT_LEAD = STS_FIRST < 8 ? STS_FIRST : 8, CVT_GAP = CVT_LEAD / 4;
+};
+template <class SPEC> struct schedule_of<SPEC, true, true> : SPEC::bf16_schedule {};
 
 /* What a rung has beside its loop. SWIZZLED: shared memory without bank conflicts (operand.cuh). TUNED: its warps may
  * idle where they are outside of D, and its tiles are split along k. */
@@ -44,6 +57,7 @@ enum rung_features { SWIZZLED = 1, TUNED = 2 };
 
 template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, bool IS_INDIRECT, bool IS_BF16> struct variant {
     typedef SPEC spec; /* the row of the table */
+    typedef schedule_of<SPEC, IS_BF16> schedule;
     static constexpr bool IS_TUNED = FEATURES & TUNED;
     static constexpr bool A_K_CONTIGUOUS = A_ALONG_K, B_K_CONTIGUOUS = B_ALONG_K;
     static constexpr access ACCESS = HOW;

@@ -10,18 +10,19 @@
 #include "convert.cuh"
 #include "operand.cuh"
 
-/* The bits of the largest magnitude among eight bfloat16, infinities and NaN aside. */
-static DEVICE u32 largest_of(const b128 &v)
-{
-    const u32 pairs[4] = {v.x, v.y, v.z, v.w};
-    u32 most = 0;
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
-        const u32 bits = pairs[e / 2] >> e % 2 * 16 & 0x7fff;
-        most = max(most, bits < 0x7f80 ? bits : 0);
+/* The largest exponents seen so far, of elements with even and with odd numbers: in bits 23 to 30, one more than they
+ * are. That of infinities and NaN then is 0: they do not count. Bits below them are not looked at. */
+struct exponents {
+    u32 even, odd;
+
+    DEVICE void add(u32 pair)
+    {
+        const u32 next = (pair & 0x7f807f80) + 0x00800080 & 0x7f807f80;
+        even = max(even, next << 16), odd = max(odd, next);
     }
-    return most;
-}
+    DEVICE void add(const b128 &v) { add(v.x), add(v.y), add(v.z), add(v.w); }
+    DEVICE u32 largest() const { return max(even, odd) >> 23; }
+};
 
 /* The largest x of the block, for all threads. */
 static DEVICE u32 largest_in_block(u32 x)
@@ -42,49 +43,60 @@ static DEVICE u32 largest_in_block(u32 x)
     return x;
 }
 
-/* The largest element of what a thread reads of a matrix, as bits. */
-static DEVICE u32 largest_in_matrix(const scale_operand_t &x, const char *from, u32 blocks)
+/* Adds what a thread reads of a matrix. Chunks are IN_PLACE where the matrix consists of whole, aligned ones. */
+template <bool IN_PLACE>
+static DEVICE void add_matrix(exponents &most, const scale_operand_t &x, const char *from, u32 blocks)
 {
-    constexpr int TOGETHER = 4; /* rows in flight */
-    const u32 across = 1u << x.log_across, step = blocks * (HGEMM_SCALE_THREADS >> x.log_across);
+    constexpr int TOGETHER = IN_PLACE ? 8 : 4; /* rows in flight */
+    const u32 across = 1u << x.log_across, rows = HGEMM_SCALE_THREADS >> x.log_across, step = blocks * rows;
     const u32 first = thread_index() & across - 1, below = thread_index() >> x.log_across;
     const u64 ld = x.ld * ELEMENT_BYTES;
     const char *const end = from + (x.lines - 1) * ld + x.width * (u64)ELEMENT_BYTES;
     const panel matrix = {from, from, end, ld, 0, 0, nullptr, false};
-    u32 most = 0;
 #pragma unroll 1
-    for (u32 line = block_index() * (HGEMM_SCALE_THREADS >> x.log_across) + below; line < x.lines; line += step * TOGETHER)
+    for (u32 line = block_index() * rows + below; line < x.lines; line += step * TOGETHER)
 #pragma unroll 1
         for (u32 column = first * 8; column < x.width; column += across * 8) {
-            chunk<ANY> c[TOGETHER];
-            u32 shift[TOGETHER];
+            const char *const at = from + line * ld + column * (u64)ELEMENT_BYTES;
+            if constexpr (IN_PLACE) {
+                b128 v[TOGETHER] = {};
 #pragma unroll
-            for (int i = 0; i < TOGETHER; ++i) {
-                const char *const at = from + (line + i * step) * ld + column * (u64)ELEMENT_BYTES;
-                shift[i] = (u32)(u64)at % 16;
-                const char *const low = at - shift[i];
-                const bool is_there = line + i * step < x.lines, is_inside = low >= from && low + 32 <= end;
-                c[i].v = c[i].next = b128{};
-                ld_global(c[i].v, low, is_there && is_inside);
-                ld_global(c[i].next, low + 16, is_there && is_inside && shift[i]);
-                if (is_there && !is_inside) c[i].load_inside(matrix, low);
+                for (int i = 0; i < TOGETHER; ++i) ld_global(v[i], at + i * step * ld, line + i * step < x.lines);
+#pragma unroll
+                for (int i = 0; i < TOGETHER; ++i) most.add(v[i]);
+            } else {
+                chunk<ANY> c[TOGETHER];
+                u32 shift[TOGETHER];
+#pragma unroll
+                for (int i = 0; i < TOGETHER; ++i) {
+                    shift[i] = (u32)(u64)(at + i * step * ld) % 16;
+                    const char *const low = at + i * step * ld - shift[i];
+                    const bool is_there = line + i * step < x.lines, is_inside = low >= from && low + 32 <= end;
+                    c[i].v = c[i].next = b128{};
+                    ld_global(c[i].v, low, is_there && is_inside);
+                    ld_global(c[i].next, low + 16, is_there && is_inside && shift[i]);
+                    if (is_there && !is_inside) c[i].load_inside(matrix, low);
+                }
+#pragma unroll
+                for (int i = 0; i < TOGETHER; ++i)
+                    most.add(first_halves(c[i].extract(shift[i]), x.width - (int)column));
             }
-#pragma unroll
-            for (int i = 0; i < TOGETHER; ++i)
-                most = max(most, largest_of(first_halves(c[i].extract(shift[i]), x.width - (int)column)));
         }
-    return most;
 }
 
 extern "C" __global__ void __launch_bounds__(HGEMM_SCALE_THREADS) HGEMM_VARIANT(const scale_args_t args)
 {
     const scale_operand_t x = operand_index() == 0 ? args.operand[0] : args.operand[1];
     const u32 thread = thread_index();
-    u32 most = 0;
+    const bool in_place = (((u64)x.from | (x.ld | x.width | x.stride) * ELEMENT_BYTES) & 15) == 0;
+    exponents seen = {};
 #pragma unroll 1
-    for (long long i = 0; i < x.batch; ++i)
-        most = max(most, largest_in_matrix(x, (const char *)x.from + i * x.stride * ELEMENT_BYTES, args.blocks));
-    most = largest_in_block(most);
+    for (long long i = 0; i < x.batch; ++i) {
+        const char *const from = (const char *)x.from + i * x.stride * ELEMENT_BYTES;
+        if (in_place) add_matrix<true>(seen, x, from, args.blocks);
+        else add_matrix<false>(seen, x, from, args.blocks);
+    }
+    u32 most = largest_in_block(seen.largest());
     if (args.blocks > 1) {
         barrier();
         if (thread == 0) {
@@ -105,6 +117,6 @@ extern "C" __global__ void __launch_bounds__(HGEMM_SCALE_THREADS) HGEMM_VARIANT(
         if (thread == 0) *x.arrived = 0;
     }
     /* Elements of one exponent e are below 2^(e + 1 - 127); subnormal ones have that of 1. */
-    const int exponent = max((int)(most >> 7), 1), log = 15 + 127 - exponent;
+    const int exponent = max((int)most - 1, 1), log = 15 + 127 - exponent;
     if (thread == 0) *x.scale = power_of_two(min(log, HGEMM_MOST_SCALE_LOG));
 }

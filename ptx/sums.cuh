@@ -91,21 +91,6 @@ template <class V> static DEVICE void add_warps(typename V::sums &acc, const war
     }
 }
 
-/* A and B were multiplied by powers of two, of which the sums are now divided. The product of both may be no float: of
- * its two factors, either is one, and both are above 1 or both are not. */
-template <class V> static DEVICE void undo_scales(const arguments &args, typename V::sums &acc)
-{
-    const int log_a = log2_of(power_of_two(scales_of(args).a, scales_of(args).a_pointer));
-    const int log_ab = log_a + log2_of(power_of_two(scales_of(args).b, scales_of(args).b_pointer)), half = log_ab >> 1;
-    const float first = power_of_two(-half), second = power_of_two(half - log_ab);
-#pragma unroll
-    for (int i = 0; i < V::OWN_MT; ++i)
-#pragma unroll
-        for (int j = 0; j < V::NT; ++j)
-#pragma unroll
-            for (auto &x : acc[i][j]) x = __fmul_rn(__fmul_rn(x, first), second);
-}
-
 /* Split-K. The blocks of a tile leave their accumulators in the workspace and count themselves. The last one to
  * arrive adds up all parts and sets the counter back to zero. It adds in the order of k and in single precision,
  * so that the result does not depend on which block that is. If its sums stay in registers, it finds before it

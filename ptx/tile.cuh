@@ -9,6 +9,7 @@
  *                  fragments), multiply
  *   sums.cuh       warps and blocks that share a tile of D add up
  *   stage.cuh      sums through shared memory
+ *   scaled.cuh     sums of bfloat16 operands become D where D is nothing else
  *   epilogue.cuh   a sum becomes an element of D
  *   output.cuh     store (accumulators -> D)
  */

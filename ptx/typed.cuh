@@ -50,11 +50,12 @@ static DEVICE void load_pair(u32 (&v)[2], const char *p, u32 type, bool live)
     }
 }
 
-/* A float rounded to nearest even, as the bits of a bfloat16. NaN stays one. */
-static DEVICE u32 bfloat16_bits(float f)
+/* A float rounded to nearest even: its upper half is a bfloat16. It comes from arithmetic, whose only NaN is 0x7fffffff
+ * (PTX ISA 9.7.3, add and others): one that stays NaN without the carry, which would make it -0. */
+static DEVICE u32 bfloat16_above(float f)
 {
-    const u32 x = __float_as_uint(f);
-    return f == f ? x + 0x7fff + (x >> 16 & 1) >> 16 : x >> 16 | 0x40;
+    const int x = min(__float_as_int(f), 0x7fff0000);
+    return (u32)x + 0x7fff + ((u32)x >> 16 & 1);
 }
 
 /* The values of two neighbours of two bytes each in a word, and two rounded values as such. */
@@ -64,7 +65,7 @@ template <type T> static DEVICE float value_in_pair(u32 pair, int e)
 }
 template <type T> static DEVICE u32 pair_of(float low, float high)
 {
-    return T == BF16 ? permute(bfloat16_bits(low), bfloat16_bits(high), 0x5410) : pack_halves(low, high);
+    return T == BF16 ? permute(bfloat16_above(low), bfloat16_above(high), 0x7632) : pack_halves(low, high);
 }
 
 /* Their values. */

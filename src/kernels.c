@@ -35,6 +35,10 @@ enum {
 #define SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag)                                    \
     static_assert((lds_gap) >= 1 && (sts_first) >= 0 && (sts_gap) >= 1 && (ldg_lag) >= 0, \
                   "SCHEDULE: a gap is less than 1, or another number negative");
+#define BF16_SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag, cvt_lead, cvt_gap)            \
+    static_assert((lds_gap) >= 1 && (sts_gap) >= 1 && (ldg_lag) >= 0 && (cvt_gap) >= 1 && \
+                      3 * (cvt_gap) <= (cvt_lead) && (cvt_lead) <= (sts_first),           \
+                  "BF16_SCHEDULE: a pair is converted after it is stored, or before the k-tile begins");
 #define HGEMM_KERNEL(rung, name, columns, ...) \
     struct row_##name {                        \
         columns struct {                       \

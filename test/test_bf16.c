@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A and B of bfloat16: conversion to the last bit, scales from all their sources, and the contract's error bound on
- * normal and on awkward numbers, against double precision. (test_gemm has all else, at random.)
+ * A and B of bfloat16: conversion to the last bit, scales from all their sources, D of all types, and the contract's
+ * error bound on normal and on awkward numbers, against double precision. (test_gemm has all else, at random.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -254,6 +254,101 @@ static void without_a_workspace(void **state)
         }
 }
 
+/* ---- D of all types ----------------------------------------------------------------------------- */
+
+enum { D_ROWS = 70, D_COLUMNS = 72, D_DEPTH = 24, D_PITCH = 76 };
+
+static struct {
+    uint16_t a[D_ROWS][D_DEPTH], b[D_COLUMNS][D_DEPTH];
+    unsigned char d[D_ROWS * D_PITCH * 4];
+    float sums[D_ROWS * D_PITCH];
+} typed;
+
+/* Small integers, many of whose sums lie midway between two bfloat16, in the given units; rows of A with an infinity
+ * and with NaN; and in row 9 of A and 1 of B the largest element. All other sums are exact. */
+static void draw_typed(double unit_a, double unit_b, double largest_a, double largest_b)
+{
+    for (int i = 0; i < D_ROWS; i++)
+        for (int p = 0; p < D_DEPTH; p++)
+            typed.a[i][p] = bits_of((double)rng_between(&rng, -8, 8) * unit_a);
+    for (int j = 0; j < D_COLUMNS; j++)
+        for (int p = 0; p < D_DEPTH; p++)
+            typed.b[j][p] = bits_of((double)rng_between(&rng, -8, 8) * unit_b);
+    typed.a[3][5] = 0x7f80, typed.a[4][0] = 0xff80, typed.a[68][7] = 0x7fc0;
+    typed.a[9][2] = bits_of(largest_a), typed.b[1][6] = bits_of(largest_b);
+}
+
+/* op(A) B^T of the first `columns` columns into typed.d. A bias of zeros changes nothing but the way to D. */
+static void run_typed(const char *kernel, hgemm_type_t type_d, int columns, const float *bias)
+{
+    hgemm_desc_t desc;
+    hgemm_desc_init(&desc);
+    memset(typed.d, 0xff, sizeof typed.d);
+    desc.accumulate = HGEMM_ACCUMULATE_F32;
+    desc.kernel = hgemm_find_kernel(kernel);
+    desc.type_a = desc.type_b = HGEMM_TYPE_BF16, desc.type_d = type_d, desc.type_bias = HGEMM_TYPE_F32;
+    desc.op_b = HGEMM_OP_T;
+    desc.m = D_ROWS, desc.n = columns, desc.k = D_DEPTH;
+    desc.lda = desc.ldb = D_DEPTH, desc.ldd = D_PITCH;
+    desc.a = place(typed.a, sizeof typed.a), desc.b = place(typed.b, sizeof typed.b);
+    desc.d = place(typed.d, sizeof typed.d), desc.bias = bias;
+    expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS, kernel);
+    take(typed.d, desc.d, sizeof typed.d);
+    release(desc.a), release(desc.b);
+}
+
+static void assert_typed(const char *kernel, const float *zeros)
+{
+    static const int bytes[] = {[HGEMM_TYPE_F16] = 2, [HGEMM_TYPE_F32] = 4, [HGEMM_TYPE_BF16] = 2};
+    static const int columns[] = {72, 68, 67, 36, 3};
+    int finite = 0;
+    run_typed(kernel, HGEMM_TYPE_F32, D_COLUMNS, zeros);
+    memcpy(typed.sums, typed.d, sizeof typed.sums);
+    for (int i = 0; i < D_ROWS; i++)
+        for (int j = 0; j < D_COLUMNS; j++) {
+            double want = 0;
+            for (int p = 0; p < D_DEPTH; p++)
+                want += value(typed.a[i][p]) * value(typed.b[j][p]);
+            if (i != 9 && j != 1 && isfinite(want) && (double)typed.sums[i * D_PITCH + j] != want)
+                fail_msg("%s: sum %d, %d is %.9g, want %.9g", kernel, i, j, (double)typed.sums[i * D_PITCH + j], want);
+        }
+    for (hgemm_type_t type = HGEMM_TYPE_F16; type <= HGEMM_TYPE_BF16; type++)
+        for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++) {
+            run_typed(kernel, type, columns[c], NULL);
+            for (int i = 0; i < D_ROWS; i++)
+                for (int j = 0; j < D_PITCH; j++) {
+                    const unsigned char *got = &typed.d[(i * D_PITCH + j) * bytes[type]];
+                    const double sum = (double)typed.sums[i * D_PITCH + j];
+                    unsigned char want[4] = {0xff, 0xff, 0xff, 0xff}; /* beside D */
+                    if (j < columns[c])
+                        store_value(type, want, sum);
+                    finite += j < columns[c] && isfinite(sum) && sum != 0;
+                    if (j < columns[c] && isnan(sum) ? !isnan(value_of(type, got))
+                                                     : memcmp(got, want, (size_t)bytes[type]))
+                        fail_msg("%s, type %d, %d columns: element %d, %d is %.9g, want %.9g", kernel, type, columns[c],
+                                 i, j, value_of(type, got), sum);
+                }
+        }
+    assert_true(finite > D_ROWS * 10);
+}
+
+static void d_is_the_rounded_sum(void **state)
+{
+    (void)state;
+    static const char *const kernels[] = {"k5_256x128_f32", "k5_128x128_f32", "k5_64x64_f32", "k5_16x64_f32"};
+    static const float none[D_COLUMNS];
+    float *zeros = place(none, sizeof none);
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        draw_typed(1, 1, 16, 16);
+        assert_typed(kernels[i], zeros);
+        draw_typed(0x1p95, 0x1p5, 0x1p127, 0x1p35); /* 1 / both scales is above 2^127 */
+        assert_typed(kernels[i], zeros);
+        draw_typed(0x1p-120, 0x1p-10, 0x1p-112, 0x1p-5); /* below 2^-126 */
+        assert_typed(kernels[i], zeros);
+    }
+    release(zeros);
+}
+
 /* ---- Errors of sums ----------------------------------------------------------------------------- */
 
 enum { M = 48, N = 40, K = 264, BATCH = 2 };
@@ -361,6 +456,7 @@ int main(void)
         cmocka_unit_test(a_given_scale_is_taken),
         cmocka_unit_test(scales_are_found),
         cmocka_unit_test(without_a_workspace),
+        cmocka_unit_test(d_is_the_rounded_sum),
         cmocka_unit_test(sums_of_all_kinds_of_numbers),
     };
     handle = test_open();
