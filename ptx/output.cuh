@@ -305,17 +305,11 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
         if (AHEAD) fetch(row0 + down, common);
         bias.template get<8, 1>(more.bias, across);
     }
-    auto turns = [&](auto store_turn) {
+    if (common) {
 #pragma unroll 1
         for (int turn = 0; turn < S::TURNS; ++turn) {
             S::put(to, sums, turn);
             warp_barrier();
-            store_turn(turn);
-            warp_barrier();
-        }
-    };
-    if (common) {
-        turns([&](int turn) {
 #pragma unroll 1
             for (int q0 = 0; q0 < ROUNDS; q0 += N) {
                 const u32 below = q0 * STEP + down, first = row0 + turn * S::ROWS + below;
@@ -335,11 +329,15 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
                     st_global(o.d + row * o.ldd + across * ELEMENT_BYTES, v[q], row < m_end && inside);
                 }
             }
-        });
+            warp_barrier();
+        }
     } else {
         /* Where D is column-major, lanes stand side by side along columns, so that they write whole sectors. */
         const bool by_columns = is_by_columns<V::INDIRECT>(args);
-        turns([&](int turn) {
+#pragma unroll 1
+        for (int turn = 0; turn < S::TURNS; ++turn) {
+            S::put(to, sums, turn);
+            warp_barrier();
             u32 below = by_columns ? w.lane % S::ROWS : down, column = by_columns ? w.lane / S::ROWS * 8 : across;
 #pragma unroll 1
             for (int q = 0; q < ROUNDS; column += 32 / S::ROWS * 8) {
@@ -352,7 +350,8 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
                     below += by_columns ? 0 : STEP;
                 } while (++q < ROUNDS && !by_columns);
             }
-        });
+            warp_barrier();
+        }
     }
 }
 
