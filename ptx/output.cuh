@@ -279,7 +279,7 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
     using S = stage<V, F>;
     constexpr int ACROSS = V::WN / 8, STEP = 32 / ACROSS, ROUNDS = S::ROWS / STEP;
     constexpr int ROOM = V::REGISTERS - V::ACC_WORDS, N = ROUNDS > 1 && ROOM >= 120 ? 2 : 1;
-    constexpr bool AHEAD = ROOM >= 150;
+    constexpr bool AHEAD = !V::TIGHT;
     const u32 buffer = S::buffer(w.m, w.n), across = w.lane % ACROSS * 8, down = w.lane / ACROSS;
     const u32 to = buffer + w.lane / 4 * S::PITCH + w.lane % 4 * 2 * S::SUM_BYTES;
     const u32 row0 = where.m0 + w.m, m_end = where.m_end(args);
@@ -378,14 +378,15 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
 {
     warp<V> w;
     warp_bias<V> bias;
-    if (V::K_WARPS > 1) bias.load(args, where, w); /* while sums of other warps are added */
+    constexpr bool LATE = V::K_WARPS == 1 && V::TIGHT;
+    if (!LATE) bias.load(args, where, w); /* while sums of other warps are added */
     add_warps(acc, w);
     if (!is_owner<V>()) return; /* barriers wait for threads that have not exited (CUDA guide, __syncthreads) */
     if (!add_parts<V>(args, acc)) return;
-    if (V::REGISTERS - V::ACC_WORDS < 150) w = warp<V>(); /* computed anew: sums of all parts leave no registers */
+    if (V::TIGHT) w = warp<V>(); /* computed anew: sums of all parts leave no registers */
     w.m += w.k_warp * V::OWN_M;
     const block<V> at = recomputed(args, where);
-    if (V::K_WARPS == 1) bias.load(args, at, w);
+    if (LATE) bias.load(args, at, w);
     barrier(); /* every warp has read its last fragments: shared memory is free */
     const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = args.m, n = args.n;
     const long long batch = batch_index();

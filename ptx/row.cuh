@@ -118,6 +118,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
     static constexpr int OTHER_REGISTERS = ACCESS == X16 ? 65 : 127;
     static constexpr int SM_SHARE = HGEMM_SM_REGISTERS / (MIN_BLOCKS * THREADS);
     static constexpr int REGISTERS = SM_SHARE < HGEMM_THREAD_REGISTERS ? SM_SHARE : HGEMM_THREAD_REGISTERS;
+    static constexpr bool TIGHT = REGISTERS - ACC_WORDS < 150; /* an epilogue has few beside the accumulators */
     static constexpr bool IN_PAIRS = ACCESS <= X8 && LIVE_REGISTERS + OTHER_REGISTERS <= REGISTERS && MMAS >= 8;
 
     /* ---- what differs between a T4 and newer GPUs */
