@@ -293,6 +293,30 @@ typedef struct watched_t {
     double tensor_free[TURING_T4_SMS][4], lsu_free[TURING_T4_SMS], last; /* until when */
 } watched_t;
 
+/* A launch that fails ends a measurement: those after it compute, though they be dry where they are timed. */
+static void a_failed_launch_is_not_timed(void **state)
+{
+    (void)state;
+    void *event;
+    uint16_t d[N * N];
+    open_device("t4emu:time,dry");
+    device_t *device = handle->device;
+    void *a = allocate(BYTES, zeros), *c = allocate(BYTES, NULL);
+    assert_int_equal(device->ops->event_create(device, &event), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(device->ops->event_record(device, event, NULL), HGEMM_STATUS_SUCCESS);
+    hgemm_desc_t desc; /* a dry launch does not know where an activation goes */
+    hgemm_desc_init(&desc);
+    desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldd = N;
+    desc.activation = HGEMM_ACTIVATION_SILU;
+    desc.a = desc.b = a, desc.d = c;
+    assert_int_equal(hgemm_run_desc(handle, &desc), HGEMM_STATUS_DEVICE_ERROR);
+    assert_int_equal(multiply(a, a, c), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(hgemm_download(handle, d, c, BYTES), HGEMM_STATUS_SUCCESS);
+    assert_memory_equal(d, zeros, BYTES);
+    device->ops->event_destroy(device, event);
+    close_device();
+}
+
 /* No unit does two things at a time, and nothing begins before it is issued. */
 static void watch(void *user, const turing_issue_t *issue)
 {
@@ -464,6 +488,7 @@ int main(void)
         cmocka_unit_test(hopper_keeps_one_bit_more),
         cmocka_unit_test(a_caller_s_rounding_does_not_matter),
         cmocka_unit_test(events_tell_modelled_time),
+        cmocka_unit_test(a_failed_launch_is_not_timed),
         cmocka_unit_test(a_launch_can_be_watched),
         cmocka_unit_test(dry_launches_take_the_same_time),
         cmocka_unit_test(activations_are_timed_or_refused),
