@@ -6,8 +6,8 @@
  *           precision, with up to 8 columns (rows) of the other operand X, which stay in the L1 cache. Neither tensor
  *           cores nor shared memory would save a byte. Where D is taller than wide, W is A and X is B; else W is B.
  * Tile      LONG x 8 of D. TL threads share its LONG lines of W, and TK threads the k's. Where memory runs along k, a
- *           thread takes 8 k's of a line at a time, and neighbours continue it. Where it runs along the lines, all those
- *           of a thread come with each k.
+ *           thread takes 8 k's of a line at a time, and neighbours continue it. Where it runs along the lines, all
+ *           those of a thread come with each k.
  * Sums      TK threads add up by shuffles, then through shared memory; blocks that share k (split-K) through the
  *           workspace: the last one to arrive adds all parts. The order is fixed, and so are the bits.
  * D         Sums lie in shared memory as D does in global memory, and are stored in aligned chunks. If rows of D are
@@ -25,7 +25,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
     static constexpr int LONG = LONG_IS_M ? BM : BN;
     static constexpr int TL = THREADS * 8 / SPEC::BK, TK = THREADS / TL;
     static constexpr int LINES = LONG / TL; /* of a thread */
-    static_assert((LONG_IS_M ? BN : BM) == 8 && TL * TK == THREADS && TL * LINES == LONG, "not what threads are made for");
+    static_assert((LONG_IS_M ? BN : BM) == 8 && TL * TK == THREADS && TL * LINES == LONG, "not what threads can do");
 
 
     /* Where D is 8x8, all lanes of a warp share its lines. PARTS warps, or groups of warps, have a part of each sum. */
@@ -67,8 +67,8 @@ template <class V> struct thin_block {
 
 private:
     /* A stored operand of `extent` rows or columns and `k` k's; its base is at x0 and the first k of all. */
-    static DEVICE panel whole(const void *first, long long stride, long long ld_elements, bool along_k, int extent, int k,
-                              u32 x0)
+    static DEVICE panel whole(const void *first, long long stride, long long ld_elements, bool along_k, int extent,
+                              int k, u32 x0)
     {
         const u64 ld = (u64)ld_elements * ELEMENT_BYTES;
         const char *const begin = (const char *)first + batch_index() * stride * ELEMENT_BYTES;
@@ -333,18 +333,23 @@ template <class V, int T, int E> static DEVICE void multiply(thin_block<V> at, i
     else if constexpr (!V::W_ALONG_K) add_along_lines(acc, at);
     else if (V::TK == 1 && at.k_end <= 4) add_along_k<V, T, 4>(acc, at);
     else add_along_k<V, T, 8>(acc, at);
-    float x[E * T];
+    constexpr int AT_ONCE = V::LANES_K > 1 && T > 2 ? 2 : T; /* columns: ptxas waits for many shuffles as if for one */
 #pragma unroll
-    for (int i = 0; i < E * T; ++i) x[i] = acc[i / T][i % T];
-    u32 index = 0;
-    if constexpr (V::LANES_K > 1) index = add_lanes(x);
+    for (int c = 0; c < T; c += AT_ONCE) {
+        float x[E * AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < E * AT_ONCE; ++i) x[i] = acc[i / AT_ONCE][c + i % AT_ONCE];
+        u32 index = 0;
+        if constexpr (V::LANES_K > 1) index = add_lanes(x);
 #pragma unroll 1
-    for (u32 part = 0; part < V::PARTS; ++part) { /* in turn */
-        if (part > 0) barrier();
-        if (V::tk() / V::LANES_K != part) continue;
-        if (V::LANES_K == 1) put_sums<V>(acc, columns, t0, part == 0);
-        else if (thread_index() % 32 < E * T && t0 + index % T < columns)
-            put(sum_at<V>(columns, V::line(index / T), t0 + index % T), x[0], part == 0);
+        for (u32 part = 0; part < V::PARTS; ++part) { /* in turn */
+            if (part > 0) barrier();
+            if (V::tk() / V::LANES_K != part) continue;
+            const u32 column = t0 + c + index % AT_ONCE;
+            if (V::LANES_K == 1) put_sums<V>(acc, columns, t0, part == 0);
+            else if (thread_index() % 32 < E * AT_ONCE && column < columns)
+                put(sum_at<V>(columns, V::line(index / AT_ONCE), column), x[0], part == 0);
+        }
     }
 }
 
@@ -358,8 +363,8 @@ template <class V, int E> static DEVICE void multiply_all(const thin_block<V> &a
         for (int t0 = 0; t0 < at.columns; t0 += 4) multiply<V, 4, E>(at, t0);
 }
 
-/* Adds up what blocks have, if k is split: the last block to arrive does. Lanes of a warp that share a sum take parts in
- * turn. Returns whether this block stores the tile. */
+/* Adds up what blocks have, if k is split: the last block to arrive does. Lanes of a warp that share a sum take parts
+ * in turn. Returns whether this block stores the tile. */
 template <class V> static DEVICE bool add_blocks(const arguments &args, const thin_block<V> &at)
 {
     constexpr int TOGETHER = V::LONG == 8 ? 16 : 8; /* loads in flight */
@@ -399,7 +404,7 @@ template <class V> static DEVICE bool add_blocks(const arguments &args, const th
             for (int q = 0; q < TOGETHER; ++q) sum += __uint_as_float(x[q]);
         }
 #pragma unroll 1
-        for (u32 across = 1; across < lanes; across *= 2) sum += __uint_as_float(from_across(__float_as_uint(sum), across));
+        for (u32 by = 1; by < lanes; by *= 2) sum += __uint_as_float(from_across(__float_as_uint(sum), by));
         if (thread_index() % lanes == 0 && i < sums) st_shared_word(shared_base() + i * 4, __float_as_uint(sum));
     }
     if (thread_index() == 0) *arrived = 0;

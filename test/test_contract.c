@@ -492,6 +492,38 @@ static void column_major_is_the_transpose(void **state)
     assert_int_equal(normalise(&desc).bias_mode, HGEMM_BIAS_PER_ROW);
 }
 
+/* A column whose elements follow each other is taken as a row, where selection is free to. */
+static void a_column_is_laid_along(void **state)
+{
+    (void)state;
+    for (int ops = 0; ops < 4; ops++)
+        for (int is_b = 0; is_b < 2; is_b++) {
+            hgemm_desc_t desc = small();
+            desc.op_a = (hgemm_op_t)(ops >> 1), desc.op_b = (hgemm_op_t)(ops & 1);
+            const hgemm_op_t op = is_b ? desc.op_b : desc.op_a;
+            if (is_b)
+                desc.n = op == HGEMM_OP_N ? 1 : 16, desc.k = op == HGEMM_OP_N ? 24 : 1;
+            else
+                desc.m = op == HGEMM_OP_N ? 8 : 1, desc.k = op == HGEMM_OP_N ? 1 : 24;
+            desc.lda = desc.ldb = desc.ldc = desc.ldd = 32;
+            *(is_b ? &desc.ldb : &desc.lda) = 1;
+            const hgemm_desc_t p = normalise(&desc);
+            const int64_t rows = is_b ? (op == HGEMM_OP_N ? 24 : 16) : op == HGEMM_OP_N ? 8 : 24;
+            assert_int_equal(is_b ? p.op_b : p.op_a, op == HGEMM_OP_N ? HGEMM_OP_T : HGEMM_OP_N);
+            assert_int_equal(is_b ? p.ldb : p.lda, rows);
+            assert_int_equal(is_b ? p.op_a : p.op_b, is_b ? desc.op_a : desc.op_b);
+            assert_int_equal(is_b ? p.lda : p.ldb, 32);
+
+            *(is_b ? &desc.ldb : &desc.lda) = 2; /* there are gaps */
+            assert_int_equal(is_b ? normalise(&desc).op_b : normalise(&desc).op_a, op);
+            *(is_b ? &desc.ldb : &desc.lda) = 1;
+            desc.kernel = 1;
+            assert_int_equal(is_b ? normalise(&desc).op_b : normalise(&desc).op_a, op);
+            desc.kernel = HGEMM_KERNEL_AUTO, desc.flags = HGEMM_FLAG_BATCH_INVARIANT;
+            assert_int_equal(is_b ? normalise(&desc).op_b : normalise(&desc).op_a, op);
+        }
+}
+
 /* How far a bias reaches, by its mode, its type and the batch: to the byte, seen by what D may touch. */
 static void a_bias_has_a_value_for_each_row_or_column(void **state)
 {
@@ -781,6 +813,7 @@ int main(void)
         cmocka_unit_test_setup(a_descriptor_of_the_old_size_is_understood, set_up),
         cmocka_unit_test_setup(a_new_descriptor_is_plain, set_up),
         cmocka_unit_test_setup(column_major_is_the_transpose, set_up),
+        cmocka_unit_test_setup(a_column_is_laid_along, set_up),
         cmocka_unit_test_setup(a_bias_has_a_value_for_each_row_or_column, set_up),
         cmocka_unit_test_setup(batch_modes_say_where_matrices_are, set_up),
         cmocka_unit_test_setup(a_kernel_that_does_not_cover_a_call_is_named, set_up),
