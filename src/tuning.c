@@ -106,7 +106,10 @@ static const char *parse_entry(char *line, entry_t *entry)
         fault = "cublas is followed by its time in times of the plan, such as 1.250";
     if (!fault)
         fault = plan_from_text(plan + 3, &example, &entry->plan);
-    return fault ? fault : plan_fault(&example, INT64_MAX, &entry->plan);
+    if (fault)
+        return fault;
+    entry->problem = class_of(&example); /* a lone column may have been written as either */
+    return plan_fault(&example, INT64_MAX, &entry->plan);
 }
 
 /* Whether the line is that of the header; else `why` says where they differ. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "plan_text.h"
+#include "problem.h"
 #include "problem_class.h"
 #include "util.h"
 
@@ -129,7 +130,7 @@ static void a_class_is_what_selection_sees(void **state)
     (void)state;
     rng_t rng = {test_seed()};
     for (int i = 0; i < 5000; i++) {
-        hgemm_desc_t desc = random_problem(&rng), other = desc, example;
+        hgemm_desc_t drawn = random_problem(&rng), desc = normalise(&drawn), other = desc, example;
         problem_class_t class = class_of(&desc), read;
         char text[CLASS_TEXT];
         class_to_text(&class, text);
