@@ -220,7 +220,7 @@ static const struct {
     {"operand bit flipped", flip_operand, 32, 87},
     {"access widened", widen_access, 12, 92},
     {"guard dropped", drop_guard, 16, 62},
-    {"comparison flipped", flip_comparison, 16, 74},
+    {"comparison flipped", flip_comparison, 16, 66},
     {"multiply dropped", drop_multiply, 8, 88},
 };
 enum { FAULTS = sizeof faults / sizeof *faults };

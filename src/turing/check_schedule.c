@@ -309,7 +309,10 @@ static void check_read(warp_t *w, const op_t *o, const plan_t *p, use_t use, uin
     }
     unsigned need = latency[x->unit][p->reads_as];
     if (use.slot >= SLOT_UP)
-        need = use.guard ? UNIFORM_GUARD_LATENCY : p->unit != UNIT_UNIFORM ? 6 : x->unit == UNIT_QUICK ? 2 : 4;
+        need = use.guard               ? UNIFORM_GUARD_LATENCY
+               : x->unit == UNIT_QUICK ? (p->unit == UNIT_UNIFORM ? 2 : 1) /* ptxas has a PLOP3 right behind a VOTEU */
+               : p->unit == UNIT_UNIFORM ? 4
+                                         : 6;
     else if (use.slot >= SLOT_P)
         need = use.guard ? GUARD_LATENCY : predicate_latency[x->unit] + (x->unit == UNIT_ALU && p->unit == UNIT_IMAD);
     if (distance < need)

@@ -35,7 +35,8 @@ enum {
     SLOT_UR = 256,
     SLOT_P = 320,
     SLOT_UP = 328,
-    SLOTS = 336,
+    SLOT_LOW = 336, /* the lower half of a register, where it is told apart: in what may come from sums */
+    SLOTS = SLOT_LOW + 256,
     SLOT_WORDS = (SLOTS + 63) / 64,
     SUCCESSORS = 2,
     NOWHERE = -1
@@ -64,12 +65,14 @@ typedef struct needs {
 /* An instruction. */
 typedef struct node {
     set_t condition, address, reads, writes; /* of the guard; of an access; all reads; all writes */
+    set_t sum_reads, sum_writes;             /* sums come from these, and go to those */
     role_t role;
     int guard;       /* condition under which a lane executes it, or ALWAYS          */
     bool overwrites; /* then it writes all of what it writes                         */
     bool bulk_source, bulk_store, sum_source;
     bool blocked;
-    bool picks; /* it gets some bits of register `flags`, those in `picked`  */
+    bool picks,
+        blends; /* it gets some bits of register `flags`, those in `picked`; any of its own bits may be of any */
     uint32_t flags, picked;
 } node_t;
 
@@ -226,6 +229,33 @@ static void find_flags(const turing_insn_t *in, node_t *node)
     }
 }
 
+/* A PRMT that takes bytes of one register, beside zeros: ptxas keeps flags in the lower halves of registers, and what
+ * the upper ones held before. */
+static void find_halves(const turing_insn_t *in, node_t *node)
+{
+    const turing_operand_t *s = in->src;
+    if (in->op != TURING_PRMT || in->m.func || s[0].kind != TURING_REG || s[1].kind != TURING_IMM ||
+        s[2].kind != TURING_REG || (s[0].reg == TURING_RZ) == (s[2].reg == TURING_RZ))
+        return;
+    const uint32_t upper = s[0].reg == TURING_RZ ? 4 : 0; /* in selectors: it is the upper one of the pair */
+    node->picks = true;
+    node->flags = s[upper ? 2 : 0].reg;
+    for (uint32_t byte = 0; byte < 4; byte++) {
+        const uint32_t selected = s[1].imm >> 4 * byte & 15;
+        if ((selected & 4) != upper)
+            continue;
+        node->picked |= UINT32_C(0xff) << 8 * (selected & 3);
+        node->blends |= (selected & 8) || (selected & 3) != byte;
+    }
+    if (node->blends && !(node->picked >> 16)) {
+        node->sum_reads.word[node->flags / 64] &= ~(UINT64_C(1) << node->flags % 64);
+        put_in(&node->sum_reads, SLOT_LOW + node->flags);
+    } else if (!node->blends && !(node->picked & 0xffff)) {
+        for (int i = SLOT_LOW / 64; i < SLOT_WORDS; i++) /* its lower half is zero */
+            node->sum_writes.word[i] &= i == SLOT_LOW / 64 ? (UINT64_C(1) << SLOT_LOW % 64) - 1 : 0;
+    }
+}
+
 static void describe(const turing_insn_t *in, node_t *node)
 {
     static const uint32_t base[TURING_FILE_COUNT] = {
@@ -247,10 +277,27 @@ static void describe(const turing_insn_t *in, node_t *node)
     const bool guarded = in->guard.reg != TURING_PT && !in->guard.uniform;
     node->guard = guarded ? 2 * in->guard.reg + in->guard.neg : ALWAYS;
     node->overwrites = in->op != TURING_R2P && (guarded || is_true(&in->guard));
+    node->sum_reads = node->reads;
+    node->sum_writes = node->writes;
+    for (uint32_t r = 0; r < SLOT_UR; r++)
+        if (node->writes.word[r / 64] >> r % 64 & 1)
+            put_in(&node->sum_writes, SLOT_LOW + r);
     find_flags(in, node);
+    find_halves(in, node);
     node->bulk_source = node->role == ROLE_LOAD || in->op == TURING_HMMA_1688;
     node->sum_source = in->op == TURING_HMMA_1688 || (in->op == TURING_LDS && in->mem.bytes > 4);
     node->blocked = jumps(in);
+}
+
+/* Takes out what an instruction writes, of registers both halves. */
+static void forget(set_t *s, const node_t *node)
+{
+    take_out(s, &node->writes);
+    for (uint32_t i = 0; i < SLOT_UR / 64; i++) /* words of lower halves begin within one */
+        for (uint64_t rest = node->writes.word[i]; rest; rest &= rest - 1) {
+            const uint32_t low = SLOT_LOW + 64 * i + (uint32_t)__builtin_ctzll(rest);
+            s->word[low / 64] &= ~(UINT64_C(1) << low % 64);
+        }
 }
 
 /* What may derive from bulk or sums, before each place.  Sums only settle what is blocked: there a guarded
@@ -265,9 +312,10 @@ static void spread(const graph_t *g, set_t *before, bool sums)
             if (!g->reached[p])
                 continue;
             if (node->overwrites && (sums || node->guard == ALWAYS))
-                take_out(&after, &node->writes);
-            if ((sums ? node->sum_source : node->bulk_source) || meets(&node->reads, &before[p]))
-                meet(&after, &node->writes);
+                forget(&after, node);
+            if ((sums ? node->sum_source : node->bulk_source) ||
+                meets(sums ? &node->sum_reads : &node->reads, &before[p]))
+                meet(&after, sums ? &node->sum_writes : &node->writes);
             for (int i = 0; i < SUCCESSORS; i++)
                 if (g->next[p][i] != NOWHERE)
                     changed |= meet(&before[g->next[p][i]], &after);
@@ -365,7 +413,8 @@ static void step_back(needs_t *s, const node_t *node)
     const bool idle = is_idle(node, s);
     /* which bits are needed is known for all lanes only, so not where a guard says that none is */
     const bool picks = node->picks && (node->guard == ALWAYS || !is_needed(node, s));
-    const uint32_t picked = picks ? needed_bits(node, s) & node->picked : 0;
+    const uint32_t wanted = picks ? needed_bits(node, s) : 0;
+    const uint32_t picked = node->blends ? (wanted ? node->picked : 0) : wanted & node->picked;
     if (node->overwrites)
         overwrite(s, node);
     meet(&s->under[ALWAYS], &node->condition);
