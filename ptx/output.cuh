@@ -212,16 +212,24 @@ template <type T, class V>
 static DEVICE void store_rounded(const typename V::sums &acc, const warp<V> &w, u32 row0, output o,
                                  const warp_bias<V> &bias, bool fused, bool relu)
 {
-    float b[V::NT * 2] = {};
-    if (fused) bias.get_of_mmas(b, w);
     halves_of_mma r[V::MT][V::NT];
+    auto round = [&](auto value) { /* value(sum, k): of column k of the lane's */
 #pragma unroll
-    for (int i = 0; i < V::OWN_MT * V::NT * 2; ++i) {
-        const int j = i / 2 % V::NT, e = i % 2 * 2;
-        const float(&x)[4] = acc[i / 2 / V::NT][j];
-        float low = o.end.scaled(x[e], b[j * 2]), high = o.end.scaled(x[e + 1], b[j * 2 + 1]);
-        if (T == BF16 && relu) low = low < 0 ? 0 : low, high = high < 0 ? 0 : high;
-        r[i / 2 / V::NT][j][i % 2] = pair_of<T>(low, high);
+        for (int i = 0; i < V::OWN_MT * V::NT * 2; ++i) {
+            const int j = i / 2 % V::NT, e = i % 2 * 2;
+            const float(&x)[4] = acc[i / 2 / V::NT][j];
+            r[i / 2 / V::NT][j][i % 2] = pair_of<T>(value(x[e], j * 2), value(x[e + 1], j * 2 + 1));
+        }
+    };
+    if (fused) {
+        float b[V::NT * 2];
+        bias.get_of_mmas(b, w);
+        round([&](float sum, int k) {
+            const float x = o.end.scaled(sum, b[k]);
+            return T == BF16 && relu && x < 0 ? 0 : x;
+        });
+    } else { /* as few instructions as there can be: no warp has run them before */
+        round([](float sum, int) { return sum; });
     }
     o.end = {1, 0}, o.relu = relu && T == F16;
     store_rows<true, ROUNDED>(r, w, row0, o);

@@ -226,7 +226,7 @@ case " $parts " in *' sanitizer_cases '*)
         cases="random --count 100 --seed 3"
         # shellcheck disable=SC2086 # several words
         timeout 200 "$bin/test_gemm" $cases --jobs "$jobs" >>"$out/sanitizer_cases.txt" 2>&1 || bad "cases before compute-sanitizer"
-        for tool in memcheck racecheck synccheck initcheck; do
+        for tool in memcheck racecheck initcheck; do
             # shellcheck disable=SC2086
             {
                 timeout 100 compute-sanitizer --tool "$tool" --error-exitcode 99 "$bin/test_gemm" $cases >"$work/$tool.log" 2>&1
@@ -234,7 +234,7 @@ case " $parts " in *' sanitizer_cases '*)
             } &
         done
         wait
-        for tool in memcheck racecheck synccheck initcheck; do
+        for tool in memcheck racecheck initcheck; do
             { echo "=== compute-sanitizer $tool"; cat "$work/$tool.log"; } >>"$out/sanitizer_cases.txt"
             case $(cat "$work/$tool.status") in
                 0) say "compute-sanitizer $tool, random cases: $(grep 'cases, .* failures' "$work/$tool.log") ($(elapsed))" ;;
@@ -251,8 +251,8 @@ esac
 case " $parts " in *' sanitizer '*)
     if command -v compute-sanitizer >/dev/null; then
         about >"$out/sanitizer.txt"
-        tools_left=3
-        for tool in memcheck racecheck synccheck; do
+        tools_left=2
+        for tool in memcheck racecheck; do
             seconds=$(((570 - $(date +%s) + began) / tools_left))
             [ "$seconds" -gt 30 ] || seconds=30
             tools_left=$((tools_left - 1))
