@@ -59,11 +59,14 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* The least of some averages, which the machine's other work disturbs least. hgemm itself does nothing here. */
+enum { MOST_NS = 2000, PATIENCE = 10 /* seconds */ };
+
+/* The least of some averages, of more while none is below the limit: other work may hold up the machine for a second.
+ * hgemm itself does nothing here. */
 static double cost(int entry, const fake_call_t *call)
 {
-    double least = 1;
-    for (int i = 0; i < 50; i++) {
+    double least = 1, start = seconds();
+    for (int i = 0; i < 50 || (least >= 1e-9 * MOST_NS && seconds() - start < PATIENCE); i++) {
         double begin = seconds();
         for (int j = 0; j < 400; j++)
             assert_int_equal(entry == ENTRY_cublasLtMatmul ? call_lt(call) : call_blas(entry, call), 0);
@@ -82,7 +85,7 @@ static void a_call_costs_the_host_little(void **state)
     does_nothing = 1;
     double gemm = cost(ENTRY_cublasGemmEx, &call), lt = cost(ENTRY_cublasLtMatmul, &lt_call);
     print_message("beside hgemm's own: cublasGemmEx %.0f ns, cublasLtMatmul %.0f ns\n", 1e9 * gemm, 1e9 * lt);
-    assert_true(gemm < 2e-6 && lt < 2e-6);
+    assert_true(gemm < 1e-9 * MOST_NS && lt < 1e-9 * MOST_NS);
     drop_lt(&lt_call);
 }
 
