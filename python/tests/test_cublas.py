@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The cuBLAS door of the installed package. What it does is tested where a fake cuBLAS is: test/door."""
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -31,6 +33,20 @@ def test_its_path_is_printed():
     assert path == cublas.library()
     done = run("-c", CHILD, LD_PRELOAD=path)
     assert done.stderr == "" and done.stdout.strip() == "[] 1 True"
+
+
+def test_a_path_with_a_blank_is_linked(tmp_path):
+    folder = tmp_path / "a folder"
+    shutil.copytree(os.path.dirname(cublas.__file__), folder / "hgemm")
+    for libraries in pathlib.Path(cublas.__file__).parents[1].glob("hgemm.libs"):
+        shutil.copytree(libraries, folder / "hgemm.libs")
+    for _ in range(2):  # the link is made, and found
+        done = run("-m", "hgemm.cublas", "-c", CHILD, PYTHONPATH=str(folder), TMPDIR=str(tmp_path))
+        assert done.stderr == "" and done.stdout.strip() == "[] 1 True"
+    link, = tmp_path.glob("hgemm-*")
+    link.unlink()
+    link.symlink_to("/")
+    assert "is no link of yours" in run("-m", "hgemm.cublas", PYTHONPATH=str(folder), TMPDIR=str(tmp_path)).stderr
 
 
 def test_the_exit_status_and_what_is_preloaded_stay():
