@@ -43,6 +43,7 @@ for part in "$@"; do
     rm -rf "$root/root/$part"
     mkdir -p "$root/root/$part"
     cp "$wheel" "$here/examples/colab.ipynb" "$root/root/$part"
+    # shellcheck disable=SC2016 # it expands in the root
     venv='python3 -m venv venv; PATH=$PWD/venv/bin:$PATH; pip install -q hgemm-*.whl'
     case $part in
         numpy) command="$venv; python -c 'import hgemm, numpy as np; print(hgemm.matmul(np.ones((64, 128), np.float16), np.ones((128, 32), np.float16)))'" ;;
