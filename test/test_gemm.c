@@ -316,6 +316,28 @@ static int is_enough(void)
     return enough;
 }
 
+/* What each job runs; seed 0: nothing. */
+static case_t running[MOST_JOBS];
+
+static void set_running(int64_t job, case_t c)
+{
+    pthread_mutex_lock(&lock);
+    running[job] = c;
+    pthread_mutex_unlock(&lock);
+}
+
+/* A fault on a GPU ends the work of all jobs, and any of them may be the first to hear of it. */
+static void tell_running(void)
+{
+    for (int job = 0; job < MOST_JOBS; job++) {
+        char line[CASE_LINE];
+        if (!running[job].seed)
+            continue;
+        case_write(&running[job], line);
+        printf("was running: %s\n", line);
+    }
+}
+
 static void *run_job(void *argument)
 {
     job_t *job = argument;
@@ -326,6 +348,7 @@ static void *run_job(void *argument)
         rng_t rng = {options->seed + (uint64_t)i * UINT64_C(0xd1342543de82ef95)};
         case_t c = random_case(&rng, test_full() ? 2000 : 300, copies);
         outcome_t outcome;
+        set_running(job->first, c);
         case_run(handle, &c, &outcome);
         job->computed += outcome.is_computed;
         if (outcome.is_right)
@@ -336,6 +359,7 @@ static void *run_job(void *argument)
         shrink_case(handle, &c, &outcome);
         fail(&c, outcome.why);
     }
+    set_running(job->first, (case_t){0});
     expect_status(handle, hgemm_destroy(handle), HGEMM_STATUS_SUCCESS, "hgemm_destroy");
     return NULL;
 }
@@ -346,6 +370,7 @@ static void run_random(const options_t *options)
     pthread_t threads[MOST_JOBS];
     job_t jobs[MOST_JOBS];
     int64_t computed = 0;
+    atexit(tell_running);
     for (int64_t t = 0; t < options->jobs; t++) {
         jobs[t] = (job_t){.options = options, .first = t};
         if (pthread_create(&threads[t], NULL, run_job, &jobs[t]) != 0) {
