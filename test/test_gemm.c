@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- What failed ------------------------------------------------------------------------------- */
 
@@ -326,16 +327,25 @@ static void set_running(int64_t job, case_t c)
     pthread_mutex_unlock(&lock);
 }
 
-/* A fault on a GPU ends the work of all jobs, and any of them may be the first to hear of it. */
+/* A fault on a GPU ends the work of all jobs, and any of them may be the first to hear of it: while one tells what ran,
+ * the others wait for the end. */
 static void tell_running(void)
 {
+    int count = 0;
+    pthread_mutex_lock(&lock);
     for (int job = 0; job < MOST_JOBS; job++) {
         char line[CASE_LINE];
         if (!running[job].seed)
             continue;
         case_write(&running[job], line);
         printf("was running: %s\n", line);
+        count++;
     }
+    if (count) {
+        fflush(stdout);
+        _exit(1);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 static void *run_job(void *argument)
