@@ -65,8 +65,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
     static constexpr bool INDIRECT = IS_INDIRECT; /* batches of pointers, groups, gathered rows of A */
     static constexpr bool CONVERTS = IS_BF16;     /* A and B are bfloat16 */
     static constexpr bool FUSES = HGEMM_CAN_FUSE(spec::BM, spec::BN, HOW > X8);
-    /* Whether it has the fastest way for smooth activations, too, which is long. On newer GPUs half sums lose by it. */
-    static constexpr bool ACTIVATES = HOW == X16 && (spec::T4_ROW || spec::ACC == f32);
+    static constexpr bool ACTIVATES = HOW == X16; /* it has the fastest way for smooth activations, too, which is long */
 
     /* ---- the tile */
 
