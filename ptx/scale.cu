@@ -3,8 +3,8 @@
  * scale: the power of two by which a bfloat16 operand becomes one of halves (convert.cuh): that of its largest finite
  * element, or of the largest one in a sample (args.h).
  *
- * Grid      Threads stand side by side along a row, 8 elements each, and rows below each other; all walk over the
- *           matrices of the batch. blockIdx.z is the operand.
+ * Grid      Threads stand side by side along a row, 8 elements each, and rows below each other; blocks share the rows of
+ *           a matrix, and all walk over the batch. blockIdx.z is the operand.
  * Result    The last block to arrive takes the largest of what all have left: which block that is does not matter.
  */
 #include "convert.cuh"
@@ -45,11 +45,11 @@ static DEVICE u32 largest_in_block(u32 x)
 
 /* Adds what a thread reads of a matrix. Chunks are IN_PLACE where the matrix consists of whole, aligned ones. */
 template <bool IN_PLACE>
-static DEVICE void add_matrix(exponents &most, const scale_operand_t &x, const char *from, u32 blocks)
+static DEVICE void add_matrix(exponents &most, const scale_operand_t &x, const char *from, u32 block)
 {
     constexpr int TOGETHER = IN_PLACE ? 8 : 4; /* rows in flight */
     constexpr u32 CHUNKS = HGEMM_SCALE_SEGMENT / 8;
-    const u32 across = 1u << x.log_across, rows = HGEMM_SCALE_THREADS >> x.log_across, step = blocks * rows;
+    const u32 across = 1u << x.log_across, rows = HGEMM_SCALE_THREADS >> x.log_across, step = x.blocks * rows;
     const u32 first = thread_index() & across - 1, below = thread_index() >> x.log_across;
     const u64 ld = x.ld * ELEMENT_BYTES;
     const char *const end = from + (x.lines - 1) * ld + x.width * (u64)ELEMENT_BYTES;
@@ -58,7 +58,7 @@ static DEVICE void add_matrix(exponents &most, const scale_operand_t &x, const c
      * along a diagonal. */
     auto chosen = [&](u32 line) { return (line * 11 & (1u << x.log_every) - 1) * HGEMM_SCALE_SEGMENT; };
 #pragma unroll 1
-    for (u32 line = block_index() * rows + below; line < x.lines; line += step * TOGETHER)
+    for (u32 line = block * rows + below; line < x.lines; line += step * TOGETHER)
 #pragma unroll 1
         for (u32 column = (first / CHUNKS << x.log_every) * HGEMM_SCALE_SEGMENT + first % CHUNKS * 8; column < x.width;
              column += across * 8 << x.log_every) {
@@ -101,11 +101,12 @@ extern "C" __global__ void __launch_bounds__(HGEMM_SCALE_THREADS) HGEMM_VARIANT(
     const bool in_place = (((u64)x.from | (x.ld | x.width | x.stride) * ELEMENT_BYTES) & 15) == 0;
     if (is_unneeded(args.only_after)) return;
     exponents seen = {};
+    const u32 first = block_index() / x.blocks, together = args.blocks / x.blocks; /* matrices */
 #pragma unroll 1
-    for (long long i = 0; i < x.batch; ++i) {
+    for (long long i = first; first < together && i < x.batch; i += together) {
         const char *const from = (const char *)x.from + i * x.stride * ELEMENT_BYTES;
-        if (in_place) add_matrix<true>(seen, x, from, args.blocks);
-        else add_matrix<false>(seen, x, from, args.blocks);
+        if (in_place) add_matrix<true>(seen, x, from, block_index() - first * x.blocks);
+        else add_matrix<false>(seen, x, from, block_index() - first * x.blocks);
     }
     u32 most = largest_in_block(seen.largest());
     if (args.blocks > 1) {

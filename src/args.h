@@ -138,6 +138,7 @@ typedef struct scale_operand_t {
     int lines, width;    /* rows, and the contiguous elements of each */
     int log_across;      /* 2^this threads stand side by side along a row */
     int log_every, room; /* both 0: all of it is read */
+    unsigned blocks;     /* that share a matrix; the next ones have the next matrix of the batch */
 } scale_operand_t;
 
 typedef struct scale_args_t {

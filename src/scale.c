@@ -58,17 +58,19 @@ static void spread_threads(scale_operand_t *x)
         x->log_across++;
 }
 
-/* Blocks that share one of `count` operands: so many that each has several rows for a thread, no more than run at one
- * time, and one where they have no place to meet. */
-static unsigned scale_blocks(const hgemm_handle_t handle, const scale_operand_t *x, unsigned count)
+/* Blocks for one of `count` operands: so many for a matrix that each has several rows for a thread, as many for further
+ * matrices of a batch, no more than run at one time, and one where they have no place to meet. */
+static unsigned share_blocks(const hgemm_handle_t handle, scale_operand_t *x, unsigned count)
 {
     enum { ROWS = 4, RESIDENT = 3 }; /* RESIDENT: of a multiprocessor, by their registers */
-    const int64_t rows = HGEMM_SCALE_THREADS >> x->log_across, blocks = ceil_div(x->lines, ROWS * rows);
-    int64_t most = handle->machine.multiprocessors * RESIDENT / (int64_t)count;
+    const int64_t rows = HGEMM_SCALE_THREADS >> x->log_across;
+    int64_t each = ceil_div(x->lines, ROWS * rows), most = handle->machine.multiprocessors * RESIDENT / (int64_t)count;
     most = most < HGEMM_SCALE_BLOCKS ? most : HGEMM_SCALE_BLOCKS;
-    if (handle->workspace_bytes < HGEMM_WORKSPACE_TILES * 4 + (size_t)scale_bytes(COPY_A))
+    if (most < 1 || handle->workspace_bytes < HGEMM_WORKSPACE_TILES * 4 + (size_t)scale_bytes(COPY_A))
         most = 1;
-    return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+    each = each < 1 ? 1 : each < most ? each : most;
+    x->blocks = (unsigned)each;
+    return (unsigned)(x->batch < most / each ? x->batch * each : most / each * each);
 }
 
 /* NULL where there is no workspace: a lone block needs no place to meet others. */
@@ -84,7 +86,7 @@ static hgemm_status_t launch_scale(hgemm_handle_t handle, scale_args_t *args, un
     scale_space_t *space = scale_space(handle);
     for (unsigned i = 0; i < count; i++) {
         spread_threads(&args->operand[i]);
-        const unsigned own = scale_blocks(handle, &args->operand[i], count);
+        const unsigned own = share_blocks(handle, &args->operand[i], count);
         args->blocks = args->blocks > own ? args->blocks : own;
         args->operand[i].partial = space ? space->partial[i] : NULL;
         args->operand[i].arrived =

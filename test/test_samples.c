@@ -433,11 +433,11 @@ static void one_scale_may_be_given(void **state)
 static void batches(void **state)
 {
     (void)state;
-    enum { BATCH = 3, ROWS = 8 };
+    enum { BATCH = 9, ROWS = 4 };
     for (int gap = 0; gap < 2; gap++)
         for (int outlier = 0; outlier < 2; outlier++) {
-            product_t p = make(0, 1, BATCH * ROWS + 2 * gap, N, K, 0);
-            const int64_t last = 2 * (ROWS + gap) + ROWS - 1;
+            product_t p = make(0, 1, BATCH * (ROWS + gap), N, K, 0);
+            const int64_t last = (BATCH - 1) * (ROWS + gap) + ROWS - 1;
             if (outlier)
                 *a_at(&p, last, k_of_a(&p, last, 0)) = bits_of(OUTLIER);
             double *sums = reference(&p);
