@@ -93,7 +93,7 @@ def bf16(machine):
     """{problem: {scales: row}} of bench_bf16, whose rows of FP16 are those without scales; D is of the type of A and B, or else of the
     first type that the file has."""
     problems = {}
-    for row in read(RESULTS / machine / "bf16.json")["results"]:
+    for row in (row for path in sorted((RESULTS / machine).glob("bf16*.json")) for row in read(path)["results"]):
         us = row.get("modelled_us", row.get("measured_us"))
         m, n, k = map(int, row["problem"].split()[0].split("x"))
         problems.setdefault(row["problem"], {}).setdefault(row["scales"], row | {"tflops": 2e-6 * m * n * k / us})
