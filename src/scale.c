@@ -39,7 +39,7 @@ static int64_t segments_of(const scale_operand_t *x)
 static void take_sample(scale_operand_t *x)
 {
     int log_every = 0;
-    while (bytes_of(x) / (2 << log_every) >= SAMPLE_BYTES && INT64_C(2) << log_every <= x->lines)
+    while (bytes_of(x) / (double)(INT64_C(2) << log_every) >= SAMPLE_BYTES && INT64_C(2) << log_every <= x->lines)
         log_every++;
     x->room = log_every ? HGEMM_SCALE_SAMPLE_ROOM : 0;
     for (; INT64_C(1) << log_every > segments_of(x); log_every--) {
