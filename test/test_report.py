@@ -101,6 +101,17 @@ class Documents(unittest.TestCase):
     def test_empty_columns_are_left_out(self):
         self.assertEqual(report.table(["a", "b"], [["1", "-"], ["2", ""]]), "| a |\n|---|\n| 1 |\n| 2 |")
 
+    def test_bfloat16_is_beside_fp16_with_d_of_the_first_type(self):
+        def timed(scales, us, percent, type_d="f16"):
+            return {"problem": SQUARE, "type_d": type_d, "scales": scales, "plan": "k5", "measured_us": us, "percent_of_f16": percent}
+
+        rows = [timed("none", 10, 100), timed("given", 20, 50), timed("none", 99, 100, "f32"), timed("given", 99, 100, "f32")]
+        with machine(bf16={"results": rows}) as gpu:
+            named = results.bf16(gpu)[SQUARE]
+            self.assertAlmostEqual(named["none"]["tflops"], 214.7, 1)
+            self.assertAlmostEqual(named["given"]["tflops"], 107.4, 1)
+            self.assertIn("| 1024x1024x1024 nn | 50% |", report.bf16_share(gpu))
+
     def test_every_rung_differs_from_the_one_before_and_has_evidence(self):
         rungs = results.rungs()
         self.assertEqual(len(rungs), 5)

@@ -193,6 +193,39 @@ def invariance(machine):
     return table(["product", "sums", "chosen without it", "us", "fastest with it", "us", "times as long"], rows) + "\n\n" + with_witness(machine)
 
 
+BF16_WAYS = (("given", "bf16", "BF16, scales given (of weights: `hgemm_find_scale`)"), ("found", "bf16", "BF16, scales found by the call"),
+             ("none", "f16", "FP16, of the same numbers"), ("none", "f32", "FP32 on CUDA cores"))
+T4_PEAK = "https://www.nvidia.com/en-us/data-center/tesla-t4/"  # of FP32, in TFLOPS: 8.1
+
+
+def bf16():
+    """BF16 beside FP16 and FP32: squares' TFLOPS on both machines, and errors."""
+    machines, errors = ((MODEL, "T4"), (GPU, "H100")), results.bf16_errors()
+    squares = [(machine, label, size, results.bf16(machine).get(f"{size}x{size}x{size} nn row", {}))
+               for machine, label in machines for size in SIZES]
+    squares = [square for square in squares if square[-1]]
+    rows = []
+    for scales, kind, label in BF16_WAYS:
+        cells = [number(named.get(scales), "tflops") if kind != "f32" else "below 8.1" if machine == MODEL else "-"
+                 for machine, _, _, named in squares]
+        cells += ["infinity" if error is None else f"{error:.0e}".replace("e-0", "e-") for error in errors[kind, scales].values()]
+        rows.append([label, *cells])
+    header = [f"TFLOPS on {'a' if machine == MODEL else 'an'} {label}, {size}" for machine, label, size, _ in squares]
+    return table(["A and B", *header, "error: normal data", "with outliers of 8e5", "over 80 binades"], rows) + (
+        f"\n\nSquares, FP32 sums, D of the type of A and B. T4: modelled, and for FP32 the [published]({T4_PEAK}) peak; H100: measured. Errors: "
+        "of FP32 results, 128x128 with k = 2048, root mean squares over that of sum |a||b|; emulated T4, and for FP32 computed, one "
+        "product after the other.")
+
+
+def bf16_share(machine):
+    """BF16's speed in that of FP16, of all products that were timed."""
+    rows = []
+    for problem, named in results.bf16(machine).items():
+        cells = [f"{named[scales]['percent_of_f16']:.0f}%" if scales in named else "-" for scales in ("given", "b_given", "found")]
+        rows.append([problem.removesuffix(" row"), *cells, *(f"`{named[scales]['plan']}`" for scales in ("none", "given"))])
+    return table(["product", "both scales given", "B's given", "both found", "plan of FP16", "plan of BF16"], rows)
+
+
 # ---- summaries -----------------------------------------------------------------------------------
 
 def with_witness(machine):
@@ -479,7 +512,7 @@ def inference(function):
 
 PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "diff": diff, "evidence": evidence, "kernels": kernel_table,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
-         "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance}
+         "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
 
 

@@ -89,6 +89,25 @@ def counted():
     return {row["kernel"]: row for row in result["results"]}, result["context"]
 
 
+def bf16(machine):
+    """{problem: {scales: row}} of bench_bf16, whose rows of FP16 are those without scales; D is of the type of A and B, or else of the
+    first type that the file has."""
+    problems = {}
+    for row in (row for path in sorted((RESULTS / machine).glob("bf16*.json")) for row in read(path)["results"]):
+        us = row.get("modelled_us", row.get("measured_us"))
+        m, n, k = map(int, row["problem"].split()[0].split("x"))
+        problems.setdefault(row["problem"], {}).setdefault(row["scales"], row | {"tflops": 2e-6 * m * n * k / us})
+    return problems
+
+
+def bf16_errors():
+    """{(type, scales): {data: error}}; None: infinite or NaN."""
+    found = {}
+    for row in read(RESULTS / "t4emu" / "bf16_errors.json")["results"]:
+        found.setdefault((row["type"], row["scales"]), {})[row["data"]] = row["rms_error"]
+    return found
+
+
 def profiles():
     """[row] of what each rung waits for by the timing model, and the file's context."""
     result = read(RESULTS / "t4model" / "rungs.json")
