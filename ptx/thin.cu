@@ -38,26 +38,30 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
     static DEVICE u32 line(int e) { return W_ALONG_K ? tl() + e * TL : tl() * LINES + e; }
 };
 
-/* Where a block stands. */
+/* Where a block stands. Its tile is several of the table's, side by side, where the grid has fewer blocks than D tiles:
+ * so many that their sums are no more than those of one with 8 columns. */
 template <class V> struct thin_block {
     u32 tile, part; /* part: of k, if split */
     bool is_part;
     u32 m0, n0, k0, k_end;
     int lines, columns; /* of the tile, that D has: along LONG, and of the 8 */
+    u32 pitch;          /* of sums in shared memory: columns side by side, or else lines */
     panel w, x;
 
     DEVICE explicit thin_block(const arguments &args)
     {
         const u32 tile_columns = ((u32)args.n + V::BN - 1) / V::BN, tile_rows = ((u32)args.m + V::BM - 1) / V::BM;
-        const assignment<V> mine(args, tile_rows * tile_columns);
-        tile = mine.tile, part = mine.part, is_part = mine.is_part;
-        const u32 row = tile / tile_columns;
+        const u32 tiles = tile_rows * tile_columns, each = V::LONG == 8 ? 1 : (tiles + block_count() - 1) / block_count();
+        const assignment<V> mine(args, tiles);
+        tile = mine.tile * each, part = mine.part, is_part = mine.is_part;
+        const u32 row = divide(tile, tile_columns, args.inv_group_tiles); /* the group of its walk is of one row */
         m0 = row * V::BM, n0 = (tile - row * tile_columns) * V::BN;
         k0 = mine.part * args.k_split;
         k_end = mine.is_part ? minimum(k0 + args.k_split, args.k) : args.k;
-        const int rows = (int)minimum(args.m - m0, V::BM), cols = (int)minimum(args.n - n0, V::BN);
         constexpr bool TALL = V::LONG_IS_M;
-        lines = TALL ? rows : cols, columns = TALL ? cols : rows;
+        const int rows = (int)minimum(args.m - m0, TALL ? V::BM * each : V::BM);
+        const int cols = (int)minimum(args.n - n0, TALL ? V::BN : V::BN * each);
+        lines = TALL ? rows : cols, columns = TALL ? cols : rows, pitch = TALL ? cols : V::LONG * each;
         const panel a = whole(args.a, args.stride_a, args.lda, TALL ? V::W_ALONG_K : V::X_ALONG_K, args.m, args.k, m0);
         const panel b = whole(args.b, args.stride_b, args.ldb, TALL ? V::X_ALONG_K : V::W_ALONG_K, args.n, args.k, n0);
         w = TALL ? a : b, x = TALL ? b : a;
@@ -223,10 +227,10 @@ template <class V, int T> static DEVICE void add_one_line(float (&acc)[1][T], co
     }
 }
 
-/* The same where memory runs along the lines: those of a thread come with each k. */
-template <class V, int T> static DEVICE void add_along_lines(float (&acc)[V::LINES][T], const thin_block<V> &at)
+/* The same where memory runs along the lines: those of a thread come with each k, and TOGETHER k's are in flight. */
+template <class V, int T, int TOGETHER>
+static DEVICE void add_along_lines(float (&acc)[V::LINES][T], const thin_block<V> &at)
 {
-    constexpr int TOGETHER = T == 1 ? 8 : 4; /* k's in flight */
     const int lines = at.lines - (int)V::tl() * V::LINES;
     if (lines <= 0) return;
 #pragma unroll 1
@@ -266,14 +270,14 @@ static DEVICE void put(u32 address, float a, float b, float c, float d, bool is_
 }
 
 /* Where the sum of a line and a column is in shared memory: as in D. */
-template <class V> static DEVICE u32 sum_at(int columns, u32 line, u32 column)
+template <class V> static DEVICE u32 sum_at(u32 pitch, u32 line, u32 column)
 {
-    return shared_base() + (V::LONG_IS_M ? line * columns + column : column * V::LONG + line) * 4;
+    return shared_base() + (V::LONG_IS_M ? line * pitch + column : column * pitch + line) * 4;
 }
 
-/* Brings a thread's sums, from column t0 on, to shared memory. */
+/* Brings a thread's sums of the lines from `line0` on, and from column t0 on, to shared memory. */
 template <class V, int T, int E>
-static DEVICE void put_sums(const float (&acc)[E][T], int columns, int t0, bool is_first)
+static DEVICE void put_sums(const float (&acc)[E][T], int columns, u32 pitch, u32 line0, int t0, bool is_first)
 {
     if (!V::LONG_IS_M && !V::W_ALONG_K) { /* lines follow each other */
 #pragma unroll
@@ -281,10 +285,10 @@ static DEVICE void put_sums(const float (&acc)[E][T], int columns, int t0, bool 
 #pragma unroll
             for (int e = 0; e < E; e += 4)
                 if (t0 + t < columns)
-                    put(sum_at<V>(columns, V::line(e), t0 + t), acc[e][t], acc[e + 1][t], acc[e + 2][t], acc[e + 3][t],
+                    put(sum_at<V>(pitch, line0 + V::line(e), t0 + t), acc[e][t], acc[e + 1][t], acc[e + 2][t], acc[e + 3][t],
                         is_first);
     } else if (V::LONG_IS_M && !V::W_ALONG_K && columns == T) { /* and so do their columns */
-        const u32 first = sum_at<V>(columns, V::line(0), 0);
+        const u32 first = sum_at<V>(pitch, line0 + V::line(0), 0);
 #pragma unroll
         for (int i = 0; i < E * T; i += 4)
             put(first + i * 4, acc[i / T][i % T], acc[(i + 1) / T][(i + 1) % T], acc[(i + 2) / T][(i + 2) % T],
@@ -292,13 +296,13 @@ static DEVICE void put_sums(const float (&acc)[E][T], int columns, int t0, bool 
     } else if (V::LONG_IS_M && T == 4 && columns % 4 == 0) { /* 4 columns do */
 #pragma unroll
         for (int e = 0; e < E; ++e)
-            put(sum_at<V>(columns, V::line(e), t0), acc[e][0], acc[e][1 % T], acc[e][2 % T], acc[e][3 % T], is_first);
+            put(sum_at<V>(pitch, line0 + V::line(e), t0), acc[e][0], acc[e][1 % T], acc[e][2 % T], acc[e][3 % T], is_first);
     } else {
 #pragma unroll
         for (int t = 0; t < T; ++t)
 #pragma unroll
             for (int e = 0; e < E; ++e)
-                if (t0 + t < columns) put(sum_at<V>(columns, V::line(e), t0 + t), acc[e][t], is_first);
+                if (t0 + t < columns) put(sum_at<V>(pitch, line0 + V::line(e), t0 + t), acc[e][t], is_first);
     }
 }
 
@@ -323,34 +327,44 @@ template <int COUNT> static DEVICE u32 add_lanes(float (&x)[COUNT])
     return index;
 }
 
-/* Multiplies T columns from t0 on by E lines of each thread, and leaves the sums in shared memory. */
+/* Multiplies T columns from t0 on by E lines of each thread, and leaves the sums in shared memory. Where columns are
+ * few, a block may have several tiles, which it takes one by one. */
 template <class V, int T, int E> static DEVICE void multiply(thin_block<V> at, int t0)
 {
-    float acc[E][T] = {};
+    constexpr bool ARE_SEVERAL = V::LONG > 8 && T <= 2;
     const int columns = at.columns;
     at.columns -= t0, at.x.base += t0 * (V::X_ALONG_K ? at.x.ld : ELEMENT_BYTES);
-    if constexpr (E == 1) add_one_line(acc, at);
-    else if constexpr (!V::W_ALONG_K) add_along_lines(acc, at);
-    else if (V::TK == 1 && at.k_end <= 4) add_along_k<V, T, 4>(acc, at);
-    else add_along_k<V, T, 8>(acc, at);
-    constexpr int AT_ONCE = V::LANES_K > 1 && T > 2 ? 2 : T; /* columns: ptxas waits for many shuffles as if for one */
-#pragma unroll
-    for (int c = 0; c < T; c += AT_ONCE) {
-        float x[E * AT_ONCE];
-#pragma unroll
-        for (int i = 0; i < E * AT_ONCE; ++i) x[i] = acc[i / AT_ONCE][c + i % AT_ONCE];
-        u32 index = 0;
-        if constexpr (V::LANES_K > 1) index = add_lanes(x);
+    u32 line0 = 0;
 #pragma unroll 1
-        for (u32 part = 0; part < V::PARTS; ++part) { /* in turn */
-            if (part > 0) barrier();
-            if (V::tk() / V::LANES_K != part) continue;
-            const u32 column = t0 + c + index % AT_ONCE;
-            if (V::LANES_K == 1) put_sums<V>(acc, columns, t0, part == 0);
-            else if (thread_index() % 32 < E * AT_ONCE && column < columns)
-                put(sum_at<V>(columns, V::line(index / AT_ONCE), column), x[0], part == 0);
+    do {
+        float acc[E][T] = {};
+        if constexpr (E == 1) add_one_line(acc, at);
+        else if constexpr (!V::W_ALONG_K)
+            if (ARE_SEVERAL && at.k_end <= 2) add_along_lines<V, T, ARE_SEVERAL ? 2 : 4>(acc, at);
+            else add_along_lines<V, T, T == 1 ? 8 : 4>(acc, at);
+        else if (V::TK == 1 && at.k_end <= 4) add_along_k<V, T, 4>(acc, at);
+        else add_along_k<V, T, 8>(acc, at);
+        constexpr int AT_ONCE = V::LANES_K > 1 && T > 2 ? 2 : T; /* columns: ptxas waits for many shuffles as if for one */
+#pragma unroll
+        for (int c = 0; c < T; c += AT_ONCE) {
+            float x[E * AT_ONCE];
+#pragma unroll
+            for (int i = 0; i < E * AT_ONCE; ++i) x[i] = acc[i / AT_ONCE][c + i % AT_ONCE];
+            u32 index = 0;
+            if constexpr (V::LANES_K > 1) index = add_lanes(x);
+#pragma unroll 1
+            for (u32 part = 0; part < V::PARTS; ++part) { /* in turn */
+                if (part > 0) barrier();
+                if (V::tk() / V::LANES_K != part) continue;
+                const u32 column = t0 + c + index % AT_ONCE;
+                if (V::LANES_K == 1) put_sums<V>(acc, columns, at.pitch, line0, t0, part == 0);
+                else if (thread_index() % 32 < E * AT_ONCE && column < columns)
+                    put(sum_at<V>(at.pitch, V::line(index / AT_ONCE), column), x[0], part == 0);
+            }
         }
-    }
+        if (ARE_SEVERAL)
+            line0 += V::LONG, at.lines -= V::LONG, at.w.base += V::LONG * (V::W_ALONG_K ? at.w.ld : ELEMENT_BYTES);
+    } while (ARE_SEVERAL && at.lines > 0);
 }
 
 /* Multiplies all columns. */
@@ -434,7 +448,6 @@ template <class V> static DEVICE void store_plain(const arguments &args, const t
     char *const d = (char *)args.d + (batch_index() * args.stride_d + at.n0) * ELEMENT_BYTES + at.m0 * ldd;
     const epilogue end{args.alpha, args.beta};
     u32 rows = V::LONG_IS_M ? at.lines : at.columns, width = V::LONG_IS_M ? at.columns : at.lines;
-    const u32 pitch = V::LONG_IS_M ? at.columns : V::LONG;
     if (V::LONG_IS_M && args.ldd == width && (args.ldc == width || !end.reads_c())) width *= rows, rows = 1;
     const u32 across = V::LONG_IS_M && rows > 1 ? 2 : V::THREADS; /* threads along a row: of 8, or of many elements */
     const u32 chunk0 = thread_index() % across * 8;
@@ -448,7 +461,7 @@ template <class V> static DEVICE void store_plain(const arguments &args, const t
         }
         const int first = col < 0 ? 0 : col, past = col + 8 < (int)width ? col + 8 : (int)width, count = past - first;
         if (count <= 0) continue;
-        const eight_sums<FLOATS> x = sums_from(shared_base() + (row * pitch + first) * 4, count);
+        const eight_sums<FLOATS> x = sums_from(shared_base() + (row * at.pitch + first) * 4, count);
         const bool c_whole = count == 8 && ((u64)(from + first * ELEMENT_BYTES) & 15) == 0;
         float cs[8] = {}, sum[8];
         if (end.reads_c()) values_of(cs, load_elements(from + first * ELEMENT_BYTES, F16, c_whole, count), F16);
@@ -458,17 +471,18 @@ template <class V> static DEVICE void store_plain(const arguments &args, const t
     }
 }
 
-/* The same by the fused epilogue: a thread has 8 columns, in several rows. */
+/* The same by the fused epilogue: a thread has 8 columns at a time, in several rows. */
 template <class V> static DEVICE void store_fused(const arguments &args, const thin_block<V> &at)
 {
-    constexpr int ACROSS = V::LONG_IS_M ? 1 : V::TL, STEP = V::THREADS / ACROSS;
-    const u32 column = thread_index() % ACROSS * 8, rows = V::LONG_IS_M ? at.lines : at.columns;
-    const u32 pitch = V::LONG_IS_M ? at.columns : V::LONG;
-    const fused_epilogue<false> end(args, at, at.n0 + column);
-    if (end.count <= 0) return;
+    constexpr u32 ACROSS = V::LONG_IS_M ? 1 : V::TL, STEP = V::THREADS / ACROSS;
+    const u32 rows = V::LONG_IS_M ? at.lines : at.columns, width = V::LONG_IS_M ? at.columns : at.lines;
 #pragma unroll 1
-    for (u32 row = thread_index() / ACROSS; row < rows; row += STEP)
-        end.finish(sums_from(shared_base() + (row * pitch + column) * 4, end.count), at.m0 + row);
+    for (u32 column = thread_index() % ACROSS * 8; column < width; column += ACROSS * 8) {
+        const fused_epilogue<false> end(args, at, at.n0 + column);
+#pragma unroll 1
+        for (u32 row = thread_index() / ACROSS; row < rows; row += STEP)
+            end.finish(sums_from(shared_base() + (row * at.pitch + column) * 4, end.count), at.m0 + row);
+    }
 }
 
 template <class V> static DEVICE void thin(const arguments &args)

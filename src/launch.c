@@ -41,11 +41,33 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
     return handle->device->ops->launch(handle->device, handle->stream, handle->realign, &launch);
 }
 
-/* Of a thin kernel as many as the columns, or rows, have that D is thin in: so more blocks run at one time. */
-static int shared_bytes(const hgemm_desc_t *p, int kernel)
+/* Columns, or rows, that D is thin in. */
+static int64_t thin_columns(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+{
+    return info->block_m >= info->block_n ? p->n : p->m;
+}
+
+/* How many tiles, side by side, a block of a thin kernel has. If D has a column or two, a tile is less than what a
+ * block does once. So a block has more, up to the sums of a tile of 8 columns, in as few rounds of blocks as that
+ * takes. */
+static int64_t tiles_of_block(const hgemm_desc_t *p, const plan_t *plan, const machine_t *machine, int64_t matrices)
+{
+    const kernel_t *kernel = &kernel_table[plan->variant.kernel];
+    const int64_t columns = thin_columns(p, &kernel->info);
+    if (!is_thin(plan->variant.kernel) || kernel->info.block_m == kernel->info.block_n || columns > 2 ||
+        plan->splits > 1)
+        return 1;
+    const int64_t slots = machine->multiprocessors * (machine->is_newer ? kernel->newer_blocks : kernel->blocks);
+    const int64_t tiles = plan->tiles * matrices, most = 8 / columns;
+    const int64_t even = ceil_div(tiles, slots * ceil_div(tiles, slots * most));
+    return even < plan->tiles ? even : plan->tiles;
+}
+
+/* Of a thin kernel as many as a block's sums take: so more blocks run at one time. */
+static int shared_bytes(const hgemm_desc_t *p, int kernel, int64_t tiles)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    int64_t columns = info->block_m >= info->block_n ? p->n : p->m;
+    const int64_t columns = thin_columns(p, info) * tiles;
     return is_thin(kernel) && columns < 8 ? info->shared_bytes / 8 * (int)columns : info->shared_bytes;
 }
 
@@ -62,6 +84,7 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
     const unsigned by_columns = row_major->layout == HGEMM_COL_MAJOR ? HGEMM_INDIRECT_BY_COLUMNS : 0;
     const int64_t matrices = matrix_count(row_major);
     const int64_t split_tiles = plan->tiles - plan->whole_tiles;
+    const int64_t block_tiles = tiles_of_block(row_major, plan, &handle->machine, matrices);
     hgemm_desc_t problem = *row_major;
     const hgemm_desc_t *p = &problem;
     hgemm_status_t status = handle_load(handle, plan);
@@ -116,10 +139,10 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
             .scales = {p->scale_a, p->scale_b, p->scale_a_pointer, p->scale_b_pointer},
         };
         launch_t launch = {
-            .grid = {(unsigned)(plan->whole_tiles + split_tiles * plan->splits),
+            .grid = {(unsigned)(ceil_div(plan->whole_tiles, block_tiles) + split_tiles * plan->splits),
                      (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), 1},
             .threads = (unsigned)kernel->threads,
-            .shared_bytes = (unsigned)shared_bytes(p, plan->variant.kernel),
+            .shared_bytes = (unsigned)shared_bytes(p, plan->variant.kernel, block_tiles),
             .args = &args,
             .args_size = plan->variant.bf16 ? sizeof args : sizeof args.product,
         };
