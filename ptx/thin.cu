@@ -38,8 +38,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
     static DEVICE u32 line(int e) { return W_ALONG_K ? tl() + e * TL : tl() * LINES + e; }
 };
 
-/* Where a block stands. Its tile is several of the table's, side by side, where the grid has fewer blocks than D tiles:
- * so many that their sums are no more than those of one with 8 columns. */
+/* Where a block stands. Its tile is several of the table's, side by side, where the grid has fewer blocks than D has
+ * tiles. */
 template <class V> struct thin_block {
     u32 tile, part; /* part: of k, if split */
     bool is_part;
@@ -51,7 +51,9 @@ template <class V> struct thin_block {
     DEVICE explicit thin_block(const arguments &args)
     {
         const u32 tile_columns = ((u32)args.n + V::BN - 1) / V::BN, tile_rows = ((u32)args.m + V::BM - 1) / V::BM;
-        const u32 tiles = tile_rows * tile_columns, each = V::LONG == 8 ? 1 : (tiles + block_count() - 1) / block_count();
+        const u32 tiles = tile_rows * tile_columns;
+        const bool may_have_several = V::LONG > 8 && (V::LONG_IS_M ? args.n : args.m) <= HGEMM_FEW_COLUMNS;
+        const u32 each = may_have_several ? (tiles + block_count() - 1) / block_count() : 1;
         const assignment<V> mine(args, tiles);
         tile = mine.tile * each, part = mine.part, is_part = mine.is_part;
         const u32 row = divide(tile, tile_columns, args.inv_group_tiles); /* the group of its walk is of one row */
@@ -146,20 +148,46 @@ static DEVICE float value(const b128 &v, int e)
     return half_to_float(x[e / 2] >> e % 2 * 16);
 }
 
-/* X from k on: halves of COUNT k's, STEP apart, and T columns. Zeros from k number `live` on, and from `columns` on. */
+/* X from k on: COUNT k's, STEP apart, and T columns. Zeros from k number `live` on, and from `columns` on. Halves that
+ * follow each other in memory, along k or across columns, come together if they are all there and aligned. */
 template <class V, int COUNT, int STEP, int T> struct few_columns {
-    u32 h[COUNT][T] = {};
+    static constexpr bool BY_K = V::X_ALONG_K && STEP == 1; /* which of them come together */
+    static constexpr int ROW = BY_K ? COUNT : T, ROWS = BY_K ? T : COUNT, ROW_BYTES = ROW * ELEMENT_BYTES;
+    u32 w[ROWS][(ROW + 1) / 2] = {};
 
     DEVICE few_columns(const thin_block<V> &at, u32 k, int live)
     {
         const u64 ld = in_place(at.x.ld);
         const u64 k_bytes = V::X_ALONG_K ? ELEMENT_BYTES : ld, t_bytes = V::X_ALONG_K ? ld : ELEMENT_BYTES;
         const char *const first = at.x.base + k * k_bytes;
+        const int have_k = live < COUNT ? live : COUNT, have_t = at.columns < T ? at.columns : T;
+        const int rows = BY_K ? have_t : have_k, halves = BY_K ? have_k : have_t;
+        if (BY_K == V::X_ALONG_K && ROW > 1 && halves == ROW && (((u32)(u64)first | (u32)ld) & (ROW_BYTES - 1)) == 0)
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i)
+            for (int i = 0; i < ROWS; ++i) {
+                const char *const p = first + i * (BY_K ? ld : STEP * ld);
+                if constexpr (ROW == 8) {
+                    b128 v = {};
+                    ld_global(v, p, i < rows);
+                    w[i][0] = v.x, w[i][1] = v.y, w[i][2] = v.z, w[i][3] = v.w;
+                } else if constexpr (ROW == 4) ld_global(w[i][0], w[i][1], p, i < rows);
+                else if constexpr (ROW == 2) ld_global_word(w[i][0], p, i < rows);
+            }
+        else
 #pragma unroll
-            for (int t = 0; t < T; ++t)
-                ld_global_half(h[i][t], first + i * (STEP * k_bytes) + t * t_bytes, i < live && t < at.columns);
+            for (int i = 0; i < COUNT; ++i)
+#pragma unroll
+                for (int t = 0; t < T; ++t) {
+                    u32 half = 0;
+                    ld_global_half(half, first + i * (STEP * k_bytes) + t * t_bytes, i < live && t < at.columns);
+                    const int row = BY_K ? t : i, e = BY_K ? i : t;
+                    w[row][e / 2] |= e % 2 ? half << 16 : half;
+                }
+    }
+    DEVICE float value(int i, int t) const
+    {
+        const int row = BY_K ? t : i, e = BY_K ? i : t;
+        return half_to_float(w[row][e / 2] >> e % 2 * 16);
     }
 };
 
@@ -189,7 +217,7 @@ template <class V, int T, int DEPTH> static DEVICE void add_along_k(float (&acc)
             for (int q = 0; q < DEPTH; ++q)
 #pragma unroll
                 for (int t = 0; t < T; ++t) {
-                    const float y = half_to_float(x.h[q][t]);
+                    const float y = x.value(q, t);
 #pragma unroll
                     for (int i = 0; i < TOGETHER; ++i) acc[e0 + i][t] = __fmaf_rn(value(line[i], q), y, acc[e0 + i][t]);
                 }
@@ -246,7 +274,7 @@ static DEVICE void add_along_lines(float (&acc)[V::LINES][T], const thin_block<V
             const b128 v = w.get(i);
 #pragma unroll
             for (int t = 0; t < T; ++t) {
-                const float y = half_to_float(x.h[i][t]);
+                const float y = x.value(i, t);
 #pragma unroll
                 for (int e = 0; e < V::LINES; ++e) acc[e][t] = __fmaf_rn(value(v, e), y, acc[e][t]);
             }
@@ -331,7 +359,7 @@ template <int COUNT> static DEVICE u32 add_lanes(float (&x)[COUNT])
  * few, a block may have several tiles, which it takes one by one. */
 template <class V, int T, int E> static DEVICE void multiply(thin_block<V> at, int t0)
 {
-    constexpr bool ARE_SEVERAL = V::LONG > 8 && T <= 2;
+    constexpr bool ARE_SEVERAL = V::LONG > 8 && T <= HGEMM_FEW_COLUMNS;
     const int columns = at.columns;
     at.columns -= t0, at.x.base += t0 * (V::X_ALONG_K ? at.x.ld : ELEMENT_BYTES);
     u32 line0 = 0;

@@ -84,6 +84,10 @@ typedef struct kernel_args_t {
     unsigned indirect; /* gather_a, group_ends: looked at by kernels that are compiled for it */
 } kernel_args_t;
 
+/* Columns of D, or rows, that it is thin in, up to which a block of a thin kernel may have several tiles. The grid then
+ * has fewer blocks than D has tiles, and each gets as many. */
+#define HGEMM_FEW_COLUMNS 2
+
 /* What kernels for bfloat16 get beside that: powers of two by which A and B are multiplied (ptx/convert.cuh). */
 typedef struct scales_t {
     float a, b;

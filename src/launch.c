@@ -47,18 +47,18 @@ static int64_t thin_columns(const hgemm_desc_t *p, const hgemm_kernel_info_t *in
     return info->block_m >= info->block_n ? p->n : p->m;
 }
 
-/* How many tiles, side by side, a block of a thin kernel has. If D has a column or two, a tile is less than what a
- * block does once. So a block has more, up to the sums of a tile of 8 columns, in as few rounds of blocks as that
+/* How many tiles, side by side, a block of a thin kernel has. Where D has a column or two, a tile is less work than
+ * what a block does once, or waits for. So a block may have four tiles, or two, in as few rounds of blocks as that
  * takes. */
 static int64_t tiles_of_block(const hgemm_desc_t *p, const plan_t *plan, const machine_t *machine, int64_t matrices)
 {
     const kernel_t *kernel = &kernel_table[plan->variant.kernel];
     const int64_t columns = thin_columns(p, &kernel->info);
-    if (!is_thin(plan->variant.kernel) || kernel->info.block_m == kernel->info.block_n || columns > 2 ||
+    if (!is_thin(plan->variant.kernel) || kernel->info.block_m == kernel->info.block_n || columns > HGEMM_FEW_COLUMNS ||
         plan->splits > 1)
         return 1;
     const int64_t slots = machine->multiprocessors * (machine->is_newer ? kernel->newer_blocks : kernel->blocks);
-    const int64_t tiles = plan->tiles * matrices, most = 8 / columns;
+    const int64_t tiles = plan->tiles * matrices, most = 4 / columns;
     const int64_t even = ceil_div(tiles, slots * ceil_div(tiles, slots * most));
     return even < plan->tiles ? even : plan->tiles;
 }

@@ -83,7 +83,7 @@ static double most_splits(const search_t *s, const price_t *price, int64_t split
 {
     double room = ((double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0) / ((double)split_tiles * price->sum_bytes);
     double blocks = (double)MOST_SPLIT_ROUNDS * price->multiprocessors * price->resident;
-    return fmin(fmin(MOST_SPLITS, room), fmin((double)(steps / LEAST_STEPS), blocks / (double)split_tiles));
+    return fmin(fmin(MOST_SPLITS, room), fmin((double)(steps / price->least_steps), blocks / (double)split_tiles));
 }
 
 /* Considers numbers of splits for all tiles but the first `whole_tiles`: each up to 8, then ever fewer. */
@@ -132,7 +132,7 @@ static void try_variant(search_t *s, variant_t variant)
 static int is_drawn(const hgemm_desc_t *p, int kernel)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    int is_small = (p->m <= 8 && p->n <= 4) || (p->m == 1 && p->n <= 8), is_side = p->m <= 8 || p->n <= 8;
+    int is_small = p->m <= 8 && p->n <= 8, is_side = p->m <= 8 || p->n <= 8;
     if (is_thin(kernel))
         return info->block_m == info->block_n ? is_small : is_side && p->k <= MOST_THIN_K;
     return is_selectable(kernel);

@@ -151,9 +151,9 @@ static void thin_blocks_have_several_tiles(void **state)
     } rows[] = {
         {512 * 160, 1, 1, 160, 512},       /* a tile each */
         {512 * 160 + 1, 1, 1, 81, 1024},   /* 161 tiles, two each */
-        {1000000, 1, 1, 280, 7 * 512},     /* two rounds */
-        {4000000, 1, 1, 1117, 7 * 512},    /* seven */
-        {1000000, 2, 1, 489, 2 * 4 * 512}, /* four */
+        {1000000, 1, 1, 489, 4 * 512},     /* four rounds */
+        {4000000, 1, 1, 1954, 4 * 512},    /* thirteen */
+        {1000000, 2, 1, 977, 2 * 2 * 512}, /* seven */
         {1000000, 3, 1, 1954, 3 * 512},    /* for three columns a tile has enough */
         {1100, 1, 1000, 1, 3 * 512},       /* no more than a matrix has */
     };
