@@ -43,6 +43,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
 template <class V> struct thin_block {
     u32 tile, part; /* part: of k, if split */
     bool is_part;
+    bool is_streamed;   /* what that is, stream() says */
     u32 m0, n0, k0, k_end;
     int lines, columns; /* of the tile, that D has: along LONG, and of the 8 */
     u32 pitch;          /* of sums in shared memory: columns side by side, or else lines */
@@ -55,15 +56,19 @@ template <class V> struct thin_block {
         const bool may_have_several = V::LONG > 8 && (V::LONG_IS_M ? args.n : args.m) <= HGEMM_FEW_COLUMNS;
         const u32 each = may_have_several ? (tiles + block_count() - 1) / block_count() : 1;
         const assignment<V> mine(args, tiles);
-        tile = mine.tile * each, part = mine.part, is_part = mine.is_part;
+        is_streamed = !V::W_ALONG_K && V::LONG > 8 && (V::LONG_IS_M ? args.n : args.m) == 1 &&
+                      args.k >= HGEMM_STREAMED_K && args.splits == 1;
+        tile = is_streamed ? 0 : mine.tile * each, part = is_streamed ? 0 : mine.part, is_part = mine.is_part && !is_streamed;
         const u32 row = divide(tile, tile_columns, args.inv_group_tiles); /* the group of its walk is of one row */
+        const u32 most = is_streamed ? HGEMM_STREAMED_LINES : V::LONG * each, line0 = block_index() * HGEMM_STREAMED_LINES;
         m0 = row * V::BM, n0 = (tile - row * tile_columns) * V::BN;
-        k0 = mine.part * args.k_split;
-        k_end = mine.is_part ? minimum(k0 + args.k_split, args.k) : args.k;
+        if (is_streamed) (V::LONG_IS_M ? m0 : n0) = line0;
+        k0 = part * args.k_split;
+        k_end = is_part ? minimum(k0 + args.k_split, args.k) : args.k;
         constexpr bool TALL = V::LONG_IS_M;
-        const int rows = (int)minimum(args.m - m0, TALL ? V::BM * each : V::BM);
-        const int cols = (int)minimum(args.n - n0, TALL ? V::BN : V::BN * each);
-        lines = TALL ? rows : cols, columns = TALL ? cols : rows, pitch = TALL ? cols : V::LONG * each;
+        const int rows = (int)minimum(args.m - m0, TALL ? most : V::BM);
+        const int cols = (int)minimum(args.n - n0, TALL ? V::BN : most);
+        lines = TALL ? rows : cols, columns = TALL ? cols : rows, pitch = TALL ? cols : most;
         const panel a = whole(args.a, args.stride_a, args.lda, TALL ? V::W_ALONG_K : V::X_ALONG_K, args.m, args.k, m0);
         const panel b = whole(args.b, args.stride_b, args.ldb, TALL ? V::X_ALONG_K : V::W_ALONG_K, args.n, args.k, n0);
         w = TALL ? a : b, x = TALL ? b : a;
@@ -405,6 +410,60 @@ template <class V, int E> static DEVICE void multiply_all(const thin_block<V> &a
         for (int t0 = 0; t0 < at.columns; t0 += 4) multiply<V, 4, E>(at, t0);
 }
 
+/*
+ * Multiplies a column by few lines and many k's, where memory runs along the lines. Rows of any alignment are loaded in
+ * aligned chunks, once, and nothing is shifted: 16 threads take a chunk each of rows that are 8 apart, whose lines thus
+ * lie alike in their chunks, and the sums of the 8 groups of threads are added up in shared memory, each where its lines
+ * are.
+ */
+template <class V> static DEVICE void stream(const thin_block<V> &at)
+{
+    constexpr u32 LANES = 16, GROUPS = V::THREADS / LANES, TOGETHER = 8, LINES = HGEMM_STREAMED_LINES;
+    static_assert(LANES * 8 == LINES + 8 && GROUPS == 8, "chunks do not cover the lines, or rows are not alike");
+    const u32 lane = thread_index() % LANES, group = thread_index() / LANES;
+    const u64 ld = in_place(at.w.ld);
+    const auto shift = [&](u32 g) { return (u32)(u64)(at.w.base + g * ld) & 15; };
+    const char *const chunk0 = at.w.base - shift(group) + lane * 16; /* of row 0, if it were shifted like the thread's */
+    const bool is_inside = (int)(lane * 8) < at.lines + (int)shift(group) / ELEMENT_BYTES;
+    float acc[8] = {};
+    const auto add = [&](const b128 &v, float x) {
+#pragma unroll
+        for (int e = 0; e < 8; ++e) acc[e] = __fmaf_rn(value(v, e), x, acc[e]);
+    };
+    /* All but the first and the last row, whose chunks may reach outside of the matrix. */
+#pragma unroll 1
+    for (u32 k = group ? group : GROUPS; k < at.k_end - 1; k += GROUPS * TOGETHER) {
+        const int count = (int)((at.k_end - 1 - k + GROUPS - 1) / GROUPS);
+        b128 v[TOGETHER] = {};
+#pragma unroll
+        for (int i = 0; i < TOGETHER; ++i) ld_global(v[i], chunk0 + (k + i * GROUPS) * ld, is_inside && i < count);
+        const few_columns<V, TOGETHER, GROUPS, 1> x(at, k, count);
+#pragma unroll
+        for (int i = 0; i < TOGETHER; ++i) add(v[i], x.value(i, 0));
+    }
+#pragma unroll 1
+    for (u32 k = 0; k < at.k_end; k += at.k_end - 1) {
+        if (k % GROUPS != group || !is_inside) continue;
+        chunks<1, true> w;
+        w.load(at.w, chunk0 + k * ld, 0, 1, 8);
+        add(w.get(0), few_columns<V, 1, 1, 1>(at, k, 1).value(0, 0));
+    }
+    const u32 page = shared_base() + group * (LANES * 32) + lane * 32;
+    put(page, acc[0], acc[1], acc[2], acc[3], true);
+    put(page + 16, acc[4], acc[5], acc[6], acc[7], true);
+    barrier();
+    const bool has_line = thread_index() < LINES;
+    float sum = 0;
+#pragma unroll
+    for (u32 g = 0; g < GROUPS; ++g) {
+        u32 x = 0;
+        if (has_line) ld_shared_word(x, shared_base() + g * (LANES * 32) + thread_index() * 4 + shift(g) * 2);
+        sum += __uint_as_float(x);
+    }
+    barrier();
+    if (has_line) put(sum_at<V>(at.pitch, thread_index(), 0), sum, true);
+}
+
 /* Adds up what blocks have, if k is split: the last block to arrive does. Lanes of a warp that share a sum take parts
  * in turn. Returns whether this block stores the tile. */
 template <class V> static DEVICE bool add_blocks(const arguments &args, const thin_block<V> &at)
@@ -517,7 +576,8 @@ template <class V> static DEVICE void thin(const arguments &args)
 {
     const thin_block<V> at(args);
     constexpr bool CAN_BE_ONE = V::LONG == 8 && V::W_ALONG_K && V::X_ALONG_K;
-    if (CAN_BE_ONE && at.lines == 1) multiply_all<V, CAN_BE_ONE ? 1 : V::LINES>(at);
+    if (V::LONG > 8 && !V::W_ALONG_K && at.is_streamed) stream(at);
+    else if (CAN_BE_ONE && at.lines == 1) multiply_all<V, CAN_BE_ONE ? 1 : V::LINES>(at);
     else multiply_all<V, V::LINES>(at);
     barrier();
     if (!add_blocks(args, at)) return;

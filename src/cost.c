@@ -47,6 +47,7 @@ enum {
                               * H100's plans and those of the T4's model alike */
     FAR_LOADS = 8,           /* ACCESS_far loads each half of a chunk by itself */
     SECTOR = 32,             /* bytes that DRAM reads at least */
+    STREAMED_STEPS = 8,      /* of a thin kernel that streams: they are under way together */
 };
 
 static const costs_t *costs_of(const machine_t *machine)
@@ -159,7 +160,7 @@ static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_
     double pipes = fmax(alone, m * n * k / costs->rate_thin_macs);
     return (pace_t){.lone = pipes,
                     .beside = pipes,
-                    .latency = costs->clocks_thin_step,
+                    .latency = costs->clocks_thin_step / (is_streamed(p, variant.kernel) ? STREAMED_STEPS : 1),
                     .dram = dram / machine->multiprocessors,
                     .store = 2 * m * n / costs->rate_dram_bytes / machine->multiprocessors};
 }

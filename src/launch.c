@@ -64,11 +64,23 @@ static int64_t tiles_of_block(const hgemm_desc_t *p, const plan_t *plan, const m
 }
 
 /* Of a thin kernel as many as a block's sums take: so more blocks run at one time. */
-static int shared_bytes(const hgemm_desc_t *p, int kernel, int64_t tiles)
+static int shared_bytes(const hgemm_desc_t *p, const plan_t *plan, int64_t tiles)
 {
+    const int kernel = plan->variant.kernel;
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     const int64_t columns = thin_columns(p, info) * tiles;
+    if (is_streamed(p, kernel) && plan->splits == 1)
+        return HGEMM_STREAMED_SUMS * 4;
     return is_thin(kernel) && columns < 8 ? info->shared_bytes / 8 * (int)columns : info->shared_bytes;
+}
+
+/* Blocks for the tiles and parts of a matrix. */
+static int64_t block_count(const hgemm_desc_t *p, const plan_t *plan, int64_t tiles)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
+    if (is_streamed(p, plan->variant.kernel) && plan->splits == 1)
+        return ceil_div(info->block_m > info->block_n ? p->m : p->n, HGEMM_STREAMED_LINES);
+    return ceil_div(plan->whole_tiles, tiles) + (plan->tiles - plan->whole_tiles) * plan->splits;
 }
 
 /* blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many launches as the limit
@@ -139,10 +151,10 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
             .scales = {p->scale_a, p->scale_b, p->scale_a_pointer, p->scale_b_pointer},
         };
         launch_t launch = {
-            .grid = {(unsigned)(ceil_div(plan->whole_tiles, block_tiles) + split_tiles * plan->splits),
-                     (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), 1},
+            .grid = {(unsigned)block_count(p, plan, block_tiles), (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y),
+                     1},
             .threads = (unsigned)kernel->threads,
-            .shared_bytes = (unsigned)shared_bytes(p, plan->variant.kernel, block_tiles),
+            .shared_bytes = (unsigned)shared_bytes(p, plan, block_tiles),
             .args = &args,
             .args_size = plan->variant.bf16 ? sizeof args : sizeof args.product,
         };
