@@ -302,6 +302,14 @@ static DEVICE u32 block_index()
     return v;
 }
 
+/* Blocks of the grid, along x. */
+static DEVICE u32 block_count()
+{
+    u32 v;
+    asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(v));
+    return v;
+}
+
 static DEVICE u32 batch_index()
 {
     u32 v;

@@ -38,26 +38,37 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
     static DEVICE u32 line(int e) { return W_ALONG_K ? tl() + e * TL : tl() * LINES + e; }
 };
 
-/* Where a block stands. */
+/* Where a block stands. Its tile is several of the table's, side by side, where the grid has fewer blocks than D has
+ * tiles. */
 template <class V> struct thin_block {
     u32 tile, part; /* part: of k, if split */
     bool is_part;
+    bool is_streamed;   /* what that is, stream() says */
     u32 m0, n0, k0, k_end;
     int lines, columns; /* of the tile, that D has: along LONG, and of the 8 */
+    u32 pitch;          /* of sums in shared memory: columns side by side, or else lines */
     panel w, x;
 
     DEVICE explicit thin_block(const arguments &args)
     {
         const u32 tile_columns = ((u32)args.n + V::BN - 1) / V::BN, tile_rows = ((u32)args.m + V::BM - 1) / V::BM;
-        const assignment<V> mine(args, tile_rows * tile_columns);
-        tile = mine.tile, part = mine.part, is_part = mine.is_part;
-        const u32 row = tile / tile_columns;
+        const u32 tiles = tile_rows * tile_columns;
+        const bool may_have_several = V::LONG > 8 && (V::LONG_IS_M ? args.n : args.m) <= HGEMM_FEW_COLUMNS;
+        const u32 each = may_have_several ? (tiles + block_count() - 1) / block_count() : 1;
+        const assignment<V> mine(args, tiles);
+        is_streamed = !V::W_ALONG_K && V::LONG > 8 && (V::LONG_IS_M ? args.n : args.m) == 1 &&
+                      args.k >= HGEMM_STREAMED_K && args.splits == 1;
+        tile = is_streamed ? 0 : mine.tile * each, part = is_streamed ? 0 : mine.part, is_part = mine.is_part && !is_streamed;
+        const u32 row = divide(tile, tile_columns, args.inv_group_tiles); /* the group of its walk is of one row */
+        const u32 most = is_streamed ? HGEMM_STREAMED_LINES : V::LONG * each, line0 = block_index() * HGEMM_STREAMED_LINES;
         m0 = row * V::BM, n0 = (tile - row * tile_columns) * V::BN;
-        k0 = mine.part * args.k_split;
-        k_end = mine.is_part ? minimum(k0 + args.k_split, args.k) : args.k;
-        const int rows = (int)minimum(args.m - m0, V::BM), cols = (int)minimum(args.n - n0, V::BN);
+        if (is_streamed) (V::LONG_IS_M ? m0 : n0) = line0;
+        k0 = part * args.k_split;
+        k_end = is_part ? minimum(k0 + args.k_split, args.k) : args.k;
         constexpr bool TALL = V::LONG_IS_M;
-        lines = TALL ? rows : cols, columns = TALL ? cols : rows;
+        const int rows = (int)minimum(args.m - m0, TALL ? most : V::BM);
+        const int cols = (int)minimum(args.n - n0, TALL ? V::BN : most);
+        lines = TALL ? rows : cols, columns = TALL ? cols : rows, pitch = TALL ? cols : most;
         const panel a = whole(args.a, args.stride_a, args.lda, TALL ? V::W_ALONG_K : V::X_ALONG_K, args.m, args.k, m0);
         const panel b = whole(args.b, args.stride_b, args.ldb, TALL ? V::X_ALONG_K : V::W_ALONG_K, args.n, args.k, n0);
         w = TALL ? a : b, x = TALL ? b : a;
@@ -142,20 +153,46 @@ static DEVICE float value(const b128 &v, int e)
     return half_to_float(x[e / 2] >> e % 2 * 16);
 }
 
-/* X from k on: halves of COUNT k's, STEP apart, and T columns. Zeros from k number `live` on, and from `columns` on. */
+/* X from k on: COUNT k's, STEP apart, and T columns. Zeros from k number `live` on, and from `columns` on. Halves that
+ * follow each other in memory, along k or across columns, come together if they are all there and aligned. */
 template <class V, int COUNT, int STEP, int T> struct few_columns {
-    u32 h[COUNT][T] = {};
+    static constexpr bool BY_K = V::X_ALONG_K && STEP == 1; /* which of them come together */
+    static constexpr int ROW = BY_K ? COUNT : T, ROWS = BY_K ? T : COUNT, ROW_BYTES = ROW * ELEMENT_BYTES;
+    u32 w[ROWS][(ROW + 1) / 2] = {};
 
     DEVICE few_columns(const thin_block<V> &at, u32 k, int live)
     {
         const u64 ld = in_place(at.x.ld);
         const u64 k_bytes = V::X_ALONG_K ? ELEMENT_BYTES : ld, t_bytes = V::X_ALONG_K ? ld : ELEMENT_BYTES;
         const char *const first = at.x.base + k * k_bytes;
+        const int have_k = live < COUNT ? live : COUNT, have_t = at.columns < T ? at.columns : T;
+        const int rows = BY_K ? have_t : have_k, halves = BY_K ? have_k : have_t;
+        if (BY_K == V::X_ALONG_K && ROW > 1 && halves == ROW && (((u32)(u64)first | (u32)ld) & (ROW_BYTES - 1)) == 0)
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i)
+            for (int i = 0; i < ROWS; ++i) {
+                const char *const p = first + i * (BY_K ? ld : STEP * ld);
+                if constexpr (ROW == 8) {
+                    b128 v = {};
+                    ld_global(v, p, i < rows);
+                    w[i][0] = v.x, w[i][1] = v.y, w[i][2] = v.z, w[i][3] = v.w;
+                } else if constexpr (ROW == 4) ld_global(w[i][0], w[i][1], p, i < rows);
+                else if constexpr (ROW == 2) ld_global_word(w[i][0], p, i < rows);
+            }
+        else
 #pragma unroll
-            for (int t = 0; t < T; ++t)
-                ld_global_half(h[i][t], first + i * (STEP * k_bytes) + t * t_bytes, i < live && t < at.columns);
+            for (int i = 0; i < COUNT; ++i)
+#pragma unroll
+                for (int t = 0; t < T; ++t) {
+                    u32 half = 0;
+                    ld_global_half(half, first + i * (STEP * k_bytes) + t * t_bytes, i < live && t < at.columns);
+                    const int row = BY_K ? t : i, e = BY_K ? i : t;
+                    w[row][e / 2] |= e % 2 ? half << 16 : half;
+                }
+    }
+    DEVICE float value(int i, int t) const
+    {
+        const int row = BY_K ? t : i, e = BY_K ? i : t;
+        return half_to_float(w[row][e / 2] >> e % 2 * 16);
     }
 };
 
@@ -185,7 +222,7 @@ template <class V, int T, int DEPTH> static DEVICE void add_along_k(float (&acc)
             for (int q = 0; q < DEPTH; ++q)
 #pragma unroll
                 for (int t = 0; t < T; ++t) {
-                    const float y = half_to_float(x.h[q][t]);
+                    const float y = x.value(q, t);
 #pragma unroll
                     for (int i = 0; i < TOGETHER; ++i) acc[e0 + i][t] = __fmaf_rn(value(line[i], q), y, acc[e0 + i][t]);
                 }
@@ -223,10 +260,10 @@ template <class V, int T> static DEVICE void add_one_line(float (&acc)[1][T], co
     }
 }
 
-/* The same where memory runs along the lines: those of a thread come with each k. */
-template <class V, int T> static DEVICE void add_along_lines(float (&acc)[V::LINES][T], const thin_block<V> &at)
+/* The same where memory runs along the lines: those of a thread come with each k, and TOGETHER k's are in flight. */
+template <class V, int T, int TOGETHER>
+static DEVICE void add_along_lines(float (&acc)[V::LINES][T], const thin_block<V> &at)
 {
-    constexpr int TOGETHER = T == 1 ? 8 : 4; /* k's in flight */
     const int lines = at.lines - (int)V::tl() * V::LINES;
     if (lines <= 0) return;
 #pragma unroll 1
@@ -242,7 +279,7 @@ template <class V, int T> static DEVICE void add_along_lines(float (&acc)[V::LIN
             const b128 v = w.get(i);
 #pragma unroll
             for (int t = 0; t < T; ++t) {
-                const float y = half_to_float(x.h[i][t]);
+                const float y = x.value(i, t);
 #pragma unroll
                 for (int e = 0; e < V::LINES; ++e) acc[e][t] = __fmaf_rn(value(v, e), y, acc[e][t]);
             }
@@ -266,14 +303,14 @@ static DEVICE void put(u32 address, float a, float b, float c, float d, bool is_
 }
 
 /* Where the sum of a line and a column is in shared memory: as in D. */
-template <class V> static DEVICE u32 sum_at(int columns, u32 line, u32 column)
+template <class V> static DEVICE u32 sum_at(u32 pitch, u32 line, u32 column)
 {
-    return shared_base() + (V::LONG_IS_M ? line * columns + column : column * V::LONG + line) * 4;
+    return shared_base() + (V::LONG_IS_M ? line * pitch + column : column * pitch + line) * 4;
 }
 
-/* Brings a thread's sums, from column t0 on, to shared memory. */
+/* Brings a thread's sums of the lines from `line0` on, and from column t0 on, to shared memory. */
 template <class V, int T, int E>
-static DEVICE void put_sums(const float (&acc)[E][T], int columns, int t0, bool is_first)
+static DEVICE void put_sums(const float (&acc)[E][T], int columns, u32 pitch, u32 line0, int t0, bool is_first)
 {
     if (!V::LONG_IS_M && !V::W_ALONG_K) { /* lines follow each other */
 #pragma unroll
@@ -281,10 +318,10 @@ static DEVICE void put_sums(const float (&acc)[E][T], int columns, int t0, bool 
 #pragma unroll
             for (int e = 0; e < E; e += 4)
                 if (t0 + t < columns)
-                    put(sum_at<V>(columns, V::line(e), t0 + t), acc[e][t], acc[e + 1][t], acc[e + 2][t], acc[e + 3][t],
+                    put(sum_at<V>(pitch, line0 + V::line(e), t0 + t), acc[e][t], acc[e + 1][t], acc[e + 2][t], acc[e + 3][t],
                         is_first);
     } else if (V::LONG_IS_M && !V::W_ALONG_K && columns == T) { /* and so do their columns */
-        const u32 first = sum_at<V>(columns, V::line(0), 0);
+        const u32 first = sum_at<V>(pitch, line0 + V::line(0), 0);
 #pragma unroll
         for (int i = 0; i < E * T; i += 4)
             put(first + i * 4, acc[i / T][i % T], acc[(i + 1) / T][(i + 1) % T], acc[(i + 2) / T][(i + 2) % T],
@@ -292,13 +329,13 @@ static DEVICE void put_sums(const float (&acc)[E][T], int columns, int t0, bool 
     } else if (V::LONG_IS_M && T == 4 && columns % 4 == 0) { /* 4 columns do */
 #pragma unroll
         for (int e = 0; e < E; ++e)
-            put(sum_at<V>(columns, V::line(e), t0), acc[e][0], acc[e][1 % T], acc[e][2 % T], acc[e][3 % T], is_first);
+            put(sum_at<V>(pitch, line0 + V::line(e), t0), acc[e][0], acc[e][1 % T], acc[e][2 % T], acc[e][3 % T], is_first);
     } else {
 #pragma unroll
         for (int t = 0; t < T; ++t)
 #pragma unroll
             for (int e = 0; e < E; ++e)
-                if (t0 + t < columns) put(sum_at<V>(columns, V::line(e), t0 + t), acc[e][t], is_first);
+                if (t0 + t < columns) put(sum_at<V>(pitch, line0 + V::line(e), t0 + t), acc[e][t], is_first);
     }
 }
 
@@ -323,34 +360,44 @@ template <int COUNT> static DEVICE u32 add_lanes(float (&x)[COUNT])
     return index;
 }
 
-/* Multiplies T columns from t0 on by E lines of each thread, and leaves the sums in shared memory. */
+/* Multiplies T columns from t0 on by E lines of each thread, and leaves the sums in shared memory. Where columns are
+ * few, a block may have several tiles, which it takes one by one. */
 template <class V, int T, int E> static DEVICE void multiply(thin_block<V> at, int t0)
 {
-    float acc[E][T] = {};
+    constexpr bool ARE_SEVERAL = V::LONG > 8 && T <= HGEMM_FEW_COLUMNS;
     const int columns = at.columns;
     at.columns -= t0, at.x.base += t0 * (V::X_ALONG_K ? at.x.ld : ELEMENT_BYTES);
-    if constexpr (E == 1) add_one_line(acc, at);
-    else if constexpr (!V::W_ALONG_K) add_along_lines(acc, at);
-    else if (V::TK == 1 && at.k_end <= 4) add_along_k<V, T, 4>(acc, at);
-    else add_along_k<V, T, 8>(acc, at);
-    constexpr int AT_ONCE = V::LANES_K > 1 && T > 2 ? 2 : T; /* columns: ptxas waits for many shuffles as if for one */
-#pragma unroll
-    for (int c = 0; c < T; c += AT_ONCE) {
-        float x[E * AT_ONCE];
-#pragma unroll
-        for (int i = 0; i < E * AT_ONCE; ++i) x[i] = acc[i / AT_ONCE][c + i % AT_ONCE];
-        u32 index = 0;
-        if constexpr (V::LANES_K > 1) index = add_lanes(x);
+    u32 line0 = 0;
 #pragma unroll 1
-        for (u32 part = 0; part < V::PARTS; ++part) { /* in turn */
-            if (part > 0) barrier();
-            if (V::tk() / V::LANES_K != part) continue;
-            const u32 column = t0 + c + index % AT_ONCE;
-            if (V::LANES_K == 1) put_sums<V>(acc, columns, t0, part == 0);
-            else if (thread_index() % 32 < E * AT_ONCE && column < columns)
-                put(sum_at<V>(columns, V::line(index / AT_ONCE), column), x[0], part == 0);
+    do {
+        float acc[E][T] = {};
+        if constexpr (E == 1) add_one_line(acc, at);
+        else if constexpr (!V::W_ALONG_K)
+            if (ARE_SEVERAL && at.k_end <= 2) add_along_lines<V, T, ARE_SEVERAL ? 2 : 4>(acc, at);
+            else add_along_lines<V, T, T == 1 ? 8 : 4>(acc, at);
+        else if (V::TK == 1 && at.k_end <= 4) add_along_k<V, T, 4>(acc, at);
+        else add_along_k<V, T, 8>(acc, at);
+        constexpr int AT_ONCE = V::LANES_K > 1 && T > 2 ? 2 : T; /* columns: ptxas waits for many shuffles as if for one */
+#pragma unroll
+        for (int c = 0; c < T; c += AT_ONCE) {
+            float x[E * AT_ONCE];
+#pragma unroll
+            for (int i = 0; i < E * AT_ONCE; ++i) x[i] = acc[i / AT_ONCE][c + i % AT_ONCE];
+            u32 index = 0;
+            if constexpr (V::LANES_K > 1) index = add_lanes(x);
+#pragma unroll 1
+            for (u32 part = 0; part < V::PARTS; ++part) { /* in turn */
+                if (part > 0) barrier();
+                if (V::tk() / V::LANES_K != part) continue;
+                const u32 column = t0 + c + index % AT_ONCE;
+                if (V::LANES_K == 1) put_sums<V>(acc, columns, at.pitch, line0, t0, part == 0);
+                else if (thread_index() % 32 < E * AT_ONCE && column < columns)
+                    put(sum_at<V>(at.pitch, V::line(index / AT_ONCE), column), x[0], part == 0);
+            }
         }
-    }
+        if (ARE_SEVERAL)
+            line0 += V::LONG, at.lines -= V::LONG, at.w.base += V::LONG * (V::W_ALONG_K ? at.w.ld : ELEMENT_BYTES);
+    } while (ARE_SEVERAL && at.lines > 0);
 }
 
 /* Multiplies all columns. */
@@ -361,6 +408,60 @@ template <class V, int E> static DEVICE void multiply_all(const thin_block<V> &a
     else
 #pragma unroll 1
         for (int t0 = 0; t0 < at.columns; t0 += 4) multiply<V, 4, E>(at, t0);
+}
+
+/*
+ * Multiplies a column by few lines and many k's, where memory runs along the lines. Rows of any alignment are loaded in
+ * aligned chunks, once, and nothing is shifted: 16 threads take a chunk each of rows that are 8 apart, whose lines thus
+ * lie alike in their chunks, and the sums of the 8 groups of threads are added up in shared memory, each where its lines
+ * are.
+ */
+template <class V> static DEVICE void stream(const thin_block<V> &at)
+{
+    constexpr u32 LANES = 16, GROUPS = V::THREADS / LANES, TOGETHER = 8, LINES = HGEMM_STREAMED_LINES;
+    static_assert(LANES * 8 == LINES + 8 && GROUPS == 8, "chunks do not cover the lines, or rows are not alike");
+    const u32 lane = thread_index() % LANES, group = thread_index() / LANES;
+    const u64 ld = in_place(at.w.ld);
+    const auto shift = [&](u32 g) { return (u32)(u64)(at.w.base + g * ld) & 15; };
+    const char *const chunk0 = at.w.base - shift(group) + lane * 16; /* of row 0, if it were shifted like the thread's */
+    const bool is_inside = (int)(lane * 8) < at.lines + (int)shift(group) / ELEMENT_BYTES;
+    float acc[8] = {};
+    const auto add = [&](const b128 &v, float x) {
+#pragma unroll
+        for (int e = 0; e < 8; ++e) acc[e] = __fmaf_rn(value(v, e), x, acc[e]);
+    };
+    /* All but the first and the last row, whose chunks may reach outside of the matrix. */
+#pragma unroll 1
+    for (u32 k = group ? group : GROUPS; k < at.k_end - 1; k += GROUPS * TOGETHER) {
+        const int count = (int)((at.k_end - 1 - k + GROUPS - 1) / GROUPS);
+        b128 v[TOGETHER] = {};
+#pragma unroll
+        for (int i = 0; i < TOGETHER; ++i) ld_global(v[i], chunk0 + (k + i * GROUPS) * ld, is_inside && i < count);
+        const few_columns<V, TOGETHER, GROUPS, 1> x(at, k, count);
+#pragma unroll
+        for (int i = 0; i < TOGETHER; ++i) add(v[i], x.value(i, 0));
+    }
+#pragma unroll 1
+    for (u32 k = 0; k < at.k_end; k += at.k_end - 1) {
+        if (k % GROUPS != group || !is_inside) continue;
+        chunks<1, true> w;
+        w.load(at.w, chunk0 + k * ld, 0, 1, 8);
+        add(w.get(0), few_columns<V, 1, 1, 1>(at, k, 1).value(0, 0));
+    }
+    const u32 page = shared_base() + group * (LANES * 32) + lane * 32;
+    put(page, acc[0], acc[1], acc[2], acc[3], true);
+    put(page + 16, acc[4], acc[5], acc[6], acc[7], true);
+    barrier();
+    const bool has_line = thread_index() < LINES;
+    float sum = 0;
+#pragma unroll
+    for (u32 g = 0; g < GROUPS; ++g) {
+        u32 x = 0;
+        if (has_line) ld_shared_word(x, shared_base() + g * (LANES * 32) + thread_index() * 4 + shift(g) * 2);
+        sum += __uint_as_float(x);
+    }
+    barrier();
+    if (has_line) put(sum_at<V>(at.pitch, thread_index(), 0), sum, true);
 }
 
 /* Adds up what blocks have, if k is split: the last block to arrive does. Lanes of a warp that share a sum take parts
@@ -434,7 +535,6 @@ template <class V> static DEVICE void store_plain(const arguments &args, const t
     char *const d = (char *)args.d + (batch_index() * args.stride_d + at.n0) * ELEMENT_BYTES + at.m0 * ldd;
     const epilogue end{args.alpha, args.beta};
     u32 rows = V::LONG_IS_M ? at.lines : at.columns, width = V::LONG_IS_M ? at.columns : at.lines;
-    const u32 pitch = V::LONG_IS_M ? at.columns : V::LONG;
     if (V::LONG_IS_M && args.ldd == width && (args.ldc == width || !end.reads_c())) width *= rows, rows = 1;
     const u32 across = V::LONG_IS_M && rows > 1 ? 2 : V::THREADS; /* threads along a row: of 8, or of many elements */
     const u32 chunk0 = thread_index() % across * 8;
@@ -448,7 +548,7 @@ template <class V> static DEVICE void store_plain(const arguments &args, const t
         }
         const int first = col < 0 ? 0 : col, past = col + 8 < (int)width ? col + 8 : (int)width, count = past - first;
         if (count <= 0) continue;
-        const eight_sums<FLOATS> x = sums_from(shared_base() + (row * pitch + first) * 4, count);
+        const eight_sums<FLOATS> x = sums_from(shared_base() + (row * at.pitch + first) * 4, count);
         const bool c_whole = count == 8 && ((u64)(from + first * ELEMENT_BYTES) & 15) == 0;
         float cs[8] = {}, sum[8];
         if (end.reads_c()) values_of(cs, load_elements(from + first * ELEMENT_BYTES, F16, c_whole, count), F16);
@@ -458,24 +558,26 @@ template <class V> static DEVICE void store_plain(const arguments &args, const t
     }
 }
 
-/* The same by the fused epilogue: a thread has 8 columns, in several rows. */
+/* The same by the fused epilogue: a thread has 8 columns at a time, in several rows. */
 template <class V> static DEVICE void store_fused(const arguments &args, const thin_block<V> &at)
 {
-    constexpr int ACROSS = V::LONG_IS_M ? 1 : V::TL, STEP = V::THREADS / ACROSS;
-    const u32 column = thread_index() % ACROSS * 8, rows = V::LONG_IS_M ? at.lines : at.columns;
-    const u32 pitch = V::LONG_IS_M ? at.columns : V::LONG;
-    const fused_epilogue<false> end(args, at, at.n0 + column);
-    if (end.count <= 0) return;
+    constexpr u32 ACROSS = V::LONG_IS_M ? 1 : V::TL, STEP = V::THREADS / ACROSS;
+    const u32 rows = V::LONG_IS_M ? at.lines : at.columns, width = V::LONG_IS_M ? at.columns : at.lines;
 #pragma unroll 1
-    for (u32 row = thread_index() / ACROSS; row < rows; row += STEP)
-        end.finish(sums_from(shared_base() + (row * pitch + column) * 4, end.count), at.m0 + row);
+    for (u32 column = thread_index() % ACROSS * 8; column < width; column += ACROSS * 8) {
+        const fused_epilogue<false> end(args, at, at.n0 + column);
+#pragma unroll 1
+        for (u32 row = thread_index() / ACROSS; row < rows; row += STEP)
+            end.finish(sums_from(shared_base() + (row * at.pitch + column) * 4, end.count), at.m0 + row);
+    }
 }
 
 template <class V> static DEVICE void thin(const arguments &args)
 {
     const thin_block<V> at(args);
     constexpr bool CAN_BE_ONE = V::LONG == 8 && V::W_ALONG_K && V::X_ALONG_K;
-    if (CAN_BE_ONE && at.lines == 1) multiply_all<V, CAN_BE_ONE ? 1 : V::LINES>(at);
+    if (V::LONG > 8 && !V::W_ALONG_K && at.is_streamed) stream(at);
+    else if (CAN_BE_ONE && at.lines == 1) multiply_all<V, CAN_BE_ONE ? 1 : V::LINES>(at);
     else multiply_all<V, V::LINES>(at);
     barrier();
     if (!add_blocks(args, at)) return;

@@ -84,6 +84,16 @@ typedef struct kernel_args_t {
     unsigned indirect; /* gather_a, group_ends: looked at by kernels that are compiled for it */
 } kernel_args_t;
 
+/* Columns of D, or rows, that it is thin in, up to which a block of a thin kernel may have several tiles. The grid then
+ * has fewer blocks than D has tiles, and each gets as many. */
+#define HGEMM_FEW_COLUMNS 2
+
+/* One column, or row, of so many k's is streamed, if memory runs along the lines and k is not split: a block then has
+ * so many lines, and shared memory for so many sums. */
+#define HGEMM_STREAMED_K 129
+#define HGEMM_STREAMED_LINES 120
+#define HGEMM_STREAMED_SUMS (8 * (HGEMM_STREAMED_LINES + 8))
+
 /* What kernels for bfloat16 get beside that: powers of two by which A and B are multiplied (ptx/convert.cuh). */
 typedef struct scales_t {
     float a, b;

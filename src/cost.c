@@ -47,6 +47,7 @@ enum {
                               * H100's plans and those of the T4's model alike */
     FAR_LOADS = 8,           /* ACCESS_far loads each half of a chunk by itself */
     SECTOR = 32,             /* bytes that DRAM reads at least */
+    STREAMED_STEPS = 8,      /* of a thin kernel that streams: they are under way together */
 };
 
 static const costs_t *costs_of(const machine_t *machine)
@@ -159,7 +160,7 @@ static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_
     double pipes = fmax(alone, m * n * k / costs->rate_thin_macs);
     return (pace_t){.lone = pipes,
                     .beside = pipes,
-                    .latency = costs->clocks_thin_step,
+                    .latency = costs->clocks_thin_step / (is_streamed(p, variant.kernel) ? STREAMED_STEPS : 1),
                     .dram = dram / machine->multiprocessors,
                     .store = 2 * m * n / costs->rate_dram_bytes / machine->multiprocessors};
 }
@@ -233,6 +234,7 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         .costs = costs,
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, image, machine),
+        .least_steps = is_thin(variant.kernel) && info->block_m == info->block_n ? 1 : 2,
         .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, copies, machine) + scale_clocks(p, machine),
         .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
         .overlap = costs->clocks_block,
@@ -325,7 +327,7 @@ int64_t long_part(const hgemm_desc_t *p, const price_t *price, int64_t tiles, in
     double rounds = (double)short_rounds(p, price, tiles, splits);
     double all_steps = rounds * (double)steps + (rounds - 1) * steps_between(price);
     int64_t part = (int64_t)ceil(all_steps / (1 + rounds * (double)(splits - 1)));
-    return rounds > 1 && steps - (splits - 1) * part >= LEAST_STEPS ? part : 0;
+    return rounds > 1 && steps - (splits - 1) * part >= price->least_steps ? part : 0;
 }
 
 /* The phase of a plan's `tiles` split tiles. Parts that run at one time read the same k's of neighbouring tiles. */

@@ -20,6 +20,7 @@ typedef struct price_t {
     const struct costs_t *costs; /* of the machine */
     int multiprocessors;
     int resident;     /* blocks of a multiprocessor at one time */
+    int least_steps;  /* of a part of k */
     double launch;    /* clocks before the first block starts, once */
     double end;       /* clocks of a block beside its steps: its start, its epilogue */
     double overlap;   /* what of that blocks of a multiprocessor overlap */
@@ -34,8 +35,6 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
 
 /* Clocks of a plan of that variant. */
 double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan);
-
-enum { LEAST_STEPS = 2 }; /* of a part of k */
 
 /* Steps of the main loop for a whole tile: its k-tiles. */
 int64_t steps_of(const hgemm_desc_t *p, variant_t variant);

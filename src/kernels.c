@@ -120,6 +120,14 @@ int is_thin(int kernel)
     return kernel != KERNEL_NONE && kernel_table[kernel].info.stages == 0;
 }
 
+int is_streamed(const hgemm_desc_t *p, int kernel)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    if (!is_thin(kernel) || info->block_m == info->block_n || p->k < HGEMM_STREAMED_K)
+        return 0;
+    return info->block_m > info->block_n ? p->n == 1 && p->op_a == HGEMM_OP_T : p->m == 1 && p->op_b == HGEMM_OP_N;
+}
+
 int is_selectable(int kernel)
 {
     return is_thin(kernel) || (kernel != KERNEL_NONE && strcmp(kernel_table[kernel].info.rung, TUNED_RUNG) == 0);

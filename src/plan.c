@@ -83,7 +83,7 @@ static double most_splits(const search_t *s, const price_t *price, int64_t split
 {
     double room = ((double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0) / ((double)split_tiles * price->sum_bytes);
     double blocks = (double)MOST_SPLIT_ROUNDS * price->multiprocessors * price->resident;
-    return fmin(fmin(MOST_SPLITS, room), fmin((double)(steps / LEAST_STEPS), blocks / (double)split_tiles));
+    return fmin(fmin(MOST_SPLITS, room), fmin((double)(steps / price->least_steps), blocks / (double)split_tiles));
 }
 
 /* Considers numbers of splits for all tiles but the first `whole_tiles`: each up to 8, then ever fewer. */
@@ -127,15 +127,25 @@ static void try_variant(search_t *s, variant_t variant)
         try_splits(s, &price, variant, tiles, tiles / slots * slots);
 }
 
+/* Whether rows of the operand that a thin kernel streams are not all aligned to 16 bytes. */
+static int is_unaligned(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+{
+    const int is_a = info->block_m > info->block_n;
+    return (is_a ? p->lda : p->ldb) % 8 != 0 || (uintptr_t)(is_a ? p->a : p->b) % 16 != 0;
+}
+
 /* Whether automatic selection draws from a kernel. Thin ones multiply up to 4 columns in a pass over their operands;
- * where both sides of an operand are long, or more columns are to be multiplied, tensor cores are as fast or faster. */
+ * where both sides of an operand are long, or more columns are to be multiplied, tensor cores are as fast or faster.
+ * But a single column streams rows of any alignment, which tensor cores do at a loss. */
 static int is_drawn(const hgemm_desc_t *p, int kernel)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    int is_small = (p->m <= 8 && p->n <= 4) || (p->m == 1 && p->n <= 8), is_side = p->m <= 8 || p->n <= 8;
-    if (is_thin(kernel))
-        return info->block_m == info->block_n ? is_small : is_side && p->k <= MOST_THIN_K;
-    return is_selectable(kernel);
+    int is_small = p->m <= 8 && p->n <= 8, is_side = p->m <= 8 || p->n <= 8;
+    if (!is_thin(kernel))
+        return is_selectable(kernel);
+    if (info->block_m == info->block_n)
+        return is_small;
+    return (is_side && p->k <= MOST_THIN_K) || (is_streamed(p, kernel) && is_unaligned(p, info));
 }
 
 /* Considers all variants that run the problem, on the operands or on copies. */

@@ -217,6 +217,21 @@ static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, in
         run_shape(handle, *base, long_shapes[i], 1, seed);
 }
 
+/* D of a column or two, in more tiles of a thin kernel than a GPU has blocks at a time: a block has several. */
+static void run_several_tiles(hgemm_handle_t handle, case_t c, const hgemm_kernel_info_t *info, uint64_t seed)
+{
+    static const struct {
+        int64_t columns, k, bias;
+    } shapes[] = {{1, 1, NO_BIAS}, {1, 9, NO_BIAS}, {2, 3, NO_BIAS}, {1, 2, BIAS_PER_COLUMN}};
+    const int is_tall = info->block_m > info->block_n;
+    const int64_t lines = 4 * (int64_t)(is_tall ? info->block_m : info->block_n) + 3;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const int64_t columns = shapes[i].columns;
+        c.bias = shapes[i].bias;
+        run_shape(handle, c, (shape_t){is_tall ? lines : columns, is_tall ? columns : lines, shapes[i].k}, 110, seed);
+    }
+}
+
 /* Where alpha is 1 and beta 0 a kernel stores its sums as they are: the same bits as with beta 1 and a
  * C of zeros, also where a sum so small that it vanishes was negative. (K has no slice of zeros, which
  * would make all of these +0.) */
@@ -278,6 +293,8 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
                 continue;
             }
             run_shapes(handle, &c, info.block_m, info.block_n, info.block_k, seed);
+            if (is_thin(kernel) && info.block_m != info.block_n && c.layout == HGEMM_ROW_MAJOR)
+                run_several_tiles(handle, c, &info, seed);
             if (c.layout == HGEMM_ROW_MAJOR)
                 run_far(handle, c, &info, seed);
         }

@@ -141,6 +141,40 @@ static void large_batches_take_several_launches(void **state)
     assert_int_equal(fake.launches, 1);
 }
 
+/* Where D has a column or two, a block of a thin kernel has as many tiles of 512 lines as fill the T4's 160 places, 8
+ * or 4 at most, and shared memory for their sums. */
+static void thin_blocks_have_several_tiles(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t m, n, batch, blocks, sums;
+    } rows[] = {
+        {512 * 160, 1, 1, 160, 512},       /* a tile each */
+        {512 * 160 + 1, 1, 1, 81, 1024},   /* 161 tiles, two each */
+        {1000000, 1, 1, 489, 4 * 512},     /* four rounds */
+        {4000000, 1, 1, 1954, 4 * 512},    /* thirteen */
+        {1000000, 2, 1, 977, 2 * 2 * 512}, /* seven */
+        {1000000, 3, 1, 1954, 3 * 512},    /* for three columns a tile has enough */
+        {1100, 1, 1000, 1, 3 * 512},       /* no more than a matrix has */
+    };
+    fake.compute = 0;
+    for (int wide = 0; wide < 2; wide++)
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            hgemm_desc_t desc = small();
+            desc.kernel = wide ? KERNEL_thin_8x512 : KERNEL_thin_512x8;
+            desc.accumulate = HGEMM_ACCUMULATE_F32;
+            desc.m = wide ? rows[i].n : rows[i].m, desc.n = wide ? rows[i].m : rows[i].n, desc.k = 1;
+            desc.lda = 1, desc.ldb = desc.ldc = desc.ldd = desc.n;
+            desc.batch = rows[i].batch;
+            desc.stride_a = desc.stride_b = desc.stride_c = desc.stride_d = rows[i].m * rows[i].n;
+            desc.a = elsewhere(0), desc.b = elsewhere(UINT64_C(1) << 50), desc.d = elsewhere(UINT64_C(2) << 50);
+            desc.beta = 0;
+            assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
+            assert_int_equal(fake.launch.grid[0], rows[i].blocks);
+            assert_int_equal(fake.launch.shared_bytes, rows[i].sums * 4);
+        }
+}
+
 static void kernels_are_loaded_once(void **state)
 {
     (void)state;
@@ -199,6 +233,7 @@ int main(void)
         cmocka_unit_test_setup(launches_describe_the_product, set_up),
         cmocka_unit_test_setup(operands_choose_the_variant, set_up),
         cmocka_unit_test_setup(large_batches_take_several_launches, set_up),
+        cmocka_unit_test_setup(thin_blocks_have_several_tiles, set_up),
         cmocka_unit_test_setup(kernels_are_loaded_once, set_up),
         cmocka_unit_test_setup(choices_are_remembered, set_up),
     };
