@@ -30,6 +30,8 @@ _library.define("gemm(Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Ten
                 'str activation="none", str accumulate="float32", ScalarType? out_dtype=None, bool batch_invariant=False, '
                 "float scale_a=0.0, float scale_b=0.0, Tensor? scale_a_pointer=None, Tensor? scale_b_pointer=None) -> Tensor")
 _library.define("find_scale(Tensor x) -> Tensor")
+_gemm_op = torch.ops.hgemm.gemm.default
+_DEFAULTS = tuple(argument.default_value for argument in _gemm_op._schema.arguments[2:])
 
 
 def _storable(tensor):
@@ -170,7 +172,7 @@ def _reduced(g, like):
 
 def _backward(ctx, g):
     a, b, c, bias, gate, output, scale_a, scale_b = ctx.saved_tensors
-    needs = tuple(ctx.needs_input_grad) + (False,) * 5  # arguments that were left out are not in it
+    needs = ctx.needs_input_grad[1:] + (False,) * 5  # the keyset is first; arguments that were left out are not in it
     needs_a, needs_b, needs_c, needs_bias, needs_gate = needs[:5]
     again = {"accumulate": ctx.accumulate, "batch_invariant": ctx.batch_invariant}
     given_a = {"scale_a": ctx.scale_a, "scale_a_pointer": scale_a}
@@ -201,7 +203,41 @@ def _backward(ctx, g):
     return grad_a, grad_b, grad_c, grad_bias, grad_gate, *[None] * 10
 
 
-torch.library.register_autograd("hgemm::gemm", _backward, setup_context=_setup, lib=_library)
+_BELOW_AUTOGRAD, _CUDA = torch._C._after_autograd_keyset, torch._C.DispatchKey.CUDA
+
+
+class _Gemm(torch.autograd.Function):
+    """The operator, recorded. Its first argument says which kernels of the dispatcher's the call has not met yet."""
+
+    @staticmethod
+    def forward(ctx, keyset, *arguments):
+        output = _below_autograd(keyset, arguments)
+        _setup(ctx, arguments + _DEFAULTS[len(arguments) - 2:], output)
+        return output
+
+    @staticmethod
+    def backward(ctx, g):
+        return None, *_backward(ctx, g)
+
+
+def _below_autograd(keyset, arguments):
+    with torch._C._AutoDispatchBelowAutograd():
+        return _gemm_op.redispatch(keyset & _BELOW_AUTOGRAD, *arguments)
+
+
+def _differentiable(keyset, *arguments):
+    """What torch.library.register_autograd makes, but quicker: it takes more time than the rest of a call. Where nothing is to be
+    recorded and only the GPU's kernel is left to meet, that is called from here."""
+    if torch.is_grad_enabled():
+        for x in arguments:
+            if isinstance(x, torch.Tensor) and x.requires_grad:
+                return _Gemm.apply(keyset, *arguments)
+    if (keyset & _BELOW_AUTOGRAD).highestPriorityTypeId() == _CUDA:
+        return _gemm(*arguments)
+    return _below_autograd(keyset, arguments)
+
+
+_library.impl("gemm", _differentiable, "Autograd", with_keyset=True)
 
 
 def _autocast(device):
@@ -230,31 +266,36 @@ def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, ga
     matrix whose strides no leading dimension can say is copied first, as torch.matmul does."""
     if not torch.compiler.is_compiling():
         _know_dtensor()
-    if accumulate not in _c.ACCUMULATE:
-        raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
-    if activation not in _c.ACTIVATION:
-        raise ValueError(f"activation: {activation!r} is none of {', '.join(repr(name) for name in _c.ACTIVATION)}")
+    _call.check_options(accumulate, activation)
     for name, tensor in (("a", a), ("b", b)):
         if tensor.dim() == 0:
             raise ValueError(f"{name}: it has no dimension; a product needs a vector at least")
     if c is None and beta:
         raise ValueError("beta: there is nothing to multiply: give c")
     row, column = a.dim() == 1, b.dim() == 1
-    a, b = a.unsqueeze(0) if row else a, b.unsqueeze(1) if column else b
-
-    def aligned(tensor):
-        if tensor is not None and column:
-            tensor = tensor.unsqueeze(-1)
-        return tensor.unsqueeze(-2) if tensor is not None and row and tensor.dim() else tensor
+    if row or column:
+        a, b = a.unsqueeze(0) if row else a, b.unsqueeze(1) if column else b
+        c, bias, gate = _with_row_or_column(c, row, column), _with_row_or_column(bias, row, column), _with_row_or_column(gate, row, column)
     if isinstance(out_dtype, str):
         out_dtype = getattr(torch, _call.dtype_name("out_dtype", out_dtype))
-    d = torch.ops.hgemm.gemm(a, b, aligned(c), aligned(bias), aligned(gate), float(alpha), 1.0 if beta is None else float(beta),
-                             activation or "none", accumulate, out_dtype, batch_invariant,
-                             *(0.0 if scale is None or isinstance(scale, torch.Tensor) else float(scale) for scale in (scale_a, scale_b)),
-                             *(scale if isinstance(scale, torch.Tensor) else None for scale in (scale_a, scale_b)))
+    if (c is None and bias is None and gate is None and activation is None and out_dtype is None and scale_a is None and scale_b is None
+            and alpha == 1 and accumulate == "float32" and not batch_invariant):
+        d = _gemm_op(a, b)  # each argument takes time to convert, defaults take less
+    else:
+        numbers = [0.0 if scale is None or isinstance(scale, torch.Tensor) else float(scale) for scale in (scale_a, scale_b)]
+        pointers = [scale if isinstance(scale, torch.Tensor) else None for scale in (scale_a, scale_b)]
+        d = _gemm_op(a, b, c, bias, gate, float(alpha), 1.0 if beta is None else float(beta), activation or "none", accumulate, out_dtype,
+                     batch_invariant, *numbers, *pointers)
     if column:
         d = d.squeeze(-1)
     return d.squeeze(-1 if column else -2) if row else d
+
+
+def _with_row_or_column(tensor, row, column):
+    """What is added to a vector's product, with the row or column that the product has."""
+    if tensor is not None and column:
+        tensor = tensor.unsqueeze(-1)
+    return tensor.unsqueeze(-2) if tensor is not None and row and tensor.dim() else tensor
 
 
 def linear(x, weight, bias=None, **options):
