@@ -129,6 +129,7 @@ def _load(path):
 
 path = _library_path()
 lib = _load(path)
+run_desc = lib["hgemm_run_desc"]  # without types to convert to, which takes a third of a call: give a c_void_p and a byref
 version = lib.hgemm_version()
 
 

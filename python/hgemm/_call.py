@@ -166,7 +166,12 @@ def run(plan, handle, pointers, scalars):
     try:
         plan.run(handle, pointers, scalars)
     except _c.ArgumentError as error:
-        raise type(error)(f"{_argument_of(error.status)}{error}", error.status, error.detail) from None
+        raise of_argument(error) from None
+
+
+def of_argument(error):
+    """An error of the library with the name of the argument that it speaks of."""
+    return type(error)(f"{_argument_of(error.status)}{error}", error.status, error.detail)
 
 
 def _one_place(views):

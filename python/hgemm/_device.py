@@ -16,8 +16,6 @@ try:  # numpy has no bfloat16
 except ImportError:
     BFLOAT16 = np.dtype([("bfloat16", np.uint16)])  # its bits, to be kept and copied
 
-_run_desc = _c.lib.hgemm_run_desc
-
 
 class Handle:
     """A handle of the C library and the lock that keeps it to one thread at a time."""
@@ -44,7 +42,7 @@ class Handle:
 
     def run(self, desc):
         with self.lock:
-            status = _run_desc(self.pointer, desc)
+            status = _c.run_desc(self.pointer, desc)
             if status:
                 raise _c.error(status, self.pointer)
 

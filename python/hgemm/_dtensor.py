@@ -5,22 +5,27 @@ from torch.distributed.tensor import Partial, Replicate, Shard
 from torch.distributed.tensor.experimental import register_sharding
 
 
+_NAMES = [argument.name for argument in torch.ops.hgemm.gemm.default._schema.arguments]
+_TENSORS = ("a", "b", "c", "bias", "gate", "scale_a_pointer", "scale_b_pointer")
+
+
 @register_sharding(torch.ops.hgemm.gemm.default)
-def gemm_sharding(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32",
-                  out_dtype=None, batch_invariant=False, scale_a=0.0, scale_b=0.0, *pointers):
-    """[(placements of the result, of the inputs)]. Each stands for what every device then computes from its parts alone."""
-    given = {"a": a, "b": b, "c": c, "bias": bias, "gate": gate}
+def gemm_sharding(*arguments):
+    """[(placements of the result, of the arguments that are given)]. Each stands for what every device then computes from its parts
+    alone."""
+    given = dict(zip(_NAMES, arguments))
+    a, b, c, bias, gate = (given.get(name) for name in _TENSORS[:5])
     rank = max(a.ndim, b.ndim)
-    others = [None] * 8 + [Replicate() if pointer is not None else None for pointer in pointers]
 
     def rule(result, **placed):
-        return [result], [placed.get(name, Replicate()) if spec is not None else None for name, spec in given.items()] + others
+        return [result], [placed.get(name, Replicate()) if name in _TENSORS and argument is not None else None
+                          for name, argument in given.items()]
 
     def along(dim):
         """The addends' and the gate's placements where dimension `dim` (from the end) of the result is spread."""
         placed = {}
         for name in ("c", "bias", "gate"):
-            spec = given[name]
+            spec = given.get(name)
             if spec is not None and spec.ndim >= dim and spec.shape[-dim] != 1:
                 placed[name] = Shard(spec.ndim - dim)
         return placed
@@ -32,7 +37,7 @@ def gemm_sharding(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activ
         placed = {name: Shard(given[name].ndim - dim) for name in ("a", "b")
                   if given[name].ndim >= dim and given[name].shape[-dim] != 1}
         rules.append(rule(Shard(rank - dim), **placed, **along(dim)))
-    if c is None and bias is None and gate is None and activation == "none":
+    if c is None and bias is None and gate is None and given.get("activation", "none") == "none":
         rules.append(rule(Partial(), a=Shard(a.ndim - 1), b=Shard(b.ndim - 2)))
     return rules
 

@@ -17,11 +17,12 @@ import warnings
 
 import torch
 
-from . import _c, _call, _matmul, _scales
+from . import _c, _call, _matmul, _prepared, _scales
 from ._device import handle_for
 from ._grouped import grouped
 from ._parameter_scales import Scales
 from ._plan import Shape, leading, plan_for
+from ._prepared import NUMBERS, find, given, key_of
 
 # ---- the operator ------------------------------------------------------------------------------------------------
 
@@ -30,6 +31,8 @@ _library.define("gemm(Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Ten
                 'str activation="none", str accumulate="float32", ScalarType? out_dtype=None, bool batch_invariant=False, '
                 "float scale_a=0.0, float scale_b=0.0, Tensor? scale_a_pointer=None, Tensor? scale_b_pointer=None) -> Tensor")
 _library.define("find_scale(Tensor x) -> Tensor")
+_gemm_op = torch.ops.hgemm.gemm.default
+_DEFAULTS = tuple(argument.default_value for argument in _gemm_op._schema.arguments[2:])
 
 
 def _storable(tensor):
@@ -43,12 +46,11 @@ def _storable(tensor):
 
 
 _TYPES = {getattr(torch, name): name for name in _c.TYPE}
-_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda index: torch.cuda.current_stream(index).cuda_stream)
 
 
-def compute(operands, scalars, dtype, activation, accumulate, batch_invariant):
+def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, key=None):
     """The product of tensors on the CPU (copied to the default device) or on one GPU (where they are, on the current stream).
-    scalars: alpha and beta, and scale_a and scale_b where they are given, which may be tensors."""
+    scalars: alpha and beta, and scale_a and scale_b where they are given, which may be tensors. key: what the call is kept by."""
     a = operands["a"]
     if not a.is_cuda:
         scalars = {name: _call.scalar(name, value) for name, value in scalars.items()}
@@ -69,7 +71,10 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant):
         result.copy_(operands["c"])
     pointers = {name: x.data_ptr() for name, x in operands.items()}
     pointers["d"] = result.data_ptr()
-    _call.run(plan, handle_for(f"cuda:{index}", _raw_stream(index)), pointers, scalars)
+    handle = handle_for(f"cuda:{index}", _prepared.raw_stream(index))
+    _call.run(plan, handle, pointers, scalars)
+    if key is not None:
+        _prepared.keep(key, plan, handle, result.dtype, scalars, "out" not in operands)
     return result
 
 
@@ -89,23 +94,47 @@ def _pointed(scalars, operands):
     return pointed
 
 
+def _again(a, b, beside, alpha, beta, activation, accumulate, out_dtype, batch_invariant):
+    """For hgemm.matmul: what to keep the call by and, if one like it was kept, its result; None for what there is not."""
+    if torch.compiler.is_compiling() or type(alpha) not in NUMBERS or not (beta is None or type(beta) in NUMBERS):
+        return None, None
+    if beta is None:
+        beta = 0.0 if beside[0] is None else 1.0
+    beside = given(*beside)
+    key = key_of((activation, accumulate, out_dtype, batch_invariant, beta != 0), torch.is_grad_enabled(), a, b, beside)
+    prepared = find(key)
+    return key, None if prepared is None else prepared(a, b, beside, alpha, beta)
+
+
+_matmul.again = _again
+
+
 def _gemm(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32", out_dtype=None,
           batch_invariant=False, scale_a=0.0, scale_b=0.0, scale_a_pointer=None, scale_b_pointer=None):
+    if c is None or not beta:
+        c, beta = None, 0.0
+    beside, key = (c, bias, gate, None, scale_a_pointer, scale_b_pointer), None
+    if not (scale_a or scale_b):
+        beside = given(*beside)
+        key = key_of((activation, accumulate, out_dtype, batch_invariant, c is not None), False, a, b, beside)
+        prepared = find(key)
+        if prepared is not None:
+            return prepared(a, b, beside, alpha, beta)
     operands = {"a": _storable(a), "b": _storable(b)}
-    if c is not None and beta:
+    if c is not None:
         operands["c"] = c
-    else:
-        beta = 0.0
     if bias is not None:
         operands["bias"] = bias
     if gate is not None:
         operands["gate"] = _storable(gate)
+    if operands["a"] is not a or operands["b"] is not b or operands.get("gate") is not gate:
+        key = None  # copies are made for each call
     dtype = None if out_dtype is None else _call.dtype_name("out_dtype", out_dtype)
     scalars = {"alpha": alpha, "beta": beta}
     for name, number, tensor in (("scale_a", scale_a, scale_a_pointer), ("scale_b", scale_b, scale_b_pointer)):
         if number or tensor is not None:
             scalars[name] = number if tensor is None else tensor
-    return compute(operands, scalars, dtype, activation, accumulate, batch_invariant)
+    return compute(operands, scalars, dtype, activation, accumulate, batch_invariant, key)
 
 
 _library.impl("gemm", _gemm, "CUDA")
@@ -129,7 +158,7 @@ def _find_scale(x):
         x = x.contiguous()
         lines = _scales.check_scalable("bfloat16", x.shape, x.stride())
     index, scale = x.get_device(), torch.empty((), dtype=torch.float32, device=x.device)
-    _scales.write_scale(handle_for(f"cuda:{index}", _raw_stream(index)), lines, x.data_ptr(), scale.data_ptr())
+    _scales.write_scale(handle_for(f"cuda:{index}", _prepared.raw_stream(index)), lines, x.data_ptr(), scale.data_ptr())
     return scale
 
 
@@ -170,7 +199,7 @@ def _reduced(g, like):
 
 def _backward(ctx, g):
     a, b, c, bias, gate, output, scale_a, scale_b = ctx.saved_tensors
-    needs = tuple(ctx.needs_input_grad) + (False,) * 5  # arguments that were left out are not in it
+    needs = ctx.needs_input_grad[1:] + (False,) * 5  # the keyset is first; arguments that were left out are not in it
     needs_a, needs_b, needs_c, needs_bias, needs_gate = needs[:5]
     again = {"accumulate": ctx.accumulate, "batch_invariant": ctx.batch_invariant}
     given_a = {"scale_a": ctx.scale_a, "scale_a_pointer": scale_a}
@@ -201,7 +230,41 @@ def _backward(ctx, g):
     return grad_a, grad_b, grad_c, grad_bias, grad_gate, *[None] * 10
 
 
-torch.library.register_autograd("hgemm::gemm", _backward, setup_context=_setup, lib=_library)
+_BELOW_AUTOGRAD, _CUDA = torch._C._after_autograd_keyset, torch._C.DispatchKey.CUDA
+
+
+class _Gemm(torch.autograd.Function):
+    """The operator, recorded. Its first argument says which kernels of the dispatcher's the call has not met yet."""
+
+    @staticmethod
+    def forward(ctx, keyset, *arguments):
+        output = _below_autograd(keyset, arguments)
+        _setup(ctx, arguments + _DEFAULTS[len(arguments) - 2:], output)
+        return output
+
+    @staticmethod
+    def backward(ctx, g):
+        return None, *_backward(ctx, g)
+
+
+def _below_autograd(keyset, arguments):
+    with torch._C._AutoDispatchBelowAutograd():
+        return _gemm_op.redispatch(keyset & _BELOW_AUTOGRAD, *arguments)
+
+
+def _differentiable(keyset, *arguments):
+    """What torch.library.register_autograd makes, but quicker: it takes more time than the rest of a call. Where nothing is to be
+    recorded and only the GPU's kernel is left to meet, that is called from here."""
+    if torch.is_grad_enabled():
+        for x in arguments:
+            if isinstance(x, torch.Tensor) and x.requires_grad:
+                return _Gemm.apply(keyset, *arguments)
+    if (keyset & _BELOW_AUTOGRAD).highestPriorityTypeId() == _CUDA:
+        return _gemm(*arguments)
+    return _below_autograd(keyset, arguments)
+
+
+_library.impl("gemm", _differentiable, "Autograd", with_keyset=True)
 
 
 def _autocast(device):
@@ -230,31 +293,36 @@ def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, ga
     matrix whose strides no leading dimension can say is copied first, as torch.matmul does."""
     if not torch.compiler.is_compiling():
         _know_dtensor()
-    if accumulate not in _c.ACCUMULATE:
-        raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
-    if activation not in _c.ACTIVATION:
-        raise ValueError(f"activation: {activation!r} is none of {', '.join(repr(name) for name in _c.ACTIVATION)}")
+    _call.check_options(accumulate, activation)
     for name, tensor in (("a", a), ("b", b)):
         if tensor.dim() == 0:
             raise ValueError(f"{name}: it has no dimension; a product needs a vector at least")
     if c is None and beta:
         raise ValueError("beta: there is nothing to multiply: give c")
     row, column = a.dim() == 1, b.dim() == 1
-    a, b = a.unsqueeze(0) if row else a, b.unsqueeze(1) if column else b
-
-    def aligned(tensor):
-        if tensor is not None and column:
-            tensor = tensor.unsqueeze(-1)
-        return tensor.unsqueeze(-2) if tensor is not None and row and tensor.dim() else tensor
+    if row or column:
+        a, b = a.unsqueeze(0) if row else a, b.unsqueeze(1) if column else b
+        c, bias, gate = _with_row_or_column(c, row, column), _with_row_or_column(bias, row, column), _with_row_or_column(gate, row, column)
     if isinstance(out_dtype, str):
         out_dtype = getattr(torch, _call.dtype_name("out_dtype", out_dtype))
-    d = torch.ops.hgemm.gemm(a, b, aligned(c), aligned(bias), aligned(gate), float(alpha), 1.0 if beta is None else float(beta),
-                             activation or "none", accumulate, out_dtype, batch_invariant,
-                             *(0.0 if scale is None or isinstance(scale, torch.Tensor) else float(scale) for scale in (scale_a, scale_b)),
-                             *(scale if isinstance(scale, torch.Tensor) else None for scale in (scale_a, scale_b)))
+    if (c is None and bias is None and gate is None and activation is None and out_dtype is None and scale_a is None and scale_b is None
+            and alpha == 1 and accumulate == "float32" and not batch_invariant):
+        d = _gemm_op(a, b)  # each argument takes time to convert, defaults take less
+    else:
+        numbers = [0.0 if scale is None or isinstance(scale, torch.Tensor) else float(scale) for scale in (scale_a, scale_b)]
+        pointers = [scale if isinstance(scale, torch.Tensor) else None for scale in (scale_a, scale_b)]
+        d = _gemm_op(a, b, c, bias, gate, float(alpha), 1.0 if beta is None else float(beta), activation or "none", accumulate, out_dtype,
+                     batch_invariant, *numbers, *pointers)
     if column:
         d = d.squeeze(-1)
     return d.squeeze(-1 if column else -2) if row else d
+
+
+def _with_row_or_column(tensor, row, column):
+    """What is added to a vector's product, with the row or column that the product has."""
+    if tensor is not None and column:
+        tensor = tensor.unsqueeze(-1)
+    return tensor.unsqueeze(-2) if tensor is not None and row and tensor.dim() else tensor
 
 
 def linear(x, weight, bias=None, **options):
@@ -392,6 +460,7 @@ class enable(contextlib.ContextDecorator):
             raise _c.NotSupportedError(f"bfloat16: this libhgemm {_c.version_text()} does not have it", "HGEMM_STATUS_NOT_SUPPORTED")
         self.accumulate, self.batch_invariant, self.devices = accumulate, batch_invariant, tuple(devices)
         self.bfloat16 = bfloat16 if _c.has_bfloat16() else False
+        self._asked = repr((accumulate, batch_invariant, self.devices, self.bfloat16))  # a string's hash is found once
         self._scales = Scales(_find_scale)
         self.ran, self.passed = {}, {}
 
@@ -439,16 +508,29 @@ class enable(contextlib.ContextDecorator):
 
     def _run(self, name, arguments, options):
         """(the result, None), or (None, why it is not hgemm's)."""
-        c = arguments[0] if len(arguments) >= 3 else None
         a, b = arguments[-2:]
-        out = options.get("out")
+        c = arguments[0] if len(arguments) > 2 else None
+        out, alpha, beta = (options.get("out"), options.get("alpha", 1), options.get("beta", 1)) if options else (None, 1, 1)
+        scales, key = (None, None) if a.dtype == torch.float16 else self._scales_of(a, b), None
+        if type(alpha) in NUMBERS and type(beta) in NUMBERS:
+            beside = given(c, c, None, out, *scales)  # what is added may be a c or a bias
+            key = key_of((name, self._asked, beta == 0, beta == 1), False, a, b, beside)
+            prepared = find(key)
+            if prepared is not None:
+                try:
+                    return prepared(a, b, beside, alpha, beta), None
+                except _c.NotSupportedError:
+                    pass  # for these addresses: another way may do
+        return self._look_at(name, a, b, c, out, alpha, beta, scales, key)
+
+    def _look_at(self, name, a, b, c, out, alpha, beta, scales, key):
+        """The same of a call that was not made before. key: what to keep it by."""
         tensors = [x for x in (a, b, c, out) if x is not None]
         if a.device.type not in self.devices:
             return None, f"on {a.device.type}"
         half = self._half(a)
         if any(x.dtype != half for x in tensors):
             return None, f"{next(x.dtype for x in tensors if x.dtype != half)}"
-        alpha, beta = options.get("alpha", 1), options.get("beta", 1)
         if isinstance(alpha, complex) or isinstance(beta, complex):
             return None, "complex scalars"
         shape = (*a.shape[:-1], b.shape[-1])
@@ -458,30 +540,32 @@ class enable(contextlib.ContextDecorator):
         if out is not None and (tuple(out.shape) != shape or _storable(out) is not out):
             return None, "out of another shape or layout"
         operands = {"a": _storable(a), "b": _storable(b)}
+        if operands["a"] is not a or operands["b"] is not b:
+            key = None  # each such call copies
         if out is not None:
             operands["out"] = out
+        scalars = {name: scale for name, scale in zip(("scale_a", "scale_b"), scales) if scale is not None}
+
+        def product(beta, **addend):
+            return compute({**operands, **addend}, {"alpha": float(alpha), "beta": float(beta), **scalars}, None, "none",
+                           self._sums(a), self.batch_invariant, key), None
         if c is None or beta == 0:
-            return self._product(operands, alpha, 0), None
+            return product(0)
         if beta == 1 and c.dim() == 1 and c.stride(0) == 1 and _c.has_epilogues():
             try:
-                return self._product({**operands, "bias": c}, alpha, 0), None
+                return product(0, bias=c)
             except _c.NotSupportedError:
                 pass  # then as a c, which is copied into the result first, as torch does
-        return self._product({**operands, "c": c}, alpha, beta), None
-
-    def _product(self, operands, alpha, beta):
-        scalars = {"alpha": float(alpha), "beta": float(beta), **self._scales_of(operands["a"], operands["b"])}
-        return compute(operands, scalars, None, "none", self._sums(operands["a"]), self.batch_invariant)
+        return product(beta, c=c)
 
     def _sums(self, a):
         return "float32" if a.dtype == torch.bfloat16 else self.accumulate
 
     def _scales_of(self, a, b):
-        """The scales that are known of bfloat16 operands."""
-        if a.dtype != torch.bfloat16:
-            return {}
-        scales = {"scale_a": self._scales.of(a), "scale_b": self._scales.of(b)}
-        return {name: scale for name, scale in scales.items() if scale is not None}
+        """The scales that are known of operands: of bfloat16, and that are hgemm's."""
+        if a.dtype != torch.bfloat16 or b.dtype != torch.bfloat16 or not self._takes_bfloat16(a):
+            return None, None
+        return self._scales.of(a), self._scales.of(b)
 
     def _run_groups(self, a, b, offs=None, bias=None, out_dtype=None):
         """The same for grouped_mm."""
@@ -494,4 +578,5 @@ class enable(contextlib.ContextDecorator):
             return None, "grouped_mm of other shapes"
         a, b = _storable(a), _storable(b)
         with torch.no_grad():
-            return grouped(a, b, offs, accumulate=self._sums(a), batch_invariant=self.batch_invariant, **self._scales_of(a, b)), None
+            scale_a, scale_b = self._scales_of(a, b)
+            return grouped(a, b, offs, accumulate=self._sums(a), batch_invariant=self.batch_invariant, scale_a=scale_a, scale_b=scale_b), None

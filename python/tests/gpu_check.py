@@ -29,6 +29,7 @@ import torch
 
 import hgemm
 import hgemm.torch
+from host_cost import measured
 
 HALF, BFLOAT16 = torch.float16, torch.bfloat16
 SEED = int(os.environ.get("HGEMM_SEED") or time.time())
@@ -156,6 +157,36 @@ def streams():
     hgemm.matmul(a, b)
     assert time.perf_counter() - begin < 0.05, "the call waited for the GPU"
     torch.cuda.synchronize()
+
+
+@check
+def again():
+    """Calls that come again, on new numbers in new memory and on two streams, by each way to make them: those that differ in one thing
+    stay apart."""
+    m, n, k = sizes(100, 100, 100)
+    ways = {"packed": lambda *shape: integers(*shape), "apart": lambda *shape: integers(shape[0], shape[1] + 3)[:, :-3],
+            "by columns": lambda *shape: integers(*shape[::-1]).T, "no leading dimension": lambda *shape: integers(shape[0], 2 * shape[1])[:, ::2]}
+    stream = torch.cuda.Stream()
+    with hgemm.torch.enable() as on:
+        for _ in range(3):
+            for where in (torch.cuda.current_stream(), stream):
+                torch.cuda.synchronize()
+                with torch.cuda.stream(where):
+                    for way, make in ways.items():
+                        a, b, c, v, out = make(m, k), make(k, n), make(m, n), integers(n), integers(m, n)
+                        p = exact(a, b)
+                        linear = torch.nn.functional.linear
+                        results = {"mm": (torch.mm(a, b), p), "addmm": (torch.addmm(c, a, b), p + c.double()),
+                                   "beta": (torch.addmm(c, a, b, beta=-2), p - 2 * c.double()), "no beta": (torch.addmm(c, a, b, beta=0), p),
+                                   "vector": (torch.addmm(v, a, b), p + v.double()), "linear": (linear(a, b.T, v), p + v.double()),
+                                   "op": (hgemm.torch.matmul(a, b), p), "op, c": (hgemm.torch.matmul(a, b, bias=v), p + v.double())}
+                        if way != "no leading dimension":
+                            results |= {"matmul": (hgemm.matmul(a, b), p), "c": (hgemm.matmul(a, b, c=c, beta=2), p + 2 * c.double()),
+                                        "out": (hgemm.matmul(a, b, out=out), p), "bias": (hgemm.matmul(a, b, bias=v, alpha=-1), v.double() - p),
+                                        "relu": (hgemm.matmul(a, b, activation="relu"), p.relu())}
+                        for name, (result, want) in results.items():
+                            same(result, want, (way, name))
+    assert set(on.passed) == {"torch.float64"}, on.passed  # those of exact()
 
 
 @check
@@ -649,25 +680,7 @@ def tensor_parallel():
 @check
 def host_cost():
     """Microseconds that the host needs to enqueue a small product. Printed, not judged."""
-    a, b, out = integers(64, 64), integers(64, 64), integers(64, 64)
-
-    def cost(call, count=500):
-        best = float("inf")
-        for _ in range(7):
-            torch.cuda.synchronize()
-            begin = time.perf_counter()
-            for _ in range(count):
-                call()
-            best = min(best, (time.perf_counter() - begin) / count * 1e6)
-        torch.cuda.synchronize()
-        return best
-    found = {"torch.mm": cost(lambda: torch.mm(a, b)), "hgemm.matmul": cost(lambda: hgemm.matmul(a, b)),
-             "hgemm.matmul, out": cost(lambda: hgemm.matmul(a, b, out=out)), "hgemm.torch.matmul": cost(lambda: hgemm.torch.matmul(a, b))}
-    with hgemm.torch.enable():
-        found["torch.mm under enable()"] = cost(lambda: torch.mm(a, b))
-    x, w = a.to(BFLOAT16), torch.nn.Parameter(b.to(BFLOAT16))
-    with torch.no_grad(), hgemm.torch.enable(bfloat16=True):
-        found["the same of bfloat16 by a parameter"] = cost(lambda: torch.mm(x, w))
+    found = measured()
     print("    " + ", ".join(f"{name}: {us:.1f} us" for name, us in found.items()))
     return found
 
