@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * CUTLASS leaves it to its user to find the kernel for a problem. Here all are tried that can run
- * it, and k cut into slices in both of CUTLASS's ways where that may fill the GPU: each is verified
- * with integers, then timed in a few turns as the contest has them. The fastest few enter the
- * contest, after they were verified with random inputs too, and the best of them is the peer.
+ * it (--cutlass may name fewer), and k cut into slices in both of CUTLASS's ways where that may fill
+ * the GPU: each is verified with integers, then timed in a few turns as the contest has them. The
+ * fastest few enter the contest, after they were verified with random inputs too, and the best of
+ * them is the peer.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,20 +31,23 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
+/* Adds a hopeful, unless --cutlass leaves it out. */
 static void add_hopeful(hopefuls_t *h, const contestant_t *like, int config, int slices, int parallel)
 {
+    peers_config_t about = bench.cutlass->config(config);
+    contestant_t c = {
+        .kind = CUTLASS, .accumulate = like->accumulate, .kernel = config, .slices = slices, .parallel = parallel};
+    if (slices > 1)
+        snprintf(c.note, sizeof c.note, "%s k/%d %s", about.name, slices, parallel ? "parallel" : "serial");
+    else
+        snprintf(c.note, sizeof c.note, "%s", about.name);
+    if (regexec(&bench.options.cutlass, c.note, 0, NULL, 0) != 0)
+        return;
     contestant_t *all = realloc(h->all, (size_t)(h->count + 1) * sizeof *all);
     if (!all)
         return;
-    peers_config_t about = bench.cutlass->config(config);
-    contestant_t *c = &all[h->count++];
-    *c = (contestant_t){
-        .kind = CUTLASS, .accumulate = like->accumulate, .kernel = config, .slices = slices, .parallel = parallel};
-    if (slices > 1)
-        snprintf(c->note, sizeof c->note, "%s k/%d %s", about.name, slices, parallel ? "parallel" : "serial");
-    else
-        snprintf(c->note, sizeof c->note, "%s", about.name);
     h->all = all;
+    h->all[h->count++] = c;
 }
 
 hopefuls_t find_hopefuls(const group_t *g, const problem_t *p, const set_t *set)
@@ -127,7 +131,8 @@ void qualify(group_t *g, hopefuls_t *h, const problem_t *p, const set_t *sets, i
         contestant_t *c = &g->contestants[i];
         if (c->kind != CUTLASS)
             continue;
-        c->result.failure = count < 0 ? "out of memory" : "no configuration of CUTLASS computes this";
+        c->result.failure =
+            count < 0 ? "out of memory" : "no configuration of CUTLASS that may take part computes this";
         for (int at = 0; at < count && c->result.failure; at++) {
             contestant_t *best = &h->all[order[at]];
             if (best->accumulate != c->accumulate || best->slices == 0)
