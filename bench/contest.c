@@ -183,7 +183,8 @@ int mark(contestant_t *c, int event)
 int enqueue_next(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next)
 {
     const set_t *set = &sets[*next];
-    *next = (*next + 1) % set_count;
+    if (c->kind != CEILING && c->kind != COPY) /* which read none: a set is used again when all others were */
+        *next = (*next + 1) % set_count;
     return enqueue(c, p, set, set->c, bench.options.alpha, bench.options.beta);
 }
 
