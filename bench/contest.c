@@ -8,6 +8,7 @@
  *
  * A turn in burst mode is one launch after a pause; a short kernel goes first, so that the launch
  * and the events around it are all enqueued when it ends and the host's own time is not measured.
+ * Modelled, it is one launch after another of the same contestant.
  * In continuous mode a turn is a train of launches, with --energy a longer one (energy.c).
  */
 #include <stdarg.h>
