@@ -244,7 +244,7 @@ static void take_timed_turn(contestant_t *c, const problem_t *p, const set_t *se
 
 void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count)
 {
-    int next = 0;
+    int *next = &g->next_set;
     turn_t *turns = calloc((size_t)g->count, sizeof *turns);
     if (!turns)
         return;
@@ -253,16 +253,16 @@ void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count
         contestant_t *c = &g->contestants[i];
         double *call = &turns[i].call;
         for (int turn = 0; turn < 2 && !c->result.failure && !modelled(); turn++)
-            take_turn(c, p, sets, set_count, &next, 1, call);
+            take_turn(c, p, sets, set_count, next, 1, call);
         if (bench.options.energy && !c->result.failure) /* in a train it is shorter */
-            take_turn(c, p, sets, set_count, &next, launches_of_turn(TRAIN_SECONDS, *call), call);
+            take_turn(c, p, sets, set_count, next, launches_of_turn(TRAIN_SECONDS, *call), call);
         turns[i].launches = launches_of_turn(bench.options.min_time, *call);
         turns[i].contestant = i;
     }
     for (int i = 0; i < g->count; i++) /* by themselves: they would empty the caches of the others */
         for (int r = 0;
              r < bench.options.repetitions && g->contestants[i].kind == COPY && !g->contestants[i].result.failure; r++)
-            take_timed_turn(&g->contestants[i], p, sets, set_count, &next, &turns[i], r);
+            take_timed_turn(&g->contestants[i], p, sets, set_count, next, &turns[i], r);
     for (int r = 0; r < bench.options.repetitions; r++) {
         for (int i = g->count - 1; i > 0; i--) { /* shuffled, alike in every run */
             random = random * 1664525 + 1013904223;
@@ -273,7 +273,7 @@ void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count
         for (int i = 0; i < g->count; i++) {
             int at = turns[i].contestant;
             if (!g->contestants[at].result.failure && g->contestants[at].kind != COPY)
-                take_timed_turn(&g->contestants[at], p, sets, set_count, &next, &turns[at], r);
+                take_timed_turn(&g->contestants[at], p, sets, set_count, next, &turns[at], r);
         }
     }
     free(turns);

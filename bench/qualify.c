@@ -85,23 +85,22 @@ static void report(const group_t *g, const contestant_t *c)
 
 /* Times the hopefuls in turns and sorts them: `order` gets the numbers of those that have not
  * failed, the fastest first. Returns how many they are, -1 where memory ran out. */
-static int sort_hopefuls(const group_t *g, hopefuls_t *h, const problem_t *p, const set_t *sets, int set_count,
-                         int *order)
+static int sort_hopefuls(group_t *g, hopefuls_t *h, const problem_t *p, const set_t *sets, int set_count, int *order)
 {
     double(*seconds)[ROUNDS] = calloc((size_t)h->count, sizeof *seconds);
-    int *launches = calloc((size_t)h->count, sizeof *launches), next = 0, count = 0;
+    int *launches = calloc((size_t)h->count, sizeof *launches), count = 0;
     double limit = bench.options.min_time < ROUND_SECONDS ? bench.options.min_time : ROUND_SECONDS;
     for (int i = 0; i < h->count && seconds && launches; i++) { /* code is loaded */
         double call = 0;
         for (int turn = 0; turn < 2 && !h->all[i].result.failure && !modelled(); turn++)
-            take_turn(&h->all[i], p, sets, set_count, &next, 1, &call);
+            take_turn(&h->all[i], p, sets, set_count, &g->next_set, 1, &call);
         launches[i] = launches_of_turn(limit, call);
     }
     const int rounds = modelled() ? 1 : ROUNDS;
     for (int r = 0; r < rounds && seconds && launches; r++)
         for (int i = 0; i < h->count; i++)
             if (!h->all[i].result.failure)
-                take_turn(&h->all[i], p, sets, set_count, &next, launches[i], &seconds[i][r]);
+                take_turn(&h->all[i], p, sets, set_count, &g->next_set, launches[i], &seconds[i][r]);
     for (int i = 0; i < h->count && seconds && launches; i++) {
         int at = count;
         if (h->all[i].result.failure) {
