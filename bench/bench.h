@@ -46,6 +46,7 @@ typedef struct group_t {
     int number; /* of this group, from 1 */
     int of;     /* how many groups there are */
     int measured;
+    int next_set; /* of operands, which the next timed launch takes */
     int count;
     contestant_t *contestants;
 } group_t;

@@ -313,6 +313,8 @@ static void describe_run(void)
     }
     if (bench.cutlass)
         context("cutlass", "%s", bench.cutlass->about());
+    if (bench.cutlass && o->cutlass_regex)
+        context("cutlass_only", "%s", o->cutlass_regex);
     context("hgemm", "%s", version());
     context("date", "%s", date);
     context("witness", "%s", modelled() ? "modelled" : "measured");

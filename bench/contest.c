@@ -8,6 +8,7 @@
  *
  * A turn in burst mode is one launch after a pause; a short kernel goes first, so that the launch
  * and the events around it are all enqueued when it ends and the host's own time is not measured.
+ * Modelled, it is one launch after another of the same contestant.
  * In continuous mode a turn is a train of launches, with --energy a longer one (energy.c).
  */
 #include <stdarg.h>
@@ -183,7 +184,8 @@ int mark(contestant_t *c, int event)
 int enqueue_next(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next)
 {
     const set_t *set = &sets[*next];
-    *next = (*next + 1) % set_count;
+    if (c->kind != CEILING && c->kind != COPY) /* which read none: a set is used again when all others were */
+        *next = (*next + 1) % set_count;
     return enqueue(c, p, set, set->c, bench.options.alpha, bench.options.beta);
 }
 
@@ -195,14 +197,16 @@ int seconds_between_marks(contestant_t *c, double *seconds)
 int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next, int launches,
               double *seconds)
 {
-    int lead = bench.options.continuous ? launches > 1 : 0; /* the train is already moving when timing begins */
+    /* The train is already moving when timing begins; and modelled launches start with what the contestant itself
+     * leaves in the L2 cache, whose dirty lines the next launch writes. */
+    int lead = bench.options.continuous ? launches > 1 : modelled();
     if (!bench.options.continuous && !modelled()) {
         pause_us(PAUSE_US);
         if (!check(c, launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations)))
             return 0;
     }
     for (int i = -lead; i < launches; i++) {
-        if (i == 0 && !mark(c, 0))
+        if ((i == 0 || i == -lead) && !mark(c, 0)) /* the T4 model runs only what follows an event */
             return 0;
         if (!enqueue_next(c, p, sets, set_count, next))
             return 0;
@@ -240,7 +244,7 @@ static void take_timed_turn(contestant_t *c, const problem_t *p, const set_t *se
 
 void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count)
 {
-    int next = 0;
+    int *next = &g->next_set;
     turn_t *turns = calloc((size_t)g->count, sizeof *turns);
     if (!turns)
         return;
@@ -249,16 +253,16 @@ void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count
         contestant_t *c = &g->contestants[i];
         double *call = &turns[i].call;
         for (int turn = 0; turn < 2 && !c->result.failure && !modelled(); turn++)
-            take_turn(c, p, sets, set_count, &next, 1, call);
+            take_turn(c, p, sets, set_count, next, 1, call);
         if (bench.options.energy && !c->result.failure) /* in a train it is shorter */
-            take_turn(c, p, sets, set_count, &next, launches_of_turn(TRAIN_SECONDS, *call), call);
+            take_turn(c, p, sets, set_count, next, launches_of_turn(TRAIN_SECONDS, *call), call);
         turns[i].launches = launches_of_turn(bench.options.min_time, *call);
         turns[i].contestant = i;
     }
     for (int i = 0; i < g->count; i++) /* by themselves: they would empty the caches of the others */
         for (int r = 0;
              r < bench.options.repetitions && g->contestants[i].kind == COPY && !g->contestants[i].result.failure; r++)
-            take_timed_turn(&g->contestants[i], p, sets, set_count, &next, &turns[i], r);
+            take_timed_turn(&g->contestants[i], p, sets, set_count, next, &turns[i], r);
     for (int r = 0; r < bench.options.repetitions; r++) {
         for (int i = g->count - 1; i > 0; i--) { /* shuffled, alike in every run */
             random = random * 1664525 + 1013904223;
@@ -269,7 +273,7 @@ void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count
         for (int i = 0; i < g->count; i++) {
             int at = turns[i].contestant;
             if (!g->contestants[at].result.failure && g->contestants[at].kind != COPY)
-                take_timed_turn(&g->contestants[at], p, sets, set_count, &next, &turns[at], r);
+                take_timed_turn(&g->contestants[at], p, sets, set_count, next, &turns[at], r);
         }
     }
     free(turns);

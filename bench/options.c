@@ -24,6 +24,9 @@ static const char usage[] =
     "  --trans LIST        of nn, nt, tn, tt (op_a, op_b); default nn\n"
     "  --layout row|col    default row\n"
     "  --kernel REGEX      only kernels whose name matches (\"auto\" is hgemm's own choice)\n"
+    "  --cutlass REGEX     of CUTLASS only configurations whose name matches, such as\n"
+    "                      \"64x128x32 align8 k/4 parallel\"; default all. For shapes of which is known\n"
+    "                      which are the fastest: to try all takes long where time is modelled\n"
     "  --plans N           also the N plans (kernel, splits of k, copies) that selection's model finds\n"
     "                      cheapest, each by itself: what the choice loses to the best\n"
     "  --epilogues         also hgemm's own choice with a bias and each activation\n"
@@ -262,6 +265,7 @@ void options_parse(options_t *o, int argc, char **argv)
         EVERY_BATCH,
         LAYOUT,
         KERNEL,
+        CUTLASS_NAMES,
         ACCUMULATE,
         ALPHA,
         BETA,
@@ -278,14 +282,28 @@ void options_parse(options_t *o, int argc, char **argv)
         VERSION,
         HELP
     };
-    static const struct option known[] = {
-        {"shapes", 1, NULL, SHAPES},       {"trans", 1, NULL, TRANS},   {"batch", 1, NULL, EVERY_BATCH},
-        {"layout", 1, NULL, LAYOUT},       {"kernel", 1, NULL, KERNEL}, {"accumulate", 1, NULL, ACCUMULATE},
-        {"alpha", 1, NULL, ALPHA},         {"beta", 1, NULL, BETA},     {"mode", 1, NULL, MODE},
-        {"energy", 0, NULL, ENERGY},       {"reps", 1, NULL, REPS},     {"min-time", 1, NULL, MIN_TIME},
-        {"peers", 1, NULL, PEERS},         {"plans", 1, NULL, PLANS},   {"device", 1, NULL, DEVICE},
-        {"format", 1, NULL, FORMAT},       {"out", 1, NULL, OUT},       {"version", 0, NULL, VERSION},
-        {"epilogues", 0, NULL, EPILOGUES}, {"help", 0, NULL, HELP},     {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"shapes", 1, NULL, SHAPES},
+                                          {"trans", 1, NULL, TRANS},
+                                          {"batch", 1, NULL, EVERY_BATCH},
+                                          {"layout", 1, NULL, LAYOUT},
+                                          {"kernel", 1, NULL, KERNEL},
+                                          {"cutlass", 1, NULL, CUTLASS_NAMES},
+                                          {"accumulate", 1, NULL, ACCUMULATE},
+                                          {"alpha", 1, NULL, ALPHA},
+                                          {"beta", 1, NULL, BETA},
+                                          {"mode", 1, NULL, MODE},
+                                          {"energy", 0, NULL, ENERGY},
+                                          {"reps", 1, NULL, REPS},
+                                          {"min-time", 1, NULL, MIN_TIME},
+                                          {"peers", 1, NULL, PEERS},
+                                          {"plans", 1, NULL, PLANS},
+                                          {"device", 1, NULL, DEVICE},
+                                          {"format", 1, NULL, FORMAT},
+                                          {"out", 1, NULL, OUT},
+                                          {"version", 0, NULL, VERSION},
+                                          {"epilogues", 0, NULL, EPILOGUES},
+                                          {"help", 0, NULL, HELP},
+                                          {NULL, 0, NULL, 0}};
     const char *kernels = ".";
     char *trans = NULL;
     int64_t batch = 1;
@@ -303,6 +321,7 @@ void options_parse(options_t *o, int argc, char **argv)
             o->layout = one_of("--layout is row or col", optarg, "row", "col") ? HGEMM_COL_MAJOR : HGEMM_ROW_MAJOR;
             break;
         case KERNEL: kernels = optarg; break;
+        case CUTLASS_NAMES: o->cutlass_regex = optarg; break;
         case ACCUMULATE: each_item(optarg, o, parse_accumulate); break;
         case ALPHA: o->alpha = (float)number(optarg); break;
         case BETA: o->beta = (float)number(optarg); break;
@@ -344,4 +363,6 @@ void options_parse(options_t *o, int argc, char **argv)
         refuse("--format is table, csv or json", o->format);
     if (regcomp(&o->kernels, kernels, REG_EXTENDED | REG_NOSUB) != 0)
         refuse("--kernel is not a regular expression", kernels);
+    if (regcomp(&o->cutlass, o->cutlass_regex ? o->cutlass_regex : ".", REG_EXTENDED | REG_NOSUB) != 0)
+        refuse("--cutlass is not a regular expression", o->cutlass_regex);
 }

@@ -13,8 +13,10 @@ typedef struct options_t {
     const char *device; /* as hgemm_create takes it, NULL: the default */
     shape_t *shapes;    /* each shape with each of the transposes asked for */
     int shape_count;
-    int shapes_are_default; /* none was asked for */
-    regex_t kernels;        /* names of the kernels to time; "auto" is one */
+    int shapes_are_default;    /* none was asked for */
+    regex_t kernels;           /* names of the kernels to time; "auto" is one */
+    regex_t cutlass;           /* names of CUTLASS's configurations that may take part ... */
+    const char *cutlass_regex; /* ... as it was given, NULL: all */
     hgemm_layout_t layout;
     float alpha, beta;
     unsigned accumulate;      /* bit HGEMM_ACCUMULATE_*: kernels of which accumulators */

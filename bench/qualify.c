@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * CUTLASS leaves it to its user to find the kernel for a problem. Here all are tried that can run
- * it, and k cut into slices in both of CUTLASS's ways where that may fill the GPU: each is verified
- * with integers, then timed in a few turns as the contest has them. The fastest few enter the
- * contest, after they were verified with random inputs too, and the best of them is the peer.
+ * it (--cutlass may name fewer), and k cut into slices in both of CUTLASS's ways where that may fill
+ * the GPU: each is verified with integers, then timed in a few turns as the contest has them. The
+ * fastest few enter the contest, after they were verified with random inputs too, and the best of
+ * them is the peer.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,20 +31,23 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
+/* Adds a hopeful, unless --cutlass leaves it out. */
 static void add_hopeful(hopefuls_t *h, const contestant_t *like, int config, int slices, int parallel)
 {
+    peers_config_t about = bench.cutlass->config(config);
+    contestant_t c = {
+        .kind = CUTLASS, .accumulate = like->accumulate, .kernel = config, .slices = slices, .parallel = parallel};
+    if (slices > 1)
+        snprintf(c.note, sizeof c.note, "%s k/%d %s", about.name, slices, parallel ? "parallel" : "serial");
+    else
+        snprintf(c.note, sizeof c.note, "%s", about.name);
+    if (regexec(&bench.options.cutlass, c.note, 0, NULL, 0) != 0)
+        return;
     contestant_t *all = realloc(h->all, (size_t)(h->count + 1) * sizeof *all);
     if (!all)
         return;
-    peers_config_t about = bench.cutlass->config(config);
-    contestant_t *c = &all[h->count++];
-    *c = (contestant_t){
-        .kind = CUTLASS, .accumulate = like->accumulate, .kernel = config, .slices = slices, .parallel = parallel};
-    if (slices > 1)
-        snprintf(c->note, sizeof c->note, "%s k/%d %s", about.name, slices, parallel ? "parallel" : "serial");
-    else
-        snprintf(c->note, sizeof c->note, "%s", about.name);
     h->all = all;
+    h->all[h->count++] = c;
 }
 
 hopefuls_t find_hopefuls(const group_t *g, const problem_t *p, const set_t *set)
@@ -81,23 +85,22 @@ static void report(const group_t *g, const contestant_t *c)
 
 /* Times the hopefuls in turns and sorts them: `order` gets the numbers of those that have not
  * failed, the fastest first. Returns how many they are, -1 where memory ran out. */
-static int sort_hopefuls(const group_t *g, hopefuls_t *h, const problem_t *p, const set_t *sets, int set_count,
-                         int *order)
+static int sort_hopefuls(group_t *g, hopefuls_t *h, const problem_t *p, const set_t *sets, int set_count, int *order)
 {
     double(*seconds)[ROUNDS] = calloc((size_t)h->count, sizeof *seconds);
-    int *launches = calloc((size_t)h->count, sizeof *launches), next = 0, count = 0;
+    int *launches = calloc((size_t)h->count, sizeof *launches), count = 0;
     double limit = bench.options.min_time < ROUND_SECONDS ? bench.options.min_time : ROUND_SECONDS;
     for (int i = 0; i < h->count && seconds && launches; i++) { /* code is loaded */
         double call = 0;
         for (int turn = 0; turn < 2 && !h->all[i].result.failure && !modelled(); turn++)
-            take_turn(&h->all[i], p, sets, set_count, &next, 1, &call);
+            take_turn(&h->all[i], p, sets, set_count, &g->next_set, 1, &call);
         launches[i] = launches_of_turn(limit, call);
     }
     const int rounds = modelled() ? 1 : ROUNDS;
     for (int r = 0; r < rounds && seconds && launches; r++)
         for (int i = 0; i < h->count; i++)
             if (!h->all[i].result.failure)
-                take_turn(&h->all[i], p, sets, set_count, &next, launches[i], &seconds[i][r]);
+                take_turn(&h->all[i], p, sets, set_count, &g->next_set, launches[i], &seconds[i][r]);
     for (int i = 0; i < h->count && seconds && launches; i++) {
         int at = count;
         if (h->all[i].result.failure) {
@@ -127,7 +130,8 @@ void qualify(group_t *g, hopefuls_t *h, const problem_t *p, const set_t *sets, i
         contestant_t *c = &g->contestants[i];
         if (c->kind != CUTLASS)
             continue;
-        c->result.failure = count < 0 ? "out of memory" : "no configuration of CUTLASS computes this";
+        c->result.failure =
+            count < 0 ? "out of memory" : "no configuration of CUTLASS that may take part computes this";
         for (int at = 0; at < count && c->result.failure; at++) {
             contestant_t *best = &h->all[order[at]];
             if (best->accumulate != c->accumulate || best->slices == 0)

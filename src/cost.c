@@ -113,7 +113,8 @@ static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, co
     double tile = tile_bytes(info);
     double loaded = tile + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
     double fragments = 2.0 * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
-    double wavefronts = variant.access <= ACCESS_x8    ? 1
+    double wavefronts = variant.access == ACCESS_x16   ? 1
+                        : variant.access == ACCESS_x8  ? costs->factor_half_chunk_wavefronts
                         : variant.access == ACCESS_any ? costs->factor_unaligned_wavefronts
                                                        : FAR_LOADS;
     double sectors = variant.access <= ACCESS_x8    ? 1

@@ -90,6 +90,12 @@ class Results(unittest.TestCase):
         with machine(bench_epilogues=result(rows)) as gpu:
             self.assertIn("| bias, relu | FP16 | 1 | 1.100 | 1.10 to 1.10 |", report.epilogues(gpu))
 
+    def test_a_contest_with_some_of_cutlass_says_so(self):
+        of_all, of_some = result([]), result([])
+        of_some["context"]["cutlass_only"] = "^64x64x32 align8$"
+        self.assertNotIn("took part", report.provenance(of_all | {"commits": {"abc"}}))
+        self.assertIn("CUTLASS 4, Sm75 kernels, of whose configurations some took part", report.provenance(of_some | {"commits": {"abc"}}))
+
     def test_invariance_costs_what_its_fastest_kernel_takes_longer(self):
         rows = [row(SQUARE, "auto", 10, note="k5_256x256"), row(SQUARE, "k5_64x64", 15), row(SQUARE, "k5_64x32", 20),
                 row(SQUARE, "k5_128x128", 12), row(SQUARE, "k5_64x64_f32", 11)]

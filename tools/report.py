@@ -397,7 +397,10 @@ def provenance(result):
     words = [c["gpu"] + (": modelled, not measured" if c["witness"] == "modelled" else ": measured"), c["clocks"]]
     if c["witness"] != "modelled":
         words += [f"driver {c['driver']}", f"cuBLAS {c['cublas']}" if "cublas" in c else "without cuBLAS", f"{c['mode']} mode"]
-    words += [f"CUTLASS {c['cutlass']}" if "cutlass" in c else "without CUTLASS", f"hgemm {hgemm}",
+    cutlass = f"CUTLASS {c['cutlass']}" if "cutlass" in c else "without CUTLASS"
+    if "cutlass_only" in c: # by --cutlass
+        cutlass += ", of whose configurations some took part, named in the file: those that had been fastest when all were tried"
+    words += [cutlass, f"hgemm {hgemm}",
               f"alpha {c['alpha']}, beta {c['beta']}", f"medians of {c['repetitions']}" if c["repetitions"] != "1" else "one run"]
     return "; ".join(words) + "."
 

@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
-PARTS = re.compile(r"(bench_(?:deepbench|random))[1-9]")  # files that are parts of one list
+PARTS = re.compile(r"(bench_[a-z]+)[1-9]")  # files that are parts of one list
 APART = ("bench_continuous", "bench_energy", "bench_invariant", "bench_plans")  # other conditions, or not every contestant
 
 
