@@ -338,8 +338,11 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
     const costs_t *costs = price->costs;
     const pace_t pace = pace_of(p, plan->variant, machine, (double)tiles);
     double sum_rate = plan->whole_tiles > 0 ? costs->rate_tail_split_sum_bytes : costs->rate_split_sum_bytes;
-    double sums = price->sum_bytes * (plan->splits + costs->factor_own_sums) / sum_rate;
-    double part = (double)plan->k_split / kernel_table[plan->variant.kernel].info.block_k;
+    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
+    double rows = fmin((double)p->m / info->block_m, 1); /* of a tile that D has; the others may cost something, too */
+    double tile_sums = (rows + (1 - rows) * costs->factor_missing_sums) * price->sum_bytes;
+    double sums = tile_sums * (plan->splits + costs->factor_own_sums) / sum_rate;
+    double part = (double)plan->k_split / info->block_k;
     double last = steps - (plan->splits - 1) * part;
     int64_t rounds = short_rounds(p, price, tiles, plan->splits);
     int is_uneven = rounds > 1 && (double)rounds * last + (double)(rounds - 1) * steps_between(price) <= part;
