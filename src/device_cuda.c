@@ -11,6 +11,7 @@
 #include "device.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,14 +91,32 @@ typedef struct driver_t {
 #undef X
 } driver_t;
 
+/* A kernel in a GPU's primary context. */
+typedef struct loaded_t {
+    const image_t *image;
+    CUmodule module;
+    CUfunction function;
+} loaded_t;
+
+/* What the process's handles of a GPU share: whichever needs a kernel first loads it for all, and the last one to close
+ * unloads them. A handle for each thread costs no more kernels than one. */
+typedef struct shared_t {
+    struct shared_t *next;
+    CUdevice device;
+    int users, count;
+    loaded_t *loaded;
+} shared_t;
+
+static shared_t *all_shared;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of it and all that it leads to */
+
 typedef struct cuda_t {
     device_t base;
     driver_t driver;
     CUdevice device;
     CUcontext context;
-    int capture_mode;  /* between enter and leave: the caller's */
-    CUmodule *modules; /* those loaded, to be unloaded */
-    int module_count;
+    int capture_mode; /* between enter and leave: the caller's */
+    shared_t *shared;
 } cuda_t;
 
 static cuda_t *cuda_of(device_t *device)
@@ -307,33 +326,61 @@ static hgemm_status_t load_module(cuda_t *cuda, const image_t *image, CUmodule *
     return status;
 }
 
+/* The kernel of that image, NULL if no handle has loaded it. */
+static CUfunction find_loaded(const shared_t *shared, const image_t *image)
+{
+    for (int i = 0; i < shared->count; i++)
+        if (shared->loaded[i].image == image)
+            return shared->loaded[i].function;
+    return NULL;
+}
+
+/* Gives a kernel to all handles, unless one was quicker; returns theirs, or NULL where memory ran out. */
+static CUfunction share(shared_t *shared, const loaded_t *mine)
+{
+    CUfunction found = find_loaded(shared, mine->image);
+    loaded_t *loaded = found ? NULL : realloc(shared->loaded, ((size_t)shared->count + 1) * sizeof *loaded);
+    if (!loaded)
+        return found;
+    loaded[shared->count++] = *mine;
+    shared->loaded = loaded;
+    return mine->function;
+}
+
+/* The driver may compile for long: handles that load at one time do not wait for each other. */
 static hgemm_status_t load(cuda_t *cuda, const image_t *image, unsigned shared_bytes, void **function)
 {
-    CUmodule module = NULL;
-    CUfunction loaded;
-    size_t count = (size_t)cuda->module_count;
-    CUmodule *modules = realloc(cuda->modules, (count + 1) * sizeof *modules);
-    if (!modules) {
-        cuda->base.detail[0] = '\0';
-        return HGEMM_STATUS_OUT_OF_MEMORY;
+    loaded_t mine = {.image = image};
+    pthread_mutex_lock(&mutex);
+    CUfunction found = find_loaded(cuda->shared, image);
+    pthread_mutex_unlock(&mutex);
+    if (found) {
+        *function = found;
+        return HGEMM_STATUS_SUCCESS;
     }
-    cuda->modules = modules;
-    hgemm_status_t status = load_module(cuda, image, &module);
+    hgemm_status_t status = load_module(cuda, image, &mine.module);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
-    status = TRY(cuda, "cuModuleGetFunction", module_function(&loaded, module, image->symbol));
+    status = TRY(cuda, "cuModuleGetFunction", module_function(&mine.function, mine.module, image->symbol));
     /* The attribute also makes a driver that loads lazily load now, not during a capture. How much
      * of an SM's memory is shared and how much is cache is left to the driver: kernels that read
      * unaligned operands live on the cache. */
     if (status == HGEMM_STATUS_SUCCESS)
         status = TRY(cuda, "cuFuncSetAttribute",
-                     function_set_attribute(loaded, FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes));
+                     function_set_attribute(mine.function, FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes));
     if (status == HGEMM_STATUS_SUCCESS) {
-        cuda->modules[cuda->module_count++] = module;
-        *function = loaded;
-    } else {
-        cuda->driver.module_unload(module);
+        pthread_mutex_lock(&mutex);
+        found = share(cuda->shared, &mine);
+        pthread_mutex_unlock(&mutex);
+        if (!found) {
+            cuda->base.detail[0] = '\0';
+            status = HGEMM_STATUS_OUT_OF_MEMORY;
+        }
     }
+    if (found != mine.function || !found)
+        cuda->driver.module_unload(mine.module);
+    if (status == HGEMM_STATUS_SUCCESS)
+        *function = found;
     return status;
 }
 
@@ -392,16 +439,33 @@ static void cuda_event_destroy(device_t *device, void *event)
     leave(cuda);
 }
 
+/* The last to leave gets what was shared, which no other finds any more. */
+static shared_t *leave_shared(shared_t *shared)
+{
+    pthread_mutex_lock(&mutex);
+    const int is_last = --shared->users == 0;
+    shared_t **at = &all_shared;
+    while (is_last && *at != shared)
+        at = &(*at)->next;
+    if (is_last)
+        *at = shared->next;
+    pthread_mutex_unlock(&mutex);
+    return is_last ? shared : NULL;
+}
+
 static void cuda_close(device_t *device)
 {
     cuda_t *cuda = cuda_of(device);
-    if (enter(cuda) == HGEMM_STATUS_SUCCESS) {
-        for (int i = 0; i < cuda->module_count; i++)
-            cuda->driver.module_unload(cuda->modules[i]);
+    shared_t *last = leave_shared(cuda->shared);
+    if (last && enter(cuda) == HGEMM_STATUS_SUCCESS) {
+        for (int i = 0; i < last->count; i++)
+            cuda->driver.module_unload(last->loaded[i].module);
         leave(cuda);
     }
     cuda->driver.context_release(cuda->device);
-    free(cuda->modules);
+    if (last)
+        free(last->loaded);
+    free(last);
     free(cuda);
 }
 
@@ -422,6 +486,24 @@ static const device_ops_t cuda_ops = {
 };
 
 /* ---- Opening ----------------------------------------------------------------------------------- */
+
+/* Becomes one of the handles of a GPU; NULL where memory ran out. */
+static shared_t *join_shared(CUdevice device)
+{
+    pthread_mutex_lock(&mutex);
+    shared_t *shared = all_shared;
+    while (shared && shared->device != device)
+        shared = shared->next;
+    if (!shared && (shared = calloc(1, sizeof *shared))) {
+        shared->device = device;
+        shared->next = all_shared;
+        all_shared = shared;
+    }
+    if (shared)
+        shared->users++;
+    pthread_mutex_unlock(&mutex);
+    return shared;
+}
 
 /*
  * Whether the GPU is of compute capability 7.5 or newer and the driver can run what the build made for it. For 7.5
@@ -465,7 +547,15 @@ static hgemm_status_t take(cuda_t *cuda, int ordinal)
         status = check_gpu(cuda);
     if (status == HGEMM_STATUS_SUCCESS)
         status = TRY(cuda, "cuDevicePrimaryCtxRetain", context_retain(&cuda->context, cuda->device));
-    return status;
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    cuda->shared = join_shared(cuda->device);
+    if (!cuda->shared) {
+        cuda->driver.context_release(cuda->device);
+        cuda->base.detail[0] = '\0';
+        return HGEMM_STATUS_OUT_OF_MEMORY;
+    }
+    return HGEMM_STATUS_SUCCESS;
 }
 
 /* How much a GPU's failure tells, where no GPU can be used: one that fails rather than one whose driver is too old for

@@ -448,6 +448,33 @@ static void a_driver_without_our_functions_is_too_old(void **state)
     assert_null(handle);
 }
 
+/* A kernel is loaded once for all handles of a GPU, and unloaded with the last of them. */
+static void handles_share_kernels(void **state)
+{
+    (void)state;
+    hgemm_handle_t first = NULL, second = NULL, third = NULL;
+    assert_status(hgemm_create(&first, "cuda"), HGEMM_STATUS_SUCCESS);
+    assert_status(hgemm_create(&second, "cuda"), HGEMM_STATUS_SUCCESS);
+    assert_status(use(first, NULL), HGEMM_STATUS_SUCCESS);
+    assert_status(use(second, NULL), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake->launches, 2);
+    assert_int_equal(fake->modules, 1);
+    assert_status(hgemm_destroy(first), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake->modules, 1);
+    assert_status(use(second, NULL), HGEMM_STATUS_SUCCESS);
+    assert_status(hgemm_create(&third, "cuda"), HGEMM_STATUS_SUCCESS);
+    assert_status(use(third, NULL), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake->modules, 1);
+    assert_status(hgemm_destroy(second), HGEMM_STATUS_SUCCESS);
+    assert_status(hgemm_destroy(third), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake->modules, 0);
+    assert_status(hgemm_create(&first, "cuda"), HGEMM_STATUS_SUCCESS);
+    assert_status(use(first, NULL), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake->modules, 1);
+    assert_status(hgemm_destroy(first), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake->modules, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,6 +488,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_workspace_is_no_condition, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_caller_may_give_a_workspace, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_reach_the_driver_as_meant, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(handles_share_kernels, set_up, tear_down),
     };
     const struct CMUnitTest old[] = {
         cmocka_unit_test(a_driver_without_our_functions_is_too_old),
