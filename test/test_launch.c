@@ -277,11 +277,8 @@ int main(void)
         cmocka_unit_test_setup(launches_describe_the_product, set_up),
         cmocka_unit_test_setup(operands_choose_the_variant, set_up),
         cmocka_unit_test_setup(large_batches_take_several_launches, set_up),
-<<<<<<< HEAD
         cmocka_unit_test_setup(thin_blocks_have_several_tiles, set_up),
-=======
         cmocka_unit_test_setup(scales_take_launches, set_up),
->>>>>>> bf16b
         cmocka_unit_test_setup(kernels_are_loaded_once, set_up),
         cmocka_unit_test_setup(choices_are_remembered, set_up),
     };
