@@ -81,6 +81,21 @@ struct panel {
     bool is_list_64;
 };
 
+/* The words from p on, where they reach outside of the matrix: loads those inside, and a lone half at either end of
+ * them. What is outside is zero. */
+template <int WORDS> static DEVICE void load_words_inside(u32 (&w)[WORDS], const panel &src, const char *p)
+{
+    constexpr int BYTES = WORDS * 4;
+    const int begin = src.begin > p ? (int)(src.begin - p) : 0, end = src.end - p < BYTES ? (int)(src.end - p) : BYTES;
+    u32 low = 0, high = 0;
+#pragma unroll
+    for (int i = 0; i < WORDS; ++i) w[i] = 0, ld_global_word(w[i], p + i * 4, i * 4 >= begin && i * 4 + 4 <= end);
+    ld_global_half(low, p + end - 2, end % 4 == 2 && end > begin);
+    ld_global_half(high, p + begin, begin % 4 == 2 && begin < end);
+#pragma unroll
+    for (int i = 0; i < WORDS; ++i) w[i] |= (end - 2 == i * 4 ? low : 0) | (begin - 2 == i * 4 ? high << 16 : 0);
+}
+
 /* A chunk in registers, as aligned loads bring it. */
 template <access ACCESS> struct chunk {
     b128 v;
@@ -116,18 +131,11 @@ template <> struct chunk<ANY> {
         ld_global(v, p, when);
         ld_global(next, p + 16, when);
     }
-    /* The same where the 32 bytes reach outside of the matrix: loads the words inside, and a lone half at either
-     * end of them. */
+    /* The same where the 32 bytes reach outside of the matrix. */
     DEVICE void load_inside(const panel &src, const char *p)
     {
-        const int begin = src.begin > p ? (int)(src.begin - p) : 0, end = src.end - p < 32 ? (int)(src.end - p) : 32;
-        u32 w[8] = {}, low = 0, high = 0;
-#pragma unroll
-        for (int i = 0; i < 8; ++i) ld_global_word(w[i], p + i * 4, i * 4 >= begin && i * 4 + 4 <= end);
-        ld_global_half(low, p + end - 2, end % 4 == 2 && end > begin);
-        ld_global_half(high, p + begin, begin % 4 == 2 && begin < end);
-#pragma unroll
-        for (int i = 0; i < 8; ++i) w[i] |= (end - 2 == i * 4 ? low : 0) | (begin - 2 == i * 4 ? high << 16 : 0);
+        u32 w[8];
+        load_words_inside(w, src, p);
         v = b128{w[0], w[1], w[2], w[3]};
         next = b128{w[4], w[5], w[6], w[7]};
     }

@@ -8,6 +8,8 @@
  * Tile      LONG x 8 of D. TL threads share its LONG lines of W, and TK threads the k's. Where memory runs along k, a
  *           thread takes 8 k's of a line at a time, and neighbours continue it. Where it runs along the lines, all
  *           those of a thread come with each k.
+ *           If D has a column or two, a block may have several tiles. One column of many k's is streamed in its own
+ *           way.
  * Sums      TK threads add up by shuffles, then through shared memory; blocks that share k (split-K) through the
  *           workspace: the last one to arrive adds all parts. The order is fixed, and so are the bits.
  * D         Sums lie in shared memory as D does in global memory, and are stored in aligned chunks. If rows of D are
@@ -27,10 +29,10 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
     static constexpr int LINES = LONG / TL; /* of a thread */
     static_assert((LONG_IS_M ? BN : BM) == 8 && TL * TK == THREADS && TL * LINES == LONG, "not what threads can do");
 
-
     /* Where D is 8x8, all lanes of a warp share its lines. PARTS warps, or groups of warps, have a part of each sum. */
     static constexpr int LANES_K = LONG == 8 ? 32 : 1, PARTS = TK / LANES_K;
     static_assert(LONG == 8 ? TL == 1 : TK == 1, "lanes of a warp do not agree");
+    static constexpr bool CAN_STREAM = LONG > 8 && !W_ALONG_K; /* stream() */
     static DEVICE u32 tl() { return W_ALONG_K ? thread_index() / TK : thread_index() % TL; }
     static DEVICE u32 tk() { return W_ALONG_K ? thread_index() % TK : thread_index() / TL; }
 
@@ -43,7 +45,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
 template <class V> struct thin_block {
     u32 tile, part; /* part: of k, if split */
     bool is_part;
-    bool is_streamed;   /* what that is, stream() says */
+    bool is_streamed; /* by stream() */
     u32 m0, n0, k0, k_end;
     int lines, columns; /* of the tile, that D has: along LONG, and of the 8 */
     u32 pitch;          /* of sums in shared memory: columns side by side, or else lines */
@@ -51,21 +53,24 @@ template <class V> struct thin_block {
 
     DEVICE explicit thin_block(const arguments &args)
     {
+        constexpr bool TALL = V::LONG_IS_M;
         const u32 tile_columns = ((u32)args.n + V::BN - 1) / V::BN, tile_rows = ((u32)args.m + V::BM - 1) / V::BM;
         const u32 tiles = tile_rows * tile_columns;
-        const bool may_have_several = V::LONG > 8 && (V::LONG_IS_M ? args.n : args.m) <= HGEMM_FEW_COLUMNS;
+        const bool may_have_several = V::LONG > 8 && (TALL ? args.n : args.m) <= HGEMM_FEW_COLUMNS;
         const u32 each = may_have_several ? (tiles + block_count() - 1) / block_count() : 1;
         const assignment<V> mine(args, tiles);
-        is_streamed = !V::W_ALONG_K && V::LONG > 8 && (V::LONG_IS_M ? args.n : args.m) == 1 &&
-                      args.k >= HGEMM_STREAMED_K && args.splits == 1;
-        tile = is_streamed ? 0 : mine.tile * each, part = is_streamed ? 0 : mine.part, is_part = mine.is_part && !is_streamed;
+        tile = mine.tile * each, part = mine.part, is_part = mine.is_part;
         const u32 row = divide(tile, tile_columns, args.inv_group_tiles); /* the group of its walk is of one row */
-        const u32 most = is_streamed ? HGEMM_STREAMED_LINES : V::LONG * each, line0 = block_index() * HGEMM_STREAMED_LINES;
+        u32 most = V::LONG * each; /* lines */
         m0 = row * V::BM, n0 = (tile - row * tile_columns) * V::BN;
-        if (is_streamed) (V::LONG_IS_M ? m0 : n0) = line0;
-        k0 = part * args.k_split;
+        is_streamed = V::CAN_STREAM && (TALL ? args.n : args.m) == 1 && args.k >= HGEMM_STREAMED_K &&
+                      (TALL ? args.m : args.n) >= HGEMM_STREAMED_LEAST_LINES && args.splits == 1;
+        if (is_streamed) {
+            is_part = false, most = HGEMM_STREAMED_LINES;
+            m0 = TALL ? block_index() * most : 0, n0 = TALL ? 0 : block_index() * most;
+        }
+        k0 = is_part ? part * args.k_split : 0;
         k_end = is_part ? minimum(k0 + args.k_split, args.k) : args.k;
-        constexpr bool TALL = V::LONG_IS_M;
         const int rows = (int)minimum(args.m - m0, TALL ? most : V::BM);
         const int cols = (int)minimum(args.n - n0, TALL ? V::BN : most);
         lines = TALL ? rows : cols, columns = TALL ? cols : rows, pitch = TALL ? cols : most;
@@ -91,16 +96,9 @@ private:
 /* The 16 bytes that p lies in, of a matrix that has not all of them. */
 static DEVICE b128 load_edge(const panel &m, const char *p)
 {
+    u32 w[4];
     p = in_place(p);
-    p -= (u64)p & 15;
-    const int begin = m.begin > p ? (int)(m.begin - p) : 0, end = m.end - p < 16 ? (int)(m.end - p) : 16;
-    u32 w[4] = {}, low = 0, high = 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) ld_global_word(w[i], p + i * 4, i * 4 >= begin && i * 4 + 4 <= end);
-    ld_global_half(low, p + end - 2, end % 4 == 2 && end > begin);
-    ld_global_half(high, p + begin, begin % 4 == 2 && begin < end);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) w[i] |= (end - 2 == i * 4 ? low : 0) | (begin - 2 == i * 4 ? high << 16 : 0);
+    load_words_inside(w, m, p - ((u64)p & 15));
     return b128{w[0], w[1], w[2], w[3]};
 }
 
@@ -318,8 +316,8 @@ static DEVICE void put_sums(const float (&acc)[E][T], int columns, u32 pitch, u3
 #pragma unroll
             for (int e = 0; e < E; e += 4)
                 if (t0 + t < columns)
-                    put(sum_at<V>(pitch, line0 + V::line(e), t0 + t), acc[e][t], acc[e + 1][t], acc[e + 2][t], acc[e + 3][t],
-                        is_first);
+                    put(sum_at<V>(pitch, line0 + V::line(e), t0 + t), acc[e][t], acc[e + 1][t], acc[e + 2][t],
+                        acc[e + 3][t], is_first);
     } else if (V::LONG_IS_M && !V::W_ALONG_K && columns == T) { /* and so do their columns */
         const u32 first = sum_at<V>(pitch, line0 + V::line(0), 0);
 #pragma unroll
@@ -329,7 +327,8 @@ static DEVICE void put_sums(const float (&acc)[E][T], int columns, u32 pitch, u3
     } else if (V::LONG_IS_M && T == 4 && columns % 4 == 0) { /* 4 columns do */
 #pragma unroll
         for (int e = 0; e < E; ++e)
-            put(sum_at<V>(pitch, line0 + V::line(e), t0), acc[e][0], acc[e][1 % T], acc[e][2 % T], acc[e][3 % T], is_first);
+            put(sum_at<V>(pitch, line0 + V::line(e), t0), acc[e][0], acc[e][1 % T], acc[e][2 % T], acc[e][3 % T],
+                is_first);
     } else {
 #pragma unroll
         for (int t = 0; t < T; ++t)
@@ -377,7 +376,8 @@ template <class V, int T, int E> static DEVICE void multiply(thin_block<V> at, i
             else add_along_lines<V, T, T == 1 ? 8 : 4>(acc, at);
         else if (V::TK == 1 && at.k_end <= 4) add_along_k<V, T, 4>(acc, at);
         else add_along_k<V, T, 8>(acc, at);
-        constexpr int AT_ONCE = V::LANES_K > 1 && T > 2 ? 2 : T; /* columns: ptxas waits for many shuffles as if for one */
+        /* Columns: ptxas waits for many shuffles as if for one. */
+        constexpr int AT_ONCE = V::LANES_K > 1 && T > 2 ? 2 : T;
 #pragma unroll
         for (int c = 0; c < T; c += AT_ONCE) {
             float x[E * AT_ONCE];
@@ -412,8 +412,8 @@ template <class V, int E> static DEVICE void multiply_all(const thin_block<V> &a
 
 /*
  * Multiplies a column by few lines and many k's, where memory runs along the lines. Rows of any alignment are loaded in
- * aligned chunks, once, and nothing is shifted: 16 threads take a chunk each of rows that are 8 apart, whose lines thus
- * lie alike in their chunks, and the sums of the 8 groups of threads are added up in shared memory, each where its lines
+ * aligned chunks, once, and nothing is shifted: 16 threads take a chunk each of rows that are 8 apart, whose lines lie
+ * alike in their chunks, and the sums of the 8 groups of threads are added up in shared memory, each where its lines
  * are.
  */
 template <class V> static DEVICE void stream(const thin_block<V> &at)
@@ -423,7 +423,7 @@ template <class V> static DEVICE void stream(const thin_block<V> &at)
     const u32 lane = thread_index() % LANES, group = thread_index() / LANES;
     const u64 ld = in_place(at.w.ld);
     const auto shift = [&](u32 g) { return (u32)(u64)(at.w.base + g * ld) & 15; };
-    const char *const chunk0 = at.w.base - shift(group) + lane * 16; /* of row 0, if it were shifted like the thread's */
+    const char *const chunk0 = at.w.base - shift(group) + lane * 16; /* of row 0, if that lay like the thread's rows */
     const bool is_inside = (int)(lane * 8) < at.lines + (int)shift(group) / ELEMENT_BYTES;
     float acc[8] = {};
     const auto add = [&](const b128 &v, float x) {
@@ -576,7 +576,7 @@ template <class V> static DEVICE void thin(const arguments &args)
 {
     const thin_block<V> at(args);
     constexpr bool CAN_BE_ONE = V::LONG == 8 && V::W_ALONG_K && V::X_ALONG_K;
-    if (V::LONG > 8 && !V::W_ALONG_K && at.is_streamed) stream(at);
+    if (V::CAN_STREAM && at.is_streamed) stream(at);
     else if (CAN_BE_ONE && at.lines == 1) multiply_all<V, CAN_BE_ONE ? 1 : V::LINES>(at);
     else multiply_all<V, V::LINES>(at);
     barrier();

@@ -88,8 +88,9 @@ typedef struct kernel_args_t {
  * has fewer blocks than D has tiles, and each gets as many. */
 #define HGEMM_FEW_COLUMNS 2
 
-/* One column, or row, of so many k's is streamed, if memory runs along the lines and k is not split: a block then has
- * so many lines, and shared memory for so many sums. */
+/* One column, or row, of so many k's and lines at least is streamed, if memory runs along the lines and k is not split.
+ * A block then has so many lines, and shared memory for so many sums. */
+#define HGEMM_STREAMED_LEAST_LINES 8
 #define HGEMM_STREAMED_K 129
 #define HGEMM_STREAMED_LINES 120
 #define HGEMM_STREAMED_SUMS (8 * (HGEMM_STREAMED_LINES + 8))

@@ -15,6 +15,7 @@ enum {
     MOST_SPLITS = 256,
     MOST_SPLIT_ROUNDS = 4, /* of parts */
     MOST_THIN_K = 128,     /* of a product that is thin in m or n alone */
+    LEAST_DOT_K = 1 << 16, /* of one of up to 8 x 8, for which a thin kernel takes two passes */
 };
 
 problem_key_t key_of(const hgemm_desc_t *p)
@@ -122,6 +123,8 @@ static void try_variant(search_t *s, variant_t variant)
         (double)tiles * (double)matrix_count(s->p) <= price.multiprocessors)
         return;
     consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
+    if (is_streamed(s->p, variant.kernel)) /* and priced so; parts of k are not */
+        return;
     try_splits(s, &price, variant, tiles, 0);
     if (s->p->batch == 1 && tiles > slots && tiles % slots)
         try_splits(s, &price, variant, tiles, tiles / slots * slots);
@@ -140,11 +143,11 @@ static int is_unaligned(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
 static int is_drawn(const hgemm_desc_t *p, int kernel)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    int is_small = p->m <= 8 && p->n <= 8, is_side = p->m <= 8 || p->n <= 8;
+    int is_small = (p->m <= 8 && p->n <= 4) || (p->m == 1 && p->n <= 8), is_side = p->m <= 8 || p->n <= 8;
     if (!is_thin(kernel))
         return is_selectable(kernel);
     if (info->block_m == info->block_n)
-        return is_small;
+        return is_small || (p->m <= 8 && p->n <= 8 && p->k >= LEAST_DOT_K);
     return (is_side && p->k <= MOST_THIN_K) || (is_streamed(p, kernel) && is_unaligned(p, info));
 }
 

@@ -224,11 +224,29 @@ static void run_several_tiles(hgemm_handle_t handle, case_t c, const hgemm_kerne
         int64_t columns, k, bias;
     } shapes[] = {{1, 1, NO_BIAS}, {1, 9, NO_BIAS}, {2, 3, NO_BIAS}, {1, 2, BIAS_PER_COLUMN}};
     const int is_tall = info->block_m > info->block_n;
-    const int64_t lines = 4 * (int64_t)(is_tall ? info->block_m : info->block_n) + 3;
+    const int64_t lines = 4 * (int64_t)(is_tall ? info->block_m : info->block_n) + 3; /* five tiles */
+    hgemm_device_info_t device;
+    expect_status(handle, hgemm_get_device_info(handle, &device), HGEMM_STATUS_SUCCESS, "hgemm_get_device_info");
+    const int64_t batch = device.multiprocessors * 4 / 5 + 5; /* an SM has four blocks at a time */
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const int64_t columns = shapes[i].columns;
         c.bias = shapes[i].bias;
-        run_shape(handle, c, (shape_t){is_tall ? lines : columns, is_tall ? columns : lines, shapes[i].k}, 110, seed);
+        run_shape(handle, c, (shape_t){is_tall ? lines : columns, is_tall ? columns : lines, shapes[i].k}, batch, seed);
+    }
+}
+
+/* One row or column of D and many k's, which are streamed in chunks that rows of any alignment share with others, 120
+ * lines a block; and what is too little for that. */
+static void run_streamed(hgemm_handle_t handle, case_t c, const hgemm_kernel_info_t *info, uint64_t seed)
+{
+    static const shape_t shapes[] = {{7, 0, 200},   {8, 0, 128},   {8, 0, 129},   {9, 0, 130},  {113, 0, 131},
+                                     {119, 0, 257}, {120, 0, 136}, {121, 0, 193}, {365, 0, 999}};
+    enum { COUNT = sizeof shapes / sizeof shapes[0] };
+    for (size_t i = 0; i < 2 * COUNT; i++) {
+        const shape_t s = shapes[i % COUNT];
+        c.bias = i % 3 == 2 ? BIAS_PER_COLUMN : NO_BIAS;
+        run_shape(handle, c, info->block_m > info->block_n ? (shape_t){s.m, 1, s.k} : (shape_t){1, s.m, s.k},
+                  i % 4 == 3 ? 3 : 1, seed);
     }
 }
 
@@ -294,7 +312,7 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
             }
             run_shapes(handle, &c, info.block_m, info.block_n, info.block_k, seed);
             if (is_thin(kernel) && info.block_m != info.block_n && c.layout == HGEMM_ROW_MAJOR)
-                run_several_tiles(handle, c, &info, seed);
+                run_several_tiles(handle, c, &info, seed), run_streamed(handle, c, &info, seed);
             if (c.layout == HGEMM_ROW_MAJOR)
                 run_far(handle, c, &info, seed);
         }

@@ -141,21 +141,24 @@ static void large_batches_take_several_launches(void **state)
     assert_int_equal(fake.launches, 1);
 }
 
-/* Where D has a column or two, a block of a thin kernel has as many tiles of 512 lines as fill the T4's 160 places, 8
- * or 4 at most, and shared memory for their sums. */
+/* Where D has a column or two, a block of a thin kernel has as many tiles of 512 lines as fill the T4's 160 places, 4
+ * or 2 at most, and shared memory for their sums. One column of many k's is streamed by 120 lines a block. */
 static void thin_blocks_have_several_tiles(void **state)
 {
     (void)state;
     static const struct {
-        int64_t m, n, batch, blocks, sums;
+        int64_t m, n, k, batch, blocks, sums;
     } rows[] = {
-        {512 * 160, 1, 1, 160, 512},       /* a tile each */
-        {512 * 160 + 1, 1, 1, 81, 1024},   /* 161 tiles, two each */
-        {1000000, 1, 1, 489, 4 * 512},     /* four rounds */
-        {4000000, 1, 1, 1954, 4 * 512},    /* thirteen */
-        {1000000, 2, 1, 977, 2 * 2 * 512}, /* seven */
-        {1000000, 3, 1, 1954, 3 * 512},    /* for three columns a tile has enough */
-        {1100, 1, 1000, 1, 3 * 512},       /* no more than a matrix has */
+        {512 * 160, 1, 1, 1, 160, 512},       /* a tile each */
+        {512 * 160 + 1, 1, 1, 1, 81, 1024},   /* 161 tiles, two each */
+        {1000000, 1, 128, 1, 489, 4 * 512},   /* four rounds */
+        {4000000, 1, 1, 1, 1954, 4 * 512},    /* thirteen */
+        {1000000, 2, 1, 1, 977, 2 * 2 * 512}, /* seven */
+        {1000000, 3, 1, 1, 1954, 3 * 512},    /* for three columns a tile has enough */
+        {1100, 1, 1, 1000, 1, 3 * 512},       /* no more than a matrix has */
+        {50257, 1, 129, 1, 419, 8 * 128},     /* streamed */
+        {50257, 2, 129, 1, 99, 2 * 512},      /* two columns are not */
+        {7, 1, 129, 1, 1, 512},               /* nor are so few lines */
     };
     fake.compute = 0;
     for (int wide = 0; wide < 2; wide++)
@@ -163,8 +166,9 @@ static void thin_blocks_have_several_tiles(void **state)
             hgemm_desc_t desc = small();
             desc.kernel = wide ? KERNEL_thin_8x512 : KERNEL_thin_512x8;
             desc.accumulate = HGEMM_ACCUMULATE_F32;
-            desc.m = wide ? rows[i].n : rows[i].m, desc.n = wide ? rows[i].m : rows[i].n, desc.k = 1;
-            desc.lda = 1, desc.ldb = desc.ldc = desc.ldd = desc.n;
+            desc.m = wide ? rows[i].n : rows[i].m, desc.n = wide ? rows[i].m : rows[i].n, desc.k = rows[i].k;
+            desc.op_a = HGEMM_OP_T, desc.op_b = HGEMM_OP_N; /* memory runs along m and n */
+            desc.lda = desc.m, desc.ldb = desc.ldc = desc.ldd = desc.n;
             desc.batch = rows[i].batch;
             desc.stride_a = desc.stride_b = desc.stride_c = desc.stride_d = rows[i].m * rows[i].n;
             desc.a = elsewhere(0), desc.b = elsewhere(UINT64_C(1) << 50), desc.d = elsewhere(UINT64_C(2) << 50);

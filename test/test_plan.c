@@ -676,6 +676,35 @@ static void few_unaligned_rows_take_a_flat_tile(void **state)
     }
 }
 
+/* A single row with weights whose rows are not aligned streams them by a thin kernel; tensor cores take what is
+ * aligned, or runs along k, or has a second row. Dots are thin if they have four columns at most, or are so long that D
+ * is nothing. */
+static void thin_kernels_have_their_products(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t m, n, k;
+        hgemm_op_t op_b;
+        int kernel; /* KERNEL_NONE: any that is not thin */
+    } rows[] = {
+        {1, 50257, 768, HGEMM_OP_N, KERNEL_thin_8x512}, {1, 50257, 768, HGEMM_OP_T, KERNEL_NONE},
+        {1, 50256, 768, HGEMM_OP_N, KERNEL_NONE},       {2, 50257, 768, HGEMM_OP_N, KERNEL_NONE},
+        {1, 1000000, 1, HGEMM_OP_N, KERNEL_thin_8x512}, {4, 4, 4096, HGEMM_OP_N, KERNEL_thin_8x8},
+        {8, 8, 4096, HGEMM_OP_N, KERNEL_NONE},          {8, 8, 65536, HGEMM_OP_N, KERNEL_thin_8x8},
+    };
+    const machine_t newer = a_newer_gpu();
+    const machine_t *machines[] = {&machine_t4, &newer};
+    for (int i = 0; i < 2; i++)
+        for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+            hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, rows[r].m, rows[r].n, rows[r].k);
+            plan_t plan;
+            desc.op_b = rows[r].op_b, desc.ldb = desc.op_b == HGEMM_OP_T ? desc.k : desc.n;
+            assert_int_equal(select_plan(&desc, machines[i], machines[i]->workspace_bytes, &plan),
+                             HGEMM_STATUS_SUCCESS);
+            assert_int_equal(is_thin(plan.variant.kernel) ? plan.variant.kernel : KERNEL_NONE, rows[r].kernel);
+        }
+}
+
 /* The loop reads what follows a row of B for columns that B has not, but must not read past its end: rows so
  * short that a tile spans more than 16 of them are read element by element, or not at all. */
 static void tiles_that_span_many_rows_read_no_chunks(void **state)
@@ -774,6 +803,7 @@ int main(void)
         cmocka_unit_test(short_blocks_are_not_alone),
         cmocka_unit_test(long_sums_have_a_block_per_multiprocessor),
         cmocka_unit_test(few_unaligned_rows_take_a_flat_tile),
+        cmocka_unit_test(thin_kernels_have_their_products),
         cmocka_unit_test(tiles_that_span_many_rows_read_no_chunks),
         cmocka_unit_test(only_the_problem_counts),
         cmocka_unit_test(grids_that_are_too_large_are_refused),
