@@ -47,7 +47,7 @@ enum {
                               * H100's plans and those of the T4's model alike */
     FAR_LOADS = 8,           /* ACCESS_far loads each half of a chunk by itself */
     SECTOR = 32,             /* bytes that DRAM reads at least */
-    STREAMED_STEPS = 8,      /* of a thin kernel that streams: they are under way together */
+    STREAMED_STEPS = 16,     /* of a thin kernel that streams, in the latency of one of others */
 };
 
 static const costs_t *costs_of(const machine_t *machine)
@@ -153,6 +153,8 @@ static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_
     int long_is_m = info->block_m >= info->block_n;
     int is_along_k = long_is_m ? p->op_a == HGEMM_OP_N : p->op_b == HGEMM_OP_T;
     double m = fmin((double)p->m, info->block_m), n = fmin((double)p->n, info->block_n);
+    if (is_streamed(p, variant.kernel)) /* by blocks of fewer lines, none of which is nearly empty */
+        m = (double)p->m / ceil((double)p->m / info->block_m), n = (double)p->n / ceil((double)p->n / info->block_n);
     double k = fmin((double)p->k, info->block_k), ld = (double)(long_is_m ? p->lda : p->ldb);
     double rows = is_along_k ? (long_is_m ? m : n) : k, width = is_along_k ? k : long_is_m ? m : n;
     double row_bytes = fmin(2 * ld, 2 * width + SECTOR / 2.0), bytes = rows * row_bytes + 2 * (long_is_m ? n : m) * k;
