@@ -364,10 +364,9 @@ static void a_launch_can_be_watched(void **state)
     assert_true(lsu > 0 && 2 * lsu < sum.lsu && w.last > tensor);
 }
 
-/* Modelled time of a product with one kernel, with beta where C is to be read; 0 where the build lacks the variant, or
- * a dry launch refuses it, which is counted. */
+/* Modelled time of a product with one kernel, with beta where C is to be read; 0 where the build lacks the variant. */
 static turing_time_t time_of(const char *name, int kernel, const hgemm_kernel_info_t *info, unsigned ops, int64_t m,
-                             int64_t n, int64_t k, float beta, int *refused)
+                             int64_t n, int64_t k, float beta)
 {
     turing_time_t sum = {0};
     hgemm_desc_t desc;
@@ -391,37 +390,32 @@ static turing_time_t time_of(const char *name, int kernel, const hgemm_kernel_in
     device_t4emu_time(handle->device, &sum);
     const hgemm_status_t status = hgemm_run_desc(handle, &desc);
     device_t4emu_time(handle->device, NULL);
-    if (strstr(hgemm_error_detail(handle), "a dry launch cannot tell"))
-        ++*refused, sum = (turing_time_t){0};
-    else if (status != HGEMM_STATUS_SUCCESS && status != HGEMM_STATUS_NOT_SUPPORTED)
+    if (status != HGEMM_STATUS_SUCCESS && status != HGEMM_STATUS_NOT_SUPPORTED)
         fail_msg("%s on %s: %s %s", info->name, name, hgemm_status_name(status), hgemm_error_detail(handle));
     close_device();
     return sum;
 }
 
-/* A dry launch takes the time of one that computes, with every kernel: whole tiles, edges and parts of k in turn. Of
- * a few kernels' ways it cannot tell that results do not decide them, and says so. */
+/* A dry launch takes the time of one that computes, with every kernel: whole tiles, edges and parts of k in turn. */
 static void dry_launches_take_the_same_time(void **state)
 {
     (void)state;
     static const int64_t shapes[][3] = {{37, 41, 29}, {130, 130, 330}, {72, 136, 72}};
-    int compared = 0, refused = 0;
+    int compared = 0;
     for (int kernel = 1; kernel <= hgemm_kernel_count(); kernel++) {
         hgemm_kernel_info_t info;
         assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
-        const int refused_before = refused, i = info.any_alignment ? kernel % 3 : 2;
+        const int i = info.any_alignment ? kernel % 3 : 2;
         const int64_t *s = shapes[i];
         const unsigned ops = info.ops == HGEMM_OPS_NN ? HGEMM_OPS_NN : 1U << (unsigned)(kernel / 3) % 4;
         const float beta = (float)(kernel % 2);
-        const turing_time_t full = time_of("t4emu:time", kernel, &info, ops, s[0], s[1], s[2], beta, &refused),
-                            dry = time_of("t4emu:time,dry", kernel, &info, ops, s[0], s[1], s[2], beta, &refused);
-        if (refused > refused_before)
-            continue;
+        const turing_time_t full = time_of("t4emu:time", kernel, &info, ops, s[0], s[1], s[2], beta),
+                            dry = time_of("t4emu:time,dry", kernel, &info, ops, s[0], s[1], s[2], beta);
         if (memcmp(&full, &dry, sizeof full) != 0)
             fail_msg("%s, shape %d: %.0f cycles, dry %.0f", info.name, i, full.cycles, dry.cycles);
         compared += full.cycles > 0;
     }
-    assert_true(compared > 0 && refused * 8 <= compared);
+    assert_true(compared > 0);
 }
 
 /* With an activation a dry launch takes the same time, or says that it cannot tell; its D is missing. */

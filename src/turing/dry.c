@@ -35,8 +35,7 @@ enum {
     SLOT_UR = 256,
     SLOT_P = 320,
     SLOT_UP = 328,
-    SLOT_LOW = 336, /* the lower half of a register, where it is told apart: in what may come from sums */
-    SLOTS = SLOT_LOW + 256,
+    SLOTS = 336,
     SLOT_WORDS = (SLOTS + 63) / 64,
     SUCCESSORS = 2,
     NOWHERE = -1
@@ -62,18 +61,35 @@ typedef struct needs {
     uint32_t bits[SLOT_UR]; /* of registers of which only some bits are needed: flags */
 } needs_t;
 
+/* Bits that may come from sums: an HMMA's, or what has been stored of them. */
+typedef struct sums {
+    uint32_t bits[SLOTS]; /* predicates: 0 or all */
+} sums_t;
+
+/* How bits of a register come to be bits of a result: ptxas keeps predicates in bits of registers, and those
+ * in halves that what was there before shares with them. */
+typedef struct way {
+    uint32_t reg;
+    uint32_t mask;   /* of the result: what bits of `reg` may be in it */
+    uint8_t from[4]; /* the byte of `reg` in each byte of the result   */
+    bool extend[4];  /* of that its uppermost bit alone, eight times   */
+} way_t;
+
+enum { WAYS_MAX = 3 };
+
 /* An instruction. */
 typedef struct node {
     set_t condition, address, reads, writes; /* of the guard; of an access; all reads; all writes */
-    set_t sum_reads, sum_writes;             /* sums come from these, and go to those */
     role_t role;
     int guard;       /* condition under which a lane executes it, or ALWAYS          */
     bool overwrites; /* then it writes all of what it writes                         */
     bool bulk_source, bulk_store, sum_source;
     bool blocked;
-    bool picks,
-        blends; /* it gets some bits of register `flags`, those in `picked`; any of its own bits may be of any */
-    uint32_t flags, picked;
+    bool bitwise; /* of its registers, what is read goes by `way` alone; else any bit may go to any */
+    int ways;
+    way_t way[WAYS_MAX];
+    set_t others;         /* of what is read: all that does not go by ways */
+    uint32_t others_mask; /* the bits of a register that these may be in   */
 } node_t;
 
 /* Instructions, and the places in which they stand: one for each instruction outside of calls, and
@@ -84,7 +100,8 @@ typedef struct graph {
     node_t *node;
     int32_t (*next)[SUCCESSORS];
     bool *reached;
-    set_t *bulk, *sums; /* before each place: what may be bulk, and what of it may come from sums */
+    set_t *bulk; /* before each place: what may be bulk, and what of it may come from sums */
+    sums_t *sums;
     needs_t *needed;
     uint32_t *visited, *grown; /* when a place last was, and its needs last grew, in visits */
 } graph_t;
@@ -214,46 +231,99 @@ static bool explore(graph_t *g, const int32_t *call, const uint32_t *calls)
     return known;
 }
 
-/* A LOP3 that masks, sets or tests bits of a register by an immediate. */
-static void find_flags(const turing_insn_t *in, node_t *node)
+static bool is_register(const turing_operand_t *s)
 {
-    const turing_operand_t *s = in->src;
-    if (in->op != TURING_LOP3 || s[0].kind != TURING_REG || s[0].reg == TURING_RZ || s[1].kind != TURING_IMM ||
-        s[2].kind != TURING_REG || s[2].reg != TURING_RZ)
-        return;
-    node->picks = true;
-    node->flags = s[0].reg;
-    for (uint32_t bit = 0; bit < 32; bit++) {
-        const uint32_t b = (s[1].imm >> bit & 1) << 1;
-        node->picked |= (uint32_t)((in->m.lut >> b ^ in->m.lut >> (b | 4)) & 1) << bit;
-    }
+    return s->kind == TURING_REG && s->reg != TURING_RZ;
 }
 
-/* A PRMT that takes bytes of one register, beside zeros: ptxas keeps flags in the lower halves of registers, and what
- * the upper ones held before. */
-static void find_halves(const turing_insn_t *in, node_t *node)
+static void add_way(node_t *node, const turing_operand_t *s, way_t way)
 {
-    const turing_operand_t *s = in->src;
-    if (in->op != TURING_PRMT || in->m.func || s[0].kind != TURING_REG || s[1].kind != TURING_IMM ||
-        s[2].kind != TURING_REG || (s[0].reg == TURING_RZ) == (s[2].reg == TURING_RZ))
+    if (!is_register(s) || !way.mask)
         return;
-    const uint32_t upper = s[0].reg == TURING_RZ ? 4 : 0; /* in selectors: it is the upper one of the pair */
-    node->picks = true;
-    node->flags = s[upper ? 2 : 0].reg;
-    for (uint32_t byte = 0; byte < 4; byte++) {
-        const uint32_t selected = s[1].imm >> 4 * byte & 15;
-        if ((selected & 4) != upper)
-            continue;
-        node->picked |= UINT32_C(0xff) << 8 * (selected & 3);
-        node->blends |= (selected & 8) || (selected & 3) != byte;
+    way.reg = s->reg;
+    node->way[node->ways++] = way;
+}
+
+/* The bits of a LOP3's result that depend on an operand, for what is known of the others. */
+static uint32_t decided_by(const turing_insn_t *in, int operand)
+{
+    uint32_t decided = 0;
+    for (unsigned inputs = 0; inputs < 8; inputs++) {
+        uint32_t possible = ALL_BITS; /* where the operands' bits may be these */
+        for (int i = 0; i < 3; i++) {
+            const uint32_t is_one = inputs >> (2 - i) & 1 ? ALL_BITS : 0;
+            if (in->src[i].kind == TURING_IMM)
+                possible &= ~(in->src[i].imm ^ is_one);
+            else if (i != operand && in->src[i].kind == TURING_REG && in->src[i].reg == TURING_RZ)
+                possible &= ~is_one;
+        }
+        if ((in->m.lut >> inputs ^ in->m.lut >> (inputs ^ 4u >> operand)) & 1)
+            decided |= possible;
     }
-    if (node->blends && !(node->picked >> 16)) {
-        node->sum_reads.word[node->flags / 64] &= ~(UINT64_C(1) << node->flags % 64);
-        put_in(&node->sum_reads, SLOT_LOW + node->flags);
-    } else if (!node->blends && !(node->picked & 0xffff)) {
-        for (int i = SLOT_LOW / 64; i < SLOT_WORDS; i++) /* its lower half is zero */
-            node->sum_writes.word[i] &= i == SLOT_LOW / 64 ? (UINT64_C(1) << SLOT_LOW % 64) - 1 : 0;
+    return decided;
+}
+
+static void find_ways(const turing_insn_t *in, node_t *node)
+{
+    static const way_t same = {.from = {0, 1, 2, 3}};
+    const turing_operand_t *s = in->src;
+    way_t way = same;
+    if (in->op == TURING_LOP3)
+        for (int i = 0; i < 3; i++) {
+            way.mask = decided_by(in, i);
+            add_way(node, &s[i], way);
+        }
+    else if (in->op == TURING_PRMT && !in->m.func && s[1].kind == TURING_IMM)
+        for (uint32_t upper = 0; upper < 2; upper++) {
+            way.mask = 0;
+            for (int byte = 0; byte < 4; byte++) {
+                const uint32_t selected = s[1].imm >> 4 * byte & 15;
+                way.from[byte] = selected & 3;
+                way.extend[byte] = selected >> 3;
+                if ((selected >> 2 & 1) == upper)
+                    way.mask |= UINT32_C(0xff) << 8 * byte;
+            }
+            add_way(node, &s[2 * upper], way);
+        }
+    else if (in->op == TURING_P2R && s[1].kind == TURING_IMM) {
+        node->others_mask = s[1].imm << 8 * in->m.byte;
+        way.mask = ~node->others_mask;
+        add_way(node, &s[0], way);
+    } else if (in->op == TURING_R2P && s[1].kind == TURING_IMM) {
+        way.mask = s[1].imm & 0x7f;
+        way.from[0] = in->m.byte;
+        add_way(node, &s[0], way);
+    } else
+        return;
+    node->bitwise = true;
+    for (uint32_t r = 0; r < SLOT_UR; r++)
+        node->others.word[r / 64] &= ~(UINT64_C(1) << r % 64);
+}
+
+/* The bits of a result that come from these of a register. */
+static uint32_t arrive(const way_t *way, uint32_t bits)
+{
+    uint32_t result = 0;
+    for (int i = 0; i < 4; i++) {
+        uint32_t byte = bits >> 8 * way->from[i] & 0xff;
+        if (way->extend[i])
+            byte = byte & 0x80 ? 0xff : 0;
+        result |= byte << 8 * i;
     }
+    return result & way->mask;
+}
+
+/* The bits of a register from which these of a result come. */
+static uint32_t origin(const way_t *way, uint32_t result)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < 4; i++) {
+        uint32_t byte = (result & way->mask) >> 8 * i & 0xff;
+        if (way->extend[i])
+            byte = byte ? 0x80 : 0;
+        bits |= byte << 8 * way->from[i];
+    }
+    return bits;
 }
 
 static void describe(const turing_insn_t *in, node_t *node)
@@ -276,64 +346,99 @@ static void describe(const turing_insn_t *in, node_t *node)
     node->role = role_of(in);
     const bool guarded = in->guard.reg != TURING_PT && !in->guard.uniform;
     node->guard = guarded ? 2 * in->guard.reg + in->guard.neg : ALWAYS;
-    node->overwrites = in->op != TURING_R2P && (guarded || is_true(&in->guard));
-    node->sum_reads = node->reads;
-    node->sum_writes = node->writes;
-    for (uint32_t r = 0; r < SLOT_UR; r++)
-        if (node->writes.word[r / 64] >> r % 64 & 1)
-            put_in(&node->sum_writes, SLOT_LOW + r);
-    find_flags(in, node);
-    find_halves(in, node);
+    node->overwrites = (in->op != TURING_R2P || in->src[1].kind == TURING_IMM) && (guarded || is_true(&in->guard));
+    node->others = node->reads;
+    node->others_mask = ALL_BITS;
+    find_ways(in, node);
     node->bulk_source = node->role == ROLE_LOAD || in->op == TURING_HMMA_1688;
     node->sum_source = in->op == TURING_HMMA_1688 || (in->op == TURING_LDS && in->mem.bytes > 4);
     node->blocked = jumps(in);
 }
 
-/* Takes out what an instruction writes, of registers both halves. */
-static void forget(set_t *s, const node_t *node)
-{
-    take_out(s, &node->writes);
-    for (uint32_t i = 0; i < SLOT_UR / 64; i++) /* words of lower halves begin within one */
-        for (uint64_t rest = node->writes.word[i]; rest; rest &= rest - 1) {
-            const uint32_t low = SLOT_LOW + 64 * i + (uint32_t)__builtin_ctzll(rest);
-            s->word[low / 64] &= ~(UINT64_C(1) << low % 64);
-        }
-}
-
-/* What may derive from bulk or sums, before each place.  Sums only settle what is blocked: there a guarded
- * write counts as one, for what it leaves is rarely used. */
-static void spread(const graph_t *g, set_t *before, bool sums)
+/* What may derive from bulk, before each place. */
+static void spread_bulk(const graph_t *g)
 {
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t p = 0; p < g->places; p++) {
             const node_t *node = &g->node[p % g->n];
-            set_t after = before[p];
+            set_t after = g->bulk[p];
             if (!g->reached[p])
                 continue;
-            if (node->overwrites && (sums || node->guard == ALWAYS))
-                forget(&after, node);
-            if ((sums ? node->sum_source : node->bulk_source) ||
-                meets(sums ? &node->sum_reads : &node->reads, &before[p]))
-                meet(&after, sums ? &node->sum_writes : &node->writes);
+            if (node->overwrites && node->guard == ALWAYS)
+                take_out(&after, &node->writes);
+            if (node->bulk_source || meets(&node->reads, &g->bulk[p]))
+                meet(&after, &node->writes);
             for (int i = 0; i < SUCCESSORS; i++)
                 if (g->next[p][i] != NOWHERE)
-                    changed |= meet(&before[g->next[p][i]], &after);
+                    changed |= meet(&g->bulk[g->next[p][i]], &after);
+        }
+    }
+}
+
+static bool any_of(const sums_t *sums, const set_t *slots)
+{
+    for (uint32_t i = 0; i < SLOT_WORDS; i++)
+        for (uint64_t rest = slots->word[i]; rest; rest &= rest - 1)
+            if (sums->bits[64 * i + (uint32_t)__builtin_ctzll(rest)])
+                return true;
+    return false;
+}
+
+/* Sums only settle what is blocked: a guarded write counts as one of all lanes, for what it leaves is rarely used. */
+static void step_forward(sums_t *s, const node_t *node)
+{
+    const bool others = any_of(s, &node->others);
+    const bool all = node->sum_source || any_of(s, &node->condition);
+    uint32_t result = all ? ALL_BITS : others ? node->others_mask : 0;
+    for (int i = 0; i < node->ways; i++)
+        result |= arrive(&node->way[i], s->bits[node->way[i].reg]);
+    const uint32_t truth = result || others ? ALL_BITS : 0; /* of predicates */
+    for (uint32_t i = 0; i < SLOT_WORDS; i++)
+        for (uint64_t rest = node->writes.word[i]; rest; rest &= rest - 1) {
+            const uint32_t slot = 64 * i + (uint32_t)__builtin_ctzll(rest);
+            const uint32_t bits = slot < SLOT_P ? result : truth;
+            s->bits[slot] = node->overwrites ? bits : s->bits[slot] | bits;
+        }
+}
+
+static bool meet_sums(sums_t *to, const sums_t *from)
+{
+    uint32_t changed = 0;
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        changed |= from->bits[i] & ~to->bits[i];
+        to->bits[i] |= from->bits[i];
+    }
+    return changed != 0;
+}
+
+static void spread_sums(const graph_t *g)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t p = 0; p < g->places; p++) {
+            if (!g->reached[p])
+                continue;
+            sums_t after = g->sums[p];
+            step_forward(&after, &g->node[p % g->n]);
+            for (int i = 0; i < SUCCESSORS; i++)
+                if (g->next[p][i] != NOWHERE)
+                    changed |= meet_sums(&g->sums[g->next[p][i]], &after);
         }
     }
 }
 
 static void find_bulk(graph_t *g)
 {
-    spread(g, g->bulk, false);
-    spread(g, g->sums, true);
+    spread_bulk(g);
+    spread_sums(g);
     for (uint32_t p = 0; p < g->places; p++) {
         node_t *node = &g->node[p % g->n];
         set_t data = node->reads;
         take_out(&data, &node->address);
         take_out(&data, &node->condition);
         node->bulk_store |= g->reached[p] && node->role == ROLE_STORE && meets(&data, &g->bulk[p]);
-        node->blocked |= g->reached[p] && meets(&node->condition, &g->sums[p]);
+        node->blocked |= g->reached[p] && any_of(&g->sums[p], &node->condition);
     }
 }
 
@@ -412,19 +517,21 @@ static void step_back(needs_t *s, const node_t *node)
         return;
     const bool idle = is_idle(node, s);
     /* which bits are needed is known for all lanes only, so not where a guard says that none is */
-    const bool picks = node->picks && (node->guard == ALWAYS || !is_needed(node, s));
-    const uint32_t wanted = picks ? needed_bits(node, s) : 0;
-    const uint32_t picked = node->blends ? (wanted ? node->picked : 0) : wanted & node->picked;
+    const bool bitwise = node->bitwise && (node->guard == ALWAYS || !is_needed(node, s));
+    const uint32_t wanted = bitwise ? needed_bits(node, s) : ALL_BITS;
     if (node->overwrites)
         overwrite(s, node);
     meet(&s->under[ALWAYS], &node->condition);
     meet(&s->under[node->guard], &node->address);
     if (idle)
         return;
-    set_t reads = node->reads;
-    if (picks && picked != ALL_BITS) {
-        reads.word[node->flags / 64] &= ~(UINT64_C(1) << node->flags % 64);
-        s->bits[node->flags] |= picked;
+    set_t reads = bitwise ? node->others : node->reads;
+    for (int i = 0; bitwise && i < node->ways; i++) {
+        const uint32_t bits = origin(&node->way[i], wanted);
+        if (bits == ALL_BITS)
+            put_in(&reads, node->way[i].reg);
+        else
+            s->bits[node->way[i].reg] |= bits;
     }
     meet(&s->under[node->guard], &reads);
 }
