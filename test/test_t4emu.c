@@ -418,6 +418,58 @@ static void dry_launches_take_the_same_time(void **state)
     assert_true(compared > 0);
 }
 
+/* Where matrices and rows are reached by pointers and indices, which memory holds, a dry launch follows them, too. */
+static void dry_launches_follow_pointers_and_indices(void **state)
+{
+    (void)state;
+    enum { ROWS = 150, K = 72, COLUMNS = 136, BATCH = 3, POINTERS = 0, GROUPS, GATHERS, SCATTERS, WAYS };
+    for (int trial = 0; trial < WAYS * 4; trial++) {
+        const int way = trial % WAYS, transposed = trial / WAYS % 2, f32 = trial / WAYS / 2;
+        turing_time_t sum[2] = {{0}};
+        for (int dry = 0; dry < 2; dry++) {
+            hgemm_desc_t desc;
+            open_device(dry ? "t4emu:time,dry" : "t4emu:time");
+            hgemm_desc_init(&desc);
+            desc.accumulate = f32 ? HGEMM_ACCUMULATE_F32 : HGEMM_ACCUMULATE_F16;
+            desc.op_a = transposed ? HGEMM_OP_T : HGEMM_OP_N, desc.op_b = transposed ? HGEMM_OP_N : HGEMM_OP_T;
+            desc.m = ROWS, desc.n = COLUMNS, desc.k = K;
+            desc.lda = transposed ? ROWS + 2 : K, desc.ldb = transposed ? COLUMNS : K, desc.ldc = desc.ldd = COLUMNS;
+            desc.stride_b = K * COLUMNS, desc.beta = (float)f32;
+            static const uint16_t zero[(ROWS + 2) * COLUMNS * BATCH];
+            void *operand[4];
+            for (int i = 0; i < 4; i++)
+                operand[i] = allocate(sizeof zero, zero);
+            int64_t index[ROWS];
+            if (way == POINTERS) {
+                desc.batch_mode = HGEMM_BATCH_POINTERS, desc.batch = BATCH, desc.alignment = 16;
+                for (int i = 0; i < 4; i++) {
+                    uint64_t pointer[BATCH];
+                    for (int j = 0; j < BATCH; j++)
+                        pointer[j] = (uintptr_t)operand[i] + (uint64_t)j * (ROWS + 2) * COLUMNS * 2;
+                    operand[i] = allocate(sizeof pointer, pointer);
+                }
+            } else if (way == GROUPS) {
+                static const int64_t ends[BATCH] = {70, 70, 141};
+                desc.batch_mode = HGEMM_BATCH_GROUPED, desc.batch = BATCH;
+                desc.group_ends = allocate(sizeof ends, ends);
+            } else {
+                for (int i = 0; i < ROWS; i++)
+                    index[i] = (i * 7 + 3) % ROWS;
+                *(way == GATHERS ? &desc.gather_a : &desc.scatter_d) = allocate(sizeof index, index);
+            }
+            desc.index_type = HGEMM_INDEX_I64;
+            desc.a = operand[0], desc.b = operand[1], desc.c = operand[2], desc.d = operand[3];
+            device_t4emu_time(handle->device, &sum[dry]);
+            const hgemm_status_t status = hgemm_run_desc(handle, &desc);
+            if (status != HGEMM_STATUS_SUCCESS)
+                fail_msg("trial %d, dry %d: %s", trial, dry, hgemm_error_detail(handle));
+            close_device();
+        }
+        if (memcmp(&sum[0], &sum[1], sizeof *sum) != 0)
+            fail_msg("trial %d: %.0f cycles, dry %.0f", trial, sum[0].cycles, sum[1].cycles);
+    }
+}
+
 /* With an activation a dry launch takes the same time, or says that it cannot tell; its D is missing. */
 static void activations_are_timed_or_refused(void **state)
 {
@@ -486,6 +538,7 @@ int main(void)
         cmocka_unit_test(a_failed_launch_is_not_timed),
         cmocka_unit_test(a_launch_can_be_watched),
         cmocka_unit_test(dry_launches_take_the_same_time),
+        cmocka_unit_test(dry_launches_follow_pointers_and_indices),
         cmocka_unit_test(activations_are_timed_or_refused),
         cmocka_unit_test(every_handle_is_a_machine),
     };

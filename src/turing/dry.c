@@ -5,7 +5,9 @@
  * What takes time is the path of each warp, its addresses and its predicates.
  * An instruction whose result reaches none of these is idle: it is issued, and
  * accesses memory as far as time is concerned, but computes and moves nothing.
- * Two passes over the control flow find them.
+ * Two passes over the control flow find them, after one that leaves out what the
+ * launch's parameters rule out (fold.c).  A warp that comes to such a place
+ * nevertheless ends the launch with an error.
  *
  * Forward: a register is bulk where its value may come from an HMMA or from
  * memory.  A store of bulk is taken to be of data that decide nothing.  That is
@@ -16,34 +18,26 @@
  * operand of a control instruction, an atomic or a store of what is not bulk.
  * An instruction is idle if none of its results is needed after it.
  *
- * Both passes go through a function once for each call of it.  That it returns
+ * All passes go through a function once for each call of it.  That it returns
  * behind that call is checked as it does.  Where calls are nested, nothing is
  * known, and nothing is idle.
  *
  * Taken to be off the path, and blocked, are jumps by registers, which choose an
  * activation, and what is guarded by a predicate that may come from an HMMA or from
  * more than a word of shared memory, as an activation's special cases are.  A warp
- * that comes to one ends the launch as well.
+ * that comes to one ends the launch as well.  ptxas keeps predicates in bits of
+ * registers whose other bits are what a sum has left, so what may come from sums,
+ * and what is needed of such a register, is followed bit by bit.
  */
-#include "exec.h"
+#include "bits.h"
+#include "fold.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define ALL_BITS UINT32_MAX
 
-enum {
-    SLOT_UR = 256,
-    SLOT_P = 320,
-    SLOT_UP = 328,
-    SLOTS = 336,
-    SLOT_WORDS = (SLOTS + 63) / 64,
-    SUCCESSORS = 2,
-    NOWHERE = -1
-};
-
-typedef struct set {
-    uint64_t word[SLOT_WORDS];
-} set_t;
+enum { SUCCESSORS = 2, NOWHERE = -1 };
 
 typedef enum role {
     ROLE_COMPUTE,
@@ -66,17 +60,6 @@ typedef struct sums {
     uint32_t bits[SLOTS]; /* predicates: 0 or all */
 } sums_t;
 
-/* How bits of a register come to be bits of a result: ptxas keeps predicates in bits of registers, and those
- * in halves that what was there before shares with them. */
-typedef struct way {
-    uint32_t reg;
-    uint32_t mask;   /* of the result: what bits of `reg` may be in it */
-    uint8_t from[4]; /* the byte of `reg` in each byte of the result   */
-    bool extend[4];  /* of that its uppermost bit alone, eight times   */
-} way_t;
-
-enum { WAYS_MAX = 3 };
-
 /* An instruction. */
 typedef struct node {
     set_t condition, address, reads, writes; /* of the guard; of an access; all reads; all writes */
@@ -85,11 +68,9 @@ typedef struct node {
     bool overwrites; /* then it writes all of what it writes                         */
     bool bulk_source, bulk_store, sum_source;
     bool blocked;
-    bool bitwise; /* of its registers, what is read goes by `way` alone; else any bit may go to any */
-    int ways;
-    way_t way[WAYS_MAX];
-    set_t others;         /* of what is read: all that does not go by ways */
-    uint32_t others_mask; /* the bits of a register that these may be in   */
+    bool bitwise; /* its registers come to its result by `ways` alone; else any bit may come to any */
+    ways_t ways;
+    set_t others; /* of what is read: all that does not go by ways */
 } node_t;
 
 /* Instructions, and the places in which they stand: one for each instruction outside of calls, and
@@ -100,7 +81,8 @@ typedef struct graph {
     node_t *node;
     int32_t (*next)[SUCCESSORS];
     bool *reached;
-    set_t *bulk; /* before each place: what may be bulk, and what of it may come from sums */
+    known_t *known; /* before each place */
+    set_t *bulk;    /* before each place: what may be bulk, and what of it may come from sums */
     sums_t *sums;
     needs_t *needed;
     uint32_t *visited, *grown; /* when a place last was, and its needs last grew, in visits */
@@ -231,101 +213,6 @@ static bool explore(graph_t *g, const int32_t *call, const uint32_t *calls)
     return known;
 }
 
-static bool is_register(const turing_operand_t *s)
-{
-    return s->kind == TURING_REG && s->reg != TURING_RZ;
-}
-
-static void add_way(node_t *node, const turing_operand_t *s, way_t way)
-{
-    if (!is_register(s) || !way.mask)
-        return;
-    way.reg = s->reg;
-    node->way[node->ways++] = way;
-}
-
-/* The bits of a LOP3's result that depend on an operand, for what is known of the others. */
-static uint32_t decided_by(const turing_insn_t *in, int operand)
-{
-    uint32_t decided = 0;
-    for (unsigned inputs = 0; inputs < 8; inputs++) {
-        uint32_t possible = ALL_BITS; /* where the operands' bits may be these */
-        for (int i = 0; i < 3; i++) {
-            const uint32_t is_one = inputs >> (2 - i) & 1 ? ALL_BITS : 0;
-            if (in->src[i].kind == TURING_IMM)
-                possible &= ~(in->src[i].imm ^ is_one);
-            else if (i != operand && in->src[i].kind == TURING_REG && in->src[i].reg == TURING_RZ)
-                possible &= ~is_one;
-        }
-        if ((in->m.lut >> inputs ^ in->m.lut >> (inputs ^ 4u >> operand)) & 1)
-            decided |= possible;
-    }
-    return decided;
-}
-
-static void find_ways(const turing_insn_t *in, node_t *node)
-{
-    static const way_t same = {.from = {0, 1, 2, 3}};
-    const turing_operand_t *s = in->src;
-    way_t way = same;
-    if (in->op == TURING_LOP3)
-        for (int i = 0; i < 3; i++) {
-            way.mask = decided_by(in, i);
-            add_way(node, &s[i], way);
-        }
-    else if (in->op == TURING_PRMT && !in->m.func && s[1].kind == TURING_IMM)
-        for (uint32_t upper = 0; upper < 2; upper++) {
-            way.mask = 0;
-            for (int byte = 0; byte < 4; byte++) {
-                const uint32_t selected = s[1].imm >> 4 * byte & 15;
-                way.from[byte] = selected & 3;
-                way.extend[byte] = selected >> 3;
-                if ((selected >> 2 & 1) == upper)
-                    way.mask |= UINT32_C(0xff) << 8 * byte;
-            }
-            add_way(node, &s[2 * upper], way);
-        }
-    else if (in->op == TURING_P2R && s[1].kind == TURING_IMM) {
-        node->others_mask = s[1].imm << 8 * in->m.byte;
-        way.mask = ~node->others_mask;
-        add_way(node, &s[0], way);
-    } else if (in->op == TURING_R2P && s[1].kind == TURING_IMM) {
-        way.mask = s[1].imm & 0x7f;
-        way.from[0] = in->m.byte;
-        add_way(node, &s[0], way);
-    } else
-        return;
-    node->bitwise = true;
-    for (uint32_t r = 0; r < SLOT_UR; r++)
-        node->others.word[r / 64] &= ~(UINT64_C(1) << r % 64);
-}
-
-/* The bits of a result that come from these of a register. */
-static uint32_t arrive(const way_t *way, uint32_t bits)
-{
-    uint32_t result = 0;
-    for (int i = 0; i < 4; i++) {
-        uint32_t byte = bits >> 8 * way->from[i] & 0xff;
-        if (way->extend[i])
-            byte = byte & 0x80 ? 0xff : 0;
-        result |= byte << 8 * i;
-    }
-    return result & way->mask;
-}
-
-/* The bits of a register from which these of a result come. */
-static uint32_t origin(const way_t *way, uint32_t result)
-{
-    uint32_t bits = 0;
-    for (int i = 0; i < 4; i++) {
-        uint32_t byte = (result & way->mask) >> 8 * i & 0xff;
-        if (way->extend[i])
-            byte = byte ? 0x80 : 0;
-        bits |= byte << 8 * way->from[i];
-    }
-    return bits;
-}
-
 static void describe(const turing_insn_t *in, node_t *node)
 {
     static const uint32_t base[TURING_FILE_COUNT] = {
@@ -348,11 +235,100 @@ static void describe(const turing_insn_t *in, node_t *node)
     node->guard = guarded ? 2 * in->guard.reg + in->guard.neg : ALWAYS;
     node->overwrites = (in->op != TURING_R2P || in->src[1].kind == TURING_IMM) && (guarded || is_true(&in->guard));
     node->others = node->reads;
-    node->others_mask = ALL_BITS;
-    find_ways(in, node);
+    node->bitwise = emu_ways(in, &node->ways);
+    if (node->bitwise)
+        for (uint32_t i = 0; i < SLOT_UR / 64; i++)
+            node->others.word[i] = 0;
     node->bulk_source = node->role == ROLE_LOAD || in->op == TURING_HMMA_1688;
     node->sum_source = in->op == TURING_HMMA_1688 || (in->op == TURING_LDS && in->mem.bytes > 4);
     node->blocked = jumps(in);
+}
+
+/* Takes out what a place does not lead to, for what is known before it. */
+static void choose(graph_t *g, uint32_t p)
+{
+    const turing_insn_t *in = g->m->ops[p % g->n].in;
+    const truth_t guard = emu_fold_pred(&g->known[p], &in->guard), also = emu_fold_pred(&g->known[p], &in->psrc[0]);
+    if ((in->op != TURING_BRA && in->op != TURING_EXIT) || in->m.conv)
+        return;
+    if (guard == FALSE_IN_ALL || also == FALSE_IN_ALL)
+        g->next[p][1] = NOWHERE;
+    else if (guard == TRUE_IN_ALL && also == TRUE_IN_ALL)
+        g->next[p][0] = NOWHERE;
+}
+
+/* What the launch's parameters decide, and so which places are reached. */
+static bool spread_known(graph_t *g, machine_t *m)
+{
+    worker_t worker = {.m = m};
+    block_t *scratch = emu_block_create(&worker);
+    int32_t(*every)[SUCCESSORS] = malloc(g->places * sizeof *every);
+    const bool ok = scratch && every;
+    if (ok) {
+        emu_block_start(scratch, 0);
+        memcpy(every, g->next, g->places * sizeof *every);
+        memset(g->reached, 0, g->places * sizeof *g->reached);
+        g->reached[0] = true;
+    }
+    for (bool changed = ok; changed;) {
+        changed = false;
+        for (uint32_t p = 0; p < g->places; p++) {
+            if (!g->reached[p])
+                continue;
+            const node_t *node = &g->node[p % g->n];
+            known_t after = g->known[p];
+            emu_fold_step(scratch->warp, &m->ops[p % g->n], &node->reads, &node->writes, &after);
+            memcpy(g->next[p], every[p], sizeof *every);
+            choose(g, p);
+            for (int i = 0; i < SUCCESSORS; i++) {
+                const int32_t to = g->next[p][i];
+                if (to == NOWHERE)
+                    continue;
+                changed |= emu_fold_meet(&g->known[to], &after, !g->reached[to]);
+                g->reached[to] = true;
+            }
+        }
+    }
+    emu_block_free(scratch);
+    free(every);
+    return ok;
+}
+
+static truth_t agree(const graph_t *g, uint32_t i, const turing_pred_t *pred)
+{
+    bool may_be[3] = {false};
+    for (uint32_t p = i; p < g->places; p += g->n)
+        if (g->reached[p])
+            may_be[emu_fold_pred(&g->known[p], pred)] = true;
+    return may_be[UNKNOWN] || may_be[FALSE_IN_ALL] == may_be[TRUE_IN_ALL] ? UNKNOWN
+           : may_be[TRUE_IN_ALL]                                          ? TRUE_IN_ALL
+                                                                          : FALSE_IN_ALL;
+}
+
+/* Of an instruction what it does in this launch: a guard or a SEL's predicate may be known. */
+static void specialize(const graph_t *g, uint32_t i)
+{
+    node_t *node = &g->node[i];
+    const turing_insn_t *in = g->m->ops[i].in;
+    const truth_t guard = agree(g, i, &in->guard), chooses = agree(g, i, &in->psrc[0]);
+    if (guard == FALSE_IN_ALL) { /* it takes a turn and does nothing */
+        const set_t none = {{0}};
+        node->reads = node->condition;
+        node->address = node->writes = node->others = none;
+        node->bitwise = false;
+        node->guard = ALWAYS;
+        node->bulk_source = node->sum_source = false;
+    } else if (guard == TRUE_IN_ALL && node->overwrites)
+        node->guard = ALWAYS;
+    if (in->op == TURING_SEL && guard != FALSE_IN_ALL && chooses != UNKNOWN) {
+        const turing_operand_t *left = &in->src[chooses == TRUE_IN_ALL ? 1 : 0],
+                               *taken = &in->src[chooses == TRUE_IN_ALL ? 0 : 1];
+        if (left->kind == TURING_REG && left->reg != TURING_RZ &&
+            (taken->kind != TURING_REG || taken->reg != left->reg)) {
+            node->reads.word[left->reg / 64] &= ~(UINT64_C(1) << left->reg % 64);
+            node->others.word[left->reg / 64] &= ~(UINT64_C(1) << left->reg % 64);
+        }
+    }
 }
 
 /* What may derive from bulk, before each place. */
@@ -390,9 +366,9 @@ static void step_forward(sums_t *s, const node_t *node)
 {
     const bool others = any_of(s, &node->others);
     const bool all = node->sum_source || any_of(s, &node->condition);
-    uint32_t result = all ? ALL_BITS : others ? node->others_mask : 0;
-    for (int i = 0; i < node->ways; i++)
-        result |= arrive(&node->way[i], s->bits[node->way[i].reg]);
+    uint32_t result = all ? ALL_BITS : !others ? 0 : node->bitwise ? node->ways.others : ALL_BITS;
+    for (int i = 0; node->bitwise && i < node->ways.n; i++)
+        result |= emu_arrive(&node->ways.way[i], s->bits[node->ways.way[i].reg]);
     const uint32_t truth = result || others ? ALL_BITS : 0; /* of predicates */
     for (uint32_t i = 0; i < SLOT_WORDS; i++)
         for (uint64_t rest = node->writes.word[i]; rest; rest &= rest - 1) {
@@ -456,10 +432,11 @@ static bool meet_needs(needs_t *to, const needs_t *from)
 
 static needs_t needed_after(const graph_t *g, uint32_t p)
 {
-    needs_t s = {0};
-    for (int i = 0; i < SUCCESSORS; i++)
-        if (g->next[p][i] != NOWHERE)
-            meet_needs(&s, &g->needed[g->next[p][i]]);
+    static const needs_t none;
+    const int32_t *next = g->next[p];
+    needs_t s = next[0] != NOWHERE ? g->needed[next[0]] : next[1] != NOWHERE ? g->needed[next[1]] : none;
+    if (next[0] != NOWHERE && next[1] != NOWHERE)
+        meet_needs(&s, &g->needed[next[1]]);
     const node_t *node = &g->node[p % g->n];
     for (int c = 0; c < ALWAYS; c++) /* conditions are those before the instruction */
         if (node->writes.word[SLOT_P / 64] >> (SLOT_P % 64 + c / 2) & 1) {
@@ -526,12 +503,13 @@ static void step_back(needs_t *s, const node_t *node)
     if (idle)
         return;
     set_t reads = bitwise ? node->others : node->reads;
-    for (int i = 0; bitwise && i < node->ways; i++) {
-        const uint32_t bits = origin(&node->way[i], wanted);
+    for (int i = 0; bitwise && i < node->ways.n; i++) {
+        const way_t *way = &node->ways.way[i];
+        const uint32_t bits = emu_origin(way, wanted);
         if (bits == ALL_BITS)
-            put_in(&reads, node->way[i].reg);
+            put_in(&reads, way->reg);
         else
-            s->bits[node->way[i].reg] |= bits;
+            s->bits[way->reg] |= bits;
     }
     meet(&s->under[node->guard], &reads);
 }
@@ -567,18 +545,21 @@ static void find_needed(graph_t *g)
 /* An instruction is idle if it is wherever it stands. */
 static void settle(const graph_t *g, machine_t *m)
 {
-    for (uint32_t i = 0; i < g->n; i++)
-        m->ops[i].idle = true;
-    for (uint32_t p = 0; p < g->places; p++) {
-        const needs_t s = needed_after(g, p);
-        if (g->reached[p] && !is_idle(&g->node[p % g->n], &s))
-            m->ops[p % g->n].idle = false;
-    }
-    for (uint32_t i = 0; i < g->n; i++)
-        if (g->node[i].blocked)
+    for (uint32_t i = 0; i < g->n; i++) {
+        bool reached = false, idle = true;
+        for (uint32_t p = i; p < g->places; p += g->n) {
+            const needs_t s = needed_after(g, p);
+            reached |= g->reached[p];
+            idle &= !g->reached[p] || is_idle(&g->node[i], &s);
+        }
+        m->ops[i].idle = idle;
+        if (!reached)
+            m->ops[i].flow = FLOW_UNFORESEEN;
+        else if (g->node[i].blocked)
             m->ops[i].flow = FLOW_BLOCKED;
-        else if (m->ops[i].idle && g->node[i].role == ROLE_COMPUTE)
+        else if (idle && g->node[i].role == ROLE_COMPUTE)
             m->ops[i].flow = FLOW_IDLE;
+    }
     m->dry = true;
 }
 
@@ -596,16 +577,20 @@ bool emu_dry_open(machine_t *m)
     g.node = calloc(g.n + 1, sizeof *g.node);
     g.next = calloc(g.places + 1, sizeof *g.next);
     g.reached = calloc(g.places + 1, sizeof *g.reached);
+    g.known = calloc(g.places + 1, sizeof *g.known);
     g.bulk = calloc(g.places + 1, sizeof *g.bulk);
     g.sums = calloc(g.places + 1, sizeof *g.sums);
     g.needed = calloc(g.places + 1, sizeof *g.needed);
     g.visited = calloc(g.places + 1, sizeof *g.visited);
     g.grown = calloc(g.places + 1, sizeof *g.grown);
-    const bool ok =
-        calls && call && g.node && g.next && g.reached && g.bulk && g.sums && g.needed && g.visited && g.grown;
+    bool ok = calls && call && g.node && g.next && g.reached && g.known && g.bulk && g.sums && g.needed && g.visited &&
+              g.grown;
     for (uint32_t i = 0; ok && i < g.n; i++)
         describe(m->ops[i].in, &g.node[i]);
     if (ok && explore(&g, call, calls)) {
+        ok = !m->launch->params || spread_known(&g, m);
+        for (uint32_t i = 0; ok && m->launch->params && i < g.n; i++)
+            specialize(&g, i);
         find_bulk(&g);
         find_needed(&g);
         settle(&g, m);
@@ -615,6 +600,7 @@ bool emu_dry_open(machine_t *m)
     free(g.node);
     free(g.next);
     free(g.reached);
+    free(g.known);
     free(g.bulk);
     free(g.sums);
     free(g.needed);

@@ -43,11 +43,12 @@ typedef void op_fn(warp_t *w, const op_t *o, uint32_t on);
 
 /* What the main loop does around op_fn. */
 typedef enum flow {
-    FLOW_PLAIN,    /* nothing                                             */
-    FLOW_STOPPING, /* may set warp_t.stop                                 */
-    FLOW_CONTROL,  /* may change pc, lanes or split: exec_flow.c            */
-    FLOW_IDLE,     /* not executed at all                                 */
-    FLOW_BLOCKED   /* a dry launch cannot go on from there                */
+    FLOW_PLAIN,     /* nothing                                             */
+    FLOW_STOPPING,  /* may set warp_t.stop                                 */
+    FLOW_CONTROL,   /* may change pc, lanes or split: exec_flow.c            */
+    FLOW_IDLE,      /* not executed at all                                 */
+    FLOW_BLOCKED,   /* a dry launch cannot go on from there                */
+    FLOW_UNFORESEEN /* no path of it was found to lead there               */
 } flow_t;
 
 struct op {

@@ -418,6 +418,8 @@ static inline void loop(warp_t *w, watching_t watching)
         w->pc++;
         if (o->flow == FLOW_BLOCKED)
             emu_fault(w, o, "a dry launch cannot tell where the warp goes: it may depend on results");
+        else if (o->flow == FLOW_UNFORESEEN)
+            emu_fault(w, o, "a dry launch did not find that the warp goes here");
         else if (on && o->flow != FLOW_IDLE)
             o->fn(w, o, o->uniform ? ALL_LANES : on);
     }
