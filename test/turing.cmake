@@ -26,3 +26,7 @@ endif()
 set(fatbins ${symbols})
 list(TRANSFORM fatbins REPLACE "(.+)" "${image_dir}/\\1.fatbin")
 hgemm_add_test(turing_vendor ${CMAKE_CURRENT_SOURCE_DIR}/turing_vendor.sh $<TARGET_FILE:turing_tool> ${fatbins})
+
+# Every kernel, to be timed without its results.
+turing_test(turing_dry_test)
+hgemm_add_test(turing_dry turing_dry_test ${fatbins})

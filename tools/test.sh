@@ -63,9 +63,9 @@ fi
 build_and_test release "$twice"
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
 kernels_again='^(gemm|check)_(auto|k|thin)|^(samples_kernels|check_invariance|bench_ladder)$' # once is enough; gemm_random stays
-build_and_test sanitize "$kernels_again|^turing_time\$" "$images" # bits_timed and bench_modelled model time
+build_and_test sanitize "$kernels_again|^turing_(time|dry)\$" "$images" # bits_timed and bench_modelled model time
 if command -v clang >/dev/null; then
-    build_and_test clang "$kernels_again|^(check|bits)|^turing_mutation\$" "$images" # host code
+    build_and_test clang "$kernels_again|^(check|bits)|^turing_(mutation|dry)\$" "$images" # host code
 else
     step "clang: not installed, host code was built by gcc only"
 fi
