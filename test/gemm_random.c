@@ -80,6 +80,18 @@ static void draw_layout(case_t *c, rng_t *rng)
     c->spare &= -group;
 }
 
+/* Once in eight times one extent is longer than any tile, however small most cases are, and the others are short. */
+static void draw_long_extent(case_t *c, rng_t *rng)
+{
+    enum { LONG = 2000, SHORT = 40 };
+    int64_t *const extents[] = {&c->m, &c->n, &c->k};
+    if (!once_in(rng, 8))
+        return;
+    const int64_t which = rng_between(rng, 0, 2);
+    for (int i = 0; i < 3; i++)
+        *extents[i] = i == which ? rng_between(rng, 1, LONG) : random_extent(rng, SHORT);
+}
+
 case_t random_case(rng_t *rng, int64_t most, int copies)
 {
     static const double scalars[] = {0, 1, -1, 0.5, 2, 1};
@@ -98,6 +110,7 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
                 .null = rng_between(rng, 0, 1),
                 .tight = rng_between(rng, 0, 1),
                 .fill = rng_between(rng, EXACT, SPECIAL)};
+    draw_long_extent(&c, rng);
     hgemm_kernel_info_t info;
     c.accumulate = rng_between(rng, 0, 1);
     if (hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS && !is_thin((int)c.kernel))

@@ -222,7 +222,7 @@ static void run_several_tiles(hgemm_handle_t handle, case_t c, const hgemm_kerne
 {
     static const struct {
         int64_t columns, k, bias;
-    } shapes[] = {{1, 1, NO_BIAS}, {1, 9, NO_BIAS}, {2, 3, NO_BIAS}, {1, 2, BIAS_PER_COLUMN}};
+    } shapes[] = {{1, 1, NO_BIAS}, {1, 9, NO_BIAS}, {2, 3, NO_BIAS}, {1, 2, BIAS_PER_COLUMN}, {7, 5, BIAS_PER_COLUMN}};
     const int is_tall = info->block_m > info->block_n;
     const int64_t lines = 4 * (int64_t)(is_tall ? info->block_m : info->block_n) + 3; /* five tiles */
     hgemm_device_info_t device;
