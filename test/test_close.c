@@ -25,8 +25,8 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* D = A * B of ones, by whichever kernel, is N everywhere. */
-static void multiply(hgemm_handle_t handle, int kernel, const void *ones, void *d)
+/* D = A * B of ones is N everywhere. 0 if the kernel is not there, or not for this problem. */
+static int multiply(hgemm_handle_t handle, int kernel, const void *ones, void *d)
 {
     uint16_t host[ELEMENTS];
     hgemm_desc_t desc;
@@ -38,8 +38,8 @@ static void multiply(hgemm_handle_t handle, int kernel, const void *ones, void *
     memset(host, 0xff, sizeof host);
     expect_status(handle, hgemm_upload(handle, d, host, BYTES), HGEMM_STATUS_SUCCESS, "hgemm_upload");
     const hgemm_status_t status = hgemm_run_desc(handle, &desc);
-    if (status == HGEMM_STATUS_NOT_SUPPORTED) /* kernels that this build or problem does without */
-        return;
+    if (status == HGEMM_STATUS_NOT_SUPPORTED)
+        return 0;
     expect_status(handle, status, HGEMM_STATUS_SUCCESS, "hgemm_run_desc");
     expect_status(handle, hgemm_download(handle, host, d, BYTES), HGEMM_STATUS_SUCCESS, "hgemm_download");
     for (int i = 0; i < ELEMENTS; i++)
@@ -48,6 +48,18 @@ static void multiply(hgemm_handle_t handle, int kernel, const void *ones, void *
             exit(1);
         }
     products++;
+    return 1;
+}
+
+/* By the first kernel from `kernel` on that is there; a build may have few. */
+static void multiply_by_one(hgemm_handle_t handle, int kernel, const void *ones, void *d)
+{
+    const int count = hgemm_kernel_count() + 1;
+    for (int i = 0; i < count; i++)
+        if (multiply(handle, (kernel + i) % count, ones, d))
+            return;
+    printf("FAILED: no kernel multiplies\n");
+    exit(1);
 }
 
 static void *come_and_go(void *argument)
@@ -66,7 +78,7 @@ static void *come_and_go(void *argument)
         expect_status(handle, hgemm_malloc(handle, &d, BYTES), HGEMM_STATUS_SUCCESS, "hgemm_malloc");
         expect_status(handle, hgemm_upload(handle, ones, host, BYTES), HGEMM_STATUS_SUCCESS, "hgemm_upload");
         for (int64_t i = rng_between(&rng, 1, PRODUCTS); i > 0; i--)
-            multiply(handle, (int)rng_between(&rng, 0, hgemm_kernel_count()), ones, d);
+            multiply_by_one(handle, (int)rng_between(&rng, 0, hgemm_kernel_count()), ones, d);
         expect_status(handle, hgemm_free(handle, ones), HGEMM_STATUS_SUCCESS, "hgemm_free");
         expect_status(handle, hgemm_free(handle, d), HGEMM_STATUS_SUCCESS, "hgemm_free");
         expect_status(handle, hgemm_destroy(handle), HGEMM_STATUS_SUCCESS, "hgemm_destroy");
@@ -94,10 +106,6 @@ int main(int argc, char **argv)
     for (int t = 0; t < THREADS; t++)
         pthread_join(threads[t], NULL);
     printf("%ld handles, %ld products\n", (long)handles, (long)products);
-    if (products < THREADS) {
-        printf("FAILED: too few\n");
-        return 1;
-    }
     printf("passed\n");
     return 0;
 }
