@@ -8,6 +8,9 @@
  *   - elements of at least 2^-32 of 2^15, and so of 2^-32 of the largest one, are multiples of 2^-24 and thus exact;
  *   - others are rounded to such a multiple: by 2^-25 at most, or 2^-40 of the largest element;
  *   - infinities and NaN stay what they are.
+ * A scale that is found in a sample (scale.cu) brings that of the sample to [2^12, 2^13). The largest of all then lies in
+ * [2^12, 2^16), for which these bounds are 2^-29 and 2^-37; or an element becomes an infinity. Such a one makes its row,
+ * or column, of sums infinite or NaN: then two more launches find the scale of all elements, and multiply again.
  */
 #pragma once
 #include "insn.cuh"
@@ -24,6 +27,14 @@ static DEVICE float power_of_two(float value, const float *pointer)
     ld_global_word(bits, (const char *)pointer, pointer != nullptr);
     const int log = (int)(bits >> 23 & 0xff) - 127;
     return power_of_two(min(max(log, HGEMM_LEAST_SCALE_LOG), HGEMM_MOST_SCALE_LOG));
+}
+
+/* Whether a launch has nothing to do: one that is for an overflow alone, of which there was none. */
+static DEVICE bool is_unneeded(const unsigned *only_after)
+{
+    u32 overflow = 1;
+    ld_global_word(overflow, (const char *)only_after, only_after != nullptr);
+    return overflow == 0;
 }
 
 /* Two bfloat16, multiplied by a power of two, as halves. */

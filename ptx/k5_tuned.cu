@@ -26,6 +26,7 @@ template <class T> static DEVICE void k5_tuned(const arguments &args)
     static_assert(LAST_STS < (T::SLICES - 1) * T::MMAS, "a store comes after the barrier");
     static_assert(LAST_STS + schedule::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
     static_assert((T::LDSMS - 1) * schedule::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
+    if (T::is_unneeded(args)) return;
     const typename T::block at(args);
     if (!at.is_needed(args)) return;
     const typename T::warp w;

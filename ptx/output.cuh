@@ -409,6 +409,7 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     /* The way is chosen here, and nowhere else. Aligned: rows of D are whole aligned chunks. */
     const bool aligned = (((u64)d | ldd | block_width * ELEMENT_BYTES) & 15) == 0;
     if constexpr (V::CONVERTS) {
+        report_overflow<V>(args, acc, w.lane, (int)(at.m_end(args) - row0), width);
         const scaling by(args);
         if (store_plain<V>(args, acc, w, row0, col0, width, block_width, by)) return;
         scale_sums<V>(acc, by);

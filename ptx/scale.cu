@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * scale: the power of two by which a bfloat16 operand becomes one of halves (convert.cuh): that of its largest finite
- * element.
+ * element, or of the largest one in a sample (args.h).
  *
  * Grid      Threads stand side by side along a row, 8 elements each, and rows below each other; all walk over the
  *           matrices of the batch. blockIdx.z is the operand.
@@ -48,20 +48,28 @@ template <bool IN_PLACE>
 static DEVICE void add_matrix(exponents &most, const scale_operand_t &x, const char *from, u32 blocks)
 {
     constexpr int TOGETHER = IN_PLACE ? 8 : 4; /* rows in flight */
+    constexpr u32 CHUNKS = HGEMM_SCALE_SEGMENT / 8;
     const u32 across = 1u << x.log_across, rows = HGEMM_SCALE_THREADS >> x.log_across, step = blocks * rows;
     const u32 first = thread_index() & across - 1, below = thread_index() >> x.log_across;
     const u64 ld = x.ld * ELEMENT_BYTES;
     const char *const end = from + (x.lines - 1) * ld + x.width * (u64)ELEMENT_BYTES;
     const panel matrix = {from, from, end, ld, 0, 0, nullptr, false};
+    /* Which of the segments of a row: no two of 2^log_every rows that follow each other have the same, and it is not
+     * along a diagonal. */
+    auto chosen = [&](u32 line) { return (line * 11 & (1u << x.log_every) - 1) * HGEMM_SCALE_SEGMENT; };
 #pragma unroll 1
     for (u32 line = block_index() * rows + below; line < x.lines; line += step * TOGETHER)
 #pragma unroll 1
-        for (u32 column = first * 8; column < x.width; column += across * 8) {
-            const char *const at = from + line * ld + column * (u64)ELEMENT_BYTES;
+        for (u32 column = (first / CHUNKS << x.log_every) * HGEMM_SCALE_SEGMENT + first % CHUNKS * 8; column < x.width;
+             column += across * 8 << x.log_every) {
+            auto is_there = [&](u32 row, u32 at) { return row < x.lines && at < x.width; };
             if constexpr (IN_PLACE) {
                 b128 v[TOGETHER] = {};
 #pragma unroll
-                for (int i = 0; i < TOGETHER; ++i) ld_global(v[i], at + i * step * ld, line + i * step < x.lines);
+                for (int i = 0; i < TOGETHER; ++i) {
+                    const u32 row = line + i * step, at = column + chosen(row);
+                    ld_global(v[i], from + row * ld + at * (u64)ELEMENT_BYTES, is_there(row, at));
+                }
 #pragma unroll
                 for (int i = 0; i < TOGETHER; ++i) most.add(v[i]);
             } else {
@@ -69,17 +77,19 @@ static DEVICE void add_matrix(exponents &most, const scale_operand_t &x, const c
                 u32 shift[TOGETHER];
 #pragma unroll
                 for (int i = 0; i < TOGETHER; ++i) {
-                    shift[i] = (u32)(u64)(at + i * step * ld) % 16;
-                    const char *const low = at + i * step * ld - shift[i];
-                    const bool is_there = line + i * step < x.lines, is_inside = low >= from && low + 32 <= end;
+                    const u32 row = line + i * step, at = column + chosen(row);
+                    const char *const low = from + row * ld + at * (u64)ELEMENT_BYTES;
+                    shift[i] = (u32)(u64)low % 16;
+                    const char *const aligned = low - shift[i];
+                    const bool is_inside = aligned >= from && aligned + 32 <= end;
                     c[i].v = c[i].next = b128{};
-                    ld_global(c[i].v, low, is_there && is_inside);
-                    ld_global(c[i].next, low + 16, is_there && is_inside && shift[i]);
-                    if (is_there && !is_inside) c[i].load_inside(matrix, low);
+                    ld_global(c[i].v, aligned, is_there(row, at) && is_inside);
+                    ld_global(c[i].next, aligned + 16, is_there(row, at) && is_inside && shift[i]);
+                    if (is_there(row, at) && !is_inside) c[i].load_inside(matrix, aligned);
                 }
 #pragma unroll
                 for (int i = 0; i < TOGETHER; ++i)
-                    most.add(first_halves(c[i].extract(shift[i]), x.width - (int)column));
+                    most.add(first_halves(c[i].extract(shift[i]), x.width - (int)(column + chosen(line + i * step))));
             }
         }
 }
@@ -89,6 +99,7 @@ extern "C" __global__ void __launch_bounds__(HGEMM_SCALE_THREADS) HGEMM_VARIANT(
     const scale_operand_t x = operand_index() == 0 ? args.operand[0] : args.operand[1];
     const u32 thread = thread_index();
     const bool in_place = (((u64)x.from | (x.ld | x.width | x.stride) * ELEMENT_BYTES) & 15) == 0;
+    if (is_unneeded(args.only_after)) return;
     exponents seen = {};
 #pragma unroll 1
     for (long long i = 0; i < x.batch; ++i) {
@@ -117,6 +128,8 @@ extern "C" __global__ void __launch_bounds__(HGEMM_SCALE_THREADS) HGEMM_VARIANT(
         if (thread == 0) *x.arrived = 0;
     }
     /* Elements of one exponent e are below 2^(e + 1 - 127); subnormal ones have that of 1. */
-    const int exponent = max((int)most - 1, 1), log = 15 + 127 - exponent;
-    if (thread == 0) *x.scale = power_of_two(min(log, HGEMM_MOST_SCALE_LOG));
+    const int exponent = max((int)most - 1, 1), log = 15 - x.room + 127 - exponent;
+    if (thread > 0) return;
+    *x.scale = power_of_two(min(max(log, HGEMM_LEAST_SCALE_LOG), HGEMM_MOST_SCALE_LOG));
+    if (args.clear) *args.clear = 0;
 }

@@ -44,6 +44,25 @@ template <class V> static DEVICE void scale_sums(typename V::sums &acc, const sc
         for (int j = 0; j < V::NT; ++j) by.apply(acc[i][j]);
 }
 
+/* Reports sums that are not finite. An infinity in A or B makes a row or a column of D so: it is enough to look at the
+ * first column and the first row of the warp's part, which has so many rows and columns of D. */
+template <class V>
+static DEVICE void report_overflow(const arguments &args, const typename V::sums &acc, u32 lane, int rows, int columns)
+{
+    unsigned *const overflow = scales_of(args).overflow;
+    if (!overflow) return;
+    const int rows_below = lane % 4 == 0 && columns > 0 ? rows - (int)(lane / 4) : 0; /* from that of the lane's first sum on */
+    const int columns_across = lane < 4 && rows > 0 ? columns - (int)lane * 2 : 0;
+    float zero = 0; /* stays so, or becomes NaN */
+#pragma unroll
+    for (int i = 0; i < V::OWN_MT * 2; ++i)
+        if (i * 8 < rows_below) zero = __fmaf_rn(acc[i / 2][0][i % 2 * 2], 0, zero);
+#pragma unroll
+    for (int j = 0; j < V::NT * 2; ++j)
+        if (j / 2 * 8 + j % 2 < columns_across) zero = __fmaf_rn(acc[0][j / 2][j % 2], 0, zero);
+    if (zero != 0) st_global_word((char *)overflow, 1);
+}
+
 /* Four neighbours of a row of D, from sums. */
 template <type T> static DEVICE void store_four(char *p, const float *x, bool when)
 {

@@ -26,6 +26,8 @@ template <class V> struct tile : V {
     typedef typename V::sums sums;
     static constexpr u32 C_PARTS = ::C_PARTS<V>;
 
+    /* Whether a launch for bfloat16 has nothing to do. */
+    static DEVICE bool is_unneeded(const arguments &args) { return V::CONVERTS && ::is_unneeded(scales_of(args).only_after); }
     static DEVICE void clear(sums &acc) { ::clear<V>(acc); }
     static DEVICE void fetch(staging &to, const block &at, u32 t) { ::fetch(to, at, t); }
     static DEVICE void commit(const staging &from, u32 stage) { ::commit(from, stage); }

@@ -88,6 +88,8 @@ typedef struct kernel_args_t {
 typedef struct scales_t {
     float a, b;
     const float *a_pointer, *b_pointer; /* not NULL: in the place of a, of b */
+    unsigned *overflow;                 /* not NULL: becomes 1 if a sum is not finite */
+    const unsigned *only_after;         /* not NULL: D is computed if this is not 0 */
 } scales_t;
 
 typedef struct bf16_args_t {
@@ -115,30 +117,42 @@ typedef struct realign_args_t {
     realign_operand_t operand[2]; /* counted by blockIdx.z */
 } realign_args_t;
 
-/* The kernel scale finds the scales of bfloat16 operands. HGEMM_SCALE_BLOCKS at most share one; each leaves its largest
- * element in `partial`, and the last one sets `arrived`, which must be 0, to 0 again. One block alone needs neither. */
+/*
+ * The kernel scale finds the scales of bfloat16 operands. HGEMM_SCALE_BLOCKS at most share one; each leaves its largest
+ * element in `partial`, and the last one sets `arrived`, which must be 0, to 0 again. One block alone needs neither.
+ *
+ * It reads all of an operand, or a sample: of every 2^log_every segments of HGEMM_SCALE_SEGMENT elements in a row one,
+ * another one in each of as many rows that follow each other. A row and a column then have some of it each. The scale
+ * brings the largest element that it has read below 2^(16 - room).
+ */
 #define HGEMM_SCALE_THREADS 256
 #define HGEMM_SCALE_BLOCKS 256
+#define HGEMM_SCALE_SEGMENT 64
+#define HGEMM_SCALE_SAMPLE_ROOM 3
 
 typedef struct scale_operand_t {
     const void *from;
     float *scale;
     unsigned *partial, *arrived;
     long long ld, stride, batch;
-    int lines, width; /* rows, and the contiguous elements of each */
-    int log_across;   /* 2^this threads stand side by side along a row */
+    int lines, width;    /* rows, and the contiguous elements of each */
+    int log_across;      /* 2^this threads stand side by side along a row */
+    int log_every, room; /* both 0: all of it is read */
 } scale_operand_t;
 
 typedef struct scale_args_t {
     scale_operand_t operand[2]; /* counted by blockIdx.z */
     unsigned blocks;
+    unsigned *clear;            /* not NULL: becomes 0 */
+    const unsigned *only_after; /* not NULL: scales are found if this is not 0 */
 } scale_args_t;
 
-/* Where the scales of a product are found: of A and of B. */
+/* Where the scales of a product are found: of A and of B; and whether one was too large. */
 typedef struct scale_space_t {
     unsigned partial[2][HGEMM_SCALE_BLOCKS];
     float scale[2];
-    char to_whole_lines[120]; /* what lies before it in memory may begin at any multiple of 128 bytes */
+    unsigned overflow;
+    char to_whole_lines[116]; /* what lies before it in memory may begin at any multiple of 128 bytes */
 } scale_space_t;
 
 #endif

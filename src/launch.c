@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is enqueued for a plan: the search for scales and copies of operands, if it makes them, and the kernel's
- * launches with their arguments. */
+ * launches with their arguments; where scales were found in samples, a second search and the same launches again, which
+ * do nothing unless a scale was too large. */
 #include "handle.h"
 #include "scale.h"
 
@@ -51,24 +52,18 @@ static int shared_bytes(const hgemm_desc_t *p, int kernel)
 
 /* blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many launches as the limit
  * of blockIdx.y asks for. */
-hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major, const plan_t *plan)
+static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, const plan_t *plan, search_t search)
 {
     const hgemm_kernel_info_t *kernel = &kernel_table[plan->variant.kernel].info;
     const int64_t group = kernel_walk(plan->variant.kernel, !handle->machine.is_newer).group;
-    const int64_t columns = ceil_div(row_major->n, kernel->block_n), rows = plan->tiles / columns;
-    const unsigned batch_mode = row_major->batch_mode == HGEMM_BATCH_POINTERS  ? HGEMM_INDIRECT_POINTERS
-                                : row_major->batch_mode == HGEMM_BATCH_GROUPED ? HGEMM_INDIRECT_GROUPED
-                                                                               : 0;
-    const unsigned by_columns = row_major->layout == HGEMM_COL_MAJOR ? HGEMM_INDIRECT_BY_COLUMNS : 0;
-    const int64_t matrices = matrix_count(row_major);
+    const int64_t columns = ceil_div(p->n, kernel->block_n), rows = plan->tiles / columns;
+    const unsigned batch_mode = p->batch_mode == HGEMM_BATCH_POINTERS  ? HGEMM_INDIRECT_POINTERS
+                                : p->batch_mode == HGEMM_BATCH_GROUPED ? HGEMM_INDIRECT_GROUPED
+                                                                       : 0;
+    const unsigned by_columns = p->layout == HGEMM_COL_MAJOR ? HGEMM_INDIRECT_BY_COLUMNS : 0;
+    const int64_t matrices = matrix_count(p);
     const int64_t split_tiles = plan->tiles - plan->whole_tiles;
-    hgemm_desc_t problem = *row_major;
-    const hgemm_desc_t *p = &problem;
-    hgemm_status_t status = handle_load(handle, plan);
-    if (status == HGEMM_STATUS_SUCCESS && plan->scales)
-        status = find_scales(handle, plan, &problem);
-    if (status == HGEMM_STATUS_SUCCESS && plan->copies)
-        status = realign(handle, plan, &problem);
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
 
     for (int64_t done = 0; status == HGEMM_STATUS_SUCCESS && done < matrices; done += MOST_GRID_Y) {
         int64_t rest = matrices - done;
@@ -113,7 +108,7 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
                     .groups = (int)p->batch,
                     .indirect = batch_mode | by_columns,
                 },
-            .scales = {p->scale_a, p->scale_b, p->scale_a_pointer, p->scale_b_pointer},
+            .scales = scales_of(handle, plan, p, search),
         };
         launch_t launch = {
             .grid = {(unsigned)(plan->whole_tiles + split_tiles * plan->splits),
@@ -128,5 +123,25 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
         if (status != HGEMM_STATUS_SUCCESS && plan->splits > 1)
             handle_forget_parts(handle);
     }
+    return status;
+}
+
+hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major, const plan_t *plan)
+{
+    const search_t search = first_search(handle, plan, row_major);
+    hgemm_desc_t problem = *row_major;
+    hgemm_status_t status = handle_load(handle, plan);
+    if (status == HGEMM_STATUS_SUCCESS && plan->scales)
+        status = find_scales(handle, plan, row_major, search);
+    if (status == HGEMM_STATUS_SUCCESS && plan->copies)
+        status = realign(handle, plan, &problem);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = multiply(handle, &problem, plan, search);
+    if (search != SEARCH_SAMPLE)
+        return status;
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = find_scales(handle, plan, row_major, SEARCH_AFTER_OVERFLOW);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = multiply(handle, &problem, plan, SEARCH_AFTER_OVERFLOW);
     return status;
 }

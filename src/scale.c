@@ -1,21 +1,61 @@
 /* SPDX-License-Identifier: MIT */
 #include "scale.h"
 
-/* What the kernel scale does for `batch` matrices, of which a block reads some rows. */
+enum {
+    SAMPLE_BYTES = 256 << 10, /* of an operand, at least; less than twice as many, if it has the rows for that */
+    /* Operands that a product reads from this many bytes on are sampled. A sample, and two launches that do nothing,
+     * take as long as to read so many more: by the T4's model, and by what searches take on an H100. */
+    SAMPLED_BYTES = 1 << 20,
+    SAMPLED_BYTES_NEWER = 12 << 20
+};
+
+/* The matrices of an operand as the kernel reads them, all of their elements. Those of a batch that follow each other
+ * are one with more rows. */
 static scale_operand_t scale_operand(int64_t lines, int64_t width, const void *from, int64_t ld, int64_t batch,
                                      int64_t stride, float *scale)
 {
-    int log_across = 0;
-    while (INT64_C(8) << log_across < width && 1 << log_across < HGEMM_SCALE_THREADS)
-        log_across++;
+    const int is_one = batch > 1 && stride % lines == 0 && stride / lines == ld && lines <= INT32_MAX / batch;
     return (scale_operand_t){.from = from,
                              .scale = scale,
                              .ld = ld,
-                             .stride = stride,
-                             .batch = stride == 0 ? 1 : batch,
-                             .lines = (int)lines,
-                             .width = (int)width,
-                             .log_across = log_across};
+                             .stride = is_one ? 0 : stride,
+                             .batch = is_one || stride == 0 ? 1 : batch,
+                             .lines = (int)(is_one ? lines * batch : lines),
+                             .width = (int)width};
+}
+
+static double bytes_of(const scale_operand_t *x)
+{
+    return 2.0 * x->lines * x->width * (double)x->batch;
+}
+
+static int64_t segments_of(const scale_operand_t *x)
+{
+    return ceil_div(x->width, HGEMM_SCALE_SEGMENT);
+}
+
+/* Leaves a sample: of so many segments that follow each other, in a row and in a column, one. Where rows are short,
+ * whole rows are left out. */
+static void take_sample(scale_operand_t *x)
+{
+    int log_every = 0;
+    while (bytes_of(x) / (2 << log_every) >= SAMPLE_BYTES && INT64_C(2) << log_every <= x->lines)
+        log_every++;
+    x->room = log_every ? HGEMM_SCALE_SAMPLE_ROOM : 0;
+    for (; INT64_C(1) << log_every > segments_of(x); log_every--) {
+        x->lines = (int)ceil_div(x->lines, 2);
+        x->ld *= 2;
+    }
+    x->log_every = log_every;
+}
+
+/* Threads stand side by side along what is read of a row, as far as a block has them. */
+static void spread_threads(scale_operand_t *x)
+{
+    const int64_t sampled = ceil_div(segments_of(x), INT64_C(1) << x->log_every) * HGEMM_SCALE_SEGMENT;
+    const int64_t width = x->log_every ? sampled : x->width;
+    while (INT64_C(8) << x->log_across < width && 1 << x->log_across < HGEMM_SCALE_THREADS)
+        x->log_across++;
 }
 
 /* Blocks that share one of `count` operands: so many that each has several rows for a thread, no more than run at one
@@ -43,6 +83,7 @@ static hgemm_status_t launch_scale(hgemm_handle_t handle, scale_args_t *args, un
 {
     scale_space_t *space = scale_space(handle);
     for (unsigned i = 0; i < count; i++) {
+        spread_threads(&args->operand[i]);
         const unsigned own = scale_blocks(handle, &args->operand[i], count);
         args->blocks = args->blocks > own ? args->blocks : own;
         args->operand[i].partial = space ? space->partial[i] : NULL;
@@ -62,22 +103,53 @@ static hgemm_status_t launch_scale(hgemm_handle_t handle, scale_args_t *args, un
     return status;
 }
 
-hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, hgemm_desc_t *p)
+/* The operands whose scales a plan finds; returns how many. */
+static unsigned list_operands(const plan_t *plan, const hgemm_desc_t *p, scale_space_t *space, scale_operand_t x[2])
 {
-    scale_args_t args = {0};
-    scale_space_t *space = scale_space(handle);
     unsigned count = 0;
     if (plan->scales & COPY_A) {
         const copy_t a = copy_of(p, COPY_A);
-        p->scale_a_pointer = &space->scale[0];
-        args.operand[count++] = scale_operand(a.lines, a.width, p->a, p->lda, p->batch, p->stride_a, &space->scale[0]);
+        x[count++] = scale_operand(a.lines, a.width, p->a, p->lda, p->batch, p->stride_a, &space->scale[0]);
     }
     if (plan->scales & COPY_B) {
         const copy_t b = copy_of(p, COPY_B);
-        p->scale_b_pointer = &space->scale[1];
-        args.operand[count++] = scale_operand(b.lines, b.width, p->b, p->ldb, p->batch, p->stride_b, &space->scale[1]);
+        x[count++] = scale_operand(b.lines, b.width, p->b, p->ldb, p->batch, p->stride_b, &space->scale[1]);
     }
+    return count;
+}
+
+/* D that is C is no longer what the product needs once it was computed. And of a batch-invariant product an overflow in
+ * one row would change others. */
+search_t first_search(const hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p)
+{
+    scale_operand_t x[2];
+    const unsigned count = list_operands(plan, p, scale_space(handle), x);
+    const double bytes = (count > 0 ? bytes_of(&x[0]) : 0) + (count > 1 ? bytes_of(&x[1]) : 0);
+    const double least = handle->machine.is_newer ? SAMPLED_BYTES_NEWER : SAMPLED_BYTES;
+    const int is_once = (p->c && p->c == p->d) || p->flags & HGEMM_FLAG_BATCH_INVARIANT;
+    return bytes < least || is_once ? SEARCH_ALL : SEARCH_SAMPLE;
+}
+
+hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p, search_t search)
+{
+    scale_space_t *space = scale_space(handle);
+    scale_args_t args = {.clear = search == SEARCH_SAMPLE ? &space->overflow : NULL,
+                         .only_after = search == SEARCH_AFTER_OVERFLOW ? &space->overflow : NULL};
+    const unsigned count = list_operands(plan, p, space, args.operand);
+    for (unsigned i = 0; i < count && search == SEARCH_SAMPLE; i++)
+        take_sample(&args.operand[i]);
     return launch_scale(handle, &args, count);
+}
+
+scales_t scales_of(const hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p, search_t search)
+{
+    scale_space_t *space = scale_space(handle);
+    return (scales_t){.a = p->scale_a,
+                      .b = p->scale_b,
+                      .a_pointer = plan->scales & COPY_A ? &space->scale[0] : p->scale_a_pointer,
+                      .b_pointer = plan->scales & COPY_B ? &space->scale[1] : p->scale_b_pointer,
+                      .overflow = search == SEARCH_SAMPLE ? &space->overflow : NULL,
+                      .only_after = search == SEARCH_AFTER_OVERFLOW ? &space->overflow : NULL};
 }
 
 hgemm_status_t find_scale(hgemm_handle_t handle, int64_t lines, int64_t width, const void *matrix, int64_t ld,
