@@ -347,9 +347,10 @@ enum {
  * BF16. A and B of HGEMM_TYPE_BF16 become halves on their way to the tensor cores, each operand multiplied by a power
  * of two, its scale, of which the sums are divided again. Sums are HGEMM_ACCUMULATE_F32. An element x is exact where
  * |x| * scale is at least 2^-17 and below 2^16; a smaller one is rounded, by 2^-25 / scale at most; a larger one
- * becomes infinity. Where scale_a is 0 and scale_a_pointer NULL, the call finds the scale that brings the operand's
- * largest finite magnitude to 2^15 or above, in all matrices of the batch: for that it reads the operand once more and
- * uses the workspace. Then no finite element becomes infinite, and each of at least 2^-32 of the largest one is exact
+ * becomes infinity. Where scale_a is 0 and scale_a_pointer NULL, the call finds the scale, with the help of the
+ * workspace: it brings the operand's largest finite magnitude, in all matrices of the batch, to between 2^12 and 2^16.
+ * Then no finite element becomes infinite, and each of at least 2^-29 of the largest one is exact. For that it reads a
+ * sample of the operand; if that misses numbers that matter, it reads all of it and computes D a second time
  * (docs/contract.md). A scale of the caller's is a power of two from 2^-112 to 2^126; in device memory, where no check
  * sees it, its exponent counts and is clamped to that. hgemm_find_scale finds the scale of weights once and for all.
  * By pointers, in groups and gathered, both scales are the caller's.

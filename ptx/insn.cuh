@@ -137,6 +137,12 @@ static DEVICE void st_global_word(char *p, u32 v)
     asm volatile("st.global.b32 [%0], %1;" :: "l"(p), "r"(v) : "memory");
 }
 
+/* For a word that several threads write, of several blocks: relaxed, so that this is no race (8.7). */
+static DEVICE void st_global_common(u32 *p, u32 v)
+{
+    asm volatile("st.relaxed.gpu.global.b32 [%0], %1;" :: "l"(p), "r"(v) : "memory");
+}
+
 static DEVICE void ld_shared(b128 &v, u32 address)
 {
     asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"

@@ -131,5 +131,5 @@ extern "C" __global__ void __launch_bounds__(HGEMM_SCALE_THREADS) HGEMM_VARIANT(
     const int exponent = max((int)most - 1, 1), log = 15 - x.room + 127 - exponent;
     if (thread > 0) return;
     *x.scale = power_of_two(min(max(log, HGEMM_LEAST_SCALE_LOG), HGEMM_MOST_SCALE_LOG));
-    if (args.clear) *args.clear = 0;
+    if (args.clear) st_global_common(args.clear, 0);
 }

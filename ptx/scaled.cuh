@@ -60,7 +60,7 @@ static DEVICE void report_overflow(const arguments &args, const typename V::sums
 #pragma unroll
     for (int j = 0; j < V::NT * 2; ++j)
         if (j / 2 * 8 + j % 2 < columns_across) zero = __fmaf_rn(acc[0][j / 2][j % 2], 0, zero);
-    if (zero != 0) st_global_word((char *)overflow, 1);
+    if (zero != 0) st_global_common(overflow, 1);
 }
 
 /* Four neighbours of a row of D, from sums. */

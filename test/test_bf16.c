@@ -50,7 +50,8 @@ static uint16_t bits_of(double x)
     return bits;
 }
 
-/* The scale that the contract promises: the power of two that brings the largest finite magnitude to [2^15, 2^16). */
+/* The scale that the contract promises of operands this small, which are read whole: the power of two that brings the
+ * largest finite magnitude to [2^15, 2^16). */
 static double scale_of(const uint16_t *x, int count)
 {
     double most = 0;
@@ -385,7 +386,7 @@ static struct {
 } product;
 
 /* What a sum may be off by: each addition of 8 products cuts them to 24 bits, 10 * 2^-23 of their magnitudes; elements
- * below 2^-32 of their operand's largest are off by 2^-40 of it; D is rounded. */
+ * below 2^-32 of their operand's largest are off by 2^-40 of it, for it is read whole; D is rounded. */
 static void assert_sums(double most_a, double most_b)
 {
     const double v = (K / 8 + 3) * 10 * 0x1p-23, near = 0x1p-32, off = 0x1p-40;

@@ -453,6 +453,32 @@ static void batches(void **state)
         }
 }
 
+/* By rows that are scattered in a column-major D: by kernels that have such. */
+static void scattered_rows_of_columns(void **state)
+{
+    (void)state;
+    int32_t rows[M];
+    for (int outlier = 0; outlier < 2; outlier++) {
+        product_t p = make(0, 1, M, N, K, 0);
+        for (int i = 0; i < M; i++)
+            rows[i] = (i * 7 + 3) % M;
+        if (outlier)
+            *b_at(&p, k_of_b(&p, N - 1, 0), N - 1) = bits_of(OUTLIER);
+        double *sums = reference(&p), *want = must(malloc(M * N * sizeof *want));
+        for (int i = 0; i < M * N; i++)
+            want[rows[i / N] + i % N * M] = sums[i];
+        p.desc.layout = HGEMM_COL_MAJOR, p.desc.ldd = M;
+        p.desc.op_a = HGEMM_OP_T, p.desc.op_b = HGEMM_OP_N; /* as columns, what is stored is its transpose */
+        p.desc.scatter_d = place(rows, sizeof rows);
+        run(&p, NULL);
+        assert_sums(&p, want);
+        assert_int_equal(space.overflow, outlier);
+        release(p.desc.scatter_d);
+        free(sums), free(want);
+        discard(&p);
+    }
+}
+
 /* ---- Every kernel ------------------------------------------------------------------------------- */
 
 /* The kernel's plan for a problem, whose k is in so many parts for all tiles. */
@@ -551,6 +577,7 @@ int main(void)
         cmocka_unit_test(and_those_of_batch_invariant_calls),
         cmocka_unit_test(one_scale_may_be_given),
         cmocka_unit_test(batches),
+        cmocka_unit_test(scattered_rows_of_columns),
         cmocka_unit_test(every_kernel_notices_an_overflow),
     };
     handle = test_open();

@@ -38,8 +38,8 @@ def draw(rng, shape, lowest, highest):
 
 
 def assert_bounded(result, a, b):
-    """Within the bound of docs/contract.md, in single precision: elements below 2^-32 of their operand's largest err by 2^-40 of it at
-    most, and each addition of 8 products cuts them to 24 bits."""
+    """Within the bound of docs/contract.md, in single precision, for operands that are read whole: elements below 2^-32 of their
+    operand's largest err by 2^-40 of it at most, and each addition of 8 products cuts them to 24 bits."""
     off = [np.where(np.abs(x) < 2.0**-32 * most, 2.0**-40 * most, 0) for x in (a, b) for most in [2.0**np.floor(np.log2(np.abs(x).max()))]]
     sums, absolute = a @ b, np.abs(a) @ np.abs(b)
     converted = off[0] @ np.abs(b) + np.abs(a) @ off[1] + off[0] @ off[1]
