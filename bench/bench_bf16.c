@@ -16,7 +16,7 @@
 #include "commit.h"
 
 static const char usage[] =
-    "Usage: bench_bf16 [--device NAME] [--trans LIST] [--d f16|f32|bf16] [--ways LIST] SHAPE...\n"
+    "Usage: bench_bf16 [--device NAME] [--trans LIST] [--d f16|f32|bf16] [--ways LIST] [--plans N] SHAPE...\n"
     "\n"
     "Times products of BF16 beside those of FP16 with FP32 sums. Writes JSON: microseconds, and the time of FP16 over\n"
     "that of BF16 in percent.\n"
@@ -26,16 +26,26 @@ static const char usage[] =
     "                 take less long; no scale can be found there. cuda: measured\n"
     "  --trans LIST   of nn, nt, tn, tt: transposes of A and B; default nn\n"
     "  --d            type of D; default that of A and B\n"
-    "  --ways LIST    of given, b_given, found: scales that are given; default all\n";
+    "  --ways LIST    of given, b_given, found: scales that are given; default all\n"
+    "  --plans N      also the N plans that selection finds cheapest, at most 32, of FP16 and where both scales are\n"
+    "                 given: what the choice loses to the best\n";
 
 enum { F16, GIVEN, B_GIVEN, FOUND, WAYS };
-enum { ROUNDS = 21, LAUNCHES = 20 };
+enum { ROUNDS = 21, LAUNCHES = 20, MOST_PLANS = 32, MOST_CONTESTANTS = WAYS + 2 * MOST_PLANS };
 static const char *const way_names[WAYS] = {"none", "given", "b_given", "found"};
+
+/* A way by the plan that is chosen, or by one of those that could be. */
+typedef struct contestant_t {
+    int way;
+    inside_plan_t *plan; /* NULL: the chosen one */
+    hgemm_desc_t desc;
+    double us[ROUNDS];
+} contestant_t;
 
 typedef struct bench_t {
     hgemm_handle_t handle;
     void *begin, *end; /* events */
-    int is_measured, ways, written;
+    int is_measured, ways, plans, written;
     const char *trans, *type_d;
 } bench_t;
 
@@ -65,13 +75,13 @@ static void *matrix(const bench_t *bench, int64_t elements, hgemm_type_t type)
     return device;
 }
 
-static double microseconds(const bench_t *bench, const hgemm_desc_t *desc)
+static double microseconds(const bench_t *bench, const contestant_t *c)
 {
     const int launches = bench->is_measured ? LAUNCHES : 1;
     double seconds = 0;
     want(bench, inside_event_record(bench->handle, bench->begin));
     for (int i = 0; i < launches; i++)
-        want(bench, hgemm_run_desc(bench->handle, desc));
+        want(bench, c->plan ? inside_run_plan(bench->handle, c->plan, &c->desc) : hgemm_run_desc(bench->handle, &c->desc));
     want(bench, inside_event_record(bench->handle, bench->end));
     want(bench, inside_event_elapsed(bench->handle, bench->begin, bench->end, &seconds));
     return seconds * 1e6 / launches;
@@ -109,42 +119,62 @@ static hgemm_desc_t product(const bench_t *bench, int way, const int64_t mnk[3])
     return d;
 }
 
-static void print_result(bench_t *bench, const hgemm_desc_t *d, int way, double us, double us_f16)
+static void print_result(bench_t *bench, const contestant_t *c, double us, double us_f16)
 {
+    const hgemm_desc_t *d = &c->desc;
     char words[INSIDE_WORDS];
-    want(bench, inside_describe_choice(bench->handle, d, words));
+    if (c->plan)
+        inside_describe_plan(c->plan, words);
+    else
+        want(bench, inside_describe_choice(bench->handle, d, words));
     static const char *const type_names[] = {
         [HGEMM_TYPE_F16] = "f16", [HGEMM_TYPE_F32] = "f32", [HGEMM_TYPE_BF16] = "bf16"};
     printf("%s\n{\"problem\": \"%lldx%lldx%lld %.2s row\", \"type\": \"%s\", \"type_d\": \"%s\", ",
            bench->written++ ? "," : "", (long long)d->m, (long long)d->n, (long long)d->k, bench->trans,
            type_names[d->type_a], type_names[d->type_d]);
-    printf("\"scales\": \"%s\", \"plan\": \"%s\", \"%s\": %.2f, \"percent_of_f16\": %.1f}", way_names[way], words,
-           bench->is_measured ? "measured_us" : "modelled_us", us, 100 * us_f16 / us);
+    printf("\"scales\": \"%s\", \"%s\": \"%s\", \"%s\": %.2f, \"percent_of_f16\": %.1f}", way_names[c->way],
+           c->plan ? "candidate" : "plan", words, bench->is_measured ? "measured_us" : "modelled_us", us,
+           100 * us_f16 / us);
     fflush(stdout);
+}
+
+/* Who takes part in a problem, FP16's own choice first; returns how many. */
+static int contestants_of(const bench_t *bench, const int64_t mnk[3], void *const operands[4], void *d,
+                          contestant_t all[MOST_CONTESTANTS])
+{
+    int count = 0;
+    for (int way = 0; way < WAYS; way++) {
+        if (!(bench->ways >> way & 1))
+            continue;
+        contestant_t one = {.way = way, .desc = product(bench, way, mnk)};
+        inside_plan_t *plans[MOST_PLANS];
+        one.desc.a = operands[way == F16 ? 0 : 2], one.desc.b = operands[way == F16 ? 1 : 3], one.desc.d = d;
+        all[count++] = one;
+        const int found = way > GIVEN ? 0 : inside_rank_plans(bench->handle, &one.desc, bench->plans, plans);
+        for (int i = 0; i < found; i++) {
+            one.plan = plans[i];
+            all[count++] = one;
+        }
+    }
+    return count;
 }
 
 static void time_shape(bench_t *bench, const int64_t mnk[3])
 {
     const int rounds = bench->is_measured ? ROUNDS : 1;
-    static double us[WAYS][ROUNDS];
-    hgemm_desc_t desc[WAYS];
+    static contestant_t all[MOST_CONTESTANTS];
     void *operands[4], *d = NULL;
     for (int i = 0; i < 4; i++)
         operands[i] = matrix(bench, mnk[2] * mnk[i % 2], i < 2 ? HGEMM_TYPE_F16 : HGEMM_TYPE_BF16);
     want(bench, hgemm_malloc(bench->handle, &d, (size_t)(mnk[0] * mnk[1]) * sizeof(float)));
+    const int count = contestants_of(bench, mnk, operands, d, all);
     for (int round = bench->is_measured ? -1 : 0; round < rounds; round++) /* the first one loads what it runs */
-        for (int way = 0; way < WAYS; way++) {
-            if (!(bench->ways >> way & 1))
-                continue;
-            desc[way] = product(bench, way, mnk);
-            desc[way].a = operands[way == F16 ? 0 : 2], desc[way].b = operands[way == F16 ? 1 : 3], desc[way].d = d;
-            us[way][round < 0 ? 0 : round] = microseconds(bench, &desc[way]);
-        }
-    for (int way = 0; way < WAYS; way++) {
-        if (!(bench->ways >> way & 1))
-            continue;
-        qsort(us[way], (size_t)rounds, sizeof us[way][0], ascending);
-        print_result(bench, &desc[way], way, us[way][rounds / 2], us[F16][rounds / 2]);
+        for (int i = 0; i < count; i++)
+            all[i].us[round < 0 ? 0 : round] = microseconds(bench, &all[i]);
+    for (int i = 0; i < count; i++) {
+        qsort(all[i].us, (size_t)rounds, sizeof all[i].us[0], ascending);
+        print_result(bench, &all[i], all[i].us[rounds / 2], all[0].us[rounds / 2]);
+        free(all[i].plan);
     }
     for (int i = 0; i < 4; i++)
         want(bench, hgemm_free(bench->handle, operands[i]));
@@ -201,6 +231,8 @@ int main(int argc, char **argv)
             bench.type_d = value;
         else if (strcmp(argv[i], "--ways") == 0 && ways_of(value))
             bench.ways = ways_of(value);
+        else if (strcmp(argv[i], "--plans") == 0 && atoi(value) > 0 && atoi(value) <= MOST_PLANS)
+            bench.plans = atoi(value);
         else
             return refuse(argv[i]);
     }
