@@ -190,14 +190,17 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double dram_latency = costs->clocks_dram_latency;
     if (walk_of(variant.kernel, machine).prefetch) /* the first of the sharers fetches for the others */
         dram_latency = dram_latency * own / tile;
-    double unaligned = 0;
-    if (variant.access == ACCESS_any) {
-        double chunks = tile / (16.0 * info->threads); /* of a thread */
-        unaligned = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks;
+    double chunks = tile / 16, more = 0;
+    if (variant.access == ACCESS_any)
+        more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
+    if (variant.bf16) {
+        more += costs->clocks_waited_chunk * chunks / info->threads;
+        lone += costs->clocks_converted_chunk * chunks;
+        beside += costs->clocks_converted_chunk * chunks;
     }
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
-                    .latency = costs->clocks_step + unaligned + dram_latency + exposed,
+                    .latency = costs->clocks_step + more + dram_latency + exposed,
                     .dram = dram / machine->multiprocessors,
                     .store = store / machine->multiprocessors};
 }

@@ -336,7 +336,8 @@ static void assert_typed(const char *kernel, const float *zeros)
 static void d_is_the_rounded_sum(void **state)
 {
     (void)state;
-    static const char *const kernels[] = {"k5_256x128_f32", "k5_128x128_f32", "k5_64x64_f32", "k5_16x64_f32"};
+    static const char *const kernels[] = {"k5_256x128_f32", "k5_128x128_f32", "k5_64x64_f32", "k5_64x64x128_f32",
+                                          "k5_32x64_f32",   "k5_32x128_f32",  "k5_16x64_f32"};
     static const float none[D_COLUMNS];
     float *zeros = place(none, sizeof none);
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
