@@ -221,6 +221,49 @@ static void calls_can_be_captured(hgemm_handle_t handle)
     must(cu.stream_destroy(stream), "cuStreamDestroy");
 }
 
+/* A product of bfloat16 whose scales are found in samples, captured: a launch with elements so large that it must be done
+ * again, most of which no sample has, and one without them after it. */
+static void sampled_calls_can_be_captured(hgemm_handle_t handle)
+{
+    enum { K = 1 << 16, ONE = 0x3f80, LARGE = 0x4980, ROW = 77 }; /* 2^20 */
+    static float host[N][N];
+    void *stream = NULL, *graph = NULL, *exec = NULL;
+    uint16_t *a = allocate(handle, (size_t)N * K * 2), *b = allocate(handle, (size_t)N * K * 2);
+    float *d = allocate(handle, sizeof host);
+    hgemm_desc_t desc;
+    must(cu.stream_create(&stream, NON_BLOCKING), "cuStreamCreate");
+    succeed(handle, hgemm_set_stream(handle, stream), "hgemm_set_stream");
+    must(cu.set_halves((address_t)(uintptr_t)a, ONE, (size_t)N * K, stream), "cuMemsetD16Async");
+    must(cu.set_halves((address_t)(uintptr_t)b, ONE, (size_t)N * K, stream), "cuMemsetD16Async");
+    hgemm_desc_init(&desc);
+    desc.accumulate = HGEMM_ACCUMULATE_F32;
+    desc.type_a = desc.type_b = HGEMM_TYPE_BF16, desc.type_d = HGEMM_TYPE_F32;
+    desc.m = desc.n = desc.ldb = desc.ldd = N, desc.k = desc.lda = K;
+    desc.a = a, desc.b = b, desc.d = d;
+    succeed(handle, hgemm_prepare(handle, &desc), "hgemm_prepare");
+    must(cu.stream_synchronize(stream), "cuStreamSynchronize");
+    must(cu.begin_capture(stream, CAPTURE_THREAD_LOCAL), "cuStreamBeginCapture");
+    succeed(handle, hgemm_run_desc(handle, &desc), "hgemm_run_desc in a capture");
+    must(cu.end_capture(stream, &graph), "cuStreamEndCapture");
+    must(cu.instantiate(&exec, graph, 0), "cuGraphInstantiate");
+    for (int round = 0; round < 32; round++) {
+        const address_t one = (address_t)(uintptr_t)(a + (size_t)ROW * K + (size_t)round / 2 * 1000);
+        must(cu.set_halves(one, round % 2 ? LARGE : ONE, 1, stream), "cuMemsetD16Async");
+        must(cu.graph_launch(exec, stream), "cuGraphLaunch");
+        must(cu.set_halves(one, ONE, 1, stream), "cuMemsetD16Async");
+        succeed(handle, hgemm_download(handle, host, d, sizeof host), "hgemm_download");
+        for (int i = 0; i < N * N; i++)
+            check(host[i / N][i % N] == (float)K + (round % 2 && i / N == ROW ? 0x1p20f - 1 : 0), "a captured sample");
+    }
+    must(cu.exec_destroy(exec), "cuGraphExecDestroy");
+    must(cu.graph_destroy(graph), "cuGraphDestroy");
+    succeed(handle, hgemm_set_stream(handle, NULL), "hgemm_set_stream");
+    void *const all[] = {a, b, d};
+    for (int i = 0; i < 3; i++)
+        succeed(handle, hgemm_free(handle, all[i]), "hgemm_free");
+    must(cu.stream_destroy(stream), "cuStreamDestroy");
+}
+
 /* While a call of one handle is captured, another handle comes, works and goes: in the mode that forbids the most,
  * and on either kind of stream. */
 static void others_leave_a_capture_alone(hgemm_handle_t handle)
@@ -345,6 +388,7 @@ int main(void)
     must(cu.set_current(primary), "cuCtxSetCurrent");
     work_is_ordered_on_the_stream(handle);
     calls_can_be_captured(handle);
+    sampled_calls_can_be_captured(handle);
     others_leave_a_capture_alone(handle);
     the_runtime_s_objects_work(handle);
     errors_of_the_gpu_are_reported(handle);
