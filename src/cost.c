@@ -22,6 +22,8 @@
 
 #include <math.h>
 
+#include "scale.h"
+
 typedef struct costs_t {
 #define COST(name, t4, t4_source, newer, newer_source) double name;
 #include "costs.def"
@@ -219,12 +221,7 @@ static double scale_clocks(const hgemm_desc_t *p, const machine_t *machine)
 {
     const costs_t *costs = costs_of(machine);
     const int scales = scales_to_find(p);
-    double bytes = 0;
-    for (int which = COPY_A; which <= COPY_B; which <<= 1)
-        if (scales & which) {
-            const copy_t read = copy_of(p, which);
-            bytes += 2.0 * (double)read.lines * (double)read.width * (double)p->batch;
-        }
+    const double bytes = searched_bytes(machine, scales, p);
     return scales ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
 }
 

@@ -305,8 +305,8 @@ hgemm_status_t device_open_t4emu(const char *options, device_t **device, char de
     for (const char *option = options; *option;) {
         size_t length = strcspn(option, ",");
         if (!apply_option(emulator, option, length)) {
-            snprintf(detail, DEVICE_DETAIL, "t4emu has no option \"%.100s\"; it has check, hopper, newer, time and dry.",
-                     option);
+            snprintf(detail, DEVICE_DETAIL,
+                     "t4emu has no option \"%.100s\"; it has check, hopper, newer, time and dry.", option);
             free(emulator);
             return HGEMM_STATUS_INVALID_DEVICE;
         }
@@ -314,7 +314,7 @@ hgemm_status_t device_open_t4emu(const char *options, device_t **device, char de
         option += *option == ',';
     }
     if (emulator->modelled && emulator->newer) {
-        snprintf(detail, DEVICE_DETAIL, "t4emu has no time for the plans of newer GPUs: time and newer exclude each other.");
+        snprintf(detail, DEVICE_DETAIL, "t4emu has no time of newer GPUs: its options time and newer exclude each other.");
         free(emulator);
         return HGEMM_STATUS_INVALID_DEVICE;
     }

@@ -163,7 +163,7 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
 
 hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major, const plan_t *plan)
 {
-    const search_t search = first_search(handle, plan, row_major);
+    const search_t search = first_search(&handle->machine, plan->scales, row_major);
     hgemm_desc_t problem = *row_major;
     hgemm_status_t status = handle_load(handle, plan);
     if (status == HGEMM_STATUS_SUCCESS && plan->scales)

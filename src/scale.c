@@ -105,31 +105,44 @@ static hgemm_status_t launch_scale(hgemm_handle_t handle, scale_args_t *args, un
     return status;
 }
 
-/* The operands whose scales a plan finds; returns how many. */
-static unsigned list_operands(const plan_t *plan, const hgemm_desc_t *p, scale_space_t *space, scale_operand_t x[2])
+/* The operands whose scales are to be found; returns how many. */
+static unsigned list_operands(int scales, const hgemm_desc_t *p, scale_space_t *space, scale_operand_t x[2])
 {
     unsigned count = 0;
-    if (plan->scales & COPY_A) {
+    if (scales & COPY_A) {
         const copy_t a = copy_of(p, COPY_A);
-        x[count++] = scale_operand(a.lines, a.width, p->a, p->lda, p->batch, p->stride_a, &space->scale[0]);
+        x[count++] =
+            scale_operand(a.lines, a.width, p->a, p->lda, p->batch, p->stride_a, space ? &space->scale[0] : NULL);
     }
-    if (plan->scales & COPY_B) {
+    if (scales & COPY_B) {
         const copy_t b = copy_of(p, COPY_B);
-        x[count++] = scale_operand(b.lines, b.width, p->b, p->ldb, p->batch, p->stride_b, &space->scale[1]);
+        x[count++] =
+            scale_operand(b.lines, b.width, p->b, p->ldb, p->batch, p->stride_b, space ? &space->scale[1] : NULL);
     }
     return count;
 }
 
 /* D that is C is no longer what the product needs once it was computed. And of a batch-invariant product an overflow in
  * one row would change others. */
-search_t first_search(const hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p)
+search_t first_search(const machine_t *machine, int scales, const hgemm_desc_t *p)
 {
     scale_operand_t x[2];
-    const unsigned count = list_operands(plan, p, scale_space(handle), x);
+    const unsigned count = list_operands(scales, p, NULL, x);
     const double bytes = (count > 0 ? bytes_of(&x[0]) : 0) + (count > 1 ? bytes_of(&x[1]) : 0);
-    const double least = handle->machine.is_newer ? SAMPLED_BYTES_NEWER : SAMPLED_BYTES;
+    const double least = machine->is_newer ? SAMPLED_BYTES_NEWER : SAMPLED_BYTES;
     const int is_once = (p->c && p->c == p->d) || p->flags & HGEMM_FLAG_BATCH_INVARIANT;
     return bytes < least || is_once ? SEARCH_ALL : SEARCH_SAMPLE;
+}
+
+double searched_bytes(const machine_t *machine, int scales, const hgemm_desc_t *p)
+{
+    scale_operand_t x[2];
+    const unsigned count = list_operands(scales, p, NULL, x);
+    const int is_sample = first_search(machine, scales, p) == SEARCH_SAMPLE;
+    double bytes = 0;
+    for (unsigned i = 0; i < count; i++)
+        bytes += is_sample && bytes_of(&x[i]) > 2 * SAMPLE_BYTES ? 2 * SAMPLE_BYTES : bytes_of(&x[i]);
+    return bytes;
 }
 
 hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p, search_t search)
@@ -137,7 +150,7 @@ hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, const hgem
     scale_space_t *space = scale_space(handle);
     scale_args_t args = {.clear = search == SEARCH_SAMPLE ? &space->overflow : NULL,
                          .only_after = search == SEARCH_AFTER_OVERFLOW ? &space->overflow : NULL};
-    const unsigned count = list_operands(plan, p, space, args.operand);
+    const unsigned count = list_operands(plan->scales, p, space, args.operand);
     for (unsigned i = 0; i < count && search == SEARCH_SAMPLE; i++)
         take_sample(&args.operand[i]);
     return launch_scale(handle, &args, count);

@@ -14,9 +14,12 @@ typedef enum search_t {
     SEARCH_AFTER_OVERFLOW /* ... after which this reads all, and the product is computed again; else both do nothing */
 } search_t;
 
-/* SEARCH_SAMPLE where that takes less time than SEARCH_ALL, for a plan that finds scales, and the product may be
- * computed twice. */
-search_t first_search(const hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *row_major);
+/* SEARCH_SAMPLE where that takes less time than SEARCH_ALL, for a plan that finds these scales (COPY_A, COPY_B), and
+ * the product may be computed twice. */
+search_t first_search(const machine_t *machine, int scales, const hgemm_desc_t *row_major);
+
+/* Bytes that it reads, or somewhat more. */
+double searched_bytes(const machine_t *machine, int scales, const hgemm_desc_t *row_major);
 
 /* Enqueues the search for the scales that a plan finds, in the workspace. */
 hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *row_major, search_t search);
