@@ -173,6 +173,8 @@ typedef struct hgemm_handle *hgemm_handle_t;
  *                 a hazard of the schedule makes the call an HGEMM_STATUS_DEVICE_ERROR whose
  *                 detail is the report
  *     hopper      round in the tensor cores as a Hopper GPU does, to compare results bit for bit
+ *     newer       have the library take it for an H100: what it chooses there, executed by the T4's machine code. Not
+ *                 with time
  *     time        for bench_hgemm, whose events then tell modelled time: what a timing model, not a
  *                 measurement, says that the kernels take on a T4 at 1590 MHz. To the functions below
  *                 it changes the device's name and kind only

@@ -27,6 +27,7 @@ typedef struct t4emu_t {
     void *watch_user;
     int modelled;              /* events tell modelled time */
     int dry;                   /* launches that are timed compute no results */
+    int newer;                 /* to the library it is an H100 */
     int awaited;               /* one was recorded, and none was compared since */
     double clock;              /* modelled seconds of all launches so far */
     turing_module_t **modules; /* those loaded, to be closed */
@@ -54,7 +55,7 @@ static uint64_t address_of(const void *pointer)
 
 static hgemm_status_t t4emu_info(device_t *device, hgemm_device_info_t *info)
 {
-    const int modelled = t4emu_of(device)->modelled;
+    const t4emu_t *emulator = t4emu_of(device);
     *info = (hgemm_device_info_t){
         .name = "Tesla T4 (emulated)",
         .kind = "t4emu",
@@ -66,9 +67,16 @@ static hgemm_status_t t4emu_info(device_t *device, hgemm_device_info_t *info)
         .memory_bytes = MEMORY_BYTES,
         .l2_bytes = L2_BYTES,
     };
-    if (modelled) {
+    if (emulator->modelled) {
         strcpy(info->name, "Tesla T4 (timing model)");
         strcpy(info->kind, "t4model");
+    }
+    if (emulator->newer) { /* an H100, but for the memory that there is */
+        strcpy(info->name, "Tesla T4 (emulated), with the plans of an H100");
+        info->compute_major = 9;
+        info->compute_minor = 0;
+        info->multiprocessors = 132;
+        info->l2_bytes = 50 << 20;
     }
     return HGEMM_STATUS_SUCCESS;
 }
@@ -280,6 +288,8 @@ static int apply_option(t4emu_t *emulator, const char *option, size_t length)
         emulator->modelled = 1;
     else if (length == 3 && strncmp(option, "dry", length) == 0)
         emulator->dry = 1;
+    else if (length == 5 && strncmp(option, "newer", length) == 0)
+        emulator->newer = 1;
     else
         return 0;
     return 1;
@@ -295,13 +305,18 @@ hgemm_status_t device_open_t4emu(const char *options, device_t **device, char de
     for (const char *option = options; *option;) {
         size_t length = strcspn(option, ",");
         if (!apply_option(emulator, option, length)) {
-            snprintf(detail, DEVICE_DETAIL, "t4emu has no option \"%.100s\"; it has check, hopper, time and dry.",
+            snprintf(detail, DEVICE_DETAIL, "t4emu has no option \"%.100s\"; it has check, hopper, newer, time and dry.",
                      option);
             free(emulator);
             return HGEMM_STATUS_INVALID_DEVICE;
         }
         option += length;
         option += *option == ',';
+    }
+    if (emulator->modelled && emulator->newer) {
+        snprintf(detail, DEVICE_DETAIL, "t4emu has no time for the plans of newer GPUs: time and newer exclude each other.");
+        free(emulator);
+        return HGEMM_STATUS_INVALID_DEVICE;
     }
     emulator->memory = turing_memory_create(emulator->checks ? TURING_MEMORY_TRACK : 0);
     if (!emulator->memory) {

@@ -89,7 +89,7 @@ static int64_t block_count(const hgemm_desc_t *p, const plan_t *plan, int64_t ti
 static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, const plan_t *plan, search_t search)
 {
     const hgemm_kernel_info_t *kernel = &kernel_table[plan->variant.kernel].info;
-    const int64_t group = kernel_walk(plan->variant.kernel, !handle->machine.is_newer).group;
+    const int64_t group = kernel_walk(plan->variant.kernel, handle->machine.has_t4_code).group;
     const int64_t columns = ceil_div(p->n, kernel->block_n), rows = plan->tiles / columns;
     const unsigned batch_mode = p->batch_mode == HGEMM_BATCH_POINTERS  ? HGEMM_INDIRECT_POINTERS
                                 : p->batch_mode == HGEMM_BATCH_GROUPED ? HGEMM_INDIRECT_GROUPED

@@ -9,7 +9,8 @@ const machine_t machine_t4 = {.multiprocessors = 40,
                               .shared_bytes = T4_SHARED,
                               .threads = T4_THREADS,
                               .l2_bytes = 4 << 20,
-                              .workspace_bytes = LEAST_WORKSPACE};
+                              .workspace_bytes = LEAST_WORKSPACE,
+                              .has_t4_code = 1};
 
 /* Limits of a multiprocessor: CUDA C++ Programming Guide, technical specifications per compute capability. Those of
  * 8.6 for 8.x and from 12.0 on, those of 9.0 between them. */
@@ -20,6 +21,7 @@ machine_t machine_of(const hgemm_device_info_t *info)
     machine.l2_bytes = info->l2_bytes ? info->l2_bytes : machine.l2_bytes;
     if (info->compute_major >= 8) {
         machine.is_newer = 1;
+        machine.has_t4_code = info->is_emulated;
         int is_small = info->compute_major == 8 || info->compute_major >= 12;
         machine.shared_bytes = is_small ? 99 << 10 : 227 << 10;
         machine.threads = is_small ? 1536 : 2048;

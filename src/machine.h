@@ -19,7 +19,8 @@ typedef struct machine_t {
     int shared_bytes, threads; /* limits of a multiprocessor */
     size_t l2_bytes;
     size_t workspace_bytes;     /* that a handle allocates */
-    int is_newer;               /* than Turing: priced as a Hopper GPU, runs the code that is compiled from PTX */
+    int is_newer;               /* than Turing: priced as a Hopper GPU */
+    int has_t4_code;            /* it runs machine code for a T4, not what is compiled from PTX for newer GPUs */
     const measured_t *measured; /* NULL: none */
 } machine_t;
 

@@ -65,7 +65,8 @@ static void names_are_understood_or_refused(void **state)
                                  "t4emu:chec",
                                  "t4emu:checks",
                                  "t4emu:times",
-                                 "t4emu:hopper;check"};
+                                 "t4emu:hopper;check",
+                                 "t4emu:newer,time"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(create(wrong[i]), HGEMM_STATUS_INVALID_DEVICE);
         assert_string_not_equal(hgemm_error_detail(NULL), "");
@@ -113,14 +114,16 @@ static void the_emulator_is_the_default(void **state)
         return;
     }
     const char *const names[] = {
-        NULL, "", "t4emu", "t4emu:", "t4emu:check", "t4emu:hopper,check", "t4emu:time", "t4emu:time,dry"};
+        NULL, "", "t4emu", "t4emu:", "t4emu:check", "t4emu:hopper,check", "t4emu:time", "t4emu:time,dry",
+        "t4emu:check,newer"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         hgemm_device_info_t info;
         assert_int_equal(hgemm_create(&handle, names[i]), HGEMM_STATUS_SUCCESS);
         assert_int_equal(hgemm_get_device_info(handle, &info), HGEMM_STATUS_SUCCESS);
         assert_string_equal(info.kind, names[i] && strstr(names[i], "time") ? "t4model" : "t4emu");
-        assert_int_equal(10 * info.compute_major + info.compute_minor, 75);
-        assert_int_equal(info.multiprocessors, 40);
+        const int is_newer = names[i] && strstr(names[i], "newer");
+        assert_int_equal(10 * info.compute_major + info.compute_minor, is_newer ? 90 : 75);
+        assert_int_equal(info.multiprocessors, is_newer ? 132 : 40);
         assert_int_equal(info.is_emulated, 1);
         assert_int_equal(info.fallback[0] != '\0', !names[i] || !*names[i]); /* it took a GPU's place */
         assert_int_equal(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
