@@ -48,6 +48,7 @@ enum {
     DRAM_OVERLAP = 6,        /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
                               * H100's plans and those of the T4's model alike */
     FAR_LOADS = 8,           /* ACCESS_far loads each half of a chunk by itself */
+    LINE = 128,              /* bytes of the L2 cache's lines */
     SECTOR = 32,             /* bytes that DRAM reads at least */
     STREAMED_STEPS = 16,     /* of a thin kernel that streams, in the latency of one of others */
 };
@@ -146,9 +147,30 @@ static sharers_t sharers_of(const hgemm_desc_t *p, int kernel, const machine_t *
     return (sharers_t){.a = across > columns || keeps_a ? columns : across, .b = down > rows || keeps_b ? rows : down};
 }
 
+/* Lines along a side of a tile of which the problem has `extent`: those, and of the others what the machine's costs
+ * count. */
+static double lines_there(const costs_t *costs, int side, double extent)
+{
+    return side - (side - fmin(side, extent)) * (1 - costs->factor_missing_lines);
+}
+
+/* What the L2 cache does not keep of so many bytes until they are read again: a share. */
+static double beyond(double bytes, const machine_t *machine)
+{
+    return fmin(fmax(bytes / (0.75 * (double)machine->l2_bytes) - 1, 0), 1);
+}
+
+/* Passes of a thin kernel's block over its long operand, each for four columns of the other one (ptx/thin.cu). */
+static double thin_passes(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+{
+    double columns =
+        info->block_m >= info->block_n ? fmin((double)p->n, info->block_n) : fmin((double)p->m, info->block_m);
+    return ceil(columns / 4);
+}
+
 /* A thin kernel's step, as far as D and k have it: a long operand streams from DRAM, each row of it in whole sectors,
  * and is multiplied by up to 8 columns of the other one, which stay in the cache. */
-static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine)
+static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const costs_t *costs = costs_of(machine);
@@ -159,26 +181,36 @@ static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_
         m = (double)p->m / ceil((double)p->m / info->block_m), n = (double)p->n / ceil((double)p->n / info->block_n);
     double k = fmin((double)p->k, info->block_k), ld = (double)(long_is_m ? p->lda : p->ldb);
     double rows = is_along_k ? (long_is_m ? m : n) : k, width = is_along_k ? k : long_is_m ? m : n;
-    double row_bytes = fmin(2 * ld, 2 * width + SECTOR / 2.0), bytes = rows * row_bytes + 2 * (long_is_m ? n : m) * k;
-    double passes = ceil((long_is_m ? n : m) / 4); /* over the columns: ptx/thin.cu */
-    double dram = bytes / costs->rate_dram_bytes, alone = passes * bytes / costs->rate_dram_bytes_alone;
+    /* What is read again: the rest of a sector, by the next step, and all by the next pass. */
+    double lines = tiles * (long_is_m ? info->block_m : info->block_n); /* in flight */
+    double rest = is_along_k ? beyond(lines * fmin(2 * ld, LINE), machine) : 1;
+    double row_bytes =
+        fmin(2 * ld, 2 * width + costs->overhead_thin_row + (SECTOR / 2.0 - costs->overhead_thin_row) * rest);
+    double bytes = rows * row_bytes + 2 * (long_is_m ? n : m) * k;
+    double passes = thin_passes(p, info), repeats = (passes - 1) * costs->factor_thin_passes;
+    double dram = (1 + repeats * beyond(2 * lines * (double)p->k, machine)) * bytes / costs->rate_dram_bytes;
+    double alone = passes * bytes / costs->rate_dram_bytes_alone;
     double pipes = fmax(alone, m * n * k / costs->rate_thin_macs);
     return (pace_t){.lone = pipes,
                     .beside = pipes,
-                    .latency = costs->clocks_thin_step / (is_streamed(p, variant.kernel) ? STREAMED_STEPS : 1),
+                    .latency =
+                        (1 + repeats) * costs->clocks_thin_step / (is_streamed(p, variant.kernel) ? STREAMED_STEPS : 1),
                     .dram = dram / machine->multiprocessors,
                     .store = 2 * m * n / costs->rate_dram_bytes / machine->multiprocessors};
 }
 
 static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
 {
-    if (is_thin(variant.kernel))
-        return thin_pace(p, variant, machine);
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    if (is_thin(variant.kernel))
+        return thin_pace(p, variant, machine, fmin(tiles, (double)problem_tiles(p, info)));
     const costs_t *costs = costs_of(machine);
     const sharers_t sharers = sharers_of(p, variant.kernel, machine, tiles);
     double tile = tile_bytes(info);
-    double own = 2.0 * (info->block_m / sharers.a + info->block_n / sharers.b) * info->block_k; /* from DRAM */
+    double lines_m = lines_there(costs, info->block_m, (double)p->m);
+    double lines_n = lines_there(costs, info->block_n, (double)p->n);
+    double lines_k = lines_there(costs, info->block_k, (double)p->k / (double)steps_of(p, variant));
+    double own = 2.0 * (lines_m / sharers.a + lines_n / sharers.b) * lines_k; /* from DRAM */
     double read = own + weighted_rows(info, variant.op, 1 / sharers.a, 1 / sharers.b) * costs->overhead_dram_row;
     double lone = step_clocks(info, variant, costs, costs->overlap_lone_block);
     double beside = step_clocks(info, variant, costs, costs->overlap_several_blocks);
@@ -231,7 +263,7 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const costs_t *costs = costs_of(machine);
     double mmas = info->warp_m / 16.0 * (info->warp_n / 8.0); /* of a warp tile, for 8 k's: code grows with them */
-    double elements = (double)info->block_m * info->block_n;
+    double elements = lines_there(costs, info->block_m, (double)p->m) * lines_there(costs, info->block_n, (double)p->n);
     double warp_k_sums = costs->factor_warp_k_sums * (info->block_k / info->warp_k - 1);
     price_t price = {
         .costs = costs,
@@ -248,12 +280,16 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         double missing_columns = fmax((double)(info->block_n - p->n), 0);
         price.end += costs->clocks_missing_row * (missing_rows + missing_columns);
     }
+    if (p->n % 8 != 0)
+        price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
     if (is_thin(variant.kernel)) {
         elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
         price.launch = 0;
         price.end = costs->clocks_thin_block + elements / costs->rate_thin_sums;
+        /* A phase counts the latency of all steps but the first: of the first pass. */
+        price.end += (thin_passes(p, info) - 1) * costs->factor_thin_passes * costs->clocks_thin_step;
         price.overlap = costs->clocks_thin_block;
         price.turnover = 0;
     }
@@ -290,16 +326,19 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
     double serial = (phase.end - price->overlap) * costs->factor_serial_epilogue;
     double ends = rounds * (phase.end + (full - 1) * serial) + (rounds - 1) * price->turnover;
     /* The rounds that are full, and the last one: work, and DRAM traffic beside it. Blocks of a round end together,
-     * so that DRAM which one round leaves idle does not serve another; only their ends and its first loads overlap. */
+     * so that DRAM which one round leaves idle does not serve another; only their ends and its first loads overlap.
+     * But all multiprocessors do not end at once, and DRAM may serve others `behind` the ends of a round. */
     double blocks = (rounds - 1) * full * price->multiprocessors, last_blocks = phase.blocks - blocks;
     double busy = (rounds - 1) * fmax(full_work, latency), last_busy = fmax(last_round, latency);
     double read = phase.steps * pace->dram * (full > 1 ? costs->factor_dram_streams : 1);
     double last_read = phase.steps * pace->dram * (last > 1 ? costs->factor_dram_streams : 1);
     double store = phase.are_parts ? 0 : pace->store;
     double dram = blocks * (read + store), last_dram = last_blocks * (last_read + (phase.is_followed ? store : 0));
-    double mixed = norm(busy + last_busy, dram + last_dram, DRAM_OVERLAP);
-    double apart = norm(busy, dram, DRAM_OVERLAP) + norm(last_busy, last_dram, DRAM_OVERLAP);
-    return fmax(mixed, apart - price->end) + ends;
+    double behind = (rounds - 1) * (phase.end + (full - 1) * serial + price->turnover) *
+                    (phase.are_parts ? 0 : costs->factor_dram_ends);
+    double mixed = norm(busy + behind + last_busy, dram + last_dram, DRAM_OVERLAP);
+    double apart = norm(busy + behind, dram, DRAM_OVERLAP) + norm(last_busy, last_dram, DRAM_OVERLAP);
+    return fmax(mixed, apart - price->end) + ends - behind;
 }
 
 /*

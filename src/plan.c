@@ -15,7 +15,7 @@ enum {
     MOST_SPLITS = 256,
     MOST_SPLIT_ROUNDS = 4, /* of parts */
     MOST_THIN_K = 128,     /* of a product that is thin in m or n alone */
-    LEAST_DOT_K = 1 << 16, /* of one of up to 8 x 8, for which a thin kernel takes two passes */
+    LEAST_DOT_K = 1 << 16, /* of one of up to 8 x 8, for which a thin kernel takes two passes; on a T4 at a loss */
 };
 
 problem_key_t key_of(const hgemm_desc_t *p)
@@ -139,15 +139,16 @@ static int is_unaligned(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
 
 /* Whether automatic selection draws from a kernel. Thin ones multiply up to 4 columns in a pass over their operands;
  * where both sides of an operand are long, or more columns are to be multiplied, tensor cores are as fast or faster.
- * But a single column streams rows of any alignment, which tensor cores do at a loss. */
-static int is_drawn(const hgemm_desc_t *p, int kernel)
+ * But a single column streams rows of any alignment, which tensor cores do at a loss. Within that the cost model
+ * chooses. */
+static int is_drawn(const hgemm_desc_t *p, const machine_t *machine, int kernel)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     int is_small = (p->m <= 8 && p->n <= 4) || (p->m == 1 && p->n <= 8), is_side = p->m <= 8 || p->n <= 8;
     if (!is_thin(kernel))
         return is_selectable(kernel);
     if (info->block_m == info->block_n)
-        return is_small || (p->m <= 8 && p->n <= 8 && p->k >= LEAST_DOT_K);
+        return is_small || (p->m <= 8 && p->n <= 8 && p->k >= LEAST_DOT_K && (machine->is_newer || copies_needed(p)));
     return (is_side && p->k <= MOST_THIN_K) || (is_streamed(p, kernel) && is_unaligned(p, info));
 }
 
@@ -156,7 +157,7 @@ static void try_kernels(search_t *s)
 {
     variant_t variant;
     for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
-        if (is_drawn(s->p, kernel) && find_variant(s->p, kernel, s->copies, &variant))
+        if (is_drawn(s->p, s->machine, kernel) && find_variant(s->p, kernel, s->copies, &variant))
             try_variant(s, variant);
 }
 
