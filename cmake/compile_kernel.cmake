@@ -3,12 +3,12 @@
 # Compiles one kernel variant to <SYMBOL>.fatbin, in the current directory: machine code for the T4 and PTX
 # for newer GPUs. Refuses it when a register is spilled. Run by the build for every variant:
 #
-#   cmake -D NVCC=... -D FATBINARY=... -D SOURCE=... -D SYMBOL=... -D TARGET=... -D FLAGS=... -D T4=... [-D PACK=...]
+#   cmake -D NVCC=... -D FATBINARY=... -D SOURCE=... -D SYMBOL=... -D TARGET=... -D FLAGS=... -D T4=...
 #         -P compile_kernel.cmake
 #
 # Where T4 is true, the machine code is compiled by itself, with the macro HGEMM_T4. TARGET is what the depfile
-# calls the fatbin, PACK an option of fatbinary. <SYMBOL>.usage gets one line, "registers shared": registers of
-# a thread and bytes of static shared memory of a block, as ptxas reports them for sm_75.
+# calls the fatbin, which is not compressed: pack_images.c does that, to many at once. <SYMBOL>.usage gets one line,
+# "registers shared": registers of a thread and bytes of static shared memory of a block, as ptxas reports them for sm_75.
 
 set(log "")
 function(refuse why)
@@ -61,7 +61,7 @@ if(log MATCHES "([0-9]+) bytes smem")
 endif()
 file(WRITE ${SYMBOL}.usage "${registers} ${shared}\n")
 
-run(${FATBINARY} --create=${SYMBOL}.fatbin -64 ${PACK} --image3=kind=elf,sm=75,file=${SYMBOL}.cubin
+run(${FATBINARY} --create=${SYMBOL}.fatbin -64 --compress=false --image3=kind=elf,sm=75,file=${SYMBOL}.cubin
     --image3=kind=ptx,sm=75,file=${SYMBOL}.ptx)
 file(REMOVE ${SYMBOL}.cubin ${SYMBOL}.ptx ${SYMBOL}.t4.ptx)
 

@@ -4,7 +4,7 @@
 #
 #   hgemm_find_nvcc()                       sets HGEMM_NVCC and HGEMM_FATBINARY, or stops and says what to do
 #   hgemm_read_table(<out>)                 the table's variants: their symbols, and of each <symbol>_KERNEL,
-#                                           <symbol>_SOURCE, <symbol>_T4 and <symbol>_DEFINES
+#                                           <symbol>_PLACE, <symbol>_SOURCE, <symbol>_T4 and <symbol>_DEFINES
 #   hgemm_compile_variant(<dir> <symbol> <source> <t4> <defines>...)
 #   hgemm_embed(<output.c> <array> <count> <dir> <symbols>...)
 
@@ -29,7 +29,8 @@ function(hgemm_find_nvcc)
 endfunction()
 
 # A row becomes one variant for each transpose and access. `out` gets the symbols, sorted; <symbol>_SOURCE and
-# <symbol>_DEFINES describe each one, <symbol>_T4 is true where its row has columns for a T4, <symbol>_KERNEL is the row.
+# <symbol>_DEFINES describe each one, <symbol>_T4 is true where its row has columns for a T4, <symbol>_KERNEL is the row,
+# among whose variants <symbol>_PLACE puts in order: those come first that are loaded most often.
 function(hgemm_read_table out)
     set(table ${PROJECT_SOURCE_DIR}/src/kernels.def)
     set(as_json ${PROJECT_SOURCE_DIR}/cmake/kernels.json.def)
@@ -46,6 +47,8 @@ function(hgemm_read_table out)
     endif()
     math(EXPR last "${last} - 2") # a null follows
     set(symbols "")
+    set(every_way plain bf16 indirect indirect_bf16)
+    set(every_access x16 x8 any far)
     foreach(i RANGE ${last})
         string(JSON name GET "${json}" ${i} name)
         string(JSON rung GET "${json}" ${i} rung)
@@ -82,7 +85,7 @@ function(hgemm_read_table out)
             string(REGEX MATCH "^t" op_a "${op}")
             string(REGEX MATCH "t$" op_b "${op}")
             set(here ${ways})
-            foreach(access x16 x8 any far)
+            foreach(access IN LISTS every_access)
                 foreach(way IN LISTS here)
                     set(symbol ${name}_${op})
                     if(NOT access STREQUAL "x16")
@@ -95,8 +98,11 @@ function(hgemm_read_table out)
                         string(APPEND symbol _${way})
                     endif()
                     string(TOUPPER ${access} upper)
+                    list(FIND every_way ${way} way_place)
+                    list(FIND every_access ${access} access_place)
                     list(APPEND symbols ${symbol})
                     set(${symbol}_KERNEL ${name} PARENT_SCOPE)
+                    set(${symbol}_PLACE ${way_place}${access_place}${op} PARENT_SCOPE)
                     set(${symbol}_SOURCE ${PROJECT_SOURCE_DIR}/ptx/${rung}.cu PARENT_SCOPE)
                     set(${symbol}_T4 ${on_t4} PARENT_SCOPE)
                     set(${symbol}_DEFINES -DHGEMM_VARIANT=${symbol} -DHGEMM_ROW=${name} -DHGEMM_ACCESS=${upper}
@@ -124,14 +130,10 @@ endfunction()
 function(hgemm_compile_variant dir symbol source t4)
     file(RELATIVE_PATH target ${CMAKE_CURRENT_BINARY_DIR} ${dir}/${symbol}.fatbin)
     set(flags -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/src ${HGEMM_NVCC_FLAGS} ${ARGN})
-    set(pack "")
-    if(HGEMM_NVCC_VERSION VERSION_GREATER_EQUAL 12.8)
-        set(pack --compress-mode=size) # a third of the bytes; drivers unpack it when they load
-    endif()
     add_custom_command(
         OUTPUT ${dir}/${symbol}.fatbin ${dir}/${symbol}.usage
         COMMAND ${CMAKE_COMMAND} -D NVCC=${HGEMM_NVCC} -D FATBINARY=${HGEMM_FATBINARY} -D SOURCE=${source}
-            -D SYMBOL=${symbol} -D TARGET=${target} -D "FLAGS=${flags}" -D T4=${t4} -D PACK=${pack} -P ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake
+            -D SYMBOL=${symbol} -D TARGET=${target} -D "FLAGS=${flags}" -D T4=${t4} -P ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake
         WORKING_DIRECTORY ${dir}
         DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake
         DEPFILE ${dir}/${symbol}.d
@@ -139,16 +141,48 @@ function(hgemm_compile_variant dir symbol source t4)
         VERBATIM)
 endfunction()
 
+# The images of one kernel are nearly alike, so they are compressed as one: of all 350 that halves what each by itself
+# would take. `dir` holds what hgemm_compile_variant made.
 function(hgemm_embed output array count dir)
-    string(REPLACE ";" "\n" lines "${ARGN}")
-    file(GENERATE OUTPUT ${output}.list CONTENT "${lines}\n")
-    set(inputs ${ARGN})
-    list(TRANSFORM inputs REPLACE "(.+)" "${dir}/\\1.fatbin;${dir}/\\1.usage")
+    set(lines "")
+    set(packs "")
+    foreach(symbol IN LISTS ARGN)
+        set(pack ${symbol}) # by itself, if it is of no row
+        if(DEFINED ${symbol}_KERNEL)
+            set(pack ${${symbol}_KERNEL})
+        endif()
+        list(APPEND packs ${pack})
+        list(APPEND lines "${pack} ${${symbol}_PLACE} ${symbol}")
+    endforeach()
+    list(SORT lines)
+    foreach(line IN LISTS lines)
+        string(REGEX MATCH "^([^ ]+) .* ([^ ]+)$" line "${line}")
+        list(APPEND ${CMAKE_MATCH_1}_FATBINS ${dir}/${CMAKE_MATCH_2}.fatbin)
+    endforeach()
+    list(REMOVE_DUPLICATES packs)
+    get_filename_component(folder ${output} DIRECTORY)
+    file(MAKE_DIRECTORY ${folder}/packs)
+    set(inputs "")
+    foreach(pack IN LISTS packs)
+        set(packed ${folder}/packs/${pack}.zst)
+        add_custom_command(
+            OUTPUT ${packed}
+            COMMAND hgemm_pack_images ${packed} ${${pack}_FATBINS}
+            DEPENDS ${${pack}_FATBINS}
+            COMMENT "Packing ${pack}"
+            VERBATIM)
+        list(APPEND inputs ${packed})
+    endforeach()
+
+    list(JOIN lines "\n" text)
+    file(GENERATE OUTPUT ${output}.list CONTENT "${text}\n")
+    set(usages ${ARGN})
+    list(TRANSFORM usages REPLACE "(.+)" "${dir}/\\1.usage")
     add_custom_command(
         OUTPUT ${output}
         COMMAND ${CMAKE_COMMAND} -D ARRAY=${array} -D COUNT=${count} -D LIST=${output}.list -D DIR=${dir}
-            -D OUTPUT=${output} -P ${PROJECT_SOURCE_DIR}/cmake/embed_images.cmake
-        DEPENDS ${inputs} ${output}.list ${PROJECT_SOURCE_DIR}/cmake/embed_images.cmake
+            -D PACKS=${folder}/packs -D OUTPUT=${output} -P ${PROJECT_SOURCE_DIR}/cmake/embed_images.cmake
+        DEPENDS ${inputs} ${usages} ${output}.list ${PROJECT_SOURCE_DIR}/cmake/embed_images.cmake
         COMMENT "Embedding ${array}"
         VERBATIM)
 endfunction()

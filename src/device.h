@@ -6,7 +6,7 @@
 #ifndef HGEMM_DEVICE_H
 #define HGEMM_DEVICE_H
 
-#include "hgemm.h"
+#include "image.h"
 
 typedef struct device_t device_t;
 
@@ -14,18 +14,6 @@ enum {
     DEVICE_DETAIL = 1024,  /* bytes of a device's words on a failure */
     DEVICE_FALLBACK = 256, /* of hgemm_device_info_t.fallback */
 };
-
-/* Machine code of one kernel variant, as the build embeds it. */
-typedef struct image_t {
-    const char *symbol;        /* entry point */
-    const unsigned char *data; /* fatbin: sm_75 machine code and compute_75 PTX */
-    size_t size;
-    int registers; /* of a thread, in the sm_75 machine code */
-} image_t;
-
-/* Every variant of every kernel, and realign, sorted by symbol. The build generates them. */
-extern const image_t hgemm_images[];
-extern const int hgemm_image_count;
 
 typedef struct launch_t {
     unsigned grid[3];

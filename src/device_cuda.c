@@ -319,8 +319,13 @@ static hgemm_status_t load_module(cuda_t *cuda, const image_t *image, CUmodule *
     char log[DEVICE_DETAIL / 2] = "";
     int options[] = {JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)sizeof log}; /* the size by value, as the driver wants it */
-    hgemm_status_t status = TRY(cuda, "cuModuleLoadDataEx", module_load(module, image->data, 2, options, values));
     char *detail = cuda->base.detail;
+    void *fatbin;
+    hgemm_status_t status = image_unpack(image, &fatbin, detail, DEVICE_DETAIL);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    status = TRY(cuda, "cuModuleLoadDataEx", module_load(module, fatbin, 2, options, values));
+    free(fatbin); /* the driver has a copy */
     if (status != HGEMM_STATUS_SUCCESS && log[0])
         snprintf(detail + strlen(detail), DEVICE_DETAIL - strlen(detail), " Its log: %s.", log);
     return status;

@@ -125,7 +125,12 @@ static hgemm_status_t t4emu_load(device_t *device, const image_t *image, unsigne
         return HGEMM_STATUS_OUT_OF_MEMORY;
     }
     emulator->modules = modules;
-    turing_module_t *module = turing_module_open(image->data, image->size, &error);
+    void *fatbin;
+    hgemm_status_t status = image_unpack(image, &fatbin, device->detail, sizeof device->detail);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    turing_module_t *module = turing_module_open(fatbin, image->size, &error);
+    free(fatbin); /* the module has copies */
     if (!module)
         return explain(device, 0, &error);
     const turing_kernel_t *kernel = turing_module_find(module, image->symbol);

@@ -36,7 +36,7 @@ if(TABLE_OF) # read a table as the build does
 endif()
 file(REMOVE_RECURSE ${WORK})
 file(COPY ${SOURCE}/src/kernels.c ${SOURCE}/src/kernels.h ${SOURCE}/src/kernels.def ${SOURCE}/src/args.h ${SOURCE}/src/device.h
-    DESTINATION ${WORK}/src)
+    ${SOURCE}/src/image.h DESTINATION ${WORK}/src)
 file(COPY ${SOURCE}/cmake DESTINATION ${WORK})
 execute_process(COMMAND ${CC} -std=gnu11 -fsyntax-only -I${SOURCE}/include ${WORK}/src/kernels.c RESULT_VARIABLE failed)
 if(failed)

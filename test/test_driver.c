@@ -475,6 +475,25 @@ static void handles_share_kernels(void **state)
     assert_int_equal(fake->modules, 0);
 }
 
+/* The driver hears nothing of it, and the handle goes on. */
+static void a_damaged_image_is_reported(void **state)
+{
+    (void)state;
+    hgemm_handle_t handle = NULL;
+    void *function = NULL;
+    image_t image = hgemm_images[0];
+    image.packed /= 2;
+    assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
+    assert_status(handle->device->ops->load(handle->device, &image, 0, &function), HGEMM_STATUS_DEVICE_ERROR);
+    assert_non_null(strstr(hgemm_error_detail(handle), image.symbol));
+    assert_non_null(strstr(hgemm_error_detail(handle), "damaged"));
+    assert_null(function);
+    assert_int_equal(fake->modules, 0);
+    assert_int_equal(fake->depth, 0);
+    assert_status(use(handle, NULL), HGEMM_STATUS_SUCCESS);
+    assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -489,6 +508,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_caller_may_give_a_workspace, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_reach_the_driver_as_meant, set_up, tear_down),
         cmocka_unit_test_setup_teardown(handles_share_kernels, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_damaged_image_is_reported, set_up, tear_down),
     };
     const struct CMUnitTest old[] = {
         cmocka_unit_test(a_driver_without_our_functions_is_too_old),

@@ -522,6 +522,25 @@ static void every_handle_is_a_machine(void **state)
     close_device();
 }
 
+static void a_damaged_image_is_reported(void **state)
+{
+    (void)state;
+    open_device("t4emu");
+    void *function = NULL;
+    image_t image = hgemm_images[0];
+    image.packed /= 2;
+    assert_int_equal(handle->device->ops->load(handle->device, &image, 0, &function), HGEMM_STATUS_DEVICE_ERROR);
+    assert_non_null(strstr(hgemm_error_detail(handle), "damaged: it ends too early."));
+    assert_null(function);
+    image = hgemm_images[0];
+    image.size /= 2; /* what is there is whole, what it holds is not */
+    assert_int_equal(handle->device->ops->load(handle->device, &image, 0, &function), HGEMM_STATUS_DEVICE_ERROR);
+    assert_non_null(strstr(hgemm_error_detail(handle), "truncated fatbin."));
+    assert_int_equal(handle->device->ops->load(handle->device, &hgemm_images[0], 0, &function), HGEMM_STATUS_SUCCESS);
+    assert_non_null(function);
+    close_device();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -541,6 +560,7 @@ int main(void)
         cmocka_unit_test(dry_launches_follow_pointers_and_indices),
         cmocka_unit_test(activations_are_timed_or_refused),
         cmocka_unit_test(every_handle_is_a_machine),
+        cmocka_unit_test(a_damaged_image_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -207,7 +207,19 @@ EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned count, 
         if (result && options[i] == 5 && options[i + 1] == 6) /* the error log and its size */
             strncpy(values[i], "ptxas says no", (size_t)(uintptr_t)values[i + 1]);
     FAIL_IF(result);
-    *module = (void *)(uintptr_t)image;
+    /* All of a fatbin is read, and nothing of it later: the caller may have freed it. */
+    const struct {
+        unsigned magic;
+        unsigned short version, header_bytes;
+        unsigned long long bytes;
+    } *fatbin = image;
+    if ((uintptr_t)image % 8 || fatbin->magic != 0xba55ed50)
+        return INVALID_VALUE;
+    size_t bytes = fatbin->header_bytes + fatbin->bytes;
+    *module = malloc(bytes);
+    if (!*module)
+        return 2;
+    memcpy(*module, image, bytes);
     fake_cuda.modules++;
     return 0;
 }
@@ -223,7 +235,7 @@ EXPORT int cuModuleGetFunction(void **function, void *module, const char *symbol
 EXPORT int cuModuleUnload(void *module)
 {
     FAIL_IF(result_in_context("cuModuleUnload"));
-    (void)module;
+    free(module);
     fake_cuda.modules--;
     return 0;
 }
