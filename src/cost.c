@@ -338,8 +338,7 @@ static int keeps_own_sums(variant_t variant, const machine_t *machine)
 {
     const kernel_t *kernel = &kernel_table[variant.kernel];
     const int is_large = kernel->info.block_m * kernel->info.block_n >= 128 * 128;
-    return !machine->is_newer &&
-           (kernel->blocks == 1 || (is_large && kernel->info.accumulate == HGEMM_ACCUMULATE_F32));
+    return !machine->is_newer && (kernel->blocks == 1 || (is_large && kernel->info.accumulate == HGEMM_ACCUMULATE_F32));
 }
 
 /* The phase of a plan's `tiles` split tiles. Parts that run at one time read the same k's of neighbouring tiles. */
