@@ -91,11 +91,49 @@ template <class V> static DEVICE void add_warps(typename V::sums &acc, const war
     }
 }
 
+/* The sum of a tile's parts, in the order of k, to those of part `own`: its sums are in acc, those of the others in
+ * the workspace. One part at a time, for want of registers. */
+template <class V> static DEVICE void add_in_turn(typename V::sums &acc, const char *from, u32 own, u32 splits)
+{
+    using chunks = sum_chunks<V>;
+    constexpr int TURN = V::ACC == f32 ? 8 : 4; /* chunks at a time */
+    constexpr int CHUNK = V::OWN_THREADS * 16, PART = chunks::COUNT * CHUNK;
+#pragma unroll
+    for (int c0 = 0; c0 < chunks::COUNT; c0 += TURN) {
+        const char *part = from + c0 * CHUNK;
+        float x[TURN * 8] = {};
+        auto add_word = [&](int i, u32 word) {
+            x[i * 2] += V::ACC == f32 ? __uint_as_float(word) : half_to_float(word);
+            x[i * 2 + 1] += V::ACC == f32 ? 0 : half_to_float(word >> 16);
+        };
+        auto add_parts = [&](u32 parts) {
+#pragma unroll 1
+            for (; parts > 0; --parts, part += PART) {
+                b128 v[TURN];
+#pragma unroll
+                for (int c = 0; c < TURN; ++c) ld_global(v[c], part + c * CHUNK, true);
+#pragma unroll
+                for (int c = 0; c < TURN; ++c) {
+                    const u32 words[4] = {v[c].x, v[c].y, v[c].z, v[c].w};
+#pragma unroll
+                    for (int e = 0; e < 4; ++e) add_word(c * 4 + e, words[e]);
+                }
+            }
+        };
+        add_parts(own);
+#pragma unroll
+        for (int i = 0; i < TURN * 4; ++i) add_word(i, chunks::get_word(acc, c0 * 4 + i));
+        part += PART;
+        add_parts(splits - 1 - own);
+#pragma unroll
+        for (int i = 0; i < TURN * 4; ++i) chunks::round_word(acc, c0 * 4 + i, x[i * 2], x[i * 2 + 1]);
+    }
+}
+
 /* Split-K. The blocks of a tile leave their accumulators in the workspace and count themselves. The last one to
  * arrive adds up all parts and sets the counter back to zero. It adds in the order of k and in single precision,
- * so that the result does not depend on which block that is. If its sums stay in registers, it finds before it
- * leaves them that all others have arrived, unless two arrive at the same time. Returns whether this block stores
- * the tile; acc is then the sum. */
+ * so that the result does not depend on which block that is. Its own sums stay in registers where there are enough.
+ * Returns whether this block stores the tile; acc is then the sum. */
 template <class V> static DEVICE bool add_parts(const arguments &args, typename V::sums &acc)
 {
     using chunks = sum_chunks<V>;
@@ -108,10 +146,16 @@ template <class V> static DEVICE bool add_parts(const arguments &args, typename 
     constexpr int PARTS = (COUNT >= 4 && MANY ? 16 : 8) / BATCH;
 
     /* Whether the last part to arrive leaves its own sums in registers, if there are enough: where the sums of a tile
-     * are many, so that to write and read them takes longer than to look first whether others are missing. That is 128
-     * KiB on newer GPUs. A T4's L2 cache holds no large sums beside A and B, and DRAM takes long. */
-    constexpr bool KEEPS_OWN = V::spec::T4_ROW ? V::spec::BLOCKS == 1 && (V::ACC == f16 || COUNT <= 16)
+     * are many, so that to write and read them takes longer than to find out first whether others are missing. That is
+     * 128 KiB on newer GPUs. A T4's L2 cache holds no large sums beside A and B, and DRAM takes long. */
+    constexpr bool IS_LARGE = V::BM * V::BN >= 128 * 128;
+    constexpr bool KEEPS_OWN = V::spec::T4_ROW ? V::spec::BLOCKS == 1 || (IS_LARGE && V::ACC == f32)
                                                : V::ACC == f16 && V::BM * V::BN * ELEMENT_BYTES >= 128 << 10;
+    /* On a T4 each part takes a ticket as it ends, and the last of them waits for what the others write: they have
+     * begun to, so that it does not wait for long. Elsewhere it looks whether they are there, in vain where parts end
+     * at the same time, and then writes, too. */
+    constexpr bool HAS_TICKETS = V::spec::T4_ROW && KEEPS_OWN;
+    constexpr u32 WRITTEN = 1 << 16; /* counts the parts that are there, above the tickets */
 
     if (V::INDIRECT || (!V::PARTS_FIRST && block_index() < args.whole_tiles)) return true;
     const assignment<V> mine(args, (((u32)args.m + V::BM - 1) / V::BM) * (((u32)args.n + V::BN - 1) / V::BN));
@@ -130,11 +174,22 @@ template <class V> static DEVICE bool add_parts(const arguments &args, typename 
         ld_shared_word(before, shared_base());
         return before;
     };
-    if (!KEEPS_OWN || others_after_adding(0) + 1 < splits) {
+    const u32 before = !KEEPS_OWN ? 0 : others_after_adding(HAS_TICKETS ? 1 : 0);
+    if (!KEEPS_OWN || (HAS_TICKETS ? before % WRITTEN : before) + 1 < splits) {
 #pragma unroll
         for (int c = 0; c < COUNT; ++c)
             st_global(own + c * (OWN_THREADS * 16), chunks::get(acc, c));
-        if (others_after_adding(1) + 1 < splits) return false;
+        if (others_after_adding(HAS_TICKETS ? WRITTEN : 1) + 1 < splits || HAS_TICKETS) return false;
+    } else if (HAS_TICKETS) {
+        if (thread == 0)
+            while (atomic_add(arrived, 0) / WRITTEN + 1 < splits) {
+            }
+        barrier();
+    }
+    if constexpr (HAS_TICKETS && IS_LARGE) {
+        add_in_turn<V>(acc, first, mine.part, splits);
+        if (thread == 0) *arrived = 0;
+        return true;
     }
 #pragma unroll(V::SPARE_REGISTERS && !KEEPS_OWN ? 1 : COUNT)
     for (int c0 = 0; c0 < COUNT; c0 += BATCH) {

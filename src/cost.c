@@ -372,6 +372,14 @@ int64_t long_part(const hgemm_desc_t *p, const price_t *price, int64_t tiles, in
     return rounds > 1 && steps - (splits - 1) * part >= price->least_steps ? part : 0;
 }
 
+/* Whether the last part of a tile to arrive neither writes nor reads its own sums. */
+static int keeps_own_sums(variant_t variant, const machine_t *machine)
+{
+    const kernel_t *kernel = &kernel_table[variant.kernel];
+    const int is_large = kernel->info.block_m * kernel->info.block_n >= 128 * 128;
+    return !machine->is_newer && (kernel->blocks == 1 || (is_large && kernel->info.accumulate == HGEMM_ACCUMULATE_F32));
+}
+
 /* The phase of a plan's `tiles` split tiles. Parts that run at one time read the same k's of neighbouring tiles. */
 static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan,
                            int64_t tiles, double steps)
@@ -382,7 +390,9 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     double rows = fmin((double)p->m / info->block_m, 1); /* of a tile that D has; the others may cost something, too */
     double tile_sums = (rows + (1 - rows) * costs->factor_missing_sums) * price->sum_bytes;
-    double sums = tile_sums * (plan->splits + costs->factor_own_sums) / sum_rate;
+    double read = plan->splits - keeps_own_sums(plan->variant, machine);
+    double sums = tile_sums * (read + costs->factor_own_sums) / sum_rate;
+    double spilled = fmax(read * tile_sums * (double)tiles - (double)machine->l2_bytes / 2, 0);
     double part = (double)plan->k_split / info->block_k;
     double last = steps - (plan->splits - 1) * part;
     int64_t rounds = short_rounds(p, price, tiles, plan->splits);
@@ -394,7 +404,8 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
                                      .end = price->end + costs->clocks_split_arrival + sums,
                                      .are_parts = 1,
                                  });
-    return (is_uneven ? costs->factor_uneven_parts : 1) * clocks;
+    return (is_uneven ? costs->factor_uneven_parts : 1) * clocks +
+           costs->factor_spilled_sums * spilled / (costs->rate_dram_bytes * machine->multiprocessors);
 }
 
 double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)

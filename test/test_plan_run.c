@@ -89,9 +89,56 @@ static int plans_agree(hgemm_handle_t handle, int64_t m, int64_t n, int64_t k, i
     return with_workspace;
 }
 
+/* Every tuned kernel by three parts of k, of which any may end last. Returns how many there are. */
+static int parts_agree(hgemm_handle_t handle, hgemm_accumulate_t accumulate)
+{
+    enum { M = 300, N = 264, K = 768, PARTS = 3 };
+    rng_t rng = {test_seed()};
+    hgemm_desc_t desc;
+    hgemm_desc_init(&desc);
+    desc.m = M, desc.n = N, desc.k = K, desc.lda = K, desc.ldb = desc.ldc = desc.ldd = N, desc.accumulate = accumulate;
+    void *d = NULL;
+    must(handle, hgemm_malloc(handle, &d, sizeof(uint16_t[M * N])), "hgemm_malloc");
+    desc.a = upload_integers(handle, &rng, M * K), desc.b = upload_integers(handle, &rng, K * N);
+    desc.c = desc.d = d;
+    uint16_t *wanted = result(handle, &desc, NULL);
+    int count = 0;
+    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++) {
+        plan_t parts = {.splits = PARTS, .k_split = K / PARTS};
+        hgemm_plan_t plan;
+        char text[HGEMM_PLAN_TEXT];
+        if (!is_selectable(kernel) || is_thin(kernel) || kernel_table[kernel].info.accumulate != accumulate ||
+            !find_variant(&desc, kernel, 0, &parts.variant))
+            continue;
+        must(handle, hgemm_plan_create(&plan, handle, &desc), "hgemm_plan_create");
+        must(handle, hgemm_plan_get_text(plan, text), "hgemm_plan_get_text");
+        hgemm_plan_destroy(plan);
+        plan_to_text(&parts, strrchr(text, '|') + 2);
+        must(handle, hgemm_plan_from_text(&plan, handle, &desc, text), text);
+        uint16_t *got = result(handle, &desc, plan);
+        if (memcmp(got, wanted, sizeof(uint16_t[M * N])) != 0) {
+            printf("FAILED: %s computes something else\n", text);
+            exit(1);
+        }
+        free(got);
+        hgemm_plan_destroy(plan);
+        count++;
+    }
+    must(handle, hgemm_free(handle, (void *)desc.a), "hgemm_free");
+    must(handle, hgemm_free(handle, (void *)desc.b), "hgemm_free");
+    must(handle, hgemm_free(handle, d), "hgemm_free");
+    free(wanted);
+    return count;
+}
+
 int main(void)
 {
     hgemm_handle_t handle = test_open();
+    int kernels = parts_agree(handle, HGEMM_ACCUMULATE_F16) + parts_agree(handle, HGEMM_ACCUMULATE_F32);
+    if (kernels < 12) {
+        printf("FAILED: %d kernels run in parts\n", kernels);
+        return 1;
+    }
     int with_workspace = plans_agree(handle, 48, 72, 64, 0) + plans_agree(handle, 40, 64, 1024, 0) +
                          plans_agree(handle, 40, 64, 1000, 1);
     if (with_workspace < 4) {

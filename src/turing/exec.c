@@ -236,7 +236,7 @@ static outcome_t block_run(block_t *b)
         }
         if (b->live == 0)
             return BLOCK_DONE;
-        if (!progress && polls)
+        if (polls && (!progress || (b->worker->m->checks & TURING_CHECK_RACE)))
             return BLOCK_POLLS;
         if (!progress) {
             emu_block_deadlock(b);

@@ -18,7 +18,8 @@
     for (int l = 0; l < LANES; l++) \
         if (on >> l & 1)
 
-/* A block that has polled this often lets others run. */
+/* A block that has polled this often lets others run; one that is timed does each time, for each takes time, and one
+ * whose races are looked for, so that blocks meet between their atomics. */
 enum { POLLS = 64 };
 
 static void addresses(const warp_t *w, const op_t *o, uint64_t address[LANES])
@@ -224,7 +225,8 @@ static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, c
 static void strong(warp_t *w, uint32_t on, access_t kind, const uint64_t address[LANES])
 {
     block_t *b = w->block;
-    if (kind != ACCESS_WRITE && ++b->polls >= POLLS) {
+    const int each_time = w->trace || (b->worker->m->checks & TURING_CHECK_RACE);
+    if (kind != ACCESS_WRITE && ++b->polls >= (each_time ? 1 : POLLS)) {
         b->polls = 0;
         if (w->stop == RUNNING)
             w->stop = STOP_YIELD;
