@@ -188,38 +188,37 @@ template <class V> static DEVICE bool add_parts(const arguments &args, typename 
     }
     if constexpr (HAS_TICKETS && IS_LARGE) {
         add_in_turn<V>(acc, first, mine.part, splits);
-        if (thread == 0) *arrived = 0;
-        return true;
-    }
+    } else {
 #pragma unroll(V::SPARE_REGISTERS && !KEEPS_OWN ? 1 : COUNT)
-    for (int c0 = 0; c0 < COUNT; c0 += BATCH) {
-        float x[BATCH * 8] = {};
+        for (int c0 = 0; c0 < COUNT; c0 += BATCH) {
+            float x[BATCH * 8] = {};
 #pragma unroll 1
-        for (u32 s = 0; s < splits; s += PARTS) {
-            b128 v[PARTS * BATCH] = {}; /* zeros past the last part */
+            for (u32 s = 0; s < splits; s += PARTS) {
+                b128 v[PARTS * BATCH] = {}; /* zeros past the last part */
 #pragma unroll
-            for (int c = 0; c < PARTS * BATCH; ++c) {
-                const bool is_own = KEEPS_OWN && s + c / BATCH == mine.part;
-                if (is_own) v[c] = chunks::get(acc, c0 + c % BATCH);
-                ld_global(v[c], first + (u64)((s + c / BATCH) * COUNT + c0 + c % BATCH) * (OWN_THREADS * 16),
-                          s + c / BATCH < splits && !is_own);
-            }
+                for (int c = 0; c < PARTS * BATCH; ++c) {
+                    const bool is_own = KEEPS_OWN && s + c / BATCH == mine.part;
+                    if (is_own) v[c] = chunks::get(acc, c0 + c % BATCH);
+                    ld_global(v[c], first + (u64)((s + c / BATCH) * COUNT + c0 + c % BATCH) * (OWN_THREADS * 16),
+                              s + c / BATCH < splits && !is_own);
+                }
 #pragma unroll
-            for (int c = 0; c < PARTS * BATCH; ++c) {
-                const u32 words[4] = {v[c].x, v[c].y, v[c].z, v[c].w};
+                for (int c = 0; c < PARTS * BATCH; ++c) {
+                    const u32 words[4] = {v[c].x, v[c].y, v[c].z, v[c].w};
 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
-                    float &lo = x[c % BATCH * 8 + e * 2], &hi = x[c % BATCH * 8 + e * 2 + 1];
-                    lo += V::ACC == f32 ? __uint_as_float(words[e]) : half_to_float(words[e]);
-                    hi += V::ACC == f32 ? 0 : half_to_float(words[e] >> 16);
+                    for (int e = 0; e < 4; ++e) {
+                        float &lo = x[c % BATCH * 8 + e * 2], &hi = x[c % BATCH * 8 + e * 2 + 1];
+                        lo += V::ACC == f32 ? __uint_as_float(words[e]) : half_to_float(words[e]);
+                        hi += V::ACC == f32 ? 0 : half_to_float(words[e] >> 16);
+                    }
                 }
             }
-        }
 #pragma unroll
-        for (int i = 0; i < COUNT * 4; ++i) {
-            if (i / (BATCH * 4) * BATCH != c0) continue; /* a search, for registers have no index */
-            const int e = i % (BATCH * 4);
-            chunks::round_word(acc, i, x[e * 2], x[e * 2 + 1]);
+            for (int i = 0; i < COUNT * 4; ++i) {
+                if (i / (BATCH * 4) * BATCH != c0) continue; /* a search, for registers have no index */
+                const int e = i % (BATCH * 4);
+                chunks::round_word(acc, i, x[e * 2], x[e * 2 + 1]);
+            }
         }
     }
     if (thread == 0) *arrived = 0;
