@@ -212,7 +212,7 @@ def bf16():
         rows.append([label, *cells])
     header = [f"TFLOPS on {'a' if machine == MODEL else 'an'} {label}, {size}" for machine, label, size, _ in squares]
     return table(["A and B", *header, "error: normal data", "with outliers of 8e5", "over 80 binades"], rows) + (
-        f"\n\nSquares, FP32 sums. T4: modelled, D of the type of A and B, and for FP32 the [published]({T4_PEAK}) peak; H100: measured, D of BF16 for FP16, too. Errors: "
+        f"\n\nSquares, FP32 sums, D of the type of A and B. T4: modelled, and for FP32 the [published]({T4_PEAK}) peak; H100: measured. Errors: "
         "of FP32 results, 128x128 with k = 2048, root mean squares over that of sum |a||b|; emulated T4, and for FP32 computed, one "
         "product after the other.")
 
