@@ -81,7 +81,8 @@ static double microseconds(const bench_t *bench, const contestant_t *c)
     double seconds = 0;
     want(bench, inside_event_record(bench->handle, bench->begin));
     for (int i = 0; i < launches; i++)
-        want(bench, c->plan ? inside_run_plan(bench->handle, c->plan, &c->desc) : hgemm_run_desc(bench->handle, &c->desc));
+        want(bench,
+             c->plan ? inside_run_plan(bench->handle, c->plan, &c->desc) : hgemm_run_desc(bench->handle, &c->desc));
     want(bench, inside_event_record(bench->handle, bench->end));
     want(bench, inside_event_elapsed(bench->handle, bench->begin, bench->end, &seconds));
     return seconds * 1e6 / launches;

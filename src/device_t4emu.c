@@ -319,7 +319,8 @@ hgemm_status_t device_open_t4emu(const char *options, device_t **device, char de
         option += *option == ',';
     }
     if (emulator->modelled && emulator->newer) {
-        snprintf(detail, DEVICE_DETAIL, "t4emu has no time of newer GPUs: its options time and newer exclude each other.");
+        snprintf(detail, DEVICE_DETAIL,
+                 "t4emu has no time of newer GPUs: its options time and newer exclude each other.");
         free(emulator);
         return HGEMM_STATUS_INVALID_DEVICE;
     }

@@ -221,8 +221,8 @@ static void calls_can_be_captured(hgemm_handle_t handle)
     must(cu.stream_destroy(stream), "cuStreamDestroy");
 }
 
-/* A product of bfloat16 whose scales are found in samples, captured: a launch with elements so large that it must be done
- * again, most of which no sample has, and one without them after it. */
+/* A product of bfloat16 whose scales are found in samples, captured: a launch with elements so large that it must be
+ * done again, most of which no sample has, and one without them after it. */
 static void sampled_calls_can_be_captured(hgemm_handle_t handle)
 {
     enum { K = 1 << 16, ONE = 0x3f80, LARGE = 0x4980, ROW = 77 }; /* 2^20 */

@@ -113,9 +113,15 @@ static void the_emulator_is_the_default(void **state)
         assert_int_equal(create(NULL), create("cuda"));
         return;
     }
-    const char *const names[] = {
-        NULL, "", "t4emu", "t4emu:", "t4emu:check", "t4emu:hopper,check", "t4emu:time", "t4emu:time,dry",
-        "t4emu:check,newer"};
+    const char *const names[] = {NULL,
+                                 "",
+                                 "t4emu",
+                                 "t4emu:",
+                                 "t4emu:check",
+                                 "t4emu:hopper,check",
+                                 "t4emu:time",
+                                 "t4emu:time,dry",
+                                 "t4emu:check,newer"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         hgemm_device_info_t info;
         assert_int_equal(hgemm_create(&handle, names[i]), HGEMM_STATUS_SUCCESS);
