@@ -141,7 +141,7 @@ function(hgemm_compile_variant dir symbol source t4)
         VERBATIM)
 endfunction()
 
-# The images of one kernel are nearly alike, so they are compressed as one: of all 350 that halves what each by itself
+# The images of one kernel are nearly alike, so they are compressed as one: that halves what each by itself
 # would take. `dir` holds what hgemm_compile_variant made.
 function(hgemm_embed output array count dir)
     set(lines "")
