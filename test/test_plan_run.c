@@ -108,7 +108,7 @@ static int parts_agree(hgemm_handle_t handle, hgemm_accumulate_t accumulate)
         hgemm_plan_t plan;
         char text[HGEMM_PLAN_TEXT];
         if (!is_selectable(kernel) || is_thin(kernel) || kernel_table[kernel].info.accumulate != accumulate ||
-            !find_variant(&desc, kernel, 0, &parts.variant))
+            !find_variant(&desc, kernel, 0, &parts.variant) || !variant_image(parts.variant))
             continue;
         must(handle, hgemm_plan_create(&plan, handle, &desc), "hgemm_plan_create");
         must(handle, hgemm_plan_get_text(plan, text), "hgemm_plan_get_text");
@@ -135,7 +135,8 @@ int main(void)
 {
     hgemm_handle_t handle = test_open();
     int kernels = parts_agree(handle, HGEMM_ACCUMULATE_F16) + parts_agree(handle, HGEMM_ACCUMULATE_F32);
-    if (kernels < 12) {
+    const int least = hgemm_image_count > 100 ? 12 : 1; /* a build may have a part of the kernels */
+    if (kernels < least) {
         printf("FAILED: %d kernels run in parts\n", kernels);
         return 1;
     }

@@ -343,6 +343,7 @@ TITLES = {
     "bench_ladder": "The ladder",
     "bench_squares": "Squares, one launch at a time",
     "bench_large": "Large squares, one launch at a time",
+    "bench_large_f32": "The same with FP32 sums",
     "bench_single": "Squares with FP32 sums",
     "bench_continuous": "Squares, launches back to back",
     "bench_transposes": "Transposes and sums",
