@@ -372,12 +372,14 @@ int64_t long_part(const hgemm_desc_t *p, const price_t *price, int64_t tiles, in
     return rounds > 1 && steps - (splits - 1) * part >= price->least_steps ? part : 0;
 }
 
-/* Whether the last part of a tile to arrive neither writes nor reads its own sums. */
+/* Whether the last part of a tile to arrive neither writes nor reads its own sums: KEEPS_OWN in ptx/sums.cuh, for rows
+ * that have columns for a T4. */
 static int keeps_own_sums(variant_t variant, const machine_t *machine)
 {
     const kernel_t *kernel = &kernel_table[variant.kernel];
     const int is_large = kernel->info.block_m * kernel->info.block_n >= 128 * 128;
-    return !machine->is_newer && (kernel->blocks == 1 || (is_large && kernel->info.accumulate == HGEMM_ACCUMULATE_F32));
+    return !machine->is_newer && kernel->on_t4.walk.group &&
+           (kernel->blocks == 1 || (is_large && kernel->info.accumulate == HGEMM_ACCUMULATE_F32));
 }
 
 /* The phase of a plan's `tiles` split tiles. Parts that run at one time read the same k's of neighbouring tiles. */
