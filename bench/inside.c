@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handle.h"
-#include "t4emu.h"
+#include "api/handle.h"
+#include "device/t4emu.h"
 
 /* ---- the device ------------------------------------------------------------------------------- */
 

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "commit.h"
-#include "handle.h"
-#include "t4emu.h"
+#include "api/handle.h"
+#include "device/t4emu.h"
 #include "turing/launch.h"
 
 enum { MOST_SPANS = 1 << 14 };

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# From rows of src/kernels.def to embedded machine code.
+# From rows of src/table/kernels.def to embedded machine code.
 #
 #   hgemm_find_nvcc()                       sets HGEMM_NVCC and HGEMM_FATBINARY, or stops and says what to do
 #   hgemm_read_table(<out>)                 the table's variants: their symbols, and of each <symbol>_KERNEL,
@@ -32,7 +32,7 @@ endfunction()
 # <symbol>_DEFINES describe each one, <symbol>_T4 is true where its row has columns for a T4, <symbol>_KERNEL is the row,
 # among whose variants <symbol>_PLACE puts in order: those come first that are loaded most often.
 function(hgemm_read_table out)
-    set(table ${PROJECT_SOURCE_DIR}/src/kernels.def)
+    set(table ${PROJECT_SOURCE_DIR}/src/table/kernels.def)
     set(as_json ${PROJECT_SOURCE_DIR}/cmake/kernels.json.def)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table} ${as_json})
     execute_process(COMMAND ${CMAKE_C_COMPILER} -E -P -x c ${as_json} OUTPUT_VARIABLE json ERROR_VARIABLE words RESULT_VARIABLE failed)

@@ -14,7 +14,7 @@
  */
 #pragma once
 #include "insn.cuh"
-#include "../src/args.h"
+#include "../src/table/args.h"
 
 /* 2^log, for -126 <= log <= 127, and back. */
 static DEVICE float power_of_two(int log) { return __uint_as_float((u32)(log + 127) << 23); }

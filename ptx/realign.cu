@@ -9,7 +9,7 @@
  * Grid      A thread copies a chunk of 16 bytes; blockIdx.z is the operand.
  */
 #include "operand.cuh"
-#include "../src/args.h"
+#include "../src/table/args.h"
 
 extern "C" __global__ void __launch_bounds__(HGEMM_REALIGN_THREADS) HGEMM_VARIANT(const realign_args_t args)
 {

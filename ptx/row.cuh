@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A row of the table (src/kernels.def), and what follows from it: a kernel variant is a row, the storage of A and B,
+ * A row of the table (src/table/kernels.def), and what follows from it: a kernel variant is a row, the storage of A and B,
  * and how they are accessed. Everything else in this folder is a template over a variant V.
  */
 #pragma once
 #include "operand.cuh"
-#include "../src/args.h"
+#include "../src/table/args.h"
 
 #if HGEMM_BF16
 struct arguments : kernel_args_t { scales_t scales; };
@@ -42,7 +42,7 @@ struct row_defaults {
 #define HGEMM_KERNEL(rung, name, columns, ...) \
     struct row_##name : row_defaults { columns }; \
     struct t4_##name : row_##name { __VA_ARGS__ static constexpr bool T4_ROW = true; };
-#include "../src/kernels.def"
+#include "../src/table/kernels.def"
 
 /* The schedule of a main loop: that of the row, or what the row has for bfloat16. */
 template <class SPEC, bool IS_BF16, bool IS_OWN = IS_BF16 && (SPEC::bf16_schedule::LDS_GAP > 0)> struct schedule_of {

@@ -8,7 +8,7 @@
 #define cuEventCreate event_create_of_a_test
 #define cuEventRecord event_record_of_a_test
 #define cuEventElapsedTime event_elapsed_of_a_test
-#include "../fake_cuda/libcuda.c"
+#include "../device/fake_cuda/libcuda.c"
 #undef cuLaunchKernel
 #undef cuEventCreate
 #undef cuEventRecord

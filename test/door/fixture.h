@@ -9,7 +9,7 @@
 #define TEST_DOOR_FIXTURE_H
 
 #include "fake.h"
-#include "../util.h"
+#include "../common/util.h"
 
 /* ---- The libraries ------------------------------------------------------------------------------ */
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "fake.h"
-#include "../fake_cuda/libcuda.h"
+#include "../device/fake_cuda/libcuda.h"
 
 typedef struct functions_t {
     int (*create)(void **);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem.h"
+#include "problem/problem.h"
 #include "tool.h"
-#include "words.h"
+#include "select/parse.h"
 
 enum { MOST_LINE = 1024 };
 

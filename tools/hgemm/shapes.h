@@ -3,7 +3,7 @@
 #ifndef HGEMM_TOOL_SHAPES_H
 #define HGEMM_TOOL_SHAPES_H
 
-#include "problem_class.h"
+#include "select/problem_class.h"
 
 typedef struct shapes_t {
     problem_class_t *of; /* no two the same, in the order in which they came */

@@ -4,8 +4,8 @@
 #define HGEMM_TOOL_STOPWATCH_H
 
 #include "cublas.h"
-#include "handle.h"
-#include "problem_class.h"
+#include "api/handle.h"
+#include "select/problem_class.h"
 
 typedef struct stopwatch_t stopwatch_t;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures which plans are the fastest on a device and writes them to a tuning file (src/tuning.h). A shape's plans
+ * Measures which plans are the fastest on a device and writes them to a tuning file (src/select/tuning.h). A shape's plans
  * take turns in alternation. The default stays unless another is faster beyond noise, twice: where it was found to be
  * the fastest of many, and once more against the default alone. What is chosen then takes turns with cuBLAS, if there
  * is one, and the file has the ratio of the two.
@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "plan_text.h"
+#include "select/plan_text.h"
 #include "shapes.h"
 #include "stopwatch.h"
 #include "tool.h"
-#include "tuning.h"
+#include "select/tuning.h"
 
 static const char usage[] =
     "Usage: hgemm tune [options] [shape]...\n"

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/record.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "select/plan_text.h"
+#include "select/problem_class.h"
+
+enum { MOST_LINE = 1024 };
+
+static const char columns[] = "m,n,k,trans_a,trans_b,batch\n";
+
+/* Hashes of lines. */
+typedef struct seen_t {
+    uint64_t *of;
+    size_t count, room;
+} seen_t;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int log_file = -1, record_file = -1; /* -1: not asked for */
+static seen_t logged, recorded;
+
+/* FNV-1a. */
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* Whether the text is new. Where there is no memory to remember it, it is. */
+static int is_new(seen_t *seen, const char *text)
+{
+    const uint64_t hash = hash_of(text);
+    for (size_t i = 0; i < seen->count; i++)
+        if (seen->of[i] == hash)
+            return 0;
+    if (seen->count == seen->room) {
+        size_t room = seen->room ? 2 * seen->room : 256;
+        uint64_t *of = realloc(seen->of, room * sizeof *of);
+        if (!of)
+            return 1;
+        seen->of = of, seen->room = room;
+    }
+    seen->of[seen->count++] = hash;
+    return 1;
+}
+
+/* One call for one text, so that lines of several processes do not mix. What cannot be written is lost. */
+static void append(int file, const char *text)
+{
+    ssize_t written = write(file, text, strlen(text));
+    (void)written;
+}
+
+static int open_output(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+}
+
+/* Remembers what the file has already: shapes' comments. */
+static void remember(const char *path)
+{
+    char line[MOST_LINE];
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\r\n")] = '\0';
+        if (strncmp(line, "# ", 2) == 0)
+            is_new(&recorded, line + 2);
+    }
+    if (file)
+        fclose(file);
+}
+
+static int is_on(const char *value)
+{
+    return value && *value && strcmp(value, "0") != 0;
+}
+
+static void read_environment(void)
+{
+    const char *log = getenv("HGEMM_LOG"), *record = getenv("HGEMM_RECORD");
+    if (is_on(log))
+        log_file = strcmp(log, "1") == 0 ? STDERR_FILENO : open_output(log);
+    if (is_on(record)) {
+        remember(record);
+        record_file = open_output(record);
+        if (record_file >= 0 && lseek(record_file, 0, SEEK_END) == 0)
+            append(record_file, columns);
+    }
+}
+
+void record_remark(const char *format, ...)
+{
+    char line[MOST_LINE] = "# hgemm: ";
+    size_t used = strlen(line);
+    va_list arguments;
+    pthread_once(&once, read_environment);
+    if (log_file < 0)
+        return;
+    va_start(arguments, format);
+    vsnprintf(line + used, sizeof line - used - 1, format, arguments);
+    va_end(arguments);
+    strcat(line, "\n");
+    append(log_file, line);
+}
+
+/* ---- The command --------------------------------------------------------------------------------- */
+
+static void name_device(device_t *device, char *text, size_t bytes)
+{
+    hgemm_device_info_t info;
+    const int is_known = device->ops->info(device, &info) == HGEMM_STATUS_SUCCESS;
+    if (is_known && strcmp(info.kind, "cuda") == 0)
+        snprintf(text, bytes, "cuda:%d", device->ordinal);
+    else
+        snprintf(text, bytes, "%s", is_known && strcmp(info.kind, "t4model") == 0 ? "t4emu:time" : "t4emu");
+}
+
+/* The call as a command of bench_hgemm, which has contiguous and aligned operands. A comment says what else the call
+ * has, and which plan was chosen for it. */
+static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t *plan, char line[MOST_LINE])
+{
+    char name[24], kernel[64], options[128] = "", problem[CLASS_TEXT], words[PLAN_TEXT];
+    const int is_f32 = p->accumulate == HGEMM_ACCUMULATE_F32;
+    const problem_class_t class = class_of(p);
+    size_t used = 0;
+    name_device(device, name, sizeof name);
+    snprintf(kernel, sizeof kernel, "%s",
+             p->kernel != HGEMM_KERNEL_AUTO ? kernel_table[p->kernel].info.name
+             : is_f32                       ? "auto_f32"
+                                            : "auto");
+    if (p->alpha != 1)
+        used += (size_t)snprintf(options + used, sizeof options - used, " --alpha %.9g", (double)p->alpha);
+    if (p->beta != 0)
+        used += (size_t)snprintf(options + used, sizeof options - used, " --beta %.9g", (double)p->beta);
+    if (p->batch != 1)
+        snprintf(options + used, sizeof options - used, " --batch %" PRId64, p->batch);
+    class_to_text(&class, problem);
+    plan_to_text(plan, words);
+    snprintf(line, MOST_LINE,
+             "bench_hgemm --device %s --trans %s --accumulate %s --kernel '^%s$'%s %" PRId64 "x%" PRId64 "x%" PRId64
+             " # %s = %s\n",
+             name, op_names[plan->variant.op], is_f32 ? "f32" : "f16", kernel, options, p->m, p->n, p->k, problem,
+             words);
+}
+
+/* ---- The shape ----------------------------------------------------------------------------------- */
+
+/* A row of six columns behind a comment that says all of the class. Addresses and sizes that come from the device do
+ * not fit such rows, and a plan that was measured serves no invariant problem. */
+static void record_shape(const hgemm_desc_t *p)
+{
+    char problem[CLASS_TEXT], text[MOST_LINE];
+    const problem_class_t class = class_of(p);
+    if (is_indirect(p) || p->flags & HGEMM_FLAG_BATCH_INVARIANT || p->kernel != HGEMM_KERNEL_AUTO)
+        return;
+    class_to_text(&class, problem);
+    if (!is_new(&recorded, problem))
+        return;
+    snprintf(text, sizeof text, "# %s\n%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d,%" PRId64 "\n", problem, p->m, p->n,
+             p->k, (int)p->op_a, (int)p->op_b, p->batch);
+    append(record_file, text);
+}
+
+void record_call(device_t *device, const hgemm_desc_t *p, const plan_t *plan)
+{
+    char line[MOST_LINE];
+    pthread_once(&once, read_environment);
+    if ((log_file < 0 && record_file < 0) || p->k == 0)
+        return;
+    pthread_mutex_lock(&mutex);
+    if (log_file >= 0) {
+        write_command(device, p, plan, line);
+        if (is_new(&logged, line))
+            append(log_file, line);
+    }
+    if (record_file >= 0)
+        record_shape(p);
+    pthread_mutex_unlock(&mutex);
+}

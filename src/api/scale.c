@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/scale.h"
+
+enum {
+    SAMPLE_BYTES = 256 << 10, /* of an operand, at least; less than twice as many, if it has the rows for that */
+    /* Operands that a product reads from this many bytes on are sampled. A sample, and two launches that do nothing,
+     * take as long as to read so many more: by the T4's model, and by what searches take on an H100. */
+    SAMPLED_BYTES = 1 << 20,
+    SAMPLED_BYTES_NEWER = 12 << 20
+};
+
+/* The matrices of an operand as the kernel reads them, all of their elements. Those of a batch that follow each other
+ * are one with more rows. */
+static scale_operand_t scale_operand(int64_t lines, int64_t width, const void *from, int64_t ld, int64_t batch,
+                                     int64_t stride, float *scale)
+{
+    const int is_one = batch > 1 && stride % lines == 0 && stride / lines == ld && lines <= INT32_MAX / batch;
+    return (scale_operand_t){.from = from,
+                             .scale = scale,
+                             .ld = ld,
+                             .stride = is_one ? 0 : stride,
+                             .batch = is_one || stride == 0 ? 1 : batch,
+                             .lines = (int)(is_one ? lines * batch : lines),
+                             .width = (int)width};
+}
+
+static double bytes_of(const scale_operand_t *x)
+{
+    return 2.0 * x->lines * x->width * (double)x->batch;
+}
+
+static int64_t segments_of(const scale_operand_t *x)
+{
+    return ceil_div(x->width, HGEMM_SCALE_SEGMENT);
+}
+
+/* Leaves a sample: of so many segments that follow each other, in a row and in a column, one. Where rows are short,
+ * whole rows are left out. */
+static void take_sample(scale_operand_t *x)
+{
+    int log_every = 0;
+    while (bytes_of(x) / (double)(INT64_C(2) << log_every) >= SAMPLE_BYTES && INT64_C(2) << log_every <= x->lines)
+        log_every++;
+    x->room = log_every ? HGEMM_SCALE_SAMPLE_ROOM : 0;
+    for (; INT64_C(1) << log_every > segments_of(x); log_every--) {
+        x->lines = (int)ceil_div(x->lines, 2);
+        x->ld *= 2;
+    }
+    x->log_every = log_every;
+}
+
+/* Threads stand side by side along what is read of a row, as far as a block has them. */
+static void spread_threads(scale_operand_t *x)
+{
+    const int64_t sampled = ceil_div(segments_of(x), INT64_C(1) << x->log_every) * HGEMM_SCALE_SEGMENT;
+    const int64_t width = x->log_every ? sampled : x->width;
+    while (INT64_C(8) << x->log_across < width && 1 << x->log_across < HGEMM_SCALE_THREADS)
+        x->log_across++;
+}
+
+/* Blocks for one of `count` operands: so many for a matrix that each has several rows for a thread, as many for further
+ * matrices of a batch, no more than run at one time, and one where they have no place to meet. */
+static unsigned share_blocks(const hgemm_handle_t handle, scale_operand_t *x, unsigned count)
+{
+    enum { ROWS = 4, RESIDENT = 3 }; /* RESIDENT: of a multiprocessor, by their registers */
+    const int64_t rows = HGEMM_SCALE_THREADS >> x->log_across;
+    int64_t each = ceil_div(x->lines, ROWS * rows), most = handle->machine.multiprocessors * RESIDENT / (int64_t)count;
+    most = most < HGEMM_SCALE_BLOCKS ? most : HGEMM_SCALE_BLOCKS;
+    if (most < 1 || handle->workspace_bytes < HGEMM_WORKSPACE_TILES * 4 + (size_t)scale_bytes(COPY_A))
+        most = 1;
+    each = each < 1 ? 1 : each < most ? each : most;
+    x->blocks = (unsigned)each;
+    return (unsigned)(x->batch < most / each ? x->batch * each : most / each * each);
+}
+
+/* NULL where there is no workspace: a lone block needs no place to meet others. */
+static scale_space_t *scale_space(const hgemm_handle_t handle)
+{
+    if (!handle->workspace)
+        return NULL;
+    return (scale_space_t *)((char *)handle->workspace + handle->workspace_bytes) - 1;
+}
+
+static hgemm_status_t launch_scale(hgemm_handle_t handle, scale_args_t *args, unsigned count)
+{
+    scale_space_t *space = scale_space(handle);
+    for (unsigned i = 0; i < count; i++) {
+        spread_threads(&args->operand[i]);
+        const unsigned own = share_blocks(handle, &args->operand[i], count);
+        args->blocks = args->blocks > own ? args->blocks : own;
+        args->operand[i].partial = space ? space->partial[i] : NULL;
+        args->operand[i].arrived =
+            space ? (unsigned *)handle->workspace + i : NULL; /* counters of split tiles, before any is split */
+    }
+    launch_t launch = {
+        .grid = {args->blocks, 1, count},
+        .threads = HGEMM_SCALE_THREADS,
+        .shared_bytes = HGEMM_SCALE_THREADS / 32 * 4,
+        .args = args,
+        .args_size = sizeof *args,
+    };
+    hgemm_status_t status = handle->device->ops->launch(handle->device, handle->stream, handle->scale, &launch);
+    if (status != HGEMM_STATUS_SUCCESS && args->blocks > 1)
+        handle_forget_parts(handle);
+    return status;
+}
+
+/* The operands whose scales are to be found; returns how many. */
+static unsigned list_operands(int scales, const hgemm_desc_t *p, scale_space_t *space, scale_operand_t x[2])
+{
+    unsigned count = 0;
+    if (scales & COPY_A) {
+        const copy_t a = copy_of(p, COPY_A);
+        x[count++] =
+            scale_operand(a.lines, a.width, p->a, p->lda, p->batch, p->stride_a, space ? &space->scale[0] : NULL);
+    }
+    if (scales & COPY_B) {
+        const copy_t b = copy_of(p, COPY_B);
+        x[count++] =
+            scale_operand(b.lines, b.width, p->b, p->ldb, p->batch, p->stride_b, space ? &space->scale[1] : NULL);
+    }
+    return count;
+}
+
+/* D that is C is no longer what the product needs once it was computed. And of a batch-invariant product an overflow in
+ * one row would change others. */
+search_t first_search(const machine_t *machine, int scales, const hgemm_desc_t *p)
+{
+    scale_operand_t x[2];
+    const unsigned count = list_operands(scales, p, NULL, x);
+    const double bytes = (count > 0 ? bytes_of(&x[0]) : 0) + (count > 1 ? bytes_of(&x[1]) : 0);
+    const double least = machine->is_newer ? SAMPLED_BYTES_NEWER : SAMPLED_BYTES;
+    const int is_once = (p->c && p->c == p->d) || p->flags & HGEMM_FLAG_BATCH_INVARIANT;
+    return bytes < least || is_once ? SEARCH_ALL : SEARCH_SAMPLE;
+}
+
+double searched_bytes(const machine_t *machine, int scales, const hgemm_desc_t *p)
+{
+    scale_operand_t x[2];
+    const unsigned count = list_operands(scales, p, NULL, x);
+    const int is_sample = first_search(machine, scales, p) == SEARCH_SAMPLE;
+    double bytes = 0;
+    for (unsigned i = 0; i < count; i++)
+        bytes += is_sample && bytes_of(&x[i]) > 2 * SAMPLE_BYTES ? 2 * SAMPLE_BYTES : bytes_of(&x[i]);
+    return bytes;
+}
+
+hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p, search_t search)
+{
+    scale_space_t *space = scale_space(handle);
+    scale_args_t args = {.clear = search == SEARCH_SAMPLE ? &space->overflow : NULL,
+                         .only_after = search == SEARCH_AFTER_OVERFLOW ? &space->overflow : NULL};
+    const unsigned count = list_operands(plan->scales, p, space, args.operand);
+    for (unsigned i = 0; i < count && search == SEARCH_SAMPLE; i++)
+        take_sample(&args.operand[i]);
+    return launch_scale(handle, &args, count);
+}
+
+scales_t scales_of(const hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p, search_t search)
+{
+    scale_space_t *space = scale_space(handle);
+    return (scales_t){.a = p->scale_a,
+                      .b = p->scale_b,
+                      .a_pointer = plan->scales & COPY_A ? &space->scale[0] : p->scale_a_pointer,
+                      .b_pointer = plan->scales & COPY_B ? &space->scale[1] : p->scale_b_pointer,
+                      .overflow = search == SEARCH_SAMPLE ? &space->overflow : NULL,
+                      .only_after = search == SEARCH_AFTER_OVERFLOW ? &space->overflow : NULL};
+}
+
+hgemm_status_t find_scale(hgemm_handle_t handle, int64_t lines, int64_t width, const void *matrix, int64_t ld,
+                          float *scale)
+{
+    scale_args_t args = {.operand[0] = scale_operand(lines, width, matrix, ld, 1, 0, scale)};
+    hgemm_status_t status = handle_load_scale(handle);
+    return status == HGEMM_STATUS_SUCCESS ? launch_scale(handle, &args, 1) : status;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The search for scales of bfloat16 operands, by the kernel scale: on the handle's stream, as the product that needs
+ * them. */
+#ifndef HGEMM_SCALE_H
+#define HGEMM_SCALE_H
+
+#include "table/args.h"
+#include "api/handle.h"
+
+/* Which elements a search for the scales of a product reads. */
+typedef enum search_t {
+    SEARCH_ALL,
+    SEARCH_SAMPLE,        /* some; the product then reports an overflow, ... */
+    SEARCH_AFTER_OVERFLOW /* ... after which this reads all, and the product is computed again; else both do nothing */
+} search_t;
+
+/* SEARCH_SAMPLE where that takes less time than SEARCH_ALL, for a plan that finds these scales (COPY_A, COPY_B), and
+ * the product may be computed twice. */
+search_t first_search(const machine_t *machine, int scales, const hgemm_desc_t *row_major);
+
+/* Bytes that it reads, or somewhat more. */
+double searched_bytes(const machine_t *machine, int scales, const hgemm_desc_t *row_major);
+
+/* Enqueues the search for the scales that a plan finds, in the workspace. */
+hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *row_major, search_t search);
+
+/* What the product is told of scales: where they are found, and, beside a sample, of an overflow. */
+scales_t scales_of(const hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *row_major, search_t search);
+
+/* SEARCH_ALL for the matrix of a checked call of hgemm_find_scale. */
+hgemm_status_t find_scale(hgemm_handle_t handle, int64_t lines, int64_t width, const void *matrix, int64_t ld,
+                          float *scale);
+
+#endif

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An estimate of the clocks from the launch of a plan to its last store, for the multiprocessor that
+ * has most to do:
+ *
+ *   plan    = launch (and copies of unaligned operands, if the plan makes them)
+ *           + rounds of the blocks that compute whole tiles
+ *           + rounds of the blocks that compute parts of tiles whose k is split              plan_clocks
+ *   rounds  The blocks of a phase run in rounds (waves, as one multiprocessor sees them) of as many as
+ *           fit on it. A phase takes the longer of what its multiprocessors do, round by round, and of
+ *           the DRAM traffic of all its blocks, and each round ends with an epilogue.      phase_clocks
+ *   steps   A round takes as many steps as a block has k-tiles. A step takes the longer of what the
+ *           pipes need for all blocks of the round, and of the latency of one block's step (load,
+ *           barrier, first mma), which the other blocks of the round hide.                      pace_of
+ *   pipes   Tensor cores, shared memory and L2 cache, for one k-tile of one block.          step_clocks
+ *   split k The end of a part includes writing its sums and, for the last part to arrive at a tile,
+ *           reading and adding up those of all parts.                                      split_clocks
+ *
+ * Everything is in clocks of a multiprocessor, bytes, and elements.
+ */
+#include "select/cost.h"
+
+#include <math.h>
+
+#include "api/scale.h"
+
+typedef struct costs_t {
+#define COST(name, t4, t4_source, newer, newer_source) double name;
+#include "select/costs.def"
+#undef COST
+} costs_t;
+
+static const costs_t t4_costs = {
+#define COST(name, t4, t4_source, newer, newer_source) .name = (t4),
+#include "select/costs.def"
+#undef COST
+};
+
+static const costs_t newer_costs = {
+#define COST(name, t4, t4_source, newer, newer_source) .name = (newer),
+#include "select/costs.def"
+#undef COST
+};
+
+enum {
+    SUB_CORES = 4,           /* of a multiprocessor */
+    SYSTEM_SHARED = 1 << 10, /* bytes of shared memory that newer GPUs reserve in each block */
+    DRAM_OVERLAP = 6,        /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
+                              * H100's plans and those of the T4's model alike */
+    FAR_LOADS = 8,           /* ACCESS_far loads each half of a chunk by itself */
+    LINE = 128,              /* bytes of the L2 cache's lines */
+    SECTOR = 32,             /* bytes that DRAM reads at least */
+    STREAMED_STEPS = 16,     /* of a thin kernel that streams, in the latency of one of others */
+};
+
+static const costs_t *costs_of(const machine_t *machine)
+{
+    return machine->is_newer ? &newer_costs : &t4_costs;
+}
+
+static walk_t walk_of(int kernel, const machine_t *machine)
+{
+    return kernel_walk(kernel, !machine->is_newer);
+}
+
+int64_t steps_of(const hgemm_desc_t *p, variant_t variant)
+{
+    return ceil_div(p->k, kernel_table[variant.kernel].info.block_k);
+}
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Two times that overlap, but not perfectly: from their sum (p = 1) towards the longer one (p large). */
+static double norm(double a, double b, double p)
+{
+    return pow(pow(a, p) + pow(b, p), 1 / p);
+}
+
+int has_few_warps(const hgemm_kernel_info_t *info)
+{
+    return info->threads <= SUB_CORES * 32;
+}
+
+/* Occupancy: blocks of the variant that a multiprocessor holds at one time. */
+static int resident_blocks(variant_t variant, const image_t *image, const machine_t *machine)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    int registers = (image->registers + 7) / 8 * 8; /* allocated by eights */
+    int shared = info->shared_bytes + (machine->is_newer ? SYSTEM_SHARED : 0);
+    int blocks = smaller(HGEMM_SM_REGISTERS / (registers * info->threads),
+                         smaller(machine->shared_bytes / shared, machine->threads / info->threads));
+    if (machine->is_newer) /* the driver compiles the PTX and may use more registers than the sm_75 code */
+        blocks = smaller(blocks, kernel_table[variant.kernel].newer_blocks);
+    return blocks > 1 ? blocks : 1;
+}
+
+static double tile_bytes(const hgemm_kernel_info_t *info)
+{
+    return 2.0 * (info->block_m + info->block_n) * info->block_k;
+}
+
+/* Rows in memory of a k-tile of A and of B, each with a weight. */
+static double weighted_rows(const hgemm_kernel_info_t *info, int op, double weight_a, double weight_b)
+{
+    return (op & 2 ? info->block_k : info->block_m) * weight_a + (op & 1 ? info->block_n : info->block_k) * weight_b;
+}
+
+/* Pipes: clocks for one k-tile of one block. Shared memory and L1 are one pipe, which the k-tile passes three
+ * times: loaded from L2, stored to shared memory, read as fragments by every warp. */
+static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, const costs_t *costs, double overlap)
+{
+    double macs = (double)info->block_m * info->block_n * info->block_k;
+    double tile = tile_bytes(info);
+    double loaded = tile + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
+    double fragments = 2.0 * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
+    double wavefronts = variant.access == ACCESS_x16   ? 1
+                        : variant.access == ACCESS_x8  ? costs->factor_half_chunk_wavefronts
+                        : variant.access == ACCESS_any ? costs->factor_unaligned_wavefronts
+                                                       : FAR_LOADS;
+    double sectors = variant.access <= ACCESS_x8    ? 1
+                     : variant.access == ACCESS_any ? costs->factor_unaligned_sectors
+                                                    : FAR_LOADS;
+    double mma = macs / costs->rate_macs;
+    double shared = (fragments + tile + wavefronts * loaded) / costs->rate_shared_bytes;
+    return fmax(norm(mma, shared, overlap), sectors * loaded / costs->rate_l2_bytes);
+}
+
+/* How many blocks share one read from DRAM: of the rows of A that a tile needs, and of the columns of B. */
+typedef struct sharers_t {
+    double a, b;
+} sharers_t;
+
+/* `tiles` run at one time, neighbours in the order in which blocks walk D: `height` rows of tiles, column by
+ * column. Those in one row of tiles share A, those in one column share B. Later tiles do, too, if what they
+ * share stays in the L2 cache until then; half of its bytes count: rows of A, or all of B, that fit are read once. */
+static sharers_t sharers_of(const hgemm_desc_t *p, int kernel, const machine_t *machine, double tiles)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    double rows = ceil((double)p->m / info->block_m), columns = ceil((double)p->n / info->block_n);
+    double height = fmin(rows, walk_of(kernel, machine).group), cache = (double)machine->l2_bytes / 2;
+    double across = ceil(tiles / height), down = tiles < height ? tiles : fmax(height, floor(tiles / columns));
+    int keeps_a = 2.0 * height * info->block_m * (double)p->k <= cache;
+    int keeps_b = 2.0 * (double)p->n * (double)p->k <= cache;
+    return (sharers_t){.a = across > columns || keeps_a ? columns : across, .b = down > rows || keeps_b ? rows : down};
+}
+
+/* Lines along a side of a tile of which the problem has `extent`: those, and of the others what the machine's costs
+ * count. */
+static double lines_there(const costs_t *costs, int side, double extent)
+{
+    return side - (side - fmin(side, extent)) * (1 - costs->factor_missing_lines);
+}
+
+/* What the L2 cache does not keep of so many bytes until they are read again: a share. */
+static double beyond(double bytes, const machine_t *machine)
+{
+    return fmin(fmax(bytes / (0.75 * (double)machine->l2_bytes) - 1, 0), 1);
+}
+
+/* Passes of a thin kernel's block over its long operand, each for four columns of the other one (ptx/thin.cu). */
+static double thin_passes(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+{
+    double columns =
+        info->block_m >= info->block_n ? fmin((double)p->n, info->block_n) : fmin((double)p->m, info->block_m);
+    return ceil(columns / 4);
+}
+
+/* A thin kernel's step, as far as D and k have it: a long operand streams from DRAM, each row of it in whole sectors,
+ * and is multiplied by up to 8 columns of the other one, which stay in the cache. */
+static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    const costs_t *costs = costs_of(machine);
+    int long_is_m = info->block_m >= info->block_n;
+    int is_along_k = long_is_m ? p->op_a == HGEMM_OP_N : p->op_b == HGEMM_OP_T;
+    double m = fmin((double)p->m, info->block_m), n = fmin((double)p->n, info->block_n);
+    if (is_streamed(p, variant.kernel)) /* by blocks of fewer lines, none of which is nearly empty */
+        m = (double)p->m / ceil((double)p->m / info->block_m), n = (double)p->n / ceil((double)p->n / info->block_n);
+    double k = fmin((double)p->k, info->block_k), ld = (double)(long_is_m ? p->lda : p->ldb);
+    double rows = is_along_k ? (long_is_m ? m : n) : k, width = is_along_k ? k : long_is_m ? m : n;
+    /* What is read again: the rest of a sector, by the next step, and all by the next pass. */
+    double lines = tiles * (long_is_m ? info->block_m : info->block_n); /* in flight */
+    double rest = is_along_k ? beyond(lines * fmin(2 * ld, LINE), machine) : 1;
+    double row_bytes =
+        fmin(2 * ld, 2 * width + costs->overhead_thin_row + (SECTOR / 2.0 - costs->overhead_thin_row) * rest);
+    double bytes = rows * row_bytes + 2 * (long_is_m ? n : m) * k;
+    double passes = thin_passes(p, info), repeats = (passes - 1) * costs->factor_thin_passes;
+    double dram = (1 + repeats * beyond(2 * lines * (double)p->k, machine)) * bytes / costs->rate_dram_bytes;
+    double alone = passes * bytes / costs->rate_dram_bytes_alone;
+    double pipes = fmax(alone, m * n * k / costs->rate_thin_macs);
+    return (pace_t){.lone = pipes,
+                    .beside = pipes,
+                    .latency =
+                        (1 + repeats) * costs->clocks_thin_step / (is_streamed(p, variant.kernel) ? STREAMED_STEPS : 1),
+                    .dram = dram / machine->multiprocessors,
+                    .store = 2 * m * n / costs->rate_dram_bytes / machine->multiprocessors};
+}
+
+static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    if (is_thin(variant.kernel))
+        return thin_pace(p, variant, machine, fmin(tiles, (double)problem_tiles(p, info)));
+    const costs_t *costs = costs_of(machine);
+    const sharers_t sharers = sharers_of(p, variant.kernel, machine, tiles);
+    double tile = tile_bytes(info);
+    double lines_m = lines_there(costs, info->block_m, (double)p->m);
+    double lines_n = lines_there(costs, info->block_n, (double)p->n);
+    double lines_k = lines_there(costs, info->block_k, (double)p->k / (double)steps_of(p, variant));
+    double own = 2.0 * (lines_m / sharers.a + lines_n / sharers.b) * lines_k; /* from DRAM */
+    double read = own + weighted_rows(info, variant.op, 1 / sharers.a, 1 / sharers.b) * costs->overhead_dram_row;
+    double lone = step_clocks(info, variant, costs, costs->overlap_lone_block);
+    double beside = step_clocks(info, variant, costs, costs->overlap_several_blocks);
+    double dram_alone = read / costs->rate_dram_bytes_alone;
+    double dram = read / costs->rate_dram_bytes;
+    double elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
+    double store = costs->factor_dram_store * 2.0 * elements / costs->rate_dram_bytes;
+    double exposed = costs->factor_exposed * lone;
+    if (has_few_warps(info))
+        exposed = costs->factor_exposed * fmax(lone, dram) + costs->factor_exposed_few_warps * lone;
+    double dram_latency = costs->clocks_dram_latency;
+    if (walk_of(variant.kernel, machine).prefetch) /* the first of the sharers fetches for the others */
+        dram_latency = dram_latency * own / tile;
+    double chunks = tile / 16, more = 0;
+    if (variant.access == ACCESS_any)
+        more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
+    if (variant.bf16) {
+        more += costs->clocks_waited_chunk * chunks / info->threads;
+        lone += costs->clocks_converted_chunk * chunks;
+        beside += costs->clocks_converted_chunk * chunks;
+    }
+    return (pace_t){.lone = fmax(lone, dram_alone),
+                    .beside = fmax(beside, dram_alone),
+                    .latency = costs->clocks_step + more + dram_latency + exposed,
+                    .dram = dram / machine->multiprocessors,
+                    .store = store / machine->multiprocessors};
+}
+
+/* Clocks until all copies are made. What fits half of the L2 cache is not written back to DRAM meanwhile. */
+static double copy_clocks(const hgemm_desc_t *p, int copies, const machine_t *machine)
+{
+    const costs_t *costs = costs_of(machine);
+    double bytes = (double)copied_bytes(p, copies);
+    bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0);
+    return copies ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
+}
+
+/* The same until the scales of bfloat16 operands are found. */
+static double scale_clocks(const hgemm_desc_t *p, const machine_t *machine)
+{
+    const costs_t *costs = costs_of(machine);
+    const int scales = scales_to_find(p);
+    const double bytes = searched_bytes(machine, scales, p);
+    return scales ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
+}
+
+price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *image, int copies,
+                      const machine_t *machine)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    const costs_t *costs = costs_of(machine);
+    double mmas = info->warp_m / 16.0 * (info->warp_n / 8.0); /* of a warp tile, for 8 k's: code grows with them */
+    double elements = lines_there(costs, info->block_m, (double)p->m) * lines_there(costs, info->block_n, (double)p->n);
+    double warp_k_sums = costs->factor_warp_k_sums * (info->block_k / info->warp_k - 1);
+    price_t price = {
+        .costs = costs,
+        .multiprocessors = machine->multiprocessors,
+        .resident = resident_blocks(variant, image, machine),
+        .least_steps = is_thin(variant.kernel) && info->block_m == info->block_n ? 1 : 2,
+        .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, copies, machine) + scale_clocks(p, machine),
+        .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
+        .overlap = costs->clocks_block,
+        .sum_bytes = (double)sum_bytes(info),
+    };
+    if (variant.access == ACCESS_any) {
+        double missing_rows = fmax((double)(info->block_m - p->m), 0);
+        double missing_columns = fmax((double)(info->block_n - p->n), 0);
+        price.end += costs->clocks_missing_row * (missing_rows + missing_columns);
+    }
+    if (p->n % 8 != 0)
+        price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
+    price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
+    price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
+    if (is_thin(variant.kernel)) {
+        elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
+        price.launch = 0;
+        price.end = costs->clocks_thin_block + elements / costs->rate_thin_sums;
+        /* A phase counts the latency of all steps but the first: of the first pass. */
+        price.end += (thin_passes(p, info) - 1) * costs->factor_thin_passes * costs->clocks_thin_step;
+        price.overlap = costs->clocks_thin_block;
+        price.turnover = 0;
+    }
+    price.pace = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
+    return price;
+}
+
+/* A phase of a launch: equal blocks, all of which compute whole tiles, or all parts of split ones. */
+typedef struct phase_t {
+    double blocks, steps; /* how many, and the steps of each */
+    double end;           /* of a block, as in price_t */
+    int are_parts;        /* they store no D, and the tile waits for the latest of them */
+    int is_followed;      /* another phase starts where this one ends */
+} phase_t;
+
+/*
+ * Clocks of a phase. The first round is spread evenly over multiprocessors. Later blocks start wherever one
+ * has ended: while the blocks of a multiprocessor still run in step, they end together and the next round has
+ * as many; once they have drifted apart, the remaining blocks spread evenly. The last round lies between the two.
+ * DRAM serves all multiprocessors, however few of them a round has left busy; stores compete with reads, except
+ * those of the last round.
+ */
+static double phase_clocks(const price_t *price, const pace_t *pace, phase_t phase)
+{
+    const costs_t *costs = price->costs;
+    double share = ceil(phase.blocks / price->multiprocessors); /* blocks of the busiest multiprocessor */
+    double rounds = ceil(share / price->resident), full = fmin(share, price->resident);
+    double last = share - (rounds - 1) * full; /* blocks in its last round, once they have drifted apart */
+    double full_work = phase.steps * full * (full > 1 ? pace->beside : pace->lone);
+    double last_work = phase.steps * last * (last > 1 ? pace->beside : pace->lone);
+    double latency = (phase.steps - 1) * pace->latency; /* two k-tiles are loaded at once in the beginning */
+    double drifted = phase.are_parts ? 0 : 1 - exp(-full_work / costs->clocks_drift);
+    double last_round = full_work - (full_work - last_work) * drifted;
+    double serial = (phase.end - price->overlap) * costs->factor_serial_epilogue;
+    double ends = rounds * (phase.end + (full - 1) * serial) + (rounds - 1) * price->turnover;
+    /* The rounds that are full, and the last one: work, and DRAM traffic beside it. Blocks of a round end together,
+     * so that DRAM which one round leaves idle does not serve another; only their ends and its first loads overlap.
+     * But all multiprocessors do not end at once, and DRAM may serve others `behind` the ends of a round. */
+    double blocks = (rounds - 1) * full * price->multiprocessors, last_blocks = phase.blocks - blocks;
+    double busy = (rounds - 1) * fmax(full_work, latency), last_busy = fmax(last_round, latency);
+    double read = phase.steps * pace->dram * (full > 1 ? costs->factor_dram_streams : 1);
+    double last_read = phase.steps * pace->dram * (last > 1 ? costs->factor_dram_streams : 1);
+    double store = phase.are_parts ? 0 : pace->store;
+    double dram = blocks * (read + store), last_dram = last_blocks * (last_read + (phase.is_followed ? store : 0));
+    double behind = (rounds - 1) * (phase.end + (full - 1) * serial + price->turnover) *
+                    (phase.are_parts ? 0 : costs->factor_dram_ends);
+    double mixed = norm(busy + behind + last_busy, dram + last_dram, DRAM_OVERLAP);
+    double apart = norm(busy + behind, dram, DRAM_OVERLAP) + norm(last_busy, last_dram, DRAM_OVERLAP);
+    return fmax(mixed, apart - price->end) + ends - behind;
+}
+
+/*
+ * Parts of unequal length. If multiprocessors are left when every longer part of all tiles has one, the last parts
+ * can be so short that several rounds of them fit there in the time of a longer one: tiles that fill three quarters
+ * of a round then take little more than three quarters of its time, not all of it. Blocks must have a
+ * multiprocessor to themselves, and all longer parts must start first, which they do not in a batch.
+ *
+ * Returns the rounds of short parts, 0 if there cannot be such.
+ */
+static int64_t short_rounds(const hgemm_desc_t *p, const price_t *price, int64_t tiles, int64_t splits)
+{
+    int64_t left = price->multiprocessors - (splits - 1) * tiles;
+    return left > 0 && price->resident == 1 && matrix_count(p) == 1 ? ceil_div(tiles, left) : 0;
+}
+
+/* A part's end and the start of the next one, in steps. */
+static double steps_between(const price_t *price)
+{
+    double clocks = price->end + price->costs->clocks_split_arrival + price->turnover;
+    return clocks / fmax(price->pace.lone, price->pace.latency);
+}
+
+/* Steps of a longer part, if the short ones are to end at the same time as these: with r rounds of short parts,
+ * r * (steps - (splits - 1) * part) + (r - 1) * steps_between = part. 0 where they would be too short. */
+int64_t long_part(const hgemm_desc_t *p, const price_t *price, int64_t tiles, int64_t steps, int64_t splits)
+{
+    double rounds = (double)short_rounds(p, price, tiles, splits);
+    double all_steps = rounds * (double)steps + (rounds - 1) * steps_between(price);
+    int64_t part = (int64_t)ceil(all_steps / (1 + rounds * (double)(splits - 1)));
+    return rounds > 1 && steps - (splits - 1) * part >= price->least_steps ? part : 0;
+}
+
+/* Whether the last part of a tile to arrive neither writes nor reads its own sums: KEEPS_OWN in ptx/sums.cuh, for rows
+ * that have columns for a T4. */
+static int keeps_own_sums(variant_t variant, const machine_t *machine)
+{
+    const kernel_t *kernel = &kernel_table[variant.kernel];
+    const int is_large = kernel->info.block_m * kernel->info.block_n >= 128 * 128;
+    return !machine->is_newer && kernel->on_t4.walk.group &&
+           (kernel->blocks == 1 || (is_large && kernel->info.accumulate == HGEMM_ACCUMULATE_F32));
+}
+
+/* The phase of a plan's `tiles` split tiles. Parts that run at one time read the same k's of neighbouring tiles. */
+static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan,
+                           int64_t tiles, double steps)
+{
+    const costs_t *costs = price->costs;
+    const pace_t pace = pace_of(p, plan->variant, machine, (double)tiles);
+    double sum_rate = plan->whole_tiles > 0 ? costs->rate_tail_split_sum_bytes : costs->rate_split_sum_bytes;
+    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
+    double rows = fmin((double)p->m / info->block_m, 1); /* of a tile that D has; the others may cost something, too */
+    double tile_sums = (rows + (1 - rows) * costs->factor_missing_sums) * price->sum_bytes;
+    double read = plan->splits - keeps_own_sums(plan->variant, machine);
+    double sums = tile_sums * (read + costs->factor_own_sums) / sum_rate;
+    double spilled = fmax(read * tile_sums * (double)tiles - (double)machine->l2_bytes / 2, 0);
+    double part = (double)plan->k_split / info->block_k;
+    double last = steps - (plan->splits - 1) * part;
+    int64_t rounds = short_rounds(p, price, tiles, plan->splits);
+    int is_uneven = rounds > 1 && (double)rounds * last + (double)(rounds - 1) * steps_between(price) <= part;
+    double clocks = phase_clocks(price, &pace,
+                                 (phase_t){
+                                     .blocks = is_uneven ? price->multiprocessors : (double)tiles * plan->splits,
+                                     .steps = part,
+                                     .end = price->end + costs->clocks_split_arrival + sums,
+                                     .are_parts = 1,
+                                 });
+    return (is_uneven ? costs->factor_uneven_parts : 1) * clocks +
+           costs->factor_spilled_sums * spilled / (costs->rate_dram_bytes * machine->multiprocessors);
+}
+
+double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
+{
+    double clocks = price->launch, steps = (double)steps_of(p, plan->variant);
+    int64_t split_tiles = (plan->tiles - plan->whole_tiles) * matrix_count(p);
+    if (plan->whole_tiles > 0)
+        clocks += phase_clocks(price, &price->pace,
+                               (phase_t){
+                                   .blocks = (double)plan->whole_tiles * (double)matrix_count(p),
+                                   .steps = steps,
+                                   .end = price->end,
+                                   .is_followed = split_tiles > 0,
+                               });
+    if (split_tiles > 0)
+        clocks +=
+            split_clocks(p, machine, price, plan, split_tiles, steps) + (plan->whole_tiles > 0 ? price->turnover : 0);
+    return clocks;
+}

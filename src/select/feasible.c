@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* Which variants, copies and plans can run a problem. */
+#include "select/feasible.h"
+
+#include "table/args.h"
+
+#include <string.h>
+
+int64_t tile_count(const hgemm_kernel_info_t *kernel, int64_t m, int64_t n)
+{
+    return ceil_div(m, kernel->block_m) * ceil_div(n, kernel->block_n);
+}
+
+/* Whether every group of `width` elements along the rows of an operand is aligned and whole; a row in
+ * memory has `extent` elements. */
+static int groups_are_aligned(const void *data, int64_t ld, int64_t extent, int64_t batch, int64_t stride,
+                              int64_t width)
+{
+    return (uintptr_t)data % (2 * (uintptr_t)width) == 0 && ld % width == 0 && extent % width == 0 &&
+           (batch == 1 || stride % width == 0);
+}
+
+int64_t matrix_count(const hgemm_desc_t *p)
+{
+    return p->batch_mode == HGEMM_BATCH_GROUPED ? 1 : p->batch;
+}
+
+int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
+{
+    int64_t rows = ceil_div(p->m, kernel->block_m);
+    if (p->batch_mode == HGEMM_BATCH_GROUPED) /* every group may end within a tile, and has a row at least */
+        rows = p->m / kernel->block_m + p->batch < p->m ? p->m / kernel->block_m + p->batch : p->m;
+    return rows * ceil_div(p->n, kernel->block_n);
+}
+
+int is_indirect(const hgemm_desc_t *p)
+{
+    return p->batch_mode != HGEMM_BATCH_STRIDED || p->gather_a != NULL || p->layout == HGEMM_COL_MAJOR;
+}
+
+int is_bf16(const hgemm_desc_t *p)
+{
+    return p->type_a == HGEMM_TYPE_BF16;
+}
+
+int scales_to_find(const hgemm_desc_t *p)
+{
+    int a = p->scale_a == 0 && !p->scale_a_pointer, b = p->scale_b == 0 && !p->scale_b_pointer;
+    return is_bf16(p) ? (a ? COPY_A : 0) | (b ? COPY_B : 0) : 0;
+}
+
+int is_invariant(const hgemm_kernel_info_t *kernel)
+{
+    return kernel->block_k == 64 && kernel->warp_k == 32;
+}
+
+/* The same for the operand COPY_A or COPY_B of a problem. */
+static int operand_is_aligned(const hgemm_desc_t *p, int which, int64_t width)
+{
+    if (p->batch_mode == HGEMM_BATCH_POINTERS) { /* each pointer keeps the promise */
+        hgemm_desc_t one = *p;
+        one.batch_mode = HGEMM_BATCH_STRIDED, one.batch = 1;
+        one.a = one.b = (const void *)(uintptr_t)(p->alignment > 2 ? p->alignment : 2);
+        return operand_is_aligned(&one, which, width);
+    }
+    int64_t extent_a = p->op_a == HGEMM_OP_N ? p->k : p->m;
+    int64_t extent_b = p->op_b == HGEMM_OP_N ? p->n : p->k;
+    if (which == COPY_A)
+        return groups_are_aligned(p->a, p->lda, extent_a, p->batch, p->stride_a, width);
+    return groups_are_aligned(p->b, p->ldb, extent_b, p->batch, p->stride_b, width);
+}
+
+static int operands_are_aligned(const hgemm_desc_t *p, int64_t width)
+{
+    return operand_is_aligned(p, COPY_A, width) && operand_is_aligned(p, COPY_B, width);
+}
+
+/* Whether 32-bit byte offsets reach every element of a tile. */
+static int offsets_fit_32_bits(const hgemm_kernel_info_t *kernel, int64_t ld)
+{
+    int64_t lines = kernel->block_m > kernel->block_n ? kernel->block_m : kernel->block_n;
+    if (lines < kernel->block_k)
+        lines = kernel->block_k;
+    return ld < (INT64_C(1) << 32) / (2 * lines);
+}
+
+/* Where rows are along m or n, whose extent is x, the aligned loads take a tile's missing columns for the
+ * elements that follow in memory: those of the next rows. Only the k-tile with the last HGEMM_LEAST_TAIL
+ * rows masks them, so no tile may overshoot its row by more elements than these rows span. */
+static int overshoot_stays_inside(int64_t x, int64_t ld, int block)
+{
+    return (block - x % block) % block <= HGEMM_LEAST_TAIL * ld;
+}
+
+static int columns_stay_inside(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
+{
+    return (p->op_a == HGEMM_OP_N || overshoot_stays_inside(p->m, p->lda, kernel->block_m)) &&
+           (p->op_b == HGEMM_OP_T || overshoot_stays_inside(p->n, p->ldb, kernel->block_n));
+}
+
+/* The fastest access that is correct for the operands. Groups may begin at any row, which is a column of a transposed
+ * A. Of gathered rows, the kernels find whole chunks or single elements. */
+static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
+{
+    if (p->k == 0) /* A and B are not read */
+        return ACCESS_x16;
+    if (is_indirect(p)) {
+        int by_columns = p->op_a == HGEMM_OP_T && (p->batch_mode == HGEMM_BATCH_GROUPED || p->gather_a);
+        hgemm_desc_t direct = *p;
+        if (p->batch_mode == HGEMM_BATCH_POINTERS)
+            direct.a = direct.b = (const void *)(uintptr_t)(p->alignment > 2 ? p->alignment : 2);
+        direct.batch_mode = HGEMM_BATCH_STRIDED, direct.gather_a = NULL, direct.layout = HGEMM_ROW_MAJOR;
+        access_t access = needed_access(&direct, kernel);
+        if (access != ACCESS_far && (by_columns || access != ACCESS_x16))
+            access = p->gather_a ? ACCESS_far : ACCESS_any;
+        return access;
+    }
+    if (!offsets_fit_32_bits(kernel, p->lda) || !offsets_fit_32_bits(kernel, p->ldb))
+        return ACCESS_far;
+    if (!columns_stay_inside(p, kernel))
+        return ACCESS_any;
+    return operands_are_aligned(p, 8) ? ACCESS_x16 : operands_are_aligned(p, 4) ? ACCESS_x8 : ACCESS_any;
+}
+
+copy_t copy_of(const hgemm_desc_t *p, int which)
+{
+    int k_contiguous = which == COPY_A ? p->op_a == HGEMM_OP_N : p->op_b == HGEMM_OP_T;
+    int64_t x = which == COPY_A ? p->m : p->n;
+    copy_t copy = {.lines = k_contiguous ? x : p->k, .width = k_contiguous ? p->k : x};
+    copy.ld = ceil_div(copy.width, 64) * 64;
+    copy.bytes = copy.lines < INT64_MAX / 2 / copy.ld ? copy.lines * copy.ld * 2 : INT64_MAX / 4;
+    return copy;
+}
+
+int copies_needed(const hgemm_desc_t *p)
+{
+    return (operand_is_aligned(p, COPY_A, 8) ? 0 : COPY_A) | (operand_is_aligned(p, COPY_B, 8) ? 0 : COPY_B);
+}
+
+int64_t copied_bytes(const hgemm_desc_t *p, int copies)
+{
+    int64_t bytes = 0;
+    for (int which = COPY_A; which <= COPY_B; which <<= 1)
+        bytes += copies & which ? copy_of(p, which).bytes : 0;
+    return bytes;
+}
+
+int possible_copies(const hgemm_desc_t *p, size_t workspace_bytes)
+{
+    int64_t room = (int64_t)workspace_bytes - HGEMM_WORKSPACE_TILES * 4 - scale_bytes(scales_to_find(p));
+    int copies = p->k > 0 && p->batch == 1 && !is_indirect(p) && !operands_are_aligned(p, 4) ? copies_needed(p) : 0;
+    return copied_bytes(p, copies) <= room ? copies : 0;
+}
+
+/* Whether a kernel has such a variant, for what the problem asks beside its operands. */
+static int has_variant(const hgemm_desc_t *p, variant_t variant)
+{
+    const kernel_t *kernel = &kernel_table[variant.kernel];
+    const hgemm_kernel_info_t *info = &kernel->info;
+    int has_sums = info->accumulate == p->accumulate || is_thin(variant.kernel);
+    return has_sums && (info->ops >> variant.op & 1u) && variant.access <= kernel->access &&
+           (!variant.indirect || (kernel->has_indirect && variant.access <= kernel->indirect)) &&
+           (!variant.bf16 || (kernel->has_bf16 && (variant.indirect || variant.access <= kernel->bf16))) &&
+           (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
+           (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
+           problem_tiles(p, info) <= INT32_MAX;
+}
+
+int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *variant)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    int op = 2 * (int)p->op_a + (int)p->op_b;
+    hgemm_desc_t copied = *p;
+    if (copies & COPY_A)
+        copied.lda = copy_of(p, COPY_A).ld;
+    if (copies & COPY_B)
+        copied.ldb = copy_of(p, COPY_B).ld;
+    access_t access = kernel_table[kernel].access == ACCESS_one ? ACCESS_x16 : needed_access(&copied, info);
+    if (copies && kernel_table[kernel].access == ACCESS_one) /* it needs none */
+        return 0;
+    if (copies && access != ACCESS_far) {
+        if (!columns_stay_inside(&copied, info)) /* the rows of an operand that needs no copy are too short */
+            return 0;
+        access = ACCESS_x16;
+    }
+    if (is_bf16(p) && access == ACCESS_x8) /* for which these kernels have no variants */
+        access = ACCESS_any;
+    if (is_bf16(p) && is_indirect(p) && access == ACCESS_any) /* nor these for that */
+        access = ACCESS_far;
+    *variant = (variant_t){kernel, op, access, is_indirect(p), is_bf16(p)};
+    return has_variant(p, *variant);
+}
+
+int same_plan(const plan_t *one, const plan_t *other)
+{
+    return variant_index(one->variant) == variant_index(other->variant) && one->tiles == other->tiles &&
+           one->whole_tiles == other->whole_tiles && one->splits == other->splits && one->k_split == other->k_split &&
+           one->copies == other->copies && one->scales == other->scales;
+}
+
+int64_t sum_bytes(const hgemm_kernel_info_t *kernel)
+{
+    return (int64_t)kernel->block_m * kernel->block_n * (kernel->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
+}
+
+int64_t scale_bytes(int scales)
+{
+    return scales ? (int64_t)sizeof(scale_space_t) : 0;
+}
+
+int64_t plan_workspace(const hgemm_desc_t *p, const plan_t *plan)
+{
+    int64_t parts = (plan->tiles - plan->whole_tiles) * matrix_count(p) * plan->splits;
+    int64_t bytes = copied_bytes(p, plan->copies) + scale_bytes(plan->scales);
+    if (plan->splits > 1)
+        bytes += parts * sum_bytes(&kernel_table[plan->variant.kernel].info);
+    return plan->splits > 1 || plan->copies || plan->scales ? HGEMM_WORKSPACE_TILES * 4 + bytes : 0;
+}
+
+static const char *variant_fault(const hgemm_desc_t *p, variant_t variant, int copies)
+{
+    variant_t needed;
+    if (variant.kernel <= KERNEL_NONE || variant.kernel >= KERNEL_END)
+        return "there is no such kernel";
+    if (variant.op != 2 * (int)p->op_a + (int)p->op_b || variant.indirect != is_indirect(p) ||
+        variant.bf16 != is_bf16(p))
+        return "the transposes, types, or pointers and indices are not those of the problem";
+    if (copies && (p->k == 0 || p->batch != 1 || is_indirect(p) || copies != copies_needed(p)))
+        return "the copies are not of the operands that need them";
+    if (!find_variant(p, variant.kernel, copies, &needed))
+        return "the kernel does not run the problem";
+    if (variant.access < needed.access || !has_variant(p, variant))
+        return "the access is not what the operands need";
+    if (!variant_image(variant))
+        return "this build has no machine code for the variant";
+    return NULL;
+}
+
+static const char *split_fault(const hgemm_desc_t *p, const plan_t *plan)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
+    int64_t split_tiles = plan->tiles - plan->whole_tiles;
+    if (!is_selectable(plan->variant.kernel))
+        return "the kernel cannot split k";
+    if (p->flags & HGEMM_FLAG_BATCH_INVARIANT || is_indirect(p))
+        return "k of this problem must not be split";
+    if (plan->whole_tiles < 0 || split_tiles <= 0)
+        return "no tile is left to split, or more than there are";
+    if (plan->k_split <= 0 || plan->k_split % info->block_k != 0 || ceil_div(p->k, plan->k_split) != plan->splits)
+        return "the parts are not whole steps that cover k";
+    if (p->batch > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES / p->batch)
+        return "more tiles are split than the workspace has counters for";
+    if (split_tiles > (INT32_MAX - plan->whole_tiles) / plan->splits)
+        return "the blocks are more than a grid has";
+    return NULL;
+}
+
+const char *plan_fault(const hgemm_desc_t *p, size_t workspace_bytes, const plan_t *plan)
+{
+    const char *fault = variant_fault(p, plan->variant, plan->copies);
+    if (fault)
+        return fault;
+    if (plan->tiles != problem_tiles(p, &kernel_table[plan->variant.kernel].info))
+        return "the tiles are not those of the problem";
+    if (plan->splits == 1 && (plan->whole_tiles != plan->tiles || plan->k_split != p->k))
+        return "a tile is neither whole nor split";
+    if (plan->scales != scales_to_find(p))
+        return "the scales that it finds are not those that the problem lacks";
+    fault = plan->splits == 1 ? NULL : split_fault(p, plan);
+    if (!fault && plan_workspace(p, plan) > (int64_t)workspace_bytes)
+        return "the workspace is too small";
+    return fault;
+}

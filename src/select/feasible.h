@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What can run a problem: variants, by alignment and offsets; aligned copies of operands; plans. Problems are checked
+ * and row-major.
+ */
+#ifndef HGEMM_FEASIBLE_H
+#define HGEMM_FEASIBLE_H
+
+#include "table/kernels.h"
+#include "problem/problem.h"
+
+static inline int64_t ceil_div(int64_t dividend, int64_t divisor)
+{
+    return (dividend + divisor - 1) / divisor;
+}
+
+/* Number of the kernel's block tiles that cover an m x n matrix. */
+int64_t tile_count(const hgemm_kernel_info_t *kernel, int64_t m, int64_t n);
+
+/* Matrices of a problem's batch; groups of rows share one. */
+int64_t matrix_count(const hgemm_desc_t *p);
+
+/* Tiles of one matrix. Where rows are in groups, whose sizes the device knows: as many as they can have. */
+int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel);
+
+/* Whether operands come by pointers or indices in device memory, or D is column-major, for which kernels have variants
+ * of their own. */
+int is_indirect(const hgemm_desc_t *p);
+
+/* Whether a kernel adds up in the order that batch invariance has chosen: in k-tiles of 64, of which two warps have 32
+ * each. Tiles of D may then differ, and with them alignment, m and n, and not a bit of a sum does. */
+int is_invariant(const hgemm_kernel_info_t *kernel);
+
+/* Whether A and B are bfloat16, for which kernels have variants of their own. */
+int is_bf16(const hgemm_desc_t *p);
+
+/* The operands, COPY_A | COPY_B, whose scale the call is to find. */
+int scales_to_find(const hgemm_desc_t *p);
+
+/* An aligned copy of an operand, whose rows begin at multiples of 128 bytes. */
+typedef struct copy_t {
+    int64_t lines, width, ld; /* rows in memory, elements of each, leading dimension */
+    int64_t bytes;
+} copy_t;
+
+enum { COPY_A = 1, COPY_B = 2 };
+
+/* The copy of operand `which`, COPY_A or COPY_B, of a problem with k > 0. */
+copy_t copy_of(const hgemm_desc_t *p, int which);
+
+/* Bytes of the copies, COPY_A | COPY_B. */
+int64_t copied_bytes(const hgemm_desc_t *p, int copies);
+
+/* The operands that are not aligned to 16 bytes, so that a variant for ACCESS_x16 needs copies of them. */
+int copies_needed(const hgemm_desc_t *p);
+
+/* The copies that would make all operands aligned, if they are worth a try and the workspace has room for them. */
+int possible_copies(const hgemm_desc_t *p, size_t workspace_bytes);
+
+/* Finds the variant of `kernel` that runs the problem, on the operands or on the given copies; returns 0 if there is
+ * none. Whether this build has its image is another question. */
+int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *variant);
+
+/* How a problem is run: by which variant, and for which tiles of D k is split among several blocks. */
+typedef struct plan_t {
+    variant_t variant;
+    int64_t tiles;       /* of D, for one matrix of the batch */
+    int64_t whole_tiles; /* the first of them, computed by one block each */
+    int splits;          /* parts of k for each of the other tiles; 1 if there are none */
+    int64_t k_split;     /* k's of each part but the last: a multiple of the block's k, or all of k */
+    int copies;          /* COPY_A | COPY_B: operands that are first copied, aligned, to the workspace */
+    int scales;          /* COPY_A | COPY_B: operands whose scale is first found, in the workspace */
+} plan_t;
+
+int same_plan(const plan_t *one, const plan_t *other);
+
+/* Bytes of a block's sums, where k is split. */
+int64_t sum_bytes(const hgemm_kernel_info_t *kernel);
+
+/* Bytes at the end of the workspace where scales are found, if any are. */
+int64_t scale_bytes(int scales);
+
+/* Workspace that a plan needs: counters and sums of split tiles, then the copies, then scales. */
+int64_t plan_workspace(const hgemm_desc_t *p, const plan_t *plan);
+
+/* What is wrong with a plan from elsewhere, in words; NULL if it runs the problem in this build. */
+const char *plan_fault(const hgemm_desc_t *p, size_t workspace_bytes, const plan_t *plan);
+
+#endif

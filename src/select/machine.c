@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "select/machine.h"
+
+#include "table/kernels.h"
+
+enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 }; /* bytes; what machines ask for */
+
+const machine_t machine_t4 = {.multiprocessors = 40,
+                              .shared_bytes = T4_SHARED,
+                              .threads = T4_THREADS,
+                              .l2_bytes = 4 << 20,
+                              .workspace_bytes = LEAST_WORKSPACE,
+                              .has_t4_code = 1};
+
+/* Limits of a multiprocessor: CUDA C++ Programming Guide, technical specifications per compute capability. Those of
+ * 8.6 for 8.x and from 12.0 on, those of 9.0 between them. */
+machine_t machine_of(const hgemm_device_info_t *info)
+{
+    machine_t machine = machine_t4;
+    machine.multiprocessors = info->multiprocessors;
+    machine.l2_bytes = info->l2_bytes ? info->l2_bytes : machine.l2_bytes;
+    if (info->compute_major >= 8) {
+        machine.is_newer = 1;
+        machine.has_t4_code = info->is_emulated;
+        int is_small = info->compute_major == 8 || info->compute_major >= 12;
+        machine.shared_bytes = is_small ? 99 << 10 : 227 << 10;
+        machine.threads = is_small ? 1536 : 2048;
+        machine.workspace_bytes = info->memory_bytes / 512 >> 20 << 20;
+        if (machine.workspace_bytes < LEAST_WORKSPACE)
+            machine.workspace_bytes = LEAST_WORKSPACE;
+        if (machine.workspace_bytes > MOST_WORKSPACE)
+            machine.workspace_bytes = MOST_WORKSPACE;
+    }
+    return machine;
+}

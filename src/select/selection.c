@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which kernel runs a problem, and into how many parts it cuts k. What was measured goes first. Else every plan of the
+ * tuned rung and of thin kernels that can run the problem is priced by the cost model, and the cheapest wins. A new row
+ * of the table takes part without a change here, and what this build does not have takes none.
+ */
+#include "select/selection.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "select/cost.h"
+
+enum {
+    MOST_SPLITS = 256,
+    MOST_SPLIT_ROUNDS = 4, /* of parts */
+    MOST_THIN_K = 128,     /* of a product that is thin in m or n alone */
+    LEAST_DOT_K = 1 << 16, /* of one of up to 8 x 8, for which a thin kernel takes two passes; on a T4 at a loss */
+};
+
+problem_key_t key_of(const hgemm_desc_t *p)
+{
+    return (problem_key_t){{p->m,
+                            p->n,
+                            p->k,
+                            p->lda,
+                            p->ldb,
+                            p->batch,
+                            p->stride_a,
+                            p->stride_b,
+                            p->kernel,
+                            p->accumulate,
+                            2 * (int)p->op_a + (int)p->op_b,
+                            (int64_t)((uintptr_t)p->a % 16),
+                            (int64_t)((uintptr_t)p->b % 16),
+                            p->flags,
+                            fused_bits(p) != 0,
+                            p->gather_a != NULL,
+                            p->batch_mode,
+                            p->alignment,
+                            p->type_a,
+                            p->layout,
+                            scales_to_find(p)}};
+}
+
+/* A plan that cuts k into parts of `part` steps, for all tiles but the first `whole_tiles`. */
+static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles, int64_t whole_tiles, int64_t part)
+{
+    int is_split = part < steps_of(p, variant);
+    int64_t k_split = is_split ? part * kernel_table[variant.kernel].info.block_k : p->k;
+    return (plan_t){.variant = variant,
+                    .tiles = tiles,
+                    .whole_tiles = is_split ? whole_tiles : tiles,
+                    .splits = is_split ? (int)ceil_div(p->k, k_split) : 1,
+                    .k_split = k_split,
+                    .scales = scales_to_find(p)};
+}
+
+/* What is looked for, and the cheapest plans found so far. */
+typedef struct search_t {
+    const hgemm_desc_t *p;
+    const machine_t *machine;
+    size_t workspace; /* bytes for the sums of split tiles */
+    int copies;       /* that plans are made for */
+    priced_plan_t *best;
+    int most, count;
+} search_t;
+
+/* Prices a plan and inserts it among the cheapest. Of plans that cost the same, the first stays ahead. */
+static void consider(search_t *s, const price_t *price, plan_t plan)
+{
+    double clocks = plan_clocks(s->p, s->machine, price, &plan);
+    int at = s->count < s->most ? s->count++ : s->most;
+    plan.copies = s->copies;
+    for (; at > 0 && s->best[at - 1].clocks > clocks; at--)
+        if (at < s->most)
+            s->best[at] = s->best[at - 1];
+    if (at < s->most)
+        s->best[at] = (priced_plan_t){plan, clocks};
+}
+
+/* The most parts for `split_tiles` tiles of `steps` steps that are worth a try and fit in the workspace. */
+static double most_splits(const search_t *s, const price_t *price, int64_t split_tiles, int64_t steps)
+{
+    double room = ((double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0) / ((double)split_tiles * price->sum_bytes);
+    double blocks = (double)MOST_SPLIT_ROUNDS * price->multiprocessors * price->resident;
+    return fmin(fmin(MOST_SPLITS, room), fmin((double)(steps / price->least_steps), blocks / (double)split_tiles));
+}
+
+/* Considers numbers of splits for all tiles but the first `whole_tiles`: each up to 8, then ever fewer. */
+static void try_splits(search_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
+{
+    /* Sums in parts would be others for another m. Those of indirect problems have no place in the workspace. */
+    if (s->p->flags & HGEMM_FLAG_BATCH_INVARIANT || is_indirect(s->p) || s->p->batch > MOST_GRID_Y ||
+        (tiles - whole_tiles) * s->p->batch > HGEMM_WORKSPACE_TILES)
+        return;
+    int64_t split_tiles = (tiles - whole_tiles) * s->p->batch, steps = steps_of(s->p, variant);
+    double most = most_splits(s, price, split_tiles, steps);
+    for (int splits = 2, last = 1; splits <= most; splits += splits < 8 ? 1 : splits / 8) {
+        int64_t even = ceil_div(steps, splits), uneven = long_part(s->p, price, split_tiles, steps, splits);
+        plan_t plan = make_plan(s->p, variant, tiles, whole_tiles, even);
+        if (plan.splits > last) /* rounding parts up to whole steps may have given the last number again */
+            consider(s, price, plan);
+        if (uneven > even)
+            consider(s, price, make_plan(s->p, variant, tiles, whole_tiles, uneven));
+        last = plan.splits;
+    }
+}
+
+/* Considers the plans of a variant: no tile split, all of them, or those that would not fill the last round. */
+static void try_variant(search_t *s, variant_t variant)
+{
+    const kernel_t *kernel = &kernel_table[variant.kernel];
+    const image_t *image = variant_image(variant);
+    int is_for_t4 = kernel->blocks > 0;
+    if (!image || (!is_for_t4 && !s->machine->is_newer))
+        return;
+    price_t price = price_variant(s->p, variant, image, s->copies, s->machine);
+    int64_t tiles = problem_tiles(s->p, &kernel->info);
+    int64_t slots = (int64_t)price.multiprocessors * price.resident;
+    /* Newer GPUs' kernels of few warps are made for two blocks on a multiprocessor. */
+    if (!is_for_t4 && has_few_warps(&kernel->info) &&
+        (double)tiles * (double)matrix_count(s->p) <= price.multiprocessors)
+        return;
+    consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
+    if (is_streamed(s->p, variant.kernel)) /* and priced so; parts of k are not */
+        return;
+    try_splits(s, &price, variant, tiles, 0);
+    if (s->p->batch == 1 && tiles > slots && tiles % slots)
+        try_splits(s, &price, variant, tiles, tiles / slots * slots);
+}
+
+/* Whether rows of the operand that a thin kernel streams are not all aligned to 16 bytes. */
+static int is_unaligned(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+{
+    const int is_a = info->block_m > info->block_n;
+    return (is_a ? p->lda : p->ldb) % 8 != 0 || (uintptr_t)(is_a ? p->a : p->b) % 16 != 0;
+}
+
+/* Whether automatic selection draws from a kernel. Thin ones multiply up to 4 columns in a pass over their operands;
+ * where both sides of an operand are long, or more columns are to be multiplied, tensor cores are as fast or faster.
+ * But a single column streams rows of any alignment, which tensor cores do at a loss. Within that the cost model
+ * chooses. */
+static int is_drawn(const hgemm_desc_t *p, const machine_t *machine, int kernel)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    int is_small = (p->m <= 8 && p->n <= 4) || (p->m == 1 && p->n <= 8), is_side = p->m <= 8 || p->n <= 8;
+    if (!is_thin(kernel))
+        return is_selectable(kernel);
+    if (info->block_m == info->block_n)
+        return is_small || (p->m <= 8 && p->n <= 8 && p->k >= LEAST_DOT_K && (machine->is_newer || copies_needed(p)));
+    return (is_side && p->k <= MOST_THIN_K) || (is_streamed(p, kernel) && is_unaligned(p, info));
+}
+
+/* Considers all variants that run the problem, on the operands or on copies. */
+static void try_kernels(search_t *s)
+{
+    variant_t variant;
+    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
+        if (is_drawn(s->p, s->machine, kernel) && find_variant(s->p, kernel, s->copies, &variant))
+            try_variant(s, variant);
+}
+
+static int has_room_for_scales(const hgemm_desc_t *p, size_t workspace_bytes)
+{
+    return !scales_to_find(p) || (int64_t)workspace_bytes >= HGEMM_WORKSPACE_TILES * 4 + scale_bytes(scales_to_find(p));
+}
+
+int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, priced_plan_t *best, int most)
+{
+    search_t s = {.p = p, .machine = machine, .workspace = workspace_bytes, .best = best, .most = most};
+    if (!has_room_for_scales(p, workspace_bytes))
+        return 0;
+    s.workspace -= (size_t)scale_bytes(scales_to_find(p));
+    try_kernels(&s);
+    s.copies = possible_copies(p, workspace_bytes);
+    s.workspace -= (size_t)copied_bytes(p, s.copies);
+    if (s.copies)
+        try_kernels(&s);
+    return s.count;
+}
+
+double estimate_clocks(const hgemm_desc_t *p, const machine_t *machine, const plan_t *plan)
+{
+    price_t price = price_variant(p, plan->variant, variant_image(plan->variant), plan->copies, machine);
+    return plan_clocks(p, machine, &price, plan);
+}
+
+int measured_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
+{
+    const measured_t *measured = machine->measured;
+    return measured && p->kernel == HGEMM_KERNEL_AUTO && !(p->flags & HGEMM_FLAG_BATCH_INVARIANT) &&
+           measured->find(measured->entries, p, plan) && !plan_fault(p, workspace_bytes, plan);
+}
+
+hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
+{
+    priced_plan_t best;
+    variant_t variant;
+    if (p->kernel != HGEMM_KERNEL_AUTO) {
+        if (!find_variant(p, p->kernel, 0, &variant) || !has_room_for_scales(p, workspace_bytes))
+            return HGEMM_STATUS_NOT_SUPPORTED;
+        int64_t tiles = problem_tiles(p, &kernel_table[p->kernel].info);
+        *plan = make_plan(p, variant, tiles, tiles, steps_of(p, variant));
+        return HGEMM_STATUS_SUCCESS;
+    }
+    if (measured_plan(p, machine, workspace_bytes, plan))
+        return HGEMM_STATUS_SUCCESS;
+    if (rank_plans(p, machine, workspace_bytes, &best, 1) == 0)
+        return HGEMM_STATUS_NOT_SUPPORTED;
+    *plan = best.plan;
+    return HGEMM_STATUS_SUCCESS;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* The table: its checks at compile time, its descriptors, its images. */
+#include "table/kernels.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_THREADS = 1024 }; /* limit of a block */
+
+/* Values of the words in the columns ACC and OPS. */
+enum {
+    ACC_BYTES_f16 = 2,
+    ACC_BYTES_f32 = 4,
+    ACCUMULATE_f16 = HGEMM_ACCUMULATE_F16,
+    ACCUMULATE_f32 = HGEMM_ACCUMULATE_F32,
+    OPS_nn = HGEMM_OPS_NN,
+    OPS_all = HGEMM_OPS_NN | HGEMM_OPS_NT | HGEMM_OPS_TN | HGEMM_OPS_TT
+};
+
+/* A row as a type. C has no constants in a type but the sizes of arrays: ROW(name, column) is the number in a column of
+ * a row. A row without ON_T4 has nothing in on_t4. */
+#define BLOCK(m, n, k) char block_m[m], block_n[n], block_k[k];
+#define WARP(m, n, k) char warp_m[m], warp_n[n], warp_k[k];
+#define STAGES(count) char stages[count];
+#define ACC(type) char acc_bytes[ACC_BYTES_##type];
+#define PER_SM(t4, newer)         \
+    char blocks[(t4) ? (t4) : 1]; \
+    char newer_blocks[newer];
+#define WALK(group_, prefetch_)                                                                              \
+    char group[group_];                                                                                      \
+    static_assert((group_) >= 1 && ((group_) & ((group_)-1)) == 0, "WALK: the group is not a power of two"); \
+    static_assert((prefetch_) >= 0, "WALK: the prefetch is negative");
+#define SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag)                                    \
+    static_assert((lds_gap) >= 1 && (sts_first) >= 0 && (sts_gap) >= 1 && (ldg_lag) >= 0, \
+                  "SCHEDULE: a gap is less than 1, or another number negative");
+#define BF16_SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag, cvt_lead, cvt_gap)            \
+    static_assert((lds_gap) >= 1 && (sts_gap) >= 1 && (ldg_lag) >= 0 && (cvt_gap) >= 1 && \
+                      3 * (cvt_gap) <= (cvt_lead) && (cvt_lead) <= (sts_first),           \
+                  "BF16_SCHEDULE: a pair is converted after it is stored, or before the k-tile begins");
+#define HGEMM_KERNEL(rung, name, columns, ...) \
+    struct row_##name {                        \
+        columns struct {                       \
+            __VA_ARGS__                        \
+        } on_t4;                               \
+    };
+#include "table/kernels.def"
+
+#define ROW(name, column) ((int)sizeof(((struct row_##name *)0)->column))
+
+/* What follows from a row. In the main loop shared memory holds k-tiles of A and B; the epilogue reuses it for at
+ * least 16 rows of each warp's sums. Warps side by side share these rows, which are padded by 8 elements. */
+#define ROW_K_WARPS(name) (ROW(name, block_k) / ROW(name, warp_k))
+#define ROW_THREADS(name) \
+    (32 * (ROW(name, block_m) / ROW(name, warp_m)) * (ROW(name, block_n) / ROW(name, warp_n)) * ROW_K_WARPS(name))
+#define ROW_MAIN_BYTES(name) (ROW(name, stages) * (ROW(name, block_m) + ROW(name, block_n)) * ROW(name, block_k) * 2)
+#define ROW_EPILOGUE_BYTES(name) \
+    (ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name) * 16 * (ROW(name, block_n) + 8) * ROW(name, acc_bytes))
+#define ROW_MMA_SHARED(name) \
+    (ROW_MAIN_BYTES(name) > ROW_EPILOGUE_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_EPILOGUE_BYTES(name))
+
+/* A thin kernel has no k-tiles there, but a tile's sums. */
+#define ROW_IS_THIN(name) (ROW(name, stages) == 0)
+#define ROW_THIN_SHARED(name) (ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
+#define ROW_SHARED(name) (ROW_IS_THIN(name) ? ROW_THIN_SHARED(name) : ROW_MMA_SHARED(name))
+
+/* A row that could not run on a T4 fails the build here, with its name. */
+#define HGEMM_KERNEL(rung, name, ...)                                                                               \
+    static_assert(ROW(name, block_m) % ROW(name, warp_m) == 0, #name ": the warp's m does not divide the block's"); \
+    static_assert(ROW(name, block_n) % ROW(name, warp_n) == 0, #name ": the warp's n does not divide the block's"); \
+    static_assert(ROW(name, block_k) % ROW(name, warp_k) == 0, #name ": the warp's k does not divide the block's"); \
+    static_assert(ROW_IS_THIN(name) || ROW(name, warp_m) % 16 == 0,                                                 \
+                  #name ": the warp's m is no multiple of the 16 rows of an mma");                                  \
+    static_assert(ROW_IS_THIN(name) || ROW(name, warp_n) % 16 == 0,                                                 \
+                  #name ": the warp's n is no multiple of an ldmatrix's 16 columns");                               \
+    static_assert(ROW_IS_THIN(name) || ROW(name, warp_k) % 16 == 0,                                                 \
+                  #name ": the warp's k is no even number of the 8 k's of an mma");                                 \
+    static_assert(ROW_IS_THIN(name) || ROW_K_WARPS(name) > ROW(name, warp_m) / 16 ||                                \
+                      ROW(name, warp_m) / 16 % ROW_K_WARPS(name) == 0,                                              \
+                  #name ": the warps that share a tile do not share its rows evenly");                              \
+    static_assert(ROW(name, stages) <= 2, #name ": stages are not 0, 1 or 2");                                      \
+    static_assert(ROW(name, newer_blocks) >= ROW(name, blocks), #name ": fewer blocks on newer GPUs than on a T4"); \
+    static_assert(ROW(name, group) >= 1, #name ": it has no WALK");                                                 \
+    static_assert(ROW_THREADS(name) <= BLOCK_THREADS, #name ": more than 1024 threads a block");                    \
+    static_assert(ROW_THREADS(name) * ROW(name, blocks) <= T4_THREADS,                                              \
+                  #name ": the blocks of an SM have more than its 1024 threads");                                   \
+    static_assert(ROW_SHARED(name) * ROW(name, blocks) <= T4_SHARED,                                                \
+                  #name ": the blocks of an SM need more than its 64 KiB of shared memory");                        \
+    static_assert(ROW_IS_THIN(name) || ROW(name, block_m) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,        \
+                  #name ": the threads do not share the chunks of A's tile evenly");                                \
+    static_assert(ROW_IS_THIN(name) || ROW(name, block_n) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,        \
+                  #name ": the threads do not share the chunks of B's tile evenly");                                \
+    static_assert(ROW(name, warp_m) * ROW(name, warp_n) / 32 * ROW(name, acc_bytes) / 4 < HGEMM_THREAD_REGISTERS,   \
+                  #name ": the accumulators alone fill a thread's registers");
+#include "table/kernels.def"
+
+const kernel_t kernel_table[KERNEL_END] = {
+#define BLOCK(m, n, k) .info.block_m = (m), .info.block_n = (n), .info.block_k = (k),
+#define WARP(m, n, k) .info.warp_m = (m), .info.warp_n = (n), .info.warp_k = (k),
+#define STAGES(count) .info.stages = (count),
+#define ACC(type) .info.accumulate = (hgemm_accumulate_t)ACCUMULATE_##type,
+#define OPS(which) .info.ops = OPS_##which,
+#define ALIGN(most) .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most,
+#define PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
+#define INDIRECT(most) .has_indirect = 1, .indirect = ACCESS_##most,
+#define BF16(most) .has_bf16 = 1, .bf16 = ACCESS_##most,
+#define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
+#define HGEMM_KERNEL(rung_, name_, columns, ...)                \
+    [KERNEL_##name_] = {.info.name = #name_,                    \
+                        .info.rung = #rung_,                    \
+                        .info.threads = ROW_THREADS(name_),     \
+                        .info.shared_bytes = ROW_SHARED(name_), \
+                        columns.on_t4 = {__VA_ARGS__}},
+#include "table/kernels.def"
+};
+
+int is_thin(int kernel)
+{
+    return kernel != KERNEL_NONE && kernel_table[kernel].info.stages == 0;
+}
+
+int is_streamed(const hgemm_desc_t *p, int kernel)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    const int is_tall = info->block_m > info->block_n;
+    if (!is_thin(kernel) || info->block_m == info->block_n || p->k < HGEMM_STREAMED_K)
+        return 0;
+    return (is_tall ? p->n : p->m) == 1 && (is_tall ? p->m : p->n) >= HGEMM_STREAMED_LEAST_LINES &&
+           (is_tall ? p->op_a == HGEMM_OP_T : p->op_b == HGEMM_OP_N);
+}
+
+int is_selectable(int kernel)
+{
+    return is_thin(kernel) || (kernel != KERNEL_NONE && strcmp(kernel_table[kernel].info.rung, TUNED_RUNG) == 0);
+}
+
+walk_t kernel_walk(int kernel, int on_t4)
+{
+    const kernel_t *row = &kernel_table[kernel];
+    return on_t4 && row->on_t4.walk.group ? row->on_t4.walk : row->walk;
+}
+
+int variant_index(variant_t variant)
+{
+    int way = 2 * variant.bf16 + variant.indirect;
+    return ((variant.kernel * VARIANT_OPS + variant.op) * ACCESS_COUNT + (int)variant.access) * 4 + way;
+}
+
+const char *const op_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
+const char *const access_names[ACCESS_COUNT] = {"x16", "x8", "any", "far"};
+
+void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL])
+{
+    int is_first = variant.access == ACCESS_x16;
+    snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s%s%s%s", kernel_table[variant.kernel].info.name, op_names[variant.op],
+             is_first ? "" : "_", is_first ? "" : access_names[variant.access], variant.indirect ? "_indirect" : "",
+             variant.bf16 ? "_bf16" : "");
+}
+
+static int compare_symbol(const void *symbol, const void *image)
+{
+    return strcmp(symbol, ((const image_t *)image)->symbol);
+}
+
+static const image_t *find_image(const char *symbol)
+{
+    return bsearch(symbol, hgemm_images, (size_t)hgemm_image_count, sizeof hgemm_images[0], compare_symbol);
+}
+
+const image_t *variant_image(variant_t variant)
+{
+    char symbol[VARIANT_SYMBOL];
+    variant_symbol(variant, symbol);
+    return find_image(symbol);
+}
+
+const image_t *realign_image(void)
+{
+    return find_image("realign");
+}
+
+const image_t *scale_image(void)
+{
+    return find_image("scale");
+}
+
+int hgemm_kernel_count(void)
+{
+    return KERNEL_END - 1;
+}
+
+hgemm_status_t hgemm_get_kernel_info(int kernel, hgemm_kernel_info_t *info)
+{
+    if (kernel <= KERNEL_NONE || kernel >= KERNEL_END)
+        return HGEMM_STATUS_INVALID_KERNEL;
+    if (!info)
+        return HGEMM_STATUS_INVALID_HANDLE;
+    *info = kernel_table[kernel].info;
+    for (int op = 0; op < VARIANT_OPS; op++)
+        for (access_t access = 0; access < ACCESS_COUNT; access++)
+            for (int way = 0; way < 4; way++) {
+                const image_t *image = variant_image((variant_t){kernel, op, access, way & 1, way >> 1});
+                if (image && image->registers > info->registers)
+                    info->registers = image->registers;
+            }
+    return HGEMM_STATUS_SUCCESS;
+}
+
+int hgemm_find_kernel(const char *name)
+{
+    for (int kernel = KERNEL_NONE + 1; name && kernel < KERNEL_END; kernel++)
+        if (strcmp(kernel_table[kernel].info.name, name) == 0)
+            return kernel;
+    return KERNEL_NONE;
+}

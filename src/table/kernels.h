@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The host's view of kernels.def: the enumeration of kernels, their descriptors, and the names and images of
+ * their variants.
+ */
+#ifndef HGEMM_KERNELS_H
+#define HGEMM_KERNELS_H
+
+#include "table/args.h"
+#include "device/device.h"
+
+/* Numbers of the kernels, as hgemm_desc_t.kernel counts them: KERNEL_k1_tiled is 1. */
+enum {
+    KERNEL_NONE = HGEMM_KERNEL_AUTO,
+#define HGEMM_KERNEL(rung, name, ...) KERNEL_##name,
+#include "table/kernels.def"
+    KERNEL_END
+};
+
+/* The rung that automatic selection draws from, beside thin kernels; these and those can split k. */
+#define TUNED_RUNG "k5_tuned"
+
+/* How a variant reads A and B, from the fastest to the most general: the column `align` of the table. */
+typedef enum access_t {
+    ACCESS_x16, /* every 8-element chunk is 16-byte aligned */
+    ACCESS_x8,  /* every 4 elements are 8-byte aligned */
+    ACCESS_any, /* elements are 2-byte aligned */
+    ACCESS_far, /* the same, and offsets within a tile may exceed 32 bits */
+    ACCESS_COUNT,
+    ACCESS_one = ACCESS_COUNT /* of a kernel: its one variant, called ACCESS_x16, takes all of these */
+} access_t;
+
+/* How blocks walk D and the L2 cache: columns of the table that may differ on a T4. */
+typedef struct walk_t {
+    int group;    /* rows of tiles that are walked together */
+    int prefetch; /* k-tiles that the prefetch to the L2 cache runs ahead of the loads; 0: none */
+} walk_t;
+
+typedef struct kernel_t {
+    hgemm_kernel_info_t info; /* but for registers, which are in the images */
+    int blocks;               /* that an SM of a T4 holds at one time; 0: the kernel is for newer GPUs only */
+    int newer_blocks;         /* that an SM of a newer GPU holds */
+    access_t access;          /* the most general that it is compiled for; all before it are, too */
+    int has_indirect;         /* 1: it has variants for indirect operands, but none of ACCESS_x8, ... */
+    access_t indirect;        /* ... up to this access */
+    int has_bf16;             /* the same for A and B of bfloat16 */
+    access_t bf16;
+    walk_t walk; /* on newer GPUs, ... */
+    struct {
+        walk_t walk; /* ... and on a T4; a group of 0: the same */
+    } on_t4;
+} kernel_t;
+
+extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
+
+/* Whether a kernel is thin: it streams operands through registers, with f32 sums that serve for f16, too. */
+int is_thin(int kernel);
+
+/* Whether a kernel is a thin one that streams its long operand, unless k is split (args.h). */
+int is_streamed(const hgemm_desc_t *p, int kernel);
+
+/* Whether a kernel is of the tuned rung or thin. */
+int is_selectable(int kernel);
+
+walk_t kernel_walk(int kernel, int on_t4);
+
+/* A variant is a kernel, a transpose, an access, and whether it is for indirect operands or for bfloat16 ones. `op` is
+ * 2 * op_a + op_b of the row-major problem, so that a kernel covers it when bit `op` of info.ops is set. */
+enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * ACCESS_COUNT * 4, VARIANT_SYMBOL = 64 };
+
+enum { MOST_GRID_Y = 65535 }; /* blockIdx.y counts a batch */
+
+/* Limits of a T4's streaming multiprocessor. */
+enum { T4_SHARED = 64 << 10, T4_THREADS = 1024 };
+
+typedef struct variant_t {
+    int kernel;
+    int op;
+    access_t access;
+    int indirect; /* 1: operands come by pointers or indices */
+    int bf16;     /* 1: A and B are bfloat16 */
+} variant_t;
+
+/* A number below VARIANT_COUNT, different for every variant. */
+int variant_index(variant_t variant);
+
+extern const char *const op_names[VARIANT_OPS];      /* nn nt tn tt */
+extern const char *const access_names[ACCESS_COUNT]; /* x16 x8 any far */
+
+/* Writes the symbol, such as "k5_64x64_nt_any", "k5_64x64_nt_any_indirect" or "k5_64x64_f32_nt_any_bf16". */
+void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL]);
+
+/* Its image, NULL if this build has none. */
+const image_t *variant_image(variant_t variant);
+
+/* The kernels realign and scale. */
+const image_t *realign_image(void);
+const image_t *scale_image(void);
+
+#endif

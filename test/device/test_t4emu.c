@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: MIT */
+/* The emulated T4 as a device of the library: its reports become statuses and words, its options
+ * do what they say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fenv.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/handle.h"
+#include "device/t4emu.h"
+
+enum { N = 16, BYTES = N * N * 2 };
+
+static hgemm_handle_t handle;
+static uint16_t zeros[N * N];
+
+static void open_device(const char *name)
+{
+    assert_int_equal(hgemm_create(&handle, name), HGEMM_STATUS_SUCCESS);
+}
+
+static void close_device(void)
+{
+    assert_int_equal(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+}
+
+static void *allocate(size_t bytes, const void *contents)
+{
+    void *p = NULL;
+    assert_int_equal(hgemm_malloc(handle, &p, bytes), HGEMM_STATUS_SUCCESS);
+    if (contents)
+        assert_int_equal(hgemm_upload(handle, p, contents, bytes), HGEMM_STATUS_SUCCESS);
+    return p;
+}
+
+static hgemm_status_t multiply(const void *a, const void *b, void *c)
+{
+    return hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, N, N, N, 1, a, N, b, N, 0, c, N);
+}
+
+static void assert_reported(hgemm_status_t status, const char *word)
+{
+    assert_string_equal(hgemm_status_name(status), "HGEMM_STATUS_DEVICE_ERROR");
+    const char *words = hgemm_error_detail(handle);
+    if (!strstr(words, word) || !strstr(words, "k5_") || words[strlen(words) - 1] != '.')
+        fail_msg("the report is no sentence with the kernel and \"%s\": %s", word, words);
+}
+
+/* An operand of one element too few: the last is read in vain, with checks or without. Checks tell past whose end,
+ * though other operands lie before and behind it. */
+static void accesses_out_of_bounds_are_reported(void **state)
+{
+    (void)state;
+    const char *const names[] = {"t4emu", "t4emu:check"};
+    for (int i = 0; i < 2; i++) {
+        open_device(names[i]);
+        void *a = allocate(BYTES, zeros), *b = allocate(BYTES - 2, zeros), *c = allocate(BYTES, NULL);
+        assert_reported(multiply(a, b, c), "out of bounds");
+        if (i == 1)
+            assert_reported(multiply(a, b, c), "past the end of the 510 bytes");
+        void *whole = allocate(BYTES, zeros); /* the device lives on */
+        assert_int_equal(multiply(a, whole, c), HGEMM_STATUS_SUCCESS);
+        close_device();
+    }
+}
+
+/* Indices and ends of groups that lead out of a matrix: past its end, before its begin, far away. */
+static void indices_out_of_range_are_reported(void **state)
+{
+    (void)state;
+    static const int32_t wrong[] = {N, -1, 1 << 20};
+    enum { GATHER, SCATTER, ENDS, LISTS };
+    for (int layout = 0; layout < 2; layout++)
+        for (int list = 0; list < LISTS; list++)
+            for (int w = 0; w < 3; w++) {
+                int32_t rows[N];
+                hgemm_desc_t desc;
+                if (list == ENDS && wrong[w] < 0) /* a group of no rows */
+                    continue;
+                for (int i = 0; i < N; i++)
+                    rows[i] = i;
+                rows[list == ENDS ? 0 : 5] = list == ENDS ? wrong[w] + 1 : wrong[w];
+                open_device("t4emu:check");
+                hgemm_desc_init(&desc);
+                desc.layout = (hgemm_layout_t)layout;
+                desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldd = N;
+                desc.a = allocate(BYTES, zeros), desc.b = allocate(BYTES, zeros), desc.d = allocate(BYTES, NULL);
+                const void *indices = allocate(list == ENDS ? sizeof rows[0] : sizeof rows, rows);
+                desc.gather_a = list == GATHER ? indices : NULL, desc.scatter_d = list == SCATTER ? indices : NULL;
+                if (list == ENDS)
+                    desc.batch_mode = HGEMM_BATCH_GROUPED, desc.group_ends = indices;
+                assert_reported(hgemm_run_desc(handle, &desc), "out of bounds");
+                close_device();
+            }
+}
+
+/* Two rows of different blocks that are scattered to one row of D: which of them stays is left to chance. */
+static void a_row_of_d_named_twice_is_reported(void **state)
+{
+    (void)state;
+    enum { M = 300 };
+    static uint16_t a[M * N];
+    static int32_t rows[M];
+    for (int layout = 0; layout < 2; layout++) {
+        hgemm_desc_t desc;
+        for (int i = 0; i < M; i++)
+            rows[i] = i == M - 1 ? 0 : i;
+        open_device("t4emu:check");
+        hgemm_desc_init(&desc);
+        desc.layout = (hgemm_layout_t)layout;
+        desc.m = M, desc.n = desc.k = desc.ldb = N;
+        desc.lda = desc.ldd = layout == HGEMM_ROW_MAJOR ? N : M;
+        desc.a = allocate(sizeof a, a), desc.b = allocate(BYTES, zeros), desc.d = allocate(sizeof a, NULL);
+        desc.scatter_d = allocate(sizeof rows, rows);
+        assert_reported(hgemm_run_desc(handle, &desc), "race");
+        close_device();
+    }
+}
+
+/* A launch that is stopped when some parts of a split k have come: the next one counts anew. */
+static void a_fault_leaves_no_parts_behind(void **state)
+{
+    (void)state;
+    enum { M = 64, K = 4096 };
+    static uint16_t a[M * K], d[M * M];
+    hgemm_desc_t desc;
+    plan_t plan;
+    open_device("t4emu");
+    hgemm_desc_init(&desc);
+    desc.m = desc.n = M, desc.k = desc.lda = K, desc.ldb = desc.ldc = desc.ldd = M;
+    desc.alpha = 1.0f / K;
+    for (int i = 0; i < M * K; i++)
+        a[i] = hgemm_half_from_float(1);
+    desc.a = allocate(sizeof a, a), desc.b = allocate(sizeof a, a);
+    desc.d = allocate(16, NULL); /* too small for the first tile that is stored */
+    assert_int_equal(handle_choose(handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
+    assert_true(plan.splits > 1 && plan.tiles > 1);
+    assert_reported(hgemm_run_desc(handle, &desc), "out of bounds");
+    for (int i = 0; i < M * K; i++)
+        a[i] = hgemm_half_from_float(-1);
+    desc.a = allocate(sizeof a, a), desc.d = allocate(sizeof d, NULL);
+    assert_int_equal(hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(hgemm_download(handle, d, desc.d, sizeof d), HGEMM_STATUS_SUCCESS);
+    for (int i = 0; i < M * M; i++)
+        assert_true(hgemm_half_to_float(d[i]) == -1);
+    close_device();
+}
+
+static void reads_of_memory_never_written_are_reported(void **state)
+{
+    (void)state;
+    for (int check = 0; check < 2; check++) {
+        open_device(check ? "t4emu:check" : "t4emu");
+        void *a = allocate(BYTES, zeros), *b = allocate(BYTES, NULL), *c = allocate(BYTES, NULL);
+        hgemm_status_t status = multiply(a, b, c);
+        if (check)
+            assert_reported(status, "never written");
+        else
+            assert_int_equal(status, HGEMM_STATUS_SUCCESS);
+        close_device();
+    }
+}
+
+static void copies_stay_within_an_allocation(void **state)
+{
+    (void)state;
+    static uint16_t host[2 * N * N];
+    open_device("t4emu");
+    char *a = allocate(BYTES, zeros);
+    int mark;
+    assert_int_equal(hgemm_upload(handle, a, host, BYTES + 1), HGEMM_STATUS_DEVICE_ERROR);
+    assert_int_equal(hgemm_download(handle, host, a + 1, BYTES), HGEMM_STATUS_DEVICE_ERROR);
+    assert_int_equal(hgemm_upload(handle, &mark, host, sizeof mark), HGEMM_STATUS_DEVICE_ERROR);
+    assert_string_not_equal(hgemm_error_detail(handle), "");
+    assert_int_equal(hgemm_free(handle, a + 256), HGEMM_STATUS_DEVICE_ERROR);
+    assert_int_equal(hgemm_free(handle, a), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(hgemm_free(handle, a), HGEMM_STATUS_DEVICE_ERROR);
+    close_device();
+}
+
+/* A failure is not told with the words of an earlier one. */
+static void words_are_of_the_last_failure(void **state)
+{
+    (void)state;
+    void *p = NULL;
+    open_device("t4emu");
+    for (int way = 0; way < 4; way++) {
+        assert_int_equal(hgemm_free(handle, &p), HGEMM_STATUS_DEVICE_ERROR);
+        char earlier[1024];
+        snprintf(earlier, sizeof earlier, "%s", hgemm_error_detail(handle));
+        assert_string_not_equal(earlier, "");
+        hgemm_status_t status = way == 0   ? hgemm_malloc(handle, &p, (size_t)1 << 40)
+                                : way == 1 ? multiply(NULL, NULL, NULL)
+                                : way == 2 ? hgemm_upload(handle, NULL, zeros, 2)
+                                           : hgemm_get_stream(handle, NULL);
+        assert_int_not_equal(status, HGEMM_STATUS_SUCCESS);
+        assert_string_not_equal(hgemm_error_detail(handle), earlier);
+        assert_string_not_equal(hgemm_error_detail(handle), "");
+    }
+    close_device();
+}
+
+/* 1 * 1 - 2^-13 * 2^-12 in one step of a tensor core: Turing keeps 24 bits below the largest term
+ * and loses the 2^-25, Hopper keeps 25 and then rounds toward zero, to 1 - 2^-24. */
+static void hopper_keeps_one_bit_more(void **state)
+{
+    (void)state;
+    const uint16_t one = hgemm_half_from_float(1), a[8] = {one, hgemm_half_from_float(0x1p-13f)},
+                   b[8] = {one, hgemm_half_from_float(-0x1p-12f)};
+    for (int hopper = 0; hopper < 2; hopper++) {
+        open_device(hopper ? "t4emu:hopper" : "t4emu");
+        hgemm_desc_t desc;
+        uint16_t result = 0;
+        hgemm_desc_init(&desc);
+        desc.accumulate = HGEMM_ACCUMULATE_F32;
+        desc.kernel = hgemm_find_kernel("k5_16x64_f32"); /* a thin one has no tensor cores */
+        desc.m = desc.n = 1, desc.k = 8;
+        desc.alpha = 0x1p24f, desc.beta = -0x1p24f; /* shows the accumulator less 1 */
+        desc.a = allocate(sizeof a, a), desc.lda = 8;
+        desc.b = allocate(sizeof b, b), desc.ldb = 1;
+        desc.c = desc.d = allocate(2, &one), desc.ldc = desc.ldd = 1;
+        assert_int_equal(hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(hgemm_download(handle, &result, desc.d, 2), HGEMM_STATUS_SUCCESS);
+        assert_true(hgemm_half_to_float(result) == (hopper ? -1 : 0));
+        close_device();
+    }
+}
+
+/* 1 + (1 + 2^-23) * 2^-11 is nearest to 1 + 2^-11 in single precision, and that to 1 as a half; rounded up it would
+ * become 1 + 2^-10. */
+static void a_caller_s_rounding_does_not_matter(void **state)
+{
+    (void)state;
+    const uint16_t one = hgemm_half_from_float(1), c = hgemm_half_from_float(0x1p-11f);
+    uint16_t result = 0;
+    hgemm_desc_t desc;
+    open_device("t4emu");
+    hgemm_desc_init(&desc);
+    desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldc = desc.ldd = 1;
+    desc.beta = 1 + 0x1p-23f;
+    desc.a = desc.b = allocate(2, &one);
+    desc.c = desc.d = allocate(2, &c);
+    assert_int_equal(fesetround(FE_UPWARD), 0);
+    hgemm_status_t status = hgemm_run_desc(handle, &desc);
+    int rounding = fegetround();
+    fesetround(FE_TONEAREST);
+    assert_int_equal(status, HGEMM_STATUS_SUCCESS);
+    assert_int_equal(rounding, FE_UPWARD);
+    assert_int_equal(hgemm_download(handle, &result, desc.d, 2), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(result, one);
+    close_device();
+}
+
+/* Events are apart by the modelled time of the launches between them, always the same. */
+static void events_tell_modelled_time(void **state)
+{
+    (void)state;
+    float elapsed[2], idle;
+    turing_time_t sum = {0};
+    for (int i = 0; i < 2; i++) {
+        open_device("t4emu:time");
+        device_t *device = handle->device;
+        void *a = allocate(BYTES, zeros), *c = allocate(BYTES, NULL), *event[3];
+        for (int j = 0; j < 3; j++)
+            assert_int_equal(device->ops->event_create(device, &event[j]), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(device->ops->event_record(device, event[0], NULL), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(multiply(a, a, c), HGEMM_STATUS_SUCCESS);
+        device_t4emu_time(device, &sum);
+        assert_int_equal(multiply(a, a, c), HGEMM_STATUS_SUCCESS);
+        device_t4emu_time(device, NULL);
+        assert_int_equal(device->ops->event_record(device, event[1], NULL), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(device->ops->event_record(device, event[2], NULL), HGEMM_STATUS_SUCCESS);
+        device->ops->event_elapsed(device, event[0], event[1], &elapsed[i]);
+        device->ops->event_elapsed(device, event[1], event[2], &idle);
+        assert_true(idle == 0);
+        for (int j = 0; j < 3; j++)
+            device->ops->event_destroy(device, event[j]);
+        close_device();
+    }
+    assert_true(elapsed[0] == elapsed[1]);
+    const float second = (float)(sum.cycles / 2 / (TURING_T4_MHZ * 1e3)); /* the later of two launches, ms */
+    assert_true(second > 0.0005f && elapsed[0] > 2 * second && elapsed[0] < 10 * second);
+}
+
+typedef struct watched_t {
+    uint64_t issues, hmma;
+    double tensor, lsu; /* cycles busy, of all units together            */
+    double tensor_free[TURING_T4_SMS][4], lsu_free[TURING_T4_SMS], last; /* until when */
+} watched_t;
+
+/* A launch that fails ends a measurement: those after it compute, though they be dry where they are timed. */
+static void a_failed_launch_is_not_timed(void **state)
+{
+    (void)state;
+    void *event;
+    uint16_t d[N * N];
+    open_device("t4emu:time,dry");
+    device_t *device = handle->device;
+    void *a = allocate(BYTES, zeros), *c = allocate(BYTES, NULL);
+    assert_int_equal(device->ops->event_create(device, &event), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(device->ops->event_record(device, event, NULL), HGEMM_STATUS_SUCCESS);
+    hgemm_desc_t desc; /* a dry launch does not know where an activation goes */
+    hgemm_desc_init(&desc);
+    desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldd = N;
+    desc.activation = HGEMM_ACTIVATION_SILU;
+    desc.a = desc.b = a, desc.d = c;
+    assert_int_equal(hgemm_run_desc(handle, &desc), HGEMM_STATUS_DEVICE_ERROR);
+    assert_int_equal(multiply(a, a, c), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(hgemm_download(handle, d, c, BYTES), HGEMM_STATUS_SUCCESS);
+    assert_memory_equal(d, zeros, BYTES);
+    device->ops->event_destroy(device, event);
+    close_device();
+}
+
+/* No unit does two things at a time, and nothing begins before it is issued. */
+static void watch(void *user, const turing_issue_t *issue)
+{
+    watched_t *w = user;
+    assert_true(issue->sm < TURING_T4_SMS && issue->sub_core < 4 && issue->warp % 4 == issue->sub_core);
+    assert_true(issue->issued <= issue->begin && issue->begin <= issue->end);
+    w->issues++;
+    if (issue->insn->op == TURING_HMMA_1688) {
+        double *unit = &w->tensor_free[issue->sm][issue->sub_core];
+        assert_true(issue->begin >= *unit);
+        *unit = issue->end;
+        w->tensor += issue->end - issue->begin;
+        w->hmma++;
+    }
+    if (issue->insn->op == TURING_LDSM || issue->insn->op == TURING_STS) {
+        assert_true(issue->begin >= w->lsu_free[issue->sm]);
+        w->lsu_free[issue->sm] = issue->end;
+        w->lsu += issue->end - issue->begin;
+    }
+    w->last = issue->end > w->last ? issue->end : w->last;
+}
+
+/* Who watches a modelled launch sees all that its figures count. */
+static void a_launch_can_be_watched(void **state)
+{
+    (void)state;
+    enum { SIDE = 256 };
+    static watched_t w;
+    turing_time_t sum = {0};
+    open_device("t4emu:time");
+    void *a = allocate(SIDE * SIDE * 2, NULL), *c = allocate(SIDE * SIDE * 2, NULL);
+    device_t4emu_time(handle->device, &sum);
+    for (int i = 0; i < 2; i++) { /* the second launch is not watched */
+        device_t4emu_watch(handle->device, i ? NULL : watch, &w);
+        assert_int_equal(hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, SIDE, SIDE, SIDE, 1, a, SIDE, a,
+                                   SIDE, 0, c, SIDE),
+                         HGEMM_STATUS_SUCCESS);
+    }
+    close_device();
+    assert_true(w.hmma == SIDE / 16 * (SIDE / 8) * (SIDE / 8));
+    assert_true(w.issues > w.hmma && 2 * w.issues <= sum.instructions);
+    const double tensor = w.tensor / (TURING_T4_SMS * 4), lsu = w.lsu / TURING_T4_SMS;
+    assert_true(2 * tensor > 0.999 * sum.tensor && 2 * tensor < 1.001 * sum.tensor);
+    assert_true(lsu > 0 && 2 * lsu < sum.lsu && w.last > tensor);
+}
+
+/* Modelled time of a product with one kernel, with beta where C is to be read; 0 where the build lacks the variant. */
+static turing_time_t time_of(const char *name, int kernel, const hgemm_kernel_info_t *info, unsigned ops, int64_t m,
+                             int64_t n, int64_t k, float beta)
+{
+    turing_time_t sum = {0};
+    hgemm_desc_t desc;
+    open_device(name);
+    hgemm_desc_init(&desc);
+    desc.kernel = kernel;
+    desc.accumulate = info->accumulate;
+    desc.op_a = ops & (HGEMM_OPS_TN | HGEMM_OPS_TT) ? HGEMM_OP_T : HGEMM_OP_N;
+    desc.op_b = ops & (HGEMM_OPS_NT | HGEMM_OPS_TT) ? HGEMM_OP_T : HGEMM_OP_N;
+    desc.m = m, desc.n = n, desc.k = k;
+    desc.lda = desc.op_a ? m : k, desc.ldb = desc.op_b ? k : n, desc.ldc = desc.ldd = n;
+    desc.beta = beta;
+    void *operand[4];
+    const int64_t elements[] = {m * k, k * n, m * n, m * n};
+    for (int i = 0; i < 4; i++) {
+        void *zero = calloc((size_t)elements[i], 2);
+        operand[i] = allocate((size_t)elements[i] * 2, zero);
+        free(zero);
+    }
+    desc.a = operand[0], desc.b = operand[1], desc.c = operand[2], desc.d = operand[3];
+    device_t4emu_time(handle->device, &sum);
+    const hgemm_status_t status = hgemm_run_desc(handle, &desc);
+    device_t4emu_time(handle->device, NULL);
+    if (status != HGEMM_STATUS_SUCCESS && status != HGEMM_STATUS_NOT_SUPPORTED)
+        fail_msg("%s on %s: %s %s", info->name, name, hgemm_status_name(status), hgemm_error_detail(handle));
+    close_device();
+    return sum;
+}
+
+/* A dry launch takes the time of one that computes, with every kernel: whole tiles, edges and parts of k in turn. */
+static void dry_launches_take_the_same_time(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {{37, 41, 29}, {130, 130, 330}, {72, 136, 72}};
+    int compared = 0;
+    for (int kernel = 1; kernel <= hgemm_kernel_count(); kernel++) {
+        hgemm_kernel_info_t info;
+        assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
+        const int i = info.any_alignment ? kernel % 3 : 2;
+        const int64_t *s = shapes[i];
+        const unsigned ops = info.ops == HGEMM_OPS_NN ? HGEMM_OPS_NN : 1U << (unsigned)(kernel / 3) % 4;
+        const float beta = (float)(kernel % 2);
+        const turing_time_t full = time_of("t4emu:time", kernel, &info, ops, s[0], s[1], s[2], beta),
+                            dry = time_of("t4emu:time,dry", kernel, &info, ops, s[0], s[1], s[2], beta);
+        if (memcmp(&full, &dry, sizeof full) != 0)
+            fail_msg("%s, shape %d: %.0f cycles, dry %.0f", info.name, i, full.cycles, dry.cycles);
+        compared += full.cycles > 0;
+    }
+    assert_true(compared > 0);
+}
+
+/* Where matrices and rows are reached by pointers and indices, which memory holds, a dry launch follows them, too. */
+static void dry_launches_follow_pointers_and_indices(void **state)
+{
+    (void)state;
+    enum { ROWS = 150, K = 72, COLUMNS = 136, BATCH = 3, POINTERS = 0, GROUPS, GATHERS, SCATTERS, WAYS };
+    for (int trial = 0; trial < WAYS * 4; trial++) {
+        const int way = trial % WAYS, transposed = trial / WAYS % 2, f32 = trial / WAYS / 2;
+        turing_time_t sum[2] = {{0}};
+        for (int dry = 0; dry < 2; dry++) {
+            hgemm_desc_t desc;
+            open_device(dry ? "t4emu:time,dry" : "t4emu:time");
+            hgemm_desc_init(&desc);
+            desc.accumulate = f32 ? HGEMM_ACCUMULATE_F32 : HGEMM_ACCUMULATE_F16;
+            desc.op_a = transposed ? HGEMM_OP_T : HGEMM_OP_N, desc.op_b = transposed ? HGEMM_OP_N : HGEMM_OP_T;
+            desc.m = ROWS, desc.n = COLUMNS, desc.k = K;
+            desc.lda = transposed ? ROWS + 2 : K, desc.ldb = transposed ? COLUMNS : K, desc.ldc = desc.ldd = COLUMNS;
+            desc.stride_b = K * COLUMNS, desc.beta = (float)f32;
+            static const uint16_t zero[(ROWS + 2) * COLUMNS * BATCH];
+            void *operand[4];
+            for (int i = 0; i < 4; i++)
+                operand[i] = allocate(sizeof zero, zero);
+            int64_t index[ROWS];
+            if (way == POINTERS) {
+                desc.batch_mode = HGEMM_BATCH_POINTERS, desc.batch = BATCH, desc.alignment = 16;
+                for (int i = 0; i < 4; i++) {
+                    uint64_t pointer[BATCH];
+                    for (int j = 0; j < BATCH; j++)
+                        pointer[j] = (uintptr_t)operand[i] + (uint64_t)j * (ROWS + 2) * COLUMNS * 2;
+                    operand[i] = allocate(sizeof pointer, pointer);
+                }
+            } else if (way == GROUPS) {
+                static const int64_t ends[BATCH] = {70, 70, 141};
+                desc.batch_mode = HGEMM_BATCH_GROUPED, desc.batch = BATCH;
+                desc.group_ends = allocate(sizeof ends, ends);
+            } else {
+                for (int i = 0; i < ROWS; i++)
+                    index[i] = (i * 7 + 3) % ROWS;
+                *(way == GATHERS ? &desc.gather_a : &desc.scatter_d) = allocate(sizeof index, index);
+            }
+            desc.index_type = HGEMM_INDEX_I64;
+            desc.a = operand[0], desc.b = operand[1], desc.c = operand[2], desc.d = operand[3];
+            device_t4emu_time(handle->device, &sum[dry]);
+            const hgemm_status_t status = hgemm_run_desc(handle, &desc);
+            if (status != HGEMM_STATUS_SUCCESS)
+                fail_msg("trial %d, dry %d: %s", trial, dry, hgemm_error_detail(handle));
+            close_device();
+        }
+        if (memcmp(&sum[0], &sum[1], sizeof *sum) != 0)
+            fail_msg("trial %d: %.0f cycles, dry %.0f", trial, sum[0].cycles, sum[1].cycles);
+    }
+}
+
+/* With an activation a dry launch takes the same time, or says that it cannot tell; its D is missing. */
+static void activations_are_timed_or_refused(void **state)
+{
+    (void)state;
+    enum { SIDE = 64 };
+    static uint16_t a[SIDE * SIDE], d[SIDE * SIDE];
+    for (int i = 0; i < SIDE * SIDE; i++)
+        a[i] = hgemm_half_from_float((float)(i % 23 - 11) / 8);
+    for (int activation = HGEMM_ACTIVATION_NONE; activation <= HGEMM_ACTIVATION_SILU; activation++) {
+        turing_time_t sum[2] = {{0}};
+        hgemm_status_t status[2];
+        for (int dry = 0; dry < 2; dry++) {
+            hgemm_desc_t desc;
+            open_device(dry ? "t4emu:time,dry" : "t4emu:time");
+            hgemm_desc_init(&desc);
+            desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldd = SIDE;
+            desc.activation = (hgemm_activation_t)activation;
+            desc.a = desc.b = allocate(sizeof a, a);
+            desc.d = allocate(sizeof d, NULL);
+            device_t4emu_time(handle->device, &sum[dry]);
+            status[dry] = hgemm_run_desc(handle, &desc);
+            if (status[dry] != HGEMM_STATUS_SUCCESS)
+                assert_non_null(strstr(hgemm_error_detail(handle), "dry"));
+            assert_true((hgemm_download(handle, d, desc.d, sizeof d) == HGEMM_STATUS_SUCCESS) == !dry ||
+                        status[dry] != HGEMM_STATUS_SUCCESS);
+            close_device();
+        }
+        assert_int_equal(status[0], HGEMM_STATUS_SUCCESS);
+        assert_int_equal(status[1], activation ? status[1] : HGEMM_STATUS_SUCCESS);
+        if (status[1] == HGEMM_STATUS_SUCCESS)
+            assert_memory_equal(&sum[0], &sum[1], sizeof sum[0]);
+        printf("activation %d, dry: %s\n", activation, hgemm_status_name(status[1]));
+    }
+}
+
+/* Memory of one machine does not exist on another. */
+static void every_handle_is_a_machine(void **state)
+{
+    (void)state;
+    open_device("t4emu");
+    hgemm_handle_t other = NULL;
+    void *p = allocate(BYTES, zeros);
+    assert_int_equal(hgemm_create(&other, "t4emu"), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(hgemm_free(other, p), HGEMM_STATUS_DEVICE_ERROR);
+    assert_int_equal(hgemm_destroy(other), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(hgemm_free(handle, p), HGEMM_STATUS_SUCCESS);
+    void *q = &other;
+    assert_int_equal(hgemm_malloc(handle, &q, (size_t)1 << 40), HGEMM_STATUS_OUT_OF_MEMORY);
+    assert_ptr_equal(q, &other);
+    close_device();
+}
+
+static void a_damaged_image_is_reported(void **state)
+{
+    (void)state;
+    open_device("t4emu");
+    void *function = NULL;
+    image_t image = hgemm_images[0];
+    image.packed /= 2;
+    assert_int_equal(handle->device->ops->load(handle->device, &image, 0, &function), HGEMM_STATUS_DEVICE_ERROR);
+    assert_non_null(strstr(hgemm_error_detail(handle), "damaged: it ends too early."));
+    assert_null(function);
+    image = hgemm_images[0];
+    image.size /= 2; /* what is there is whole, what it holds is not */
+    assert_int_equal(handle->device->ops->load(handle->device, &image, 0, &function), HGEMM_STATUS_DEVICE_ERROR);
+    assert_non_null(strstr(hgemm_error_detail(handle), "truncated fatbin."));
+    assert_int_equal(handle->device->ops->load(handle->device, &hgemm_images[0], 0, &function), HGEMM_STATUS_SUCCESS);
+    assert_non_null(function);
+    close_device();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accesses_out_of_bounds_are_reported),
+        cmocka_unit_test(indices_out_of_range_are_reported),
+        cmocka_unit_test(a_row_of_d_named_twice_is_reported),
+        cmocka_unit_test(a_fault_leaves_no_parts_behind),
+        cmocka_unit_test(reads_of_memory_never_written_are_reported),
+        cmocka_unit_test(copies_stay_within_an_allocation),
+        cmocka_unit_test(words_are_of_the_last_failure),
+        cmocka_unit_test(hopper_keeps_one_bit_more),
+        cmocka_unit_test(a_caller_s_rounding_does_not_matter),
+        cmocka_unit_test(events_tell_modelled_time),
+        cmocka_unit_test(a_failed_launch_is_not_timed),
+        cmocka_unit_test(a_launch_can_be_watched),
+        cmocka_unit_test(dry_launches_take_the_same_time),
+        cmocka_unit_test(dry_launches_follow_pointers_and_indices),
+        cmocka_unit_test(activations_are_timed_or_refused),
+        cmocka_unit_test(every_handle_is_a_machine),
+        cmocka_unit_test(a_damaged_image_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+#include "gemm_reference.h"
+
+#include "error_model.h"
+#include "table/kernels.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Sums -------------------------------------------------------------------------------------- */
+
+/* What is kept of the products that make up each element of a row: arrays, so that the compiler can use vector
+ * instructions. */
+typedef struct sums_t {
+    double *sum;        /* so far */
+    double *low, *high; /* the least and the largest that it has been, 0 included */
+    double *absolute;   /* of the absolute products */
+} sums_t;
+
+static void add_products(double *restrict sum, double *restrict low, double *restrict high, double *restrict absolute,
+                         double a, const double *restrict b, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        double product = a * b[j];
+        sum[j] += product;
+        low[j] = sum[j] < low[j] ? sum[j] : low[j];
+        high[j] = sum[j] > high[j] ? sum[j] : high[j];
+        absolute[j] += fabs(product);
+    }
+}
+
+/*
+ * How far from the exact sum an accumulator may be. The tensor core adds up to 8 products at a time,
+ * neighbours along k:
+ *     s' = round(s + p_1 + ... + p_8)
+ * It cuts each of the 9 terms to 24 bits below the largest and adds them exactly, an error of at
+ * most 10 * 2^-23 =: v of their absolute sum; a half is then rounded to nearest, at most u = 2^-11
+ * of the result, or 2^-25 below the normal numbers.
+ *     A kernel may begin with the k-tiles at both ends of k. So a partial sum is a sum over at most
+ * two runs of consecutive k's, and no run exceeds the range R = high - low of the sums from k = 0:
+ * |s'| <= 2 R. There are at most k / 8 + 3 steps that add anything. With an error e so far, each
+ * adds at most (u + v) (2 R + e) + 2^-25, and all together v times the absolute products.
+ *     This needs no assumption on the numbers, yet it follows them: it grows with the sums that
+ * occur, where the textbook's k u sum|a||b| grows with those that might.
+ *     Thin kernels add in single precision, in an order of their own: for them, and where they may be chosen, the
+ * textbook's comes on top.
+ */
+static double accumulator_error(const sums_t *s, int64_t j, int64_t k, int half, int may_be_thin)
+{
+    const double u = half ? 0x1p-11 : 0, v = 10 * 0x1p-23, tiny = half ? 0x1p-25 : 0;
+    double steps = (double)((k + 7) / 8 + 2), partial = 2 * (s->high[j] - s->low[j]);
+    return exp(steps * (u + v)) * (steps * ((u + v) * partial + tiny) + v * s->absolute[j]) +
+           (may_be_thin ? (double)k * 0x1p-24 * s->absolute[j] : 0);
+}
+
+/* ---- Activations ------------------------------------------------------------------------------- */
+
+double reference_activation(hgemm_activation_t activation, double x)
+{
+    switch (activation) {
+    case HGEMM_ACTIVATION_RELU: return x < 0 ? 0 : x;
+    case HGEMM_ACTIVATION_GELU_TANH: /* (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), which loses nothing where it is small
+                                      */
+        return x / (1 + exp(-2 * sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+    case HGEMM_ACTIVATION_GELU_ERF: return x * (erfc(-x / sqrt(2)) / 2);
+    case HGEMM_ACTIVATION_SILU: return x / (1 + exp(-x));
+    default: return x;
+    }
+}
+
+/*
+ * The error of y = act(x), computed in single precision, where x has the error e: at most L e for the function's
+ * slope, which is nowhere above 1.13, and that of the computation. There exp2 errs by 2^-22 of its value, a reciprocal
+ * by 2^-23 (https://docs.nvidia.com/cuda/parallel-thread-execution, ex2.approx and rcp.approx), any other operation by
+ * half an ulp, 2^-24; both take what is below the normal numbers for zero.
+ *     SiLU, GELU by tanh   y = x / (1 + e), or x e / (1 + e) for negative x, with e = 2^-|t|. t has an error of 6
+ *                          roundings at most, 2^-21 of it, which e feels as t ln 2 times that; then exp2, a sum, its
+ *                          product with another element's, a reciprocal and three products: 11 * 2^-24 of y at most.
+ *     GELU by erf          the same with t = |x| p(x^2), fitted so that Phi, which 1 / (1 + 2^-t) stands for, is wrong
+ * by 3.6e-8 at most with p's coefficients as they are rounded. A term of degree i in x^2 goes through i + 1 roundings
+ * of sums and i of x^2, beside its coefficient's own: together 24 * 2^-24 of t up to |x| = 4.7, as numbers show, and
+ * more beyond, where Phi(-|x|), which it multiplies, is below 2^-19. All that is no more than 2^-24 |x| and 2^-20 of y.
+ */
+static double activation_error(hgemm_activation_t activation, double x, double y, double e)
+{
+    const double largest = fabs(y) + 1.13 * e;
+    double turn; /* the argument of the exponential */
+    switch (activation) {
+    case HGEMM_ACTIVATION_GELU_TANH: turn = 1.6 * fabs(x + 0.044715 * x * x * x); break;
+    case HGEMM_ACTIVATION_SILU: turn = fabs(x); break;
+    case HGEMM_ACTIVATION_GELU_ERF: return 1.13 * e + fabs(x) * 0x1p-24 + largest * 0x1p-20;
+    default: return e;
+    }
+    return 1.13 * e + largest * (turn + 2) * 0x1p-21 + fabs(x) * 0x1p-125;
+}
+
+static int is_smooth(const case_t *c)
+{
+    return c->activation > HGEMM_ACTIVATION_RELU;
+}
+
+/* ---- Rows -------------------------------------------------------------------------------------- */
+
+typedef struct part_t {
+    const reference_t *r;
+    const operands_t *o;
+    int64_t begin, end; /* rows of the product */
+} part_t;
+
+/* An element of D before it is rounded, and its error: alpha * sum + beta * C + bias takes three roundings of single
+ * precision, or a fourth with a bias, each of at most the terms' absolute sum; the gate takes one. */
+static void finish(const part_t *part, int64_t r, int64_t j, double sum, double sum_error)
+{
+    const operands_t *o = part->o;
+    const case_t *c = o->c;
+    const product_row_t *row = &o->rows[r];
+    const hgemm_activation_t activation = (hgemm_activation_t)c->activation;
+    const double alpha = (double)(float)c->alpha, beta = (double)(float)c->beta;
+    double added = beta == 0 ? 0 : beta * operands_value(o, C, row->shared, row->d, j), bias = -0.0; /* adds nothing */
+    if (c->bias)
+        bias = c->bias == BIAS_PER_ROW ? operands_value(o, BIAS, row->own, row->d, 0)
+                                       : operands_value(o, BIAS, row->own, 0, j);
+    double none = beta == 0 ? 0 : -0.0; /* where there is no product, beta * C keeps the sign of a zero */
+    double scaled = alpha == 0 || c->k == 0 ? none : alpha * sum, x = scaled + added + bias;
+    double error = fabs(alpha) * sum_error + 4 * 0x1p-24 * (fabs(scaled) + fabs(added) + fabs(bias));
+    if (c->fill != BOUNDED)
+        error = 0; /* all are integers, or multiples of the same power of two */
+    double y = reference_activation(activation, x);
+    error = activation_error(activation, x, y, error);
+    if (c->gate) {
+        double gate = operands_value(o, GATE, row->shared, row->d, j);
+        /* What vanishes in single precision and does not in double makes infinity or NaN of an infinite gate. */
+        error = isinf(gate) && is_smooth(c) && fabs(y) < 0x1p-100 ? INFINITY
+                                                                  : fabs(gate) * error + 0x1p-24 * fabs(gate * y);
+        y *= gate;
+    }
+    part->r->value[r * c->n + j] = y;
+    part->r->error[r * c->n + j] = error;
+}
+
+static void *compute_rows(void *argument)
+{
+    const part_t *part = argument;
+    const operands_t *o = part->o;
+    const case_t *c = o->c;
+    const int half = c->accumulate == HGEMM_ACCUMULATE_F16, may_be_thin = !c->kernel || is_thin((int)c->kernel);
+    const int multiplies = case_reads_factors(c) && c->alpha != 0;
+    int64_t n = c->n, last = -1;
+    double *all = must(calloc(4 * (size_t)n + 1, sizeof *all));
+    const sums_t sums = {all, all + n, all + 2 * n, all + 3 * n};
+    double *b = multiplies ? must(malloc(((size_t)(c->k * n) + 1) * sizeof *b)) : NULL; /* B, row by row */
+    for (int64_t r = part->begin; r < part->end; r++) {
+        const product_row_t *row = &o->rows[r];
+        for (int64_t p = 0; b && row->own != last && p < c->k; p++)
+            for (int64_t j = 0; j < n; j++)
+                b[p * n + j] = operands_value(o, B, row->own, p, j);
+        last = row->own;
+        memset(all, 0, 4 * (size_t)n * sizeof *all);
+        for (int64_t p = 0; b && p < c->k; p++)
+            add_products(sums.sum, sums.low, sums.high, sums.absolute, operands_value(o, A, row->shared, row->a, p),
+                         &b[p * n], n);
+        for (int64_t j = 0; j < n; j++)
+            finish(part, r, j, sums.sum[j], accumulator_error(&sums, j, c->k, half, may_be_thin));
+    }
+    free(b);
+    free(all);
+    return NULL;
+}
+
+/* On several threads where the work is worth it. */
+void reference_create(reference_t *r, const operands_t *o)
+{
+    enum { THREADS = 16 };
+    const int64_t n = o->c->n, rows = o->row_count;
+    r->value = must(calloc(2 * (size_t)(rows * n) + 1, sizeof *r->value));
+    r->error = r->value + rows * n;
+    if (rows * n * (o->c->k + 1) < 1 << 24) {
+        compute_rows(&(part_t){r, o, 0, rows});
+        return;
+    }
+    pthread_t threads[THREADS];
+    part_t parts[THREADS];
+    for (int t = 0; t < THREADS; t++) {
+        parts[t] = (part_t){r, o, rows * t / THREADS, rows * (t + 1) / THREADS};
+        if (pthread_create(&threads[t], NULL, compute_rows, &parts[t]) != 0) {
+            printf("FAILED: no thread for the reference\n");
+            exit(1);
+        }
+    }
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+}
+
+void reference_destroy(reference_t *r)
+{
+    free(r->value);
+}
+
+/* ---- Comparison -------------------------------------------------------------------------------- */
+
+/* Half an ulp, as a part of a number, and below the normal ones. */
+static double rounding(hgemm_type_t type)
+{
+    return type == HGEMM_TYPE_F16 ? 0x1p-11 : type == HGEMM_TYPE_BF16 ? 0x1p-8 : 0x1p-24;
+}
+
+static double least_rounding(hgemm_type_t type)
+{
+    return type == HGEMM_TYPE_F16 ? 0x1p-25 : 0x1p-126;
+}
+
+int reference_is_exact(const case_t *c)
+{
+    return c->fill != BOUNDED && !is_smooth(c);
+}
+
+int reference_agrees(const case_t *c, const void *element, double value, double error)
+{
+    const hgemm_type_t type = (hgemm_type_t)c->type[D];
+    const double got = value_of(type, element);
+    char nearest[4];
+    if (isinf(error))
+        return isnan(got) || isinf(got);
+    if (isnan(value))
+        return isnan(got);
+    store_value(type, nearest, value);
+    double wanted = value_of(type, nearest);
+    if (reference_is_exact(c) || isinf(value))
+        return got == wanted && !signbit(got) == !signbit(wanted);
+    return fabs(got - value) <= error + rounding(type) * (fabs(value) + error) + least_rounding(type);
+}
+
+/*
+ * By the model of bench/error_model.h. Rounding a sum to nearest adds 0.425 times the half ulp of its deviation: errors
+ * are uniform within an ulp, a power of two. A D of floats feels the roundings of the epilogue, and an activation's
+ * approximation. One error is the wider, the larger the sums on its way: over long sums its kurtosis is 7, and its tail
+ * is no normal one but exponential. Hence the room.
+ */
+double reference_deviation(const case_t *c, double count)
+{
+    const double share = 0.425, k = case_reads_factors(c) ? (double)c->k : 0;
+    double values = sqrt(c->alpha * c->alpha * k * PRODUCT_VARIANCE + c->beta * c->beta / 3 + (c->bias ? 1.0 / 3 : 0));
+    double sums = sum_error((hgemm_accumulate_t)c->accumulate, c->k, share * ERROR_HALF);
+    double last = share * rounding((hgemm_type_t)c->type[D]) + 3 * 0x1p-24 + (is_smooth(c) ? 0x1p-20 : 0);
+    double expected = (is_smooth(c) ? 1.13 : 1) * hypot(c->alpha * sums, last * values);
+    return expected * (1.2 + 8 / sqrt(count) + 1 / sqrt(k + 1));
+}

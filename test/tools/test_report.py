@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What tools/report.py makes of results: ratios the right way round, nothing invented, nothing lost."""
+import contextlib
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import report  # noqa: E402
+import results  # noqa: E402
+
+
+def row(problem, kernel, us, **more):
+    m, n, k = (int(side) for side in problem.split()[0].split("x"))
+    return {"problem": problem, "kernel": kernel, "median_us": us, "tflops": 2 * m * n * k / us * 1e-6, "us": [us], **more}
+
+
+def result(rows, date="2026-01-01T00:00:00Z", commit="abc", witness="measured", repetitions="3"):
+    return {"context": {"gpu": "a GPU", "clocks": "1 MHz", "driver": "1", "hgemm": f"0.2.0, commit {commit}, nvcc 13", "date": date,
+                        "witness": witness, "mode": "burst", "alpha": "1", "beta": "0", "repetitions": repetitions,
+                        "cutlass": "4, Sm75 kernels", "cublas": "13"}, "results": rows}
+
+
+@contextlib.contextmanager
+def machine(**files):
+    """A folder of results that report.py then takes for all there are."""
+    before = results.RESULTS
+    with tempfile.TemporaryDirectory() as folder:
+        results.RESULTS = pathlib.Path(folder)
+        (results.RESULTS / "gpu").mkdir()
+        for name, content in files.items():
+            (results.RESULTS / "gpu" / f"{name}.json").write_text(json.dumps(content))
+        try:
+            yield "gpu"
+        finally:
+            results.RESULTS = before
+
+
+SQUARE = "1024x1024x1024 nn row"
+
+
+class Results(unittest.TestCase):
+    def test_a_ratio_above_one_is_hgemm_being_faster(self):
+        problems = results.by_problem(result([row(SQUARE, "auto", 10, note="k5_64x64"), row(SQUARE, "cutlass", 25)]))
+        self.assertEqual(results.ratios(problems, "cutlass"), [2.5])
+        self.assertEqual(report.against(problems[SQUARE]["auto"], problems[SQUARE]["cutlass"]), "2.50")
+
+    def test_what_failed_does_not_count(self):
+        wrong = {"problem": SQUARE, "kernel": "auto", "failure": "WRONG"}
+        self.assertEqual(results.by_problem(result([wrong, row(SQUARE, "cutlass", 25)])), {SQUARE: {"cutlass": row(SQUARE, "cutlass", 25)}})
+
+    def test_contestants_come_from_the_newest_file_that_has_all(self):
+        old = result([row(SQUARE, "auto", 10), row(SQUARE, "cutlass", 20)])
+        new = result([row(SQUARE, "auto", 5)], date="2026-02-01T00:00:00Z")
+        apart = result([row(SQUARE, "auto", 1), row(SQUARE, "cutlass", 1)], date="2026-03-01T00:00:00Z")
+        with machine(bench_squares=old, bench_sweep=new, bench_continuous=apart) as gpu:
+            self.assertEqual(results.square(gpu, 1024, "auto")["auto"]["median_us"], 5)
+            self.assertEqual(results.square(gpu, 1024, "auto", "cutlass")["auto"]["median_us"], 10)
+            self.assertEqual(results.square(gpu, 2048, "auto"), {})
+
+    def test_parts_of_a_list_are_joined_unless_they_contradict(self):
+        other = "8x8x8 nn row"
+        with machine(bench_random1=result([row(SQUARE, "auto", 1)]), bench_random2=result([row(other, "auto", 1)], commit="def")) as gpu:
+            joined = results.lists(gpu)["bench_random"]
+            self.assertEqual(len(joined["results"]), 2)
+            self.assertIn("commit abc and def", report.provenance(joined))
+        with machine(bench_random1=result([row(SQUARE, "auto", 1)]), bench_random2=result([row(SQUARE, "auto", 1)])) as gpu:
+            self.assertRaises(SystemExit, results.lists, gpu)
+        with machine(bench_random1=result([row(SQUARE, "auto", 1)]), bench_random2=result([row(other, "auto", 1)], repetitions="5")) as gpu:
+            self.assertRaises(SystemExit, results.lists, gpu)
+
+    def test_a_batch_is_compared_with_the_function_for_batches(self):
+        name = "64x64x64 nt row, batch 8"
+        with machine(bench_attention=result([row(name, "auto_f32", 10, note="k5_64x64_f32"), row(name, "cublasGemmStridedBatchedEx_f32", 20),
+                                             row(name, "cutlass_f32", 40)])) as gpu:
+            self.assertIn("| 1 | 4.00 | 4.00 to 4.00 | 2.00 | 2.00 to 2.00 |", report.shape_lists(gpu))
+
+    def test_a_choice_loses_to_the_fastest_plan(self):
+        rows = [row(SQUARE, "auto", 11, note="k5_a"), row(SQUARE, "plan k5_a", 11), row(SQUARE, "plan k5_b k/2", 10)]
+        (choice,) = report.selection(result(rows))
+        self.assertEqual((choice["fastest"], choice["plans"], round(choice["loss"], 3)), ("k5_b k/2", 2, 1.1))
+
+
+    def test_an_epilogue_costs_what_it_takes_longer(self):
+        rows = [row(SQUARE, "auto", 10), row(SQUARE, "auto+bias+relu", 11), row(SQUARE, "auto_f32+bias+relu", 30)]
+        with machine(bench_epilogues=result(rows)) as gpu:
+            self.assertIn("| bias, relu | FP16 | 1 | 1.100 | 1.10 to 1.10 |", report.epilogues(gpu))
+
+    def test_a_contest_with_some_of_cutlass_says_so(self):
+        of_all, of_some = result([]), result([])
+        of_some["context"]["cutlass_only"] = "^64x64x32 align8$"
+        self.assertNotIn("took part", report.provenance(of_all | {"commits": {"abc"}}))
+        self.assertIn("CUTLASS 4, Sm75 kernels, of whose configurations some took part", report.provenance(of_some | {"commits": {"abc"}}))
+
+    def test_invariance_costs_what_its_fastest_kernel_takes_longer(self):
+        rows = [row(SQUARE, "auto", 10, note="k5_256x256"), row(SQUARE, "k5_64x64", 15), row(SQUARE, "k5_64x32", 20),
+                row(SQUARE, "k5_128x128", 12), row(SQUARE, "k5_64x64_f32", 11)]
+        with machine(bench_invariant=result(rows)) as gpu:
+            self.assertIn("| FP16 | `k5_256x256` | 10.0 | `k5_64x64` | 15.0 | 1.50 |", report.invariance(gpu))
+
+
+class Documents(unittest.TestCase):
+    def test_empty_columns_are_left_out(self):
+        self.assertEqual(report.table(["a", "b"], [["1", "-"], ["2", ""]]), "| a |\n|---|\n| 1 |\n| 2 |")
+
+    def test_bfloat16_is_beside_fp16_with_d_of_the_first_type(self):
+        def timed(scales, us, percent, type_d="f16"):
+            return {"problem": SQUARE, "type_d": type_d, "scales": scales, "plan": "k5", "measured_us": us, "percent_of_f16": percent}
+
+        rows = [timed("none", 10, 100), timed("given", 20, 50), timed("none", 99, 100, "f32"), timed("given", 99, 100, "f32")]
+        with machine(bf16={"results": rows}) as gpu:
+            named = results.bf16(gpu)[SQUARE]
+            self.assertAlmostEqual(named["none"]["tflops"], 214.7, 1)
+            self.assertAlmostEqual(named["given"]["tflops"], 107.4, 1)
+            self.assertIn("| 1024x1024x1024 nn | 50% |", report.bf16_share(gpu))
+
+    def test_every_rung_differs_from_the_one_before_and_has_evidence(self):
+        rungs = results.rungs()
+        self.assertEqual(len(rungs), 5)
+        for rung in rungs:
+            self.assertIn(f"`{rung}`", report.evidence(rung))
+            self.assertNotIn("| - |", report.evidence(rung))
+        for rung in rungs[1:]:
+            self.assertRegex(report.diff(rung), r"(?m)^[+-] *\S")
+
+    def test_the_swizzle_changes_one_word(self):
+        self.assertIn("-HGEMM_ENTRY(RUNG, 0)\n+HGEMM_ENTRY(RUNG, SWIZZLED)", report.diff("k2_swizzled"))
+
+    def test_a_quoted_function_is_whole(self):
+        quoted = report.inference("linear")
+        self.assertTrue(quoted.startswith("```c\n/* h = "))
+        self.assertTrue(quoted.endswith("\n}\n```"))
+        self.assertEqual(quoted.count("static "), 1)
+        self.assertRaises(SystemExit, report.inference, "nonsense")
+
+    def test_modelled_and_published_figures_say_so(self):
+        for line in report.t4_ladder().splitlines()[2:]:
+            self.assertRegex(line, r"^\| [^|]+ \| (modelled|\[published\]\(https://[^)]+\)) \|")
+
+    def test_anchors_are_those_of_headings(self):
+        self.assertEqual(report.anchors("# A, b: `c_d`\n## E-f"), {"a-b-c_d", "e-f"})
+
+
+if __name__ == "__main__":
+    unittest.main()

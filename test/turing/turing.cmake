@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+#
+# The emulator's own tests.
+
+include(turing/turing_exec.cmake)
+
+# Decoding, against the vendor's text; loading, of what is whole and of what is damaged.
+turing_test(turing_decode_test)
+hgemm_add_test(turing_decode turing_decode_test
+    ${CMAKE_CURRENT_SOURCE_DIR}/data/sass_pairs.txt ${CMAKE_CURRENT_SOURCE_DIR}/data/sass_variants.txt)
+turing_test(turing_load_test)
+turing_test(turing_cubin_test)
+target_link_libraries(turing_cubin_test PRIVATE zstd)
+set(load_images "")
+foreach(symbol k1_tiled_nn k5_64x64_tt_any)
+    if(symbol IN_LIST symbols)
+        list(APPEND load_images ${image_dir}/${symbol}.fatbin)
+    endif()
+endforeach()
+if(load_images AND has_cubin)
+    hgemm_add_test(turing_load turing_load_test ${load_images} ${cubin})
+    hgemm_add_test(turing_cubin turing_cubin_test ${cubin})
+endif()
+
+# Where the vendor's tool is present: the same text for every instruction of every kernel.
+set(fatbins ${symbols})
+list(TRANSFORM fatbins REPLACE "(.+)" "${image_dir}/\\1.fatbin")
+hgemm_add_test(turing_vendor ${CMAKE_CURRENT_SOURCE_DIR}/turing/turing_vendor.sh $<TARGET_FILE:turing_tool> ${fatbins})
+
+# Every kernel, to be timed without its results.
+turing_test(turing_dry_test)
+hgemm_add_test(turing_dry turing_dry_test ${fatbins})

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * turing_dry_test IMAGE... - of every kernel of the images a dry launch can tell where its warps go: no branch,
+ * barrier or access stands under a predicate that is thought to come from sums, and no HMMA is thought to decide
+ * one. So it is for any parameters, or, of kernels whose operands are indirect, for those of each kind of product.
+ * Nothing is executed.
+ */
+#include "turing_test.h"
+
+#include "table/args.h"
+#include "exec.h"
+
+typedef struct seen {
+    int analyses, branches, hmma;
+} seen_t;
+
+/* Sums decide which case of an activation an element is, and what is reported of their range by a strong store. */
+static bool may_depend_on_sums(const turing_insn_t *in)
+{
+    const bool jumps = in->op == TURING_BRX || in->op == TURING_BRXU;
+    const bool reports = in->op == TURING_STG && in->m.order == TURING_ORDER_STRONG;
+    return jumps || reports || (turing_op_pipe((turing_op_t)in->op) != TURING_PIPE_CONTROL && !in->mem.present);
+}
+
+static void look(const machine_t *m, uint32_t indirect, seen_t *seen)
+{
+    for (uint32_t i = 0; i < m->n_ops; i++) {
+        const op_t *o = &m->ops[i];
+        const bool blocked = o->flow == FLOW_BLOCKED && !may_depend_on_sums(o->in);
+        const bool computes = o->in->op == TURING_HMMA_1688 && !o->idle;
+        if (blocked || computes) {
+            char text[TURING_TEXT_MAX];
+            turing_disasm(o->in, text);
+            CHECK(!blocked, "%s+0x%x (%s) ends dry launches (indirect %u)", m->kernel->name, o->in->addr, text,
+                  indirect);
+            CHECK(!computes, "%s+0x%x (%s) is not left out (indirect %u)", m->kernel->name, o->in->addr, text,
+                  indirect);
+        }
+        seen->branches += o->in->op == TURING_BRA && o->flow != FLOW_UNFORESEEN;
+        seen->hmma += o->in->op == TURING_HMMA_1688 && o->idle && o->flow != FLOW_UNFORESEEN;
+    }
+}
+
+/* Kernels for bfloat16 have parameters beside these, which are zeros. */
+static void analyse(const turing_kernel_t *k, const kernel_args_t *args, seen_t *seen)
+{
+    turing_error_t err = {""};
+    const turing_launch_t launch = {.grid = {1, 1, 1}, .block = {32, 1, 1}, .params = args};
+    machine_t m = {.kernel = k, .launch = &launch, .n_warps = 1, .bank0_size = k->param_base + k->param_bytes};
+    if (k->bank[0].size > m.bank0_size)
+        m.bank0_size = k->bank[0].size;
+    m.bank0 = calloc(1, m.bank0_size);
+    if (args && m.bank0)
+        memcpy(m.bank0 + k->param_base, args, sizeof *args);
+    const bool ok = m.bank0 && emu_lower_kernel(&m, &err) && emu_dry_open(&m);
+    CHECK(ok && m.dry, "%s is not known at all: %s", k->name, err.text);
+    if (ok)
+        look(&m, args ? args->indirect : 0, seen);
+    seen->analyses++;
+    emu_lower_free(&m);
+    free(m.bank0);
+}
+
+static void analyse_indirect(const turing_kernel_t *k, seen_t *seen)
+{
+    static const unsigned kinds[] = {0, HGEMM_INDIRECT_POINTERS, HGEMM_INDIRECT_GROUPED,
+                                     HGEMM_INDIRECT_GROUPED | HGEMM_INDIRECT_BY_COLUMNS};
+    kernel_args_t args = {.lda = 400, .ldb = 400, .ldc = 400, .ldd = 400, .m = 333, .n = 333, .k = 333};
+    args.alpha = 2, args.beta = 1, args.splits = 1, args.whole_tiles = 36, args.groups = 3;
+    CHECK(k->param_bytes >= sizeof args, "%s takes %u bytes of parameters", k->name, k->param_bytes);
+    for (size_t i = 0; k->param_bytes >= sizeof args && i < sizeof kinds / sizeof *kinds; i++) {
+        args.indirect = kinds[i];
+        args.fused = HGEMM_FUSED | HGEMM_FUSED_ANYHOW;
+        analyse(k, &args, seen);
+        args.fused = 0;
+        analyse(k, &args, seen);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    seen_t seen = {0};
+    for (int i = 1; i < argc; i++) {
+        turing_module_t *module = open_or_die(argv[i]);
+        const turing_kernel_t *k;
+        for (size_t j = 0; (k = turing_module_kernel(module, j)); j++)
+            if (strstr(k->name, "_indirect"))
+                analyse_indirect(k, &seen);
+            else
+                analyse(k, NULL, &seen);
+        turing_module_close(module);
+    }
+    CHECK(seen.analyses >= argc - 1 && seen.branches && seen.hmma, "%d analyses of %d branches and %d HMMAs",
+          seen.analyses, seen.branches, seen.hmma);
+    printf("%d analyses of %d branches and %d HMMAs\n", seen.analyses, seen.branches, seen.hmma);
+    return failures != 0;
+}
