@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures which plans are the fastest on a device and writes them to a tuning file (src/select/tuning.h). A shape's plans
- * take turns in alternation. The default stays unless another is faster beyond noise, twice: where it was found to be
- * the fastest of many, and once more against the default alone. What is chosen then takes turns with cuBLAS, if there
- * is one, and the file has the ratio of the two.
+ * Measures which plans are the fastest on a device and writes them to a tuning file (src/select/tuning.h). A shape's
+ * plans take turns in alternation. The default stays unless another is faster beyond noise, twice: where it was found
+ * to be the fastest of many, and once more against the default alone. What is chosen then takes turns with cuBLAS, if
+ * there is one, and the file has the ratio of the two.
  */
 #include <errno.h>
 #include <getopt.h>
