@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "bench.h"
+#include "problem/names.h"
 
 enum { T4_MULTIPROCESSORS = 40 };
 
@@ -18,8 +19,7 @@ void print_facts(void)
         snprintf(warp, sizeof warp, "%dx%dx%d", i.warp_m, i.warp_n, i.warp_k);
         /* A step of k brings block_m + block_n halves for 2 * block_m * block_n operations. */
         printf("%-16s %-10s %-10s %6d %7d %5d %7d %9d %6s  %.1f, %.1f\n", i.name, block, warp, i.stages, i.threads,
-               i.registers, i.shared_bytes, inside_blocks_on_t4(kernel),
-               i.accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32",
+               i.registers, i.shared_bytes, inside_blocks_on_t4(kernel), accumulate_names[i.accumulate],
                (double)i.block_m * i.block_n / (i.block_m + i.block_n),
                (double)i.warp_m * i.warp_n / (i.warp_m + i.warp_n));
     }

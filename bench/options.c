@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include "commit.h"
+#include "problem/names.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -182,9 +183,10 @@ static void each_item(char *list, options_t *o, void (*take)(options_t *, const 
 
 static void parse_accumulate(options_t *o, const char *text)
 {
-    if (strcmp(text, "f16") != 0 && strcmp(text, "f32") != 0)
+    const int value = name_value(accumulate_names, text);
+    if (value < 0)
         refuse("--accumulate takes f16 and f32", text);
-    o->accumulate |= 1U << (text[1] == '1' ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32);
+    o->accumulate |= 1U << value;
 }
 
 static void parse_peer(options_t *o, const char *text)
@@ -248,6 +250,14 @@ static int whole(const char *option, const char *text, int least)
         refuse(words, text);
     }
     return (int)value;
+}
+
+static hgemm_layout_t layout_named(const char *text)
+{
+    const int value = name_value(layout_names, text);
+    if (value < 0)
+        refuse("--layout is row or col", text);
+    return (hgemm_layout_t)value;
 }
 
 static int one_of(const char *name, const char *text, const char *first, const char *second)
@@ -317,9 +327,7 @@ void options_parse(options_t *o, int argc, char **argv)
         case SHAPES: parse_file(o, optarg); break;
         case TRANS: trans = optarg; break;
         case EVERY_BATCH: batch = whole("--batch", optarg, 1); break;
-        case LAYOUT:
-            o->layout = one_of("--layout is row or col", optarg, "row", "col") ? HGEMM_COL_MAJOR : HGEMM_ROW_MAJOR;
-            break;
+        case LAYOUT: o->layout = layout_named(optarg); break;
         case KERNEL: kernels = optarg; break;
         case CUTLASS_NAMES: o->cutlass_regex = optarg; break;
         case ACCUMULATE: each_item(optarg, o, parse_accumulate); break;

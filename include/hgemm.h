@@ -108,7 +108,7 @@ typedef enum hgemm_status_t {
     HGEMM_STATUS_INVALID_LDB,
     HGEMM_STATUS_INVALID_LDC,
     HGEMM_STATUS_INVALID_LDD,
-    HGEMM_STATUS_TOO_LARGE, /* m, n, k or groups over 2^31 - 1, or an operand that spans over 2^63 bytes */
+    HGEMM_STATUS_TOO_LARGE, /* m, n, k or groups over 2^31 - 1, or an operand that spans over 2^62 bytes */
     HGEMM_STATUS_NULL_A,    /* A would be read and is NULL */
     HGEMM_STATUS_NULL_B,
     HGEMM_STATUS_NULL_C,

@@ -3,6 +3,7 @@
 
 #include "table/args.h"
 #include "select/feasible.h"
+#include "problem/names.h"
 #include "problem/overlap.h"
 
 #include <inttypes.h>
@@ -109,25 +110,26 @@ static hgemm_status_t take_desc(const hgemm_desc_t *given, hgemm_desc_t *desc, c
 
 /* ---- Enumerations ------------------------------------------------------------------------------ */
 
-/* A field, as wide as an int, whose value must be 0 to `last`. */
+/* A field, as wide as an int, whose value must be one that has a name or, without names, be 0 to `last`. */
 typedef struct enumeration_t {
     const char *name;
     size_t offset; /* in the descriptor */
+    const char *const *names;
     int last;
     hgemm_status_t status;
 } enumeration_t;
 
 #define FIELD(name) #name, offsetof(hgemm_desc_t, name)
 static const enumeration_t enumerations[] = {
-    {FIELD(layout), HGEMM_COL_MAJOR, HGEMM_STATUS_INVALID_LAYOUT},
-    {FIELD(op_a), HGEMM_OP_T, HGEMM_STATUS_INVALID_OP},
-    {FIELD(op_b), HGEMM_OP_T, HGEMM_STATUS_INVALID_OP},
-    {FIELD(accumulate), HGEMM_ACCUMULATE_F32, HGEMM_STATUS_INVALID_ACCUMULATE},
-    {FIELD(kernel), KERNEL_END - 1, HGEMM_STATUS_INVALID_KERNEL},
-    {FIELD(activation), HGEMM_ACTIVATION_SILU, HGEMM_STATUS_INVALID_ACTIVATION},
-    {FIELD(flags), HGEMM_FLAG_BATCH_INVARIANT, HGEMM_STATUS_INVALID_FLAGS},
-    {FIELD(batch_mode), HGEMM_BATCH_GROUPED, HGEMM_STATUS_INVALID_BATCH_MODE},
-    {FIELD(index_type), HGEMM_INDEX_I64, HGEMM_STATUS_INVALID_INDEX},
+    {FIELD(layout), layout_names, 0, HGEMM_STATUS_INVALID_LAYOUT},
+    {FIELD(op_a), op_names, 0, HGEMM_STATUS_INVALID_OP},
+    {FIELD(op_b), op_names, 0, HGEMM_STATUS_INVALID_OP},
+    {FIELD(accumulate), accumulate_names, 0, HGEMM_STATUS_INVALID_ACCUMULATE},
+    {FIELD(kernel), NULL, KERNEL_END - 1, HGEMM_STATUS_INVALID_KERNEL},
+    {FIELD(activation), NULL, HGEMM_ACTIVATION_SILU, HGEMM_STATUS_INVALID_ACTIVATION},
+    {FIELD(flags), NULL, HGEMM_FLAG_BATCH_INVARIANT, HGEMM_STATUS_INVALID_FLAGS},
+    {FIELD(batch_mode), batch_mode_names, 0, HGEMM_STATUS_INVALID_BATCH_MODE},
+    {FIELD(index_type), index_type_names, 0, HGEMM_STATUS_INVALID_INDEX},
 };
 
 /* What belongs to an operand that is not accessed may have any value. */
@@ -135,13 +137,13 @@ static const struct {
     operand_t operand;
     enumeration_t of;
 } operand_enumerations[] = {
-    {OPERAND_BIAS, {FIELD(bias_mode), HGEMM_BIAS_PER_ROW, HGEMM_STATUS_INVALID_BIAS}},
-    {OPERAND_A, {FIELD(type_a), HGEMM_TYPE_BF16, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_B, {FIELD(type_b), HGEMM_TYPE_BF16, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_C, {FIELD(type_c), HGEMM_TYPE_BF16, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_D, {FIELD(type_d), HGEMM_TYPE_BF16, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_BIAS, {FIELD(type_bias), HGEMM_TYPE_BF16, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_GATE, {FIELD(type_gate), HGEMM_TYPE_BF16, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_BIAS, {FIELD(bias_mode), bias_mode_names, 0, HGEMM_STATUS_INVALID_BIAS}},
+    {OPERAND_A, {FIELD(type_a), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_B, {FIELD(type_b), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_C, {FIELD(type_c), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_D, {FIELD(type_d), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_BIAS, {FIELD(type_bias), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_GATE, {FIELD(type_gate), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
 };
 #undef FIELD
 
@@ -149,7 +151,7 @@ static hgemm_status_t check_enumeration(const hgemm_desc_t *desc, const enumerat
 {
     int value;
     memcpy(&value, (const char *)desc + of->offset, sizeof value);
-    if (value >= 0 && value <= of->last)
+    if (value >= 0 && value <= (of->names ? name_count(of->names) - 1 : of->last))
         return HGEMM_STATUS_SUCCESS;
     return refuse(words, of->status, "%s is %d.", of->name, value);
 }
@@ -169,11 +171,20 @@ static hgemm_status_t check_scales(const hgemm_desc_t *desc, char *words)
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
     if (!(accessed_operands(desc) >> OPERAND_A & 1u))
         return status;
-    if (desc->type_a == HGEMM_TYPE_BF16 && !desc->scale_a_pointer)
+    if (type_table[desc->type_a].has_scale && !desc->scale_a_pointer)
         status = check_scale("scale_a", desc->scale_a, words);
-    if (status == HGEMM_STATUS_SUCCESS && desc->type_b == HGEMM_TYPE_BF16 && !desc->scale_b_pointer)
+    if (status == HGEMM_STATUS_SUCCESS && type_table[desc->type_b].has_scale && !desc->scale_b_pointer)
         status = check_scale("scale_b", desc->scale_b, words);
     return status;
+}
+
+/* A type that others have, but not A and B. What is no type at all is found later. */
+static hgemm_status_t check_factor_type(const char *name, hgemm_type_t type, char *words)
+{
+    if ((unsigned)type >= TYPE_COUNT || type_table[type].is_factor)
+        return HGEMM_STATUS_SUCCESS;
+    return refuse(words, HGEMM_STATUS_INVALID_TYPE, "%s is %s, which A and B cannot be of.", name,
+                  type_table[type].constant);
 }
 
 static hgemm_status_t check_enumerations(const hgemm_desc_t *desc, char *words)
@@ -185,9 +196,13 @@ static hgemm_status_t check_enumerations(const hgemm_desc_t *desc, char *words)
             return status;
     if (desc->alignment < 0 || (desc->alignment & (desc->alignment - 1)))
         return refuse(words, HGEMM_STATUS_INVALID_ALIGNMENT, "alignment is %d.", desc->alignment);
-    if (accessed >> OPERAND_A & 1u && (desc->type_a == HGEMM_TYPE_F32 || desc->type_b == HGEMM_TYPE_F32))
-        return refuse(words, HGEMM_STATUS_INVALID_TYPE, "%s is HGEMM_TYPE_F32; A and B hold numbers of 16 bits.",
-                      desc->type_a == HGEMM_TYPE_F32 ? "type_a" : "type_b");
+    if (accessed >> OPERAND_A & 1u) {
+        status = check_factor_type("type_a", desc->type_a, words);
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = check_factor_type("type_b", desc->type_b, words);
+        if (status != HGEMM_STATUS_SUCCESS)
+            return status;
+    }
     for (size_t i = 0; i < sizeof operand_enumerations / sizeof operand_enumerations[0]; i++)
         if (accessed >> operand_enumerations[i].operand & 1u &&
             (status = check_enumeration(desc, &operand_enumerations[i].of, words)) != HGEMM_STATUS_SUCCESS)
@@ -249,17 +264,17 @@ static hgemm_status_t check_leading_dimension(const call_t *call, operand_t oper
                   view->ld, call->desc->layout == HGEMM_ROW_MAJOR ? "row" : "column", of->name, view->width);
 }
 
-/* Whether the operand spans at most 2^63 bytes, so that every distance between two of its elements fits 63 bits. A
- * stride may be negative. */
+/* Whether the operand spans at most 2^62 bytes, so that distances between it and another one fit 64 bits. A stride may
+ * be negative. */
 static hgemm_status_t check_extent(const call_t *call, operand_t operand, char *words)
 {
     const view_t *view = &call->views[operand];
     const operand_words_t *of = &operand_words[operand];
-    const int64_t most = INT64_MAX / view->element + 1;
+    const int64_t most = (INT64_C(1) << 62) / bytes_of_bits(view->bits, 1); /* elements, each in bytes of its own */
     const char *line = call->desc->layout == HGEMM_ROW_MAJOR ? "rows" : "columns";
     if (view->width > most)
-        return refuse(words, HGEMM_STATUS_TOO_LARGE, "%s would have %" PRId64 " elements of %d bytes.", of->name,
-                      view->width, view->element);
+        return refuse(words, HGEMM_STATUS_TOO_LARGE, "%s would have %" PRId64 " elements of %d bits.", of->name,
+                      view->width, view->bits);
     if (view->lines - 1 > (most - view->width) / view->ld)
         return refuse(words, HGEMM_STATUS_TOO_LARGE,
                       "%s is %" PRId64 " and %s has %" PRId64 " %s: together they span over %" PRId64 " elements.",
@@ -339,19 +354,22 @@ static hgemm_status_t check_support(const call_t *call, char *words)
 {
     const hgemm_desc_t *desc = call->desc;
     const int multiplies = accesses(call, OPERAND_A);
-    const int has_bf16 = multiplies && (desc->type_a == HGEMM_TYPE_BF16 || desc->type_b == HGEMM_TYPE_BF16);
+    const int has_scales = multiplies && (type_table[desc->type_a].has_scale || type_table[desc->type_b].has_scale);
+    char types[96] = "";
+    if (multiplies)
+        snprintf(types, sizeof types, "A of %s beside B of %s", type_table[desc->type_a].constant,
+                 type_table[desc->type_b].constant);
     const struct {
         const char *feature;
         int is_used;
     } features[] = {
-        {"A of HGEMM_TYPE_F16 beside B of HGEMM_TYPE_BF16, or the other way round",
-         multiplies && desc->type_a != desc->type_b},
-        {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16", has_bf16 && desc->accumulate != HGEMM_ACCUMULATE_F32},
+        {types, multiplies && desc->type_a != desc->type_b},
+        {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16", has_scales && desc->accumulate != HGEMM_ACCUMULATE_F32},
         {"A and B of HGEMM_TYPE_BF16 by pointers, in groups or gathered, whose scales are to be found",
-         has_bf16 && scales_to_find(desc) &&
+         has_scales && scales_to_find(desc) &&
              (desc->batch_mode != HGEMM_BATCH_STRIDED || accesses(call, OPERAND_GATHER_A))},
         {"HGEMM_FLAG_BATCH_INVARIANT for an A of HGEMM_TYPE_BF16 whose scale is to be found",
-         has_bf16 && (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0 && desc->scale_a == 0 && !desc->scale_a_pointer},
+         has_scales && (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0 && desc->scale_a == 0 && !desc->scale_a_pointer},
     };
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
         if (features[i].is_used)
@@ -361,17 +379,17 @@ static hgemm_status_t check_support(const call_t *call, char *words)
 
 void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
 {
-    const char *sums = p->accumulate == HGEMM_ACCUMULATE_F32 ? "F32" : "F16";
-    const char *ops = p->op_a == HGEMM_OP_N ? p->op_b == HGEMM_OP_N ? "nn" : "nt" : p->op_b == HGEMM_OP_N ? "tn" : "tt";
+    char types[64] = "";
+    if (p->type_a != HGEMM_TYPE_F16 || p->type_b != HGEMM_TYPE_F16)
+        snprintf(types, sizeof types, ", A of %s and B of %s", type_table[p->type_a].name, type_table[p->type_b].name);
     const char *name = p->kernel == HGEMM_KERNEL_AUTO ? "No kernel" : kernel_table[p->kernel].info.name;
     refuse(words, HGEMM_STATUS_NOT_SUPPORTED,
-           "%s %s this row-major problem: %s, %s sums, m %" PRId64 ", n %" PRId64 ", k %" PRId64 ", lda %" PRId64
-           ", ldb %" PRId64 ", A %d and B %d bytes past a multiple of 16%s%s%s.",
-           name, p->kernel == HGEMM_KERNEL_AUTO ? "covers" : "does not cover", ops, sums, p->m, p->n, p->k, p->lda,
-           p->ldb, (int)((uintptr_t)p->a % 16), (int)((uintptr_t)p->b % 16), fused_bits(p) ? ", a fused epilogue" : "",
-           is_bf16(p)       ? ", A and B of bfloat16"
-           : is_indirect(p) ? ", operands by pointers or indices"
-                            : "",
+           "%s %s this row-major problem: %s%s, %s sums, m %" PRId64 ", n %" PRId64 ", k %" PRId64 ", lda %" PRId64
+           ", ldb %" PRId64 ", A %d and B %d bytes past a multiple of 16%s%s%s%s.",
+           name, p->kernel == HGEMM_KERNEL_AUTO ? "covers" : "does not cover", op_names[p->op_a], op_names[p->op_b],
+           accumulate_names[p->accumulate], p->m, p->n, p->k, p->lda, p->ldb, (int)((uintptr_t)p->a % 16),
+           (int)((uintptr_t)p->b % 16), fused_bits(p) ? ", a fused epilogue" : "", types,
+           is_indirect(p) ? ", operands by pointers or indices" : "",
            p->flags & HGEMM_FLAG_BATCH_INVARIANT ? ", batch-invariant" : "");
 }
 
@@ -408,7 +426,7 @@ hgemm_status_t check_call(const hgemm_desc_t *given, check_t depth, hgemm_desc_t
 hgemm_status_t check_scale_call(int64_t lines, int64_t width, const void *matrix, int64_t ld, const float *scale,
                                 char words[DEVICE_DETAIL])
 {
-    const int64_t most = INT64_MAX / 2;
+    const int64_t most = (INT64_C(1) << 62) / type_bytes(HGEMM_TYPE_BF16, 1); /* elements */
     if (lines < 0)
         return refuse(words, HGEMM_STATUS_INVALID_M, "lines is %" PRId64 ".", lines);
     if (width < 0)
@@ -426,7 +444,7 @@ hgemm_status_t check_scale_call(int64_t lines, int64_t width, const void *matrix
     if (lines > 0 && width > 0 && !matrix)
         return refuse(words, HGEMM_STATUS_NULL_A, "matrix is NULL and has %" PRId64 " lines of %" PRId64 " elements.",
                       lines, width);
-    if ((uintptr_t)matrix % 2)
+    if ((uintptr_t)matrix % (uintptr_t)type_bytes(HGEMM_TYPE_BF16, 1))
         return refuse(words, HGEMM_STATUS_MISALIGNED_A, "matrix is 0x%" PRIxPTR ".", (uintptr_t)matrix);
     if ((uintptr_t)scale % sizeof *scale)
         return refuse(words, HGEMM_STATUS_MISALIGNED_SCALAR, "scale is 0x%" PRIxPTR ".", (uintptr_t)scale);

@@ -8,9 +8,10 @@
 /* Matrix number `index` of a batch, or the pointer to it. */
 static void *matrix(const hgemm_desc_t *p, const void *data, hgemm_type_t type, int64_t index, int64_t stride)
 {
-    uintptr_t step =
-        p->batch_mode == HGEMM_BATCH_POINTERS ? sizeof(void *) : (uintptr_t)type_bytes(type) * (uintptr_t)stride;
-    return data ? (void *)((uintptr_t)data + (uintptr_t)index * step) : NULL;
+    if (!data) /* what is not there may have any type */
+        return NULL;
+    const uintptr_t step = p->batch_mode == HGEMM_BATCH_POINTERS ? sizeof(void *) : (uintptr_t)type_bytes(type, stride);
+    return (void *)((uintptr_t)data + (uintptr_t)index * step);
 }
 
 /* Enqueues the copies that the plan has, to the end of the workspace, and lets the problem speak of
@@ -21,12 +22,12 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
     char *end = (char *)handle->workspace + handle->workspace_bytes - scale_bytes(plan->scales);
     int64_t chunks = 0;
     unsigned count = 0;
-    for (int which = COPY_A; which <= COPY_B; which <<= 1) {
+    for (int which = FACTOR_A; which <= FACTOR_B; which <<= 1) {
         if (!(plan->copies & which))
             continue;
         copy_t copy = copy_of(p, which);
-        const void **data = which == COPY_A ? &p->a : &p->b;
-        int64_t *ld = which == COPY_A ? &p->lda : &p->ldb, own = copy.lines * (copy.ld / 8);
+        const void **data = which == FACTOR_A ? &p->a : &p->b;
+        int64_t *ld = which == FACTOR_A ? &p->lda : &p->ldb, own = copy.lines * (copy.ld / 8);
         end -= copy.bytes;
         args.operand[count++] = (realign_operand_t){
             *data, end, *ld, copy.ld, (int)copy.lines, (int)copy.width, HGEMM_RECIPROCAL((unsigned)(copy.ld / 8))};

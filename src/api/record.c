@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "problem/names.h"
 #include "select/plan_text.h"
 #include "select/problem_class.h"
 
@@ -150,8 +151,8 @@ static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t 
     snprintf(line, MOST_LINE,
              "bench_hgemm --device %s --trans %s --accumulate %s --kernel '^%s$'%s %" PRId64 "x%" PRId64 "x%" PRId64
              " # %s = %s\n",
-             name, op_names[plan->variant.op], is_f32 ? "f32" : "f16", kernel, options, p->m, p->n, p->k, problem,
-             words);
+             name, transpose_names[plan->variant.op], accumulate_names[p->accumulate], kernel, options, p->m, p->n,
+             p->k, problem, words);
 }
 
 /* ---- The shape ----------------------------------------------------------------------------------- */

@@ -24,9 +24,10 @@ static scale_operand_t scale_operand(int64_t lines, int64_t width, const void *f
                              .width = (int)width};
 }
 
+/* Types that have scales are all of this one, for which the kernel is made. */
 static double bytes_of(const scale_operand_t *x)
 {
-    return 2.0 * x->lines * x->width * (double)x->batch;
+    return (double)type_bytes(HGEMM_TYPE_BF16, 1) * x->lines * x->width * (double)x->batch;
 }
 
 static int64_t segments_of(const scale_operand_t *x)
@@ -66,7 +67,7 @@ static unsigned share_blocks(const hgemm_handle_t handle, scale_operand_t *x, un
     const int64_t rows = HGEMM_SCALE_THREADS >> x->log_across;
     int64_t each = ceil_div(x->lines, ROWS * rows), most = handle->machine.multiprocessors * RESIDENT / (int64_t)count;
     most = most < HGEMM_SCALE_BLOCKS ? most : HGEMM_SCALE_BLOCKS;
-    if (most < 1 || handle->workspace_bytes < HGEMM_WORKSPACE_TILES * 4 + (size_t)scale_bytes(COPY_A))
+    if (most < 1 || handle->workspace_bytes < HGEMM_WORKSPACE_TILES * 4 + (size_t)scale_bytes(FACTOR_A))
         most = 1;
     each = each < 1 ? 1 : each < most ? each : most;
     x->blocks = (unsigned)each;
@@ -109,15 +110,11 @@ static hgemm_status_t launch_scale(hgemm_handle_t handle, scale_args_t *args, un
 static unsigned list_operands(int scales, const hgemm_desc_t *p, scale_space_t *space, scale_operand_t x[2])
 {
     unsigned count = 0;
-    if (scales & COPY_A) {
-        const copy_t a = copy_of(p, COPY_A);
-        x[count++] =
-            scale_operand(a.lines, a.width, p->a, p->lda, p->batch, p->stride_a, space ? &space->scale[0] : NULL);
-    }
-    if (scales & COPY_B) {
-        const copy_t b = copy_of(p, COPY_B);
-        x[count++] =
-            scale_operand(b.lines, b.width, p->b, p->ldb, p->batch, p->stride_b, space ? &space->scale[1] : NULL);
+    for (int which = FACTOR_A; which <= FACTOR_B; which <<= 1) {
+        const factor_t f = factor_of(p, which);
+        if (scales & which)
+            x[count++] = scale_operand(f.lines, f.width, (const void *)f.address, f.ld, p->batch, f.stride,
+                                       space ? &space->scale[which == FACTOR_B] : NULL);
     }
     return count;
 }
@@ -161,8 +158,8 @@ scales_t scales_of(const hgemm_handle_t handle, const plan_t *plan, const hgemm_
     scale_space_t *space = scale_space(handle);
     return (scales_t){.a = p->scale_a,
                       .b = p->scale_b,
-                      .a_pointer = plan->scales & COPY_A ? &space->scale[0] : p->scale_a_pointer,
-                      .b_pointer = plan->scales & COPY_B ? &space->scale[1] : p->scale_b_pointer,
+                      .a_pointer = plan->scales & FACTOR_A ? &space->scale[0] : p->scale_a_pointer,
+                      .b_pointer = plan->scales & FACTOR_B ? &space->scale[1] : p->scale_b_pointer,
                       .overflow = search == SEARCH_SAMPLE ? &space->overflow : NULL,
                       .only_after = search == SEARCH_AFTER_OVERFLOW ? &space->overflow : NULL};
 }

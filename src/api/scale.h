@@ -14,8 +14,8 @@ typedef enum search_t {
     SEARCH_AFTER_OVERFLOW /* ... after which this reads all, and the product is computed again; else both do nothing */
 } search_t;
 
-/* SEARCH_SAMPLE where that takes less time than SEARCH_ALL, for a plan that finds these scales (COPY_A, COPY_B), and
- * the product may be computed twice. */
+/* SEARCH_SAMPLE where that takes less time than SEARCH_ALL, for a plan that finds these scales (FACTOR_A, FACTOR_B),
+ * and the product may be computed twice. */
 search_t first_search(const machine_t *machine, int scales, const hgemm_desc_t *row_major);
 
 /* Bytes that it reads, or somewhat more. */

@@ -39,7 +39,7 @@ static const status_words_t table[] = {
     INVALID_LD(B, "b"),
     INVALID_LD(C, "c"),
     INVALID_LD(D, "d"),
-    STATUS(TOO_LARGE, "m, n, k or the number of groups is over 2^31 - 1, or an operand spans over 2^63 bytes."),
+    STATUS(TOO_LARGE, "m, n, k or the number of groups is over 2^31 - 1, or an operand spans over 2^62 bytes."),
     STATUS(NULL_A, "A would be read and is NULL."),
     STATUS(NULL_B, "B would be read and is NULL."),
     STATUS(NULL_C, "C would be read and is NULL: pass a pointer, or 0 for beta."),

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* All is counted in units of 2 bytes, of which every element has a whole number: a checked operand spans at most
- * 2^62 of them, so that any distance within it, and between two addresses, fits 64 bits. */
+/* All is counted in bytes: a checked operand spans at most 2^62 of them, so that any distance within it, and between
+ * two operands that meet, fits 64 bits. */
 #include "problem/overlap.h"
 
-enum { UNIT = 2 };
-
-/* A view in units. What does not matter is 0: the stride of one matrix, the leading dimension of one line. */
+/* A view in bytes. What does not matter is 0: the stride of one matrix, the leading dimension of one line. */
 typedef struct area_t {
     int64_t lines, width, ld;
     int64_t batch, stride;
@@ -13,16 +11,15 @@ typedef struct area_t {
 
 static area_t area_of(const view_t *view)
 {
-    int64_t units = view->element / UNIT;
     int is_batch = view->batch > 1 && view->stride != 0;
     return (area_t){.lines = view->lines,
-                    .width = view->width * units,
-                    .ld = view->lines > 1 ? view->ld * units : 0,
+                    .width = bytes_of_bits(view->bits, view->width),
+                    .ld = view->lines > 1 ? bytes_of_bits(view->bits, view->ld) : 0,
                     .batch = is_batch ? view->batch : 1,
-                    .stride = is_batch ? view->stride * units : 0};
+                    .stride = is_batch ? bytes_of_bits(view->bits, view->stride) : 0};
 }
 
-/* Units from the first to the last of one matrix. */
+/* Bytes from the first to the last of one matrix. */
 static int64_t span_of(const area_t *area)
 {
     return (area->lines - 1) * area->ld + area->width - 1;
@@ -50,11 +47,11 @@ static int comes_into(uint64_t step, uint64_t ld, uint64_t low, uint64_t high, u
 }
 
 /*
- * Whether a matrix of `one` and one of `other` share a unit, if the first of them begins
- * offset + jump * step units after the second for a jump of from .. to; step >= 0. Both have that leading dimension.
+ * Whether a matrix of `one` and one of `other` share a byte, if the first of them begins
+ * offset + jump * step bytes after the second for a jump of from .. to; step >= 0. Both have that leading dimension.
  *
  * They do where that distance is line * ld + column with -width of one < column < width of other, and lies
- * between those of their outermost units: the line then is that of both matrices. (Nor does it matter if the line of
+ * between those of their outermost bytes: the line then is that of both matrices. (Nor does it matter if the line of
  * a matrix that has no other is longer than ld: every distance then is such a one.)
  */
 static int areas_meet(const area_t *one, const area_t *other, int64_t ld, int64_t offset, int64_t step, int64_t from,
@@ -92,8 +89,8 @@ void address_range(const view_t *view, uintptr_t *begin, uintptr_t *end)
 {
     area_t area = area_of(view);
     int64_t travel = (area.batch - 1) * area.stride;
-    *begin = (uintptr_t)view->data + UNIT * (uintptr_t)(travel < 0 ? travel : 0);
-    *end = (uintptr_t)view->data + UNIT * ((uintptr_t)(travel > 0 ? travel : 0) + (uintptr_t)span_of(&area) + 1);
+    *begin = (uintptr_t)view->data + (uintptr_t)(travel < 0 ? travel : 0);
+    *end = (uintptr_t)view->data + (uintptr_t)(travel > 0 ? travel : 0) + (uintptr_t)span_of(&area) + 1;
 }
 
 int operands_meet(const view_t *view, const view_t *other_view)
@@ -107,11 +104,11 @@ int operands_meet(const view_t *view, const view_t *other_view)
     int64_t ld = common_ld(&one, &other), stride = one.stride ? one.stride : other.stride;
     if (!ld || (one.stride && other.stride && one.stride != other.stride))
         return 1;
-    int64_t bytes = (int64_t)((uintptr_t)view->data - (uintptr_t)other_view->data);
+    int64_t offset = (int64_t)((uintptr_t)view->data - (uintptr_t)other_view->data);
     int64_t back = 1 - other.batch, forth = one.batch - 1; /* jumps of `stride` between two matrices */
     if (stride < 0)
-        return areas_meet(&one, &other, ld, bytes / UNIT, -stride, -forth, -back);
-    return areas_meet(&one, &other, ld, bytes / UNIT, stride, back, forth);
+        return areas_meet(&one, &other, ld, offset, -stride, -forth, -back);
+    return areas_meet(&one, &other, ld, offset, stride, back, forth);
 }
 
 int batch_meets_itself(const view_t *view)

@@ -3,14 +3,9 @@
 
 #include "table/args.h"
 
-int type_bytes(hgemm_type_t type)
+static int index_bits(const hgemm_desc_t *desc)
 {
-    return type == HGEMM_TYPE_F32 ? 4 : 2;
-}
-
-static int index_bytes(const hgemm_desc_t *desc)
-{
-    return desc->index_type == HGEMM_INDEX_I64 ? 8 : 4;
+    return desc->index_type == HGEMM_INDEX_I64 ? 64 : 32;
 }
 
 /* ---- What is accessed -------------------------------------------------------------------------- */
@@ -18,6 +13,12 @@ static int index_bytes(const hgemm_desc_t *desc)
 static unsigned mark(operand_t operand, int is_accessed)
 {
     return is_accessed ? 1u << operand : 0;
+}
+
+/* Before the types are checked. */
+static int has_scale(hgemm_type_t type)
+{
+    return (unsigned)type < TYPE_COUNT && type_table[type].has_scale;
 }
 
 unsigned accessed_operands(const hgemm_desc_t *desc)
@@ -31,8 +32,8 @@ unsigned accessed_operands(const hgemm_desc_t *desc)
            mark(OPERAND_ALPHA, multiplies && desc->alpha_pointer) | mark(OPERAND_BETA, desc->beta_pointer != NULL) |
            mark(OPERAND_GROUP_ENDS, desc->batch_mode == HGEMM_BATCH_GROUPED) |
            mark(OPERAND_GATHER_A, multiplies && desc->gather_a) | mark(OPERAND_SCATTER_D, desc->scatter_d != NULL) |
-           mark(OPERAND_SCALE_A, multiplies && desc->type_a == HGEMM_TYPE_BF16 && desc->scale_a_pointer) |
-           mark(OPERAND_SCALE_B, multiplies && desc->type_b == HGEMM_TYPE_BF16 && desc->scale_b_pointer);
+           mark(OPERAND_SCALE_A, multiplies && has_scale(desc->type_a) && desc->scale_a_pointer) |
+           mark(OPERAND_SCALE_B, multiplies && has_scale(desc->type_b) && desc->scale_b_pointer);
 }
 
 int d_is_c(const hgemm_desc_t *desc)
@@ -58,7 +59,7 @@ static view_t view_matrix(const hgemm_desc_t *desc, const void *data, hgemm_type
 {
     int row_major = desc->layout == HGEMM_ROW_MAJOR;
     return (view_t){.data = data,
-                    .element = type_bytes(type),
+                    .bits = type_table[type].bits,
                     .lines = row_major ? rows : columns,
                     .width = row_major ? columns : rows,
                     .ld = ld,
@@ -66,10 +67,10 @@ static view_t view_matrix(const hgemm_desc_t *desc, const void *data, hgemm_type
                     .stride = stride};
 }
 
-static view_t view_vector(const void *data, int element, int64_t width, int64_t batch, int64_t stride)
+static view_t view_vector(const void *data, int bits, int64_t width, int64_t batch, int64_t stride)
 {
     return (view_t){
-        .data = data, .element = element, .lines = 1, .width = width, .ld = width, .batch = batch, .stride = stride};
+        .data = data, .bits = bits, .lines = 1, .width = width, .ld = width, .batch = batch, .stride = stride};
 }
 
 static view_t view_stored(const hgemm_desc_t *desc, operand_t operand)
@@ -85,15 +86,15 @@ static view_t view_stored(const hgemm_desc_t *desc, operand_t operand)
     case OPERAND_D: return view_matrix(desc, desc->d, desc->type_d, m, n, desc->ldd, desc->stride_d);
     case OPERAND_GATE: return view_matrix(desc, desc->gate, desc->type_gate, m, n, desc->ldgate, desc->stride_gate);
     case OPERAND_BIAS:
-        return view_vector(desc->bias, type_bytes(desc->type_bias), desc->bias_mode == HGEMM_BIAS_PER_ROW ? m : n,
+        return view_vector(desc->bias, type_table[desc->type_bias].bits, desc->bias_mode == HGEMM_BIAS_PER_ROW ? m : n,
                            desc->batch, desc->stride_bias);
-    case OPERAND_ALPHA: return view_vector(desc->alpha_pointer, sizeof(float), 1, 1, 0);
-    case OPERAND_BETA: return view_vector(desc->beta_pointer, sizeof(float), 1, 1, 0);
-    case OPERAND_SCALE_A: return view_vector(desc->scale_a_pointer, sizeof(float), 1, 1, 0);
-    case OPERAND_SCALE_B: return view_vector(desc->scale_b_pointer, sizeof(float), 1, 1, 0);
-    case OPERAND_GROUP_ENDS: return view_vector(desc->group_ends, index_bytes(desc), desc->batch, 1, 0);
-    case OPERAND_GATHER_A: return view_vector(desc->gather_a, index_bytes(desc), m, 1, 0);
-    default: return view_vector(desc->scatter_d, index_bytes(desc), m, 1, 0);
+    case OPERAND_ALPHA: return view_vector(desc->alpha_pointer, 32, 1, 1, 0);
+    case OPERAND_BETA: return view_vector(desc->beta_pointer, 32, 1, 1, 0);
+    case OPERAND_SCALE_A: return view_vector(desc->scale_a_pointer, 32, 1, 1, 0);
+    case OPERAND_SCALE_B: return view_vector(desc->scale_b_pointer, 32, 1, 1, 0);
+    case OPERAND_GROUP_ENDS: return view_vector(desc->group_ends, index_bits(desc), desc->batch, 1, 0);
+    case OPERAND_GATHER_A: return view_vector(desc->gather_a, index_bits(desc), m, 1, 0);
+    default: return view_vector(desc->scatter_d, index_bits(desc), m, 1, 0);
     }
 }
 
@@ -111,7 +112,7 @@ view_t view_operand(const hgemm_desc_t *desc, operand_t operand)
     const int row_major = desc->layout == HGEMM_ROW_MAJOR, is_matrix = operand <= OPERAND_GATE;
     const int has_rows_of_d = operand == OPERAND_C || operand == OPERAND_D || operand == OPERAND_GATE;
     view.is_known = 1;
-    view.alignment = view.element;
+    view.alignment = (int)bytes_of_bits(view.bits, 1);
     if (is_matrix && desc->batch_mode == HGEMM_BATCH_POINTERS) {
         view.alignment = sizeof(void *), view.is_known = 0;
         view.batch = 1, view.stride = 0;
@@ -217,6 +218,33 @@ hgemm_desc_t normalise(const hgemm_desc_t *desc)
     }
     lay_columns_along(&p);
     return p;
+}
+
+/* ---- A and B ------------------------------------------------------------------------------------- */
+
+factor_t factor_of(const hgemm_desc_t *p, int which)
+{
+    const int is_a = which == FACTOR_A, is_along_k = is_a ? p->op_a == HGEMM_OP_N : p->op_b == HGEMM_OP_T;
+    const int64_t x = is_a ? p->m : p->n;
+    const hgemm_type_t type = is_a ? p->type_a : p->type_b;
+    const uintptr_t least = (uintptr_t)type_bytes(type, 1), promised = (uintptr_t)p->alignment;
+    uintptr_t address = (uintptr_t)(is_a ? p->a : p->b);
+    if (p->batch_mode == HGEMM_BATCH_POINTERS)
+        address = promised > least ? promised : least;
+    return (factor_t){.address = address,
+                      .type = type,
+                      .is_along_k = is_along_k,
+                      .lines = is_along_k ? x : p->k,
+                      .width = is_along_k ? p->k : x,
+                      .ld = is_a ? p->lda : p->ldb,
+                      .stride = is_a ? p->stride_a : p->stride_b};
+}
+
+int scales_to_find(const hgemm_desc_t *p)
+{
+    const int a = has_scale(p->type_a) && p->scale_a == 0 && !p->scale_a_pointer;
+    const int b = has_scale(p->type_b) && p->scale_b == 0 && !p->scale_b_pointer;
+    return (a ? FACTOR_A : 0) | (b ? FACTOR_B : 0);
 }
 
 /* ---- The epilogue ------------------------------------------------------------------------------- */

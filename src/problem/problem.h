@@ -6,7 +6,7 @@
 #ifndef HGEMM_PROBLEM_H
 #define HGEMM_PROBLEM_H
 
-#include "hgemm.h"
+#include "problem/types.h"
 
 typedef enum operand_t {
     OPERAND_A,
@@ -34,7 +34,7 @@ typedef struct view_t {
     const void *data; /* the first matrix, or the device's array of pointers */
     int is_known;     /* the host knows which memory the elements are in; else they come by pointers or by indices */
     int alignment;    /* bytes that the address must be a multiple of */
-    int element;      /* bytes of one */
+    int bits;         /* of an element */
     int64_t lines, width, ld;
     int64_t batch, stride;
 } view_t;
@@ -52,10 +52,24 @@ int nothing_to_compute(const hgemm_desc_t *desc);
  * gate: HGEMM_COL_MAJOR where rows of the product are in groups or have indices, and else HGEMM_ROW_MAJOR. */
 hgemm_desc_t normalise(const hgemm_desc_t *desc);
 
+/* The factors of a product, A and B: each has a type and a shape in memory of its own. */
+enum { FACTOR_A = 1, FACTOR_B = 2 };
+
+typedef struct factor_t {
+    uintptr_t address; /* in a batch of pointers one that is as aligned as they promise to be */
+    hgemm_type_t type;
+    int is_along_k;           /* the rows in memory run along k, not along m or n */
+    int64_t lines, width, ld; /* rows in memory of one matrix, elements of each, from one to the next */
+    int64_t stride;
+} factor_t;
+
+/* FACTOR_A or FACTOR_B of a row-major problem. */
+factor_t factor_of(const hgemm_desc_t *p, int which);
+
+/* The factors, FACTOR_A | FACTOR_B, whose scale the call is to find. */
+int scales_to_find(const hgemm_desc_t *p);
+
 /* The kernel's parameter `fused` for a row-major problem (args.h). */
 unsigned fused_bits(const hgemm_desc_t *p);
-
-/* Bytes of an element. */
-int type_bytes(hgemm_type_t type);
 
 #endif

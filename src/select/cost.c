@@ -51,6 +51,9 @@ enum {
     LINE = 128,              /* bytes of the L2 cache's lines */
     SECTOR = 32,             /* bytes that DRAM reads at least */
     STREAMED_STEPS = 16,     /* of a thin kernel that streams, in the latency of one of others */
+    HALF = 2,                /* bytes of an element in shared memory */
+    STORED = 2,              /* bytes of an element of D, whatever its type: costs are fitted to those of halves */
+    CHUNK = 8,               /* elements of A or B that a thread stores to shared memory at once */
 };
 
 static const costs_t *costs_of(const machine_t *machine)
@@ -97,9 +100,27 @@ static int resident_blocks(variant_t variant, const image_t *image, const machin
     return blocks > 1 ? blocks : 1;
 }
 
-static double tile_bytes(const hgemm_kernel_info_t *info)
+/* Elements of a k-tile, of A and B. */
+static double tile_elements(const hgemm_kernel_info_t *info)
 {
-    return 2.0 * (info->block_m + info->block_n) * info->block_k;
+    return (double)(info->block_m + info->block_n) * info->block_k;
+}
+
+/* Bytes in memory of an element of A and of B. */
+static double bytes_a(const hgemm_desc_t *p)
+{
+    return type_table[p->type_a].bits / 8.0;
+}
+
+static double bytes_b(const hgemm_desc_t *p)
+{
+    return type_table[p->type_b].bits / 8.0;
+}
+
+/* Bytes in memory of a k-tile. */
+static double tile_bytes(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+{
+    return (bytes_a(p) * info->block_m + bytes_b(p) * info->block_n) * info->block_k;
 }
 
 /* Rows in memory of a k-tile of A and of B, each with a weight. */
@@ -110,12 +131,13 @@ static double weighted_rows(const hgemm_kernel_info_t *info, int op, double weig
 
 /* Pipes: clocks for one k-tile of one block. Shared memory and L1 are one pipe, which the k-tile passes three
  * times: loaded from L2, stored to shared memory, read as fragments by every warp. */
-static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, const costs_t *costs, double overlap)
+static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_t *costs, double overlap)
 {
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     double macs = (double)info->block_m * info->block_n * info->block_k;
-    double tile = tile_bytes(info);
-    double loaded = tile + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
-    double fragments = 2.0 * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
+    double stored = HALF * tile_elements(info);
+    double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
+    double fragments = (double)HALF * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
     double wavefronts = variant.access == ACCESS_x16   ? 1
                         : variant.access == ACCESS_x8  ? costs->factor_half_chunk_wavefronts
                         : variant.access == ACCESS_any ? costs->factor_unaligned_wavefronts
@@ -124,7 +146,7 @@ static double step_clocks(const hgemm_kernel_info_t *info, variant_t variant, co
                      : variant.access == ACCESS_any ? costs->factor_unaligned_sectors
                                                     : FAR_LOADS;
     double mma = macs / costs->rate_macs;
-    double shared = (fragments + tile + wavefronts * loaded) / costs->rate_shared_bytes;
+    double shared = (fragments + stored + wavefronts * loaded) / costs->rate_shared_bytes;
     return fmax(norm(mma, shared, overlap), sectors * loaded / costs->rate_l2_bytes);
 }
 
@@ -142,8 +164,8 @@ static sharers_t sharers_of(const hgemm_desc_t *p, int kernel, const machine_t *
     double rows = ceil((double)p->m / info->block_m), columns = ceil((double)p->n / info->block_n);
     double height = fmin(rows, walk_of(kernel, machine).group), cache = (double)machine->l2_bytes / 2;
     double across = ceil(tiles / height), down = tiles < height ? tiles : fmax(height, floor(tiles / columns));
-    int keeps_a = 2.0 * height * info->block_m * (double)p->k <= cache;
-    int keeps_b = 2.0 * (double)p->n * (double)p->k <= cache;
+    int keeps_a = bytes_a(p) * height * info->block_m * (double)p->k <= cache;
+    int keeps_b = bytes_b(p) * (double)p->n * (double)p->k <= cache;
     return (sharers_t){.a = across > columns || keeps_a ? columns : across, .b = down > rows || keeps_b ? rows : down};
 }
 
@@ -183,12 +205,13 @@ static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_
     double rows = is_along_k ? (long_is_m ? m : n) : k, width = is_along_k ? k : long_is_m ? m : n;
     /* What is read again: the rest of a sector, by the next step, and all by the next pass. */
     double lines = tiles * (long_is_m ? info->block_m : info->block_n); /* in flight */
-    double rest = is_along_k ? beyond(lines * fmin(2 * ld, LINE), machine) : 1;
+    double each = long_is_m ? bytes_a(p) : bytes_b(p), other = long_is_m ? bytes_b(p) : bytes_a(p);
+    double rest = is_along_k ? beyond(lines * fmin(each * ld, LINE), machine) : 1;
     double row_bytes =
-        fmin(2 * ld, 2 * width + costs->overhead_thin_row + (SECTOR / 2.0 - costs->overhead_thin_row) * rest);
-    double bytes = rows * row_bytes + 2 * (long_is_m ? n : m) * k;
+        fmin(each * ld, each * width + costs->overhead_thin_row + (SECTOR / 2.0 - costs->overhead_thin_row) * rest);
+    double bytes = rows * row_bytes + other * (long_is_m ? n : m) * k;
     double passes = thin_passes(p, info), repeats = (passes - 1) * costs->factor_thin_passes;
-    double dram = (1 + repeats * beyond(2 * lines * (double)p->k, machine)) * bytes / costs->rate_dram_bytes;
+    double dram = (1 + repeats * beyond(each * lines * (double)p->k, machine)) * bytes / costs->rate_dram_bytes;
     double alone = passes * bytes / costs->rate_dram_bytes_alone;
     double pipes = fmax(alone, m * n * k / costs->rate_thin_macs);
     return (pace_t){.lone = pipes,
@@ -196,7 +219,7 @@ static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_
                     .latency =
                         (1 + repeats) * costs->clocks_thin_step / (is_streamed(p, variant.kernel) ? STREAMED_STEPS : 1),
                     .dram = dram / machine->multiprocessors,
-                    .store = 2 * m * n / costs->rate_dram_bytes / machine->multiprocessors};
+                    .store = STORED * m * n / costs->rate_dram_bytes / machine->multiprocessors};
 }
 
 static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
@@ -206,25 +229,24 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
         return thin_pace(p, variant, machine, fmin(tiles, (double)problem_tiles(p, info)));
     const costs_t *costs = costs_of(machine);
     const sharers_t sharers = sharers_of(p, variant.kernel, machine, tiles);
-    double tile = tile_bytes(info);
     double lines_m = lines_there(costs, info->block_m, (double)p->m);
     double lines_n = lines_there(costs, info->block_n, (double)p->n);
     double lines_k = lines_there(costs, info->block_k, (double)p->k / (double)steps_of(p, variant));
-    double own = 2.0 * (lines_m / sharers.a + lines_n / sharers.b) * lines_k; /* from DRAM */
+    double own = (bytes_a(p) * lines_m / sharers.a + bytes_b(p) * lines_n / sharers.b) * lines_k; /* from DRAM */
     double read = own + weighted_rows(info, variant.op, 1 / sharers.a, 1 / sharers.b) * costs->overhead_dram_row;
-    double lone = step_clocks(info, variant, costs, costs->overlap_lone_block);
-    double beside = step_clocks(info, variant, costs, costs->overlap_several_blocks);
+    double lone = step_clocks(p, variant, costs, costs->overlap_lone_block);
+    double beside = step_clocks(p, variant, costs, costs->overlap_several_blocks);
     double dram_alone = read / costs->rate_dram_bytes_alone;
     double dram = read / costs->rate_dram_bytes;
     double elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
-    double store = costs->factor_dram_store * 2.0 * elements / costs->rate_dram_bytes;
+    double store = costs->factor_dram_store * STORED * elements / costs->rate_dram_bytes;
     double exposed = costs->factor_exposed * lone;
     if (has_few_warps(info))
         exposed = costs->factor_exposed * fmax(lone, dram) + costs->factor_exposed_few_warps * lone;
     double dram_latency = costs->clocks_dram_latency;
     if (walk_of(variant.kernel, machine).prefetch) /* the first of the sharers fetches for the others */
-        dram_latency = dram_latency * own / tile;
-    double chunks = tile / 16, more = 0;
+        dram_latency = dram_latency * own / tile_bytes(p, info);
+    double chunks = tile_elements(info) / CHUNK, more = 0;
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
     if (variant.bf16) {

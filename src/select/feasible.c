@@ -6,18 +6,14 @@
 
 #include <string.h>
 
+enum {
+    WIDEST_LOAD = 16,    /* bytes that a thread loads at once, at most */
+    COPY_ALIGNMENT = 128 /* bytes of which rows of copies begin at a multiple */
+};
+
 int64_t tile_count(const hgemm_kernel_info_t *kernel, int64_t m, int64_t n)
 {
     return ceil_div(m, kernel->block_m) * ceil_div(n, kernel->block_n);
-}
-
-/* Whether every group of `width` elements along the rows of an operand is aligned and whole; a row in
- * memory has `extent` elements. */
-static int groups_are_aligned(const void *data, int64_t ld, int64_t extent, int64_t batch, int64_t stride,
-                              int64_t width)
-{
-    return (uintptr_t)data % (2 * (uintptr_t)width) == 0 && ld % width == 0 && extent % width == 0 &&
-           (batch == 1 || stride % width == 0);
 }
 
 int64_t matrix_count(const hgemm_desc_t *p)
@@ -43,45 +39,34 @@ int is_bf16(const hgemm_desc_t *p)
     return p->type_a == HGEMM_TYPE_BF16;
 }
 
-int scales_to_find(const hgemm_desc_t *p)
-{
-    int a = p->scale_a == 0 && !p->scale_a_pointer, b = p->scale_b == 0 && !p->scale_b_pointer;
-    return is_bf16(p) ? (a ? COPY_A : 0) | (b ? COPY_B : 0) : 0;
-}
-
 int is_invariant(const hgemm_kernel_info_t *kernel)
 {
     return kernel->block_k == 64 && kernel->warp_k == 32;
 }
 
-/* The same for the operand COPY_A or COPY_B of a problem. */
+/* Whether every group of `width` elements along the rows of an operand, FACTOR_A or FACTOR_B, is whole, and aligned to
+ * its own bytes, or to the 16 of the widest load. */
 static int operand_is_aligned(const hgemm_desc_t *p, int which, int64_t width)
 {
-    if (p->batch_mode == HGEMM_BATCH_POINTERS) { /* each pointer keeps the promise */
-        hgemm_desc_t one = *p;
-        one.batch_mode = HGEMM_BATCH_STRIDED, one.batch = 1;
-        one.a = one.b = (const void *)(uintptr_t)(p->alignment > 2 ? p->alignment : 2);
-        return operand_is_aligned(&one, which, width);
-    }
-    int64_t extent_a = p->op_a == HGEMM_OP_N ? p->k : p->m;
-    int64_t extent_b = p->op_b == HGEMM_OP_N ? p->n : p->k;
-    if (which == COPY_A)
-        return groups_are_aligned(p->a, p->lda, extent_a, p->batch, p->stride_a, width);
-    return groups_are_aligned(p->b, p->ldb, extent_b, p->batch, p->stride_b, width);
+    const factor_t x = factor_of(p, which);
+    const int64_t bytes = type_bytes(x.type, width), aligned = bytes < WIDEST_LOAD ? bytes : WIDEST_LOAD;
+    return x.address % (uintptr_t)aligned == 0 && type_bytes(x.type, x.ld) % aligned == 0 && x.width % width == 0 &&
+           (p->batch == 1 || p->batch_mode == HGEMM_BATCH_POINTERS || type_bytes(x.type, x.stride) % aligned == 0);
 }
 
 static int operands_are_aligned(const hgemm_desc_t *p, int64_t width)
 {
-    return operand_is_aligned(p, COPY_A, width) && operand_is_aligned(p, COPY_B, width);
+    return operand_is_aligned(p, FACTOR_A, width) && operand_is_aligned(p, FACTOR_B, width);
 }
 
-/* Whether 32-bit byte offsets reach every element of a tile. */
-static int offsets_fit_32_bits(const hgemm_kernel_info_t *kernel, int64_t ld)
+/* Whether 32-bit byte offsets reach every element of an operand's tile. */
+static int offsets_fit_32_bits(const hgemm_desc_t *p, int which, const hgemm_kernel_info_t *kernel)
 {
+    const factor_t x = factor_of(p, which);
     int64_t lines = kernel->block_m > kernel->block_n ? kernel->block_m : kernel->block_n;
     if (lines < kernel->block_k)
         lines = kernel->block_k;
-    return ld < (INT64_C(1) << 32) / (2 * lines);
+    return x.ld < (INT64_C(1) << 35) / (type_table[x.type].bits * lines);
 }
 
 /* Where rows are along m or n, whose extent is x, the aligned loads take a tile's missing columns for the
@@ -107,15 +92,17 @@ static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *
     if (is_indirect(p)) {
         int by_columns = p->op_a == HGEMM_OP_T && (p->batch_mode == HGEMM_BATCH_GROUPED || p->gather_a);
         hgemm_desc_t direct = *p;
-        if (p->batch_mode == HGEMM_BATCH_POINTERS)
-            direct.a = direct.b = (const void *)(uintptr_t)(p->alignment > 2 ? p->alignment : 2);
+        if (p->batch_mode == HGEMM_BATCH_POINTERS) {
+            direct.a = (const void *)factor_of(p, FACTOR_A).address;
+            direct.b = (const void *)factor_of(p, FACTOR_B).address;
+        }
         direct.batch_mode = HGEMM_BATCH_STRIDED, direct.gather_a = NULL, direct.layout = HGEMM_ROW_MAJOR;
         access_t access = needed_access(&direct, kernel);
         if (access != ACCESS_far && (by_columns || access != ACCESS_x16))
             access = p->gather_a ? ACCESS_far : ACCESS_any;
         return access;
     }
-    if (!offsets_fit_32_bits(kernel, p->lda) || !offsets_fit_32_bits(kernel, p->ldb))
+    if (!offsets_fit_32_bits(p, FACTOR_A, kernel) || !offsets_fit_32_bits(p, FACTOR_B, kernel))
         return ACCESS_far;
     if (!columns_stay_inside(p, kernel))
         return ACCESS_any;
@@ -124,23 +111,22 @@ static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *
 
 copy_t copy_of(const hgemm_desc_t *p, int which)
 {
-    int k_contiguous = which == COPY_A ? p->op_a == HGEMM_OP_N : p->op_b == HGEMM_OP_T;
-    int64_t x = which == COPY_A ? p->m : p->n;
-    copy_t copy = {.lines = k_contiguous ? x : p->k, .width = k_contiguous ? p->k : x};
-    copy.ld = ceil_div(copy.width, 64) * 64;
-    copy.bytes = copy.lines < INT64_MAX / 2 / copy.ld ? copy.lines * copy.ld * 2 : INT64_MAX / 4;
+    const factor_t x = factor_of(p, which);
+    const int64_t whole = COPY_ALIGNMENT * 8 / type_table[x.type].bits, ld = ceil_div(x.width, whole) * whole;
+    copy_t copy = {.lines = x.lines, .width = x.width, .ld = ld};
+    copy.bytes = copy.lines < INT64_MAX / 4 / ld ? copy.lines * type_bytes(x.type, ld) : INT64_MAX / 4;
     return copy;
 }
 
 int copies_needed(const hgemm_desc_t *p)
 {
-    return (operand_is_aligned(p, COPY_A, 8) ? 0 : COPY_A) | (operand_is_aligned(p, COPY_B, 8) ? 0 : COPY_B);
+    return (operand_is_aligned(p, FACTOR_A, 8) ? 0 : FACTOR_A) | (operand_is_aligned(p, FACTOR_B, 8) ? 0 : FACTOR_B);
 }
 
 int64_t copied_bytes(const hgemm_desc_t *p, int copies)
 {
     int64_t bytes = 0;
-    for (int which = COPY_A; which <= COPY_B; which <<= 1)
+    for (int which = FACTOR_A; which <= FACTOR_B; which <<= 1)
         bytes += copies & which ? copy_of(p, which).bytes : 0;
     return bytes;
 }
@@ -171,10 +157,10 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     int op = 2 * (int)p->op_a + (int)p->op_b;
     hgemm_desc_t copied = *p;
-    if (copies & COPY_A)
-        copied.lda = copy_of(p, COPY_A).ld;
-    if (copies & COPY_B)
-        copied.ldb = copy_of(p, COPY_B).ld;
+    if (copies & FACTOR_A)
+        copied.lda = copy_of(p, FACTOR_A).ld;
+    if (copies & FACTOR_B)
+        copied.ldb = copy_of(p, FACTOR_B).ld;
     access_t access = kernel_table[kernel].access == ACCESS_one ? ACCESS_x16 : needed_access(&copied, info);
     if (copies && kernel_table[kernel].access == ACCESS_one) /* it needs none */
         return 0;

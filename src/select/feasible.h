@@ -34,21 +34,16 @@ int is_invariant(const hgemm_kernel_info_t *kernel);
 /* Whether A and B are bfloat16, for which kernels have variants of their own. */
 int is_bf16(const hgemm_desc_t *p);
 
-/* The operands, COPY_A | COPY_B, whose scale the call is to find. */
-int scales_to_find(const hgemm_desc_t *p);
-
 /* An aligned copy of an operand, whose rows begin at multiples of 128 bytes. */
 typedef struct copy_t {
     int64_t lines, width, ld; /* rows in memory, elements of each, leading dimension */
     int64_t bytes;
 } copy_t;
 
-enum { COPY_A = 1, COPY_B = 2 };
-
-/* The copy of operand `which`, COPY_A or COPY_B, of a problem with k > 0. */
+/* The copy of operand `which`, FACTOR_A or FACTOR_B, of a problem with k > 0. */
 copy_t copy_of(const hgemm_desc_t *p, int which);
 
-/* Bytes of the copies, COPY_A | COPY_B. */
+/* Bytes of the copies, FACTOR_A | FACTOR_B. */
 int64_t copied_bytes(const hgemm_desc_t *p, int copies);
 
 /* The operands that are not aligned to 16 bytes, so that a variant for ACCESS_x16 needs copies of them. */
@@ -68,8 +63,8 @@ typedef struct plan_t {
     int64_t whole_tiles; /* the first of them, computed by one block each */
     int splits;          /* parts of k for each of the other tiles; 1 if there are none */
     int64_t k_split;     /* k's of each part but the last: a multiple of the block's k, or all of k */
-    int copies;          /* COPY_A | COPY_B: operands that are first copied, aligned, to the workspace */
-    int scales;          /* COPY_A | COPY_B: operands whose scale is first found, in the workspace */
+    int copies;          /* FACTOR_A | FACTOR_B: operands that are first copied, aligned, to the workspace */
+    int scales;          /* FACTOR_A | FACTOR_B: operands whose scale is first found, in the workspace */
 } plan_t;
 
 int same_plan(const plan_t *one, const plan_t *other);

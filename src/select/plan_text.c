@@ -6,12 +6,12 @@
 
 #include "select/parse.h"
 
-static const char *const copy_names[] = {[COPY_A] = "a", [COPY_B] = "b", [COPY_A | COPY_B] = "ab"};
+static const char *const copy_names[] = {[FACTOR_A] = "a", [FACTOR_B] = "b", [FACTOR_A | FACTOR_B] = "ab"};
 
 void plan_to_text(const plan_t *plan, char text[PLAN_TEXT])
 {
     int length = snprintf(text, PLAN_TEXT, "%s %s %s", kernel_table[plan->variant.kernel].info.name,
-                          op_names[plan->variant.op], access_names[plan->variant.access]);
+                          transpose_names[plan->variant.op], access_names[plan->variant.access]);
     if (plan->splits > 1)
         length += snprintf(text + length, PLAN_TEXT - (size_t)length, " whole %" PRId64 " splits %d k %" PRId64,
                            plan->whole_tiles, plan->splits, plan->k_split);
@@ -32,7 +32,7 @@ const char *plan_from_text(const char *text, const hgemm_desc_t *p, plan_t *plan
     int kernel = take_kernel(&text);
     if (!kernel)
         return "no kernel has the name that the plan begins with";
-    int op = take_one_of(&text, op_names, VARIANT_OPS);
+    int op = take_one_of(&text, transpose_names, VARIANT_OPS);
     int access = op < 0 ? -1 : take_one_of(&text, access_names, ACCESS_COUNT);
     if (access < 0)
         return "the kernel's name is not followed by transposes (nn, nt, tn, tt) and access (x16, x8, any, far)";

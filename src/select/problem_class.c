@@ -7,20 +7,20 @@
 
 #include "api/check.h"
 #include "select/feasible.h"
+#include "problem/names.h"
 #include "problem/problem.h"
 #include "select/parse.h"
 
-static const char *const accumulate_names[] = {[HGEMM_ACCUMULATE_F16] = "f16", [HGEMM_ACCUMULATE_F32] = "f32"};
-
-static int64_t alignment_of(uintptr_t address)
+/* The greatest of 16, 8 and an element's bytes that the address is a multiple of. */
+static int64_t alignment_of(const factor_t *x)
 {
-    return address % 16 == 0 ? 16 : address % 8 == 0 ? 8 : 2;
+    return x->address % 16 == 0 ? 16 : x->address % 8 == 0 ? 8 : type_bytes(x->type, 1);
 }
 
 problem_class_t class_of(const hgemm_desc_t *p)
 {
     const int is_strided = p->batch_mode == HGEMM_BATCH_STRIDED, has_pointers = p->batch_mode == HGEMM_BATCH_POINTERS;
-    const uintptr_t promised = p->alignment ? (uintptr_t)p->alignment : 2;
+    const factor_t a = factor_of(p, FACTOR_A), b = factor_of(p, FACTOR_B);
     problem_class_t problem = {{
         [CLASS_ACCUMULATE] = p->accumulate,
         [CLASS_OP] = 2 * (int)p->op_a + (int)p->op_b,
@@ -32,16 +32,16 @@ problem_class_t class_of(const hgemm_desc_t *p)
         [CLASS_LDB] = p->ldb,
         [CLASS_STRIDE_A] = is_strided && p->batch > 1 ? p->stride_a : 0,
         [CLASS_STRIDE_B] = !has_pointers && p->batch > 1 ? p->stride_b : 0,
-        [CLASS_ALIGNED_A] = alignment_of(has_pointers ? promised : (uintptr_t)p->a),
-        [CLASS_ALIGNED_B] = alignment_of(has_pointers ? promised : (uintptr_t)p->b),
+        [CLASS_ALIGNED_A] = alignment_of(&a),
+        [CLASS_ALIGNED_B] = alignment_of(&b),
         [CLASS_FUSED] = fused_bits(p) != 0,
         [CLASS_INVARIANT] = (p->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0,
         [CLASS_GATHERED] = p->gather_a != NULL,
         [CLASS_BATCH_MODE] = p->batch_mode,
         [CLASS_COL_MAJOR] = p->layout == HGEMM_COL_MAJOR,
         [CLASS_BF16] = is_bf16(p),
-        [CLASS_SCALED_A] = is_bf16(p) && !(scales_to_find(p) & COPY_A),
-        [CLASS_SCALED_B] = is_bf16(p) && !(scales_to_find(p) & COPY_B),
+        [CLASS_SCALED_A] = type_table[p->type_a].has_scale && !(scales_to_find(p) & FACTOR_A),
+        [CLASS_SCALED_B] = type_table[p->type_b].has_scale && !(scales_to_find(p) & FACTOR_B),
     }};
     return problem;
 }
@@ -106,7 +106,7 @@ void class_to_text(const problem_class_t *problem, char text[CLASS_TEXT])
     const int64_t *of = problem->of;
     int used =
         snprintf(text, CLASS_TEXT, "%s %s %" PRId64 "x%" PRId64 "x%" PRId64, accumulate_names[of[CLASS_ACCUMULATE]],
-                 op_names[of[CLASS_OP]], of[CLASS_M], of[CLASS_N], of[CLASS_K]);
+                 transpose_names[of[CLASS_OP]], of[CLASS_M], of[CLASS_N], of[CLASS_K]);
     if (of[CLASS_BATCH] != 1)
         used += snprintf(text + used, (size_t)(CLASS_TEXT - used), " batch %" PRId64, of[CLASS_BATCH]);
     if (of[CLASS_LDA] != tight_lda(of))
@@ -133,8 +133,8 @@ const char *class_from_text(const char *text, problem_class_t *problem)
 {
     int64_t *of = problem->of;
     memset(problem, 0, sizeof *problem);
-    int accumulate = take_one_of(&text, accumulate_names, 2);
-    int op = accumulate < 0 ? -1 : take_one_of(&text, op_names, VARIANT_OPS);
+    int accumulate = take_one_of(&text, accumulate_names, NAMES);
+    int op = accumulate < 0 ? -1 : take_one_of(&text, transpose_names, VARIANT_OPS);
     if (op < 0)
         return "a problem begins with f16 or f32 and the transposes (nn, nt, tn, tt)";
     of[CLASS_ACCUMULATE] = accumulate, of[CLASS_OP] = op;

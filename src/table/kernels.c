@@ -147,15 +147,15 @@ int variant_index(variant_t variant)
     return ((variant.kernel * VARIANT_OPS + variant.op) * ACCESS_COUNT + (int)variant.access) * 4 + way;
 }
 
-const char *const op_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
+const char *const transpose_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
 const char *const access_names[ACCESS_COUNT] = {"x16", "x8", "any", "far"};
 
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL])
 {
     int is_first = variant.access == ACCESS_x16;
-    snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s%s%s%s", kernel_table[variant.kernel].info.name, op_names[variant.op],
-             is_first ? "" : "_", is_first ? "" : access_names[variant.access], variant.indirect ? "_indirect" : "",
-             variant.bf16 ? "_bf16" : "");
+    snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s%s%s%s", kernel_table[variant.kernel].info.name,
+             transpose_names[variant.op], is_first ? "" : "_", is_first ? "" : access_names[variant.access],
+             variant.indirect ? "_indirect" : "", variant.bf16 ? "_bf16" : "");
 }
 
 static int compare_symbol(const void *symbol, const void *image)

@@ -84,8 +84,8 @@ typedef struct variant_t {
 /* A number below VARIANT_COUNT, different for every variant. */
 int variant_index(variant_t variant);
 
-extern const char *const op_names[VARIANT_OPS];      /* nn nt tn tt */
-extern const char *const access_names[ACCESS_COUNT]; /* x16 x8 any far */
+extern const char *const transpose_names[VARIANT_OPS]; /* nn nt tn tt */
+extern const char *const access_names[ACCESS_COUNT];   /* x16 x8 any far */
 
 /* Writes the symbol, such as "k5_64x64_nt_any", "k5_64x64_nt_any_indirect" or "k5_64x64_f32_nt_any_bf16". */
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL]);

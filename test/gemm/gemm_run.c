@@ -66,7 +66,7 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
     for (int which = A; which <= B; which++) {
         int by_k = row_major == ((which == A ? c->op_a : c->op_b) == HGEMM_OP_N); /* rows of A are then along k */
         int64_t block = (which == A) != is_turned ? info->block_m : info->block_n, extent = which == A ? c->m : c->n;
-        if (copies & (which == A ? COPY_A : COPY_B))
+        if (copies & (which == A ? FACTOR_A : FACTOR_B))
             continue;
         if (o->x[which].ld >= far_distance(info))
             return ACCESS_far;
@@ -146,7 +146,7 @@ static int is_covered(hgemm_handle_t handle, const operands_t *o, int copies)
         access_t access = copies ? needed_access(o, kernel, copies) : ACCESS_COUNT;
         return has_variant(c, kernel, access == ACCESS_COUNT ? needed_access(o, kernel, 0) : access);
     }
-    int unaligned = (has_aligned(o, A, 8) ? 0 : COPY_A) | (has_aligned(o, B, 8) ? 0 : COPY_B);
+    int unaligned = (has_aligned(o, A, 8) ? 0 : FACTOR_A) | (has_aligned(o, B, 8) ? 0 : FACTOR_B);
     int can_copy = case_reads_factors(c) && c->batch == 1 && !case_is_indirect(c) &&
                    !(has_aligned(o, A, 4) && has_aligned(o, B, 4));
     for (int kernel = 1; kernel < KERNEL_END; kernel++)
@@ -165,10 +165,10 @@ static hgemm_status_t select_on_copies(hgemm_handle_t handle, const hgemm_desc_t
 {
     hgemm_desc_t like = *p;
     like.m = (p->m + 7) & -8, like.n = (p->n + 7) & -8, like.k = (p->k + 7) & -8;
-    if (copies & COPY_A)
-        like.a = NULL, like.lda = copy_of(p, COPY_A).ld;
-    if (copies & COPY_B)
-        like.b = NULL, like.ldb = copy_of(p, COPY_B).ld;
+    if (copies & FACTOR_A)
+        like.a = NULL, like.lda = copy_of(p, FACTOR_A).ld;
+    if (copies & FACTOR_B)
+        like.b = NULL, like.ldb = copy_of(p, FACTOR_B).ld;
     hgemm_status_t status = select_plan(&like, &handle->machine, handle->workspace_bytes / 2, plan);
     if (status == HGEMM_STATUS_SUCCESS && plan->variant.access == ACCESS_x16)
         plan->copies = copies;

@@ -488,7 +488,7 @@ static plan_t plan_of(const product_t *p, int kernel, int splits)
     hgemm_desc_t placed = p->desc;
     placed.a = placed.b = placed.d = workspace; /* aligned, as all allocations are */
     const hgemm_desc_t row_major = normalise(&placed);
-    plan_t plan = {.splits = splits, .scales = COPY_A | COPY_B};
+    plan_t plan = {.splits = splits, .scales = FACTOR_A | FACTOR_B};
     assert_true(find_variant(&row_major, kernel, 0, &plan.variant));
     plan.tiles = problem_tiles(&row_major, info);
     plan.whole_tiles = splits > 1 ? 0 : plan.tiles;

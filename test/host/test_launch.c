@@ -232,7 +232,7 @@ static void kernels_are_loaded_once(void **state)
     assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_DEVICE_ERROR);
     plan_t plan; /* not even a copy is made */
     assert_status(select_plan(&desc, &machine_t4, 0, &plan), HGEMM_STATUS_SUCCESS);
-    plan.copies = COPY_A;
+    plan.copies = FACTOR_A;
     assert_status(handle_launch(&handle, &desc, &plan), HGEMM_STATUS_DEVICE_ERROR);
     assert_int_equal(fake.launches, 0);
     fake.load_status = HGEMM_STATUS_SUCCESS;

@@ -18,9 +18,9 @@ static int mark(unsigned char map[ARENA], const view_t *view)
     int met = 0;
     for (int64_t y = 0; y < view->batch; y++)
         for (int64_t i = 0; i < view->lines; i++)
-            for (int64_t j = 0; j < view->width * view->element; j++) {
-                int64_t at =
-                    (const unsigned char *)view->data - arena + j + (y * view->stride + i * view->ld) * view->element;
+            for (int64_t j = 0; j < bytes_of_bits(view->bits, view->width); j++) {
+                int64_t at = (const unsigned char *)view->data - arena + j +
+                             bytes_of_bits(view->bits, y * view->stride + i * view->ld);
                 assert_true(at >= 0 && at < ARENA);
                 met |= map[at];
                 map[at] = 1;
@@ -46,7 +46,7 @@ static int shares_with_itself(const view_t *view)
     memset(map, 0, sizeof map);
     for (int64_t y = 0; y < view->batch; y++) {
         view_t matrix = *view;
-        matrix.data = (const unsigned char *)view->data + y * view->stride * view->element;
+        matrix.data = (const unsigned char *)view->data + bytes_of_bits(view->bits, y * view->stride);
         matrix.batch = 1;
         if (mark(map, &matrix))
             return 1;
@@ -57,12 +57,12 @@ static int shares_with_itself(const view_t *view)
 /* A view somewhere in the middle of the arena. Leading dimension and stride are given in units of 4 bytes. */
 static view_t random_view(rng_t *rng, int64_t ld, int64_t stride)
 {
-    const int element = rng_next(rng) % 2 ? 2 : 4, per_unit = 4 / element;
-    view_t view = {.element = element, .lines = rng_between(rng, 1, 5), .batch = rng_between(rng, 1, 4)};
+    const int bits = 4 << rng_next(rng) % 4, per_unit = 32 / bits;
+    view_t view = {.bits = bits, .lines = rng_between(rng, 1, 5), .batch = rng_between(rng, 1, 4)};
     view.ld = ld * per_unit;
     view.width = rng_between(rng, 1, view.ld < 8 && view.lines > 1 ? view.ld : 8);
     view.stride = rng_next(rng) % 8 ? stride * per_unit : 0;
-    view.data = arena + ARENA / 2 + 2 * rng_between(rng, -150, 150);
+    view.data = arena + ARENA / 2 + rng_between(rng, -300, 300);
     return view;
 }
 

@@ -102,7 +102,7 @@ static void copies_are_made_where_they_pay(void **state)
     hgemm_desc_init(&desc);
     desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldc = desc.ldd = 4095;
     assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
-    assert_int_equal(plan.copies, COPY_A | COPY_B);
+    assert_int_equal(plan.copies, FACTOR_A | FACTOR_B);
     assert_int_equal(plan.variant.access, ACCESS_x16);
     assert_int_equal(select_plan(&desc, &newer, 32 << 20, &plan), HGEMM_STATUS_SUCCESS);
     assert_int_equal(plan.copies, 0); /* no room */
@@ -112,14 +112,14 @@ static void copies_are_made_where_they_pay(void **state)
     desc.n = 100, desc.k = desc.lda = 4096; /* only B is not aligned */
     desc.m = 100000;
     assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
-    assert_int_equal(plan.copies, COPY_B);
-    assert_int_equal(copy_of(&desc, COPY_B).bytes, 4096 * 128 * 2);
+    assert_int_equal(plan.copies, FACTOR_B);
+    assert_int_equal(copy_of(&desc, FACTOR_B).bytes, 4096 * 128 * 2);
 
     desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldc = desc.ldd = 2047; /* one that pays, but for the batch */
     desc.stride_a = desc.stride_b = desc.stride_d = 2047 * 2047;
     for (desc.batch = 1; desc.batch < 3; desc.batch++) {
         assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
-        assert_int_equal(plan.copies, desc.batch == 1 ? COPY_A | COPY_B : 0);
+        assert_int_equal(plan.copies, desc.batch == 1 ? FACTOR_A | FACTOR_B : 0);
     }
 
     int copied = 0, aligned_alone = 0;
@@ -134,8 +134,8 @@ static void copies_are_made_where_they_pay(void **state)
         int64_t sums = plan.splits == 1 ? 0
                                         : (plan.tiles - plan.whole_tiles) * plan.splits * info->block_m *
                                               info->block_n * (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
-        int64_t bytes = plan.copies & COPY_A ? copy_of(&desc, COPY_A).bytes : 0;
-        bytes += plan.copies & COPY_B ? copy_of(&desc, COPY_B).bytes : 0;
+        int64_t bytes = plan.copies & FACTOR_A ? copy_of(&desc, FACTOR_A).bytes : 0;
+        bytes += plan.copies & FACTOR_B ? copy_of(&desc, FACTOR_B).bytes : 0;
         assert_int_equal(desc.batch, 1); /* one matrix is what realign copies */
         assert_int_equal(plan.copies, copies_needed(&desc));
         assert_int_equal(plan.variant.access, ACCESS_x16);
@@ -153,16 +153,17 @@ static void copies_do_not_lengthen_other_rows(void **state)
     enum { MOST = 400 };
     static priced_plan_t ranked[MOST];
     int copied = 0;
-    for (int which = COPY_A; which <= COPY_B; which++) { /* what is copied; the other one has rows of 8 */
-        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, which == COPY_A ? 512 : 8, which == COPY_A ? 8 : 512, 512);
-        desc.op_a = desc.op_b = which == COPY_A ? HGEMM_OP_N : HGEMM_OP_T;
-        desc.lda = which == COPY_A ? 513 : 8, desc.ldb = which == COPY_A ? 8 : 513;
+    for (int which = FACTOR_A; which <= FACTOR_B; which++) { /* what is copied; the other one has rows of 8 */
+        hgemm_desc_t desc =
+            problem(HGEMM_ACCUMULATE_F16, which == FACTOR_A ? 512 : 8, which == FACTOR_A ? 8 : 512, 512);
+        desc.op_a = desc.op_b = which == FACTOR_A ? HGEMM_OP_N : HGEMM_OP_T;
+        desc.lda = which == FACTOR_A ? 513 : 8, desc.ldb = which == FACTOR_A ? 8 : 513;
         assert_int_equal(copies_needed(&desc), which);
         int count = rank_plans(&desc, &machine_t4, machine_t4.workspace_bytes, ranked, MOST);
         for (int i = 0; i < count; i++) {
             const hgemm_kernel_info_t *info = &kernel_table[ranked[i].plan.variant.kernel].info;
             if (ranked[i].plan.copies)
-                copied++, assert_true((which == COPY_A ? info->block_n : info->block_m) <= 128);
+                copied++, assert_true((which == FACTOR_A ? info->block_n : info->block_m) <= 128);
         }
     }
     assert_true(copied > 10);
@@ -399,8 +400,8 @@ static void plans_that_are_found_have_no_fault(void **state)
                                 ? 0
                                 : (plan->tiles - plan->whole_tiles) * plan->splits * desc.batch * info->block_m *
                                       info->block_n * (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
-            bytes += plan->copies & COPY_A ? copy_of(&desc, COPY_A).bytes : 0;
-            bytes += plan->copies & COPY_B ? copy_of(&desc, COPY_B).bytes : 0;
+            bytes += plan->copies & FACTOR_A ? copy_of(&desc, FACTOR_A).bytes : 0;
+            bytes += plan->copies & FACTOR_B ? copy_of(&desc, FACTOR_B).bytes : 0;
             assert_int_equal(needed, bytes ? bytes + HGEMM_WORKSPACE_TILES * 4 : 0);
             if (needed)
                 assert_string_equal(plan_fault(&desc, (size_t)needed - 1, plan), "the workspace is too small");
@@ -418,7 +419,7 @@ static void faults_of_plans_are_named(void **state)
     hgemm_desc_t odd = problem(HGEMM_ACCUMULATE_F16, 512, 512, 509);
     const plan_t good = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0, 0}, 35, 30, 4, 512, 0};
     const plan_t whole = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0, 0}, 35, 35, 1, 2048, 0};
-    const plan_t on_copy = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0, 0}, 64, 64, 1, 509, COPY_A};
+    const plan_t on_copy = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0, 0}, 64, 64, 1, 509, FACTOR_A};
     const size_t room = 32 << 20;
     assert_null(plan_fault(&desc, room, &good));
     assert_null(plan_fault(&desc, 0, &whole));
@@ -440,8 +441,8 @@ static void faults_of_plans_are_named(void **state)
         CHANGE(good, variant.op, 1, "transposes"),
         CHANGE(good, variant.access, ACCESS_COUNT, "access"),
         CHANGE(on_copy, copies, 0, "access"),
-        CHANGE(on_copy, copies, COPY_A | COPY_B, "copies"),
-        CHANGE(good, copies, COPY_A, "copies"),
+        CHANGE(on_copy, copies, FACTOR_A | FACTOR_B, "copies"),
+        CHANGE(good, copies, FACTOR_A, "copies"),
         CHANGE(good, tiles, 36, "tiles are not those"),
         CHANGE(good, whole_tiles, -1, "no tile is left"),
         CHANGE(good, whole_tiles, 35, "no tile is left"),

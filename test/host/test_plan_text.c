@@ -29,12 +29,12 @@ static void words_are_these(void **state)
     } cases[] = {
         {{{KERNEL_k1_tiled, 0, ACCESS_x16, 0, 0}, 12, 12, 1, 2048, 0, 0}, "k1_tiled nn x16"},
         {{{KERNEL_k5_64x64, 1, ACCESS_far, 0, 0}, 35, 35, 1, 2048, 0, 0}, "k5_64x64 nt far"},
-        {{{KERNEL_k5_64x64x128_f32, 2, ACCESS_x16, 0, 0}, 35, 35, 1, 2048, COPY_B, 0},
+        {{{KERNEL_k5_64x64x128_f32, 2, ACCESS_x16, 0, 0}, 35, 35, 1, 2048, FACTOR_B, 0},
          "k5_64x64x128_f32 tn x16 copies b"},
         {{{KERNEL_k5_64x64, 3, ACCESS_x8, 0, 0}, 35, 0, 4, 512, 0, 0}, "k5_64x64 tt x8 whole 0 splits 4 k 512"},
-        {{{KERNEL_k5_256x256, 0, ACCESS_x16, 0, 0}, 4, 2, 2, 1408, COPY_A, 0},
+        {{{KERNEL_k5_256x256, 0, ACCESS_x16, 0, 0}, 4, 2, 2, 1408, FACTOR_A, 0},
          "k5_256x256 nn x16 whole 2 splits 2 k 1408 copies a"},
-        {{{KERNEL_k5_256x256, 0, ACCESS_any, 0, 0}, 4, 2, 2, 1408, COPY_A | COPY_B, 0},
+        {{{KERNEL_k5_256x256, 0, ACCESS_any, 0, 0}, 4, 2, 2, 1408, FACTOR_A | FACTOR_B, 0},
          "k5_256x256 nn any whole 2 splits 2 k 1408 copies ab"},
     };
     const hgemm_desc_t p = problem(300, 400, 2048);

@@ -8,7 +8,9 @@
 
 #include "problem/problem.h"
 #include "tool.h"
+#include "problem/names.h"
 #include "select/parse.h"
+#include "table/kernels.h"
 
 enum { MOST_LINE = 1024 };
 
@@ -16,9 +18,10 @@ enum { MOST_LINE = 1024 };
 
 void shapes_take_layout(shapes_options_t *options, const char *text)
 {
-    if (strcmp(text, "row") != 0 && strcmp(text, "col") != 0)
+    const int layout = name_value(layout_names, text);
+    if (layout < 0)
         tool_refuse("--layout is row or col, not %s", text);
-    options->layout = text[0] == 'r' ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR;
+    options->layout = (hgemm_layout_t)layout;
 }
 
 /* The bits of the words in a list that commas separate. */
@@ -42,14 +45,12 @@ static unsigned bits_of(const char *option, const char *list, const char *const 
 
 void shapes_take_accumulate(shapes_options_t *options, const char *list)
 {
-    static const char *const words[] = {[HGEMM_ACCUMULATE_F16] = "f16", [HGEMM_ACCUMULATE_F32] = "f32"};
-    options->accumulate = bits_of("--accumulate", list, words, 2);
+    options->accumulate = bits_of("--accumulate", list, accumulate_names, name_count(accumulate_names));
 }
 
 void shapes_take_trans(shapes_options_t *options, const char *list)
 {
-    static const char *const words[] = {"nn", "nt", "tn", "tt"};
-    options->ops = bits_of("--trans", list, words, 4);
+    options->ops = bits_of("--trans", list, transpose_names, VARIANT_OPS);
 }
 
 void shapes_take_batch(shapes_options_t *options, const char *text)

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#include "problem/names.h"
+
+#include <string.h>
+
+#include "hgemm.h"
+
+names_t layout_names = {[HGEMM_ROW_MAJOR] = "row", [HGEMM_COL_MAJOR] = "col"};
+names_t op_names = {[HGEMM_OP_N] = "n", [HGEMM_OP_T] = "t"};
+names_t accumulate_names = {[HGEMM_ACCUMULATE_F16] = "f16", [HGEMM_ACCUMULATE_F32] = "f32"};
+names_t bias_mode_names = {[HGEMM_BIAS_PER_COLUMN] = "per column", [HGEMM_BIAS_PER_ROW] = "per row"};
+names_t batch_mode_names = {
+    [HGEMM_BATCH_STRIDED] = "strided", [HGEMM_BATCH_POINTERS] = "pointers", [HGEMM_BATCH_GROUPED] = "grouped"};
+names_t index_type_names = {[HGEMM_INDEX_I32] = "i32", [HGEMM_INDEX_I64] = "i64"};
+
+int name_count(names_t names)
+{
+    int count = 0;
+    while (names[count])
+        count++;
+    return count;
+}
+
+int name_value(names_t names, const char *name)
+{
+    for (int value = 0; names[value]; value++)
+        if (strcmp(names[value], name) == 0)
+            return value;
+    return -1;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* What an element of each type is. Whoever counts bytes of an operand asks here. */
+#ifndef HGEMM_TYPES_H
+#define HGEMM_TYPES_H
+
+#include "hgemm.h"
+
+typedef struct type_info_t {
+    const char *name;     /* in plans, options and results: "f16" */
+    const char *constant; /* "HGEMM_TYPE_F16" */
+    int bits;             /* of an element */
+    int is_factor;        /* A and B can be of this type */
+    int has_scale;        /* A and B of this type are multiplied by a power of two on their way to halves */
+} type_info_t;
+
+enum { TYPE_COUNT = HGEMM_TYPE_BF16 + 1 };
+
+extern const type_info_t type_table[TYPE_COUNT];
+
+/* The type of that name, -1 if there is none. */
+int type_value(const char *name);
+
+/* Bytes of so many elements of so many bits in a row, or between two elements so far apart. Elements of less than a
+ * byte are packed. */
+static inline int64_t bytes_of_bits(int bits, int64_t count)
+{
+    const int packed = bits < 8 ? 8 / bits : 1;
+    return bits < 8 ? count / packed + (count % packed > 0) : count * (bits / 8);
+}
+
+static inline int64_t type_bytes(hgemm_type_t type, int64_t count)
+{
+    return bytes_of_bits(type_table[type].bits, count);
+}
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Element types: their bytes and names, and those of the public enumerations. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "problem/names.h"
+#include "problem/problem.h"
+
+static void elements_have_bytes(void **state)
+{
+    (void)state;
+    assert_int_equal(type_bytes(HGEMM_TYPE_F16, 3), 6);
+    assert_int_equal(type_bytes(HGEMM_TYPE_BF16, -3), -6);
+    assert_int_equal(type_bytes(HGEMM_TYPE_F32, INT64_C(1) << 60), INT64_C(1) << 62);
+    assert_int_equal(bytes_of_bits(8, 5), 5);
+    assert_int_equal(bytes_of_bits(4, 5), 3); /* the last byte is half full */
+    assert_int_equal(bytes_of_bits(4, 6), 3);
+    assert_int_equal(bytes_of_bits(4, -6), -3);
+    assert_int_equal(bytes_of_bits(4, INT64_MAX), INT64_C(1) << 62);
+}
+
+static void types_are_found_by_name(void **state)
+{
+    (void)state;
+    for (int type = 0; type < TYPE_COUNT; type++) {
+        assert_int_equal(type_value(type_table[type].name), type);
+        assert_int_equal(strncmp(type_table[type].constant, "HGEMM_TYPE_", 11), 0);
+        assert_true(type_table[type].bits > 0);
+    }
+    assert_int_equal(type_value("f64"), -1);
+    assert_int_equal(type_value("bf16"), HGEMM_TYPE_BF16);
+}
+
+static void values_are_found_by_name(void **state)
+{
+    (void)state;
+    const char *const *const all[] = {layout_names,    op_names,         accumulate_names,
+                                      bias_mode_names, batch_mode_names, index_type_names};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        assert_in_range(name_count(all[i]), 2, NAMES - 1);
+        for (int value = 0; value < name_count(all[i]); value++)
+            assert_int_equal(name_value(all[i], all[i][value]), value);
+        assert_int_equal(name_value(all[i], "nonsense"), -1);
+    }
+    assert_int_equal(name_value(layout_names, "col"), HGEMM_COL_MAJOR);
+    assert_int_equal(name_value(batch_mode_names, "grouped"), HGEMM_BATCH_GROUPED);
+}
+
+/* A and B as they lie in memory, each with a type of its own. */
+static void factors_are_apart(void **state)
+{
+    (void)state;
+    hgemm_desc_t p;
+    hgemm_desc_init(&p);
+    p.m = 3, p.n = 5, p.k = 7, p.batch = 2;
+    p.a = (const void *)64, p.b = (const void *)72;
+    p.op_a = HGEMM_OP_T, p.op_b = HGEMM_OP_T;
+    p.lda = 11, p.ldb = 13, p.stride_a = 100, p.stride_b = 200;
+    p.type_b = HGEMM_TYPE_BF16;
+    const factor_t a = factor_of(&p, FACTOR_A), b = factor_of(&p, FACTOR_B);
+    assert_true(a.address == 64 && a.type == HGEMM_TYPE_F16 && !a.is_along_k);
+    assert_true(a.lines == 7 && a.width == 3 && a.ld == 11 && a.stride == 100);
+    assert_true(b.address == 72 && b.type == HGEMM_TYPE_BF16 && b.is_along_k);
+    assert_true(b.lines == 5 && b.width == 7 && b.ld == 13 && b.stride == 200);
+    assert_int_equal(scales_to_find(&p), FACTOR_B);
+    p.batch_mode = HGEMM_BATCH_POINTERS;
+    assert_int_equal(factor_of(&p, FACTOR_A).address, 2); /* what an element promises */
+    p.alignment = 64;
+    assert_int_equal(factor_of(&p, FACTOR_B).address, 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elements_have_bytes),
+        cmocka_unit_test(types_are_found_by_name),
+        cmocka_unit_test(values_are_found_by_name),
+        cmocka_unit_test(factors_are_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
