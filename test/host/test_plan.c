@@ -841,7 +841,7 @@ static void grids_that_are_too_large_are_refused(void **state)
 {
     (void)state;
     int kernel = 0;
-    hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, INT32_MAX, INT32_MAX, 0);
+    hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 1 << 30, 1 << 30, 0);
     desc.beta = 2;
     assert_int_equal(hgemm_select(&desc, &kernel), HGEMM_STATUS_NOT_SUPPORTED);
     desc = problem(HGEMM_ACCUMULATE_F16, INT32_MAX, 1, 1);
