@@ -13,11 +13,13 @@ tools/pictures.py make the figures.
 import argparse
 import csv
 import difflib
+import functools
 import re
 import statistics
 import sys
 
 import results
+from evidence import notes
 from results import ROOT, geometric_mean
 
 GPU, MODEL = "h100", "t4model"  # the machines of the summaries
@@ -516,7 +518,8 @@ def inference(function):
 
 PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "diff": diff, "evidence": evidence, "kernels": kernel_table,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
-         "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share}
+         "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share,
+         "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -533,22 +536,24 @@ def pages():
     for machine in (GPU, MODEL):
         found[results.RESULTS / machine / "README.md"] = timed_page(machine)
     found[results.RESULTS / "t4emu" / "README.md"] = counted_page()
+    found[notes.FOLDER / "README.md"] = notes.page(table)
     return found
 
 
-def anchors(text):
+@functools.cache
+def anchors(path):
     """The anchors of a page's headings, as GitHub makes them."""
-    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ +(.*)$", text, re.M))
+    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ +(.*)$", path.read_text(), re.M))
     return {word.replace(" ", "-") for word in words}
 
 
 def dead_links():
     """Links of the documents that lead nowhere in this tree."""
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *results.RESULTS.glob("*/README.md")]:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *results.RESULTS.glob("*/README.md")]:
         text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
         for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
             path = (page.parent / target).resolve() if target else page
-            if "://" not in target and (not path.exists() or anchor and path.suffix == ".md" and anchor not in anchors(path.read_text())):
+            if "://" not in target and (not path.exists() or anchor and path.suffix == ".md" and anchor not in anchors(path)):
                 yield f"{page.relative_to(ROOT)}: no {target}{'#' + anchor if anchor else ''}"
 
 
