@@ -363,7 +363,7 @@ static hgemm_status_t check_support(const call_t *call, char *words)
         const char *feature;
         int is_used;
     } features[] = {
-        {types, multiplies && desc->type_a != desc->type_b},
+        {types, multiplies && factors_of(desc->type_a, desc->type_b) == FACTORS_COUNT},
         {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16", has_scales && desc->accumulate != HGEMM_ACCUMULATE_F32},
         {"A and B of HGEMM_TYPE_BF16 by pointers, in groups or gathered, whose scales are to be found",
          has_scales && scales_to_find(desc) &&

@@ -152,7 +152,7 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
             .threads = (unsigned)kernel->threads,
             .shared_bytes = (unsigned)shared_bytes(p, plan, block_tiles),
             .args = &args,
-            .args_size = plan->variant.bf16 ? sizeof args : sizeof args.product,
+            .args_size = have_scales(plan->variant.factors) ? sizeof args : sizeof args.product,
         };
         status = handle->device->ops->launch(handle->device, handle->stream,
                                              handle->functions[variant_index(plan->variant)], &launch);

@@ -123,6 +123,13 @@ static double tile_bytes(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
     return (bytes_a(p) * info->block_m + bytes_b(p) * info->block_n) * info->block_k;
 }
 
+/* Elements of it that become halves on their way. */
+static double converted_elements(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+{
+    const int a = p->type_a != HGEMM_TYPE_F16 ? info->block_m : 0, b = p->type_b != HGEMM_TYPE_F16 ? info->block_n : 0;
+    return (double)(a + b) * info->block_k;
+}
+
 /* Rows in memory of a k-tile of A and of B, each with a weight. */
 static double weighted_rows(const hgemm_kernel_info_t *info, int op, double weight_a, double weight_b)
 {
@@ -246,14 +253,12 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double dram_latency = costs->clocks_dram_latency;
     if (walk_of(variant.kernel, machine).prefetch) /* the first of the sharers fetches for the others */
         dram_latency = dram_latency * own / tile_bytes(p, info);
-    double chunks = tile_elements(info) / CHUNK, more = 0;
+    double chunks = tile_elements(info) / CHUNK, converted = converted_elements(p, info) / CHUNK, more = 0;
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
-    if (variant.bf16) {
-        more += costs->clocks_waited_chunk * chunks / info->threads;
-        lone += costs->clocks_converted_chunk * chunks;
-        beside += costs->clocks_converted_chunk * chunks;
-    }
+    more += costs->clocks_waited_chunk * converted / info->threads;
+    lone += costs->clocks_converted_chunk * converted;
+    beside += costs->clocks_converted_chunk * converted;
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
                     .latency = costs->clocks_step + more + dram_latency + exposed,

@@ -34,11 +34,6 @@ int is_indirect(const hgemm_desc_t *p)
     return p->batch_mode != HGEMM_BATCH_STRIDED || p->gather_a != NULL || p->layout == HGEMM_COL_MAJOR;
 }
 
-int is_bf16(const hgemm_desc_t *p)
-{
-    return p->type_a == HGEMM_TYPE_BF16;
-}
-
 int is_invariant(const hgemm_kernel_info_t *kernel)
 {
     return kernel->block_k == 64 && kernel->warp_k == 32;
@@ -141,21 +136,26 @@ int possible_copies(const hgemm_desc_t *p, size_t workspace_bytes)
 /* Whether a kernel has such a variant, for what the problem asks beside its operands. */
 static int has_variant(const hgemm_desc_t *p, variant_t variant)
 {
-    const kernel_t *kernel = &kernel_table[variant.kernel];
-    const hgemm_kernel_info_t *info = &kernel->info;
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     int has_sums = info->accumulate == p->accumulate || is_thin(variant.kernel);
-    return has_sums && (info->ops >> variant.op & 1u) && variant.access <= kernel->access &&
-           (!variant.indirect || (kernel->has_indirect && variant.access <= kernel->indirect)) &&
-           (!variant.bf16 || (kernel->has_bf16 && (variant.indirect || variant.access <= kernel->bf16))) &&
+    return has_sums && variant_exists(variant) &&
            (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
            (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
            problem_tiles(p, info) <= INT32_MAX;
 }
 
+variant_t variant_for(const hgemm_desc_t *p, int kernel, access_t access)
+{
+    return (variant_t){.kernel = kernel,
+                       .op = 2 * (int)p->op_a + (int)p->op_b,
+                       .access = access,
+                       .indirect = is_indirect(p),
+                       .factors = factors_of(p->type_a, p->type_b)};
+}
+
 int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *variant)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    int op = 2 * (int)p->op_a + (int)p->op_b;
     hgemm_desc_t copied = *p;
     if (copies & FACTOR_A)
         copied.lda = copy_of(p, FACTOR_A).ld;
@@ -169,11 +169,8 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
             return 0;
         access = ACCESS_x16;
     }
-    if (is_bf16(p) && access == ACCESS_x8) /* for which these kernels have no variants */
-        access = ACCESS_any;
-    if (is_bf16(p) && is_indirect(p) && access == ACCESS_any) /* nor these for that */
-        access = ACCESS_far;
-    *variant = (variant_t){kernel, op, access, is_indirect(p), is_bf16(p)};
+    *variant = variant_for(p, kernel, access);
+    variant->access = access_from(access, variant->indirect, variant->factors);
     return has_variant(p, *variant);
 }
 
@@ -208,8 +205,7 @@ static const char *variant_fault(const hgemm_desc_t *p, variant_t variant, int c
     variant_t needed;
     if (variant.kernel <= KERNEL_NONE || variant.kernel >= KERNEL_END)
         return "there is no such kernel";
-    if (variant.op != 2 * (int)p->op_a + (int)p->op_b || variant.indirect != is_indirect(p) ||
-        variant.bf16 != is_bf16(p))
+    if (variant_index(variant) != variant_index(variant_for(p, variant.kernel, variant.access)))
         return "the transposes, types, or pointers and indices are not those of the problem";
     if (copies && (p->k == 0 || p->batch != 1 || is_indirect(p) || copies != copies_needed(p)))
         return "the copies are not of the operands that need them";

@@ -31,9 +31,6 @@ int is_indirect(const hgemm_desc_t *p);
  * each. Tiles of D may then differ, and with them alignment, m and n, and not a bit of a sum does. */
 int is_invariant(const hgemm_kernel_info_t *kernel);
 
-/* Whether A and B are bfloat16, for which kernels have variants of their own. */
-int is_bf16(const hgemm_desc_t *p);
-
 /* An aligned copy of an operand, whose rows begin at multiples of 128 bytes. */
 typedef struct copy_t {
     int64_t lines, width, ld; /* rows in memory, elements of each, leading dimension */
@@ -51,6 +48,9 @@ int copies_needed(const hgemm_desc_t *p);
 
 /* The copies that would make all operands aligned, if they are worth a try and the workspace has room for them. */
 int possible_copies(const hgemm_desc_t *p, size_t workspace_bytes);
+
+/* The variant of a kernel that a problem would need, if it had that access. */
+variant_t variant_for(const hgemm_desc_t *p, int kernel, access_t access);
 
 /* Finds the variant of `kernel` that runs the problem, on the operands or on the given copies; returns 0 if there is
  * none. Whether this build has its image is another question. */

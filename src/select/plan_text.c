@@ -37,8 +37,9 @@ const char *plan_from_text(const char *text, const hgemm_desc_t *p, plan_t *plan
     if (access < 0)
         return "the kernel's name is not followed by transposes (nn, nt, tn, tt) and access (x16, x8, any, far)";
     int64_t tiles = problem_tiles(p, &kernel_table[kernel].info), splits = 1;
-    *plan = (plan_t){
-        {kernel, op, (access_t)access, is_indirect(p), is_bf16(p)}, tiles, tiles, 1, p->k, 0, scales_to_find(p)};
+    variant_t variant = variant_for(p, kernel, (access_t)access);
+    variant.op = op; /* which plan_fault looks at */
+    *plan = (plan_t){variant, tiles, tiles, 1, p->k, 0, scales_to_find(p)};
     if (take_word(&text, "whole")) {
         if (!take_number(&text, INT32_MAX, &plan->whole_tiles) || !take_word(&text, "splits") ||
             !take_number(&text, INT32_MAX, &splits) || !take_word(&text, "k") ||

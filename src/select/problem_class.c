@@ -39,7 +39,7 @@ problem_class_t class_of(const hgemm_desc_t *p)
         [CLASS_GATHERED] = p->gather_a != NULL,
         [CLASS_BATCH_MODE] = p->batch_mode,
         [CLASS_COL_MAJOR] = p->layout == HGEMM_COL_MAJOR,
-        [CLASS_BF16] = is_bf16(p),
+        [CLASS_BF16] = p->type_a == HGEMM_TYPE_BF16,
         [CLASS_SCALED_A] = type_table[p->type_a].has_scale && !(scales_to_find(p) & FACTOR_A),
         [CLASS_SCALED_B] = type_table[p->type_b].has_scale && !(scales_to_find(p) & FACTOR_B),
     }};

@@ -2,6 +2,8 @@
 /* The table: its checks at compile time, its descriptors, its images. */
 #include "table/kernels.h"
 
+#include "problem/types.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,10 +103,12 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define STAGES(count) .info.stages = (count),
 #define ACC(type) .info.accumulate = (hgemm_accumulate_t)ACCUMULATE_##type,
 #define OPS(which) .info.ops = OPS_##which,
-#define ALIGN(most) .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most,
+#define ALIGN(most)                                                             \
+    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
+    .limits[LIMIT_align] = ACCESS_##most == ACCESS_one ? ACCESS_x16 + 1 : ACCESS_##most + 1,
 #define PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
-#define INDIRECT(most) .has_indirect = 1, .indirect = ACCESS_##most,
-#define BF16(most) .has_bf16 = 1, .bf16 = ACCESS_##most,
+#define INDIRECT(most) .limits[LIMIT_indirect] = ACCESS_##most + 1,
+#define BF16(most) .limits[LIMIT_bf16] = ACCESS_##most + 1,
 #define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
 #define HGEMM_KERNEL(rung_, name_, columns, ...)                \
     [KERNEL_##name_] = {.info.name = #name_,                    \
@@ -141,21 +145,92 @@ walk_t kernel_walk(int kernel, int on_t4)
     return on_t4 && row->on_t4.walk.group ? row->on_t4.walk : row->walk;
 }
 
-int variant_index(variant_t variant)
+/* ---- Ways ----------------------------------------------------------------------------------------- */
+
+static const struct {
+    hgemm_type_t type_a, type_b;
+} factor_types[FACTORS_COUNT] = {
+#define FACTORS(name, a, b) [FACTORS_##name] = {HGEMM_TYPE_##a, HGEMM_TYPE_##b},
+#include "table/ways.def"
+};
+
+factors_t factors_of(hgemm_type_t type_a, hgemm_type_t type_b)
 {
-    int way = 2 * variant.bf16 + variant.indirect;
-    return ((variant.kernel * VARIANT_OPS + variant.op) * ACCESS_COUNT + (int)variant.access) * 4 + way;
+    factors_t factors = (factors_t)0;
+    while (factors < FACTORS_COUNT &&
+           (factor_types[factors].type_a != type_a || factor_types[factors].type_b != type_b))
+        factors++;
+    return factors;
+}
+
+int have_scales(factors_t factors)
+{
+    return type_table[factor_types[factors].type_a].has_scale || type_table[factor_types[factors].type_b].has_scale;
+}
+
+/* Bits of accesses by the names that ways.def has for them. */
+enum {
+    x16_far = 1 << ACCESS_x16 | 1 << ACCESS_far,
+    x16_any_far = x16_far | 1 << ACCESS_any,
+    x16_x8_any_far = x16_any_far | 1 << ACCESS_x8
+};
+
+static const struct {
+    const char *name; /* NULL: there is no such way */
+    int needs, upto;  /* columns */
+    int accesses;     /* bits */
+} ways[FACTORS_COUNT + 1][2] = {
+/* none for types that no kernel takes together */
+#define WAY(name_, indirect, factors, needs_, upto_, accesses_) \
+    [FACTORS_##factors][indirect] = {#name_, LIMIT_##needs_, LIMIT_##upto_, accesses_},
+#include "table/ways.def"
+};
+
+access_t access_from(access_t least, int indirect, factors_t factors)
+{
+    while (least < ACCESS_far && !(ways[factors][indirect].accesses >> least & 1))
+        least++;
+    return least;
+}
+
+/* ---- Variants ------------------------------------------------------------------------------------- */
+
+int variant_exists(variant_t v)
+{
+    const int *limits = kernel_table[v.kernel].limits;
+    return ways[v.factors][v.indirect].name && kernel_table[v.kernel].info.ops >> v.op & 1 &&
+           ways[v.factors][v.indirect].accesses >> v.access & 1 && limits[ways[v.factors][v.indirect].needs] &&
+           (int)v.access < limits[LIMIT_align] && (int)v.access < limits[ways[v.factors][v.indirect].upto];
+}
+
+int variant_index(variant_t v)
+{
+    const int row = (v.kernel * VARIANT_OPS + v.op) * ACCESS_COUNT + (int)v.access;
+    return (row * 2 + v.indirect) * FACTORS_COUNT + (int)v.factors;
+}
+
+variant_t variant_of(int index)
+{
+    const int row = index / VARIANT_WAYS;
+    return (variant_t){.kernel = row / ACCESS_COUNT / VARIANT_OPS,
+                       .op = row / ACCESS_COUNT % VARIANT_OPS,
+                       .access = (access_t)(row % ACCESS_COUNT),
+                       .indirect = index / FACTORS_COUNT % 2,
+                       .factors = (factors_t)(index % FACTORS_COUNT)};
 }
 
 const char *const transpose_names[VARIANT_OPS] = {"nn", "nt", "tn", "tt"};
-const char *const access_names[ACCESS_COUNT] = {"x16", "x8", "any", "far"};
+const char *const access_names[ACCESS_COUNT] = {
+#define ACCESS(name) #name,
+#include "table/ways.def"
+};
 
 void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL])
 {
-    int is_first = variant.access == ACCESS_x16;
+    const int is_first = variant.access == ACCESS_x16, is_plain = !variant.indirect && !variant.factors;
     snprintf(symbol, VARIANT_SYMBOL, "%s_%s%s%s%s%s", kernel_table[variant.kernel].info.name,
              transpose_names[variant.op], is_first ? "" : "_", is_first ? "" : access_names[variant.access],
-             variant.indirect ? "_indirect" : "", variant.bf16 ? "_bf16" : "");
+             is_plain ? "" : "_", is_plain ? "" : ways[variant.factors][variant.indirect].name);
 }
 
 static int compare_symbol(const void *symbol, const void *image)
@@ -197,13 +272,12 @@ hgemm_status_t hgemm_get_kernel_info(int kernel, hgemm_kernel_info_t *info)
     if (!info)
         return HGEMM_STATUS_INVALID_HANDLE;
     *info = kernel_table[kernel].info;
-    for (int op = 0; op < VARIANT_OPS; op++)
-        for (access_t access = 0; access < ACCESS_COUNT; access++)
-            for (int way = 0; way < 4; way++) {
-                const image_t *image = variant_image((variant_t){kernel, op, access, way & 1, way >> 1});
-                if (image && image->registers > info->registers)
-                    info->registers = image->registers;
-            }
+    for (int index = variant_index((variant_t){.kernel = kernel}); index < VARIANT_COUNT; index++) {
+        const variant_t variant = variant_of(index);
+        const image_t *image = variant.kernel == kernel && variant_exists(variant) ? variant_image(variant) : NULL;
+        if (image && image->registers > info->registers)
+            info->registers = image->registers;
+    }
     return HGEMM_STATUS_SUCCESS;
 }
 

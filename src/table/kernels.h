@@ -20,15 +20,32 @@ enum {
 /* The rung that automatic selection draws from, beside thin kernels; these and those can split k. */
 #define TUNED_RUNG "k5_tuned"
 
-/* How a variant reads A and B, from the fastest to the most general: the column `align` of the table. */
+/* How a variant reads A and B, from the fastest to the most general: ACCESS_x16 and so on (kernels.def, ALIGN). */
 typedef enum access_t {
-    ACCESS_x16, /* every 8-element chunk is 16-byte aligned */
-    ACCESS_x8,  /* every 4 elements are 8-byte aligned */
-    ACCESS_any, /* elements are 2-byte aligned */
-    ACCESS_far, /* the same, and offsets within a tile may exceed 32 bits */
+#define ACCESS(name) ACCESS_##name,
+#include "table/ways.def"
     ACCESS_COUNT,
     ACCESS_one = ACCESS_COUNT /* of a kernel: its one variant, called ACCESS_x16, takes all of these */
 } access_t;
+
+/* Types of A and B that kernels take together: FACTORS_halves and so on. */
+typedef enum factors_t {
+#define FACTORS(name, type_a, type_b) FACTORS_##name,
+#include "table/ways.def"
+    FACTORS_COUNT /* of types that no kernel takes together */
+} factors_t;
+
+factors_t factors_of(hgemm_type_t type_a, hgemm_type_t type_b);
+
+/* Whether kernels for them get scales beside their arguments (args.h). */
+int have_scales(factors_t factors);
+
+/* Columns that say how far a row's variants go. */
+enum {
+#define LIMIT(column) LIMIT_##column,
+#include "table/ways.def"
+    LIMIT_COUNT
+};
 
 /* How blocks walk D and the L2 cache: columns of the table that may differ on a T4. */
 typedef struct walk_t {
@@ -41,11 +58,8 @@ typedef struct kernel_t {
     int blocks;               /* that an SM of a T4 holds at one time; 0: the kernel is for newer GPUs only */
     int newer_blocks;         /* that an SM of a newer GPU holds */
     access_t access;          /* the most general that it is compiled for; all before it are, too */
-    int has_indirect;         /* 1: it has variants for indirect operands, but none of ACCESS_x8, ... */
-    access_t indirect;        /* ... up to this access */
-    int has_bf16;             /* the same for A and B of bfloat16 */
-    access_t bf16;
-    walk_t walk; /* on newer GPUs, ... */
+    int limits[LIMIT_COUNT];  /* by column: the number of accesses, from the first, up to the one there; 0: no column */
+    walk_t walk;              /* on newer GPUs, ... */
     struct {
         walk_t walk; /* ... and on a T4; a group of 0: the same */
     } on_t4;
@@ -64,9 +78,14 @@ int is_selectable(int kernel);
 
 walk_t kernel_walk(int kernel, int on_t4);
 
-/* A variant is a kernel, a transpose, an access, and whether it is for indirect operands or for bfloat16 ones. `op` is
- * 2 * op_a + op_b of the row-major problem, so that a kernel covers it when bit `op` of info.ops is set. */
-enum { VARIANT_OPS = 4, VARIANT_COUNT = KERNEL_END * VARIANT_OPS * ACCESS_COUNT * 4, VARIANT_SYMBOL = 64 };
+/* A variant is a kernel, a transpose, an access, and a way to take A and B (ways.def). `op` is 2 * op_a + op_b of the
+ * row-major problem, so that a kernel covers it when bit `op` of info.ops is set. */
+enum {
+    VARIANT_OPS = 4,
+    VARIANT_WAYS = 2 * FACTORS_COUNT,
+    VARIANT_COUNT = KERNEL_END * VARIANT_OPS * ACCESS_COUNT * VARIANT_WAYS,
+    VARIANT_SYMBOL = 64
+};
 
 enum { MOST_GRID_Y = 65535 }; /* blockIdx.y counts a batch */
 
@@ -78,11 +97,18 @@ typedef struct variant_t {
     int op;
     access_t access;
     int indirect; /* 1: operands come by pointers or indices */
-    int bf16;     /* 1: A and B are bfloat16 */
+    factors_t factors;
 } variant_t;
 
-/* A number below VARIANT_COUNT, different for every variant. */
+/* A number below VARIANT_COUNT, different for every variant, and the variant of such a number. */
 int variant_index(variant_t variant);
+variant_t variant_of(int index);
+
+/* Whether the table has it. Whether this build has its image is another question. */
+int variant_exists(variant_t variant);
+
+/* The first access from `least` on that kernels can have for such factors. */
+access_t access_from(access_t least, int indirect, factors_t factors);
 
 extern const char *const transpose_names[VARIANT_OPS]; /* nn nt tn tt */
 extern const char *const access_names[ACCESS_COUNT];   /* x16 x8 any far */

@@ -45,9 +45,10 @@ static int has_aligned(const operands_t *o, int which, int width)
     return c->offset[which] % width == 0 && (!has_strides || x->stride % width == 0);
 }
 
-static int is_bf16_case(const case_t *c)
+/* Where A and B are not read, they may be of any type. */
+static factors_t case_factors(const case_t *c)
 {
-    return case_reads_factors(c) && c->type[A] == HGEMM_TYPE_BF16;
+    return case_reads_factors(c) ? factors_of((hgemm_type_t)c->type[A], (hgemm_type_t)c->type[B]) : FACTORS_halves;
 }
 
 /* Which access a kernel needs, on the operands or on copies of some; ACCESS_COUNT where none will do. Copies are
@@ -79,36 +80,27 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
     for (int width = 4; width <= 8 && !overshoots; width *= 2)
         if (has_aligned(o, A, width) && has_aligned(o, B, width))
             access = width == 8 ? ACCESS_x16 : ACCESS_x8;
-    /* Groups and gathered rows may begin at any column of a transposed A. There are no indirect variants for 8 bytes,
-     * and gathers come in whole chunks or single elements. */
+    /* Groups and gathered rows may begin at any column of a transposed A, and gathers come in whole chunks or single
+     * elements. */
     if (is_indirect && (access != ACCESS_x16 || (by_m && (c->batch_mode == HGEMM_BATCH_GROUPED || c->gather))))
         access = c->gather ? ACCESS_far : ACCESS_any;
-    if (is_bf16_case(c) && access == ACCESS_x8) /* nor for bfloat16 */
-        access = ACCESS_any;
-    if (is_bf16_case(c) && is_indirect && access == ACCESS_any) /* of which indirect ones come in no others */
-        access = ACCESS_far;
-    return access;
+    return access_from(access, is_indirect, case_factors(c));
 }
 
 int has_variant(const case_t *c, int kernel, access_t access)
 {
-    const kernel_t *row = &kernel_table[kernel];
-    const hgemm_kernel_info_t *info = &row->info;
-    const int row_major = c->layout == HGEMM_ROW_MAJOR, is_indirect = case_is_indirect(c);
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    const int row_major = c->layout == HGEMM_ROW_MAJOR;
     int op = 2 * (int)c->op_a + (int)c->op_b;
     if (!row_major)
         op = case_has_listed_rows(c) ? 3 - op : 2 * (int)c->op_b + (int)c->op_a;
-    if (is_indirect && (!row->has_indirect || access > row->indirect))
-        return 0;
-    if (is_bf16_case(c) && (!row->has_bf16 || (access > row->bf16 && !is_indirect)))
-        return 0;
     if (case_is_fused(c) && !HGEMM_CAN_FUSE(info->block_m, info->block_n, access >= ACCESS_any))
         return 0;
     if (c->invariant && !c->kernel && !(info->block_k == 64 && info->warp_k == 32))
         return 0;
     int has_sums = info->accumulate == (hgemm_accumulate_t)c->accumulate || is_thin(kernel);
-    return (info->ops >> op & 1) && has_sums && access <= row->access &&
-           variant_image((variant_t){kernel, op, access, is_indirect, is_bf16_case(c)});
+    const variant_t variant = {kernel, op, access, case_is_indirect(c), case_factors(c)};
+    return has_sums && access < ACCESS_COUNT && variant_exists(variant) && variant_image(variant);
 }
 
 int is_drawn_from(hgemm_handle_t handle, int kernel)
@@ -120,10 +112,11 @@ int is_drawn_from(hgemm_handle_t handle, int kernel)
 /* What no kernel does. */
 static int is_beyond_all(const case_t *c)
 {
-    return (case_reads_factors(c) && c->type[A] != c->type[B]) ||
-           (is_bf16_case(c) && c->accumulate == HGEMM_ACCUMULATE_F16) ||
-           (is_bf16_case(c) && !c->scaled &&
-            (c->batch_mode != HGEMM_BATCH_STRIDED || c->gather || c->invariant)); /* a scale to be found */
+    const factors_t factors = case_factors(c);
+    if (factors == FACTORS_COUNT)
+        return 1;
+    const int finds = !c->scaled && (c->batch_mode != HGEMM_BATCH_STRIDED || c->gather || c->invariant);
+    return have_scales(factors) && (c->accumulate == HGEMM_ACCUMULATE_F16 || finds);
 }
 
 /* Whether D stays as it is: it has no element, or is C and nothing else goes into it. */

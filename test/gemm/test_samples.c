@@ -548,12 +548,12 @@ static void every_kernel_notices_an_overflow(void **state)
     (void)state;
     int kernels = 0;
     for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++) {
-        if (!kernel_table[kernel].has_bf16)
+        if (!kernel_table[kernel].limits[LIMIT_bf16])
             continue;
         kernels++;
         for (int op = 0; op < VARIANT_OPS; op++) {
             test_kernel(kernel, op, 0, 1);
-            if (kernel_table[kernel].bf16 >= ACCESS_any)
+            if (kernel_table[kernel].limits[LIMIT_bf16] > ACCESS_any)
                 test_kernel(kernel, op, 1, 1);
         }
         test_kernel(kernel, 1, 0, 3);

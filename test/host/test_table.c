@@ -13,7 +13,7 @@
 
 /* The rows once more, as text. */
 typedef struct row_t {
-    const char *rung, *name, *acc, *ops, *align, *indirect, *bf16; /* NULL: no such variant */
+    const char *rung, *name, *acc, *ops, *align;
     int bm, bn, bk, wm, wn, wk, stages, blocks;
 } row_t;
 
@@ -25,8 +25,6 @@ static const row_t rows[] = {
 #define OPS(which) .ops = #which,
 #define ALIGN(access) .align = #access,
 #define PER_SM(t4, newer) .blocks = (t4) ? (t4) : 1,
-#define INDIRECT(access) .indirect = #access,
-#define BF16(access) .bf16 = #access,
 #define HGEMM_KERNEL(rung_, name_, columns, ...) {.rung = #rung_, .name = #name_, columns},
 #include "table/kernels.def"
 };
@@ -76,54 +74,29 @@ static void other_kernels_do_not_exist(void **state)
     assert_int_equal(hgemm_find_kernel(NULL), 0);
 }
 
-static int number_of(const char *access)
-{
-    int number = ACCESS_x16;
-    if (strcmp(access, "one") == 0) /* whose only variant is named so */
-        return number;
-    while (strcmp(access_names[number], access) != 0)
-        number++;
-    return number;
-}
-
-/* Every variant that the build was asked for has one image, in order, and there is no other image. The build reads
- * the table as the compiler does: it knows of EVERY_IMAGE, realign's too, and made BUILT_IMAGES. */
+/* Every variant of the table that the build was asked for has one image, in order, and there is no other image. The
+ * build reads the table and the ways by itself: it knows of EVERY_IMAGE, realign's too, and made BUILT_IMAGES. */
 static void every_variant_has_its_image(void **state)
 {
     (void)state;
-    static const char *const ops[] = {"nn", "nt", "tn", "tt"};
-    static const char *const accesses[] = {"", "_x8", "_any", "_far"};
-    static const char *const ways[] = {"", "_indirect", "_bf16", "_indirect_bf16"};
     int variants = 0, built = 0;
-    for (int i = 0; i < ROWS; i++) {
-        hgemm_kernel_info_t info;
-        assert_int_equal(hgemm_get_kernel_info(i + 1, &info), HGEMM_STATUS_SUCCESS);
-        const int widest = number_of(rows[i].align);
-        const int indirect = rows[i].indirect ? number_of(rows[i].indirect) : -1;
-        const int bf16 = rows[i].bf16 ? number_of(rows[i].bf16) : -1;
-        const int widest_of[] = {widest, indirect, bf16, bf16 < 0 ? -1 : indirect};
-        for (int op = 0; op < (strcmp(rows[i].ops, "all") == 0 ? 4 : 1); op++)
-            for (int access = 0; access <= widest; access++)
-                for (int way = 0; way < 4; way++) {
-                    char symbol[VARIANT_SYMBOL], ours[VARIANT_SYMBOL];
-                    variant_t variant = {i + 1, op, (access_t)access, way & 1, way >> 1};
-                    const image_t *image = variant_image(variant);
-                    snprintf(symbol, sizeof symbol, "%s_%s%s%s", rows[i].name, ops[op], accesses[access], ways[way]);
-                    variant_symbol(variant, ours);
-                    assert_string_equal(ours, symbol);
-                    if ((way && (access == ACCESS_x8 || access > widest_of[way])) ||
-                        (way == 3 && access == ACCESS_any)) {
-                        assert_null(image);
-                        continue;
-                    }
-                    variants++;
-                    if (!image)
-                        continue;
-                    built++;
-                    assert_string_equal(image->symbol, symbol);
-                    assert_true(image->size > 0 && image->packed > 0 && image->pack);
-                    assert_true(image->registers > 0 && image->registers <= info.registers);
-                }
+    for (int index = variant_index((variant_t){.kernel = 1}); index < VARIANT_COUNT; index++) {
+        const variant_t variant = variant_of(index);
+        const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+        const image_t *image = variant_image(variant);
+        if (!variant_exists(variant)) {
+            assert_null(image);
+            continue;
+        }
+        variants++;
+        if (!image)
+            continue;
+        built++;
+        hgemm_kernel_info_t told;
+        assert_int_equal(hgemm_get_kernel_info(variant.kernel, &told), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(strncmp(image->symbol, info->name, strlen(info->name)), 0);
+        assert_true(image->size > 0 && image->packed > 0 && image->pack);
+        assert_true(image->registers > 0 && image->registers <= told.registers);
     }
     assert_int_equal(variants + 2, EVERY_IMAGE);
     assert_int_equal(built + 2, BUILT_IMAGES);
@@ -132,6 +105,58 @@ static void every_variant_has_its_image(void **state)
     assert_int_equal(hgemm_image_count, BUILT_IMAGES);
     for (int i = 1; i < hgemm_image_count; i++)
         assert_true(strcmp(hgemm_images[i - 1].symbol, hgemm_images[i].symbol) < 0);
+}
+
+/* What the words of a row and of ways.def mean, told once more by some rows. */
+static void variants_are_those_of_the_columns(void **state)
+{
+    (void)state;
+    enum { MOST = 8 };
+    static const struct {
+        int kernel;
+        const char *symbols[MOST]; /* with the transposes nt, but for a kernel without them */
+    } rows_of[] = {
+        {KERNEL_thin_8x8, {"thin_8x8_nt"}},
+        {KERNEL_k5_128x256, {"k5_128x256_nt"}},
+        {KERNEL_k5_256x256, {"k5_256x256_nt", "k5_256x256_nt_x8", "k5_256x256_nt_any"}},
+        {KERNEL_k5_32x128_f32, {"k5_32x128_f32_nt", "k5_32x128_f32_nt_bf16"}},
+        {KERNEL_k5_16x64_f32,
+         {"k5_16x64_f32_nt", "k5_16x64_f32_nt_bf16", "k5_16x64_f32_nt_indirect", "k5_16x64_f32_nt_indirect_bf16",
+          "k5_16x64_f32_nt_x8", "k5_16x64_f32_nt_any"}},
+    };
+    for (size_t i = 0; i < sizeof rows_of / sizeof rows_of[0]; i++) {
+        int count = 0, wanted = 0;
+        while (wanted < MOST && rows_of[i].symbols[wanted])
+            wanted++;
+        for (int index = variant_index((variant_t){.kernel = rows_of[i].kernel});
+             index < VARIANT_COUNT && variant_of(index).kernel == rows_of[i].kernel; index++) {
+            char symbol[VARIANT_SYMBOL];
+            int found = 0;
+            if (variant_of(index).op != 1 || !variant_exists(variant_of(index)))
+                continue;
+            variant_symbol(variant_of(index), symbol);
+            for (int s = 0; s < wanted; s++)
+                found += strcmp(symbol, rows_of[i].symbols[s]) == 0;
+            if (found != 1)
+                fail_msg("%s is none of the variants that the row has", symbol);
+            count++;
+        }
+        assert_int_equal(count, wanted);
+    }
+}
+
+static void accesses_give_way_to_more_general_ones(void **state)
+{
+    (void)state;
+    assert_int_equal(access_from(ACCESS_x8, 0, FACTORS_halves), ACCESS_x8);
+    assert_int_equal(access_from(ACCESS_x8, 1, FACTORS_halves), ACCESS_any);
+    assert_int_equal(access_from(ACCESS_x8, 0, FACTORS_bf16), ACCESS_any);
+    assert_int_equal(access_from(ACCESS_any, 1, FACTORS_bf16), ACCESS_far);
+    assert_int_equal(access_from(ACCESS_x16, 1, FACTORS_bf16), ACCESS_x16);
+    assert_int_equal(factors_of(HGEMM_TYPE_F16, HGEMM_TYPE_F16), FACTORS_halves);
+    assert_int_equal(factors_of(HGEMM_TYPE_BF16, HGEMM_TYPE_BF16), FACTORS_bf16);
+    assert_int_equal(factors_of(HGEMM_TYPE_BF16, HGEMM_TYPE_F16), FACTORS_COUNT);
+    assert_true(have_scales(FACTORS_bf16) && !have_scales(FACTORS_halves));
 }
 
 /* What a T4's machine code has for itself: how many rows of tiles are walked together, and nothing that newer GPUs
@@ -156,14 +181,13 @@ static void variants_are_numbered_apart(void **state)
 {
     (void)state;
     unsigned char seen[VARIANT_COUNT] = {0};
-    for (int kernel = 0; kernel < KERNEL_END; kernel++)
-        for (int op = 0; op < VARIANT_OPS; op++)
-            for (int access = 0; access < ACCESS_COUNT; access++)
-                for (int way = 0; way < 4; way++) {
-                    int index = variant_index((variant_t){kernel, op, (access_t)access, way & 1, way >> 1});
-                    assert_in_range(index, 0, VARIANT_COUNT - 1);
-                    assert_int_equal(seen[index]++, 0);
-                }
+    for (int index = 0; index < VARIANT_COUNT; index++) {
+        const variant_t variant = variant_of(index);
+        assert_in_range(variant.kernel, 0, KERNEL_END - 1);
+        assert_in_range(variant.factors, 0, FACTORS_COUNT - 1);
+        assert_int_equal(variant_index(variant), index);
+        assert_int_equal(seen[index]++, 0);
+    }
 }
 
 int main(void)
@@ -172,6 +196,8 @@ int main(void)
         cmocka_unit_test(info_is_the_row),
         cmocka_unit_test(other_kernels_do_not_exist),
         cmocka_unit_test(every_variant_has_its_image),
+        cmocka_unit_test(variants_are_those_of_the_columns),
+        cmocka_unit_test(accesses_give_way_to_more_general_ones),
         cmocka_unit_test(walks_are_those_of_the_gpu),
         cmocka_unit_test(variants_are_numbered_apart),
     };

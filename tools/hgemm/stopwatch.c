@@ -133,7 +133,7 @@ stopwatch_t *stopwatch_open(hgemm_handle_t handle, const problem_class_t *proble
         const hgemm_desc_t *p = &watch->problem;
         watch->handle = handle;
         watch->random = 1;
-        if (is_bf16(p) && p->bias) /* as cuBLAS has it; of the same size */
+        if (p->type_a == HGEMM_TYPE_BF16 && p->bias) /* as cuBLAS has it; of the same size */
             watch->problem.type_c = watch->problem.type_d = HGEMM_TYPE_BF16;
         watch->is_modelled = strcmp(handle->info.kind, "t4model") == 0;
         watch->a = space_of(p->op_a == HGEMM_OP_N ? p->m : p->k, p->lda, p->batch, p->stride_a, of[CLASS_ALIGNED_A]);
