@@ -161,7 +161,7 @@ endfunction()
 # lies below the current binary directory.
 function(hgemm_compile_variant dir symbol source t4)
     file(RELATIVE_PATH target ${CMAKE_CURRENT_BINARY_DIR} ${dir}/${symbol}.fatbin)
-    set(flags -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/src ${HGEMM_NVCC_FLAGS} ${ARGN})
+    set(flags -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/cmake/nvcc -I${PROJECT_SOURCE_DIR}/src ${HGEMM_NVCC_FLAGS} ${ARGN})
     add_custom_command(
         OUTPUT ${dir}/${symbol}.fatbin ${dir}/${symbol}.usage
         COMMAND ${CMAKE_COMMAND} -D NVCC=${HGEMM_NVCC} -D FATBINARY=${HGEMM_FATBINARY} -D SOURCE=${source}
