@@ -1,35 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An operand: how a k-tile of A or B comes from global memory into a thread's registers, and where it lies in
- * shared memory.
+ * An operand of two bytes an element: how a k-tile of A or B comes from global memory into a thread's registers, and
+ * which thread brings which of it to shared memory.
  *
  *   chunk     16 bytes of A or B on their way through a thread's registers
- *   operand   the k-tile: who loads what, where it lies, where ldmatrix finds it
+ *   operand   the k-tile: who loads what
  *
  * Edges and alignment are handled here, and cost the main loop nothing. Accesses past the last row of an operand repeat
  * that row. Those past the last column take what follows in memory, or, where each chunk is loaded with care (k1 to k3,
  * access ANY), repeat columns. All of this reaches only accumulators of elements that D does not have; they are not
  * stored. What is short along k becomes zeros (position.cuh says which k-tile that is).
  *
- * Both operands are treated alike. Let x be the dimension that an operand shares with D (m for A, n
- * for B). A k-tile of it is X x BK, and is either k-contiguous (a row in memory runs along k, there is
- * one for each x) or x-contiguous (a row runs along x, there is one for each k). Shared memory keeps
- * this orientation: rows of chunks of 8 halves.
+ * What x and rows are is told in shared.cuh.
  */
 #pragma once
-#include "insn.cuh"
-
-constexpr int ELEMENT_BYTES = 2; /* of a half: A, B, C and D consist of them */
-
-static DEVICE u32 minimum(u32 a, u32 b) { return a < b ? a : b; }
-
-/* n / d by the reciprocal HGEMM_RECIPROCAL(d) = floor((2^32 - 1) / d): the high word of n * reciprocal is the
- * quotient or one less. A hardware division is a chain of 20 dependent instructions. */
-static DEVICE u32 divide(u32 n, u32 d, u32 reciprocal)
-{
-    const u32 q = __umulhi(n, reciprocal);
-    return q + (n - q * d >= d);
-}
+#include "shared.cuh"
+#include "source.cuh"
 
 /* Eight halves, each in a register of its own, as a chunk. */
 static DEVICE b128 pack_chunk(const u32 (&h)[8])
@@ -46,54 +32,6 @@ static DEVICE b128 first_halves(const b128 &v, int count)
 #pragma unroll
     for (int i = 0; i < 4; ++i) y[i] = count > 2 * i + 1 ? x[i] : count == 2 * i + 1 ? x[i] & 0xffff : 0;
     return b128{y[0], y[1], y[2], y[3]};
-}
-
-/*
- * How a variant reads A and B (the column `align` of the table). The unit is a chunk: 8 contiguous halves.
- *   X16  Chunks are 16-byte aligned and whole: one load.
- *   X8   Groups of 4 halves are 8-byte aligned and whole: two loads for a chunk.
- *   ANY  Chunks are 2-byte aligned. Two aligned 16-byte loads cover one, which is extracted when it is
- *        committed. Close to either end of the matrix these loads would reach outside; this concerns the
- *        first two k-tiles only, which load such chunks piece by piece.
- *   FAR  Offsets within a tile exceed 32 bits: each half is loaded by itself. So do k1 to k3 with ANY.
- */
-enum access { X16, X8, ANY, FAR };
-
-/* Row number `index` of a list of them, 32 or 64 bits each. */
-static DEVICE long long listed_row(const void *list, bool are_64, u32 index)
-{
-    u32 low, high;
-    if (are_64) {
-        ld_global(low, high, (const char *)list + index * 8ull, true);
-        return (long long)((u64)high << 32 | low);
-    }
-    ld_global_word(low, (const char *)list + index * 4ull, true);
-    return (int)low;
-}
-
-/* The panel of an operand from which a block reads its k-tiles. Pointers and `ld` are in bytes. */
-struct panel {
-    const char *base;        /* first k of the block, x = 0 */
-    const char *begin, *end; /* the whole matrix */
-    u64 ld;
-    u32 x0, x_size;          /* first x of the block; extent of x in the matrix */
-    const void *list;        /* GATHERS: where each x is in the matrix; NULL: in its place */
-    bool is_list_64;
-};
-
-/* The words from p on, where they reach outside of the matrix: loads those inside, and a lone half at either end of
- * them. What is outside is zero. */
-template <int WORDS> static DEVICE void load_words_inside(u32 (&w)[WORDS], const panel &src, const char *p)
-{
-    constexpr int BYTES = WORDS * 4;
-    const int begin = src.begin > p ? (int)(src.begin - p) : 0, end = src.end - p < BYTES ? (int)(src.end - p) : BYTES;
-    u32 low = 0, high = 0;
-#pragma unroll
-    for (int i = 0; i < WORDS; ++i) w[i] = 0, ld_global_word(w[i], p + i * 4, i * 4 >= begin && i * 4 + 4 <= end);
-    ld_global_half(low, p + end - 2, end % 4 == 2 && end > begin);
-    ld_global_half(high, p + begin, begin % 4 == 2 && begin < end);
-#pragma unroll
-    for (int i = 0; i < WORDS; ++i) w[i] |= (end - 2 == i * 4 ? low : 0) | (begin - 2 == i * 4 ? high << 16 : 0);
 }
 
 /* A chunk in registers, as aligned loads bring it. */
@@ -156,10 +94,12 @@ template <> struct chunk<ANY> {
 /* ---- a k-tile of A or B ------------------------------------------------------------------------ */
 
 template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access ACCESS, bool GATHERS>
-struct operand {
-    static constexpr int ROWS = K_CONTIGUOUS ? X : BK, COLS = K_CONTIGUOUS ? BK : X;
-    static constexpr int BYTES = X * BK * ELEMENT_BYTES;
-    static constexpr int ROW_CHUNKS = COLS / 8;
+struct operand : shared_tile<X, BK, K_CONTIGUOUS, SWIZZLED>, source<X, BK, K_CONTIGUOUS, HALF_BYTES, GATHERS> {
+    using tile = shared_tile<X, BK, K_CONTIGUOUS, SWIZZLED>;
+    using from = source<X, BK, K_CONTIGUOUS, HALF_BYTES, GATHERS>;
+    using from::clamped, from::row_clamped, from::start;
+    using tile::offset, tile::phase;
+    static constexpr int ROWS = tile::ROWS, COLS = tile::COLS, ROW_CHUNKS = tile::ROW_CHUNKS;
 
     /* LANES threads stand side by side along a row. Each loads ACROSS chunks of it, LANES chunks apart, and the same
      * of DOWN rows, STEP rows apart. 8 lanes load 128 bytes at a time: more would not be faster, and chunks of
@@ -171,25 +111,6 @@ struct operand {
     static_assert(THREADS % LANES == 0 && ROW_CHUNKS % LANES == 0 && ROWS % STEP == 0,
                   "threads do not divide the tile");
     static_assert(ACCESS != ANY || STEP % 8 == 0, "all chunks of a thread need the same shift");
-
-    /*
-     * Byte offset in shared memory of chunk c of a row. Shared memory serves 128 bytes, all 32 banks, at a
-     * time. Call that a line: 8 chunks that are accessed together must lie in 8 different columns of lines.
-     * ldmatrix reads the same chunk of 8 consecutive rows; swizzled, the chunks of a row are permuted by an XOR
-     * with the number of its line, which spreads these 8 over all columns:
-     *
-     *     rows of 128 bytes or more      rows of 64 bytes: two in a line
-     *     row 0   0 1 2 3 4 5 6 7        rows 0,1   0 1 2 3  0 1 2 3
-     *     row 1   1 0 3 2 5 4 7 6        rows 2,3   1 0 3 2  1 0 3 2
-     *     row 2   2 3 0 1 6 7 4 5        rows 4,5   2 3 0 1  2 3 0 1
-     *     ...                            rows 6,7   3 2 1 0  3 2 1 0
-     *
-     * This is free of bank conflicts for ldmatrix, and for 16-byte stores by consecutive threads. Unswizzled,
-     * ldmatrix takes 8 or 4 wavefronts instead of one.
-     */
-    static constexpr u32 LINE_ROWS = ROW_CHUNKS >= 8 ? 1 : 8 / ROW_CHUNKS, PHASES = ROW_CHUNKS >= 8 ? 8 : ROW_CHUNKS;
-    static DEVICE u32 phase(u32 row) { return SWIZZLED ? row / LINE_ROWS % PHASES : 0; }
-    static DEVICE u32 offset(u32 row, u32 c) { return row * (COLS * ELEMENT_BYTES) + ((c ^ phase(row)) << 4); }
 
     /* Row and column in the k-tile of a thread's first chunk, and how far below and across its chunk i is. */
     static DEVICE u32 row(u32 thread) { return thread / LANES; }
@@ -217,39 +138,6 @@ struct operand {
     static DEVICE u32 k_of(u32 thread, int i, int e)
     {
         return K_CONTIGUOUS ? col(thread) + across(i) + e : row(thread) + below(i);
-    }
-
-    /* The panel from x0 on of a matrix of k_size k's. */
-    static DEVICE panel panel_at(const char *base, u64 ld, u32 x0, u32 x_size, u32 k_size)
-    {
-        const u32 rows = K_CONTIGUOUS ? x_size : k_size, cols = K_CONTIGUOUS ? k_size : x_size;
-        return panel{base, base, base + (rows - 1) * ld + cols * ELEMENT_BYTES, ld, x0, x_size, nullptr, false};
-    }
-
-    /* Global memory: bytes that k k's are apart, and the address at which the block's k-tile from k0 on begins. */
-    static DEVICE u64 k_bytes(const panel &src, u32 k) { return K_CONTIGUOUS ? (u64)k * ELEMENT_BYTES : k * src.ld; }
-    static DEVICE const char *start(const panel &src, u32 k0)
-    {
-        if (GATHERS && src.list) return src.base + k_bytes(src, k0);
-        return src.base + (K_CONTIGUOUS ? src.x0 * src.ld : (u64)src.x0 * ELEMENT_BYTES) + k_bytes(src, k0);
-    }
-
-    /* Byte offset from there of column c of row r. Rows past the last one are that one. Clamped, columns past the
-     * last `width` ones are these: an access of that many halves stays inside. (Rows of a realigned copy end in
-     * zeros, so that its last whole chunk may be read.) */
-    static DEVICE u64 row_clamped(const panel &src, u32 r, u32 c)
-    {
-        if constexpr (GATHERS)
-            if (src.list) {
-                const u32 x = K_CONTIGUOUS ? minimum(r, src.x_size - src.x0 - 1) : c;
-                const long long listed = listed_row(src.list, src.is_list_64, src.x0 + x);
-                return K_CONTIGUOUS ? listed * src.ld + c * ELEMENT_BYTES : r * src.ld + listed * ELEMENT_BYTES;
-            }
-        return (K_CONTIGUOUS ? minimum(r, src.x_size - src.x0 - 1) : r) * src.ld + c * ELEMENT_BYTES;
-    }
-    static DEVICE u64 clamped(const panel &src, u32 r, u32 c, u32 width)
-    {
-        return row_clamped(src, r, K_CONTIGUOUS ? c : minimum(c, (src.x_size - src.x0 - 1) / width * width));
     }
 
     /* A thread's chunk i of the k-tile that starts at `tile`, with zeros for k's from `live` on. */
@@ -312,7 +200,7 @@ struct operand {
         }
         DEVICE const char *chunk_at(int i) const
         {
-            return (POINTERS ? pointer[i / ACROSS] : base + offset[i / ACROSS]) + across(i) * ELEMENT_BYTES;
+            return (POINTERS ? pointer[i / ACROSS] : base + offset[i / ACROSS]) + across(i) * HALF_BYTES;
         }
 
         /* Offsets from a k-tile's base at which ANY may load 32 bytes: first .. last are inside the matrix. */
@@ -335,7 +223,7 @@ struct operand {
             const safe_range safe(src, base);
 #pragma unroll
             for (int i = 0; i < LOADS; ++i)
-                to[i].load_or_zero(base + offset[i / ACROSS] + across(i) * ELEMENT_BYTES,
+                to[i].load_or_zero(base + offset[i / ACROSS] + across(i) * HALF_BYTES,
                                    k_of(thread, i, 0) < live && has(columns, i, 0) && safe.holds(offset[i / ACROSS]),
                                    k_of(thread, i, 4) < live && has(columns, i, 4));
         }
@@ -374,45 +262,10 @@ struct operand {
      * constant. The XOR commutes because all sizes are powers of two: phases of rows that are a multiple of STEP
      * apart differ by an XOR, and chunks LANES apart differ in bits that no phase has. It may be applied to an address
      * instead of an offset, because operands begin at multiples of a line. */
-    static_assert(BYTES % 128 == 0, "the operand that follows does not begin at a line");
     static DEVICE u32 commit_offset(u32 thread, int i)
     {
         return offset(row(thread) + below(i), (col(thread) + across(i)) / 8);
     }
     static DEVICE u32 commit_xor(int i) { return phase(below(i)) << 4; }
-    static DEVICE u32 commit_add(int i) { return (below(i) * COLS + across(i)) * ELEMENT_BYTES; }
-
-    /* Shared memory: the row that a lane passes to the j-th ldmatrix of slice kk (8 k's) of a warp tile that begins
-     * at x = first: four 8x8 matrices, which cover 32 x's. Lanes 8 i to 8 i + 7 name the rows of matrix i. Split in
-     * the same way. */
-    static DEVICE u32 fragment_offset(u32 first, u32 lane, int j, int kk)
-    {
-        return K_CONTIGUOUS ? offset(first + j * 32 + lane, kk)
-                            : offset(kk * 8 + lane % 8, first / 8 + j * 4 + lane / 8);
-    }
-    static DEVICE u32 fragment_xor(int j, int kk) { return K_CONTIGUOUS ? kk << 4 : (j & 1) << 6; }
-    static DEVICE u32 fragment_add(int j, int kk)
-    {
-        return K_CONTIGUOUS ? j * 32 * COLS * ELEMENT_BYTES : (j >> 1) * 128 + kk * 8 * COLS * ELEMENT_BYTES;
-    }
-
-    /* Four or two matrices of a fragment: mma wants k-contiguous pairs, so x-contiguous operands are transposed. */
-    static DEVICE void matrices(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
-    {
-        if (K_CONTIGUOUS) ldmatrix_x4(r0, r1, r2, r3, address);
-        else ldmatrix_x4_trans(r0, r1, r2, r3, address);
-    }
-    static DEVICE void matrices(u32 &r0, u32 &r1, u32 address)
-    {
-        if (K_CONTIGUOUS) ldmatrix_x2(r0, r1, address);
-        else ldmatrix_x2_trans(r0, r1, address);
-    }
-
-    /* Cache lines of 128 bytes in a k-tile, for the prefetch, and the byte offset of each from the k-tile's start. */
-    static constexpr u32 ROW_LINES = (X + 63) / 64, LINES = K_CONTIGUOUS ? X * ((BK + 63) / 64) : BK * ROW_LINES;
-    static DEVICE u32 line_offset(const panel &src, u32 i)
-    {
-        return (u32)(K_CONTIGUOUS ? clamped(src, i % X, i / X * 64, 1)
-                                  : clamped(src, i / ROW_LINES, i % ROW_LINES * 64, 1));
-    }
+    static DEVICE u32 commit_add(int i) { return (below(i) * COLS + across(i)) * HALF_BYTES; }
 };

@@ -26,7 +26,7 @@ struct output {
 /* Columns of a row of D before its first aligned chunk. */
 template <bool ALIGNED> static DEVICE int lead(const char *row_of_d)
 {
-    return ALIGNED ? 0 : (int)(16 - (u64)row_of_d % 16) % 16 / ELEMENT_BYTES;
+    return ALIGNED ? 0 : (int)(16 - (u64)row_of_d % 16) % 16 / HALF_BYTES;
 }
 
 /* Stores what whole chunks leave of the rows from `top` on at either end of the block's columns, in pairs of
@@ -50,13 +50,13 @@ static DEVICE void store_row_ends(const warp<V> &w, const output &o, u32 buffer,
         u32 h[9] = {};
 #pragma unroll
         for (int e = 0; e < 7; ++e)
-            ld_global_half(h[e], o.c + row * o.ldc + (from + e) * ELEMENT_BYTES, read_c && e < count);
+            ld_global_half(h[e], o.c + row * o.ldc + (from + e) * HALF_BYTES, read_c && e < count);
 #pragma unroll
         for (int e = 0; e < 8; e += 2)
             h[e / 2] = pack_halves(o.end.finish(x.at(e), h[e]), o.end.finish(x.at(e + 1), h[e + 1]));
-        char *to = begin + from * ELEMENT_BYTES;
+        char *to = begin + from * HALF_BYTES;
         const bool odd = (u64)to & 2;
-        if (odd) st_global_half(to, h[0]), to += ELEMENT_BYTES, --count;
+        if (odd) st_global_half(to, h[0]), to += HALF_BYTES, --count;
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
             const u32 pair = odd ? permute(h[e], h[e + 1], 0x5432) : h[e];
@@ -88,13 +88,13 @@ static DEVICE void store_rows(const SUMS &sums, const warp<V> &w, u32 row0, cons
             const u32 row = first_row + below + q * STEP;
             const int col = column(o.d + row * o.ldd);
             const bool live = row < o.m && col + 8 <= o.width && when;
-            const char *const from = o.c + row * o.ldc + col * ELEMENT_BYTES;
+            const char *const from = o.c + row * o.ldc + col * HALF_BYTES;
             if (ALIGNED || o.c_like_d) {
                 ld_global(cs[q], from, live);
             } else if (read_c) {
                 u32 h[8] = {};
 #pragma unroll
-                for (int e = 0; e < 8; ++e) ld_global_half(h[e], from + e * ELEMENT_BYTES, live);
+                for (int e = 0; e < 8; ++e) ld_global_half(h[e], from + e * HALF_BYTES, live);
                 cs[q] = pack_chunk(h);
             }
         }
@@ -142,7 +142,7 @@ static DEVICE void store_rows(const SUMS &sums, const warp<V> &w, u32 row0, cons
 #pragma unroll
             for (int q = 0; q < TOGETHER; ++q) {
                 const int col = column(row[q]);
-                st_global(row[q] + col * ELEMENT_BYTES, v[q],
+                st_global(row[q] + col * HALF_BYTES, v[q],
                           first_row + below + (q0 + q) * STEP < o.m && col + 8 <= o.width);
             }
         }
@@ -271,7 +271,7 @@ static DEVICE void store_activated(const typename V::sums &sums, const warp<V> &
             const u32 below = q * STEP + down, row = row0 + turn * S::ROWS + below;
             b128 v;
             ld_shared(v, buffer + below * S::PITCH + across * S::SUM_BYTES);
-            st_global(o.d + row * o.ldd + across * ELEMENT_BYTES, v, row < o.m && inside);
+            st_global(o.d + row * o.ldd + across * HALF_BYTES, v, row < o.m && inside);
         }
         warp_barrier();
     }
@@ -292,7 +292,7 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
     const u32 to = buffer + w.lane / 4 * S::PITCH + w.lane % 4 * 2 * S::SUM_BYTES;
     const u32 row0 = where.m0 + w.m, m_end = where.m_end(args);
     const bool read_c = o.end.reads_c(), inside = (int)across + 8 <= o.width;
-    const u64 ldgate = args.ldgate * ELEMENT_BYTES;
+    const u64 ldgate = args.ldgate * HALF_BYTES;
     extras more{args.fused >> HGEMM_FUSED_ACTIVATION & HGEMM_FUSED_ACTIVATION_MASK, nullptr};
     b128 c[N], gate[N];
     auto fetch = [&](u32 first, bool when) {
@@ -301,14 +301,14 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
             const u32 row = first + q * STEP;
             const bool live = row < m_end && inside && when;
             c[q] = gate[q] = b128{};
-            ld_global(c[q], o.c + row * o.ldc + across * ELEMENT_BYTES, live && read_c);
+            ld_global(c[q], o.c + row * o.ldc + across * HALF_BYTES, live && read_c);
             ld_global(gate[q], more.gate + row * ldgate, live && more.gate);
         }
     };
     if (common) {
         if (args.gate)
             more.gate = (const char *)args.gate +
-                        (batch_index() * args.stride_gate + where.n0 + w.n + across) * ELEMENT_BYTES;
+                        (batch_index() * args.stride_gate + where.n0 + w.n + across) * HALF_BYTES;
         common = (((u64)more.gate | ldgate) & 15) == 0 || !more.gate;
         if (AHEAD) fetch(row0 + down, common);
         bias.template get<8, 1>(more.bias, across);
@@ -334,7 +334,7 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
 #pragma unroll
                 for (int q = 0; q < N; ++q) {
                     const u32 row = first + q * STEP;
-                    st_global(o.d + row * o.ldd + across * ELEMENT_BYTES, v[q], row < m_end && inside);
+                    st_global(o.d + row * o.ldd + across * HALF_BYTES, v[q], row < m_end && inside);
                 }
             }
             warp_barrier();
@@ -398,16 +398,16 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     barrier(); /* every warp has read its last fragments: shared memory is free */
     const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, m = args.m, n = args.n;
     const long long batch = batch_index();
-    const u64 ldc = args.ldc * ELEMENT_BYTES, ldd = args.ldd * ELEMENT_BYTES;
-    const char *const c = (const char *)args.c + batch * args.stride_c * ELEMENT_BYTES + (u64)col0 * ELEMENT_BYTES;
-    char *const d = (char *)args.d + batch * args.stride_d * ELEMENT_BYTES + (u64)col0 * ELEMENT_BYTES;
+    const u64 ldc = args.ldc * HALF_BYTES, ldd = args.ldd * HALF_BYTES;
+    const char *const c = (const char *)args.c + batch * args.stride_c * HALF_BYTES + (u64)col0 * HALF_BYTES;
+    char *const d = (char *)args.d + batch * args.stride_d * HALF_BYTES + (u64)col0 * HALF_BYTES;
     const epilogue end{args.alpha, args.beta};
     const bool c_like_d = (((u64)c - (u64)d | ldc - ldd) & 15) == 0;
     const u32 block_width = minimum(n - at.n0, V::BN);
     const int width = (int)(block_width - w.n);
 
     /* The way is chosen here, and nowhere else. Aligned: rows of D are whole aligned chunks. */
-    const bool aligned = (((u64)d | ldd | block_width * ELEMENT_BYTES) & 15) == 0;
+    const bool aligned = (((u64)d | ldd | block_width * HALF_BYTES) & 15) == 0;
     if constexpr (V::CONVERTS) {
         report_overflow<V>(args, acc, w.lane, (int)(at.m_end(args) - row0), width);
         const scaling by(args);
@@ -458,9 +458,9 @@ template <class V> static DEVICE void prefetch_c(const arguments &args, const bl
 {
     if (V::INDIRECT) return;
     const block<V> at = recomputed(args, where);
-    const char *const c = (const char *)args.c + batch_index() * args.stride_c * ELEMENT_BYTES;
+    const char *const c = (const char *)args.c + batch_index() * args.stride_c * HALF_BYTES;
     const u32 i = part * V::THREADS + thread_index();
     if (i < V::BM * C_ROW_LINES<V>)
-        prefetch_l2(c + minimum(at.m0 + i / C_ROW_LINES<V>, args.m - 1) * (args.ldc * ELEMENT_BYTES) +
-                    minimum(at.n0 + i % C_ROW_LINES<V> * 64, args.n - 1) * (u64)ELEMENT_BYTES);
+        prefetch_l2(c + minimum(at.m0 + i / C_ROW_LINES<V>, args.m - 1) * (args.ldc * HALF_BYTES) +
+                    minimum(at.n0 + i % C_ROW_LINES<V> * 64, args.n - 1) * (u64)HALF_BYTES);
 }

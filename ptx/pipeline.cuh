@@ -242,8 +242,8 @@ template <class V> struct pipeline {
         const int j = q - A::LOADS;
         if (ACCESS == FAR) next[q].v = fetch_one(at, more ? t : at.k_tiles, q);
         else if (q < A::LOADS)
-            next[q].load(a.chunk_at(q) + (V::A_K_CONTIGUOUS && after ? BK * ELEMENT_BYTES : 0), more);
-        else next[q].load(b.chunk_at(j) + (V::B_K_CONTIGUOUS && after ? BK * ELEMENT_BYTES : 0), more);
+            next[q].load(a.chunk_at(q) + (V::A_K_CONTIGUOUS && after ? BK * HALF_BYTES : 0), more);
+        else next[q].load(b.chunk_at(j) + (V::B_K_CONTIGUOUS && after ? BK * HALF_BYTES : 0), more);
     }
 
     /* To be called after all chunks of a k-tile were fetched: on to the next one. `k_contiguous_tiles` is by how

@@ -134,10 +134,10 @@ private:
         tail = k - (k_tiles - 1) * V::BK;
         head = V::BK;
         if (tail < HGEMM_LEAST_TAIL && k_tiles > 1) tail += HGEMM_LEAST_TAIL, head -= HGEMM_LEAST_TAIL;
-        a = A::panel_at(matrix_at<V>(args, args.a, args.stride_a, ELEMENT_BYTES, shared_matrix(args)),
-                        (u64)args.lda * ELEMENT_BYTES, m0, m_end(args), (u32)args.k);
-        b = B::panel_at(matrix_at<V>(args, args.b, args.stride_b, ELEMENT_BYTES, own_matrix(args)),
-                        (u64)args.ldb * ELEMENT_BYTES, n0, (u32)args.n, (u32)args.k);
+        a = A::panel_at(matrix_at<V>(args, args.a, args.stride_a, A::ELEMENT, shared_matrix(args)),
+                        (u64)args.lda * A::ELEMENT, m0, m_end(args), (u32)args.k);
+        b = B::panel_at(matrix_at<V>(args, args.b, args.stride_b, B::ELEMENT, own_matrix(args)),
+                        (u64)args.ldb * B::ELEMENT, n0, (u32)args.n, (u32)args.k);
         if (V::INDIRECT) a.list = args.gather_a, a.is_list_64 = args.fused & HGEMM_FUSED_INDEX_64;
         if (V::CONVERTS) {
             scale_a = power_of_two(scales_of(args).a, scales_of(args).a_pointer);

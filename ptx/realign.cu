@@ -15,8 +15,8 @@ extern "C" __global__ void __launch_bounds__(HGEMM_REALIGN_THREADS) HGEMM_VARIAN
 {
     const realign_operand_t copy = operand_index() == 0 ? args.operand[0] : args.operand[1];
     const char *const from = (const char *)copy.from;
-    const u64 ld = copy.ld * ELEMENT_BYTES, to_ld = copy.to_ld * ELEMENT_BYTES; /* in bytes */
-    const panel matrix = {from, from, from + (copy.lines - 1) * ld + copy.width * ELEMENT_BYTES, ld, 0, 0, nullptr, false};
+    const u64 ld = copy.ld * HALF_BYTES, to_ld = copy.to_ld * HALF_BYTES; /* in bytes */
+    const panel matrix = {from, from, from + (copy.lines - 1) * ld + copy.width * HALF_BYTES, ld, 0, 0, nullptr, false};
     const u32 row_chunks = (u32)copy.to_ld / 8, index = block_index() * HGEMM_REALIGN_THREADS + thread_index();
     const u32 line = divide(index, row_chunks, copy.inv_row_chunks), column = index - line * row_chunks; /* in chunks */
     if (line >= (u32)copy.lines) return;

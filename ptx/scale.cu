@@ -51,8 +51,8 @@ static DEVICE void add_matrix(exponents &most, const scale_operand_t &x, const c
     constexpr u32 CHUNKS = HGEMM_SCALE_SEGMENT / 8;
     const u32 across = 1u << x.log_across, rows = HGEMM_SCALE_THREADS >> x.log_across, step = x.blocks * rows;
     const u32 first = thread_index() & across - 1, below = thread_index() >> x.log_across;
-    const u64 ld = x.ld * ELEMENT_BYTES;
-    const char *const end = from + (x.lines - 1) * ld + x.width * (u64)ELEMENT_BYTES;
+    const u64 ld = x.ld * HALF_BYTES;
+    const char *const end = from + (x.lines - 1) * ld + x.width * (u64)HALF_BYTES;
     const panel matrix = {from, from, end, ld, 0, 0, nullptr, false};
     /* Which of the segments of a row: no two of 2^log_every rows that follow each other have the same, and it is not
      * along a diagonal. */
@@ -68,7 +68,7 @@ static DEVICE void add_matrix(exponents &most, const scale_operand_t &x, const c
 #pragma unroll
                 for (int i = 0; i < TOGETHER; ++i) {
                     const u32 row = line + i * step, at = column + chosen(row);
-                    ld_global(v[i], from + row * ld + at * (u64)ELEMENT_BYTES, is_there(row, at));
+                    ld_global(v[i], from + row * ld + at * (u64)HALF_BYTES, is_there(row, at));
                 }
 #pragma unroll
                 for (int i = 0; i < TOGETHER; ++i) most.add(v[i]);
@@ -78,7 +78,7 @@ static DEVICE void add_matrix(exponents &most, const scale_operand_t &x, const c
 #pragma unroll
                 for (int i = 0; i < TOGETHER; ++i) {
                     const u32 row = line + i * step, at = column + chosen(row);
-                    const char *const low = from + row * ld + at * (u64)ELEMENT_BYTES;
+                    const char *const low = from + row * ld + at * (u64)HALF_BYTES;
                     shift[i] = (u32)(u64)low % 16;
                     const char *const aligned = low - shift[i];
                     const bool is_inside = aligned >= from && aligned + 32 <= end;
@@ -98,13 +98,13 @@ extern "C" __global__ void __launch_bounds__(HGEMM_SCALE_THREADS) HGEMM_VARIANT(
 {
     const scale_operand_t x = operand_index() == 0 ? args.operand[0] : args.operand[1];
     const u32 thread = thread_index();
-    const bool in_place = (((u64)x.from | (x.ld | x.width | x.stride) * ELEMENT_BYTES) & 15) == 0;
+    const bool in_place = (((u64)x.from | (x.ld | x.width | x.stride) * HALF_BYTES) & 15) == 0;
     if (is_unneeded(args.only_after)) return;
     exponents seen = {};
     const u32 first = block_index() / x.blocks, together = args.blocks / x.blocks; /* matrices */
 #pragma unroll 1
     for (long long i = first; first < together && i < x.batch; i += together) {
-        const char *const from = (const char *)x.from + i * x.stride * ELEMENT_BYTES;
+        const char *const from = (const char *)x.from + i * x.stride * HALF_BYTES;
         if (in_place) add_matrix<true>(seen, x, from, block_index() - first * x.blocks);
         else add_matrix<false>(seen, x, from, block_index() - first * x.blocks);
     }

@@ -150,7 +150,7 @@ template <class V> static DEVICE bool add_parts(const arguments &args, typename 
      * 128 KiB on newer GPUs. A T4's L2 cache holds no large sums beside A and B, and DRAM takes long. */
     constexpr bool IS_LARGE = V::BM * V::BN >= 128 * 128;
     constexpr bool KEEPS_OWN = V::spec::T4_ROW ? V::spec::BLOCKS == 1 || (IS_LARGE && V::ACC == f32)
-                                               : V::ACC == f16 && V::BM * V::BN * ELEMENT_BYTES >= 128 << 10;
+                                               : V::ACC == f16 && V::BM * V::BN * HALF_BYTES >= 128 << 10;
     /* On a T4 each part takes a ticket as it ends, and the last of them waits for what the others write: they have
      * begun to, so that it does not wait for long. Elsewhere it looks whether they are there, in vain where parts end
      * at the same time, and then writes, too. */

@@ -86,10 +86,10 @@ private:
     static DEVICE panel whole(const void *first, long long stride, long long ld_elements, bool along_k, int extent,
                               int k, u32 x0)
     {
-        const u64 ld = (u64)ld_elements * ELEMENT_BYTES;
-        const char *const begin = (const char *)first + batch_index() * stride * ELEMENT_BYTES;
-        const char *const end = begin + ((along_k ? extent : k) - 1) * ld + (along_k ? k : extent) * (u64)ELEMENT_BYTES;
-        return panel{begin + x0 * (along_k ? ld : ELEMENT_BYTES), begin, end, ld, x0, (u32)extent, nullptr, false};
+        const u64 ld = (u64)ld_elements * HALF_BYTES;
+        const char *const begin = (const char *)first + batch_index() * stride * HALF_BYTES;
+        const char *const end = begin + ((along_k ? extent : k) - 1) * ld + (along_k ? k : extent) * (u64)HALF_BYTES;
+        return panel{begin + x0 * (along_k ? ld : HALF_BYTES), begin, end, ld, x0, (u32)extent, nullptr, false};
     }
 };
 
@@ -113,7 +113,7 @@ template <int COUNT, bool ALIKE> struct chunks {
         shift0 = (u32)(u64)at & 15, step = (u32)step_bytes;
         const char *const first = ALIKE ? at - shift0 : at;
         const auto aligned = [&](int i) { return first + i * step_bytes - (ALIKE ? 0 : shift(i)); };
-        const auto is_wide = [&](int i) { return shift(i) + width * ELEMENT_BYTES > 16; };
+        const auto is_wide = [&](int i) { return shift(i) + width * HALF_BYTES > 16; };
         u32 heads = 0, tails = 0, nexts = 0; /* which of these reach over the matrix's begin, over its end */
         if (aligned(0) < m.begin || aligned((live < COUNT ? live : COUNT) - 1) + 32 > m.end)
 #pragma unroll
@@ -155,13 +155,13 @@ static DEVICE float value(const b128 &v, int e)
  * follow each other in memory, along k or across columns, come together if they are all there and aligned. */
 template <class V, int COUNT, int STEP, int T> struct few_columns {
     static constexpr bool BY_K = V::X_ALONG_K && STEP == 1; /* which of them come together */
-    static constexpr int ROW = BY_K ? COUNT : T, ROWS = BY_K ? T : COUNT, ROW_BYTES = ROW * ELEMENT_BYTES;
+    static constexpr int ROW = BY_K ? COUNT : T, ROWS = BY_K ? T : COUNT, ROW_BYTES = ROW * HALF_BYTES;
     u32 w[ROWS][(ROW + 1) / 2] = {};
 
     DEVICE few_columns(const thin_block<V> &at, u32 k, int live)
     {
         const u64 ld = in_place(at.x.ld);
-        const u64 k_bytes = V::X_ALONG_K ? ELEMENT_BYTES : ld, t_bytes = V::X_ALONG_K ? ld : ELEMENT_BYTES;
+        const u64 k_bytes = V::X_ALONG_K ? HALF_BYTES : ld, t_bytes = V::X_ALONG_K ? ld : HALF_BYTES;
         const char *const first = at.x.base + k * k_bytes;
         const int have_k = live < COUNT ? live : COUNT, have_t = at.columns < T ? at.columns : T;
         const int rows = BY_K ? have_t : have_k, halves = BY_K ? have_k : have_t;
@@ -203,7 +203,7 @@ template <class V, int T, int DEPTH> static DEVICE void add_along_k(float (&acc)
 #pragma unroll 1
     for (u32 k = at.k0 + V::tk() * 8; k < at.k_end; k += V::TK * 8) {
         const int count = (int)minimum(at.k_end - k, 8);
-        const char *const first = at.w.base + V::tl() * at.w.ld + (u64)k * ELEMENT_BYTES;
+        const char *const first = at.w.base + V::tl() * at.w.ld + (u64)k * HALF_BYTES;
         const few_columns<V, DEPTH, 1, T> x(at, k, count);
 #pragma unroll
         for (int e0 = 0; e0 < V::LINES; e0 += TOGETHER) {
@@ -236,12 +236,12 @@ template <class V, int T> static DEVICE void add_one_line(float (&acc)[1][T], co
 #pragma unroll 1
     for (u32 k = at.k0 + V::tk() * 8; k < at.k_end; k += STEP * SPAN) {
         const int left = (int)(at.k_end - k), spans = (left + (int)STEP - 1) / (int)STEP;
-        const u64 skip = (u64)k * ELEMENT_BYTES;
+        const u64 skip = (u64)k * HALF_BYTES;
         chunks<SPAN, true> w, x[T];
-        w.load(at.w, at.w.base + skip, STEP * ELEMENT_BYTES, spans, 8);
+        w.load(at.w, at.w.base + skip, STEP * HALF_BYTES, spans, 8);
 #pragma unroll
         for (int t = 0; t < T; ++t)
-            x[t].load(at.x, at.x.base + t * at.x.ld + skip, STEP * ELEMENT_BYTES, t < at.columns ? spans : 0, 8);
+            x[t].load(at.x, at.x.base + t * at.x.ld + skip, STEP * HALF_BYTES, t < at.columns ? spans : 0, 8);
 #pragma unroll
         for (int s = 0; s < SPAN; ++s) {
             const int count = left - s * (int)STEP;
@@ -268,7 +268,7 @@ static DEVICE void add_along_lines(float (&acc)[V::LINES][T], const thin_block<V
     for (u32 k = at.k0 + V::tk(); k < at.k_end; k += V::TK * TOGETHER) {
         const int live = (int)minimum((at.k_end - k + V::TK - 1) / V::TK, TOGETHER);
         chunks<TOGETHER, V::TK % 8 == 0> w;
-        w.load(at.w, at.w.base + k * at.w.ld + V::tl() * (V::LINES * ELEMENT_BYTES),
+        w.load(at.w, at.w.base + k * at.w.ld + V::tl() * (V::LINES * HALF_BYTES),
                in_place(V::TK * at.w.ld), live, lines < V::LINES ? lines : V::LINES);
         const few_columns<V, TOGETHER, V::TK, T> x(at, k, live);
 #pragma unroll
@@ -365,7 +365,7 @@ template <class V, int T, int E> static DEVICE void multiply(thin_block<V> at, i
 {
     constexpr bool ARE_SEVERAL = V::LONG > 8 && T <= HGEMM_FEW_COLUMNS;
     const int columns = at.columns;
-    at.columns -= t0, at.x.base += t0 * (V::X_ALONG_K ? at.x.ld : ELEMENT_BYTES);
+    at.columns -= t0, at.x.base += t0 * (V::X_ALONG_K ? at.x.ld : HALF_BYTES);
     u32 line0 = 0;
 #pragma unroll 1
     do {
@@ -396,7 +396,7 @@ template <class V, int T, int E> static DEVICE void multiply(thin_block<V> at, i
             }
         }
         if (ARE_SEVERAL)
-            line0 += V::LONG, at.lines -= V::LONG, at.w.base += V::LONG * (V::W_ALONG_K ? at.w.ld : ELEMENT_BYTES);
+            line0 += V::LONG, at.lines -= V::LONG, at.w.base += V::LONG * (V::W_ALONG_K ? at.w.ld : HALF_BYTES);
     } while (ARE_SEVERAL && at.lines > 0);
 }
 
@@ -424,7 +424,7 @@ template <class V> static DEVICE void stream(const thin_block<V> &at)
     const u64 ld = in_place(at.w.ld);
     const auto shift = [&](u32 g) { return (u32)(u64)(at.w.base + g * ld) & 15; };
     const char *const chunk0 = at.w.base - shift(group) + lane * 16; /* of row 0, if that lay like the thread's rows */
-    const bool is_inside = (int)(lane * 8) < at.lines + (int)shift(group) / ELEMENT_BYTES;
+    const bool is_inside = (int)(lane * 8) < at.lines + (int)shift(group) / HALF_BYTES;
     float acc[8] = {};
     const auto add = [&](const b128 &v, float x) {
 #pragma unroll
@@ -530,9 +530,9 @@ static DEVICE eight_sums<FLOATS> sums_from(u32 address, int count)
 /* Stores rows of D, in chunks that are aligned there. */
 template <class V> static DEVICE void store_plain(const arguments &args, const thin_block<V> &at)
 {
-    const u64 ldc = args.ldc * ELEMENT_BYTES, ldd = args.ldd * ELEMENT_BYTES;
-    const char *const c = (const char *)args.c + (batch_index() * args.stride_c + at.n0) * ELEMENT_BYTES + at.m0 * ldc;
-    char *const d = (char *)args.d + (batch_index() * args.stride_d + at.n0) * ELEMENT_BYTES + at.m0 * ldd;
+    const u64 ldc = args.ldc * HALF_BYTES, ldd = args.ldd * HALF_BYTES;
+    const char *const c = (const char *)args.c + (batch_index() * args.stride_c + at.n0) * HALF_BYTES + at.m0 * ldc;
+    char *const d = (char *)args.d + (batch_index() * args.stride_d + at.n0) * HALF_BYTES + at.m0 * ldd;
     const epilogue end{args.alpha, args.beta};
     u32 rows = V::LONG_IS_M ? at.lines : at.columns, width = V::LONG_IS_M ? at.columns : at.lines;
     if (V::LONG_IS_M && args.ldd == width && (args.ldc == width || !end.reads_c())) width *= rows, rows = 1;
@@ -541,7 +541,7 @@ template <class V> static DEVICE void store_plain(const arguments &args, const t
     for (u32 row = thread_index() / across, chunk = chunk0; row < rows; chunk += across * 8) {
         char *const to = d + row * ldd;
         const char *const from = c + row * ldc;
-        const int before = (int)((u64)to & 15) / ELEMENT_BYTES, col = (int)chunk - before; /* of an aligned chunk */
+        const int before = (int)((u64)to & 15) / HALF_BYTES, col = (int)chunk - before; /* of an aligned chunk */
         if (col >= (int)width) {
             row += V::THREADS / across, chunk = chunk0 - across * 8;
             continue;
@@ -549,12 +549,12 @@ template <class V> static DEVICE void store_plain(const arguments &args, const t
         const int first = col < 0 ? 0 : col, past = col + 8 < (int)width ? col + 8 : (int)width, count = past - first;
         if (count <= 0) continue;
         const eight_sums<FLOATS> x = sums_from(shared_base() + (row * at.pitch + first) * 4, count);
-        const bool c_whole = count == 8 && ((u64)(from + first * ELEMENT_BYTES) & 15) == 0;
+        const bool c_whole = count == 8 && ((u64)(from + first * HALF_BYTES) & 15) == 0;
         float cs[8] = {}, sum[8];
-        if (end.reads_c()) values_of(cs, load_elements(from + first * ELEMENT_BYTES, F16, c_whole, count), F16);
+        if (end.reads_c()) values_of(cs, load_elements(from + first * HALF_BYTES, F16, c_whole, count), F16);
 #pragma unroll
         for (int e = 0; e < 8; ++e) sum[e] = __fmaf_rn(args.beta, cs[e], __fmul_rn(args.alpha, x.at(e)));
-        store_elements(to + first * ELEMENT_BYTES, F16, count == 8, count, sum);
+        store_elements(to + first * HALF_BYTES, F16, count == 8, count, sum);
     }
 }
 
