@@ -30,6 +30,13 @@ static DEVICE void mma_m16n8k8(float (&d)[4], const u32 (&a)[2], u32 b)
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b));
 }
 
+/* The same where D is zero before. */
+static DEVICE void mma_m16n8k8_from_zero(float (&d)[4], const u32 (&a)[2], u32 b)
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%7,%7,%7};"
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b), "f"(0.0f));
+}
+
 /* ---- 9.7.14.5.15 ldmatrix --------------------------------------------------------------------
  * Loads four or two 8x8 matrices of halves. Lane l passes the address of row l % 8, 16 bytes, of matrix
  * l / 8. From each matrix it receives elements 2t and 2t + 1 of row g, or with .trans of column g: the
@@ -164,6 +171,21 @@ static DEVICE void st_shared_word(u32 address, u32 v)
     asm volatile("st.shared.b32 [%0], %1;" :: "r"(address), "r"(v));
 }
 
+static DEVICE void st_shared_words(u32 address, u32 x, u32 y)
+{
+    asm volatile("st.shared.v2.b32 [%0], {%1,%2};" :: "r"(address), "r"(x), "r"(y));
+}
+
+/* 9.7.13 red: the word at an address becomes the larger, or the smaller, of itself and x. */
+static DEVICE void max_shared(u32 address, u32 x)
+{
+    asm volatile("red.shared.max.u32 [%0], %1;" :: "r"(address), "r"(x) : "memory");
+}
+static DEVICE void min_shared(u32 address, u32 x)
+{
+    asm volatile("red.shared.min.u32 [%0], %1;" :: "r"(address), "r"(x) : "memory");
+}
+
 static DEVICE void st_shared(u32 address, float x, float y)
 {
     asm volatile("st.shared.v2.f32 [%0], {%1,%2};" :: "r"(address), "f"(x), "f"(y));
@@ -180,6 +202,14 @@ static DEVICE u32 permute(u32 lo, u32 hi, u32 selector)
 }
 
 static DEVICE void barrier() { asm volatile("bar.sync 0;" ::: "memory"); }
+/* A barrier, and whether x is true of any thread of the block. */
+static DEVICE bool any_at_barrier(bool x)
+{
+    u32 any;
+    asm volatile("{.reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 0, p; selp.u32 %0, 1, 0, q;}"
+                 : "=r"(any) : "r"((u32)x) : "memory");
+    return any;
+}
 static DEVICE void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
 /* Whether x is true of all lanes. ptxas knows that the answer is one for the warp: code that branches on it may still
@@ -253,6 +283,14 @@ static DEVICE u32 pack_halves(float lo, float hi)
     u32 r;
     asm("{.reg .b16 l, h; cvt.rn.f16.f32 l, %1; cvt.rn.f16.f32 h, %2; mov.b32 %0, {l, h};}"
         : "=r"(r) : "f"(lo), "f"(hi));
+    return r;
+}
+
+/* 9.7.4 fma: of three pairs of halves. */
+static DEVICE u32 fma_halves(u32 x, u32 y, u32 z)
+{
+    u32 r;
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(x), "r"(y), "r"(z));
     return r;
 }
 

@@ -4,6 +4,7 @@
  * and how they are accessed. Everything else in this folder is a template over a variant V.
  */
 #pragma once
+#include "floats.cuh"
 #include "operand.cuh"
 #include "../src/table/args.h"
 
@@ -17,6 +18,10 @@ static DEVICE scales_t scales_of(const arguments &) { return {}; }
 #endif
 
 enum accumulator { f16, f32 };
+
+/* What A and B are in memory. On their way to shared memory bfloat16 become halves by a scale for the operand, and floats
+ * two halves each, by scales for each row of A and column of B. */
+enum operands { OF_HALVES, OF_BFLOATS, OF_FLOATS };
 
 /* A row of the table as a type, row_<name>, and t4_<name> with the columns that ON_T4 replaces: it becomes the machine
  * code for a T4, where a row has that. The two differ in the order of blocks, in prefetches, in the order of
@@ -45,25 +50,33 @@ struct row_defaults {
 #include "../src/table/kernels.def"
 
 /* The schedule of a main loop: that of the row, or what the row has for bfloat16. */
-template <class SPEC, bool IS_BF16, bool IS_OWN = IS_BF16 && (SPEC::bf16_schedule::LDS_GAP > 0)> struct schedule_of {
+template <class SPEC, operands ARE, bool IS_OWN = ARE == OF_BFLOATS && (SPEC::bf16_schedule::LDS_GAP > 0)> struct schedule_of {
     static constexpr int LDS_GAP = SPEC::LDS_GAP, STS_FIRST = SPEC::STS_FIRST, STS_GAP = SPEC::STS_GAP;
     static constexpr int LDG_LAG = SPEC::LDG_LAG, CVT_LEAD = STS_FIRST < 8 ? STS_FIRST : 8, CVT_GAP = CVT_LEAD / 4;
 };
-template <class SPEC> struct schedule_of<SPEC, true, true> : SPEC::bf16_schedule {};
+template <class SPEC> struct schedule_of<SPEC, OF_BFLOATS, true> : SPEC::bf16_schedule {};
+
+/* A k-tile of one operand: who loads what. */
+template <operands ARE, int X, int BK, bool ALONG_K, int THREADS, bool SWIZZLED, access HOW, bool GATHERS>
+struct operand_of : operand<X, BK, ALONG_K, THREADS, SWIZZLED, HOW, GATHERS> {};
+template <int X, int BK, bool ALONG_K, int THREADS, bool SWIZZLED, access HOW, bool GATHERS>
+struct operand_of<OF_FLOATS, X, BK, ALONG_K, THREADS, SWIZZLED, HOW, GATHERS> : float_operand<X, BK, ALONG_K, THREADS, HOW, GATHERS> {};
 
 /* What a rung has beside its loop. SWIZZLED: shared memory without bank conflicts (operand.cuh). TUNED: its warps may
  * idle where they are outside of D, and its tiles are split along k. */
 enum rung_features { SWIZZLED = 1, TUNED = 2 };
 
-template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, bool IS_INDIRECT, bool IS_BF16> struct variant {
+template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, bool IS_INDIRECT, operands THEY_ARE> struct variant {
     typedef SPEC spec; /* the row of the table */
-    typedef schedule_of<SPEC, IS_BF16> schedule;
+    typedef schedule_of<SPEC, THEY_ARE> schedule;
     static constexpr bool IS_TUNED = FEATURES & TUNED;
     static constexpr bool A_K_CONTIGUOUS = A_ALONG_K, B_K_CONTIGUOUS = B_ALONG_K;
     static constexpr access ACCESS = HOW;
     static constexpr accumulator ACC = spec::ACC;
     static constexpr bool INDIRECT = IS_INDIRECT; /* batches of pointers, groups, gathered rows of A */
-    static constexpr bool CONVERTS = IS_BF16;     /* A and B are bfloat16 */
+    static constexpr operands ARE = THEY_ARE;
+    static constexpr bool CONVERTS = ARE == OF_BFLOATS; /* chunks of A and B become halves in their registers; D is divided by scales */
+    static constexpr int PARTS = ARE == OF_FLOATS ? 2 : 1; /* halves that an element becomes */
     static constexpr bool FUSES = HGEMM_CAN_FUSE(spec::BM, spec::BN, HOW > X8);
     static constexpr bool ACTIVATES = HOW == X16; /* it has the fastest way for smooth activations, too, which is long */
 
@@ -95,9 +108,9 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
 
     /* ---- the k-tiles of A and B */
 
-    using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS, INDIRECT>;
-    using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS, false>;
-    static constexpr int STAGE = A::BYTES + B::BYTES; /* bytes of a k-tile in shared memory */
+    using A = operand_of<ARE, BM, BK, A_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS, INDIRECT>;
+    using B = operand_of<ARE, BN, BK, B_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS, false>;
+    static constexpr int STAGE = (A::BYTES + B::BYTES) * PARTS; /* bytes of a k-tile in shared memory */
     static constexpr int MAIN_BYTES = spec::STAGES * STAGE;
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread in a k-tile: those of A come first */
 
@@ -135,7 +148,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
     static constexpr bool IDLES_NEWER =
         spec::NEWER_BLOCKS == 1 && MMAS >= 32 && BN <= 128 && (ACC == f16 || K_WARPS == 1);
     static constexpr bool IDLES_T4 = ACCESS <= X8 || BN <= 128;
-    static constexpr bool IDLES = IS_TUNED && MN_WARPS > 1 && (spec::T4_ROW ? IDLES_T4 : IDLES_NEWER);
+    static constexpr bool IDLES = IS_TUNED && ARE != OF_FLOATS && MN_WARPS > 1 && (spec::T4_ROW ? IDLES_T4 : IDLES_NEWER);
 
     /* Blocks that have one part of k of a tile come after those that have whole tiles, so that these start together. In
      * a T4's rows with two blocks on an SM they come first: at the end, a part that runs longest would leave the place

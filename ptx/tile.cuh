@@ -18,6 +18,7 @@
 #include "pipeline.cuh"
 
 template <class V> struct tile : V {
+    using variant = V;
     using block = ::block<V>;
     using warp = ::warp<V>;
     using staging = ::staging<V>;
@@ -51,9 +52,10 @@ template <class V> struct tile : V {
 #define HGEMM_ROW_TYPE(name) row_##name
 #endif
 #define HGEMM_ROW_TYPE_OF(name) HGEMM_ROW_TYPE(name) /* expands `name` first */
-#define HGEMM_ENTRY(rung, features)                                                                      \
+#define HGEMM_ENTRY(rung, features) HGEMM_ENTRY_OF(rung, features, HGEMM_BF16 ? OF_BFLOATS : OF_HALVES)
+#define HGEMM_ENTRY_OF(rung, features, operands)                                                         \
     using built = variant<HGEMM_ROW_TYPE_OF(HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, features, HGEMM_ACCESS, \
-                          HGEMM_INDIRECT, HGEMM_BF16>;                                                   \
+                          HGEMM_INDIRECT, operands>;                                                     \
     extern "C" __global__ void __launch_bounds__(built::THREADS, built::MIN_BLOCKS)                      \
         HGEMM_VARIANT(const arguments args)                                                              \
     {                                                                                                    \

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An operand of floats: how a k-tile of A or B comes from global memory into a thread's registers, and becomes halves.
+ *
+ * A float has 24 significant bits and a half 11. So it becomes two halves, by a power of two that its row of A, or column
+ * of B, has: its high part is the half next to x * scale, its low part the half next to 2^11 times what that leaves. Where
+ * 2^-14 <= |x * scale| < 65520, they differ from x by 2^-22 |x| at most, and by 2^-23 |x| from 2^-13 on. Scales are found
+ * in the loop (single.cu), which also knows what no scale can hold.
+ *
+ *   unit      4 neighbours, on their way through a thread's registers
+ */
+#pragma once
+#include "shared.cuh"
+#include "source.cuh"
+
+constexpr int LOW_LOG = 11;               /* a low part is 2^LOW_LOG times what it stands for */
+constexpr u32 LEAST_SPLIT = (127 - 14) << 23; /* the bits of 2^-14 */
+
+/* What was seen of the elements that a thread has split. */
+struct split_check {
+    u32 least = 0xffffffff; /* twice the bits, less 1, of the smallest one; of zero that is the largest number */
+    u32 finite = 0;         /* a pair of halves: zero, or NaN if a high part was not finite */
+
+    DEVICE bool failed() const { return least < 2 * LEAST_SPLIT - 1 || (finite & 0x7fff7fff) != 0; }
+};
+
+/* The high parts of a pair of floats, multiplied by their scales, and their low parts. */
+static DEVICE void split_pair(u32 &high, u32 &low, u32 x0, u32 x1, float s0, float s1, split_check &seen)
+{
+    const float y0 = __fmul_rn(__uint_as_float(x0), s0), y1 = __fmul_rn(__uint_as_float(x1), s1);
+    high = pack_halves(y0, y1);
+    const float r0 = __fadd_rn(y0, -half_to_float(high)), r1 = __fadd_rn(y1, -half_to_float(high >> 16));
+    low = pack_halves(__fmul_rn(r0, 1 << LOW_LOG), __fmul_rn(r1, 1 << LOW_LOG));
+    seen.least = min(seen.least, min(2 * __float_as_uint(y0) - 1, 2 * __float_as_uint(y1) - 1));
+    seen.finite = fma_halves(high, 0, seen.finite);
+}
+
+template <int X, int BK, bool K_CONTIGUOUS, int THREADS, access ACCESS, bool GATHERS>
+struct float_operand : shared_tile<X, BK, K_CONTIGUOUS, true>, source<X, BK, K_CONTIGUOUS, 4, GATHERS> {
+    using tile = shared_tile<X, BK, K_CONTIGUOUS, true>;
+    using from = source<X, BK, K_CONTIGUOUS, 4, GATHERS>;
+    using from::row_clamped, from::start;
+    using tile::offset, tile::phase;
+    static constexpr int ROWS = tile::ROWS, COLS = tile::COLS, ELEMENT = from::ELEMENT;
+
+    /* LANES threads have a row of units, STEP rows stand below each other, and a thread has every STEP-th. */
+    static constexpr int UNIT = 4, LANES = COLS / UNIT, STEP = THREADS / LANES, LOADS = ROWS / STEP;
+    static_assert(THREADS % LANES == 0 && ROWS % STEP == 0, "threads do not divide the tile");
+    static DEVICE u32 row(u32 thread) { return thread / LANES; }
+    static DEVICE u32 col(u32 thread) { return thread % LANES * UNIT; }
+    static DEVICE constexpr int below(int i) { return i * STEP; }
+
+    /* x and k, within the k-tile, of element e of unit i. */
+    static DEVICE u32 x_of(u32 thread, int i, int e) { return K_CONTIGUOUS ? row(thread) + below(i) : col(thread) + e; }
+    static DEVICE u32 k_of(u32 thread, int i, int e) { return K_CONTIGUOUS ? col(thread) + e : row(thread) + below(i); }
+
+    /* Scales of a thread: of its rows, or of its columns; and which one is that of element e of unit i. */
+    static constexpr int SCALES = K_CONTIGUOUS ? LOADS : UNIT;
+    static DEVICE constexpr int scale_of(int i, int e) { return K_CONTIGUOUS ? i : e; }
+
+    /* The element at x, of the block's, and k, of its part. Beyond the matrix x is the last one. */
+    static DEVICE const char *element(const panel &src, u32 x, u32 k)
+    {
+        const u32 inside = minimum(x, src.x_size - src.x0 - 1);
+        return start(src, k) + row_clamped(src, K_CONTIGUOUS ? inside : 0, K_CONTIGUOUS ? 0 : inside);
+    }
+
+    /* Unit i of the k-tile from k0 on, of which `live` k's are there; the others are zero. Any i, any k-tile. */
+    static DEVICE b128 unit_at(const panel &src, u32 k0, u32 live, u32 thread, int i)
+    {
+        u32 v[UNIT] = {};
+#pragma unroll
+        for (int e = 0; e < UNIT; ++e)
+            ld_global_word(v[e], element(src, x_of(thread, i, e), k0 + k_of(thread, i, e)), k_of(thread, i, e) < live);
+        return b128{v[0], v[1], v[2], v[3]};
+    }
+
+    /* Where a thread's units of the next k-tile are: offsets of its rows, or of its columns, from a base that all threads
+     * share. FAR computes them anew. */
+    struct addresses {
+        static constexpr bool BY_COLUMNS = ACCESS != X16 && !K_CONTIGUOUS;
+        const char *base;
+        u32 offset[BY_COLUMNS ? UNIT : LOADS];
+
+        DEVICE void locate(const panel &src, u32 k0, u32 thread)
+        {
+            base = start(src, k0);
+            if (ACCESS == FAR) return;
+            const u32 last = src.x_size - src.x0 - 1, first = row(thread), c = col(thread);
+#pragma unroll
+            for (int i = 0; i < (BY_COLUMNS ? UNIT : LOADS); ++i)
+                offset[i] = (u32)(BY_COLUMNS     ? row_clamped(src, first, minimum(c + i, last))
+                                  : K_CONTIGUOUS ? row_clamped(src, first + below(i), c)
+                                                 : row_clamped(src, first + below(i), minimum(c, last / UNIT * UNIT)));
+        }
+        DEVICE void advance(u64 bytes) { base += bytes; }
+
+        /* Unit i of a whole k-tile; undefined unless `more`. `ld` is in bytes. */
+        DEVICE void fetch(b128 &v, u64 ld, int i, bool more) const
+        {
+            if constexpr (ACCESS == X16) {
+                ld_generic(v, base + offset[i], more);
+            } else {
+                auto at = [&](int e) { return BY_COLUMNS ? base + below(i) * ld + offset[e] : base + offset[i] + e * ELEMENT; };
+                ld_global_word(v.x, at(0), more), ld_global_word(v.y, at(1), more);
+                ld_global_word(v.z, at(2), more), ld_global_word(v.w, at(3), more);
+            }
+        }
+    };
+
+    /* Shared memory: where a thread commits unit i of high parts, split as operand.cuh has it. Low parts lie BYTES beyond. */
+    static DEVICE u32 commit_offset(u32 thread)
+    {
+        return offset(row(thread), col(thread) / 8) + col(thread) / UNIT % 2 * 8;
+    }
+    static DEVICE u32 commit_xor(int i) { return phase(below(i)) << 4; }
+    static DEVICE u32 commit_add(int i) { return below(i) * COLS * HALF_BYTES; }
+};

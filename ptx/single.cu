@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * single: A and B in single precision, on tensor cores that multiply halves.
+ *
+ * Idea      A float is a high and a low half (floats.cuh), so a product of floats is three of halves: high * high, and high *
+ *           low twice. The fourth is below 2^-22 of it.
+ * Sums      Tensor cores cut off what they add: the more, the longer a sum stays there. High products leave after 16 k's and
+ *           are added in single precision; those with a low part are so much smaller that they may stay.
+ *             high  of 16 k's            low  with a low part: 2^11 times what they are
+ *             near  of up to 512 k's     all three in units of the scales
+ *             all   in units of D
+ * Scales    A row of A, or a column of B, keeps its power of two until an element does not fit: then all threads settle the
+ *           k-tile that it is in. They read it again, choose scales, and write it anew. A k-tile of which a row or a column
+ *           spans more than two halves can hold, or has infinities, is multiplied by FP32 units, and left out as zeros.
+ * Limits    An element of A or B is split by every block that loads it.
+ */
+#include "convert.cuh"
+#include "tile.cuh"
+
+/* Fragments of a slice: high parts, and low ones. */
+template <class V> struct split_fragments { fragments<V> high, low; };
+
+template <class V> struct split_sums { typename V::sums high, low, near, all; };
+
+/* The exponent of a float that is not zero, from its bits without the sign. */
+static DEVICE int exponent_of(u32 bits) { return bits >> 23 ? (int)(bits >> 23) - 127 : 31 - __clz(bits) - 149; }
+
+template <class V> struct float_pipeline {
+    using A = typename V::A;
+    using B = typename V::B;
+    static constexpr int SLOTS = V::SLOTS, SIDES = V::BM + V::BN;
+
+    /* Beyond the stages in shared memory, words for each row of A's tile and each column of B's: logarithms of their
+     * scales, and, while a k-tile is settled, the largest and smallest element there. Then one word: what does not fit. */
+    static constexpr u32 LOGS = V::MAIN_BYTES, MOST = LOGS + SIDES * 4, LEAST = MOST + SIDES * 4, WIDE = LEAST + SIDES * 4;
+
+    typename A::addresses a; /* of the k-tile to fetch next */
+    typename B::addresses b;
+    b128 next[SLOTS];
+    float scale_a[A::SCALES], scale_b[B::SCALES];
+    u32 commit_a, commit_b, fragment_a, fragment_b;
+    split_check seen;
+
+    /* Where k-tile t begins, and how many of its k's are there (position.cuh). */
+    static DEVICE u32 first_k(const block<V> &at, u32 t)
+    {
+        return t == 0 ? at.k - at.tail : t == 1 ? 0 : at.head + (t - 2) * V::BK;
+    }
+    static DEVICE u32 live_k(const block<V> &at, u32 t)
+    {
+        return t >= at.k_tiles ? 0 : t == 0 ? at.tail : t == 1 ? at.head : V::BK;
+    }
+
+    DEVICE float_pipeline(const block<V> &at, const warp<V> &w)
+    {
+        const u32 base = shared_base(), thread = thread_index();
+        commit_a = base + A::commit_offset(thread);
+        commit_b = base + 2 * A::BYTES + B::commit_offset(thread);
+        fragment_a = base + A::fragment_offset(w.m, w.lane_a(), 0, w.k_warp * V::SLICES);
+        fragment_b = base + 2 * A::BYTES + B::fragment_offset(w.n, w.lane_b(), 0, w.k_warp * V::SLICES);
+        a.locate(at.a, first_k(at, 1), thread), b.locate(at.b, first_k(at, 1), thread);
+        for (u32 i = thread; i < SIDES; i += V::THREADS) st_shared_word(base + LOGS + i * 4, 0);
+#pragma unroll
+        for (int q = 0; q < SLOTS; ++q) next[q] = unit(at, 1, q);
+        a.advance(A::k_bytes(at.a, at.head)), b.advance(B::k_bytes(at.b, at.head));
+    }
+
+    static DEVICE b128 unit(const block<V> &at, u32 t, int q)
+    {
+        const u32 thread = thread_index(), k0 = first_k(at, t), live = live_k(at, t);
+        return q < A::LOADS ? A::unit_at(at.a, k0, live, thread, q) : B::unit_at(at.b, k0, live, thread, q - A::LOADS);
+    }
+
+    DEVICE void fetch(const arguments &args, u32 t, int q, bool more)
+    {
+        if (V::ACCESS == FAR) next[q] = unit(block<V>(args), t, q);
+        else if (q < A::LOADS) a.fetch(next[q], args.lda * A::ELEMENT, q, more);
+        else b.fetch(next[q], args.ldb * B::ELEMENT, q - A::LOADS, more);
+    }
+    DEVICE void advance(const arguments &args)
+    {
+        a.advance(V::BK * A::ELEMENT * (V::A_K_CONTIGUOUS ? 1 : (u64)args.lda));
+        b.advance(V::BK * B::ELEMENT * (V::B_K_CONTIGUOUS ? 1 : (u64)args.ldb));
+    }
+
+    /* Splits unit q, and writes both parts. */
+    DEVICE void commit(int q, const b128 &v, u32 stage)
+    {
+        const int j = q - A::LOADS;
+        auto scale = [&](int e) { return q < A::LOADS ? scale_a[A::scale_of(q, e)] : scale_b[B::scale_of(j, e)]; };
+        u32 high[2], low[2];
+        split_pair(high[0], low[0], v.x, v.y, scale(0), scale(1), seen);
+        split_pair(high[1], low[1], v.z, v.w, scale(2), scale(3), seen);
+        const u32 to = q < A::LOADS ? (commit_a ^ A::commit_xor(q)) + A::commit_add(q) : (commit_b ^ B::commit_xor(j)) + B::commit_add(j);
+        st_shared_words(to + stage, high[0], high[1]);
+        st_shared_words(to + stage + (q < A::LOADS ? A::BYTES : B::BYTES), low[0], low[1]);
+    }
+
+    /* The j-th ldmatrix of a slice: of high parts, then of low ones. */
+    DEVICE void load_one(split_fragments<V> &f, int j, int kk, u32 stage) const
+    {
+        const bool is_low = j >= V::LDSMS;
+        const int l = is_low ? j - V::LDSMS : j, i = l - V::B_LDSMS;
+        fragments<V> &to = is_low ? f.low : f.high;
+        ::load_one(to, l, l < V::B_LDSMS ? (fragment_b ^ B::fragment_xor(l, kk)) + B::fragment_add(l, kk) + stage + (is_low ? B::BYTES : 0)
+                                         : (fragment_a ^ A::fragment_xor(i, kk)) + A::fragment_add(i, kk) + stage + (is_low ? A::BYTES : 0));
+    }
+
+    static DEVICE int log_at(u32 side)
+    {
+        u32 log;
+        ld_shared_word(log, shared_base() + LOGS + side * 4);
+        return (int)log;
+    }
+    DEVICE void load_scales()
+    {
+        const u32 thread = thread_index();
+#pragma unroll
+        for (int i = 0; i < A::SCALES; ++i)
+            scale_a[i] = power_of_two(log_at(V::A_K_CONTIGUOUS ? A::x_of(thread, i, 0) : A::x_of(thread, 0, i)));
+#pragma unroll
+        for (int i = 0; i < B::SCALES; ++i)
+            scale_b[i] = power_of_two(log_at(V::BM + (V::B_K_CONTIGUOUS ? B::x_of(thread, i, 0) : B::x_of(thread, 0, i))));
+    }
+
+    /* Adds what is in units of the scales to `all`. The factor may be no float, but its root is one. */
+    static DEVICE void drain(split_sums<V> &sums, const warp<V> &w)
+    {
+        int rows[V::MT * 2], columns[V::NT * 2];
+#pragma unroll
+        for (int i = 0; i < V::MT * 2; ++i) rows[i] = log_at(w.m + i * 8 + w.lane / 4);
+#pragma unroll
+        for (int j = 0; j < V::NT * 2; ++j) columns[j] = log_at(V::BM + w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2);
+#pragma unroll
+        for (int i = 0; i < V::MT; ++i)
+#pragma unroll
+            for (int j = 0; j < V::NT; ++j)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    const int log = -(rows[i * 2 + e / 2] + columns[j * 2 + e % 2]), half = log >> 1;
+                    const float x = __fadd_rn(sums.near[i][j][e], __fmaf_rn(sums.low[i][j][e], 1.0f / (1 << LOW_LOG), sums.high[i][j][e]));
+                    sums.all[i][j][e] = __fmaf_rn(__fmul_rn(x, power_of_two(half)), power_of_two(log - half), sums.all[i][j][e]);
+                    sums.near[i][j][e] = sums.low[i][j][e] = sums.high[i][j][e] = 0;
+                }
+    }
+
+    /* The scale of a row or column, and whether none holds its elements, from the largest and smallest that are not 0. */
+    static DEVICE void choose(int side, bool anew)
+    {
+        const u32 base = shared_base() + side * 4;
+        u32 most, least;
+        ld_shared_word(most, base + MOST), ld_shared_word(least, base + LEAST);
+        int log = log_at(side);
+        if (most == 0) return;
+        const int top = exponent_of(most), bottom = exponent_of(least);
+        if (anew || top + log > 14 || bottom + log < -14) log = min(max(14 - top, HGEMM_LEAST_SCALE_LOG), HGEMM_MOST_SCALE_LOG);
+        st_shared_word(base + LOGS, (u32)log);
+        if (most >= 0x7f800000 || (bottom + log < -14 && log < HGEMM_MOST_SCALE_LOG)) max_shared(shared_base() + WIDE, 1);
+    }
+
+    /* Multiplies k-tile t by FP32 units. */
+    static DEVICE void multiply_wide(split_sums<V> &sums, const block<V> &at, const warp<V> &w, u32 t)
+    {
+        const u32 k0 = first_k(at, t), live = w.k_warp == 0 ? live_k(at, t) : 0;
+#pragma unroll 1
+        for (u32 k = k0; k < k0 + live; ++k) {
+            u32 x[V::MT * 2], y[V::NT * 2];
+#pragma unroll
+            for (int i = 0; i < V::MT * 2; ++i) ld_global_word(x[i], A::element(at.a, w.m + i * 8 + w.lane / 4, k), true);
+#pragma unroll
+            for (int j = 0; j < V::NT * 2; ++j)
+                ld_global_word(y[j], B::element(at.b, w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, k), true);
+#pragma unroll
+            for (int i = 0; i < V::MT; ++i)
+#pragma unroll
+                for (int j = 0; j < V::NT; ++j)
+#pragma unroll
+                    for (int e = 0; e < 4; ++e)
+                        sums.all[i][j][e] = __fmaf_rn(__uint_as_float(x[i * 2 + e / 2]), __uint_as_float(y[j * 2 + e % 2]), sums.all[i][j][e]);
+        }
+    }
+
+    /* Finds scales for k-tile t, and writes it. What was multiplied before has been drained. */
+    DEVICE void settle(split_sums<V> &sums, const arguments &args, const warp<V> &w, u32 t, u32 stage)
+    {
+        const block<V> at(args); /* computed anew: the loop has no registers for it */
+        const u32 base = shared_base(), thread = thread_index();
+        for (u32 i = thread; i < SIDES; i += V::THREADS) st_shared_word(base + MOST + i * 4, 0), st_shared_word(base + LEAST + i * 4, 0x7fffffff);
+        if (thread == 0) st_shared_word(base + WIDE, 0);
+        barrier(); /* and every warp has drained, by the scales that were */
+#pragma unroll 1
+        for (int q = 0; q < SLOTS; ++q) {
+            const b128 v = unit(at, t, q);
+            const u32 bits[4] = {v.x & 0x7fffffff, v.y & 0x7fffffff, v.z & 0x7fffffff, v.w & 0x7fffffff};
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const u32 side = q < A::LOADS ? A::x_of(thread, q, e) : V::BM + B::x_of(thread, q - A::LOADS, e);
+                if (bits[e]) max_shared(base + MOST + side * 4, bits[e]), min_shared(base + LEAST + side * 4, bits[e]);
+            }
+        }
+        barrier();
+        for (u32 i = thread; i < SIDES; i += V::THREADS) choose(i, t == 0);
+        barrier();
+        u32 wide;
+        ld_shared_word(wide, base + WIDE);
+        load_scales();
+        if (wide) multiply_wide(sums, at, w, t);
+#pragma unroll
+        for (int q = 0; q < SLOTS; ++q) commit(q, wide ? b128{} : unit(at, t, q), stage);
+        seen = split_check();
+        barrier();
+    }
+};
+
+template <class T> static DEVICE void single(const arguments &args)
+{
+    constexpr int MMAS = 3 * T::MMAS, LDSMS = 2 * T::LDSMS; /* of a slice */
+    constexpr int LDS_GAP = MMAS / 2 / LDSMS, STEP_MMAS = (T::SLICES - 1) * MMAS; /* those before the barrier */
+    constexpr u32 NEAR_TILES = 512 / T::BK;
+    constexpr int STS_FIRST = 2, STS_GAP = (STEP_MMAS - STS_FIRST - 1) / T::SLOTS, LDG_LAG = 2;
+    using V = typename T::variant;
+    const typename T::block first(args);
+    if (!first.is_needed(args)) return;
+    const u32 k_tiles = first.k_tiles;
+    const typename T::warp w;
+    float_pipeline<V> pipe(first, w);
+    split_sums<V> sums;
+    split_fragments<V> f[2];
+    T::clear(sums.high), T::clear(sums.low), T::clear(sums.near), T::clear(sums.all);
+
+    u32 t = 0, stage = 0;
+    bool unsettled = k_tiles > 0;
+#pragma unroll 1
+    for (;;) {
+        if (unsettled || t % NEAR_TILES == 0 || t == k_tiles) float_pipeline<V>::drain(sums, w);
+        if (unsettled) {
+            pipe.settle(sums, args, w, t, stage);
+#pragma unroll
+            for (int j = 0; j < LDSMS; ++j) pipe.load_one(f[0], j, 0, stage);
+        }
+        if (t >= k_tiles) break;
+        const u32 there = T::STAGE - stage;
+#pragma unroll
+        for (int kk = 0; kk < T::SLICES; ++kk) {
+            const bool last = kk == T::SLICES - 1;
+            if (last) unsettled = any_at_barrier(pipe.seen.failed()) && t + 1 < k_tiles;
+#pragma unroll
+            for (int h = 0; h < MMAS; ++h) {
+                const int sts = kk * MMAS + h - STS_FIRST, ldg = sts - LDG_LAG, i = h % T::MMAS / T::NT;
+                const int j = i % 2 ? T::NT - 1 - h % T::NT : h % T::NT;
+                auto due = [](int mmas) { return mmas >= 0 && mmas % STS_GAP == 0 && mmas / STS_GAP < T::SLOTS; };
+                if (h % LDS_GAP == 0 && h / LDS_GAP < LDSMS)
+                    pipe.load_one(f[(kk + 1) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
+                const split_fragments<V> &now = f[kk % 2];
+                if (h < T::MMAS) {
+                    mma_m16n8k8(sums.low[i][j], now.low.a[i], now.high.b[j]);
+                } else if (h < 2 * T::MMAS) {
+                    mma_m16n8k8(sums.low[i][j], now.high.a[i], now.low.b[j]);
+                } else if (kk % 2) {
+                    mma_m16n8k8(sums.high[i][j], now.high.a[i], now.high.b[j]);
+                } else {
+#pragma unroll
+                    for (int e = 0; e < 4; ++e) sums.near[i][j][e] = __fadd_rn(sums.near[i][j][e], sums.high[i][j][e]);
+                    mma_m16n8k8_from_zero(sums.high[i][j], now.high.a[i], now.high.b[j]);
+                }
+                if (due(sts)) pipe.commit(sts / STS_GAP, pipe.next[sts / STS_GAP], there);
+                if (due(ldg)) pipe.fetch(args, t + 2, ldg / STS_GAP, t + 2 < k_tiles);
+            }
+        }
+        pipe.seen = split_check();
+        pipe.advance(args);
+        ++t;
+        stage = there;
+    }
+    T::store(args, typename T::block(args), sums.all);
+}
+
+HGEMM_ENTRY_OF(single, SWIZZLED | TUNED, OF_FLOATS)
