@@ -50,13 +50,13 @@ function(hgemm_json_list out json list)
     set(${out} ${found} PARENT_SCOPE)
 endfunction()
 
-# The accesses of a way (ways.def) that a row has: those that the way's columns `upto` and align allow. `limits_<column>`
+# The accesses of a way (ways.def) that a row has: those that the way's column `upto` allows. `limits_<column>`
 # are the row's words in such columns, "" where it has no such column.
 function(hgemm_accesses_of_way out way)
     set(accesses "")
     if(NOT limits_${${way}_needs} STREQUAL "" AND NOT limits_${${way}_upto} STREQUAL "")
         string(REPLACE "_" ";" accesses ${${way}_accesses})
-        foreach(column align ${${way}_upto})
+        foreach(column ${${way}_upto})
             list(FIND every_access ${limits_${column}} most) # not found: one
             set(allowed ${every_access})
             math(EXPR count "${most} + 1")
@@ -110,7 +110,7 @@ function(hgemm_read_table out)
         endif()
         foreach(limit IN LISTS every_limit)
             string(JSON most ERROR_VARIABLE no_limit GET "${json}" ${i} ${limit})
-            if(no_limit AND NOT limit STREQUAL "align")
+            if(no_limit)
                 set(most "")
             elseif(NOT most MATCHES "^(${any_access}|one)$")
                 string(TOUPPER ${limit} column)

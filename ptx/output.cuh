@@ -363,13 +363,14 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
     }
 }
 
-/* Of bfloat16 operands: writes a D that is nothing but the sums, of any type. False where it is more. */
+/* Of bfloat16 operands, or of floats: writes a D that is nothing but the sums, of any type. False where it is more. Of
+ * floats, alpha is a part of the scaling. */
 template <class V>
 static DEVICE bool store_plain(const arguments &args, const typename V::sums &acc, const warp<V> &w, u32 row0,
                                u32 col0, int width, u32 block_width, const scaling &by)
 {
     const u32 t = args.fused >> HGEMM_FUSED_TYPE_D & HGEMM_FUSED_TYPE_MASK, bytes = bytes_of(t);
-    const bool is_more = args.alpha != 1 || args.beta != 0 || args.alpha_pointer || args.beta_pointer || args.bias ||
+    const bool is_more = V::CONVERTS && args.alpha != 1 || args.beta != 0 || args.alpha_pointer || args.beta_pointer || args.bias ||
                          args.gate || args.scatter_d ||
                          args.fused & HGEMM_FUSED_ACTIVATION_MASK << HGEMM_FUSED_ACTIVATION;
     char *const d = (char *)args.d + (batch_index() * args.stride_d + col0) * bytes;
@@ -408,6 +409,9 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
 
     /* The way is chosen here, and nowhere else. Aligned: rows of D are whole aligned chunks. */
     const bool aligned = (((u64)d | ldd | block_width * HALF_BYTES) & 15) == 0;
+    if constexpr (V::ARE == OF_FLOATS) {
+        if (store_plain<V>(args, acc, w, row0, col0, width, block_width, scaling(args.alpha))) return;
+    }
     if constexpr (V::CONVERTS) {
         report_overflow<V>(args, acc, w.lane, (int)(at.m_end(args) - row0), width);
         const scaling by(args);
@@ -417,7 +421,7 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     output o{c, d, ldc, ldd, m, width, end, c_like_d};
     bool alone = aligned && end.is_plain(); /* D is the sums, but for scale, bias and activation */
     u32 how = NONE;
-    const bool fused = V::FUSES && (V::INDIRECT || V::CONVERTS || args.fused);
+    const bool fused = V::FUSES && (V::INDIRECT || V::ARE != OF_HALVES || args.fused);
     if constexpr (V::FUSES)
         if (fused) {
             const bool common = !V::INDIRECT && !(args.fused & HGEMM_FUSED_ANYHOW) && aligned && (c_like_d || !end.reads_c());

@@ -13,13 +13,15 @@
  * no float. */
 struct scaling {
     float first, second;
+    float zero; /* that is added: -0 leaves a zero as it is, +0 makes it +0 */
 
+    DEVICE explicit scaling(float by) : first(by), second(1), zero(0) {}
     DEVICE explicit scaling(const arguments &args)
     {
         const int log_a = log2_of(power_of_two(scales_of(args).a, scales_of(args).a_pointer));
         const int log_ab = log_a + log2_of(power_of_two(scales_of(args).b, scales_of(args).b_pointer));
         const int part = log_ab < -126 || log_ab > 126 ? log_ab >> 1 : log_ab;
-        first = power_of_two(-part), second = power_of_two(part - log_ab);
+        first = power_of_two(-part), second = power_of_two(part - log_ab), zero = -0.0f;
     }
 
     DEVICE bool is_two() const { return second != 1; }
@@ -27,7 +29,7 @@ struct scaling {
     template <int N> DEVICE void apply(float (&x)[N]) const
     {
 #pragma unroll
-        for (int e = 0; e < N; ++e) x[e] = __fmul_rn(x[e], first);
+        for (int e = 0; e < N; ++e) x[e] = __fmaf_rn(x[e], first, zero);
         if (is_two()) {
 #pragma unroll
             for (int e = 0; e < N; ++e) x[e] = __fmul_rn(x[e], second);

@@ -29,10 +29,11 @@ template <class V> struct float_pipeline {
     using A = typename V::A;
     using B = typename V::B;
     static constexpr int SLOTS = V::SLOTS, SIDES = V::BM + V::BN;
+    static constexpr bool KEEPS = V::ACCESS == X16; /* scales in registers: where there are enough */
+    static constexpr bool KEEPS_PLACES = KEEPS || !(V::A_K_CONTIGUOUS && V::B_K_CONTIGUOUS); /* and where units go */
 
-    /* Beyond the stages in shared memory, words for each row of A's tile and each column of B's: logarithms of their
-     * scales, and, while a k-tile is settled, the largest and smallest element there. Then one word: what does not fit. */
-    static constexpr u32 LOGS = V::MAIN_BYTES, MOST = LOGS + SIDES * 4, LEAST = MOST + SIDES * 4, WIDE = LEAST + SIDES * 4;
+    /* Beyond the stages in shared memory, words for each row of A's tile and each column of B's: their scales, and, while a k-tile is settled, the largest and smallest element there. Then one word: what does not fit. */
+    static constexpr u32 SCALES = V::MAIN_BYTES, MOST = SCALES + SIDES * 4, LEAST = MOST + SIDES * 4, WIDE = LEAST + SIDES * 4;
 
     typename A::addresses a; /* of the k-tile to fetch next */
     typename B::addresses b;
@@ -54,16 +55,17 @@ template <class V> struct float_pipeline {
     DEVICE float_pipeline(const block<V> &at, const warp<V> &w)
     {
         const u32 base = shared_base(), thread = thread_index();
-        commit_a = base + A::commit_offset(thread);
-        commit_b = base + 2 * A::BYTES + B::commit_offset(thread);
+        commit_a = first_commit_a(), commit_b = first_commit_b();
         fragment_a = base + A::fragment_offset(w.m, w.lane_a(), 0, w.k_warp * V::SLICES);
         fragment_b = base + 2 * A::BYTES + B::fragment_offset(w.n, w.lane_b(), 0, w.k_warp * V::SLICES);
         a.locate(at.a, first_k(at, 1), thread), b.locate(at.b, first_k(at, 1), thread);
-        for (u32 i = thread; i < SIDES; i += V::THREADS) st_shared_word(base + LOGS + i * 4, 0);
-#pragma unroll
-        for (int q = 0; q < SLOTS; ++q) next[q] = unit(at, 1, q);
+        for (u32 i = thread; i < SIDES; i += V::THREADS) st_shared_word(base + SCALES + i * 4, __float_as_uint(1));
         a.advance(A::k_bytes(at.a, at.head)), b.advance(B::k_bytes(at.b, at.head));
     }
+
+    /* Where a thread commits its first unit of A, and of B. */
+    static DEVICE u32 first_commit_a() { return shared_base() + A::commit_offset(thread_index()); }
+    static DEVICE u32 first_commit_b() { return shared_base() + 2 * A::BYTES + B::commit_offset(thread_index()); }
 
     static DEVICE b128 unit(const block<V> &at, u32 t, int q)
     {
@@ -74,8 +76,8 @@ template <class V> struct float_pipeline {
     DEVICE void fetch(const arguments &args, u32 t, int q, bool more)
     {
         if (V::ACCESS == FAR) next[q] = unit(block<V>(args), t, q);
-        else if (q < A::LOADS) a.fetch(next[q], args.lda * A::ELEMENT, q, more);
-        else b.fetch(next[q], args.ldb * B::ELEMENT, q - A::LOADS, more);
+        else if (q < A::LOADS) a.fetch(next[q], (u32)args.lda * A::ELEMENT, q, more);
+        else b.fetch(next[q], (u32)args.ldb * B::ELEMENT, q - A::LOADS, more);
     }
     DEVICE void advance(const arguments &args)
     {
@@ -83,15 +85,20 @@ template <class V> struct float_pipeline {
         b.advance(V::BK * B::ELEMENT * (V::B_K_CONTIGUOUS ? 1 : (u64)args.ldb));
     }
 
-    /* Splits unit q, and writes both parts. */
-    DEVICE void commit(int q, const b128 &v, u32 stage)
+    /* Splits unit q, and writes both parts. Where scales are not in registers, q is any number. */
+    template <bool HAS_SCALES> DEVICE void commit(int q, const b128 &v, u32 stage)
     {
         const int j = q - A::LOADS;
-        auto scale = [&](int e) { return q < A::LOADS ? scale_a[A::scale_of(q, e)] : scale_b[B::scale_of(j, e)]; };
+        auto scale = [&](int e) {
+            const int i = q < A::LOADS ? A::scale_of(q, e) : B::scale_of(j, e);
+            if (HAS_SCALES) return q < A::LOADS ? scale_a[i] : scale_b[i];
+            return q < A::LOADS ? read_scale_a(i) : read_scale_b(i);
+        };
         u32 high[2], low[2];
         split_pair(high[0], low[0], v.x, v.y, scale(0), scale(1), seen);
         split_pair(high[1], low[1], v.z, v.w, scale(2), scale(3), seen);
-        const u32 to = q < A::LOADS ? (commit_a ^ A::commit_xor(q)) + A::commit_add(q) : (commit_b ^ B::commit_xor(j)) + B::commit_add(j);
+        const u32 a = KEEPS_PLACES ? commit_a : first_commit_a(), b = KEEPS_PLACES ? commit_b : first_commit_b();
+        const u32 to = q < A::LOADS ? (a ^ A::commit_xor(q)) + A::commit_add(q) : (b ^ B::commit_xor(j)) + B::commit_add(j);
         st_shared_words(to + stage, high[0], high[1]);
         st_shared_words(to + stage + (q < A::LOADS ? A::BYTES : B::BYTES), low[0], low[1]);
     }
@@ -106,42 +113,47 @@ template <class V> struct float_pipeline {
                                          : (fragment_a ^ A::fragment_xor(i, kk)) + A::fragment_add(i, kk) + stage + (is_low ? A::BYTES : 0));
     }
 
-    static DEVICE int log_at(u32 side)
+    static DEVICE float scale_at(u32 side)
     {
-        u32 log;
-        ld_shared_word(log, shared_base() + LOGS + side * 4);
-        return (int)log;
+        u32 bits;
+        ld_shared_word(bits, shared_base() + SCALES + side * 4);
+        return __uint_as_float(bits);
+    }
+    static DEVICE int log_at(u32 side) { return log2_of(scale_at(side)); }
+    static DEVICE float read_scale_a(int i)
+    {
+        const u32 thread = thread_index();
+        return scale_at(V::A_K_CONTIGUOUS ? A::x_of(thread, i, 0) : A::x_of(thread, 0, i));
+    }
+    static DEVICE float read_scale_b(int i)
+    {
+        const u32 thread = thread_index();
+        return scale_at(V::BM + (V::B_K_CONTIGUOUS ? B::x_of(thread, i, 0) : B::x_of(thread, 0, i)));
     }
     DEVICE void load_scales()
     {
-        const u32 thread = thread_index();
 #pragma unroll
-        for (int i = 0; i < A::SCALES; ++i)
-            scale_a[i] = power_of_two(log_at(V::A_K_CONTIGUOUS ? A::x_of(thread, i, 0) : A::x_of(thread, 0, i)));
+        for (int i = 0; i < A::SCALES; ++i) scale_a[i] = read_scale_a(i);
 #pragma unroll
-        for (int i = 0; i < B::SCALES; ++i)
-            scale_b[i] = power_of_two(log_at(V::BM + (V::B_K_CONTIGUOUS ? B::x_of(thread, i, 0) : B::x_of(thread, 0, i))));
+        for (int i = 0; i < B::SCALES; ++i) scale_b[i] = read_scale_b(i);
     }
 
     /* Adds what is in units of the scales to `all`. The factor may be no float, but its root is one. */
     static DEVICE void drain(split_sums<V> &sums, const warp<V> &w)
     {
-        int rows[V::MT * 2], columns[V::NT * 2];
 #pragma unroll
-        for (int i = 0; i < V::MT * 2; ++i) rows[i] = log_at(w.m + i * 8 + w.lane / 4);
+        for (int j = 0; j < V::NT * 2; ++j) {
+            const int column = log_at(V::BM + w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2);
 #pragma unroll
-        for (int j = 0; j < V::NT * 2; ++j) columns[j] = log_at(V::BM + w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2);
-#pragma unroll
-        for (int i = 0; i < V::MT; ++i)
-#pragma unroll
-            for (int j = 0; j < V::NT; ++j)
-#pragma unroll
-                for (int e = 0; e < 4; ++e) {
-                    const int log = -(rows[i * 2 + e / 2] + columns[j * 2 + e % 2]), half = log >> 1;
-                    const float x = __fadd_rn(sums.near[i][j][e], __fmaf_rn(sums.low[i][j][e], 1.0f / (1 << LOW_LOG), sums.high[i][j][e]));
-                    sums.all[i][j][e] = __fmaf_rn(__fmul_rn(x, power_of_two(half)), power_of_two(log - half), sums.all[i][j][e]);
-                    sums.near[i][j][e] = sums.low[i][j][e] = sums.high[i][j][e] = 0;
-                }
+            for (int i = 0; i < V::MT * 2; ++i) { /* read again each time, for want of registers */
+                const int log = -(log_at(w.m + i * 8 + w.lane / 4) + column), half = log >> 1, e = i % 2 * 2 + j % 2;
+                float &high = sums.high[i / 2][j / 2][e], &low = sums.low[i / 2][j / 2][e], &near = sums.near[i / 2][j / 2][e];
+                float &all = sums.all[i / 2][j / 2][e];
+                const float x = __fmul_rn(__fadd_rn(near, __fmaf_rn(low, 1.0f / (1 << LOW_LOG), high)), power_of_two(half));
+                all = __fmaf_rn(x, power_of_two(log - half), all);
+                near = low = high = 0;
+            }
+        }
     }
 
     /* The scale of a row or column, and whether none holds its elements, from the largest and smallest that are not 0. */
@@ -154,7 +166,7 @@ template <class V> struct float_pipeline {
         if (most == 0) return;
         const int top = exponent_of(most), bottom = exponent_of(least);
         if (anew || top + log > 14 || bottom + log < -14) log = min(max(14 - top, HGEMM_LEAST_SCALE_LOG), HGEMM_MOST_SCALE_LOG);
-        st_shared_word(base + LOGS, (u32)log);
+        st_shared_word(base + SCALES, __float_as_uint(power_of_two(log)));
         if (most >= 0x7f800000 || (bottom + log < -14 && log < HGEMM_MOST_SCALE_LOG)) max_shared(shared_base() + WIDE, 1);
     }
 
@@ -164,23 +176,24 @@ template <class V> struct float_pipeline {
         const u32 k0 = first_k(at, t), live = w.k_warp == 0 ? live_k(at, t) : 0;
 #pragma unroll 1
         for (u32 k = k0; k < k0 + live; ++k) {
-            u32 x[V::MT * 2], y[V::NT * 2];
+            panel a = at.a, b = at.b;
+            a.ld = in_place(a.ld), b.ld = in_place(b.ld); /* or all addresses are computed before the loop, to lie in registers */
+            u32 x[V::MT * 2], y;
 #pragma unroll
-            for (int i = 0; i < V::MT * 2; ++i) ld_global_word(x[i], A::element(at.a, w.m + i * 8 + w.lane / 4, k), true);
+            for (int i = 0; i < V::MT * 2; ++i) ld_global_word(x[i], A::element(a, w.m + i * 8 + w.lane / 4, k), true);
 #pragma unroll
-            for (int j = 0; j < V::NT * 2; ++j)
-                ld_global_word(y[j], B::element(at.b, w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, k), true);
+            for (int j = 0; j < V::NT * 2; ++j) {
+                ld_global_word(y, B::element(b, w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, k), true);
 #pragma unroll
-            for (int i = 0; i < V::MT; ++i)
-#pragma unroll
-                for (int j = 0; j < V::NT; ++j)
-#pragma unroll
-                    for (int e = 0; e < 4; ++e)
-                        sums.all[i][j][e] = __fmaf_rn(__uint_as_float(x[i * 2 + e / 2]), __uint_as_float(y[j * 2 + e % 2]), sums.all[i][j][e]);
+                for (int i = 0; i < V::MT * 2; ++i) {
+                    float &sum = sums.all[i / 2][j / 2][i % 2 * 2 + j % 2];
+                    sum = __fmaf_rn(__uint_as_float(x[i]), __uint_as_float(y), sum);
+                }
+            }
         }
     }
 
-    /* Finds scales for k-tile t, and writes it. What was multiplied before has been drained. */
+    /* Finds scales for k-tile t, writes it, and reads the next one. What was multiplied before has been drained. */
     DEVICE void settle(split_sums<V> &sums, const arguments &args, const warp<V> &w, u32 t, u32 stage)
     {
         const block<V> at(args); /* computed anew: the loop has no registers for it */
@@ -203,10 +216,12 @@ template <class V> struct float_pipeline {
         barrier();
         u32 wide;
         ld_shared_word(wide, base + WIDE);
-        load_scales();
         if (wide) multiply_wide(sums, at, w, t);
+#pragma unroll 1
+        for (int q = 0; q < SLOTS; ++q) commit<false>(q, wide ? b128{} : unit(at, t, q), stage);
+        if (KEEPS) load_scales();
 #pragma unroll
-        for (int q = 0; q < SLOTS; ++q) commit(q, wide ? b128{} : unit(at, t, q), stage);
+        for (int q = 0; q < SLOTS; ++q) next[q] = unit(at, t + 1, q); /* read again, rather than kept meanwhile */
         seen = split_check();
         barrier();
     }
@@ -225,8 +240,13 @@ template <class T> static DEVICE void single(const arguments &args)
     const typename T::warp w;
     float_pipeline<V> pipe(first, w);
     split_sums<V> sums;
-    split_fragments<V> f[2];
+    constexpr bool AHEAD = T::ACCESS == X16; /* fragments are loaded a slice ahead, if there are registers */
+    split_fragments<V> f[AHEAD ? 2 : 1];
     T::clear(sums.high), T::clear(sums.low), T::clear(sums.near), T::clear(sums.all);
+
+    /* If registers are short, ptxas gathers loads and stores in bunches, unless a barrier keeps them apart. For the whole
+     * warp, which is converged here, it is compiled to a NOP. */
+    auto keep_apart = [] { if (!AHEAD) warp_barrier(); };
 
     u32 t = 0, stage = 0;
     bool unsettled = k_tiles > 0;
@@ -236,7 +256,7 @@ template <class T> static DEVICE void single(const arguments &args)
         if (unsettled) {
             pipe.settle(sums, args, w, t, stage);
 #pragma unroll
-            for (int j = 0; j < LDSMS; ++j) pipe.load_one(f[0], j, 0, stage);
+            for (int j = 0; AHEAD && j < LDSMS; ++j) pipe.load_one(f[0], j, 0, stage);
         }
         if (t >= k_tiles) break;
         const u32 there = T::STAGE - stage;
@@ -245,13 +265,15 @@ template <class T> static DEVICE void single(const arguments &args)
             const bool last = kk == T::SLICES - 1;
             if (last) unsettled = any_at_barrier(pipe.seen.failed()) && t + 1 < k_tiles;
 #pragma unroll
+            for (int j = 0; !AHEAD && j < LDSMS; ++j) pipe.load_one(f[0], j, kk, stage);
+#pragma unroll
             for (int h = 0; h < MMAS; ++h) {
                 const int sts = kk * MMAS + h - STS_FIRST, ldg = sts - LDG_LAG, i = h % T::MMAS / T::NT;
                 const int j = i % 2 ? T::NT - 1 - h % T::NT : h % T::NT;
                 auto due = [](int mmas) { return mmas >= 0 && mmas % STS_GAP == 0 && mmas / STS_GAP < T::SLOTS; };
-                if (h % LDS_GAP == 0 && h / LDS_GAP < LDSMS)
-                    pipe.load_one(f[(kk + 1) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
-                const split_fragments<V> &now = f[kk % 2];
+                if (AHEAD && h % LDS_GAP == 0 && h / LDS_GAP < LDSMS)
+                    pipe.load_one(f[(kk + AHEAD) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
+                const split_fragments<V> &now = f[AHEAD ? kk % 2 : 0];
                 if (h < T::MMAS) {
                     mma_m16n8k8(sums.low[i][j], now.low.a[i], now.high.b[j]);
                 } else if (h < 2 * T::MMAS) {
@@ -263,8 +285,8 @@ template <class T> static DEVICE void single(const arguments &args)
                     for (int e = 0; e < 4; ++e) sums.near[i][j][e] = __fadd_rn(sums.near[i][j][e], sums.high[i][j][e]);
                     mma_m16n8k8_from_zero(sums.high[i][j], now.high.a[i], now.high.b[j]);
                 }
-                if (due(sts)) pipe.commit(sts / STS_GAP, pipe.next[sts / STS_GAP], there);
-                if (due(ldg)) pipe.fetch(args, t + 2, ldg / STS_GAP, t + 2 < k_tiles);
+                if (due(sts)) keep_apart(), pipe.template commit<float_pipeline<V>::KEEPS>(sts / STS_GAP, pipe.next[sts / STS_GAP], there);
+                if (due(ldg)) pipe.fetch(args, t + 2, ldg / STS_GAP, t + 2 < k_tiles), keep_apart();
             }
         }
         pipe.seen = split_check();

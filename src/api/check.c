@@ -365,6 +365,8 @@ static hgemm_status_t check_support(const call_t *call, char *words)
     } features[] = {
         {types, multiplies && factors_of(desc->type_a, desc->type_b) == FACTORS_COUNT},
         {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16", has_scales && desc->accumulate != HGEMM_ACCUMULATE_F32},
+        {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_F32",
+         multiplies && desc->type_a == HGEMM_TYPE_F32 && desc->accumulate != HGEMM_ACCUMULATE_F32},
         {"A and B of HGEMM_TYPE_BF16 by pointers, in groups or gathered, whose scales are to be found",
          has_scales && scales_to_find(desc) &&
              (desc->batch_mode != HGEMM_BATCH_STRIDED || accesses(call, OPERAND_GATHER_A))},

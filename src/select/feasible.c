@@ -99,6 +99,8 @@ static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *
     }
     if (!offsets_fit_32_bits(p, FACTOR_A, kernel) || !offsets_fit_32_bits(p, FACTOR_B, kernel))
         return ACCESS_far;
+    if (p->type_a == HGEMM_TYPE_F32) /* whose columns are clamped */
+        return operands_are_aligned(p, WIDEST_LOAD / 4) ? ACCESS_x16 : ACCESS_any;
     if (!columns_stay_inside(p, kernel))
         return ACCESS_any;
     return operands_are_aligned(p, 8) ? ACCESS_x16 : operands_are_aligned(p, 4) ? ACCESS_x8 : ACCESS_any;

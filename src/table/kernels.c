@@ -11,6 +11,19 @@
 
 enum { BLOCK_THREADS = 1024 }; /* limit of a block */
 
+/* Halves that an element of A or B is in shared memory, by rung; and words that it holds beside k-tiles for each row of A's
+ * tile and each column of B's. */
+enum {
+    PARTS_k1_tiled = 1,
+    PARTS_k2_swizzled = 1,
+    PARTS_k3_prefetch = 1,
+    PARTS_k4_fastindex = 1,
+    PARTS_k5_tuned = 1,
+    PARTS_thin = 1,
+    PARTS_single = 2,
+    SIDE_WORDS = 3
+};
+
 /* Values of the words in the columns ACC and OPS. */
 enum {
     ACC_BYTES_f16 = 2,
@@ -56,16 +69,21 @@ enum {
 #define ROW_K_WARPS(name) (ROW(name, block_k) / ROW(name, warp_k))
 #define ROW_THREADS(name) \
     (32 * (ROW(name, block_m) / ROW(name, warp_m)) * (ROW(name, block_n) / ROW(name, warp_n)) * ROW_K_WARPS(name))
-#define ROW_MAIN_BYTES(name) (ROW(name, stages) * (ROW(name, block_m) + ROW(name, block_n)) * ROW(name, block_k) * 2)
+#define ROW_MAIN_BYTES(rung, name) \
+    (ROW(name, stages) * (ROW(name, block_m) + ROW(name, block_n)) * ROW(name, block_k) * 2 * PARTS_##rung)
+#define ROW_SIDE_BYTES(rung, name) \
+    (PARTS_##rung > 1 ? (ROW(name, block_m) + ROW(name, block_n)) * SIDE_WORDS * 4 + 128 : 0)
 #define ROW_EPILOGUE_BYTES(name) \
     (ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name) * 16 * (ROW(name, block_n) + 8) * ROW(name, acc_bytes))
-#define ROW_MMA_SHARED(name) \
-    (ROW_MAIN_BYTES(name) > ROW_EPILOGUE_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_EPILOGUE_BYTES(name))
+#define ROW_MMA_SHARED(rung, name)                                                                        \
+    ((ROW_MAIN_BYTES(rung, name) > ROW_EPILOGUE_BYTES(name) ? ROW_MAIN_BYTES(rung, name)                 \
+                                                            : ROW_EPILOGUE_BYTES(name)) +                \
+     ROW_SIDE_BYTES(rung, name))
 
 /* A thin kernel has no k-tiles there, but a tile's sums. */
 #define ROW_IS_THIN(name) (ROW(name, stages) == 0)
 #define ROW_THIN_SHARED(name) (ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
-#define ROW_SHARED(name) (ROW_IS_THIN(name) ? ROW_THIN_SHARED(name) : ROW_MMA_SHARED(name))
+#define ROW_SHARED(rung, name) (ROW_IS_THIN(name) ? ROW_THIN_SHARED(name) : ROW_MMA_SHARED(rung, name))
 
 /* A row that could not run on a T4 fails the build here, with its name. */
 #define HGEMM_KERNEL(rung, name, ...)                                                                               \
@@ -87,7 +105,7 @@ enum {
     static_assert(ROW_THREADS(name) <= BLOCK_THREADS, #name ": more than 1024 threads a block");                    \
     static_assert(ROW_THREADS(name) * ROW(name, blocks) <= T4_THREADS,                                              \
                   #name ": the blocks of an SM have more than its 1024 threads");                                   \
-    static_assert(ROW_SHARED(name) * ROW(name, blocks) <= T4_SHARED,                                                \
+    static_assert(ROW_SHARED(rung, name) * ROW(name, blocks) <= T4_SHARED,                                                \
                   #name ": the blocks of an SM need more than its 64 KiB of shared memory");                        \
     static_assert(ROW_IS_THIN(name) || ROW(name, block_m) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,        \
                   #name ": the threads do not share the chunks of A's tile evenly");                                \
@@ -109,12 +127,13 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
 #define INDIRECT(most) .limits[LIMIT_indirect] = ACCESS_##most + 1,
 #define BF16(most) .limits[LIMIT_bf16] = ACCESS_##most + 1,
+#define F32(most) .limits[LIMIT_f32] = ACCESS_##most + 1,
 #define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
 #define HGEMM_KERNEL(rung_, name_, columns, ...)                \
     [KERNEL_##name_] = {.info.name = #name_,                    \
                         .info.rung = #rung_,                    \
                         .info.threads = ROW_THREADS(name_),     \
-                        .info.shared_bytes = ROW_SHARED(name_), \
+                        .info.shared_bytes = ROW_SHARED(rung_, name_), \
                         columns.on_t4 = {__VA_ARGS__}},
 #include "table/kernels.def"
 };
@@ -136,7 +155,8 @@ int is_streamed(const hgemm_desc_t *p, int kernel)
 
 int is_selectable(int kernel)
 {
-    return is_thin(kernel) || (kernel != KERNEL_NONE && strcmp(kernel_table[kernel].info.rung, TUNED_RUNG) == 0);
+    const char *rung = kernel == KERNEL_NONE ? "" : kernel_table[kernel].info.rung;
+    return is_thin(kernel) || strcmp(rung, TUNED_RUNG) == 0 || strcmp(rung, SINGLE_RUNG) == 0;
 }
 
 walk_t kernel_walk(int kernel, int on_t4)
@@ -170,6 +190,7 @@ int have_scales(factors_t factors)
 
 /* Bits of accesses by the names that ways.def has for them. */
 enum {
+    far = 1 << ACCESS_far,
     x16_far = 1 << ACCESS_x16 | 1 << ACCESS_far,
     x16_any_far = x16_far | 1 << ACCESS_any,
     x16_x8_any_far = x16_any_far | 1 << ACCESS_x8
@@ -200,7 +221,7 @@ int variant_exists(variant_t v)
     const int *limits = kernel_table[v.kernel].limits;
     return ways[v.factors][v.indirect].name && kernel_table[v.kernel].info.ops >> v.op & 1 &&
            ways[v.factors][v.indirect].accesses >> v.access & 1 && limits[ways[v.factors][v.indirect].needs] &&
-           (int)v.access < limits[LIMIT_align] && (int)v.access < limits[ways[v.factors][v.indirect].upto];
+           (int)v.access < limits[ways[v.factors][v.indirect].upto];
 }
 
 int variant_index(variant_t v)

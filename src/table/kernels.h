@@ -19,6 +19,7 @@ enum {
 
 /* The rung that automatic selection draws from, beside thin kernels; these and those can split k. */
 #define TUNED_RUNG "k5_tuned"
+#define SINGLE_RUNG "single" /* the same for A and B of floats */
 
 /* How a variant reads A and B, from the fastest to the most general: ACCESS_x16 and so on (kernels.def, ALIGN). */
 typedef enum access_t {
