@@ -8,7 +8,7 @@
  * 1). On a GPU all ways take turns, and medians count; a model is asked once.
  */
 #include "inside.h"
-#include "problem/types.h"
+#include "problem/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,7 +97,7 @@ static int ascending(const void *x, const void *y)
 
 static hgemm_type_t type_of_d(const bench_t *bench, hgemm_type_t common)
 {
-    return bench->type_d ? (hgemm_type_t)type_value(bench->type_d) : common;
+    return bench->type_d ? (hgemm_type_t)name_value(type_names, bench->type_d) : common;
 }
 
 static hgemm_desc_t product(const bench_t *bench, int way, const int64_t mnk[3])
@@ -128,7 +128,7 @@ static void print_result(bench_t *bench, const contestant_t *c, double us, doubl
         want(bench, inside_describe_choice(bench->handle, d, words));
     printf("%s\n{\"problem\": \"%lldx%lldx%lld %.2s row\", \"type\": \"%s\", \"type_d\": \"%s\", ",
            bench->written++ ? "," : "", (long long)d->m, (long long)d->n, (long long)d->k, bench->trans,
-           type_table[d->type_a].name, type_table[d->type_d].name);
+           type_names[d->type_a], type_names[d->type_d]);
     printf("\"scales\": \"%s\", \"%s\": \"%s\", \"%s\": %.2f, \"percent_of_f16\": %.1f}", way_names[c->way],
            c->plan ? "candidate" : "plan", words, bench->is_measured ? "measured_us" : "modelled_us", us,
            100 * us_f16 / us);
@@ -223,7 +223,7 @@ int main(int argc, char **argv)
             device = value;
         else if (strcmp(argv[i], "--trans") == 0 && is_list_of_transposes(value))
             transposes = value;
-        else if (strcmp(argv[i], "--d") == 0 && type_value(value) >= 0)
+        else if (strcmp(argv[i], "--d") == 0 && name_value(type_names, value) >= 0)
             bench.type_d = value;
         else if (strcmp(argv[i], "--ways") == 0 && ways_of(value))
             bench.ways = ways_of(value);

@@ -2,7 +2,7 @@
 /* hgemm_run and its kin: check -> problem -> plan -> launch. */
 #include "hgemm.h"
 
-#include "api/check.h"
+#include "problem/check.h"
 #include "api/handle.h"
 #include "api/scale.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/check.h"
+#include "problem/check.h"
 #include "api/handle.h"
 #include "select/plan_text.h"
 #include "select/problem_class.h"

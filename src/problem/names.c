@@ -8,6 +8,7 @@
 names_t layout_names = {[HGEMM_ROW_MAJOR] = "row", [HGEMM_COL_MAJOR] = "col"};
 names_t op_names = {[HGEMM_OP_N] = "n", [HGEMM_OP_T] = "t"};
 names_t accumulate_names = {[HGEMM_ACCUMULATE_F16] = "f16", [HGEMM_ACCUMULATE_F32] = "f32"};
+names_t type_names = {[HGEMM_TYPE_F16] = "f16", [HGEMM_TYPE_F32] = "f32", [HGEMM_TYPE_BF16] = "bf16"};
 names_t bias_mode_names = {[HGEMM_BIAS_PER_COLUMN] = "per column", [HGEMM_BIAS_PER_ROW] = "per row"};
 names_t batch_mode_names = {
     [HGEMM_BATCH_STRIDED] = "strided", [HGEMM_BATCH_POINTERS] = "pointers", [HGEMM_BATCH_GROUPED] = "grouped"};

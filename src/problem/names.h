@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The values of the public enumerations by name, as plans, options, results and messages have them. Types have theirs
- * in types.h. */
+/* The values of the public enumerations by name, as plans, options, results and messages have them. */
 #ifndef HGEMM_NAMES_H
 #define HGEMM_NAMES_H
 
@@ -12,6 +11,7 @@ typedef const char *const names_t[NAMES];
 extern names_t layout_names;     /* row col */
 extern names_t op_names;         /* n t */
 extern names_t accumulate_names; /* f16 f32 */
+extern names_t type_names;       /* f16 f32 bf16 */
 extern names_t bias_mode_names;
 extern names_t batch_mode_names;
 extern names_t index_type_names;

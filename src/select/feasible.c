@@ -29,11 +29,6 @@ int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
     return rows * ceil_div(p->n, kernel->block_n);
 }
 
-int is_indirect(const hgemm_desc_t *p)
-{
-    return p->batch_mode != HGEMM_BATCH_STRIDED || p->gather_a != NULL || p->layout == HGEMM_COL_MAJOR;
-}
-
 int is_invariant(const hgemm_kernel_info_t *kernel)
 {
     return kernel->block_k == 64 && kernel->warp_k == 32;

@@ -18,31 +18,6 @@ enum {
     LEAST_DOT_K = 1 << 16, /* of one of up to 8 x 8, for which a thin kernel takes two passes; on a T4 at a loss */
 };
 
-problem_key_t key_of(const hgemm_desc_t *p)
-{
-    return (problem_key_t){{p->m,
-                            p->n,
-                            p->k,
-                            p->lda,
-                            p->ldb,
-                            p->batch,
-                            p->stride_a,
-                            p->stride_b,
-                            p->kernel,
-                            p->accumulate,
-                            2 * (int)p->op_a + (int)p->op_b,
-                            (int64_t)((uintptr_t)p->a % 16),
-                            (int64_t)((uintptr_t)p->b % 16),
-                            p->flags,
-                            fused_bits(p) != 0,
-                            p->gather_a != NULL,
-                            p->batch_mode,
-                            p->alignment,
-                            p->type_a,
-                            p->layout,
-                            scales_to_find(p)}};
-}
-
 /* A plan that cuts k into parts of `part` steps, for all tiles but the first `whole_tiles`. */
 static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles, int64_t whole_tiles, int64_t part)
 {

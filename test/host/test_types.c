@@ -27,20 +27,21 @@ static void elements_have_bytes(void **state)
 static void types_are_found_by_name(void **state)
 {
     (void)state;
+    assert_int_equal(name_count(type_names), TYPE_COUNT);
     for (int type = 0; type < TYPE_COUNT; type++) {
-        assert_int_equal(type_value(type_table[type].name), type);
+        assert_int_equal(name_value(type_names, type_names[type]), type);
         assert_int_equal(strncmp(type_table[type].constant, "HGEMM_TYPE_", 11), 0);
         assert_true(type_table[type].bits > 0);
     }
-    assert_int_equal(type_value("f64"), -1);
-    assert_int_equal(type_value("bf16"), HGEMM_TYPE_BF16);
+    assert_int_equal(name_value(type_names, "f64"), -1);
+    assert_int_equal(name_value(type_names, "bf16"), HGEMM_TYPE_BF16);
 }
 
 static void values_are_found_by_name(void **state)
 {
     (void)state;
-    const char *const *const all[] = {layout_names,    op_names,         accumulate_names,
-                                      bias_mode_names, batch_mode_names, index_type_names};
+    const char *const *const all[] = {layout_names,     op_names,         accumulate_names, bias_mode_names,
+                                      batch_mode_names, index_type_names, type_names};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         assert_in_range(name_count(all[i]), 2, NAMES - 1);
         for (int value = 0; value < name_count(all[i]); value++)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "api/check.h"
+#include "problem/check.h"
 
 #include "table/args.h"
-#include "select/feasible.h"
 #include "problem/names.h"
 #include "problem/overlap.h"
+#include "problem/problem.h"
+#include "table/kernels.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -138,12 +139,12 @@ static const struct {
     enumeration_t of;
 } operand_enumerations[] = {
     {OPERAND_BIAS, {FIELD(bias_mode), bias_mode_names, 0, HGEMM_STATUS_INVALID_BIAS}},
-    {OPERAND_A, {FIELD(type_a), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_B, {FIELD(type_b), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_C, {FIELD(type_c), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_D, {FIELD(type_d), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_BIAS, {FIELD(type_bias), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_GATE, {FIELD(type_gate), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_A, {FIELD(type_a), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_B, {FIELD(type_b), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_C, {FIELD(type_c), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_D, {FIELD(type_d), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_BIAS, {FIELD(type_bias), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_GATE, {FIELD(type_gate), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
 };
 #undef FIELD
 
@@ -381,7 +382,7 @@ void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
 {
     char types[64] = "";
     if (p->type_a != HGEMM_TYPE_F16 || p->type_b != HGEMM_TYPE_F16)
-        snprintf(types, sizeof types, ", A of %s and B of %s", type_table[p->type_a].name, type_table[p->type_b].name);
+        snprintf(types, sizeof types, ", A of %s and B of %s", type_names[p->type_a], type_names[p->type_b]);
     const char *name = p->kernel == HGEMM_KERNEL_AUTO ? "No kernel" : kernel_table[p->kernel].info.name;
     refuse(words, HGEMM_STATUS_NOT_SUPPORTED,
            "%s %s this row-major problem: %s%s, %s sums, m %" PRId64 ", n %" PRId64 ", k %" PRId64 ", lda %" PRId64
