@@ -23,6 +23,7 @@
 #include <math.h>
 
 #include "api/scale.h"
+#include "table/tile_facts.h"
 
 typedef struct costs_t {
 #define COST(name, t4, t4_source, newer, newer_source) double name;
@@ -51,7 +52,6 @@ enum {
     LINE = 128,              /* bytes of the L2 cache's lines */
     SECTOR = 32,             /* bytes that DRAM reads at least */
     STREAMED_STEPS = 16,     /* of a thin kernel that streams, in the latency of one of others */
-    HALF = 2,                /* bytes of an element in shared memory */
     STORED = 2,              /* bytes of an element of D, whatever its type: costs are fitted to those of halves */
     CHUNK = 8,               /* elements of A or B that a thread stores to shared memory at once */
 };
@@ -142,9 +142,9 @@ static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     double macs = (double)info->block_m * info->block_n * info->block_k;
-    double stored = HALF * tile_elements(info);
+    double stored = HGEMM_STAGED_BYTES * tile_elements(info);
     double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
-    double fragments = (double)HALF * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
+    double fragments = (double)HGEMM_STAGED_BYTES * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
     double wavefronts = variant.access == ACCESS_x16   ? 1
                         : variant.access == ACCESS_x8  ? costs->factor_half_chunk_wavefronts
                         : variant.access == ACCESS_any ? costs->factor_unaligned_wavefronts
@@ -399,14 +399,14 @@ int64_t long_part(const hgemm_desc_t *p, const price_t *price, int64_t tiles, in
     return rounds > 1 && steps - (splits - 1) * part >= price->least_steps ? part : 0;
 }
 
-/* Whether the last part of a tile to arrive neither writes nor reads its own sums: KEEPS_OWN in ptx/sums.cuh, for rows
- * that have columns for a T4. */
+/* Whether the last part of a tile to arrive neither writes nor reads its own sums, on a T4, of rows that have columns
+ * for it. */
 static int keeps_own_sums(variant_t variant, const machine_t *machine)
 {
     const kernel_t *kernel = &kernel_table[variant.kernel];
-    const int is_large = kernel->info.block_m * kernel->info.block_n >= 128 * 128;
+    const hgemm_kernel_info_t *info = &kernel->info;
     return !machine->is_newer && kernel->on_t4.walk.group &&
-           (kernel->blocks == 1 || (is_large && kernel->info.accumulate == HGEMM_ACCUMULATE_F32));
+           HGEMM_KEEPS_OWN(1, kernel->blocks, info->block_m, info->block_n, kernel_sum_bytes(info));
 }
 
 /* The phase of a plan's `tiles` split tiles. Parts that run at one time read the same k's of neighbouring tiles. */

@@ -178,7 +178,7 @@ int same_plan(const plan_t *one, const plan_t *other)
 
 int64_t sum_bytes(const hgemm_kernel_info_t *kernel)
 {
-    return (int64_t)kernel->block_m * kernel->block_n * (kernel->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
+    return (int64_t)kernel->block_m * kernel->block_n * kernel_sum_bytes(kernel);
 }
 
 int64_t scale_bytes(int scales)

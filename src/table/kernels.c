@@ -3,6 +3,7 @@
 #include "table/kernels.h"
 
 #include "problem/types.h"
+#include "table/tile_facts.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -51,16 +52,17 @@ enum {
 
 #define ROW(name, column) ((int)sizeof(((struct row_##name *)0)->column))
 
-/* What follows from a row. In the main loop shared memory holds k-tiles of A and B; the epilogue reuses it for at
- * least 16 rows of each warp's sums. Warps side by side share these rows, which are padded by 8 elements. */
-#define ROW_K_WARPS(name) (ROW(name, block_k) / ROW(name, warp_k))
-#define ROW_THREADS(name) \
-    (32 * (ROW(name, block_m) / ROW(name, warp_m)) * (ROW(name, block_n) / ROW(name, warp_n)) * ROW_K_WARPS(name))
-#define ROW_MAIN_BYTES(name) (ROW(name, stages) * (ROW(name, block_m) + ROW(name, block_n)) * ROW(name, block_k) * 2)
-#define ROW_EPILOGUE_BYTES(name) \
-    (ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name) * 16 * (ROW(name, block_n) + 8) * ROW(name, acc_bytes))
-#define ROW_MMA_SHARED(name) \
-    (ROW_MAIN_BYTES(name) > ROW_EPILOGUE_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_EPILOGUE_BYTES(name))
+/* What follows from a row. In the main loop shared memory holds k-tiles of A and B; the epilogue reuses it for sums. */
+#define ROW_K_WARPS(name) HGEMM_K_WARPS(ROW(name, block_k), ROW(name, warp_k))
+#define ROW_THREADS(name)                                                                                           \
+    HGEMM_THREADS(ROW(name, block_m), ROW(name, block_n), ROW(name, block_k), ROW(name, warp_m), ROW(name, warp_n), \
+                  ROW(name, warp_k))
+#define ROW_MAIN_BYTES(name) \
+    HGEMM_MAIN_BYTES(ROW(name, stages), ROW(name, block_m), ROW(name, block_n), ROW(name, block_k))
+#define ROW_SUMS_BYTES(name)                                                                         \
+    HGEMM_SUMS_BYTES(ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name), ROW(name, block_n), \
+                     ROW(name, acc_bytes))
+#define ROW_MMA_SHARED(name) (ROW_MAIN_BYTES(name) > ROW_SUMS_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_SUMS_BYTES(name))
 
 /* A thin kernel has no k-tiles there, but a tile's sums. */
 #define ROW_IS_THIN(name) (ROW(name, stages) == 0)

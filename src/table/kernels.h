@@ -76,6 +76,12 @@ int is_streamed(const hgemm_desc_t *p, int kernel);
 /* Whether a kernel is of the tuned rung or thin. */
 int is_selectable(int kernel);
 
+/* Bytes of a sum. */
+static inline int kernel_sum_bytes(const hgemm_kernel_info_t *kernel)
+{
+    return kernel->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2;
+}
+
 walk_t kernel_walk(int kernel, int on_t4);
 
 /* A variant is a kernel, a transpose, an access, and a way to take A and B (ways.def). `op` is 2 * op_a + op_b of the
