@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kernel runs a problem, and how: pure functions of a checked row-major problem and the GPU. */
-#ifndef HGEMM_PLAN_H
-#define HGEMM_PLAN_H
+#ifndef HGEMM_SELECTION_H
+#define HGEMM_SELECTION_H
 
 #include "select/feasible.h"
 #include "select/machine.h"

@@ -126,16 +126,6 @@ int is_thin(int kernel)
     return kernel != KERNEL_NONE && kernel_table[kernel].info.stages == 0;
 }
 
-int is_streamed(const hgemm_desc_t *p, int kernel)
-{
-    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    const int is_tall = info->block_m > info->block_n;
-    if (!is_thin(kernel) || info->block_m == info->block_n || p->k < HGEMM_STREAMED_K)
-        return 0;
-    return (is_tall ? p->n : p->m) == 1 && (is_tall ? p->m : p->n) >= HGEMM_STREAMED_LEAST_LINES &&
-           (is_tall ? p->op_a == HGEMM_OP_T : p->op_b == HGEMM_OP_N);
-}
-
 int is_selectable(int kernel)
 {
     return is_thin(kernel) || (kernel != KERNEL_NONE && strcmp(kernel_table[kernel].info.rung, TUNED_RUNG) == 0);

@@ -70,9 +70,6 @@ extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
 /* Whether a kernel is thin: it streams operands through registers, with f32 sums that serve for f16, too. */
 int is_thin(int kernel);
 
-/* Whether a kernel is a thin one that streams its long operand, unless k is split (args.h). */
-int is_streamed(const hgemm_desc_t *p, int kernel);
-
 /* Whether a kernel is of the tuned rung or thin. */
 int is_selectable(int kernel);
 
