@@ -18,9 +18,8 @@
  */
 #include "turing.h"
 
+#include <elf.h>
 #include <errno.h>
-#include <gelf.h>
-#include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +115,7 @@ static bool out_of_memory(turing_error_t *err)
 
 typedef struct section {
     const char *name;
-    uint32_t type, link, info;
+    uint32_t name_at, type, link, info;
     uint64_t flags, size;
     const uint8_t *data; /* NULL: no bits in the file */
     uint64_t address;    /* .nv.global*               */
@@ -157,41 +156,50 @@ static section_t *find_section(elf_t *e, const char *prefix, const char *name)
     return NULL;
 }
 
-static bool read_sections(elf_t *e, Elf *elf)
+/* The string at that offset of a string table; NULL where there is none. */
+static const char *string(const elf_t *e, size_t table, uint64_t offset)
 {
-    size_t names;
-    if (elf_getshdrnum(elf, &e->n_sections) || elf_getshdrstrndx(elf, &names))
-        return turing_fail(e->err, "damaged ELF section table: %s", elf_errmsg(-1));
-    if (!(e->sections = calloc(e->n_sections + 1, sizeof *e->sections)))
+    const section_t *t = table < e->n_sections ? &e->sections[table] : NULL;
+    if (!t || t->type != SHT_STRTAB || !t->data || offset >= t->size || !memchr(t->data + offset, 0, t->size - offset))
+        return NULL;
+    return (const char *)t->data + offset;
+}
+
+static bool read_sections(elf_t *e, const Elf64_Ehdr *header)
+{
+    const size_t count = header->e_shnum;
+    if (!count || header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff > e->size ||
+        count > (e->size - header->e_shoff) / sizeof(Elf64_Shdr))
+        return turing_fail(e->err, "damaged ELF section table");
+    if (!(e->sections = calloc(count, sizeof *e->sections)))
         return out_of_memory(e->err);
-    for (size_t i = 1; i < e->n_sections; i++) {
-        section_t *s = &e->sections[i];
-        GElf_Shdr h;
-        Elf_Scn *scn = elf_getscn(elf, i);
-        if (!scn || !gelf_getshdr(scn, &h))
-            return turing_fail(e->err, "damaged ELF section %zu: %s", i, elf_errmsg(-1));
-        const char *name = elf_strptr(elf, names, h.sh_name);
-        if (!name)
-            return turing_fail(e->err, "damaged name of ELF section %zu: %s", i, elf_errmsg(-1));
-        *s = (section_t){.name = name,
-                         .type = h.sh_type,
-                         .link = h.sh_link,
-                         .info = h.sh_info,
-                         .flags = h.sh_flags,
-                         .size = h.sh_size};
-        if (h.sh_type == SHT_NOBITS) {
-            if (h.sh_size > max_unpacked)
-                return turing_fail(e->err, "section %s claims %llu bytes", name, (unsigned long long)h.sh_size);
+    e->n_sections = count;
+    for (size_t i = 1; i < count; i++) {
+        Elf64_Shdr h;
+        memcpy(&h, e->image + header->e_shoff + i * sizeof h, sizeof h);
+        e->sections[i] = (section_t){.name_at = h.sh_name,
+                                     .type = h.sh_type,
+                                     .link = h.sh_link,
+                                     .info = h.sh_info,
+                                     .flags = h.sh_flags,
+                                     .size = h.sh_size};
+        if (h.sh_type == SHT_NOBITS)
             continue;
-        }
         if (h.sh_offset > e->size || h.sh_size > e->size - h.sh_offset)
-            return turing_fail(e->err, "section %s lies outside the file", name);
-        s->data = e->image + h.sh_offset;
+            return turing_fail(e->err, "ELF section %zu lies outside the file", i);
+        e->sections[i].data = e->image + h.sh_offset;
+    }
+    for (size_t i = 1; i < count; i++) {
+        section_t *s = &e->sections[i];
+        if (!(s->name = string(e, header->e_shstrndx, s->name_at)))
+            return turing_fail(e->err, "damaged name of ELF section %zu", i);
+        if (s->type == SHT_NOBITS && s->size > max_unpacked)
+            return turing_fail(e->err, "section %s claims %llu bytes", s->name, (unsigned long long)s->size);
     }
     return true;
 }
 
-static bool read_symbols(elf_t *e, Elf *elf)
+static bool read_symbols(elf_t *e)
 {
     section_t *table = NULL;
     size_t index = 0;
@@ -214,7 +222,7 @@ static bool read_symbols(elf_t *e, Elf *elf)
         y->section = (uint32_t)get(&s, 2);
         y->value = get(&s, 8);
         get(&s, 8);
-        if (!(y->name = elf_strptr(elf, table->link, (size_t)name)))
+        if (!(y->name = string(e, table->link, name)))
             return turing_fail(e->err, "damaged name of symbol %zu", i);
         if (y->section >= e->n_sections)
             y->section = 0; /* undefined, absolute, common */
@@ -731,27 +739,30 @@ static bool add_kernel(elf_t *e, uint32_t index)
     return decode_code(e, k, why) && read_lines(e, k, y);
 }
 
-static unsigned architecture(const GElf_Ehdr *h)
+static unsigned architecture(const Elf64_Ehdr *h)
 {
     return h->e_ident[EI_OSABI] == ABI_CUDA_13 ? h->e_flags >> 8 & 0xff : h->e_flags & 0xff;
 }
 
-static bool read_elf(elf_t *e, Elf *elf)
+static bool read_elf(elf_t *e)
 {
-    GElf_Ehdr h;
-    if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &h))
-        return turing_fail(e->err, "damaged ELF header: %s", elf_errmsg(-1));
-    if (h.e_machine != EM_NVIDIA)
-        return turing_fail(e->err, "an ELF file for machine %u, not a cubin", h.e_machine);
+    Elf64_Ehdr h;
+    if (e->size < SELFMAG || memcmp(e->image, ELFMAG, SELFMAG))
+        return turing_fail(e->err, "not an ELF file");
+    if (e->size < sizeof h)
+        return turing_fail(e->err, "damaged ELF header");
+    memcpy(&h, e->image, sizeof h);
     if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
         return turing_fail(e->err, "not a 64-bit little-endian cubin");
+    if (h.e_machine != EM_NVIDIA)
+        return turing_fail(e->err, "an ELF file for machine %u, not a cubin", h.e_machine);
     if (h.e_ident[EI_OSABI] != ABI_CUDA_11 && h.e_ident[EI_OSABI] != ABI_CUDA_13)
         return turing_fail(e->err, "a cubin of an unknown ABI (0x%x)", h.e_ident[EI_OSABI]);
     if (architecture(&h) != SM)
         return turing_fail(e->err, "a cubin for sm_%u, not sm_%d", architecture(&h), SM);
     if (h.e_type != ET_EXEC)
         return turing_fail(e->err, "a relocatable cubin: link it first");
-    if (!read_sections(e, elf) || !read_symbols(e, elf) || !place_globals(e))
+    if (!read_sections(e, &h) || !read_symbols(e) || !place_globals(e))
         return false;
     for (size_t i = 1; i < e->n_sections; i++) {
         char why[8] = "";
@@ -769,20 +780,10 @@ static bool read_elf(elf_t *e, Elf *elf)
 
 static bool cubin(turing_module_t *m, const uint8_t *data, size_t size, turing_error_t *err)
 {
-    if (elf_version(EV_CURRENT) == EV_NONE)
-        return turing_fail(err, "libelf is too old");
-    /* libelf wants an aligned image of its own */
-    uint8_t *image = malloc(size ? size : 1);
-    if (!image)
-        return out_of_memory(err);
-    memcpy(image, data, size);
-    elf_t e = {.module = m, .image = image, .size = size, .err = err};
-    Elf *elf = elf_memory((char *)image, size);
-    bool ok = elf ? read_elf(&e, elf) : turing_fail(err, "not an ELF file: %s", elf_errmsg(-1));
+    elf_t e = {.module = m, .image = data, .size = size, .err = err};
+    const bool ok = read_elf(&e);
     free(e.sections);
     free(e.symbols);
-    elf_end(elf);
-    free(image);
     return ok;
 }
 
