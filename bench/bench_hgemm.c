@@ -114,10 +114,11 @@ static void add_plans(group_t *g, hgemm_accumulate_t accumulate)
 /* Automatic selection with a bias and each activation. */
 static void add_epilogues(group_t *g, hgemm_accumulate_t accumulate)
 {
-    static const char *const names[] = {"", "+relu", "+gelu_tanh", "+gelu_erf", "+silu"};
-    for (int i = HGEMM_ACTIVATION_NONE; i <= HGEMM_ACTIVATION_SILU; i++) {
+    for (int i = HGEMM_ACTIVATION_NONE; hgemm_activation_name((hgemm_activation_t)i); i++) {
         char name[48];
-        snprintf(name, sizeof name, "%s+bias%s", accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32", names[i]);
+        snprintf(name, sizeof name, "%s+bias%s%s", accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32",
+                 i == HGEMM_ACTIVATION_NONE ? "" : "+",
+                 i == HGEMM_ACTIVATION_NONE ? "" : hgemm_activation_name((hgemm_activation_t)i));
         contestant_t *c = add(g, KERNEL, accumulate, HGEMM_KERNEL_AUTO, name);
         c->epilogue = (epilogue_t){.has_bias = 1, .activation = (hgemm_activation_t)i};
         gbench_register(&c->result);
