@@ -8,6 +8,7 @@
 
 #include "api/handle.h"
 #include "device/t4emu.h"
+#include "select/plan_text.h"
 
 /* ---- the device ------------------------------------------------------------------------------- */
 
@@ -87,18 +88,9 @@ hgemm_status_t inside_run_plan(hgemm_handle_t handle, const inside_plan_t *plan,
     return handle_launch(handle, &row, &plan->plan);
 }
 
-void inside_describe_plan(const inside_plan_t *p, char words[INSIDE_WORDS])
+void inside_describe_plan(const inside_plan_t *plan, char words[INSIDE_WORDS])
 {
-    const plan_t *plan = &p->plan;
-    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
-    int64_t steps = (p->k + info->block_k - 1) / info->block_k, even = (steps + plan->splits - 1) / plan->splits;
-    size_t used = (size_t)snprintf(words, INSIDE_WORDS, "%s%s%s", info->name, plan->copies ? " copy" : "",
-                                   plan->splits > 1 && plan->whole_tiles ? " tail" : "");
-    if (plan->splits > 1 && plan->k_split == even * info->block_k)
-        snprintf(words + used, INSIDE_WORDS - used, " k/%d", plan->splits);
-    else if (plan->splits > 1)
-        snprintf(words + used, INSIDE_WORDS - used, " %dx%" PRId64 "+%" PRId64, plan->splits - 1, plan->k_split,
-                 p->k - (plan->splits - 1) * plan->k_split);
+    plan_to_label(&plan->plan, plan->k, words);
 }
 
 hgemm_status_t inside_describe_choice(hgemm_handle_t handle, const hgemm_desc_t *desc, char words[INSIDE_WORDS])

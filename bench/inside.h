@@ -39,9 +39,7 @@ int inside_rank_plans(hgemm_handle_t handle, const hgemm_desc_t *desc, int most,
 /* Enqueues one of the plans of a problem. */
 hgemm_status_t inside_run_plan(hgemm_handle_t handle, const inside_plan_t *plan, const hgemm_desc_t *desc);
 
-/* A plan in words: "k5_64x64" or, where it cuts k in 8, "k5_64x64 k/8", or, in parts of which the last is the
- * shortest by far, "k5_64x64 2x384+128"; "tail k/8" where it does so for the last tiles only; "copy" where it runs
- * on aligned copies. */
+/* A plan in few words, such as "k5_64x64 k/8" (select/plan_text.h, plan_to_label). */
 void inside_describe_plan(const inside_plan_t *plan, char words[INSIDE_WORDS]);
 
 /* In the same words what selection chooses for the handle's device or, where the handle is NULL, for a T4. */
