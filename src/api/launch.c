@@ -9,8 +9,8 @@
 /* Matrix number `index` of a batch, or the pointer to it. */
 static void *matrix(const hgemm_desc_t *p, const void *data, hgemm_type_t type, int64_t index, int64_t stride)
 {
-    if (!data) /* what is not there may have any type */
-        return NULL;
+    if (!data || index == 0) /* what is not there may have any type, a lone matrix any stride */
+        return (void *)(uintptr_t)data;
     const uintptr_t step = p->batch_mode == HGEMM_BATCH_POINTERS ? sizeof(void *) : (uintptr_t)type_bytes(type, stride);
     return (void *)((uintptr_t)data + (uintptr_t)index * step);
 }

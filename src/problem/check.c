@@ -127,7 +127,7 @@ static const enumeration_t enumerations[] = {
     {FIELD(op_b), op_names, 0, HGEMM_STATUS_INVALID_OP},
     {FIELD(accumulate), accumulate_names, 0, HGEMM_STATUS_INVALID_ACCUMULATE},
     {FIELD(kernel), NULL, KERNEL_END - 1, HGEMM_STATUS_INVALID_KERNEL},
-    {FIELD(activation), NULL, HGEMM_ACTIVATION_SILU, HGEMM_STATUS_INVALID_ACTIVATION},
+    {FIELD(activation), activation_names, 0, HGEMM_STATUS_INVALID_ACTIVATION},
     {FIELD(flags), NULL, HGEMM_FLAG_BATCH_INVARIANT, HGEMM_STATUS_INVALID_FLAGS},
     {FIELD(batch_mode), batch_mode_names, 0, HGEMM_STATUS_INVALID_BATCH_MODE},
     {FIELD(index_type), index_type_names, 0, HGEMM_STATUS_INVALID_INDEX},

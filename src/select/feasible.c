@@ -40,8 +40,9 @@ static int operand_is_aligned(const hgemm_desc_t *p, int which, int64_t width)
 {
     const factor_t x = factor_of(p, which);
     const int64_t bytes = type_bytes(x.type, width), aligned = bytes < WIDEST_LOAD ? bytes : WIDEST_LOAD;
-    return x.address % (uintptr_t)aligned == 0 && type_bytes(x.type, x.ld) % aligned == 0 && x.width % width == 0 &&
-           (p->batch == 1 || p->batch_mode == HGEMM_BATCH_POINTERS || type_bytes(x.type, x.stride) % aligned == 0);
+    const int64_t step = aligned * 8 / type_table[x.type].bits; /* elements; ld may be too large to count bytes */
+    return x.address % (uintptr_t)aligned == 0 && x.ld % step == 0 && x.width % width == 0 &&
+           (p->batch == 1 || p->batch_mode == HGEMM_BATCH_POINTERS || x.stride % step == 0);
 }
 
 static int operands_are_aligned(const hgemm_desc_t *p, int64_t width)

@@ -5,6 +5,7 @@
  * the call does not access.
  */
 #include "fixture.h"
+#include "problem/names.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ static void statuses_come_in_order(void **state)
     assert_refused(&desc, HGEMM_STATUS_INVALID_KERNEL, "kernel is -1.");
     desc.kernel = KERNEL_k1_tiled;
     assert_refused(&desc, HGEMM_STATUS_INVALID_ACTIVATION, "activation is 5.");
-    desc.activation = HGEMM_ACTIVATION_SILU;
+    desc.activation = (hgemm_activation_t)(ACTIVATION_COUNT - 1);
     assert_refused(&desc, HGEMM_STATUS_INVALID_FLAGS, "flags is 6.");
     desc.flags = HGEMM_FLAG_BATCH_INVARIANT;
     assert_refused(&desc, HGEMM_STATUS_INVALID_BATCH_MODE, "batch_mode is 8.");
