@@ -540,11 +540,15 @@ def pages():
     return found
 
 
-@functools.cache
-def anchors(path):
+def anchors(text):
     """The anchors of a page's headings, as GitHub makes them."""
-    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ +(.*)$", path.read_text(), re.M))
+    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ +(.*)$", text, re.M))
     return {word.replace(" ", "-") for word in words}
+
+
+@functools.cache
+def anchors_of(path):
+    return anchors(path.read_text())
 
 
 def dead_links():
@@ -553,7 +557,7 @@ def dead_links():
         text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
         for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
             path = (page.parent / target).resolve() if target else page
-            if "://" not in target and (not path.exists() or anchor and path.suffix == ".md" and anchor not in anchors(path)):
+            if "://" not in target and (not path.exists() or anchor and path.suffix == ".md" and anchor not in anchors_of(path)):
                 yield f"{page.relative_to(ROOT)}: no {target}{'#' + anchor if anchor else ''}"
 
 
