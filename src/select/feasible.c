@@ -128,10 +128,16 @@ int possible_copies(const hgemm_desc_t *p, size_t workspace_bytes)
     return copied_bytes(p, copies) <= room ? copies : 0;
 }
 
+/* Whether rows of C or D are whole chunks of 8 aligned halves. */
+static int result_is_aligned(const hgemm_desc_t *p, const void *data, int64_t ld, int64_t stride)
+{
+    return (uintptr_t)data % 16 == 0 && ld % 8 == 0 && p->n % 8 == 0 && (p->batch == 1 || stride % 8 == 0);
+}
+
 int is_plain_result(const hgemm_desc_t *p)
 {
-    return !fused_bits(p) && groups_are_aligned(p->d, p->ldd, p->n, p->batch, p->stride_d, 8) &&
-           (p->beta == 0 || groups_are_aligned(p->c, p->ldc, p->n, p->batch, p->stride_c, 8));
+    return !fused_bits(p) && result_is_aligned(p, p->d, p->ldd, p->stride_d) &&
+           (p->beta == 0 || result_is_aligned(p, p->c, p->ldc, p->stride_c));
 }
 
 /* Whether a kernel has such a variant, for what the problem asks beside its operands. */
