@@ -124,3 +124,8 @@ hgemm_status_t internals_run_emulated(hgemm_handle_t handle, const struct turing
     return device_t4emu_run(handle->device, kernel, launch);
 }
 #endif
+
+int inside_is_plain(int kernel)
+{
+    return kernel_table[kernel].is_plain;
+}

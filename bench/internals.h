@@ -61,4 +61,7 @@ void internals_count(hgemm_handle_t handle, struct turing_counters *counters);
 hgemm_status_t internals_run_emulated(hgemm_handle_t handle, const struct turing_kernel *kernel,
                                       struct turing_launch *launch);
 
+/* Whether a kernel is there to be read: a rung of the ladder, shown among the others whatever its own sums are. */
+int inside_is_plain(int kernel);
+
 #endif

@@ -148,8 +148,9 @@ hgemm_status_t handle_choose(hgemm_handle_t handle, const hgemm_desc_t *row_majo
     const problem_class_t problem = class_of(row_major);
     const uint64_t hash = class_hash(&problem) ^ (uint64_t)row_major->kernel << 32;
     known_plan_t *known = &handle->known[(hash >> 32) % KNOWN_PLANS];
-    if (known->plan.variant.kernel == KERNEL_NONE || known->kernel != row_major->kernel ||
-        class_compare(&known->problem, &problem) != 0) {
+    /* Of C and D, which decide where a plain kernel is named, the class tells nothing. */
+    if (kernel_table[row_major->kernel].is_plain || known->plan.variant.kernel == KERNEL_NONE ||
+        known->kernel != row_major->kernel || class_compare(&known->problem, &problem) != 0) {
         hgemm_status_t status = select_plan(row_major, &handle->machine, handle->workspace_bytes, plan);
         if (status != HGEMM_STATUS_SUCCESS)
             return status;

@@ -129,13 +129,26 @@ int possible_copies(const hgemm_desc_t *p, size_t workspace_bytes)
     return copied_bytes(p, copies) <= room ? copies : 0;
 }
 
+/* Whether rows of C or D are whole chunks of 8 aligned halves. */
+static int result_is_aligned(const hgemm_desc_t *p, const void *data, int64_t ld, int64_t stride)
+{
+    return (uintptr_t)data % 16 == 0 && ld % 8 == 0 && p->n % 8 == 0 && (p->batch == 1 || stride % 8 == 0);
+}
+
+int is_plain_result(const hgemm_desc_t *p)
+{
+    return !fused_bits(p) && result_is_aligned(p, p->d, p->ldd, p->stride_d) &&
+           (p->beta == 0 || result_is_aligned(p, p->c, p->ldc, p->stride_c));
+}
+
 /* Whether a kernel has such a variant, for what the problem asks beside its operands. */
 static int has_variant(const hgemm_desc_t *p, variant_t variant)
 {
-    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
-    int has_sums = info->accumulate == p->accumulate || is_thin(variant.kernel);
-    return has_sums && variant_exists(variant) &&
+    const kernel_t *kernel = &kernel_table[variant.kernel];
+    const hgemm_kernel_info_t *info = &kernel->info;
+    return has_sums(variant.kernel, p->accumulate) && variant_exists(variant) &&
            (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
+           (!kernel->is_plain || is_plain_result(p)) &&
            (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
            problem_tiles(p, info) <= INT32_MAX;
 }

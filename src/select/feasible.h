@@ -27,6 +27,10 @@ int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel);
  * each. Tiles of D may then differ, and with them alignment, m and n, and not a bit of a sum does. */
 int is_invariant(const hgemm_kernel_info_t *kernel);
 
+/* Whether D = alpha * A * B + beta * C, and rows of D, and of C where it is read, are whole chunks of 8 aligned halves:
+ * what plain kernels (kernels.def) write. */
+int is_plain_result(const hgemm_desc_t *p);
+
 /* An aligned copy of an operand, whose rows begin at multiples of 128 bytes. */
 typedef struct copy_t {
     int64_t lines, width, ld; /* rows in memory, elements of each, leading dimension */

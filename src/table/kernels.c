@@ -67,7 +67,14 @@ enum {
 /* A thin kernel has no k-tiles there, but a tile's sums. */
 #define ROW_IS_THIN(name) (ROW(name, stages) == 0)
 #define ROW_THIN_SHARED(name) (ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
-#define ROW_SHARED(name) (ROW_IS_THIN(name) ? ROW_THIN_SHARED(name) : ROW_MMA_SHARED(name))
+#define ROW_NEEDS_SHARED(name) (ROW_IS_THIN(name) ? ROW_THIN_SHARED(name) : ROW_MMA_SHARED(name))
+
+/* A plain kernel takes its share of an SM, needed or not: PER_SM then says how many run there at one time. Else a rung
+ * with less shared memory would have more of them, and what it gains or loses would not be due to its idea. */
+#define PLAIN() +1
+#define HGEMM_KERNEL(rung, name, columns, ...) enum { IS_PLAIN_##name = 0 columns };
+#include "table/kernels.def"
+#define ROW_SHARED(name) (IS_PLAIN_##name ? T4_SHARED / ROW(name, blocks) : ROW_NEEDS_SHARED(name))
 
 /* A row that could not run on a T4 fails the build here, with its name. */
 #define HGEMM_KERNEL(rung, name, ...)                                                                               \
@@ -89,7 +96,7 @@ enum {
     static_assert(ROW_THREADS(name) <= BLOCK_THREADS, #name ": more than 1024 threads a block");                    \
     static_assert(ROW_THREADS(name) * ROW(name, blocks) <= T4_THREADS,                                              \
                   #name ": the blocks of an SM have more than its 1024 threads");                                   \
-    static_assert(ROW_SHARED(name) * ROW(name, blocks) <= T4_SHARED,                                                \
+    static_assert(ROW_NEEDS_SHARED(name) * ROW(name, blocks) <= T4_SHARED,                                          \
                   #name ": the blocks of an SM need more than its 64 KiB of shared memory");                        \
     static_assert(ROW_IS_THIN(name) || ROW(name, block_m) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,        \
                   #name ": the threads do not share the chunks of A's tile evenly");                                \
@@ -111,6 +118,7 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
 #define INDIRECT(most) .limits[LIMIT_indirect] = ACCESS_##most + 1,
 #define BF16(most) .limits[LIMIT_bf16] = ACCESS_##most + 1,
+#define PLAIN() .is_plain = 1,
 #define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
 #define HGEMM_KERNEL(rung_, name_, columns, ...)                \
     [KERNEL_##name_] = {.info.name = #name_,                    \
@@ -123,12 +131,17 @@ const kernel_t kernel_table[KERNEL_END] = {
 
 int is_thin(int kernel)
 {
-    return kernel != KERNEL_NONE && kernel_table[kernel].info.stages == 0;
+    return kernel != KERNEL_NONE && kernel_table[kernel].info.stages == 0 && !kernel_table[kernel].is_plain;
+}
+
+int has_sums(int kernel, hgemm_accumulate_t accumulate)
+{
+    return kernel_table[kernel].info.accumulate == accumulate || kernel_table[kernel].info.stages == 0;
 }
 
 int is_selectable(int kernel)
 {
-    return is_thin(kernel) || (kernel != KERNEL_NONE && strcmp(kernel_table[kernel].info.rung, TUNED_RUNG) == 0);
+    return kernel != KERNEL_NONE && !kernel_table[kernel].is_plain;
 }
 
 walk_t kernel_walk(int kernel, int on_t4)

@@ -101,7 +101,8 @@ static void *compute_rows(void *argument)
     const part_t *part = argument;
     const operands_t *o = part->o;
     const case_t *c = o->c;
-    const int half = c->accumulate == HGEMM_ACCUMULATE_F16, may_be_thin = !c->kernel || is_thin((int)c->kernel);
+    const int half = c->accumulate == HGEMM_ACCUMULATE_F16,
+              may_be_thin = !c->kernel || has_sums((int)c->kernel, HGEMM_ACCUMULATE_F32);
     const int multiplies = case_reads_factors(c) && c->alpha != 0;
     int64_t n = c->n, last = -1;
     double *all = must(calloc(4 * (size_t)n + 1, sizeof *all));

@@ -159,7 +159,9 @@ static void statuses_come_in_order(void **state)
     desc = small();
     desc.kernel = KERNEL_k1_tiled, desc.accumulate = HGEMM_ACCUMULATE_F32;
     assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED, "k1_tiled does not cover");
-    desc.kernel = HGEMM_KERNEL_AUTO;
+    desc.accumulate = HGEMM_ACCUMULATE_F16, desc.ldd += 1; /* a rung writes whole, aligned chunks */
+    assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED, "C and D in whole, 16-byte aligned chunks");
+    desc = small(), desc.accumulate = HGEMM_ACCUMULATE_F32;
     assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
     assert_int_equal(fake.launches, 1);
 }
