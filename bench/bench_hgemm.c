@@ -135,7 +135,7 @@ static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, i
         int runs;
         if (kernel != HGEMM_KERNEL_AUTO)
             hgemm_get_kernel_info(kernel, &info);
-        const hgemm_accumulate_t shown_with = inside_is_plain(kernel) ? HGEMM_ACCUMULATE_F16 : info.accumulate;
+        const hgemm_accumulate_t shown_with = internals_is_plain(kernel) ? HGEMM_ACCUMULATE_F16 : info.accumulate;
         if (shown_with != accumulate || !wanted(info.name) || hgemm_select(&desc, &runs) != HGEMM_STATUS_SUCCESS)
             continue;
         contestant_t *c = add(g, KERNEL, accumulate, kernel, info.name);

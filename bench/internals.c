@@ -125,7 +125,7 @@ hgemm_status_t internals_run_emulated(hgemm_handle_t handle, const struct turing
 }
 #endif
 
-int inside_is_plain(int kernel)
+int internals_is_plain(int kernel)
 {
     return kernel_table[kernel].is_plain;
 }

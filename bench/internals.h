@@ -62,6 +62,6 @@ hgemm_status_t internals_run_emulated(hgemm_handle_t handle, const struct turing
                                       struct turing_launch *launch);
 
 /* Whether a kernel is there to be read: a rung of the ladder, shown among the others whatever its own sums are. */
-int inside_is_plain(int kernel);
+int internals_is_plain(int kernel);
 
 #endif
