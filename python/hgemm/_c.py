@@ -111,7 +111,6 @@ def _load(path):
         "hgemm_free": (status, [handle, c_void_p]),
         "hgemm_upload": (status, [handle, c_void_p, c_void_p, c_size_t]),
         "hgemm_download": (status, [handle, c_void_p, c_void_p, c_size_t]),
-        "hgemm_desc_init": (None, [POINTER(Desc)]),
         "hgemm_run_desc": (status, [handle, POINTER(Desc)]),
         "hgemm_prepare": (status, [handle, POINTER(Desc)]),
         "hgemm_select": (status, [POINTER(Desc), POINTER(c_int)]),
@@ -121,6 +120,10 @@ def _load(path):
     }
     if hasattr(library, "hgemm_find_scale"):  # since 0.2
         signatures["hgemm_find_scale"] = (status, [handle, c_int64, c_int64, c_void_p, c_int64, c_void_p])
+    if hasattr(library, "hgemm_desc_init_sized"):  # since 0.3
+        signatures["hgemm_desc_init_sized"] = (None, [POINTER(Desc), c_size_t])
+    else:
+        signatures["hgemm_desc_init"] = (None, [POINTER(Desc)])
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -139,7 +142,10 @@ def version_text():
 
 def new_desc():
     desc = Desc()
-    lib.hgemm_desc_init(byref(desc))
+    if hasattr(lib, "hgemm_desc_init_sized"):
+        lib.hgemm_desc_init_sized(byref(desc), ctypes.sizeof(desc))
+    else:
+        lib.hgemm_desc_init(byref(desc))
     return desc
 
 
