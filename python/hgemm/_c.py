@@ -17,7 +17,7 @@ FLAG_BATCH_INVARIANT = 1
 
 
 class Desc(ctypes.Structure):
-    """hgemm_desc_t of 0.2. A 0.1 library knows the fields up to stride_d: `size`, which it sets, says so."""
+    """hgemm_desc_t of 0.2, whose size a newer library takes. A 0.1 library knows the fields up to stride_d: `size`, which it sets, says so."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -36,7 +36,6 @@ class Desc(ctypes.Structure):
         ("batch_mode", c_int), ("alignment", c_int),
         ("group_ends", c_void_p), ("gather_a", c_void_p), ("scatter_d", c_void_p), ("index_type", c_int),
         ("scale_a", c_float), ("scale_b", c_float), ("scale_a_pointer", c_void_p), ("scale_b_pointer", c_void_p),
-        ("later", c_char * 1024),  # room for what a newer library adds
     ]
 
 
