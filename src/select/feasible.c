@@ -105,7 +105,9 @@ copy_t copy_of(const hgemm_desc_t *p, int which)
     const factor_t x = factor_of(p, which);
     const int64_t whole = COPY_ALIGNMENT * 8 / type_table[x.type].bits, ld = ceil_div(x.width, whole) * whole;
     copy_t copy = {.lines = x.lines, .width = x.width, .ld = ld};
-    copy.bytes = copy.lines < INT64_MAX / 4 / ld ? copy.lines * type_bytes(x.type, ld) : INT64_MAX / 4;
+    copy.bytes = INT64_MAX / 4; /* so that those of both are a number */
+    if (copy.lines < INT64_MAX / 16 / ld)
+        copy.bytes = copy.lines * type_bytes(x.type, ld);
     return copy;
 }
 

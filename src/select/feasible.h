@@ -14,6 +14,12 @@ static inline int64_t ceil_div(int64_t dividend, int64_t divisor)
     return (dividend + divisor - 1) / divisor;
 }
 
+/* The product of two numbers that are not negative, or INT64_MAX where that is less: counts of what no memory holds. */
+static inline int64_t saturated_product(int64_t one, int64_t other)
+{
+    return other == 0 || one <= INT64_MAX / other ? one * other : INT64_MAX;
+}
+
 /* Number of the kernel's block tiles that cover an m x n matrix. */
 int64_t tile_count(const hgemm_kernel_info_t *kernel, int64_t m, int64_t n);
 

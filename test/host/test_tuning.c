@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "select/plan_text.h"
@@ -219,6 +220,14 @@ static void faults_are_told(void **state)
     assert_status(hgemm_load_tuning(&handle, "/nonexistent/file"), HGEMM_STATUS_INVALID_TUNING);
     assert_non_null(strstr(hgemm_error_detail(&handle), "cannot be opened"));
     assert_status(hgemm_load_tuning(&handle, "/"), HGEMM_STATUS_INVALID_TUNING);
+    assert_non_null(strstr(hgemm_error_detail(&handle), "is no regular file."));
+
+    /* Nobody writes the FIFO: who waited for that would wait for ever. */
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_status(hgemm_load_tuning(&handle, path), HGEMM_STATUS_INVALID_TUNING);
+    assert_non_null(strstr(hgemm_error_detail(&handle), "is no regular file."));
+    unlink(path);
     assert_status(hgemm_load_tuning(NULL, path), HGEMM_STATUS_INVALID_HANDLE);
 }
 
@@ -242,9 +251,12 @@ static void entries_are_followed(void **state)
                                       "f32 nt 8x16x24=k9 # no entry: a comment\n";
     hgemm_desc_t desc = small();
     int is_tuned;
-    write_file(text, strlen(text) - strlen("f32 nt 8x16x24=k9 # no entry: a comment\n"));
     char by_default[64];
     snprintf(by_default, sizeof by_default, "%s", kernel_of(&desc, &is_tuned));
+    write_file(HEADER, strlen(HEADER)); /* lists nothing */
+    assert_status(hgemm_load_tuning(&handle, path), HGEMM_STATUS_SUCCESS);
+    assert_string_equal(kernel_of(&desc, &is_tuned), by_default);
+    write_file(text, strlen(text) - strlen("f32 nt 8x16x24=k9 # no entry: a comment\n"));
     assert_string_not_equal(by_default, "k5_256x128");
     assert_int_equal(is_tuned, 0);
     assert_status(hgemm_load_tuning(&handle, path), HGEMM_STATUS_SUCCESS);
