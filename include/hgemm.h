@@ -296,6 +296,9 @@ typedef enum hgemm_activation_t {
     HGEMM_ACTIVATION_SILU       /* x / (1 + exp(-x)): the same paper */
 } hgemm_activation_t;
 
+/* Its name, such as "gelu_tanh"; NULL for what is no activation, such as the value past the last one. */
+HGEMM_API const char *hgemm_activation_name(hgemm_activation_t activation);
+
 typedef enum hgemm_bias_t {
     HGEMM_BIAS_PER_COLUMN = 0, /* n values: D[i][j] gets bias[j] */
     HGEMM_BIAS_PER_ROW = 1     /* m values: D[i][j] gets bias[i] */
@@ -358,7 +361,7 @@ enum {
  * By pointers, in groups and gathered, both scales are the caller's.
  */
 typedef struct hgemm_desc_t {
-    size_t size; /* of this struct, as hgemm_desc_init found it: leave it as it is */
+    size_t size; /* of this struct, by the caller's header, as hgemm_desc_init left it */
     hgemm_layout_t layout;
     hgemm_op_t op_a, op_b;
     hgemm_accumulate_t accumulate;
@@ -395,9 +398,16 @@ typedef struct hgemm_desc_t {
     const float *scale_a_pointer, *scale_b_pointer; /* device memory; NULL: scale_a, scale_b */
 } hgemm_desc_t;
 
+/* Makes the first `size` bytes a descriptor: all of it by the caller's header, which may be older than the library. For
+ * callers from other languages; those of C and C++ call hgemm_desc_init. */
+HGEMM_API void hgemm_desc_init_sized(hgemm_desc_t *desc, size_t size);
+
 /* Row-major, no transpose, half accumulation, automatic kernel, batch 1, alpha 1, beta 0, all
- * else 0. */
-HGEMM_API void hgemm_desc_init(hgemm_desc_t *desc);
+ * else 0. NULL is allowed. */
+static inline void hgemm_desc_init(hgemm_desc_t *desc)
+{
+    hgemm_desc_init_sized(desc, sizeof *desc);
+}
 
 HGEMM_API hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc);
 

@@ -74,8 +74,11 @@ static int list(int argc, char **argv)
             if (k->bank[b].data)
                 printf(" %u (%u bytes)", b, k->bank[b].size);
         printf("\n");
+        turing_error_t why;
         if (k->unusable)
             printf("    cannot be executed: %s\n", k->unusable);
+        else if (turing_unsupported(k, &why))
+            printf("    cannot be executed: %s\n", why.text);
     }
     turing_module_close(module);
     return 0;

@@ -17,7 +17,7 @@ FLAG_BATCH_INVARIANT = 1
 
 
 class Desc(ctypes.Structure):
-    """hgemm_desc_t of 0.2. A 0.1 library knows the fields up to stride_d: `size`, which it sets, says so."""
+    """hgemm_desc_t of 0.2, whose size a newer library takes. A 0.1 library knows the fields up to stride_d: `size`, which it sets, says so."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -36,7 +36,6 @@ class Desc(ctypes.Structure):
         ("batch_mode", c_int), ("alignment", c_int),
         ("group_ends", c_void_p), ("gather_a", c_void_p), ("scatter_d", c_void_p), ("index_type", c_int),
         ("scale_a", c_float), ("scale_b", c_float), ("scale_a_pointer", c_void_p), ("scale_b_pointer", c_void_p),
-        ("later", c_char * 1024),  # room for what a newer library adds
     ]
 
 
@@ -111,7 +110,6 @@ def _load(path):
         "hgemm_free": (status, [handle, c_void_p]),
         "hgemm_upload": (status, [handle, c_void_p, c_void_p, c_size_t]),
         "hgemm_download": (status, [handle, c_void_p, c_void_p, c_size_t]),
-        "hgemm_desc_init": (None, [POINTER(Desc)]),
         "hgemm_run_desc": (status, [handle, POINTER(Desc)]),
         "hgemm_prepare": (status, [handle, POINTER(Desc)]),
         "hgemm_select": (status, [POINTER(Desc), POINTER(c_int)]),
@@ -121,6 +119,10 @@ def _load(path):
     }
     if hasattr(library, "hgemm_find_scale"):  # since 0.2
         signatures["hgemm_find_scale"] = (status, [handle, c_int64, c_int64, c_void_p, c_int64, c_void_p])
+    if hasattr(library, "hgemm_desc_init_sized"):  # since 0.3
+        signatures["hgemm_desc_init_sized"] = (None, [POINTER(Desc), c_size_t])
+    else:
+        signatures["hgemm_desc_init"] = (None, [POINTER(Desc)])
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -139,7 +141,10 @@ def version_text():
 
 def new_desc():
     desc = Desc()
-    lib.hgemm_desc_init(byref(desc))
+    if hasattr(lib, "hgemm_desc_init_sized"):
+        lib.hgemm_desc_init_sized(byref(desc), ctypes.sizeof(desc))
+    else:
+        lib.hgemm_desc_init(byref(desc))
     return desc
 
 

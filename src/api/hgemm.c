@@ -2,14 +2,19 @@
 /* hgemm_run and its kin: check -> problem -> plan -> launch. */
 #include "hgemm.h"
 
-#include "api/check.h"
+#include <string.h>
+
+#include "problem/check.h"
 #include "api/handle.h"
 #include "api/scale.h"
 
-void hgemm_desc_init(hgemm_desc_t *desc)
+void hgemm_desc_init_sized(hgemm_desc_t *desc, size_t size)
 {
-    if (desc)
-        *desc = (hgemm_desc_t){.size = sizeof *desc, .batch = 1, .alpha = 1};
+    const hgemm_desc_t fresh = {.size = size, .batch = 1, .alpha = 1};
+    if (!desc)
+        return;
+    memset(desc, 0, size);
+    memcpy(desc, &fresh, size < sizeof fresh ? size : sizeof fresh);
 }
 
 /* Checks the call and chooses its plan; KERNEL_NONE where there is nothing to compute. */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/record.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "append.h"
 #include "problem/names.h"
 #include "select/plan_text.h"
 #include "select/problem_class.h"
@@ -38,6 +41,21 @@ static uint64_t hash_of(const char *text)
     return hash;
 }
 
+/* Makes room for one more. At any time, if another thread forks, the child has an array that is whole. */
+static int grow(seen_t *seen)
+{
+    size_t room = seen->room ? 2 * seen->room : 256;
+    uint64_t *of = malloc(room * sizeof *of), *before = seen->of;
+    if (!of)
+        return 0;
+    if (before)
+        memcpy(of, before, seen->count * sizeof *of);
+    seen->of = of, seen->room = room;
+    atomic_signal_fence(memory_order_release); /* the array before is freed after that */
+    free(before);
+    return 1;
+}
+
 /* Whether the text is new. Where there is no memory to remember it, it is. */
 static int is_new(seen_t *seen, const char *text)
 {
@@ -45,34 +63,17 @@ static int is_new(seen_t *seen, const char *text)
     for (size_t i = 0; i < seen->count; i++)
         if (seen->of[i] == hash)
             return 0;
-    if (seen->count == seen->room) {
-        size_t room = seen->room ? 2 * seen->room : 256;
-        uint64_t *of = realloc(seen->of, room * sizeof *of);
-        if (!of)
-            return 1;
-        seen->of = of, seen->room = room;
-    }
-    seen->of[seen->count++] = hash;
+    if (seen->count < seen->room || grow(seen))
+        seen->of[seen->count++] = hash;
     return 1;
-}
-
-/* One call for one text, so that lines of several processes do not mix. What cannot be written is lost. */
-static void append(int file, const char *text)
-{
-    ssize_t written = write(file, text, strlen(text));
-    (void)written;
-}
-
-static int open_output(const char *path)
-{
-    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 }
 
 /* Remembers what the file has already: shapes' comments. */
 static void remember(const char *path)
 {
     char line[MOST_LINE];
-    FILE *file = fopen(path, "r");
+    struct stat status;
+    FILE *file = stat(path, &status) == 0 && S_ISREG(status.st_mode) ? fopen(path, "r") : NULL;
     while (file && fgets(line, sizeof line, file)) {
         line[strcspn(line, "\r\n")] = '\0';
         if (strncmp(line, "# ", 2) == 0)
@@ -87,32 +88,60 @@ static int is_on(const char *value)
     return value && *value && strcmp(value, "0") != 0;
 }
 
+static void say(const char *format, va_list arguments)
+{
+    char line[MOST_LINE] = "# hgemm: ";
+    size_t used = strlen(line);
+    vsnprintf(line + used, sizeof line - used - 1, format, arguments);
+    strcat(line, "\n");
+    append_text(log_file, line);
+}
+
+/* record_remark, from within it. */
+__attribute__((format(printf, 1, 2))) static void remark(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (log_file >= 0)
+        say(format, arguments);
+    va_end(arguments);
+}
+
+/* The child has the lock of a thread that it does not have. */
+static void renew_lock(void)
+{
+    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
 static void read_environment(void)
 {
     const char *log = getenv("HGEMM_LOG"), *record = getenv("HGEMM_RECORD");
     if (is_on(log))
-        log_file = strcmp(log, "1") == 0 ? STDERR_FILENO : open_output(log);
+        log_file = strcmp(log, "1") == 0 ? STDERR_FILENO : append_open(log, NULL);
+    if (is_on(log) && log_file < 0) { /* whoever asks for a log is told in the other place that logs have */
+        const int error = errno;
+        log_file = STDERR_FILENO;
+        remark("HGEMM_LOG cannot be written: %s: %s", log, strerror(error));
+        log_file = -1;
+    }
     if (is_on(record)) {
         remember(record);
-        record_file = open_output(record);
-        if (record_file >= 0 && lseek(record_file, 0, SEEK_END) == 0)
-            append(record_file, columns);
+        record_file = append_open(record, columns);
+        if (record_file < 0)
+            remark("HGEMM_RECORD is ignored: %s cannot be written: %s", record, strerror(errno));
     }
+    if (log_file >= 0 || record_file >= 0)
+        pthread_atfork(NULL, NULL, renew_lock);
 }
 
 void record_remark(const char *format, ...)
 {
-    char line[MOST_LINE] = "# hgemm: ";
-    size_t used = strlen(line);
     va_list arguments;
     pthread_once(&once, read_environment);
-    if (log_file < 0)
-        return;
     va_start(arguments, format);
-    vsnprintf(line + used, sizeof line - used - 1, format, arguments);
+    if (log_file >= 0)
+        say(format, arguments);
     va_end(arguments);
-    strcat(line, "\n");
-    append(log_file, line);
 }
 
 /* ---- The command --------------------------------------------------------------------------------- */
@@ -170,7 +199,7 @@ static void record_shape(const hgemm_desc_t *p)
         return;
     snprintf(text, sizeof text, "# %s\n%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d,%" PRId64 "\n", problem, p->m, p->n,
              p->k, (int)p->op_a, (int)p->op_b, p->batch);
-    append(record_file, text);
+    append_text(record_file, text);
 }
 
 void record_call(device_t *device, const hgemm_desc_t *p, const plan_t *plan)
@@ -183,7 +212,7 @@ void record_call(device_t *device, const hgemm_desc_t *p, const plan_t *plan)
     if (log_file >= 0) {
         write_command(device, p, plan, line);
         if (is_new(&logged, line))
-            append(log_file, line);
+            append_text(log_file, line);
     }
     if (record_file >= 0)
         record_shape(p);

@@ -27,36 +27,44 @@ typedef struct driver_t {
 #undef X
 } driver_t;
 
-static int load(driver_t *driver)
+typedef enum state_t { UNKNOWN, USABLE, TOO_OLD } state_t;
+
+static state_t load(driver_t *driver)
 {
     void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    int complete = library != NULL;
-    if (library) {
+    int complete = 1;
+    if (!library)
+        return UNKNOWN;
 #define X(name, symbol, needed, parameters)              \
     {                                                    \
         void *address = dlsym(library, symbol);          \
         memcpy(&driver->name, &address, sizeof address); \
         complete &= address || !(needed);                \
     }
-        DRIVER_FUNCTIONS(X)
+    DRIVER_FUNCTIONS(X)
 #undef X
-    }
-    return complete;
+    return complete ? USABLE : TOO_OLD;
 }
+
+static driver_t loaded;
+static atomic_int state; /* state_t */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The driver, NULL while the program has not loaded it. */
 static const driver_t *find_driver(void)
 {
-    static driver_t driver;
-    static atomic_int is_loaded;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    if (!atomic_load_explicit(&is_loaded, memory_order_acquire)) {
+    if (atomic_load_explicit(&state, memory_order_acquire) == UNKNOWN) {
         pthread_mutex_lock(&lock);
-        if (!atomic_load_explicit(&is_loaded, memory_order_relaxed))
-            atomic_store_explicit(&is_loaded, load(&driver), memory_order_release);
+        if (atomic_load_explicit(&state, memory_order_relaxed) == UNKNOWN)
+            atomic_store_explicit(&state, load(&loaded), memory_order_release);
         pthread_mutex_unlock(&lock);
     }
-    return atomic_load_explicit(&is_loaded, memory_order_acquire) ? &driver : NULL;
+    return atomic_load_explicit(&state, memory_order_acquire) == USABLE ? &loaded : NULL;
+}
+
+void driver_renew_lock(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
 void *driver_context(void)

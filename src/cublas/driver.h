@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 
+/* In the child of a fork: it has the lock of a thread that it does not have. */
+void driver_renew_lock(void);
+
 /* The calling thread's current context, NULL where it has none or there is no driver. */
 void *driver_context(void);
 

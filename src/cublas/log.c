@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "log.h"
 
+#include "../append.h"
+#include "real.h"
 #include "settings.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What tells one product from another. Zeroed before it is filled, so that bytes can be compared. */
 typedef struct kind_t {
@@ -28,13 +33,15 @@ typedef struct note_t {
     uint64_t count; /* 0: a free place */
 } note_t;
 
-enum { NOTES = 4096, LINE = 512 };
+enum { NOTES = 4096, LINE = 512, MOST_TEXT = 1024 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static note_t notes[NOTES]; /* by hash, with the next free place where that is taken */
 static int note_count;
-static uint64_t hits, misses, beyond; /* beyond: calls that found no place */
-static FILE *log_file, *record_file;
+static uint64_t hits, misses, beyond;       /* beyond: calls that found no place */
+static int log_file = -1, record_file = -1; /* -1: none */
+static int is_forked;                       /* a parent process counted, too */
+static int counts_are_others;               /* what is counted so far is a parent's */
 
 int log_is_on(void)
 {
@@ -42,30 +49,47 @@ int log_is_on(void)
     return asked->log || asked->summary || asked->record;
 }
 
-/* Opens what a setting names. Its lines are written whole, since processes may share it. */
-static FILE *open_output(const char *path)
+/* Writes a line whole, since processes may share the file. */
+__attribute__((format(printf, 2, 3))) static void print_to(int file, const char *format, ...)
 {
-    if (strcmp(path, "1") == 0)
-        return stderr;
-    FILE *file = fopen(path, "a");
-    if (file)
-        setvbuf(file, NULL, _IOLBF, BUFSIZ);
-    else
-        fprintf(stderr, "hgemm_cublas: cannot write %s\n", path);
+    char text[MOST_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (length >= (int)sizeof text)
+        text[sizeof text - 2] = '\n';
+    append_text(file, text);
+}
+
+/* Opens what a setting names; -1 where that fails, of which it tells. */
+static int open_output(const char *path, const char *header)
+{
+    const int file = strcmp(path, "1") == 0 ? STDERR_FILENO : append_open(path, header);
+    if (file < 0)
+        print_to(STDERR_FILENO, "hgemm_cublas: cannot write %s: %s\n", path, strerror(errno));
     return file;
+}
+
+/* The child has the lock of a thread that it does not have, and counts anew. */
+static void begin_child(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    is_forked = counts_are_others = 1;
 }
 
 static void open_once(void)
 {
     const settings_t *asked = settings();
+    pthread_atfork(NULL, NULL, begin_child);
     if (asked->log)
-        log_file = open_output(asked->log);
-    if (log_file && asked->unknown)
-        fprintf(log_file, "hgemm_cublas: HGEMM_CUBLAS is \"%s\", none of everywhere, nowhere and faster: nowhere\n",
-                asked->unknown);
-    if (asked->record && (record_file = open_output(asked->record)) != NULL && ftell(record_file) == 0)
-        fprintf(record_file, "m,n,k,trans_a,trans_b,batch\n"
-                             "# Column-major: bench_hgemm --layout col --shapes FILE\n");
+        log_file = open_output(asked->log, NULL);
+    if (log_file >= 0 && asked->unknown)
+        print_to(log_file, "hgemm_cublas: HGEMM_CUBLAS is \"%s\", none of everywhere, nowhere and faster: nowhere\n",
+                 asked->unknown);
+    if (asked->record)
+        record_file = open_output(asked->record, "m,n,k,trans_a,trans_b,batch\n"
+                                                 "# Column-major: bench_hgemm --layout col --shapes FILE\n");
 }
 
 static kind_t kind_of(const product_t *product)
@@ -119,7 +143,7 @@ static note_t *find_note(const kind_t *kind)
 static void print_kind(char line[LINE], const kind_t *kind)
 {
     static const char *const types[] = {"f16", "f32", "bf16"}; /* hgemm_type_t */
-    static const char *const activations[] = {"", " relu", " gelu_tanh", " gelu_erf", " silu"};
+    const char *activation = kind->activation == HGEMM_ACTIVATION_NONE ? NULL : hgemm_activation_name(kind->activation);
     int end =
         snprintf(line, LINE, "%s %s %c%c %" PRId64 "x%" PRId64 "x%" PRId64, kind->why ? "miss" : "hit ", kind->entry,
                  kind->op_a == HGEMM_OP_N ? 'N' : 'T', kind->op_b == HGEMM_OP_N ? 'N' : 'T', kind->m, kind->n, kind->k);
@@ -128,10 +152,10 @@ static void print_kind(char line[LINE], const kind_t *kind)
                         kind->batch_mode == HGEMM_BATCH_POINTERS ? " of pointers" : "");
     if (kind->is_described)
         end += snprintf(
-            line + end, LINE - (size_t)end, " %s lda %" PRId64 " ldb %" PRId64 " ldd %" PRId64 " %ssums %s D %s%s%s",
+            line + end, LINE - (size_t)end, " %s lda %" PRId64 " ldb %" PRId64 " ldd %" PRId64 " %ssums %s D %s%s%s%s",
             kind->layout == HGEMM_COL_MAJOR ? "column-major" : "row-major", kind->lda, kind->ldb, kind->ldd,
             kind->type_a == HGEMM_TYPE_BF16 ? "bf16 " : "", kind->accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32",
-            types[kind->type_d], kind->has_bias ? " bias" : "", activations[kind->activation]);
+            types[kind->type_d], kind->has_bias ? " bias" : "", activation ? " " : "", activation ? activation : "");
     if (kind->why)
         snprintf(line + end, LINE - (size_t)end, ": %s", kind->why);
 }
@@ -141,9 +165,20 @@ static void print_kind(char line[LINE], const kind_t *kind)
 static void record(const kind_t *kind, const char *words)
 {
     int swap = kind->layout == HGEMM_ROW_MAJOR;
-    fprintf(record_file, "# %s\n%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d,%" PRId64 "\n", words,
-            swap ? kind->n : kind->m, swap ? kind->m : kind->n, kind->k, (swap ? kind->op_b : kind->op_a) == HGEMM_OP_T,
-            (swap ? kind->op_a : kind->op_b) == HGEMM_OP_T, kind->batch);
+    print_to(record_file, "# %s\n%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d,%" PRId64 "\n", words,
+             swap ? kind->n : kind->m, swap ? kind->m : kind->n, kind->k,
+             (swap ? kind->op_b : kind->op_a) == HGEMM_OP_T, (swap ? kind->op_a : kind->op_b) == HGEMM_OP_T,
+             kind->batch);
+}
+
+static void forget_others(void)
+{
+    if (!counts_are_others)
+        return;
+    memset(notes, 0, sizeof notes);
+    note_count = 0;
+    hits = misses = beyond = 0;
+    counts_are_others = 0;
 }
 
 void log_product(const product_t *product)
@@ -152,6 +187,7 @@ void log_product(const product_t *product)
     kind_t kind = kind_of(product);
     pthread_once(&once, open_once);
     pthread_mutex_lock(&lock);
+    forget_others();
     note_t *note = find_note(&kind);
     product->why ? misses++ : hits++;
     if (!note)
@@ -159,10 +195,10 @@ void log_product(const product_t *product)
     else if (++note->count == 1) {
         char line[LINE];
         print_kind(line, &kind);
-        if (log_file)
-            fprintf(log_file, "hgemm_cublas: %s%s%s%s\n", line, product->detail[0] ? " (" : "", product->detail,
-                    product->detail[0] ? ")" : "");
-        if (record_file && kind.is_described)
+        if (log_file >= 0)
+            print_to(log_file, "hgemm_cublas: %s%s%s%s\n", line, product->detail[0] ? " (" : "", product->detail,
+                     product->detail[0] ? ")" : "");
+        if (record_file >= 0 && kind.is_described)
             record(&kind, line);
     }
     pthread_mutex_unlock(&lock);
@@ -174,21 +210,32 @@ static int more_first(const void *left, const void *right)
     return (of_left < of_right) - (of_left > of_right);
 }
 
-/* At exit, when no other thread calls any more. */
+/* At exit, when no other thread calls any more. A process that has no cuBLAS, such as a shell that starts the program,
+ * and a child that has multiplied nothing have nothing to say. */
 __attribute__((destructor)) static void summarise(void)
 {
     const char *path = settings()->summary;
-    FILE *file = path ? open_output(path) : NULL;
-    if (!file)
+    if (!path)
         return;
-    fprintf(file, "hgemm_cublas: %" PRIu64 " hits, %" PRIu64 " misses\n", hits, misses);
+    forget_others();
+    if (hits + misses == 0 && (is_forked || !real_is_loaded()))
+        return;
+    char *text = NULL;
+    size_t size;
+    FILE *summary = open_memstream(&text, &size);
+    if (!summary)
+        return;
+    fprintf(summary, "hgemm_cublas: %" PRIu64 " hits, %" PRIu64 " misses\n", hits, misses);
     qsort(notes, NOTES, sizeof notes[0], more_first);
     for (int i = 0; i < note_count; i++) {
         char line[LINE];
         print_kind(line, &notes[i].kind);
-        fprintf(file, "hgemm_cublas: %8" PRIu64 " %s\n", notes[i].count, line);
+        fprintf(summary, "hgemm_cublas: %8" PRIu64 " %s\n", notes[i].count, line);
     }
     if (beyond)
-        fprintf(file, "hgemm_cublas: %8" PRIu64 " calls of further kinds\n", beyond);
-    fflush(file);
+        fprintf(summary, "hgemm_cublas: %8" PRIu64 " calls of further kinds\n", beyond);
+    const int file = fclose(summary) == 0 ? open_output(path, NULL) : -1;
+    if (file >= 0)
+        append_text(file, text);
+    free(text);
 }

@@ -31,6 +31,19 @@ typedef struct context_t {
 static pthread_mutex_t lists = PTHREAD_MUTEX_INITIALIZER;
 static context_t contexts[POOL_CONTEXTS];
 static int context_count;
+static int is_forked; /* the entries are a parent's, whose GPU does not serve a child */
+
+static void begin_child(void)
+{
+    lists = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    is_forked |= context_count > 0;
+    driver_renew_lock();
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, begin_child);
+}
 
 static context_t *find_context(void *context)
 {
@@ -106,6 +119,10 @@ static slot_t *find_slot(context_t *context, void *stream, int is_captured)
 
 const char *pool_lease(void *stream, lease_t *lease)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    if (is_forked)
+        return "the process was forked from one that used the GPU, which CUDA does not allow";
     void *current = driver_context();
     if (!current)
         return "the thread has no CUDA context";

@@ -18,9 +18,13 @@ typedef void real_any_fn(void);
  * The real function, NULL while it cannot be found. It is looked for, in this order, among the libraries that
  * follow this one in the program's search order, among those that are loaded under the names
  * libhgemm_real_cublas.so, libcublas.so.13, .12 and .11 (libcublasLt alike), and at the path that
- * HGEMM_CUBLAS_LIBRARY (HGEMM_CUBLASLT_LIBRARY) names. What was found is remembered.
+ * HGEMM_CUBLAS_LIBRARY (HGEMM_CUBLASLT_LIBRARY) names. What was found is remembered, and of a cuBLAS that is there also
+ * what it does not have.
  */
 real_any_fn *real_find(real_symbol_t symbol);
+
+/* Whether the process has loaded a cuBLAS by now. */
+int real_is_loaded(void);
 
 /* Evaluates to a pointer to the real function NAME, or NULL. */
 #define REAL(name) ((name##_fn *)real_find(REAL_##name))

@@ -31,6 +31,7 @@ typedef struct CUevent_st *CUevent;
 enum {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NOT_INITIALIZED = 3,
     CUDA_ERROR_STUB_LIBRARY = 34,
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
@@ -110,8 +111,28 @@ typedef struct shared_t {
 static shared_t *all_shared;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of it and all that it leads to */
 
+/*
+ * CUDA does not work in the child of a process that has used it. There the handles of the parent are dead, and with
+ * them all that they share; what a child opens by itself, where the parent has opened nothing, is not. Forks since the
+ * process's first ancestor tell them apart.
+ */
+static unsigned forks;
+
+static void begin_child(void)
+{
+    forks++;
+    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* a thread that the child does not have may have held it */
+    all_shared = NULL;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, begin_child);
+}
+
 typedef struct cuda_t {
     device_t base;
+    unsigned forks; /* when it was opened */
     driver_t driver;
     CUdevice device;
     CUcontext context;
@@ -149,6 +170,14 @@ static hgemm_status_t explain(const driver_t *driver, CUresult result, const cha
     return result == CUDA_ERROR_OUT_OF_MEMORY ? HGEMM_STATUS_OUT_OF_MEMORY : HGEMM_STATUS_DEVICE_ERROR;
 }
 
+static hgemm_status_t refuse_child(char detail[DEVICE_DETAIL])
+{
+    describe(detail,
+             "The process was forked from one that had used CUDA, which does not work in such a child. Fork before "
+             "anything uses the GPU, or start the child anew (exec; in Python the start method \"spawn\").");
+    return HGEMM_STATUS_DEVICE_ERROR;
+}
+
 /* The library is never closed: the driver keeps threads and state of its own. */
 static hgemm_status_t driver_open(driver_t *driver, char detail[DEVICE_DETAIL])
 {
@@ -172,9 +201,13 @@ static hgemm_status_t driver_open(driver_t *driver, char detail[DEVICE_DETAIL])
 #undef X
 
     int version = 0;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
     CUresult result = driver->init(0);
     if (result == CUDA_ERROR_NO_DEVICE)
         return HGEMM_STATUS_NO_DEVICE;
+    if (result == CUDA_ERROR_NOT_INITIALIZED)
+        return refuse_child(detail);
     hgemm_status_t status = explain(driver, result, "cuInit", detail);
     if (result == CUDA_ERROR_STUB_LIBRARY || result == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH ||
         result == CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE)
@@ -198,6 +231,8 @@ static hgemm_status_t driver_open(driver_t *driver, char detail[DEVICE_DETAIL])
 static hgemm_status_t enter(cuda_t *cuda)
 {
     CUcontext ours;
+    if (cuda->forks != forks)
+        return refuse_child(cuda->base.detail);
     hgemm_status_t status = TRY(cuda, "cuCtxPushCurrent", context_push(cuda->context));
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
@@ -251,6 +286,8 @@ static hgemm_status_t cuda_info(device_t *device, hgemm_device_info_t *info)
         {ATTRIBUTE_CLOCK_RATE, &found.clock_khz},
         {ATTRIBUTE_L2_CACHE_SIZE, &l2_bytes},
     };
+    if (cuda->forks != forks)
+        return refuse_child(cuda->base.detail);
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         if (status == HGEMM_STATUS_SUCCESS)
@@ -461,6 +498,11 @@ static shared_t *leave_shared(shared_t *shared)
 static void cuda_close(device_t *device)
 {
     cuda_t *cuda = cuda_of(device);
+    if (cuda->forks !=
+        forks) { /* the driver has nothing of this process, and a thread may have been at what is shared */
+        free(cuda);
+        return;
+    }
     shared_t *last = leave_shared(cuda->shared);
     if (last && enter(cuda) == HGEMM_STATUS_SUCCESS) {
         for (int i = 0; i < last->count; i++)
@@ -609,6 +651,7 @@ hgemm_status_t device_open_cuda(int ordinal, device_t **device, char detail[DEVI
     if (!cuda)
         return HGEMM_STATUS_OUT_OF_MEMORY;
     cuda->base.ops = &cuda_ops;
+    cuda->forks = forks;
     hgemm_status_t status = choose(cuda, ordinal);
     if (status == HGEMM_STATUS_SUCCESS) {
         cuda->base.detail[0] = '\0'; /* words about GPUs that were passed over */

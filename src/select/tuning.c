@@ -2,9 +2,12 @@
 #include "select/tuning.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "select/plan_text.h"
 #include "select/problem_class.h"
@@ -41,6 +44,8 @@ static int compare_entries(const void *one, const void *other)
 static const entry_t *find_entry(const tuning_t *tuning, const hgemm_desc_t *p)
 {
     const entry_t wanted = {.problem = class_of(p)};
+    if (tuning->count == 0) /* there is no array to search */
+        return NULL;
     return bsearch(&wanted, tuning->entries, tuning->count, sizeof *tuning->entries, compare_entries);
 }
 
@@ -192,14 +197,30 @@ static int sort_entries(tuning_t *tuning, char *why)
     return 1;
 }
 
+/* Opens a regular file. No other is waited for, as a FIFO would be that nobody writes. */
+static FILE *open_file(const char *path, char *why)
+{
+    struct stat status;
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int is_regular = descriptor >= 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+    FILE *file = is_regular ? fdopen(descriptor, "r") : NULL;
+    if (file)
+        return file;
+    if (descriptor >= 0 && !is_regular)
+        snprintf(why, DEVICE_DETAIL, "is no regular file.");
+    else
+        snprintf(why, DEVICE_DETAIL, "cannot be opened: %s.", strerror(errno));
+    if (descriptor >= 0)
+        close(descriptor);
+    return NULL;
+}
+
 tuning_t *tuning_read(const char *path, const hgemm_device_info_t *info, char why[DEVICE_DETAIL])
 {
     char header[TUNING_HEADER];
-    FILE *file = fopen(path, "r");
-    if (!file) {
-        snprintf(why, DEVICE_DETAIL, "cannot be opened: %s.", strerror(errno));
+    FILE *file = open_file(path, why);
+    if (!file)
         return NULL;
-    }
     tuning_t *tuning = calloc(1, sizeof *tuning);
     tuning_header(info, header);
     if (!tuning)

@@ -10,17 +10,18 @@
  *   .nv.constantN     constant bank N of every kernel (3 user, 4 addresses)
  *   .nv.shared.k      static shared memory, its size only
  *   .nv.global[.init] module-scope variables
+ *   .nv.constant3     also __constant__ variables, which the host may set
  *   .debug_line       source lines, DWARF 2 to 4
  * A fatbin is a sequence of containers of cubins and PTX texts (see fatbin()).
  *
  * Input is not trusted: every read is inside a span that was checked against the
  * image, every count is bounded by the bytes that back it.
  */
+#include "system.h"
 #include "turing.h"
 
+#include <elf.h>
 #include <errno.h>
-#include <gelf.h>
-#include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,9 +40,7 @@ enum {
 /* Relocations: 64-bit address in data; low and high half in a 32-bit immediate. */
 enum { RELOC_64 = 0x02, RELOC_LO = 0x38, RELOC_HI = 0x39 };
 
-/* Where module-scope variables are said to live: far from any host or device
- * allocation of a real driver. */
-#define GLOBAL_BASE UINT64_C(0x600000000000)
+enum { PAGE = 4096 };
 
 static const uint64_t max_unpacked = UINT64_C(1) << 28;
 
@@ -81,7 +80,9 @@ struct turing_module {
     size_t n_kernels;
     turing_global_t *globals;
     size_t n_globals;
-    uint64_t next_global;
+    turing_symbol_t *symbols;
+    size_t n_symbols;
+    uint64_t base, next_global;
     void **owned; /* every other allocation of the module */
     size_t n_owned;
 };
@@ -116,17 +117,17 @@ static bool out_of_memory(turing_error_t *err)
 
 typedef struct section {
     const char *name;
-    uint32_t type, link, info;
+    uint32_t name_at, type, link, info;
     uint64_t flags, size;
     const uint8_t *data; /* NULL: no bits in the file */
-    uint64_t address;    /* .nv.global*               */
+    uint64_t address;    /* .nv.global*, .nv.constant3 */
     uint8_t *patched;    /* writable copy of data, made for relocations */
     bool relocated;
 } section_t;
 
 typedef struct symbol {
     const char *name;
-    uint64_t value;
+    uint64_t value, size;
     uint32_t section;
     uint8_t type, other;
 } symbol_t;
@@ -157,41 +158,50 @@ static section_t *find_section(elf_t *e, const char *prefix, const char *name)
     return NULL;
 }
 
-static bool read_sections(elf_t *e, Elf *elf)
+/* The string at that offset of a string table; NULL where there is none. */
+static const char *string(const elf_t *e, size_t table, uint64_t offset)
 {
-    size_t names;
-    if (elf_getshdrnum(elf, &e->n_sections) || elf_getshdrstrndx(elf, &names))
-        return turing_fail(e->err, "damaged ELF section table: %s", elf_errmsg(-1));
-    if (!(e->sections = calloc(e->n_sections + 1, sizeof *e->sections)))
+    const section_t *t = table < e->n_sections ? &e->sections[table] : NULL;
+    if (!t || t->type != SHT_STRTAB || !t->data || offset >= t->size || !memchr(t->data + offset, 0, t->size - offset))
+        return NULL;
+    return (const char *)t->data + offset;
+}
+
+static bool read_sections(elf_t *e, const Elf64_Ehdr *header)
+{
+    const size_t count = header->e_shnum;
+    if (!count || header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff > e->size ||
+        count > (e->size - header->e_shoff) / sizeof(Elf64_Shdr))
+        return turing_fail(e->err, "damaged ELF section table");
+    if (!(e->sections = calloc(count, sizeof *e->sections)))
         return out_of_memory(e->err);
-    for (size_t i = 1; i < e->n_sections; i++) {
-        section_t *s = &e->sections[i];
-        GElf_Shdr h;
-        Elf_Scn *scn = elf_getscn(elf, i);
-        if (!scn || !gelf_getshdr(scn, &h))
-            return turing_fail(e->err, "damaged ELF section %zu: %s", i, elf_errmsg(-1));
-        const char *name = elf_strptr(elf, names, h.sh_name);
-        if (!name)
-            return turing_fail(e->err, "damaged name of ELF section %zu: %s", i, elf_errmsg(-1));
-        *s = (section_t){.name = name,
-                         .type = h.sh_type,
-                         .link = h.sh_link,
-                         .info = h.sh_info,
-                         .flags = h.sh_flags,
-                         .size = h.sh_size};
-        if (h.sh_type == SHT_NOBITS) {
-            if (h.sh_size > max_unpacked)
-                return turing_fail(e->err, "section %s claims %llu bytes", name, (unsigned long long)h.sh_size);
+    e->n_sections = count;
+    for (size_t i = 1; i < count; i++) {
+        Elf64_Shdr h;
+        memcpy(&h, e->image + header->e_shoff + i * sizeof h, sizeof h);
+        e->sections[i] = (section_t){.name_at = h.sh_name,
+                                     .type = h.sh_type,
+                                     .link = h.sh_link,
+                                     .info = h.sh_info,
+                                     .flags = h.sh_flags,
+                                     .size = h.sh_size};
+        if (h.sh_type == SHT_NOBITS)
             continue;
-        }
         if (h.sh_offset > e->size || h.sh_size > e->size - h.sh_offset)
-            return turing_fail(e->err, "section %s lies outside the file", name);
-        s->data = e->image + h.sh_offset;
+            return turing_fail(e->err, "ELF section %zu lies outside the file", i);
+        e->sections[i].data = e->image + h.sh_offset;
+    }
+    for (size_t i = 1; i < count; i++) {
+        section_t *s = &e->sections[i];
+        if (!(s->name = string(e, header->e_shstrndx, s->name_at)))
+            return turing_fail(e->err, "damaged name of ELF section %zu", i);
+        if (s->type == SHT_NOBITS && s->size > max_unpacked)
+            return turing_fail(e->err, "section %s claims %llu bytes", s->name, (unsigned long long)s->size);
     }
     return true;
 }
 
-static bool read_symbols(elf_t *e, Elf *elf)
+static bool read_symbols(elf_t *e)
 {
     section_t *table = NULL;
     size_t index = 0;
@@ -213,8 +223,8 @@ static bool read_symbols(elf_t *e, Elf *elf)
         y->other = (uint8_t)get(&s, 1);
         y->section = (uint32_t)get(&s, 2);
         y->value = get(&s, 8);
-        get(&s, 8);
-        if (!(y->name = elf_strptr(elf, table->link, (size_t)name)))
+        y->size = get(&s, 8);
+        if (!(y->name = string(e, table->link, name)))
             return turing_fail(e->err, "damaged name of symbol %zu", i);
         if (y->section >= e->n_sections)
             y->section = 0; /* undefined, absolute, common */
@@ -224,19 +234,25 @@ static bool read_symbols(elf_t *e, Elf *elf)
 
 /* ---- module-scope variables and relocations -------------------------------------------- */
 
+static bool is_module_data(const section_t *s)
+{
+    return s->size &&
+           (!strcmp(s->name, ".nv.global") || !strcmp(s->name, ".nv.global.init") || !strcmp(s->name, ".nv.constant3"));
+}
+
 static bool place_globals(elf_t *e)
 {
     turing_module_t *m = e->module;
     for (size_t i = 1; i < e->n_sections; i++) {
         section_t *s = &e->sections[i];
-        if ((strcmp(s->name, ".nv.global") && strcmp(s->name, ".nv.global.init")) || !s->size)
+        if (!is_module_data(s))
             continue;
         turing_global_t *list = realloc(m->globals, (m->n_globals + 1) * sizeof *list);
         if (!list)
             return out_of_memory(e->err);
         m->globals = list;
         s->address = m->next_global;
-        m->next_global += (s->size + 4095) / 4096 * 4096;
+        m->next_global += (s->size + PAGE - 1) / PAGE * PAGE + PAGE; /* with a hole between */
         m->globals[m->n_globals++] = (turing_global_t){s->address, s->size, NULL};
         if (s->data) {
             if (!(s->patched = own(m, s->size, 1)))
@@ -244,6 +260,20 @@ static bool place_globals(elf_t *e)
             memcpy(s->patched, s->data, s->size);
             m->globals[m->n_globals - 1].init = s->patched;
         }
+    }
+    for (size_t i = 1; i < e->n_symbols; i++) {
+        const symbol_t *y = &e->symbols[i];
+        const section_t *s = &e->sections[y->section];
+        if (y->type != STT_OBJECT || !y->section || !s->address || y->value > s->size || y->size > s->size - y->value)
+            continue;
+        turing_symbol_t *list = realloc(m->symbols, (m->n_symbols + 1) * sizeof *list);
+        if (!list)
+            return out_of_memory(e->err);
+        m->symbols = list;
+        char *name = own_text(m, y->name, "", "");
+        if (!name)
+            return out_of_memory(e->err);
+        m->symbols[m->n_symbols++] = (turing_symbol_t){name, s->address + y->value, y->size};
     }
     return true;
 }
@@ -268,15 +298,18 @@ static reloc_t next_reloc(span_t *s, bool rela)
 }
 
 /* Code addresses are relative to the start of their kernel; so is a symbol of the
- * kernel's own section. */
+ * kernel's own section. Functions of the device's runtime stand at addresses that no
+ * kernel has. */
 static bool symbol_address(const elf_t *e, uint32_t index, const section_t *code, uint64_t *address)
 {
     if (index >= e->n_symbols)
         return false;
     const symbol_t *y = &e->symbols[index];
+    if (!y->section)
+        return emu_system_address(y->name, address);
     const section_t *s = &e->sections[y->section];
     *address = y->value + s->address;
-    return y->section && (s->address || s == code);
+    return s->address || s == code;
 }
 
 /* Applies the relocations of one section to its writable copy. What cannot be
@@ -667,7 +700,7 @@ static bool constant_banks(elf_t *e, turing_kernel_t *k)
             return turing_fail(e->err, "section %s is larger than a constant bank", s->name);
         if (!patch(e, s, why, sizeof why))
             return false;
-        k->bank[b] = (turing_bank_t){s->patched, (uint32_t)s->size};
+        k->bank[b] = (turing_bank_t){s->patched, (uint32_t)s->size, s->address};
     }
     return k->param_base + k->param_bytes <= TURING_BANK_BYTES ||
            turing_fail(e->err, "the parameters of %s do not fit a constant bank", k->name);
@@ -731,32 +764,34 @@ static bool add_kernel(elf_t *e, uint32_t index)
     return decode_code(e, k, why) && read_lines(e, k, y);
 }
 
-static unsigned architecture(const GElf_Ehdr *h)
+static unsigned architecture(const Elf64_Ehdr *h)
 {
     return h->e_ident[EI_OSABI] == ABI_CUDA_13 ? h->e_flags >> 8 & 0xff : h->e_flags & 0xff;
 }
 
-static bool read_elf(elf_t *e, Elf *elf)
+static bool read_elf(elf_t *e)
 {
-    GElf_Ehdr h;
-    if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &h))
-        return turing_fail(e->err, "damaged ELF header: %s", elf_errmsg(-1));
-    if (h.e_machine != EM_NVIDIA)
-        return turing_fail(e->err, "an ELF file for machine %u, not a cubin", h.e_machine);
+    Elf64_Ehdr h;
+    if (e->size < SELFMAG || memcmp(e->image, ELFMAG, SELFMAG))
+        return turing_fail(e->err, "not an ELF file");
+    if (e->size < sizeof h)
+        return turing_fail(e->err, "damaged ELF header");
+    memcpy(&h, e->image, sizeof h);
     if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
         return turing_fail(e->err, "not a 64-bit little-endian cubin");
+    if (h.e_machine != EM_NVIDIA)
+        return turing_fail(e->err, "an ELF file for machine %u, not a cubin", h.e_machine);
     if (h.e_ident[EI_OSABI] != ABI_CUDA_11 && h.e_ident[EI_OSABI] != ABI_CUDA_13)
         return turing_fail(e->err, "a cubin of an unknown ABI (0x%x)", h.e_ident[EI_OSABI]);
     if (architecture(&h) != SM)
         return turing_fail(e->err, "a cubin for sm_%u, not sm_%d", architecture(&h), SM);
     if (h.e_type != ET_EXEC)
         return turing_fail(e->err, "a relocatable cubin: link it first");
-    if (!read_sections(e, elf) || !read_symbols(e, elf) || !place_globals(e))
+    if (!read_sections(e, &h) || !read_symbols(e) || !place_globals(e))
         return false;
     for (size_t i = 1; i < e->n_sections; i++) {
         char why[8] = "";
-        if (!strcmp(e->sections[i].name, ".nv.global.init") && e->sections[i].patched &&
-            !relocate(e, &e->sections[i], why, sizeof why))
+        if (is_module_data(&e->sections[i]) && e->sections[i].patched && !relocate(e, &e->sections[i], why, sizeof why))
             return false;
     }
     for (uint32_t i = 1; i < e->n_symbols; i++) {
@@ -769,20 +804,10 @@ static bool read_elf(elf_t *e, Elf *elf)
 
 static bool cubin(turing_module_t *m, const uint8_t *data, size_t size, turing_error_t *err)
 {
-    if (elf_version(EV_CURRENT) == EV_NONE)
-        return turing_fail(err, "libelf is too old");
-    /* libelf wants an aligned image of its own */
-    uint8_t *image = malloc(size ? size : 1);
-    if (!image)
-        return out_of_memory(err);
-    memcpy(image, data, size);
-    elf_t e = {.module = m, .image = image, .size = size, .err = err};
-    Elf *elf = elf_memory((char *)image, size);
-    bool ok = elf ? read_elf(&e, elf) : turing_fail(err, "not an ELF file: %s", elf_errmsg(-1));
+    elf_t e = {.module = m, .image = data, .size = size, .err = err};
+    const bool ok = read_elf(&e);
     free(e.sections);
     free(e.symbols);
-    elf_end(elf);
-    free(image);
     return ok;
 }
 
@@ -906,12 +931,17 @@ static bool fatbin(turing_module_t *m, span_t s, turing_error_t *err)
 
 turing_module_t *turing_module_open(const void *data, size_t size, turing_error_t *err)
 {
+    return turing_module_open_at(data, size, TURING_GLOBAL_BASE, err);
+}
+
+turing_module_t *turing_module_open_at(const void *data, size_t size, uint64_t base, turing_error_t *err)
+{
     turing_module_t *m = calloc(1, sizeof *m);
     if (!m) {
         out_of_memory(err);
         return NULL;
     }
-    m->next_global = GLOBAL_BASE;
+    m->base = m->next_global = base;
     span_t s = {data, (const uint8_t *)data + size, false};
     span_t head = s;
     uint32_t magic = (uint32_t)get(&head, 4);
@@ -962,6 +992,7 @@ void turing_module_close(turing_module_t *m)
     free(m->owned);
     free(m->kernels);
     free(m->globals);
+    free(m->symbols);
     free(m);
 }
 
@@ -991,4 +1022,22 @@ size_t turing_module_global_count(const turing_module_t *m)
 const turing_global_t *turing_module_global(const turing_module_t *m, size_t index)
 {
     return index < m->n_globals ? &m->globals[index] : NULL;
+}
+
+const turing_symbol_t *turing_module_symbol(const turing_module_t *m, size_t index)
+{
+    return index < m->n_symbols ? &m->symbols[index] : NULL;
+}
+
+const turing_symbol_t *turing_module_find_symbol(const turing_module_t *m, const char *name)
+{
+    for (size_t i = 0; i < m->n_symbols; i++)
+        if (!strcmp(m->symbols[i].name, name))
+            return &m->symbols[i];
+    return NULL;
+}
+
+uint64_t turing_module_end(const turing_module_t *m)
+{
+    return m->next_global;
 }

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "fake_cuda/libcuda.h"
 #include "api/handle.h"
@@ -494,6 +496,47 @@ static void a_damaged_image_is_reported(void **state)
     assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
 }
 
+/* CUDA does not work in the child of a process that has used it: each call says so, and touches nothing. */
+static int try_in_child(hgemm_handle_t handle)
+{
+    char words[1024];
+    hgemm_device_info_t info;
+    hgemm_handle_t another = NULL;
+    void *memory;
+    const int launches = fake->launches, allocations = fake->allocations;
+    if (hgemm_malloc(handle, &memory, 16) != HGEMM_STATUS_DEVICE_ERROR)
+        return 1;
+    snprintf(words, sizeof words, "%s", hgemm_error_detail(handle));
+    if (!strstr(words, "forked") || hgemm_get_device_info(handle, &info) != HGEMM_STATUS_DEVICE_ERROR)
+        return 2;
+    if (use(handle, NULL) != HGEMM_STATUS_DEVICE_ERROR || strcmp(words, hgemm_error_detail(handle)) != 0)
+        return 3;
+    if (hgemm_synchronize(handle) != HGEMM_STATUS_DEVICE_ERROR || hgemm_destroy(handle) != HGEMM_STATUS_DEVICE_ERROR)
+        return 4;
+    if (fake->launches != launches || fake->allocations != allocations || fake->retains != 1 || fake->depth)
+        return 5;
+    fake->failing = "cuInit", fake->result = 3; /* as the driver has it there */
+    if (hgemm_create(&another, "cuda") != HGEMM_STATUS_DEVICE_ERROR || strcmp(words, hgemm_error_detail(NULL)) != 0)
+        return 6;
+    return 0;
+}
+
+static void a_child_is_told_that_its_handles_are_dead(void **state)
+{
+    (void)state;
+    hgemm_handle_t handle = NULL;
+    int status;
+    assert_status(hgemm_create(&handle, "cuda"), HGEMM_STATUS_SUCCESS);
+    assert_status(use(handle, NULL), HGEMM_STATUS_SUCCESS);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(try_in_child(handle));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_status(use(handle, NULL), HGEMM_STATUS_SUCCESS);
+    assert_status(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -509,6 +552,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(calls_reach_the_driver_as_meant, set_up, tear_down),
         cmocka_unit_test_setup_teardown(handles_share_kernels, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_image_is_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_child_is_told_that_its_handles_are_dead, set_up, tear_down),
     };
     const struct CMUnitTest old[] = {
         cmocka_unit_test(a_driver_without_our_functions_is_too_old),

@@ -64,7 +64,9 @@ static void spend_time(void)
 PROPERTY(cublasSetStream_v2, cublasGetStream_v2, void *, stream)
 PROPERTY(cublasSetPointerMode_v2, cublasGetPointerMode_v2, int, pointer_mode)
 PROPERTY(cublasSetMathMode, cublasGetMathMode, int, math_mode)
+#ifndef IS_OLD /* from 11.5 on */
 PROPERTY(cublasSetSmCountTarget, cublasGetSmCountTarget, int, sm_count)
+#endif
 
 static int64_t at_least_1(int64_t value)
 {

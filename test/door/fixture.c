@@ -49,6 +49,17 @@ static void find(void *library, const char *symbol, void *function)
     memcpy(function, &address, sizeof address);
 }
 
+int lookups;
+
+void *__real_dlsym(void *library, const char *symbol);
+void *__wrap_dlsym(void *library, const char *symbol);
+
+void *__wrap_dlsym(void *library, const char *symbol)
+{
+    lookups++;
+    return __real_dlsym(library, symbol);
+}
+
 /* As Python does it: local to itself, behind the door in the order of search. */
 void open_libraries(char *paths)
 {
@@ -63,7 +74,8 @@ void open_libraries(char *paths)
     find(libraries[1], "cublasSetStream_v2", &set_stream);
     find(libraries[1], "cublasSetPointerMode_v2", &set_pointer_mode);
     find(libraries[1], "cublasSetMathMode", &set_math_mode);
-    find(libraries[1], "cublasSetSmCountTarget", &set_sm_count);
+    if (dlsym(libraries[1], "cublasSetSmCountTarget"))
+        find(libraries[1], "cublasSetSmCountTarget", &set_sm_count);
     find(libraries[2], "cublasLtMatmulDescCreate", &desc_create);
     find(libraries[2], "cublasLtMatmulDescDestroy", &desc_destroy);
     find(libraries[2], "cublasLtMatmulDescSetAttribute", &desc_set);

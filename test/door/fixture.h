@@ -27,13 +27,15 @@ extern int (*blas_destroy)(void *);
 extern int (*set_stream)(void *, void *);
 extern int (*set_pointer_mode)(void *, int);
 extern int (*set_math_mode)(void *, int);
-extern int (*set_sm_count)(void *, int);
+extern int (*set_sm_count)(void *, int); /* NULL where the fake cuBLAS is an old one */
 extern int (*desc_create)(void **, int, int);
 extern int (*desc_destroy)(void *);
 extern int (*desc_set)(void *, int, const void *, size_t);
 extern int (*layout_create)(void **, int, uint64_t, uint64_t, int64_t);
 extern int (*layout_destroy)(void *);
 extern int (*layout_set)(void *, int, const void *, size_t);
+
+extern int lookups; /* calls of dlsym so far */
 
 /* Opens a driver, a cuBLAS and a cuBLASLt at three paths with commas between them, local to themselves and behind the
  * door in the order of search, as Python does it. */

@@ -10,5 +10,8 @@ int test_streams(void);
 int test_policy(const char *expected); /* "hit" or "miss" */
 int test_log(void);
 int test_cost(void);
+int test_old(void);
+int test_child(void);
+int test_forks(void);
 
 #endif

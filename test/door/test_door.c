@@ -10,6 +10,9 @@
  *                                    tuning file has that ratio
  *     test_door LIBRARIES log        some products, for a log
  *     test_door LIBRARIES cost       what the door costs the host
+ *     test_door LIBRARIES old        a release of cuBLAS that lacks a function
+ *     test_door LIBRARIES child      a child that multiplies and one that does not, for a summary
+ *     test_door LIBRARIES forks      children of a process whose threads multiply
  *
  * LIBRARIES are the paths of a driver, a cuBLAS and a cuBLASLt, separated by commas.
  */
@@ -39,6 +42,12 @@ int main(int argc, char **argv)
         return test_log();
     if (strcmp(group, "cost") == 0)
         return test_cost();
+    if (strcmp(group, "old") == 0)
+        return test_old();
+    if (strcmp(group, "child") == 0)
+        return test_child();
+    if (strcmp(group, "forks") == 0)
+        return test_forks();
     if (strcmp(group, "policy") != 0 || argc != 6)
         return 2;
     driver->capability = atoi(argv[3]);

@@ -187,6 +187,12 @@ static void other_problems_are_refused(void **state)
                      "The plan is for f16 nn 8x16x24, the call is ");
     changed[0] = desc, changed[0].kernel = KERNEL_k1_tiled;
     assert_words(hgemm_plan_run(plan, &handle, &changed[0]), HGEMM_STATUS_INVALID_PLAN, "the call names k1_tiled");
+    hgemm_plan_t rung; /* a plan is for any C and D of a class, but a rung wants them aligned */
+    changed[0] = desc, changed[0].kernel = KERNEL_k1_tiled, changed[0].ldd = changed[0].ldc = 24;
+    assert_status(hgemm_plan_create(&rung, &handle, &changed[0]), HGEMM_STATUS_SUCCESS);
+    changed[0].ldd = 25;
+    assert_words(hgemm_plan_run(rung, &handle, &changed[0]), HGEMM_STATUS_INVALID_PLAN, "aligned rows");
+    hgemm_plan_destroy(rung);
     changed[0] = desc, changed[0].lda = 23; /* the call is checked as ever */
     assert_words(hgemm_plan_run(plan, &handle, &changed[0]), HGEMM_STATUS_INVALID_LDA, "23");
     strcpy(handle.info.name, "another");
@@ -325,6 +331,24 @@ static void spoilt_texts_do_no_harm(void **state)
     assert_in_range(refused, 15000, 19999);
 }
 
+/* Sizes that no memory has are counted as far as numbers go, which sanitizers watch. */
+static void counts_do_not_overflow(void **state)
+{
+    (void)state;
+    hgemm_desc_t desc = small();
+    desc.a = elsewhere(2), desc.b = elsewhere(6), desc.d = elsewhere(UINT64_C(1) << 62), desc.beta = 0;
+    desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldc = desc.ldd = 1518500002;
+    for (handle.machine.is_newer = 0; handle.machine.is_newer < 2; handle.machine.is_newer++) {
+        hgemm_plan_t none; /* copies of A and B have almost 2^63 bytes; no kernel has so many tiles */
+        assert_status(hgemm_plan_create(&none, &handle, &desc), HGEMM_STATUS_NOT_SUPPORTED);
+    }
+    desc.m = desc.n = desc.k = 1024, desc.a = elsewhere(0), desc.b = elsewhere(8);
+    desc.batch = INT64_C(1) << 59, desc.batch_mode = HGEMM_BATCH_POINTERS;
+    hgemm_plan_t plan = create(&desc);
+    assert_true(info_of(plan).tiles == INT64_MAX && info_of(plan).split_tiles == 0);
+    hgemm_plan_destroy(plan);
+}
+
 static void null_is_refused(void **state)
 {
     (void)state;
@@ -359,6 +383,7 @@ int main(void)
         cmocka_unit_test_setup(groups_tell_the_layout_of_d, open_fixture),
         cmocka_unit_test_setup(other_texts_are_refused, open_fixture),
         cmocka_unit_test_setup(spoilt_texts_do_no_harm, open_fixture),
+        cmocka_unit_test_setup(counts_do_not_overflow, open_fixture),
         cmocka_unit_test_setup(null_is_refused, open_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "select/plan_text.h"
@@ -54,6 +55,8 @@ static void words_are_these(void **state)
         "f16 tt 8x16x24 lda 9 ldb 25",
         "f16 nn 8x16x24 batch 3 lda 32 ldb 64 strides 0 99",
         "f16 nn 8x16x24 batch 3 strides 192 0",
+        "f32 nn 8x16x24 batch 3 grouped types bf16 bf16 scaled_a scaled_b",
+        "f32 nn 8x16x24 aligned 2 4 types bf16 f32",
         "f16 nn 8x16x24 aligned 8 16",
         "f32 nn 8x16x24 aligned 16 2 fused",
         "f16 nn 8x16x24 batch 4 invariant gathered grouped",
@@ -96,6 +99,9 @@ static void wrong_words_are_refused(void **state)
         "f16 nn 8x16x24 grouped pointers",
         "f16 nn 8x16x24 gathered fused",
         "f16 nn 8x16x24 more",
+        "f16 nn 8x16x24 types bf16",
+        "f16 nn 8x16x24 types bf16 f17",
+        "f16 nn 8x16x24 aligned 2 2 types f16 f32",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         problem_class_t class;
@@ -141,7 +147,7 @@ static void a_class_is_what_selection_sees(void **state)
         assert_int_equal(class_compare(&class, &of_example), 0);
 
         static const int64_t residues[3][4] = {{0, 16, 32, 160}, {8, 24, 40, 152}, {2, 4, 6, 12}};
-        int which = class.of[CLASS_ALIGNED_A] == 16 ? 0 : class.of[CLASS_ALIGNED_A] == 8 ? 1 : 2;
+        int which = class.of[CLASS_aligned_a] == 16 ? 0 : class.of[CLASS_aligned_a] == 8 ? 1 : 2;
         other.a = (const void *)(uintptr_t)(8192 + residues[which][rng_between(&rng, 0, 3)]);
         other.alpha = 5, other.ldd = desc.ldd + 3;
         problem_class_t of_other = class_of(&other);
@@ -214,6 +220,14 @@ static void faults_are_told(void **state)
     assert_status(hgemm_load_tuning(&handle, "/nonexistent/file"), HGEMM_STATUS_INVALID_TUNING);
     assert_non_null(strstr(hgemm_error_detail(&handle), "cannot be opened"));
     assert_status(hgemm_load_tuning(&handle, "/"), HGEMM_STATUS_INVALID_TUNING);
+    assert_non_null(strstr(hgemm_error_detail(&handle), "is no regular file."));
+
+    /* Nobody writes the FIFO: who waited for that would wait for ever. */
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_status(hgemm_load_tuning(&handle, path), HGEMM_STATUS_INVALID_TUNING);
+    assert_non_null(strstr(hgemm_error_detail(&handle), "is no regular file."));
+    unlink(path);
     assert_status(hgemm_load_tuning(NULL, path), HGEMM_STATUS_INVALID_HANDLE);
 }
 
@@ -237,9 +251,12 @@ static void entries_are_followed(void **state)
                                       "f32 nt 8x16x24=k9 # no entry: a comment\n";
     hgemm_desc_t desc = small();
     int is_tuned;
-    write_file(text, strlen(text) - strlen("f32 nt 8x16x24=k9 # no entry: a comment\n"));
     char by_default[64];
     snprintf(by_default, sizeof by_default, "%s", kernel_of(&desc, &is_tuned));
+    write_file(HEADER, strlen(HEADER)); /* lists nothing */
+    assert_status(hgemm_load_tuning(&handle, path), HGEMM_STATUS_SUCCESS);
+    assert_string_equal(kernel_of(&desc, &is_tuned), by_default);
+    write_file(text, strlen(text) - strlen("f32 nt 8x16x24=k9 # no entry: a comment\n"));
     assert_string_not_equal(by_default, "k5_256x128");
     assert_int_equal(is_tuned, 0);
     assert_status(hgemm_load_tuning(&handle, path), HGEMM_STATUS_SUCCESS);

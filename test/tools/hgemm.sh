@@ -56,6 +56,32 @@ if [ -x "$build/bench/bench_hgemm" ]; then
     [ "$(grep -c ',auto,' out)" = 3 ] || fail "bench_hgemm does not read the shapes: $(cat out)"
 fi
 
+# Processes that start together write one header, and none a line into another's (test_append tries harder).
+for round in 1 2; do
+    rm -f together.csv
+    for i in 1 2 3 4 5 6 7 8; do
+        HGEMM_RECORD=together.csv "$hgemm" plan --device t4emu "64x64x${round}00$i" >/dev/null 2>&1 &
+    done
+    wait
+    [ "$(grep -c m,n,k together.csv)$(head -n 1 together.csv)" = 1m,n,k,trans_a,trans_b,batch ] ||
+        fail "together.csv has other headers: $(cat together.csv)"
+    lines together.csv 17
+done
+run 0 "$hgemm" plan --device t4emu --shapes together.csv
+
+# What cannot be written is told of, where somebody asks; nothing waits for a reader that a FIFO does not have.
+mkfifo fifo
+for target in missing/file / fifo; do
+    HGEMM_LOG=1 HGEMM_RECORD=$target run 0 timeout 30 "$hgemm" plan --device t4emu 64
+    has err "^# hgemm: HGEMM_RECORD is ignored: $target cannot be written: [A-Z]"
+    HGEMM_RECORD=$target run 0 timeout 30 "$hgemm" plan --device t4emu 64
+    [ ! -s err ] || fail "HGEMM_RECORD=$target: $(cat err)"
+    HGEMM_LOG=$target run 0 timeout 30 "$hgemm" plan --device t4emu 64
+    has err "^# hgemm: HGEMM_LOG cannot be written: $target: [A-Z]"
+done
+HGEMM_LOG=1 HGEMM_TUNING=fifo run 0 timeout 30 "$hgemm" plan --device t4emu 64
+has err '^# hgemm: HGEMM_TUNING is ignored: fifo is no regular file'
+
 # ---- tune: in steps, to a file that the library follows, which is not slower --------------------------
 # tune STATUS FILE ARGUMENTS...
 tune() {
@@ -93,6 +119,25 @@ sed '1,4d; s/ #.*//' strict | sort >chosen
 cmp -s chosen defaults || fail "the default does not stay: $(cat chosen)"
 sed '1,4d; s/ #.*//' tuning | sort >chosen
 ! cmp -s chosen defaults || fail "no plan is faster than the default, so that the tests before show nothing"
+
+# Several processes add to one file, each what it measures; a link stays one, also to a file that is not there yet, and the
+# file may be read by whom it could be before.
+ln -s kept.tuning link
+for i in 1 2 3 4; do
+    "$hgemm" tune --device t4emu:time,dry --reps 1 --plans 1 --out link "16x16x${i}00" "16x16x${i}08" "16x16x${i}16" \
+        "16x16x${i}24" "16x16x${i}32" 16x16x64 >/dev/null 2>"err$i" || cat "err$i" >>broken &
+done
+wait
+[ ! -e broken ] || fail "tune beside others: $(cat broken)"
+[ -L link ] || fail "the link has become a file"
+lines kept.tuning 25
+HGEMM_LOG=1 HGEMM_TUNING=kept.tuning run 0 "$hgemm" plan --device t4emu:time 16x16x424
+has out 'chosen by +the tuning file'
+chmod 640 kept.tuning
+tune 0 link --plans 1 16x16x80
+[ "$(stat -c %a link kept.tuning | tr '\n' ' ')" = "777 640 " ] || fail "tune changes what the file is: $(ls -l link kept.tuning)"
+lines kept.tuning 26
+[ "$(find . -name 'kept.tuning?*')" = "" ] || fail "tune leaves behind: $(find . -name 'kept.tuning?*')"
 
 # A plan that is slow is told of, and replaced only where it is asked for.
 long="f16 nn 64x64x1024"

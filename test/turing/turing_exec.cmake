@@ -35,6 +35,23 @@ else()
     message(STATUS "no ${cubin}: without the emulator's tests that run it")
 endif()
 
+# Kernels of the kinds that people write.
+set(people ${image_dir}/turing_people.cubin)
+if(NOT HGEMM_IMAGE_DIR)
+    add_custom_command(
+        OUTPUT ${people}
+        COMMAND ${HGEMM_NVCC} -arch=sm_75 -cubin -lineinfo -O2 -std=c++17 -Xptxas -w -diag-suppress 177
+            -o ${people} ${CMAKE_CURRENT_SOURCE_DIR}/turing/turing_people.cu
+        DEPENDS turing/turing_people.cu
+        COMMENT "Compiling people's kernels"
+        VERBATIM)
+    add_custom_target(turing_people ALL DEPENDS ${people})
+endif()
+if(NOT HGEMM_IMAGE_DIR OR EXISTS ${people})
+    turing_test(turing_people_test)
+    hgemm_add_test(turing_people turing_people_test ${people})
+endif()
+
 # What the ladder claims, counted, and seeded faults.
 set(ladder "")
 set(mutants "")

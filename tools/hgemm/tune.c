@@ -16,6 +16,7 @@
 
 #include "select/plan_text.h"
 #include "shapes.h"
+#include "shared_file.h"
 #include "stopwatch.h"
 #include "tool.h"
 #include "select/tuning.h"
@@ -105,11 +106,12 @@ static int is_faster(const double *seconds, const double *than, int count)
     return faster;
 }
 
-/* ---- The file -------------------------------------------------------------------------------------- */
+/* ---- The rows of the file ------------------------------------------------------------------------------ */
 
 typedef struct row_t {
     problem_class_t problem;
-    char *line; /* as it is in the file */
+    char *line;      /* as it is in the file */
+    int is_measured; /* by this process; else it was found in the file */
 } row_t;
 
 static row_t *rows;
@@ -123,10 +125,13 @@ static int find_row(const problem_class_t *problem)
     return -1;
 }
 
-/* Puts a line in the place of that for the same problem, or beside others. */
-static void put_row(const problem_class_t *problem, const char *line)
+/* Puts a line in the place of that for the same problem, or beside others. One of the file gives way to what was
+ * measured. */
+static void put_row(const problem_class_t *problem, const char *line, int is_measured)
 {
     int at = find_row(problem);
+    if (at >= 0 && rows[at].is_measured && !is_measured)
+        return;
     char *copy = strdup(line);
     row_t *more = at < 0 ? realloc(rows, (size_t)(row_count + 1) * sizeof *rows) : rows;
     if (!copy || !more)
@@ -136,18 +141,25 @@ static void put_row(const problem_class_t *problem, const char *line)
         at = row_count++;
     else
         free(rows[at].line);
-    rows[at] = (row_t){*problem, copy};
+    rows[at] = (row_t){*problem, copy, is_measured};
 }
 
-/* Takes the lines of the file, if there is one. The library has the last word on whether it can be used. */
+/* Takes the lines that the file has now, if there is one. The library has the last word on whether it can be used. */
 static void read_rows(void)
 {
     char line[1024], problem[1024];
-    FILE *file = fopen(options.out, "r");
-    if (!file && errno == ENOENT)
+    int kept = 0;
+    for (int i = 0; i < row_count; i++)
+        if (rows[i].is_measured)
+            rows[kept++] = rows[i];
+        else
+            free(rows[i].line);
+    row_count = kept;
+    if (access(options.out, F_OK) != 0 && errno == ENOENT)
         return;
     tool_must(handle, hgemm_load_tuning(handle, options.out));
     tool_must(handle, hgemm_load_tuning(handle, NULL));
+    FILE *file = fopen(options.out, "r");
     while (file && fgets(line, sizeof line, file)) {
         problem_class_t class;
         line[strcspn(line, "\r\n")] = '\0';
@@ -156,7 +168,7 @@ static void read_rows(void)
         if (end)
             *end = '\0';
         if (end && !class_from_text(problem, &class))
-            put_row(&class, line);
+            put_row(&class, line, 0);
     }
     if (!file || ferror(file))
         tool_fail("cannot read %s: %s", options.out, strerror(errno));
@@ -168,28 +180,26 @@ static int compare_rows(const void *one, const void *other)
     return class_compare(&((const row_t *)one)->problem, &((const row_t *)other)->problem);
 }
 
-/* Writes the file anew, sorted. Whoever reads it meanwhile finds the old one or the new one. */
-static void write_rows(void)
+static void write_rows(FILE *file)
 {
     char header[TUNING_HEADER];
-    size_t length = strlen(options.out) + sizeof ".new";
-    char *path = malloc(length);
-    if (!path)
-        tool_fail("there is no memory left");
-    snprintf(path, length, "%s.new", options.out);
-    FILE *file = fopen(path, "w");
-    if (!file)
-        tool_fail("cannot write %s: %s", path, strerror(errno));
     tuning_header(&handle->info, header);
     fputs(header, file);
     if (row_count > 0)
         qsort(rows, (size_t)row_count, sizeof *rows, compare_rows);
     for (int i = 0; i < row_count; i++)
         fprintf(file, "%s\n", rows[i].line);
-    int failed = ferror(file);
-    if (fclose(file) || failed || rename(path, options.out))
-        tool_fail("cannot write %s: %s", options.out, strerror(errno));
-    free(path);
+}
+
+/* Adds what was measured to what the file has by now. */
+static void update_file(void)
+{
+    shared_file_t file;
+    do {
+        file = shared_file_begin(options.out);
+        read_rows();
+        write_rows(shared_file_write(&file));
+    } while (!shared_file_end(&file));
 }
 
 /* ---- A shape --------------------------------------------------------------------------------------- */
@@ -316,7 +326,7 @@ static int tune_shape(const problem_class_t *problem, const char *name)
             tuning_ratio_to_text(compare_cublas(watch, plan), ratio);
         snprintf(line, sizeof line, "%s = %s%s # %s: %.2f us, by default %.2f us", name, words, ratio, witness,
                  chosen * 1e6, by_default * 1e6);
-        put_row(problem, line);
+        put_row(problem, line, 1);
         printf("%s\n", line);
         fflush(stdout);
     } else {
@@ -345,7 +355,7 @@ static int tune(const shapes_t *shapes)
         begun++;
         fprintf(stderr, "[%d/%d] %s: measuring\n", i + 1, shapes->count, name);
         if (tune_shape(&shapes->of[i], name))
-            write_rows();
+            update_file();
         else
             failures++;
     }
@@ -485,6 +495,7 @@ int tool_tune(int argc, char **argv)
         tool_fail("the emulated T4 has no times; --device t4emu:time models those of a T4");
     if (!options.repetitions)
         options.repetitions = strcmp(handle->info.kind, "t4model") == 0 ? 3 : 15;
+    options.out = shared_file_follow(options.out);
     read_rows();
     open_cublas();
     int status = options.is_check ? check(&shapes) : tune(&shapes);
