@@ -400,7 +400,7 @@ bool turing_waits_for_grid(const turing_kernel_t *k)
 static bool calls_system(const turing_kernel_t *k)
 {
     for (uint32_t i = 0; i < k->n_insns; i++)
-        if (k->insns[i].op == TURING_CALL_ABS)
+        if (k->insns[i].op == TURING_CALL_ABS && (k->insns[i].n_src || emu_system_is((uint64_t)k->insns[i].target)))
             return true;
     return false;
 }

@@ -315,7 +315,7 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
                 w->called[l] = w->pc;
         if (in->m.inc)
             emu_fault(w, o, "CALL with a call stack");
-        else if (in->n_src)
+        else if (in->n_src || emu_system_is((uint64_t)in->target))
             branch_indirect(w, o, on, 0);
         else
             branch(w, o, on, o->target);
