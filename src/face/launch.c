@@ -150,7 +150,8 @@ static bool gather(const turing_kernel_t *k, void **params, void **extra, uint8_
 }
 
 /* What CUDA finds wrong before it launches; the launch itself says the rest. */
-static CUresult check(const function_t *f, const unsigned grid[3], const unsigned block[3], unsigned shared)
+static CUresult check(const function_t *f, const unsigned grid[3], const unsigned block[3], unsigned shared,
+                      bool cooperative)
 {
     const turing_kernel_t *k = f->kernel;
     const uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
@@ -168,6 +169,9 @@ static CUresult check(const function_t *f, const unsigned grid[3], const unsigne
     }
     if ((k->max_threads && threads > k->max_threads) || !turing_occupancy(k, (uint32_t)threads, shared).blocks)
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    const uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+    if (cooperative && blocks > (uint64_t)TURING_T4_SMS * turing_occupancy(k, (uint32_t)threads, shared).blocks)
+        return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     return CUDA_SUCCESS;
 }
 
@@ -181,14 +185,13 @@ CUresult launch(function_t *f, const unsigned grid[3], const unsigned block[3], 
     findings_t findings = {0, CUDA_SUCCESS};
     if (!f || !gather(f->kernel, params, extra, bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult r = check(f, grid, block, shared_bytes);
+    CUresult r = check(f, grid, block, shared_bytes, cooperative);
     if (r != CUDA_SUCCESS)
         return r;
     const turing_kernel_t *k = f->kernel;
-    if (k->unusable || turing_unsupported(k, NULL)) {
-        turing_unsupported(k, &err);
-        if (k->unusable)
-            machine_say("%s cannot be executed: %s", k->name, k->unusable);
+    if (k->unusable || turing_unsupported(k, &err)) {
+        machine_say("%s", k->unusable ? k->unusable : err.text);
+        return CUDA_ERROR_NOT_SUPPORTED;
     }
     const turing_launch_t l = {.grid = {grid[0], grid[1], grid[2]},
                                .block = {block[0], block[1], block[2]},
@@ -207,12 +210,6 @@ CUresult launch(function_t *f, const unsigned grid[3], const unsigned block[3], 
     machine_log(k->name, "launched");
     if (!turing_launch(k, machine.mem, &l, NULL, &err)) {
         machine_say("%s", err.text);
-        if (failure == TURING_FAILED_OTHER && !findings.count) {
-            if (k->unusable || turing_unsupported(k, NULL))
-                return CUDA_ERROR_NOT_SUPPORTED;
-            if (cooperative)
-                return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-        }
         machine.sticky = findings.count ? findings.error : error_of(failure);
     } else if (findings.count)
         machine.sticky = findings.error;

@@ -45,6 +45,8 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes)
     *address = 0;
     if (bytes > ((uint64_t)MACHINE_MEMORY_MB << 20) - machine.used)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!(machine.checks & TURING_CHECK_MEMORY)) /* then what is a little out of bounds does no harm, as on a GPU */
+        bytes = (bytes + PITCH - 1) / PITCH * PITCH;
     *address = turing_memory_alloc(machine.mem, bytes);
     if (!*address)
         return CUDA_ERROR_OUT_OF_MEMORY;

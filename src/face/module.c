@@ -392,6 +392,13 @@ CUresult CUDAAPI cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
     END(function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
+CUresult CUDAAPI cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)
+{
+    ALWAYS;
+    (void)config, (void)device;
+    END(kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
 CUresult CUDAAPI cuFuncGetModule(CUmodule *module, CUfunction function)
 {
     ALWAYS;

@@ -339,10 +339,8 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
         return;
     case TURING_BREAK: {
         const uint8_t b = in->src[0].kind == TURING_BARRIER ? in->src[0].reg : in->dst.reg;
-        const uint32_t all = on ? w->barrier[b][first_lane(on)] : 0;
-        for (uint32_t l = 0; l < LANES; l++) /* not of those who use the register at another depth of calls */
-            if (w->barrier[b][l] == all || on >> l & 1)
-                w->barrier[b][l] &= ~on;
+        for (uint32_t l = 0; l < LANES; l++)
+            w->barrier[b][l] &= ~on;
         w->pc++;
         return;
     }
