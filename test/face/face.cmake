@@ -45,3 +45,8 @@ if(HGEMM_NVCC)
     set_tests_properties(face_hang PROPERTIES ENVIRONMENT TURING_LIMIT=1000000 PASS_REGULAR_EXPRESSION
         "endless loop[^\n]*warp 0 runs[^\n]*runtime.cu:.*cudaErrorLaunchTimeout")
 endif()
+
+# cuda-python with NVRTC, from the package registry into a folder of its own.
+add_test(NAME face_python COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/face/python.sh $<TARGET_FILE:turing_tool>
+    ${CMAKE_CURRENT_BINARY_DIR}/face_python)
+set_tests_properties(face_python PROPERTIES SKIP_RETURN_CODE 77)
