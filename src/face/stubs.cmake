@@ -53,7 +53,7 @@ function(face_runtime_stubs path)
     set(text "/* Made by src/face/stubs.cmake of cuda_runtime_api.h. */\n#include \"face/runtime.h\"\n\n")
     foreach(name IN LISTS names)
         string(APPEND text "__attribute__((used)) static cudaError_t stub_${name}(void) { return runtime_not_served(\"${name}\"); }\n"
-            "__asm__(\".globl ${name}\\n.weak ${name}\\n.set ${name}, stub_${name}\");\n")
+            "__asm__(\".weak ${name}\\n.set ${name}, stub_${name}\");\n")
     endforeach()
     string(APPEND text "\nconst runtime_error_name_t runtime_error_names[] = {\n")
     file(STRINGS ${CUDA_INCLUDE}/driver_types.h lines REGEX "^ +cuda(Success|Error[A-Za-z0-9]+) += +[0-9]+")
