@@ -167,7 +167,9 @@ static CUresult check(const function_t *f, const unsigned grid[3], const unsigne
                     k->name, shared, limit);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if ((k->max_threads && threads > k->max_threads) || !turing_occupancy(k, (uint32_t)threads, shared).blocks)
+    if (k->max_threads && threads > k->max_threads)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!turing_occupancy(k, (uint32_t)threads, shared).blocks)
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     const uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
     if (cooperative && blocks > (uint64_t)TURING_T4_SMS * turing_occupancy(k, (uint32_t)threads, shared).blocks)

@@ -119,9 +119,16 @@ static void stuck(warp_t *w, const op_t *o)
             n += k > 0 ? (size_t)k : 0;
         }
     }
-    if (w->block->worker->m->checks & TURING_CHECK_CONVERGENCE)
+    if (m->checks & TURING_CHECK_CONVERGENCE)
         emu_report(w, o, TURING_BARRIER_MISMATCH, (site_t){.lane = TURING_NO_LANE},
                    "lanes 0x%08x wait to reconverge with lanes 0x%08x, which wait elsewhere", w->alive, missing);
+    /* A shuffle or vote of more lanes than come: a GPU does not wait for those that wait elsewhere. */
+    for (int i = 0; i < w->n_splits; i++)
+        if (w->split[i].wait == WAIT_WARPSYNC) {
+            w->split[i].wait = WAIT_NONE;
+            pick(w);
+            return;
+        }
     emu_fault_as(w, o, TURING_FAILED_STUCK, "the lanes of the warp wait for each other at different places%s", where);
 }
 
