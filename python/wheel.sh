@@ -24,7 +24,10 @@ mkdir -p "$raw"
 # libzstd's header without glibc's beside it, and the static library, which needs no newer glibc.
 header=$(printf '#include <zstd.h>\n' | gcc -E - 2>/dev/null | sed -n 's|.* "\(.*/zstd.h\)".*|\1|p' | head -n 1)
 archive=$(gcc -print-file-name=libzstd.a)
-[ -f "$header" ] && [ -f "$archive" ] || { echo 'wheel: zstd.h or libzstd.a is missing (Debian: libzstd-dev)' >&2; exit 1; }
+if [ ! -f "$header" ] || [ ! -f "$archive" ]; then
+    echo 'wheel: zstd.h or libzstd.a is missing (Debian: libzstd-dev)' >&2
+    exit 1
+fi
 ln -s "$header" "${header%.h}_errors.h" "$archive" "$raw"
 cat >"$raw/cc" <<end
 #!/bin/sh

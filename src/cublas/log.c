@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "log.h"
 
-#include "../append.h"
+#include "files/append.h"
 #include "real.h"
 #include "settings.h"
 

@@ -37,10 +37,11 @@ enum {
     MAX_SHARED = 65536
 };
 
-/* Relocations: 64-bit address in data; low and high half in a 32-bit immediate. */
-enum { RELOC_64 = 0x02, RELOC_LO = 0x38, RELOC_HI = 0x39 };
+/* Relocations: 64-bit address in data; low and high half in a 32-bit immediate; the target of a call. */
+enum { RELOC_64 = 0x02, RELOC_LO = 0x38, RELOC_HI = 0x39, RELOC_CALL = 0x3a };
 
 enum { PAGE = 4096 };
+#define NOWHERE UINT64_C(0x7ffff0000000) /* no code has this address */
 
 static const uint64_t max_unpacked = UINT64_C(1) << 28;
 
@@ -121,6 +122,7 @@ typedef struct section {
     uint64_t flags, size;
     const uint8_t *data; /* NULL: no bits in the file */
     uint64_t address;    /* .nv.global*, .nv.constant3 */
+    uint32_t code_base;  /* of functions outside kernels: where they stand behind each kernel */
     uint8_t *patched;    /* writable copy of data, made for relocations */
     bool relocated;
 } section_t;
@@ -140,6 +142,7 @@ typedef struct elf {
     size_t n_sections;
     symbol_t *symbols;
     size_t n_symbols;
+    uint32_t functions, code_end; /* where functions outside kernels begin and end; 0: there are none */
     turing_error_t *err;
 } elf_t;
 
@@ -308,8 +311,20 @@ static bool symbol_address(const elf_t *e, uint32_t index, const section_t *code
     if (!y->section)
         return emu_system_address(y->name, address);
     const section_t *s = &e->sections[y->section];
-    *address = y->value + s->address;
+    *address = y->value + s->address + s->code_base;
+    if (s->code_base)
+        return true;
     return s->address || s == code;
+}
+
+/* The absolute target of a CALL, in bits 34 to 80 in units of four bytes. */
+static void set_call(uint8_t *at, uint64_t target)
+{
+    enum { FIRST = 34, BITS = 47 };
+    for (unsigned i = 0; i < BITS; i++) {
+        const unsigned bit = FIRST + i;
+        at[bit / 8] = (uint8_t)((at[bit / 8] & ~(1u << bit % 8)) | (unsigned)(target >> 2 >> i & 1) << bit % 8);
+    }
 }
 
 /* Applies the relocations of one section to its writable copy. What cannot be
@@ -334,15 +349,22 @@ static bool relocate(elf_t *e, section_t *target, char *why, size_t why_size)
             unsigned bytes = r.type == RELOC_64 ? 8 : 16;
             if (r.offset > target->size || target->size - r.offset < bytes)
                 return turing_fail(e->err, "a relocation of %s lies outside it", target->name);
-            bool known = is_code ? r.type == RELOC_LO || r.type == RELOC_HI : r.type == RELOC_64;
+            bool known =
+                is_code ? r.type == RELOC_LO || r.type == RELOC_HI || r.type == RELOC_CALL : r.type == RELOC_64;
             if (!known || !symbol_address(e, r.symbol, target, &value)) {
                 if (is_code && !why[0])
                     snprintf(why, why_size, "0x%04llx: unresolved relocation of type 0x%x against %.80s",
                              (unsigned long long)r.offset, r.type,
                              r.symbol < e->n_symbols ? e->symbols[r.symbol].name : "?");
+                if (r.type == RELOC_CALL && is_code)
+                    set_call(target->patched + r.offset, NOWHERE); /* who comes there is told */
                 continue;
             }
             uint8_t *at = target->patched + r.offset;
+            if (r.type == RELOC_CALL) {
+                set_call(at, value);
+                continue;
+            }
             unsigned width = is_code ? 4 : 8;
             at += is_code ? 4 : 0; /* the immediate: bits 32-63 */
             if (!is_rela(table))
@@ -726,6 +748,67 @@ static bool decode_code(elf_t *e, turing_kernel_t *k, const char *why)
     return true;
 }
 
+static bool is_kernel_section(const elf_t *e, size_t index)
+{
+    for (size_t i = 1; i < e->n_symbols; i++)
+        if (e->symbols[i].section == index && e->symbols[i].type == STT_FUNC && e->symbols[i].other & ENTRY_POINT)
+            return true;
+    return false;
+}
+
+/* Functions in sections of their own, as -rdc and -G make them, stand behind each kernel, at the same
+ * addresses for all, so that pointers to them mean the same everywhere. */
+static bool place_functions(elf_t *e)
+{
+    enum { ALIGNMENT = 128, MOST = 1 << 26 };
+    uint64_t end = 0;
+    bool any = false;
+    for (int own = 0; own < 2; own++) {
+        end = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        e->functions = (uint32_t)end;
+        for (size_t i = 1; i < e->n_sections; i++) {
+            section_t *s = &e->sections[i];
+            if (!(s->flags & SHF_EXECINSTR) || !s->data || !s->size || is_kernel_section(e, i) == own)
+                continue;
+            if (!own)
+                end = s->size > end ? s->size : end;
+            else {
+                s->code_base = (uint32_t)end;
+                end += (s->size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+                any = true;
+            }
+            if (end > MOST)
+                return turing_fail(e->err, "%s: too much code", s->name);
+        }
+    }
+    e->code_end = (uint32_t)end;
+    e->functions = any ? e->functions : 0;
+    return true;
+}
+
+static bool append_functions(elf_t *e, turing_kernel_t *k, char *why, size_t why_size)
+{
+    static const uint64_t nop[2] = {UINT64_C(0x7918), UINT64_C(0x000fc00000000000)};
+    uint8_t *code = own(e->module, e->code_end, 1);
+    if (!code)
+        return out_of_memory(e->err);
+    for (uint32_t at = 0; at < e->code_end; at += sizeof nop)
+        memcpy(code + at, nop, sizeof nop);
+    memcpy(code, k->code, k->code_bytes);
+    for (size_t i = 1; i < e->n_sections; i++) {
+        section_t *s = &e->sections[i];
+        char unresolved[160] = "";
+        if (!s->code_base)
+            continue;
+        if (!patch(e, s, s->relocated ? why : unresolved, s->relocated ? why_size : sizeof unresolved))
+            return false;
+        memcpy(code + s->code_base, s->patched, s->size);
+    }
+    k->code = code;
+    k->code_bytes = e->code_end;
+    return true;
+}
+
 static bool add_kernel(elf_t *e, uint32_t index)
 {
     turing_module_t *m = e->module;
@@ -761,6 +844,8 @@ static bool add_kernel(elf_t *e, uint32_t index)
     if (!patch(e, code, why, sizeof why))
         return false;
     k->code = code->patched;
+    if (e->functions && !append_functions(e, k, why, sizeof why))
+        return false;
     return decode_code(e, k, why) && read_lines(e, k, y);
 }
 
@@ -787,7 +872,7 @@ static bool read_elf(elf_t *e)
         return turing_fail(e->err, "a cubin for sm_%u, not sm_%d", architecture(&h), SM);
     if (h.e_type != ET_EXEC)
         return turing_fail(e->err, "a relocatable cubin: link it first");
-    if (!read_sections(e, &h) || !read_symbols(e) || !place_globals(e))
+    if (!read_sections(e, &h) || !read_symbols(e) || !place_globals(e) || !place_functions(e))
         return false;
     for (size_t i = 1; i < e->n_sections; i++) {
         char why[8] = "";

@@ -400,7 +400,7 @@ bool turing_waits_for_grid(const turing_kernel_t *k)
 static bool calls_system(const turing_kernel_t *k)
 {
     for (uint32_t i = 0; i < k->n_insns; i++)
-        if (k->insns[i].op == TURING_CALL_ABS)
+        if (k->insns[i].op == TURING_CALL_ABS && (k->insns[i].n_src || emu_system_is((uint64_t)k->insns[i].target)))
             return true;
     return false;
 }
@@ -440,7 +440,8 @@ static bool fill_bank0(machine_t *m, turing_error_t *err)
     const uint32_t high = (uint32_t)(m->grid_barrier >> 32), low = (uint32_t)m->grid_barrier, sms = TURING_T4_SMS;
     memcpy(m->bank0 + GRID_BARRIER_HIGH, &high, 4);
     memcpy(m->bank0 + GRID_BARRIER_LOW, &low, 4);
-    memcpy(m->bank0 + 0x10c, &sms, 4); /* %nsmid */
+    memcpy(m->bank0 + 0x10c, &sms, 4);               /* %nsmid */
+    memcpy(m->bank0 + 0x50, &k->bank[3].address, 8); /* by which __constant__ variables are read through pointers */
     if (k->param_bytes)
         memcpy(m->bank0 + k->param_base, l->params, k->param_bytes);
     return true;
@@ -555,7 +556,7 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     machine_t m = {.kernel = kernel, .mem = mem, .launch = launch, .checks = launch->checks};
     m.threads = launch->block[0] * launch->block[1] * launch->block[2];
     m.n_warps = (m.threads + LANES - 1) / LANES;
-    m.shared_bytes = kernel->shared_bytes + launch->shared_bytes;
+    m.shared_bytes = (kernel->shared_bytes + launch->shared_bytes + 15) & ~15u; /* loads of 16 bytes may reach there */
     m.local_bytes = ((kernel->local_bytes + 15) & ~15u) + (has_calls(kernel) ? STACK_BYTES : 0);
     m.n_blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     m.resident = TURING_T4_SMS * turing_occupancy(kernel, m.threads, launch->shared_bytes).blocks;

@@ -632,6 +632,7 @@ static bool special_register(const warp_t *w, unsigned id, unsigned l, uint32_t 
     case 0x31:
     case 0x35: *value = WINDOW_BYTES; return true;               /* SWINSZ, LWINSZ */
     case 0x32: *value = b->worker->m->shared_bytes; return true; /* SMEMSZ */
+    case 0x37: *value = 0; return true;                          /* LMEMHIOFF: how far down the stack may grow */
     case TURING_SRZ: *value = 0; return true;
     default: return false;
     }

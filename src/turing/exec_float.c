@@ -579,7 +579,7 @@ static void select_half(op_t *o)
         return;
     if (!m->f32)
         o->fn = op_half;
-    else if (o->in->op == TURING_HADD2)
+    else if (o->in->op != TURING_HFMA2)
         o->fn = op_half_to_float;
 }
 

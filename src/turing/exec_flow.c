@@ -119,9 +119,16 @@ static void stuck(warp_t *w, const op_t *o)
             n += k > 0 ? (size_t)k : 0;
         }
     }
-    if (w->block->worker->m->checks & TURING_CHECK_CONVERGENCE)
+    if (m->checks & TURING_CHECK_CONVERGENCE)
         emu_report(w, o, TURING_BARRIER_MISMATCH, (site_t){.lane = TURING_NO_LANE},
                    "lanes 0x%08x wait to reconverge with lanes 0x%08x, which wait elsewhere", w->alive, missing);
+    /* A shuffle or vote of more lanes than come: a GPU does not wait for those that wait elsewhere. */
+    for (int i = 0; i < w->n_splits; i++)
+        if (w->split[i].wait == WAIT_WARPSYNC) {
+            w->split[i].wait = WAIT_NONE;
+            pick(w);
+            return;
+        }
     emu_fault_as(w, o, TURING_FAILED_STUCK, "the lanes of the warp wait for each other at different places%s", where);
 }
 
@@ -315,7 +322,7 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
                 w->called[l] = w->pc;
         if (in->m.inc)
             emu_fault(w, o, "CALL with a call stack");
-        else if (in->n_src)
+        else if (in->n_src || emu_system_is((uint64_t)in->target))
             branch_indirect(w, o, on, 0);
         else
             branch(w, o, on, o->target);
@@ -339,10 +346,8 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
         return;
     case TURING_BREAK: {
         const uint8_t b = in->src[0].kind == TURING_BARRIER ? in->src[0].reg : in->dst.reg;
-        const uint32_t all = on ? w->barrier[b][first_lane(on)] : 0;
-        for (uint32_t l = 0; l < LANES; l++) /* not of those who use the register at another depth of calls */
-            if (w->barrier[b][l] == all || on >> l & 1)
-                w->barrier[b][l] &= ~on;
+        for (uint32_t l = 0; l < LANES; l++)
+            w->barrier[b][l] &= ~on;
         w->pc++;
         return;
     }

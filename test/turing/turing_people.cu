@@ -282,6 +282,18 @@ KERNEL bad_endless(volatile int *a, int fault)
         asm volatile("bar.sync 1, 64;");
 }
 
+/* A shuffle of all lanes, which two come to while the others wait for the end of the branch. */
+KERNEL bad_shuffle(int *d)
+{
+    int x = threadIdx.x;
+    if (threadIdx.x < 2) {
+        x += __shfl_down_sync(~0u, x, 1);
+        d[32] = x;
+    }
+    __syncwarp();
+    d[threadIdx.x] = x;
+}
+
 /* ---- further instructions --------------------------------------------------------------------------- */
 
 KERNEL matches(const int *a, unsigned *d)

@@ -290,6 +290,11 @@ static void endless(void)
                       strstr(r.err.text, "turing_people.cu:"),
                   "fault %d: %s", (int)fault, r.err.text);
     }
+    const uint64_t d[1] = {upload(mem, NULL, 33 * 4)};
+    result_t r = run("bad_shuffle", mem, 1, 32, d, TURING_CHECK_CONVERGENCE);
+    CHECK(r.ok && r.found.count[TURING_BARRIER_MISMATCH] + r.found.count[TURING_DIVERGENT] > 0, "%s", r.err.text);
+    r = run("bad_shuffle", mem, 1, 32, d, 0);
+    CHECK(r.ok && words(mem, d[0], 33)[0] == 1 && words(mem, d[0], 33)[31] == 31, "%s", r.err.text);
     turing_memory_destroy(mem);
 }
 
