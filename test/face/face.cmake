@@ -32,7 +32,7 @@ if(HGEMM_NVCC AND NOT HGEMM_SANITIZE) # a program without the sanitizer cannot l
         DEPENDS face/runtime.cu
         COMMENT "Compiling a CUDA program for the emulated T4"
         VERBATIM)
-    add_custom_target(face_runtime_program ALL DEPENDS ${program})
+    add_custom_target(compile_face_runtime ALL DEPENDS ${program})
     add_test(NAME face_runtime COMMAND ${exec} ${program})
     add_test(NAME face_runtime_checked COMMAND ${exec} --check ${program})
     add_test(NAME face_race COMMAND ${exec} --check=race ${program} race)
