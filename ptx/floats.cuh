@@ -75,36 +75,23 @@ struct float_operand : shared_tile<X, BK, K_CONTIGUOUS, true>, source<X, BK, K_C
         return b128{v[0], v[1], v[2], v[3]};
     }
 
-    /* Where a thread's units of the next k-tile are: with X16 offsets from a base that all threads share. ANY computes them
-     * where they are needed, for want of registers, and FAR all of it. */
+    /* X16: where a thread's units of the next k-tile are, as offsets from a base that all threads share. */
     struct addresses {
         const char *base;
-        u32 offset[ACCESS == X16 ? LOADS : 1];
-        u32 last; /* x of the matrix's last row or column, which others repeat */
+        u32 offset[LOADS];
 
         DEVICE void locate(const panel &src, u32 k0, u32 thread)
         {
-            base = start(src, k0), last = src.x_size - src.x0 - 1;
-            if (ACCESS != X16) return;
+            base = start(src, k0);
+            const u32 last = src.x_size - src.x0 - 1;
 #pragma unroll
             for (int i = 0; i < LOADS; ++i)
                 offset[i] = (u32)row_clamped(src, row(thread) + below(i), K_CONTIGUOUS ? col(thread) : minimum(col(thread), last / UNIT * UNIT));
         }
         DEVICE void advance(u64 bytes) { base += bytes; }
 
-        /* Unit i of a whole k-tile; undefined unless `more`. `ld` is in bytes. */
-        DEVICE void fetch(b128 &v, u32 ld, int i, bool more) const
-        {
-            if constexpr (ACCESS == X16) {
-                ld_generic(v, base + offset[i], more);
-            } else {
-                const u32 thread = thread_index(), r = row(thread) + below(i), c = col(thread);
-                const char *const at = base + (K_CONTIGUOUS ? minimum(r, last) : r) * (u64)ld;
-                auto element = [&](u32 e) { return at + (K_CONTIGUOUS ? c + e : minimum(c + e, last)) * ELEMENT; };
-                ld_global_word(v.x, element(0), more), ld_global_word(v.y, element(1), more);
-                ld_global_word(v.z, element(2), more), ld_global_word(v.w, element(3), more);
-            }
-        }
+        /* Unit i of a whole k-tile; undefined unless `more`. */
+        DEVICE void fetch(b128 &v, int i, bool more) const { ld_generic(v, base + offset[i], more); }
     };
 
     /* Shared memory: where a thread commits unit i of high parts, split as operand.cuh has it. Low parts lie BYTES beyond. */

@@ -30,7 +30,6 @@ template <class V> struct float_pipeline {
     using B = typename V::B;
     static constexpr int SLOTS = V::SLOTS, SIDES = V::BM + V::BN;
     static constexpr bool KEEPS = V::ACCESS == X16; /* scales in registers: where there are enough */
-    static constexpr bool KEEPS_PLACES = KEEPS || !(V::A_K_CONTIGUOUS && V::B_K_CONTIGUOUS); /* and where units go */
 
     /* Beyond the stages in shared memory, words for each row of A's tile and each column of B's: their scales, and, while a k-tile is settled, the largest and smallest element there. Then one word: what does not fit. */
     static constexpr u32 SCALES = V::MAIN_BYTES, MOST = SCALES + SIDES * 4, LEAST = MOST + SIDES * 4, WIDE = LEAST + SIDES * 4;
@@ -55,17 +54,14 @@ template <class V> struct float_pipeline {
     DEVICE float_pipeline(const block<V> &at, const warp<V> &w)
     {
         const u32 base = shared_base(), thread = thread_index();
-        commit_a = first_commit_a(), commit_b = first_commit_b();
+        commit_a = base + A::commit_offset(thread);
+        commit_b = base + 2 * A::BYTES + B::commit_offset(thread);
         fragment_a = base + A::fragment_offset(w.m, w.lane_a(), 0, w.k_warp * V::SLICES);
         fragment_b = base + 2 * A::BYTES + B::fragment_offset(w.n, w.lane_b(), 0, w.k_warp * V::SLICES);
-        a.locate(at.a, first_k(at, 1), thread), b.locate(at.b, first_k(at, 1), thread);
+        if (V::ACCESS == X16) a.locate(at.a, first_k(at, 1), thread), b.locate(at.b, first_k(at, 1), thread);
         for (u32 i = thread; i < SIDES; i += V::THREADS) st_shared_word(base + SCALES + i * 4, __float_as_uint(1));
         a.advance(A::k_bytes(at.a, at.head)), b.advance(B::k_bytes(at.b, at.head));
     }
-
-    /* Where a thread commits its first unit of A, and of B. */
-    static DEVICE u32 first_commit_a() { return shared_base() + A::commit_offset(thread_index()); }
-    static DEVICE u32 first_commit_b() { return shared_base() + 2 * A::BYTES + B::commit_offset(thread_index()); }
 
     static DEVICE b128 unit(const block<V> &at, u32 t, int q)
     {
@@ -75,9 +71,9 @@ template <class V> struct float_pipeline {
 
     DEVICE void fetch(const arguments &args, u32 t, int q, bool more)
     {
-        if (V::ACCESS == FAR) next[q] = unit(block<V>(args), t, q);
-        else if (q < A::LOADS) a.fetch(next[q], (u32)args.lda * A::ELEMENT, q, more);
-        else b.fetch(next[q], (u32)args.ldb * B::ELEMENT, q - A::LOADS, more);
+        if (V::ACCESS != X16) next[q] = unit(block<V>(args), t, q);
+        else if (q < A::LOADS) a.fetch(next[q], q, more);
+        else b.fetch(next[q], q - A::LOADS, more);
     }
     DEVICE void advance(const arguments &args)
     {
@@ -97,8 +93,7 @@ template <class V> struct float_pipeline {
         u32 high[2], low[2];
         split_pair(high[0], low[0], v.x, v.y, scale(0), scale(1), seen);
         split_pair(high[1], low[1], v.z, v.w, scale(2), scale(3), seen);
-        const u32 a = KEEPS_PLACES ? commit_a : first_commit_a(), b = KEEPS_PLACES ? commit_b : first_commit_b();
-        const u32 to = q < A::LOADS ? (a ^ A::commit_xor(q)) + A::commit_add(q) : (b ^ B::commit_xor(j)) + B::commit_add(j);
+        const u32 to = q < A::LOADS ? (commit_a ^ A::commit_xor(q)) + A::commit_add(q) : (commit_b ^ B::commit_xor(j)) + B::commit_add(j);
         st_shared_words(to + stage, high[0], high[1]);
         st_shared_words(to + stage + (q < A::LOADS ? A::BYTES : B::BYTES), low[0], low[1]);
     }
@@ -252,7 +247,7 @@ template <class T> static DEVICE void single(const arguments &args)
     bool unsettled = k_tiles > 0;
 #pragma unroll 1
     for (;;) {
-        if (unsettled || t % NEAR_TILES == 0 || t == k_tiles) float_pipeline<V>::drain(sums, w);
+        if (t > 0 && (unsettled || t % NEAR_TILES == 0 || t == k_tiles)) float_pipeline<V>::drain(sums, w);
         if (unsettled) {
             pipe.settle(sums, args, w, t, stage);
 #pragma unroll
@@ -263,9 +258,10 @@ template <class T> static DEVICE void single(const arguments &args)
 #pragma unroll
         for (int kk = 0; kk < T::SLICES; ++kk) {
             const bool last = kk == T::SLICES - 1;
-            if (last) unsettled = any_at_barrier(pipe.seen.failed()) && t + 1 < k_tiles;
 #pragma unroll
             for (int j = 0; !AHEAD && j < LDSMS; ++j) pipe.load_one(f[0], j, kk, stage);
+            /* The next k-tile is complete, and every warp has read the last of this one. */
+            if (last) unsettled = any_at_barrier(pipe.seen.failed()) && t + 1 < k_tiles;
 #pragma unroll
             for (int h = 0; h < MMAS; ++h) {
                 const int sts = kk * MMAS + h - STS_FIRST, ldg = sts - LDG_LAG, i = h % T::MMAS / T::NT;

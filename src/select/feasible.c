@@ -115,6 +115,8 @@ copy_t copy_of(const hgemm_desc_t *p, int which)
 
 int copies_needed(const hgemm_desc_t *p)
 {
+    if (type_table[p->type_a].bits != 16 || type_table[p->type_b].bits != 16) /* which realign cannot copy */
+        return 0;
     return (operand_is_aligned(p, FACTOR_A, 8) ? 0 : FACTOR_A) | (operand_is_aligned(p, FACTOR_B, 8) ? 0 : FACTOR_B);
 }
 

@@ -133,6 +133,12 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
         c.scaled = rng_between(rng, 0, 2);
         if (!c.kernel && !once_in(rng, 8))
             c.accumulate = HGEMM_ACCUMULATE_F32;
+    } else if (once_in(rng, 6)) {
+        c.type[A] = c.type[B] = HGEMM_TYPE_F32;
+        if (!once_in(rng, 8))
+            c.accumulate = HGEMM_ACCUMULATE_F32;
+        if (c.kernel && !once_in(rng, 8))
+            c.kernel = hgemm_find_kernel("single_128x64");
     } else if (once_in(rng, 100)) {
         c.type[B] = HGEMM_TYPE_BF16;
     }
