@@ -4,7 +4,7 @@
 #define HGEMM_BENCH_H
 
 #include "gbench.h"
-#include "inside.h"
+#include "internals.h"
 #include "options.h"
 #include "peers.h"
 #include "verify.h"
@@ -28,14 +28,14 @@ extern bench_t bench;
 typedef enum kind_t { CEILING, COPY, CUBLAS_HGEMM, CUBLAS_GEMM_EX, CUTLASS, KERNEL, PLAN } kind_t;
 
 typedef struct contestant_t {
-    char note[INSIDE_WORDS], on_t4[INSIDE_WORDS];
+    char note[INTERNALS_WORDS], on_t4[INTERNALS_WORDS];
     gbench_case_t result;
     kind_t kind;
     hgemm_accumulate_t accumulate;
-    int kernel;                /* of hgemm; of CUTLASS the configuration */
-    int slices, parallel;      /* of CUTLASS's call, see peers_cutlass.h */
-    const inside_plan_t *plan; /* of hgemm: what a PLAN runs */
-    epilogue_t epilogue;       /* of hgemm */
+    int kernel;                   /* of hgemm; of CUTLASS the configuration */
+    int slices, parallel;         /* of CUTLASS's call, see peers_cutlass.h */
+    const internals_plan_t *plan; /* of hgemm: what a PLAN runs */
+    epilogue_t epilogue;          /* of hgemm */
     char name[48], failure[VERIFY_WORDS];
     double *seconds, *mhz, *power, *joules, *window; /* of the repetitions, see gbench_case_t */
 } contestant_t;
@@ -59,7 +59,7 @@ typedef struct set_t {
 /* Whether the device is an emulated T4 whose events tell what a timing model says, no measurement. */
 int modelled(void);
 
-/* ---- contest.c: measures ----------------------------------------------------------------------
+/* ---- timing.c: measures ----------------------------------------------------------------------
  */
 
 /* Loads the ceiling's code, gives it random operands and learns how long an iteration takes. */

@@ -7,8 +7,8 @@
  * weights whose scale hgemm_find_scale has found; where the call finds both. Elements are multiples of 1/128 in [-1,
  * 1). On a GPU all ways take turns, and medians count; a model is asked once.
  */
-#include "inside.h"
-#include "problem/types.h"
+#include "internals.h"
+#include "problem/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static const char *const way_names[WAYS] = {"none", "given", "b_given", "found"}
 /* A way by the plan that is chosen, or by one of those that could be. */
 typedef struct contestant_t {
     int way;
-    inside_plan_t *plan; /* NULL: the chosen one */
+    internals_plan_t *plan; /* NULL: the chosen one */
     hgemm_desc_t desc;
     double us[ROUNDS];
 } contestant_t;
@@ -80,12 +80,12 @@ static double microseconds(const bench_t *bench, const contestant_t *c)
 {
     const int launches = bench->is_measured ? LAUNCHES : 1;
     double seconds = 0;
-    want(bench, inside_event_record(bench->handle, bench->begin));
+    want(bench, internals_event_record(bench->handle, bench->begin));
     for (int i = 0; i < launches; i++)
         want(bench,
-             c->plan ? inside_run_plan(bench->handle, c->plan, &c->desc) : hgemm_run_desc(bench->handle, &c->desc));
-    want(bench, inside_event_record(bench->handle, bench->end));
-    want(bench, inside_event_elapsed(bench->handle, bench->begin, bench->end, &seconds));
+             c->plan ? internals_run_plan(bench->handle, c->plan, &c->desc) : hgemm_run_desc(bench->handle, &c->desc));
+    want(bench, internals_event_record(bench->handle, bench->end));
+    want(bench, internals_event_elapsed(bench->handle, bench->begin, bench->end, &seconds));
     return seconds * 1e6 / launches;
 }
 
@@ -97,7 +97,7 @@ static int ascending(const void *x, const void *y)
 
 static hgemm_type_t type_of_d(const bench_t *bench, hgemm_type_t common)
 {
-    return bench->type_d ? (hgemm_type_t)type_value(bench->type_d) : common;
+    return bench->type_d ? (hgemm_type_t)name_value(type_names, bench->type_d) : common;
 }
 
 static hgemm_desc_t product(const bench_t *bench, int way, const int64_t mnk[3])
@@ -121,14 +121,14 @@ static hgemm_desc_t product(const bench_t *bench, int way, const int64_t mnk[3])
 static void print_result(bench_t *bench, const contestant_t *c, double us, double us_f16)
 {
     const hgemm_desc_t *d = &c->desc;
-    char words[INSIDE_WORDS];
+    char words[INTERNALS_WORDS];
     if (c->plan)
-        inside_describe_plan(c->plan, words);
+        internals_describe_plan(c->plan, words);
     else
-        want(bench, inside_describe_choice(bench->handle, d, words));
+        want(bench, internals_describe_choice(bench->handle, d, words));
     printf("%s\n{\"problem\": \"%lldx%lldx%lld %.2s row\", \"type\": \"%s\", \"type_d\": \"%s\", ",
            bench->written++ ? "," : "", (long long)d->m, (long long)d->n, (long long)d->k, bench->trans,
-           type_table[d->type_a].name, type_table[d->type_d].name);
+           type_names[d->type_a], type_names[d->type_d]);
     printf("\"scales\": \"%s\", \"%s\": \"%s\", \"%s\": %.2f, \"percent_of_f16\": %.1f}", way_names[c->way],
            c->plan ? "candidate" : "plan", words, bench->is_measured ? "measured_us" : "modelled_us", us,
            100 * us_f16 / us);
@@ -144,10 +144,10 @@ static int contestants_of(const bench_t *bench, const int64_t mnk[3], void *cons
         if (!(bench->ways >> way & 1))
             continue;
         contestant_t one = {.way = way, .desc = product(bench, way, mnk)};
-        inside_plan_t *plans[MOST_PLANS];
+        internals_plan_t *plans[MOST_PLANS];
         one.desc.a = operands[way == F16 ? 0 : 2], one.desc.b = operands[way == F16 ? 1 : 3], one.desc.d = d;
         all[count++] = one;
-        const int found = way > GIVEN ? 0 : inside_rank_plans(bench->handle, &one.desc, bench->plans, plans);
+        const int found = way > GIVEN ? 0 : internals_rank_plans(bench->handle, &one.desc, bench->plans, plans);
         for (int i = 0; i < found; i++) {
             one.plan = plans[i];
             all[count++] = one;
@@ -223,7 +223,7 @@ int main(int argc, char **argv)
             device = value;
         else if (strcmp(argv[i], "--trans") == 0 && is_list_of_transposes(value))
             transposes = value;
-        else if (strcmp(argv[i], "--d") == 0 && type_value(value) >= 0)
+        else if (strcmp(argv[i], "--d") == 0 && name_value(type_names, value) >= 0)
             bench.type_d = value;
         else if (strcmp(argv[i], "--ways") == 0 && ways_of(value))
             bench.ways = ways_of(value);
@@ -246,8 +246,8 @@ int main(int argc, char **argv)
         status = hgemm_get_device_info(bench.handle, &info);
     want(&bench, status);
     bench.is_measured = !info.is_emulated;
-    want(&bench, inside_event_create(bench.handle, &bench.begin));
-    want(&bench, inside_event_create(bench.handle, &bench.end));
+    want(&bench, internals_event_create(bench.handle, &bench.begin));
+    want(&bench, internals_event_create(bench.handle, &bench.end));
     printf("{\n\"context\": {\n  \"gpu\": \"%s\",\n  \"hgemm\": \"%d.%d.%d, commit %s, nvcc %s\",\n  \"witness\": "
            "\"%s\"\n},\n"
            "\"results\": [",
@@ -263,7 +263,7 @@ int main(int argc, char **argv)
             time_shape(&bench, mnk);
     }
     printf("\n]\n}\n");
-    inside_event_destroy(bench.handle, bench.begin);
-    inside_event_destroy(bench.handle, bench.end);
+    internals_event_destroy(bench.handle, bench.begin);
+    internals_event_destroy(bench.handle, bench.end);
     return hgemm_destroy(bench.handle) != HGEMM_STATUS_SUCCESS;
 }

@@ -2,7 +2,7 @@
 /*
  * Times the kernels against cuBLAS and against the tensor cores' ceiling; without a GPU, tells what
  * is known without one. Here is who takes part and what the results depend on; how it is measured
- * is in contest.c.
+ * is in timing.c.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -89,9 +89,9 @@ static int wanted(const char *name)
 /* Notes what hgemm chooses on this device and would on a T4. */
 static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
 {
-    if (inside_describe_choice(bench.handle, desc, c->note) == HGEMM_STATUS_SUCCESS)
+    if (internals_describe_choice(bench.handle, desc, c->note) == HGEMM_STATUS_SUCCESS)
         c->result.note = c->note;
-    if (inside_describe_choice(NULL, desc, c->on_t4) == HGEMM_STATUS_SUCCESS)
+    if (internals_describe_choice(NULL, desc, c->on_t4) == HGEMM_STATUS_SUCCESS)
         c->result.on_t4 = c->on_t4;
 }
 
@@ -99,11 +99,11 @@ static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
 static void add_plans(group_t *g, hgemm_accumulate_t accumulate)
 {
     hgemm_desc_t call = plan(&g->shape, accumulate, HGEMM_KERNEL_AUTO);
-    inside_plan_t **best = calloc((size_t)bench.options.plans + 1, sizeof *best);
-    int count = best ? inside_rank_plans(bench.handle, &call, bench.options.plans, best) : 0;
+    internals_plan_t **best = calloc((size_t)bench.options.plans + 1, sizeof *best);
+    int count = best ? internals_rank_plans(bench.handle, &call, bench.options.plans, best) : 0;
     for (int i = 0; i < count; i++) {
-        char name[5 + INSIDE_WORDS] = "plan ";
-        inside_describe_plan(best[i], name + 5);
+        char name[5 + INTERNALS_WORDS] = "plan ";
+        internals_describe_plan(best[i], name + 5);
         contestant_t *c = add(g, PLAN, accumulate, HGEMM_KERNEL_AUTO, name);
         c->plan = best[i]; /* as long as the program runs, like its contestant */
         gbench_register(&c->result);
@@ -114,10 +114,11 @@ static void add_plans(group_t *g, hgemm_accumulate_t accumulate)
 /* Automatic selection with a bias and each activation. */
 static void add_epilogues(group_t *g, hgemm_accumulate_t accumulate)
 {
-    static const char *const names[] = {"", "+relu", "+gelu_tanh", "+gelu_erf", "+silu"};
-    for (int i = HGEMM_ACTIVATION_NONE; i <= HGEMM_ACTIVATION_SILU; i++) {
+    for (int i = HGEMM_ACTIVATION_NONE; hgemm_activation_name((hgemm_activation_t)i); i++) {
         char name[48];
-        snprintf(name, sizeof name, "%s+bias%s", accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32", names[i]);
+        snprintf(name, sizeof name, "%s+bias%s%s", accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32",
+                 i == HGEMM_ACTIVATION_NONE ? "" : "+",
+                 i == HGEMM_ACTIVATION_NONE ? "" : hgemm_activation_name((hgemm_activation_t)i));
         contestant_t *c = add(g, KERNEL, accumulate, HGEMM_KERNEL_AUTO, name);
         c->epilogue = (epilogue_t){.has_bias = 1, .activation = (hgemm_activation_t)i};
         gbench_register(&c->result);
@@ -134,7 +135,8 @@ static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, i
         int runs;
         if (kernel != HGEMM_KERNEL_AUTO)
             hgemm_get_kernel_info(kernel, &info);
-        if (info.accumulate != accumulate || !wanted(info.name) || hgemm_select(&desc, &runs) != HGEMM_STATUS_SUCCESS)
+        const hgemm_accumulate_t shown_with = internals_is_plain(kernel) ? HGEMM_ACCUMULATE_F16 : info.accumulate;
+        if (shown_with != accumulate || !wanted(info.name) || hgemm_select(&desc, &runs) != HGEMM_STATUS_SUCCESS)
             continue;
         contestant_t *c = add(g, KERNEL, accumulate, kernel, info.name);
         c->result.cublas = cublas;
@@ -232,27 +234,27 @@ static hgemm_status_t open_device(void)
     if (emulated())
         return status;
     for (int i = 0; i < 2 && status == HGEMM_STATUS_SUCCESS; i++)
-        status = inside_event_create(bench.handle, &bench.events[i]);
+        status = internals_event_create(bench.handle, &bench.events[i]);
     if (status == HGEMM_STATUS_SUCCESS)
         status = open_ceilings();
     if (modelled()) /* which knows neither cuBLAS nor copies */
         bench.options.peers &= PEER_CEILING | PEER_CUTLASS;
     char why[VERIFY_WORDS];
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUBLAS)) {
-        bench.cublas = cublas_open(inside_ordinal(bench.handle), why);
+        bench.cublas = cublas_open(internals_ordinal(bench.handle), why);
         if (!bench.cublas)
             fprintf(stderr, "bench_hgemm: no comparison with cuBLAS: %s\n", why);
     }
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUTLASS)) {
-        bench.cutlass = cutlass_open(inside_ordinal(bench.handle), modelled() ? bench.handle : NULL, why);
+        bench.cutlass = cutlass_open(internals_ordinal(bench.handle), modelled() ? bench.handle : NULL, why);
         if (!bench.cutlass)
             fprintf(stderr, "bench_hgemm: no comparison with CUTLASS: %s\n", why);
     }
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_COPY) && !bench.options.energy)
-        status = open_copy(inside_ordinal(bench.handle));
+        status = open_copy(internals_ordinal(bench.handle));
     if (modelled())
         return status;
-    clocks_open(inside_ordinal(bench.handle));
+    clocks_open(internals_ordinal(bench.handle));
     double joules;
     if (status == HGEMM_STATUS_SUCCESS && bench.options.energy && !clocks_energy_j(&joules)) {
         fprintf(stderr, "bench_hgemm: no energy: this GPU has no counter of it that libnvidia-ml "
@@ -268,7 +270,7 @@ static void close_device(void)
     if (bench.cutlass)
         bench.cutlass->close();
     for (int i = 0; i < 2 && bench.events[i]; i++)
-        inside_event_destroy(bench.handle, bench.events[i]);
+        internals_event_destroy(bench.handle, bench.events[i]);
     hgemm_free(bench.handle, bench.copied);
     hgemm_free(bench.handle, bench.ceiling_in);
     hgemm_free(bench.handle, bench.ceiling_out);

@@ -52,9 +52,9 @@ static void count_group(group_t *g, const problem_t *p, const set_t *sets, int s
     for (int i = 0; i < g->count; i++) {
         if (g->contestants[i].result.failure)
             continue;
-        inside_count(bench.handle, &counters[i]);
+        internals_count(bench.handle, &counters[i]);
         enqueue(&g->contestants[i], p, &sets[0], sets[0].c, bench.options.alpha, bench.options.beta);
-        inside_count(bench.handle, NULL);
+        internals_count(bench.handle, NULL);
     }
 }
 

@@ -18,4 +18,16 @@
  */
 double sum_error(hgemm_accumulate_t accumulate, int64_t k, double half);
 
+/* The activation's value as the header's formula gives it in IEEE arithmetic. */
+double activation_value(hgemm_activation_t activation, double x);
+
+/* The most that its slope is within `error` of x. */
+double activation_slope(hgemm_activation_t activation, double x, double error);
+
+/* The error of a kernel's value for an x that is wrong by `error` at most. */
+double activation_error(hgemm_activation_t activation, double x, double error);
+
+/* Whether it takes whole numbers to whole numbers. */
+int activation_is_exact(hgemm_activation_t activation);
+
 #endif

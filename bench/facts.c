@@ -19,7 +19,7 @@ void print_facts(void)
         snprintf(warp, sizeof warp, "%dx%dx%d", i.warp_m, i.warp_n, i.warp_k);
         /* A step of k brings block_m + block_n halves for 2 * block_m * block_n operations. */
         printf("%-16s %-10s %-10s %6d %7d %5d %7d %9d %6s  %.1f, %.1f\n", i.name, block, warp, i.stages, i.threads,
-               i.registers, i.shared_bytes, inside_blocks_on_t4(kernel), accumulate_names[i.accumulate],
+               i.registers, i.shared_bytes, internals_blocks_on_t4(kernel), accumulate_names[i.accumulate],
                (double)i.block_m * i.block_n / (i.block_m + i.block_n),
                (double)i.warp_m * i.warp_n / (i.warp_m + i.warp_n));
     }
@@ -43,7 +43,7 @@ void print_facts(void)
             s->batch * ((lines + info.block_m - 1) / info.block_m) * ((columns + info.block_n - 1) / info.block_n);
         double m = (double)s->m, n = (double)s->n, k = (double)s->k;
         printf("%-26s %-16s %8lld %10.2f  %.0f\n", name, info.name, (long long)tiles,
-               (double)tiles / (T4_MULTIPROCESSORS * inside_blocks_on_t4(kernel)),
+               (double)tiles / (T4_MULTIPROCESSORS * internals_blocks_on_t4(kernel)),
                2 * m * n * k / (2 * (m * k + k * n + (bench.options.beta != 0 ? 2 : 1) * m * n)));
     }
 }

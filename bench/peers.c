@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "peers.h"
 
-#include "inside.h"
+#include "internals.h"
 #include "peers_emulated.h"
 
 #include <dlfcn.h>
@@ -62,7 +62,7 @@ const cutlass_t *cutlass_open(int ordinal, hgemm_handle_t emulated, char why[VER
     }
 #ifdef HGEMM_EMULATOR
     if (emulated)
-        emulate(&(peers_machine_t){emulated, hgemm_malloc, hgemm_free, hgemm_upload, inside_run_emulated});
+        emulate(&(peers_machine_t){emulated, hgemm_malloc, hgemm_free, hgemm_upload, internals_run_emulated});
 #endif
     int error = start(ordinal);
     if (error) {

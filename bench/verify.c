@@ -189,27 +189,15 @@ static const char *name_matrix(const problem_t *p, int64_t matrix, char words[32
     return words;
 }
 
-static double activate(hgemm_activation_t activation, double x)
-{
-    switch (activation) {
-    case HGEMM_ACTIVATION_RELU: return x < 0 ? 0 : x;
-    case HGEMM_ACTIVATION_GELU_TANH: return x / (1 + exp(-2 * sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
-    case HGEMM_ACTIVATION_GELU_ERF: return x / 2 * erfc(-x / sqrt(2));
-    case HGEMM_ACTIVATION_SILU: return x / (1 + exp(-x));
-    default: return x;
-    }
-}
-
 const char *problem_verify(const problem_t *p, const uint16_t *d, float alpha, float beta,
                            hgemm_accumulate_t accumulate, epilogue_t epilogue, double *relative_error,
                            char why[VERIFY_WORDS])
 {
     const int is_fused = epilogue.has_bias || epilogue.activation;
-    const int is_smooth = epilogue.activation > HGEMM_ACTIVATION_RELU; /* integers do not stay integers */
+    const int is_exact = activation_is_exact(epilogue.activation);
     const double rounding = ldexp(1, -11);
-    const double bound = 8 * error_deviation(p, (double)alpha, (double)beta, accumulate) * (is_fused ? 1.13 : 1) +
-                         (is_smooth ? rounding : 0) + (is_fused && !p->exact ? rounding : 0);
-    const double row_bound = bound * sqrt((double)p->n);
+    const double sum_bound = 8 * error_deviation(p, (double)alpha, (double)beta, accumulate);
+    const double row_bound = sum_bound * sqrt((double)p->n); /* rows are summed up where nothing is fused */
     const int row = p->layout == HGEMM_ROW_MAJOR;
     const int64_t rows = p->batch * p->m;
     double *sums = malloc((size_t)rows * sizeof *sums);
@@ -239,10 +227,14 @@ const char *problem_verify(const problem_t *p, const uint16_t *d, float alpha, f
     for (const struct sample_t *s = p->samples; s < p->samples + VERIFY_SAMPLES && !found; s++) {
         double expected = (double)alpha * s->product + (double)beta * s->addend;
         double got = element(d + s->matrix * p->size_c, p->ldc, row, s->i, s->j);
-        if (is_fused)
-            expected =
-                activate(epilogue.activation, expected + (epilogue.has_bias ? (double)float_of_half[p->b[s->j]] : 0));
-        if (!(fabs(got - expected) <= bound + (is_smooth ? rounding * fabs(expected) : 0))) {
+        double bound = sum_bound;
+        if (is_fused) {
+            const double x = expected + (epilogue.has_bias ? (double)float_of_half[p->b[s->j]] : 0);
+            expected = activation_value(epilogue.activation, x);
+            bound = activation_error(epilogue.activation, x, sum_bound) + (p->exact ? 0 : rounding) +
+                    (is_exact ? 0 : rounding + rounding * fabs(expected));
+        }
+        if (!(fabs(got - expected) <= bound)) {
             snprintf(why, VERIFY_WORDS, "WRONG: %selement (%lld, %lld) is %g, should be %g +- %g (%s inputs)",
                      name_matrix(p, s->matrix, which), (long long)s->i, (long long)s->j, got, expected, bound,
                      p->exact ? "integer" : "random");

@@ -296,6 +296,9 @@ typedef enum hgemm_activation_t {
     HGEMM_ACTIVATION_SILU       /* x / (1 + exp(-x)): the same paper */
 } hgemm_activation_t;
 
+/* Its name, such as "gelu_tanh"; NULL for what is no activation, such as the value past the last one. */
+HGEMM_API const char *hgemm_activation_name(hgemm_activation_t activation);
+
 typedef enum hgemm_bias_t {
     HGEMM_BIAS_PER_COLUMN = 0, /* n values: D[i][j] gets bias[j] */
     HGEMM_BIAS_PER_ROW = 1     /* m values: D[i][j] gets bias[i] */

@@ -7,7 +7,7 @@
  *   fused_epilogue   D = act(alpha * sum + bias + beta * C) * gate, of any types
  *
  * All is computed in single precision and rounded once, to the type of D; whichever way output.cuh takes, to the same bits.
- * A new activation is a case of activate(), or of times_logistic() if it is smooth, and a constant in hgemm.h.
+ * A new activation is a row of src/table/activations.def, a function here, and a constant in hgemm.h.
  */
 #pragma once
 #include "position.cuh"
@@ -56,10 +56,20 @@ struct epilogue {
     }
 };
 
-enum activation { NONE, RELU, GELU_TANH, GELU_ERF, SILU }; /* as hgemm_activation_t */
+/* Numbers of the activations, which are those of hgemm_activation_t, and the kinds that activations.def speaks of. */
+enum activation {
+#define ACTIVATION(value, ...) value,
+#include "../src/table/activations.def"
+    ACTIVATIONS
+};
+enum activation_kind { AS_IS, EACH, LOGISTIC };
+
+/* ---- EACH: of an element. ReLU(-0) is -0. */
+
+static DEVICE float each_relu(float x) { return x < 0 ? 0 : x; }
 
 /*
- * The smooth ones are x / (1 + 2^-t), x times the logistic function of t ln 2, where t is x times a polynomial of x^2:
+ * ---- LOGISTIC: x / (1 + 2^-t), x times the logistic function of t ln 2, where t is x times a polynomial of x^2
  *
  *   SiLU           t = x / ln 2
  *   GELU, tanh     0.5 x (1 + tanh u) = x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3): t = 2 u / ln 2
@@ -67,30 +77,72 @@ enum activation { NONE, RELU, GELU_TANH, GELU_ERF, SILU }; /* as hgemm_activatio
  *   GELU, erf      x Phi(x), with the normal distribution's Phi. t is log2(Phi(x) / (1 - Phi(x))), fitted so that the
  *                  error of Phi is 2.9e-8 at most, everywhere
  *
- * With e = 2^-|t| it is x / (1 + e) for positive x and x e / (1 + e) for others. 1 + e is in [1, 2], so that one
- * reciprocal serves two elements: 1 / a = b / (a b).
+ * The functions have |x| and give |t|.
  */
+static DEVICE float turn_silu(float x) { return x * 1.44269504f; }
+static DEVICE float turn_gelu_tanh(float x) { return x * (2.30220819f + 0.10294324f * (x * x)); }
+static DEVICE float turn_gelu_erf(float x)
+{
+    const float w = x * x;
+    float p = 5.06723747e-9f;
+    p = p * w - 3.81631309e-7f, p = p * w + 1.14398340e-5f, p = p * w - 1.59579937e-4f;
+    p = p * w - 9.40492277e-5f, p = p * w + 0.104835123f, p = p * w + 2.30220938f;
+    return x * p;
+}
+
+/* ---- A row of the table: `of` is its device function. */
+template <int HOW> struct activation_row;
+#define AS_IS_FUNCTION(name) x
+#define EACH_FUNCTION(name) each_##name(x)
+#define LOGISTIC_FUNCTION(name) turn_##name(x)
+#define ACTIVATION(value, name, kind, ...) \
+    template <> struct activation_row<value> { \
+        static constexpr activation_kind KIND = kind; \
+        static DEVICE float of(float x) { return kind##_FUNCTION(name); } \
+    };
+#include "../src/table/activations.def"
+#undef AS_IS_FUNCTION
+#undef EACH_FUNCTION
+#undef LOGISTIC_FUNCTION
+
+/* Bits of the activations of a kind; the first and the last of bits. */
+template <activation_kind KIND> constexpr u32 BITS_OF = 0
+#define ACTIVATION(value, name, kind, ...) | (KIND == kind ? 1u << value : 0)
+#include "../src/table/activations.def"
+    ;
+template <u32 BITS> constexpr int FIRST_BIT = BITS & 1 ? 0 : 1 + FIRST_BIT<(BITS >> 1)>;
+template <> constexpr int FIRST_BIT<0> = 0;
+template <u32 BITS> constexpr int LAST_BIT = 1 + LAST_BIT<(BITS >> 1)>;
+template <> constexpr int LAST_BIT<0> = -1;
+
+/* Replaces N numbers by the function of activation `how`, which is of a kind: compares it with those from HOW downwards,
+ * and takes it for the last one of the kind if it is none of these and CERTAIN. */
+template <activation_kind KIND, bool CERTAIN, int HOW = ACTIVATIONS - 1, int N>
+static DEVICE void replace_each(float (&x)[N], u32 how)
+{
+    constexpr int LAST = LAST_BIT<BITS_OF<KIND>>;
+    if constexpr (HOW < 0) {
+        if (CERTAIN)
+#pragma unroll
+            for (int i = 0; i < N; ++i) x[i] = activation_row<LAST>::of(x[i]);
+    } else if constexpr (activation_row<HOW>::KIND != KIND || (CERTAIN && HOW == LAST)) {
+        replace_each<KIND, CERTAIN, HOW - 1>(x, how);
+    } else if (how == HOW) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) x[i] = activation_row<HOW>::of(x[i]);
+    } else {
+        replace_each<KIND, CERTAIN, HOW - 1>(x, how);
+    }
+}
+
+/* With e = 2^-|t| it is x / (1 + e) for positive x and x e / (1 + e) for others. 1 + e is in [1, 2], so that one
+ * reciprocal serves two elements: 1 / a = b / (a b). */
 template <int N> static DEVICE void times_logistic(float (&x)[N], u32 how)
 {
     float t[N]; /* first |x|, or a large number for infinity and NaN, whose neighbour must not become one */
 #pragma unroll
     for (int i = 0; i < N; ++i) t[i] = fminf(fabsf(x[i]), 1e15f);
-    if (how == GELU_ERF) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-            const float w = t[i] * t[i];
-            float p = 5.06723747e-9f;
-            p = p * w - 3.81631309e-7f, p = p * w + 1.14398340e-5f, p = p * w - 1.59579937e-4f;
-            p = p * w - 9.40492277e-5f, p = p * w + 0.104835123f, p = p * w + 2.30220938f;
-            t[i] *= p;
-        }
-    } else if (how == GELU_TANH) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) t[i] *= 2.30220819f + 0.10294324f * (t[i] * t[i]);
-    } else {
-#pragma unroll
-        for (int i = 0; i < N; ++i) t[i] *= 1.44269504f;
-    }
+    replace_each<LOGISTIC, true>(t, how);
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
         const float e0 = exp2_approx(-t[i]), e1 = exp2_approx(-t[i + 1]), a0 = 1 + e0, a1 = 1 + e1;
@@ -100,15 +152,13 @@ template <int N> static DEVICE void times_logistic(float (&x)[N], u32 how)
     }
 }
 
-/* NaN gives NaN everywhere; ReLU(-0) is -0. */
+/* Where the LOGISTIC ones are the last ones, one comparison tells them from the others. */
 template <int N> static DEVICE void activate(float (&x)[N], u32 how)
 {
-    if (how > RELU) {
-        times_logistic(x, how);
-    } else if (how == RELU) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) x[i] = x[i] < 0 ? 0 : x[i];
-    }
+    constexpr u32 BITS = BITS_OF<LOGISTIC>, FIRST = FIRST_BIT<BITS>;
+    constexpr bool ARE_LAST = BITS >> FIRST == (1u << (ACTIVATIONS - FIRST)) - 1;
+    if (ARE_LAST ? how > FIRST - 1 : (BITS >> how & 1) != 0) times_logistic(x, how);
+    else replace_each<EACH, false>(x, how);
 }
 
 /* ReLU of rounded halves. */

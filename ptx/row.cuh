@@ -6,6 +6,7 @@
 #pragma once
 #include "operand.cuh"
 #include "../src/table/args.h"
+#include "../src/table/tile_facts.h"
 
 #if HGEMM_BF16
 struct arguments : kernel_args_t { scales_t scales; };
@@ -71,8 +72,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
 
     static constexpr int BM = spec::BM, BN = spec::BN, BK = spec::BK, WM = spec::WM, WN = spec::WN, WK = spec::WK;
     static constexpr int MN_WARPS = BM / WM * (BN / WN); /* warp tiles in the block's tile of D */
-    static constexpr int K_WARPS = BK / WK;              /* warps that share one, each for WK of a k-tile's k's */
-    static constexpr int THREADS = MN_WARPS * K_WARPS * 32;
+    static constexpr int K_WARPS = HGEMM_K_WARPS(BK, WK); /* warps that share one, each for WK of a k-tile's k's */
+    static constexpr int THREADS = HGEMM_THREADS(BM, BN, BK, WM, WN, WK);
     static constexpr int MT = WM / 16, NT = WN / 8; /* mma tiles of a warp tile along m and n */
     static constexpr int MMAS = MT * NT;            /* mma instructions of a warp in a slice, which is 8 k's */
     static constexpr int SLICES = WK / 8;           /* of a warp in a k-tile */
@@ -98,7 +99,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
     using A = operand<BM, BK, A_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS, INDIRECT>;
     using B = operand<BN, BK, B_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS, false>;
     static constexpr int STAGE = A::BYTES + B::BYTES; /* bytes of a k-tile in shared memory */
-    static constexpr int MAIN_BYTES = spec::STAGES * STAGE;
+    static constexpr int MAIN_BYTES = HGEMM_MAIN_BYTES(spec::STAGES, BM, BN, BK);
+    static_assert(MAIN_BYTES == spec::STAGES * STAGE, "the host counts the bytes of shared memory otherwise");
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread in a k-tile: those of A come first */
 
     /* ---- registers and occupancy */

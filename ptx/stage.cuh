@@ -31,10 +31,10 @@ template <format F> struct eight_sums {
 };
 
 template <class V, format F> struct stage {
-    static constexpr int SUM_BYTES = eight_sums<F>::BYTES, PITCH = (V::BN + 8) * SUM_BYTES;
-    static constexpr int FITTING_GROUPS = V::MAIN_BYTES / (V::BM / V::OWN_M) / (16 * PITCH);
+    static constexpr int SUM_BYTES = eight_sums<F>::BYTES, PITCH = HGEMM_SUMS_PITCH(V::BN, SUM_BYTES);
+    static constexpr int FITTING_GROUPS = V::MAIN_BYTES / (V::BM / V::OWN_M) / (HGEMM_STAGED_ROWS * PITCH);
     static constexpr int GROUPS = FITTING_GROUPS < 2 || V::OWN_MT < 2 || V::MMAS >= 32 ? 1 : 2;
-    static constexpr int ROWS = GROUPS * 16, TURNS = V::OWN_MT / GROUPS;
+    static constexpr int ROWS = GROUPS * HGEMM_STAGED_ROWS, TURNS = V::OWN_MT / GROUPS;
 
     /* Where a warp's rows begin, whose tile begins at m, n of the block's. */
     static DEVICE u32 buffer(u32 m, u32 n) { return shared_base() + m / V::OWN_M * (ROWS * PITCH) + n * SUM_BYTES; }

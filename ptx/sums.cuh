@@ -145,12 +145,9 @@ template <class V> static DEVICE bool add_parts(const arguments &args, typename 
     constexpr int BATCH = COUNT < 4 ? COUNT : COUNT > 4 && MANY ? 8 : 4;
     constexpr int PARTS = (COUNT >= 4 && MANY ? 16 : 8) / BATCH;
 
-    /* Whether the last part to arrive leaves its own sums in registers, if there are enough: where the sums of a tile
-     * are many, so that to write and read them takes longer than to find out first whether others are missing. That is
-     * 128 KiB on newer GPUs. A T4's L2 cache holds no large sums beside A and B, and DRAM takes long. */
-    constexpr bool IS_LARGE = V::BM * V::BN >= 128 * 128;
-    constexpr bool KEEPS_OWN = V::spec::T4_ROW ? V::spec::BLOCKS == 1 || (IS_LARGE && V::ACC == f32)
-                                               : V::ACC == f16 && V::BM * V::BN * ELEMENT_BYTES >= 128 << 10;
+    constexpr bool IS_LARGE = HGEMM_IS_LARGE(V::BM, V::BN);
+    constexpr bool KEEPS_OWN =
+        HGEMM_KEEPS_OWN(V::spec::T4_ROW, V::spec::BLOCKS, V::BM, V::BN, V::ACC == f32 ? 4 : 2);
     /* On a T4 each part takes a ticket as it ends, and the last of them waits for what the others write: they have
      * begun to, so that it does not wait for long. Elsewhere it looks whether they are there, in vain where parts end
      * at the same time, and then writes, too. */

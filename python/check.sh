@@ -19,14 +19,16 @@ step "building the wheel"
 quietly "$root/python/wheel.sh" "$work"
 wheel=$(echo "$work"/hgemm-*.whl)
 case $wheel in
-    *-py3-none-manylinux*) ;;
-    *) echo "FAILED: $wheel is not a wheel for every Python 3 and Linux" >&2; exit 1 ;;
+    *-py3-none-manylinux_2_28_*) ;;
+    *) echo "FAILED: $wheel is not a wheel for every Python 3 and glibc 2.28" >&2; exit 1 ;;
 esac
 [ "$(wc -c <"$wheel")" -lt 12000000 ] || { echo "FAILED: $wheel has 12 MB or more" >&2; exit 1; }
 
 step "installing it in a clean environment"
 quietly python3 -m venv "$work/venv"
 quietly "$work/venv/bin/pip" install -q --disable-pip-version-check "$wheel" pytest ml_dtypes matplotlib nbconvert ipykernel
+strangers=$(nm -D --defined-only "$work"/venv/lib/python3*/site-packages/hgemm/libhgemm.so | grep -v ' hgemm_[a-z0-9_]*$' || true)
+[ -z "$strangers" ] || { printf 'FAILED: libhgemm.so exports\n%s\n' "$strangers" >&2; exit 1; }
 step "testing"
 cd "$work" # where Python finds the installed package only
 HGEMM_DEVICE=t4emu:check venv/bin/pytest -q -rs -p no:cacheprovider "$root/python/tests"

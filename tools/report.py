@@ -147,6 +147,15 @@ def code(rung):
     return f"```cpp\n{text}\n```\n\nSource: {described(rung)}"
 
 
+def loop(rung):
+    """The main loop of a rung, whose file is longer than a page should show."""
+    source = (ROOT / "ptx" / f"{rung}.cu").read_text()
+    found = re.search(r"^    for \(u32 (?:k0|left|k) .*?^    }$", source, re.M | re.S)
+    if not found:
+        sys.exit(f"ptx/{rung}.cu has no main loop")
+    return f"```cpp\n{found[0]}\n```\n\nSource: {described(rung)}"
+
+
 def diff(rung):
     """A rung against the one before it; what ends up the same is left out."""
     rungs = results.rungs()
@@ -516,7 +525,7 @@ def inference(function):
     return f"```c\n{found[0]}\n```"
 
 
-PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "diff": diff, "evidence": evidence, "kernels": kernel_table,
+PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "diff": diff, "evidence": evidence, "kernels": kernel_table,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
          "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share,
          "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
@@ -540,11 +549,15 @@ def pages():
     return found
 
 
-@functools.cache
-def anchors(path):
+def anchors(text):
     """The anchors of a page's headings, as GitHub makes them."""
-    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ +(.*)$", path.read_text(), re.M))
+    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ +(.*)$", text, re.M))
     return {word.replace(" ", "-") for word in words}
+
+
+@functools.cache
+def anchors_of(path):
+    return anchors(path.read_text())
 
 
 def dead_links():
@@ -553,7 +566,7 @@ def dead_links():
         text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
         for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
             path = (page.parent / target).resolve() if target else page
-            if "://" not in target and (not path.exists() or anchor and path.suffix == ".md" and anchor not in anchors(path)):
+            if "://" not in target and (not path.exists() or anchor and path.suffix == ".md" and anchor not in anchors_of(path)):
                 yield f"{page.relative_to(ROOT)}: no {target}{'#' + anchor if anchor else ''}"
 
 

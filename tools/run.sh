@@ -67,7 +67,7 @@ elif [ $# -gt 0 ]; then
     exec "$bench" --device t4emu:time "$@"
 fi
 step "the ladder on a T4, by a timing model"
-"$bench" --device t4emu:time --peers ceiling --reps 1 --kernel '^(k[0-4].*|auto)$' 1024,2048
+"$bench" --device t4emu:time --peers ceiling --reps 1 --kernel '^(k[0-4].*|auto)$' 1024
 cat <<EOF
 
 Nothing above was measured: a model of the T4 (docs/emulator.md) executed the kernels' machine code. "auto" is what

@@ -67,7 +67,6 @@ has g++ || need g++
 has cmake || need cmake
 has ninja || need ninja-build
 has_header c cmocka.h || need libcmocka-dev
-has_header c libelf.h || need libelf-dev
 has_header c zstd.h || need libzstd-dev
 has_header c++ benchmark/benchmark.h || need libbenchmark-dev
 if ! find_nvcc; then
@@ -79,7 +78,7 @@ if [ -n "$missing" ]; then
     if ! has apt-get; then
         die "what these Debian packages hold is missing:$missing
 Install it with your system's package manager and run this again; on Fedora, for example, as root:
-    dnf install gcc gcc-c++ cmake ninja-build libcmocka-devel elfutils-libelf-devel libzstd-devel \\
+    dnf install gcc gcc-c++ cmake ninja-build libcmocka-devel libzstd-devel \\
         google-benchmark-devel python3-pip"
     elif [ "$(id -u)" != 0 ]; then
         as_root=sudo

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* turing - looks into cubins and runs them, without a GPU or a vendor's tool. */
+#include "turing_exec.h"
 #include "turing_run.h"
 
 #include "launch.h"
@@ -12,6 +13,8 @@ static const char help[] =
     "Usage: turing list FILE\n"
     "       turing disasm [-c] [-l] [-m] [-x] [-k NAME] FILE\n"
     "       turing run FILE\n"
+    "       turing exec [--check] [--time] [--log] PROGRAM [ARGUMENT...]\n"
+    "       turing env\n"
     "\n"
     "Looks into a cubin or fatbin with sm_75 machine code and runs its kernels on an emulated T4.\n"
     "\n"
@@ -26,6 +29,12 @@ static const char help[] =
     "           -k  this kernel only\n"
     "  run      runs a kernel as the text in FILE says: turing run --help\n"
     "\n"
+    "  exec     runs a CUDA program, whose libcuda and libcudart are the emulated T4\n"
+    "           --check  out-of-bounds accesses, races, schedule and divergence are told and are errors\n"
+    "           --time   a table of its kernels and their modelled time at the end\n"
+    "           --log    the calls of CUDA that it makes, and which are not served\n"
+    "  env      the same for a shell: eval \"$(turing env)\"\n"
+    "\n"
     "Exit status: 0; 1 where a file or a kernel was not understood, or a check found something; 2 where\n"
     "the arguments were not, or a run did not begin.\n";
 
@@ -36,7 +45,7 @@ static int is_help(const char *argument)
 
 static int usage(void)
 {
-    fputs("turing: takes list, disasm or run, their options and a FILE. Try turing --help.\n", stderr);
+    fputs("turing: takes list, disasm, run, exec or env, their options and a FILE. Try turing --help.\n", stderr);
     return 2;
 }
 
@@ -74,8 +83,11 @@ static int list(int argc, char **argv)
             if (k->bank[b].data)
                 printf(" %u (%u bytes)", b, k->bank[b].size);
         printf("\n");
+        turing_error_t why;
         if (k->unusable)
             printf("    cannot be executed: %s\n", k->unusable);
+        else if (turing_unsupported(k, &why))
+            printf("    cannot be executed: %s\n", why.text);
     }
     turing_module_close(module);
     return 0;
@@ -161,12 +173,11 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int argc, char **argv);
     } commands[] = {
-        {"list", list},
-        {"disasm", disasm},
-        {"run", turing_run},
+        {"list", list}, {"disasm", disasm}, {"run", turing_run}, {"exec", turing_exec}, {"env", turing_env},
     };
     /* `turing run` has a help of its own */
-    if ((argc == 2 && is_help(argv[1])) || (argc == 3 && is_help(argv[2]) && strcmp(argv[1], "run"))) {
+    if ((argc == 2 && is_help(argv[1])) ||
+        (argc == 3 && is_help(argv[2]) && strcmp(argv[1], "run") && strcmp(argv[1], "exec"))) {
         fputs(help, stdout);
         return 0;
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* turing run FILE - runs a kernel of any cubin as a small text says. */
+/* turing run FILE - runs kernels of any cubin as a small text says. */
 #include "turing_run.h"
 
 #include "launch.h"
+#include "turing_values.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,31 +14,40 @@
 static const char help[] =
     "Usage: turing run FILE\n"
     "\n"
-    "Runs a kernel of any cubin on an emulated T4 as a text says. A line of FILE is one statement; # begins\n"
+    "Runs kernels of any cubin on an emulated T4 as a text says. A line of FILE is one statement; # begins\n"
     "a comment; paths are relative to the working folder.\n"
     "\n"
     "  cubin PATH                      cubin or fatbin\n"
-    "  kernel NAME                     may be left out where there is only one\n"
+    "  kernel NAME                     its name, or a part of it that no other has (C++ mangles names);\n"
+    "                                  may be left out where there is only one\n"
     "  grid X [Y [Z]]                  blocks, 1 1 1\n"
     "  block X [Y [Z]]                 threads, 32 1 1\n"
     "  shared BYTES                    dynamic shared memory\n"
     "  tensor turing | hopper          rounding of HMMA\n"
     "  threads N                       of the host\n"
+    "  limit N                         instructions of a warp, after which it is in an endless loop\n"
     "  checks all | none | memory race schedule convergence\n"
-    "  buffer NAME TYPE COUNT INIT     device memory; TYPE is u8 u16 u32 i32 f16 f32;\n"
+    "  buffer NAME TYPE COUNT INIT     device memory; TYPE is u8 i8 u16 i16 f16 u32 i32 f32 u64 i64 f64;\n"
     "                                  INIT is none (never written), fill V, ramp,\n"
     "                                  random SEED LOW HIGH, or file PATH\n"
-    "  arg NAME [+BYTES] | TYPE VALUE  the next parameter: an address, or a scalar\n"
-    "                                  u32 i32 u64 i64 f16 f32\n"
-    "  print NAME [FIRST [COUNT]]      after the run\n"
-    "  dump NAME PATH                  after the run, as raw bytes\n"
+    "  symbol NAME TYPE COUNT INIT     the same of a __device__ or __constant__ variable;\n"
+    "                                  none leaves it as the cubin has it\n"
+    "  arg NAME [+BYTES] | TYPE VALUE  the next parameter: an address, or a scalar; several of these\n"
+    "                                  in a line are the members of a struct\n"
+    "  arg hex DIGITS                  the next parameter, byte by byte\n"
+    "  print NAME [FIRST [COUNT]]      after the launch\n"
+    "  dump NAME PATH                  after the launch, as raw bytes\n"
+    "  expect NAME FIRST V [V ...]     after the launch: elements from FIRST on are these\n"
+    "  expect NAME file PATH [TOL]     or all are those of a file of raw bytes, within TOL\n"
     "  counters                        what the kernel did\n"
     "  lines                           the same by source line\n"
     "  time                            how long a model says that a T4 would take\n"
+    "  launch                          now; further args, and statements that are to change, are for\n"
+    "                                  the next launch. Without it there is one at the end\n"
     "\n"
-    "Exit status 0: ran, nothing found; 1: violations; 2: could not run.\n";
+    "Exit status 0: ran, nothing found; 1: violations, or not what was expected; 2: could not run.\n";
 
-enum { MOST_BUFFERS = 64, MOST_WORDS = 16, MOST_OUTPUTS = 64, LINE = 1024 };
+enum { MOST_BUFFERS = 64, MOST_WORDS = 512, MOST_OUTPUTS = 64, LINE = 8192 };
 
 typedef struct buffer {
     char name[64];
@@ -47,8 +57,11 @@ typedef struct buffer {
 } buffer_t;
 
 typedef struct output {
+    enum { PRINT, DUMP, EXPECT } what;
     size_t buffer, first, count;
-    char path[512]; /* empty: print */
+    char path[512]; /* of DUMP, and of EXPECT unless `values` are given */
+    double *values, tolerance;
+    unsigned line;
 } output_t;
 
 typedef struct job {
@@ -62,7 +75,8 @@ typedef struct job {
     size_t n_buffers;
     output_t output[MOST_OUTPUTS];
     size_t n_outputs;
-    bool counters, lines, time;
+    bool counters, lines, time, launched, differs;
+    uint64_t violations;
     const char *path;
     unsigned line;
 } job_t;
@@ -71,72 +85,6 @@ static bool complain(const job_t *job, const char *what, const char *detail)
 {
     fprintf(stderr, "turing: %s:%u: %s%s%s\n", job->path, job->line, what, detail ? ": " : "", detail ? detail : "");
     return false;
-}
-
-/* ---- values ------------------------------------------------------------------------ */
-
-static size_t size_of(const char *type)
-{
-    static const struct {
-        const char *name;
-        size_t size;
-    } types[] = {{"u8", 1}, {"u16", 2}, {"f16", 2}, {"u32", 4}, {"i32", 4}, {"f32", 4}, {"u64", 8}, {"i64", 8}};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (!strcmp(type, types[i].name))
-            return types[i].size;
-    return 0;
-}
-
-static double half_value(uint16_t h)
-{
-    int e = h >> 10 & 31;
-    double m = h & 1023, v = e == 31 ? (m != 0 ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
-    return h >> 15 ? -v : v;
-}
-
-static uint16_t half_bits(double v)
-{
-    uint16_t sign = signbit(v) ? 0x8000 : 0;
-    v = fabs(v);
-    if (isnan(v))
-        return 0x7fff;
-    if (v >= 65520)
-        return sign | 0x7c00;
-    int e;
-    frexp(v, &e);
-    if (e < -13)
-        e = -13;
-    long m = lrint(ldexp(v, 11 - e)); /* with the hidden bit, which lifts the exponent by one */
-    return sign | (uint16_t)(((e + 13) << 10) + m);
-}
-
-static void encode(const char *type, double v, void *out)
-{
-    const float f = (float)v;
-    const uint16_t h = half_bits(v);
-    const uint64_t u = v < 0 ? (uint64_t)(int64_t)v : (uint64_t)v;
-    if (!strcmp(type, "f32"))
-        memcpy(out, &f, 4);
-    else if (!strcmp(type, "f16"))
-        memcpy(out, &h, 2);
-    else
-        memcpy(out, &u, size_of(type));
-}
-
-static void print_value(const char *type, const void *p)
-{
-    uint64_t u = 0;
-    float f;
-    memcpy(&u, p, size_of(type));
-    memcpy(&f, &u, 4);
-    if (!strcmp(type, "f32"))
-        printf(" %.9g", (double)f);
-    else if (!strcmp(type, "f16"))
-        printf(" %.6g", half_value((uint16_t)u));
-    else if (!strcmp(type, "i32"))
-        printf(" %" PRId32, (int32_t)u);
-    else
-        printf(" %" PRIu64, u);
 }
 
 /* ---- statements ------------------------------------------------------------------------ */
@@ -149,6 +97,44 @@ static buffer_t *find_buffer(job_t *job, const char *name)
     return NULL;
 }
 
+/* The kernels whose names hold the text; returns false. */
+static bool list_kernels(const job_t *job, const char *part)
+{
+    enum { MOST = 20 };
+    const turing_kernel_t *k;
+    int n = 0;
+    for (size_t i = 0; (k = turing_module_kernel(job->module, i)); i++)
+        if (strstr(k->name, part) && n++ < MOST)
+            fprintf(stderr, "    %s\n", k->name);
+    if (n > MOST)
+        fprintf(stderr, "    and %d more\n", n - MOST);
+    return false;
+}
+
+static bool name_kernel(job_t *job, const char *name)
+{
+    if (!job->module)
+        return complain(job, "kernel before cubin", NULL);
+    const turing_kernel_t *k, *found = turing_module_find(job->module, name);
+    int n = found ? 1 : 0;
+    for (size_t i = 0; n != 1 && (k = turing_module_kernel(job->module, i)); i++)
+        if (strstr(k->name, name)) {
+            found = k;
+            if (++n > 1)
+                break;
+            for (k = turing_module_kernel(job->module, ++i); k; k = turing_module_kernel(job->module, ++i))
+                n += strstr(k->name, name) != NULL;
+            break;
+        }
+    if (n != 1) {
+        complain(job, n ? "more than one kernel has this in its name" : "no such kernel; there are", name);
+        return list_kernels(job, n ? name : "");
+    }
+    job->kernel = found;
+    job->n_args = 0;
+    return true;
+}
+
 static bool load_file(const char *path, uint8_t *data, size_t size)
 {
     FILE *f = fopen(path, "rb");
@@ -158,20 +144,39 @@ static bool load_file(const char *path, uint8_t *data, size_t size)
     return ok;
 }
 
+/* Where a variable of the module is; 0 and a complaint if it has none such, or a smaller one. */
+static uint64_t find_symbol(const job_t *job, const char *name, size_t bytes)
+{
+    const turing_symbol_t *y = job->module ? turing_module_find_symbol(job->module, name) : NULL;
+    if (!y || y->size < bytes) {
+        complain(job, y ? "the variable is smaller" : "no such __device__ or __constant__ variable", name);
+        for (size_t i = 0; !y && job->module && (y = turing_module_symbol(job->module, i)); i++, y = NULL)
+            fprintf(stderr, "    %s: %llu bytes\n", turing_module_symbol(job->module, i)->name,
+                    (unsigned long long)turing_module_symbol(job->module, i)->size);
+        return 0;
+    }
+    return y->address;
+}
+
 static bool add_buffer(job_t *job, int n, char **w)
 {
+    const bool symbol = !strcmp(w[0], "symbol");
     buffer_t *b = &job->buffer[job->n_buffers];
     if (n < 5 || job->n_buffers == MOST_BUFFERS || strlen(w[1]) >= sizeof b->name || find_buffer(job, w[1]))
-        return complain(job, "buffer NAME TYPE COUNT INIT", NULL);
-    const size_t size = size_of(w[2]);
+        return complain(job, symbol ? "symbol NAME TYPE COUNT INIT" : "buffer NAME TYPE COUNT INIT", NULL);
+    const size_t size = value_size(w[2]);
     *b = (buffer_t){.count = strtoull(w[3], NULL, 0)};
     if (!size || !b->count)
         return complain(job, "unknown type or no elements", w[2]);
     strcpy(b->name, w[1]);
     strcpy(b->type, w[2]);
     const size_t bytes = size * b->count;
-    b->address = turing_memory_alloc(job->mem, bytes);
+    b->address = symbol ? find_symbol(job, w[1], bytes) : turing_memory_alloc(job->mem, bytes);
     uint8_t *data = calloc(b->count, size);
+    if (symbol && !b->address) {
+        free(data);
+        return false;
+    }
     if (!b->address || !data) {
         free(data);
         return complain(job, "out of memory", w[1]);
@@ -180,10 +185,10 @@ static bool add_buffer(job_t *job, int n, char **w)
     bool ok = true, none = !strcmp(w[4], "none");
     if (!strcmp(w[4], "fill") && n == 6)
         for (size_t i = 0; i < b->count; i++)
-            encode(b->type, strtod(w[5], NULL), data + i * size);
+            value_encode(b->type, strtod(w[5], NULL), data + i * size);
     else if (!strcmp(w[4], "ramp"))
         for (size_t i = 0; i < b->count; i++)
-            encode(b->type, (double)i, data + i * size);
+            value_encode(b->type, (double)i, data + i * size);
     else if (!strcmp(w[4], "random") && n == 8) {
         uint64_t state = strtoull(w[5], NULL, 0) * UINT64_C(0x9e3779b97f4a7c15) | 1;
         const double low = strtod(w[6], NULL), high = strtod(w[7], NULL);
@@ -191,7 +196,7 @@ static bool add_buffer(job_t *job, int n, char **w)
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            encode(b->type, low + (high - low) * ldexp((double)(state >> 11), -53), data + i * size);
+            value_encode(b->type, low + (high - low) * ldexp((double)(state >> 11), -53), data + i * size);
         }
     } else if (!strcmp(w[4], "file") && n == 6)
         ok = load_file(w[5], data, bytes) || complain(job, "cannot read enough bytes", w[5]);
@@ -203,36 +208,65 @@ static bool add_buffer(job_t *job, int n, char **w)
     return ok;
 }
 
+static bool set_hex(job_t *job, const turing_param_t *p, const char *digits)
+{
+    if (strlen(digits) != 2 * p->size)
+        return complain(job, "arg hex: not two digits for each byte of the parameter", digits);
+    for (uint32_t i = 0; i < p->size; i++) {
+        unsigned byte;
+        if (sscanf(digits + 2 * i, "%2x", &byte) != 1)
+            return complain(job, "arg hex: no hexadecimal digits", digits);
+        job->params[p->offset + i] = (uint8_t)byte;
+    }
+    return true;
+}
+
+/* Members one after another, each at a multiple of its size. */
+static bool set_members(job_t *job, const turing_param_t *p, int n, char **w)
+{
+    uint32_t at = 0;
+    for (int i = 1; i < n;) {
+        const buffer_t *b = find_buffer(job, w[i]);
+        const uint32_t size = b ? 8 : (uint32_t)value_size(w[i]);
+        uint64_t bits = 0;
+        if (b) {
+            bits = b->address;
+            i++;
+            if (i < n && w[i][0] == '+')
+                bits += strtoull(w[i++], NULL, 0);
+        } else if (!size || i + 1 == n || !value_parse(w[i], w[i + 1], &bits))
+            return complain(job, "neither a buffer nor TYPE VALUE", w[i]);
+        else
+            i += 2;
+        at = (at + size - 1) / size * size;
+        if (at + size > p->size)
+            break;
+        memcpy(job->params + p->offset + at, &bits, size);
+        at += size;
+        if (i == n && (at == p->size || (at > size && at + 8 > p->size))) /* padding may follow members */
+            return true;
+    }
+    char sizes[80];
+    snprintf(sizes, sizeof sizes, "%s, parameter %u has %u bytes", w[1], job->n_args, p->size);
+    return complain(job, "this parameter has another size", sizes);
+}
+
 static bool add_arg(job_t *job, int n, char **w)
 {
-    if (!job->kernel)
-        return complain(job, "arg before kernel", NULL);
-    if (n < 2 || job->n_args == job->kernel->n_params)
-        return complain(job, "arg: too few words, or more than the kernel has parameters", NULL);
+    if (!job->kernel) {
+        complain(job, "arg before kernel: say first which kernel it is for", NULL);
+        return job->module ? list_kernels(job, "") : false;
+    }
+    if (n < 2)
+        return complain(job, "arg NAME [+BYTES], arg TYPE VALUE, or arg hex DIGITS", NULL);
+    if (job->n_args == job->kernel->n_params)
+        return complain(job, "an arg too many: the kernel has no further parameter", job->kernel->name);
     const turing_param_t *p = &job->kernel->params[job->n_args];
     if (p->offset + p->size > sizeof job->params)
         return complain(job, "too many parameter bytes", NULL);
-    const buffer_t *b = find_buffer(job, w[1]);
-    if (b) {
-        const uint64_t address = b->address + (n > 2 ? strtoull(w[2], NULL, 0) : 0);
-        if (p->size != 8)
-            return complain(job, "this parameter is no address", w[1]);
-        memcpy(job->params + p->offset, &address, 8);
-    } else {
-        const size_t size = size_of(w[1]);
-        if (!size || n != 3)
-            return complain(job, "neither a buffer nor TYPE VALUE", w[1]);
-        if (p->size != size)
-            return complain(job, "this parameter has another size", w[1]);
-        if (w[1][0] == 'f')
-            encode(w[1], strtod(w[2], NULL), job->params + p->offset);
-        else {
-            const uint64_t u = w[2][0] == '-' ? (uint64_t)strtoll(w[2], NULL, 0) : strtoull(w[2], NULL, 0);
-            memcpy(job->params + p->offset, &u, size);
-        }
-    }
-    job->n_args++;
-    return true;
+    const bool ok = !strcmp(w[1], "hex") && n == 3 ? set_hex(job, p, w[2]) : set_members(job, p, n, w);
+    job->n_args += ok;
+    return ok;
 }
 
 static bool set_checks(job_t *job, int n, char **w)
@@ -257,14 +291,45 @@ static void dimensions(uint32_t to[3], int n, char **w)
         to[i] = i + 1 < n ? (uint32_t)strtoul(w[i + 1], NULL, 0) : 1;
 }
 
+static bool add_expectation(job_t *job, output_t *o, int n, char **w)
+{
+    o->what = EXPECT;
+    if (n > 3 && !strcmp(w[2], "file")) {
+        if (n > 5 || strlen(w[3]) >= sizeof o->path)
+            return complain(job, "expect NAME file PATH [TOL]", NULL);
+        strcpy(o->path, w[3]);
+        o->tolerance = n > 4 ? strtod(w[4], NULL) : 0;
+        return true;
+    }
+    if (n < 4)
+        return complain(job, "expect NAME FIRST V [V ...]", NULL);
+    o->first = strtoull(w[2], NULL, 0);
+    if (o->first > o->count || (size_t)(n - 3) > o->count - o->first)
+        return complain(job, "the buffer ends before", w[n - 1]);
+    o->count = (size_t)(n - 3);
+    if (!(o->values = calloc(o->count, sizeof *o->values)))
+        return complain(job, "out of memory", NULL);
+    const char *type = job->buffer[o->buffer].type;
+    for (size_t i = 0; i < o->count; i++) {
+        uint64_t bits = 0;
+        if (!value_parse(type, w[3 + i], &bits))
+            return complain(job, "no number of the buffer's type", w[3 + i]);
+        o->values[i] = value_decode(type, &bits);
+    }
+    return true;
+}
+
 static bool add_output(job_t *job, int n, char **w)
 {
     const buffer_t *b = n > 1 ? find_buffer(job, w[1]) : NULL;
     if (!b || job->n_outputs == MOST_OUTPUTS)
         return complain(job, "no such buffer", n > 1 ? w[1] : NULL);
     output_t *o = &job->output[job->n_outputs++];
-    *o = (output_t){.buffer = (size_t)(b - job->buffer), .count = b->count};
+    *o = (output_t){.what = PRINT, .buffer = (size_t)(b - job->buffer), .count = b->count, .line = job->line};
+    if (!strcmp(w[0], "expect"))
+        return add_expectation(job, o, n, w);
     if (!strcmp(w[0], "dump")) {
+        o->what = DUMP;
         if (n != 3 || strlen(w[2]) >= sizeof o->path)
             return complain(job, "dump NAME PATH", NULL);
         strcpy(o->path, w[2]);
@@ -290,80 +355,34 @@ static bool open_cubin(job_t *job, const char *path)
         return complain(job, "cannot open", err.text);
     if (turing_module_kernel_count(job->module) == 1)
         job->kernel = turing_module_kernel(job->module, 0);
-    return true;
-}
-
-static bool statement(job_t *job, int n, char **w)
-{
-    if (!strcmp(w[0], "cubin") && n == 2)
-        return open_cubin(job, w[1]);
-    if (!strcmp(w[0], "kernel") && n == 2) {
-        job->kernel = job->module ? turing_module_find(job->module, w[1]) : NULL;
-        return job->kernel || complain(job, "no such kernel", w[1]);
-    }
-    if (!strcmp(w[0], "grid"))
-        dimensions(job->launch.grid, n, w);
-    else if (!strcmp(w[0], "block"))
-        dimensions(job->launch.block, n, w);
-    else if (!strcmp(w[0], "shared") && n == 2)
-        job->launch.shared_bytes = (uint32_t)strtoul(w[1], NULL, 0);
-    else if (!strcmp(w[0], "threads") && n == 2)
-        job->launch.threads = (unsigned)strtoul(w[1], NULL, 0);
-    else if (!strcmp(w[0], "tensor") && n == 2)
-        job->launch.tensor = strcmp(w[1], "hopper") ? TURING_TENSOR_TURING : TURING_TENSOR_HOPPER;
-    else if (!strcmp(w[0], "checks"))
-        return set_checks(job, n, w);
-    else if (!strcmp(w[0], "buffer"))
-        return add_buffer(job, n, w);
-    else if (!strcmp(w[0], "arg"))
-        return add_arg(job, n, w);
-    else if (!strcmp(w[0], "print") || !strcmp(w[0], "dump"))
-        return add_output(job, n, w);
-    else if (!strcmp(w[0], "counters"))
-        job->counters = true;
-    else if (!strcmp(w[0], "lines"))
-        job->lines = true;
-    else if (!strcmp(w[0], "time"))
-        job->time = true;
-    else
-        return complain(job, "unknown statement", w[0]);
-    return true;
-}
-
-static bool read_job(job_t *job)
-{
-    FILE *f = fopen(job->path, "r");
-    if (!f)
-        return complain(job, "cannot open", NULL);
-    bool ok = true;
-    char line[LINE];
-    while (ok && fgets(line, sizeof line, f)) {
-        char *w[MOST_WORDS], *comment = strchr(line, '#');
-        int n = 0;
-        job->line++;
-        if (comment)
-            *comment = 0;
-        for (char *p = strtok(line, " \t\r\n"); p && n < MOST_WORDS; p = strtok(NULL, " \t\r\n"))
-            w[n++] = p;
-        if (n)
-            ok = statement(job, n, w);
-    }
-    fclose(f);
-    if (ok && !job->kernel)
-        ok = complain(job, "no kernel named", NULL);
-    if (ok && job->n_args != job->kernel->n_params)
-        ok = complain(job, "too few arg statements for", job->kernel->name);
-    return ok;
+    return turing_module_map(job->module, job->mem, &err) || complain(job, "cannot place its variables", err.text);
 }
 
 /* ---- results ---------------------------------------------------------------------------------- */
 
+/* As it is found, so that who waits for a kernel sees it. */
 static void print_violation(void *user, const turing_violation_t *v)
 {
     (void)user;
     char text[1024];
     turing_violation_text(v, text, sizeof text);
     printf("%s\n", text);
+    fflush(stdout);
+}
+
+static void print_count(void *user, const turing_violation_t *v)
+{
+    (void)user;
+    if (v->count > 1)
+        printf("%s: %s+0x%x: %llu times in all\n", turing_violation_name(v->kind), v->kernel, v->code,
+               (unsigned long long)v->count);
+}
+
+static void print_text(void *user, const char *text, size_t bytes)
+{
+    (void)user;
+    fwrite(text, 1, bytes, stdout);
+    fflush(stdout);
 }
 
 static void print_counters(const job_t *job, const turing_counters_t *c)
@@ -418,48 +437,101 @@ static void print_line(void *user, turing_line_t line, const turing_count_t *c)
            c->global_ideal);
 }
 
+/* Does the buffer hold what was expected? Complains about the first element that differs. */
+static bool compare(job_t *job, const output_t *o, const uint8_t *data)
+{
+    const buffer_t *b = &job->buffer[o->buffer];
+    const size_t size = value_size(b->type);
+    uint8_t *wanted = o->values ? NULL : malloc(o->count * size + 1);
+    if (!o->values && (!wanted || !load_file(o->path, wanted, o->count * size))) {
+        free(wanted);
+        return complain(job, "cannot read enough bytes", o->path);
+    }
+    size_t wrong = 0;
+    for (size_t i = 0; i < o->count; i++) {
+        const double is = value_decode(b->type, data + i * size),
+                     want = o->values ? o->values[i] : value_decode(b->type, wanted + i * size);
+        if (is == want || (isnan(is) && isnan(want)) || fabs(is - want) <= o->tolerance)
+            continue;
+        if (!wrong++)
+            printf("%s:%u: %s[%zu] is %.9g, expected %.9g", job->path, o->line, b->name, o->first + i, is, want);
+    }
+    if (wrong)
+        printf(" (%zu of %zu elements differ)\n", wrong, o->count);
+    free(wanted);
+    job->differs = job->differs || wrong;
+    return true;
+}
+
+static bool write_file(job_t *job, const char *path, const uint8_t *data, size_t bytes)
+{
+    FILE *f = fopen(path, "wb");
+    bool ok = f && fwrite(data, 1, bytes, f) == bytes;
+    ok = f && !fclose(f) && ok;
+    return ok || complain(job, "cannot write", path);
+}
+
 static bool write_output(job_t *job, const output_t *o)
 {
     const buffer_t *b = &job->buffer[o->buffer];
-    const size_t size = size_of(b->type);
+    const size_t size = value_size(b->type);
     uint8_t *data = malloc(o->count * size + 1);
     bool ok = data && turing_memory_read(job->mem, b->address + o->first * size, data, o->count * size, NULL);
-    if (ok && o->path[0]) {
-        FILE *f = fopen(o->path, "wb");
-        ok = f && fwrite(data, size, o->count, f) == o->count;
-        ok = f && !fclose(f) && ok;
-        if (!ok)
-            complain(job, "cannot write", o->path);
-    } else if (ok) {
+    if (ok && o->what == DUMP)
+        ok = write_file(job, o->path, data, o->count * size);
+    else if (ok && o->what == EXPECT)
+        ok = compare(job, o, data);
+    else if (ok) {
         printf("%s[%zu..%zu]:", b->name, o->first, o->first + o->count);
         for (size_t i = 0; i < o->count; i++)
-            print_value(b->type, data + i * size);
+            value_print(b->type, data + i * size);
         printf("\n");
     }
     free(data);
     return ok;
 }
 
-static int run_job(job_t *job)
+static bool write_outputs(job_t *job)
+{
+    bool ok = true;
+    for (size_t i = 0; i < job->n_outputs; i++) {
+        ok = write_output(job, &job->output[i]) && ok;
+        free(job->output[i].values);
+    }
+    job->n_outputs = 0;
+    return ok;
+}
+
+static bool launch(job_t *job)
 {
     turing_counters_t counters;
     turing_time_t time;
     turing_error_t err = {""};
     uint64_t violations = 0;
-    if (job->counters || job->lines)
-        job->launch.counters = &counters;
-    if (job->time)
-        job->launch.time = &time;
+    if (!job->kernel) {
+        complain(job, "no kernel named", NULL);
+        return job->module ? list_kernels(job, "") : false;
+    }
+    if (job->n_args != job->kernel->n_params)
+        return complain(job, "too few arg statements for", job->kernel->name);
+    job->launch.counters = job->counters || job->lines ? &counters : NULL;
+    job->launch.time = job->time ? &time : NULL;
     job->launch.params = job->params;
     job->launch.param_bytes = job->kernel->param_bytes;
-    job->launch.report = print_violation;
-    if (!turing_launch(job->kernel, job->mem, &job->launch, &violations, &err)) {
+    job->launch.cooperative = turing_waits_for_grid(job->kernel);
+    job->launch.found = print_violation;
+    job->launch.report = print_count;
+    job->launch.print = print_text;
+    job->launched = true;
+    const bool ran = turing_launch(job->kernel, job->mem, &job->launch, &violations, &err);
+    fflush(stdout);
+    if (!ran) {
         fprintf(stderr, "turing: %s\n", err.text);
-        return 2;
+        return false;
     }
-    bool ok = true;
-    for (size_t i = 0; i < job->n_outputs; i++)
-        ok = write_output(job, &job->output[i]) && ok;
+    job->violations += violations;
+    job->n_args = 0;
+    const bool ok = write_outputs(job);
     if (job->counters)
         print_counters(job, &counters);
     if (job->time)
@@ -468,7 +540,70 @@ static int run_job(job_t *job)
         turing_counters_lines(&counters, job->kernel, print_line, NULL);
     if (job->launch.counters)
         turing_counters_free(&counters);
-    return !ok ? 2 : violations ? 1 : 0;
+    return ok;
+}
+
+/* ---- the file ------------------------------------------------------------------------------------ */
+
+static bool statement(job_t *job, int n, char **w)
+{
+    if (!strcmp(w[0], "cubin") && n == 2)
+        return open_cubin(job, w[1]);
+    if (!strcmp(w[0], "kernel") && n == 2)
+        return name_kernel(job, w[1]);
+    if (!strcmp(w[0], "grid"))
+        dimensions(job->launch.grid, n, w);
+    else if (!strcmp(w[0], "block"))
+        dimensions(job->launch.block, n, w);
+    else if (!strcmp(w[0], "shared") && n == 2)
+        job->launch.shared_bytes = (uint32_t)strtoul(w[1], NULL, 0);
+    else if (!strcmp(w[0], "threads") && n == 2)
+        job->launch.threads = (unsigned)strtoul(w[1], NULL, 0);
+    else if (!strcmp(w[0], "tensor") && n == 2)
+        job->launch.tensor = strcmp(w[1], "hopper") ? TURING_TENSOR_TURING : TURING_TENSOR_HOPPER;
+    else if (!strcmp(w[0], "checks"))
+        return set_checks(job, n, w);
+    else if (!strcmp(w[0], "limit") && n == 2)
+        job->launch.max_warp_instructions = strtoull(w[1], NULL, 0);
+    else if (!strcmp(w[0], "launch") && n == 1)
+        return launch(job);
+    else if (!strcmp(w[0], "buffer") || !strcmp(w[0], "symbol"))
+        return add_buffer(job, n, w);
+    else if (!strcmp(w[0], "arg"))
+        return add_arg(job, n, w);
+    else if (!strcmp(w[0], "print") || !strcmp(w[0], "dump") || !strcmp(w[0], "expect"))
+        return add_output(job, n, w);
+    else if (!strcmp(w[0], "counters"))
+        job->counters = true;
+    else if (!strcmp(w[0], "lines"))
+        job->lines = true;
+    else if (!strcmp(w[0], "time"))
+        job->time = true;
+    else
+        return complain(job, "unknown statement", w[0]);
+    return true;
+}
+
+static bool read_job(job_t *job)
+{
+    FILE *f = fopen(job->path, "r");
+    if (!f)
+        return complain(job, "cannot open", NULL);
+    bool ok = true;
+    char line[LINE];
+    while (ok && fgets(line, sizeof line, f)) {
+        char *w[MOST_WORDS], *comment = strchr(line, '#');
+        int n = 0;
+        job->line++;
+        if (comment)
+            *comment = 0;
+        for (char *p = strtok(line, " \t\r\n"); p && n < MOST_WORDS; p = strtok(NULL, " \t\r\n"))
+            w[n++] = p;
+        if (n)
+            ok = statement(job, n, w);
+    }
+    fclose(f);
+    return ok && (job->launched ? write_outputs(job) : launch(job));
 }
 
 int turing_run(int argc, char **argv)
@@ -487,7 +622,7 @@ int turing_run(int argc, char **argv)
     job->path = argv[0];
     job->launch = (turing_launch_t){.grid = {1, 1, 1}, .block = {32, 1, 1}};
     job->mem = turing_memory_create(TURING_MEMORY_TRACK);
-    const int status = job->mem && read_job(job) ? run_job(job) : 2;
+    const int status = !job->mem || !read_job(job) ? 2 : job->violations || job->differs ? 1 : 0;
     turing_memory_destroy(job->mem);
     if (job->module)
         turing_module_close(job->module);

@@ -143,24 +143,18 @@ hgemm_status_t hgemm_destroy(hgemm_handle_t handle)
     return status;
 }
 
-/* FNV-1a, a word at a time. */
-static unsigned hash_of(const problem_key_t *key)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < sizeof key->of / sizeof key->of[0]; i++)
-        hash = (hash ^ (uint64_t)key->of[i]) * UINT64_C(0x100000001b3);
-    return (unsigned)(hash >> 32);
-}
-
 hgemm_status_t handle_choose(hgemm_handle_t handle, const hgemm_desc_t *row_major, plan_t *plan)
 {
-    problem_key_t key = key_of(row_major);
-    known_plan_t *known = &handle->known[hash_of(&key) % KNOWN_PLANS];
-    if (known->plan.variant.kernel == KERNEL_NONE || memcmp(&known->key, &key, sizeof key) != 0) {
+    const problem_class_t problem = class_of(row_major);
+    const uint64_t hash = class_hash(&problem) ^ (uint64_t)row_major->kernel << 32;
+    known_plan_t *known = &handle->known[(hash >> 32) % KNOWN_PLANS];
+    /* Of C and D, which decide where a plain kernel is named, the class tells nothing. */
+    if (kernel_table[row_major->kernel].is_plain || known->plan.variant.kernel == KERNEL_NONE ||
+        known->kernel != row_major->kernel || class_compare(&known->problem, &problem) != 0) {
         hgemm_status_t status = select_plan(row_major, &handle->machine, handle->workspace_bytes, plan);
         if (status != HGEMM_STATUS_SUCCESS)
             return status;
-        *known = (known_plan_t){key, *plan};
+        *known = (known_plan_t){problem, row_major->kernel, *plan};
         record_call(handle->device, row_major, plan);
     }
     *plan = known->plan;

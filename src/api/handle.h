@@ -4,12 +4,14 @@
 
 #include "select/selection.h"
 #include "problem/problem.h"
+#include "select/problem_class.h"
 #include "select/tuning.h"
 
 enum { KNOWN_PLANS = 256 };
 
 typedef struct known_plan_t {
-    problem_key_t key;
+    problem_class_t problem;
+    int kernel;  /* that the problem names */
     plan_t plan; /* of KERNEL_NONE: nothing is known */
 } known_plan_t;
 
@@ -25,7 +27,7 @@ struct hgemm_handle {
     size_t own_workspace_bytes;
     void *functions[VARIANT_COUNT];  /* what the device loaded, by variant_index; NULL: not yet */
     void *realign, *scale;           /* the same for realign and scale */
-    known_plan_t known[KNOWN_PLANS]; /* what was chosen of late, by a hash of the key */
+    known_plan_t known[KNOWN_PLANS]; /* what was chosen of late, by a hash of the class */
 };
 
 /* select_plan for the handle's machine and workspace. A problem that comes again is not priced again:

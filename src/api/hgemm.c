@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "api/check.h"
+#include "problem/check.h"
 #include "api/handle.h"
 #include "api/scale.h"
 

@@ -4,12 +4,13 @@
  * do nothing unless a scale was too large. */
 #include "api/handle.h"
 #include "api/scale.h"
+#include "select/thin.h"
 
 /* Matrix number `index` of a batch, or the pointer to it. */
 static void *matrix(const hgemm_desc_t *p, const void *data, hgemm_type_t type, int64_t index, int64_t stride)
 {
-    if (!data) /* what is not there may have any type */
-        return NULL;
+    if (!data || index == 0) /* what is not there may have any type, a lone matrix any stride */
+        return (void *)(uintptr_t)data;
     const uintptr_t step = p->batch_mode == HGEMM_BATCH_POINTERS ? sizeof(void *) : (uintptr_t)type_bytes(type, stride);
     return (void *)((uintptr_t)data + (uintptr_t)index * step);
 }
@@ -43,48 +44,6 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
     return handle->device->ops->launch(handle->device, handle->stream, handle->realign, &launch);
 }
 
-/* Columns, or rows, that D is thin in. */
-static int64_t thin_columns(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
-{
-    return info->block_m >= info->block_n ? p->n : p->m;
-}
-
-/* How many tiles, side by side, a block of a thin kernel has. Where D has a column or two, a tile is less work than
- * what a block does once, or waits for. So a block may have four tiles, or two, in as few rounds of blocks as that
- * takes. */
-static int64_t tiles_of_block(const hgemm_desc_t *p, const plan_t *plan, const machine_t *machine, int64_t matrices)
-{
-    const kernel_t *kernel = &kernel_table[plan->variant.kernel];
-    const int64_t columns = thin_columns(p, &kernel->info);
-    if (!is_thin(plan->variant.kernel) || kernel->info.block_m == kernel->info.block_n || columns > HGEMM_FEW_COLUMNS ||
-        plan->splits > 1)
-        return 1;
-    const int64_t slots = machine->multiprocessors * (machine->is_newer ? kernel->newer_blocks : kernel->blocks);
-    const int64_t tiles = plan->tiles * matrices, most = 4 / columns;
-    const int64_t even = ceil_div(tiles, slots * ceil_div(tiles, slots * most));
-    return even < plan->tiles ? even : plan->tiles;
-}
-
-/* Of a thin kernel as many as a block's sums take: so more blocks run at one time. */
-static int shared_bytes(const hgemm_desc_t *p, const plan_t *plan, int64_t tiles)
-{
-    const int kernel = plan->variant.kernel;
-    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    const int64_t columns = thin_columns(p, info) * tiles;
-    if (is_streamed(p, kernel) && plan->splits == 1)
-        return HGEMM_STREAMED_SUMS * 4;
-    return is_thin(kernel) && columns < 8 ? info->shared_bytes / 8 * (int)columns : info->shared_bytes;
-}
-
-/* Blocks for the tiles and parts of a matrix. */
-static int64_t block_count(const hgemm_desc_t *p, const plan_t *plan, int64_t tiles)
-{
-    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
-    if (is_streamed(p, plan->variant.kernel) && plan->splits == 1)
-        return ceil_div(info->block_m > info->block_n ? p->m : p->n, HGEMM_STREAMED_LINES);
-    return ceil_div(plan->whole_tiles, tiles) + (plan->tiles - plan->whole_tiles) * plan->splits;
-}
-
 /* blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many launches as the limit
  * of blockIdx.y asks for. */
 static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, const plan_t *plan, search_t search)
@@ -98,7 +57,9 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
     const unsigned by_columns = p->layout == HGEMM_COL_MAJOR ? HGEMM_INDIRECT_BY_COLUMNS : 0;
     const int64_t matrices = matrix_count(p);
     const int64_t split_tiles = plan->tiles - plan->whole_tiles;
-    const int64_t block_tiles = tiles_of_block(p, plan, &handle->machine, matrices);
+    const int thin = is_thin(plan->variant.kernel);
+    const int64_t block_tiles = thin ? thin_block_tiles(p, plan, &handle->machine) : 1;
+    const int64_t blocks = thin ? thin_blocks(p, plan, block_tiles) : plan->whole_tiles + split_tiles * plan->splits;
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
 
     for (int64_t done = 0; status == HGEMM_STATUS_SUCCESS && done < matrices; done += MOST_GRID_Y) {
@@ -147,10 +108,9 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
             .scales = scales_of(handle, plan, p, search),
         };
         launch_t launch = {
-            .grid = {(unsigned)block_count(p, plan, block_tiles), (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y),
-                     1},
+            .grid = {(unsigned)blocks, (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), 1},
             .threads = (unsigned)kernel->threads,
-            .shared_bytes = (unsigned)shared_bytes(p, plan, block_tiles),
+            .shared_bytes = (unsigned)(thin ? thin_shared_bytes(p, plan, block_tiles) : kernel->shared_bytes),
             .args = &args,
             .args_size = have_scales(plan->variant.factors) ? sizeof args : sizeof args.product,
         };

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/check.h"
+#include "problem/check.h"
 #include "api/handle.h"
+#include "select/feasible.h"
 #include "select/plan_text.h"
 #include "select/problem_class.h"
 
@@ -156,6 +157,9 @@ static hgemm_status_t check_problem(hgemm_plan_t plan, hgemm_handle_t handle, co
     if (p->kernel != HGEMM_KERNEL_AUTO && p->kernel != plan->plan.variant.kernel)
         return refuse(handle, "The plan runs %s, the call names %s.", kernel_table[plan->plan.variant.kernel].info.name,
                       kernel_table[p->kernel].info.name);
+    if (kernel_table[plan->plan.variant.kernel].is_plain && !is_plain_result(p)) /* no class tells of C and D */
+        return refuse(handle, "The plan runs %s, which needs C and D in aligned rows and no fused epilogue.",
+                      kernel_table[plan->plan.variant.kernel].info.name);
     if (plan->info.workspace_bytes > handle->workspace_bytes)
         return refuse(handle, "The plan needs a workspace of %zu bytes, the handle has %zu.",
                       plan->info.workspace_bytes, handle->workspace_bytes);

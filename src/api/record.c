@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "append.h"
+#include "files/append.h"
 #include "problem/names.h"
 #include "select/plan_text.h"
 #include "select/problem_class.h"

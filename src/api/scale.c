@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/scale.h"
 
-enum {
-    SAMPLE_BYTES = 256 << 10, /* of an operand, at least; less than twice as many, if it has the rows for that */
-    /* Operands that a product reads from this many bytes on are sampled. A sample, and two launches that do nothing,
-     * take as long as to read so many more: by the T4's model, and by what searches take on an H100. */
-    SAMPLED_BYTES = 1 << 20,
-    SAMPLED_BYTES_NEWER = 12 << 20
-};
-
 /* The matrices of an operand as the kernel reads them, all of their elements. Those of a batch that follow each other
  * are one with more rows. */
 static scale_operand_t scale_operand(int64_t lines, int64_t width, const void *from, int64_t ld, int64_t batch,
@@ -117,29 +109,6 @@ static unsigned list_operands(int scales, const hgemm_desc_t *p, scale_space_t *
                                        space ? &space->scale[which == FACTOR_B] : NULL);
     }
     return count;
-}
-
-/* D that is C is no longer what the product needs once it was computed. And of a batch-invariant product an overflow in
- * one row would change others. */
-search_t first_search(const machine_t *machine, int scales, const hgemm_desc_t *p)
-{
-    scale_operand_t x[2];
-    const unsigned count = list_operands(scales, p, NULL, x);
-    const double bytes = (count > 0 ? bytes_of(&x[0]) : 0) + (count > 1 ? bytes_of(&x[1]) : 0);
-    const double least = machine->is_newer ? SAMPLED_BYTES_NEWER : SAMPLED_BYTES;
-    const int is_once = (p->c && p->c == p->d) || p->flags & HGEMM_FLAG_BATCH_INVARIANT;
-    return bytes < least || is_once ? SEARCH_ALL : SEARCH_SAMPLE;
-}
-
-double searched_bytes(const machine_t *machine, int scales, const hgemm_desc_t *p)
-{
-    scale_operand_t x[2];
-    const unsigned count = list_operands(scales, p, NULL, x);
-    const int is_sample = first_search(machine, scales, p) == SEARCH_SAMPLE;
-    double bytes = 0;
-    for (unsigned i = 0; i < count; i++)
-        bytes += is_sample && bytes_of(&x[i]) > 2 * SAMPLE_BYTES ? 2 * SAMPLE_BYTES : bytes_of(&x[i]);
-    return bytes;
 }
 
 hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p, search_t search)

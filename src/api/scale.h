@@ -4,22 +4,9 @@
 #ifndef HGEMM_SCALE_H
 #define HGEMM_SCALE_H
 
-#include "table/args.h"
 #include "api/handle.h"
-
-/* Which elements a search for the scales of a product reads. */
-typedef enum search_t {
-    SEARCH_ALL,
-    SEARCH_SAMPLE,        /* some; the product then reports an overflow, ... */
-    SEARCH_AFTER_OVERFLOW /* ... after which this reads all, and the product is computed again; else both do nothing */
-} search_t;
-
-/* SEARCH_SAMPLE where that takes less time than SEARCH_ALL, for a plan that finds these scales (FACTOR_A, FACTOR_B),
- * and the product may be computed twice. */
-search_t first_search(const machine_t *machine, int scales, const hgemm_desc_t *row_major);
-
-/* Bytes that it reads, or somewhat more. */
-double searched_bytes(const machine_t *machine, int scales, const hgemm_desc_t *row_major);
+#include "select/scale_search.h"
+#include "table/args.h"
 
 /* Enqueues the search for the scales that a plan finds, in the workspace. */
 hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *row_major, search_t search);

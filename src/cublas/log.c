@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "log.h"
 
-#include "../append.h"
+#include "files/append.h"
 #include "real.h"
 #include "settings.h"
 
@@ -143,7 +143,7 @@ static note_t *find_note(const kind_t *kind)
 static void print_kind(char line[LINE], const kind_t *kind)
 {
     static const char *const types[] = {"f16", "f32", "bf16"}; /* hgemm_type_t */
-    static const char *const activations[] = {"", " relu", " gelu_tanh", " gelu_erf", " silu"};
+    const char *activation = kind->activation == HGEMM_ACTIVATION_NONE ? NULL : hgemm_activation_name(kind->activation);
     int end =
         snprintf(line, LINE, "%s %s %c%c %" PRId64 "x%" PRId64 "x%" PRId64, kind->why ? "miss" : "hit ", kind->entry,
                  kind->op_a == HGEMM_OP_N ? 'N' : 'T', kind->op_b == HGEMM_OP_N ? 'N' : 'T', kind->m, kind->n, kind->k);
@@ -152,10 +152,10 @@ static void print_kind(char line[LINE], const kind_t *kind)
                         kind->batch_mode == HGEMM_BATCH_POINTERS ? " of pointers" : "");
     if (kind->is_described)
         end += snprintf(
-            line + end, LINE - (size_t)end, " %s lda %" PRId64 " ldb %" PRId64 " ldd %" PRId64 " %ssums %s D %s%s%s",
+            line + end, LINE - (size_t)end, " %s lda %" PRId64 " ldb %" PRId64 " ldd %" PRId64 " %ssums %s D %s%s%s%s",
             kind->layout == HGEMM_COL_MAJOR ? "column-major" : "row-major", kind->lda, kind->ldb, kind->ldd,
             kind->type_a == HGEMM_TYPE_BF16 ? "bf16 " : "", kind->accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32",
-            types[kind->type_d], kind->has_bias ? " bias" : "", activations[kind->activation]);
+            types[kind->type_d], kind->has_bias ? " bias" : "", activation ? " " : "", activation ? activation : "");
     if (kind->why)
         snprintf(line + end, LINE - (size_t)end, ": %s", kind->why);
 }

@@ -44,7 +44,7 @@ static hgemm_status_t explain(device_t *device, int succeeded, const turing_erro
 {
     if (succeeded)
         return HGEMM_STATUS_SUCCESS;
-    snprintf(device->detail, sizeof device->detail, "%s.", error->text);
+    snprintf(device->detail, sizeof device->detail, "%.1000s.", error->text);
     return HGEMM_STATUS_DEVICE_ERROR;
 }
 

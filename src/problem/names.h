@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The values of the public enumerations by name, as plans, options, results and messages have them. Types have theirs
- * in types.h. */
+/* The values of the public enumerations by name, as plans, options, results and messages have them. */
 #ifndef HGEMM_NAMES_H
 #define HGEMM_NAMES_H
 
-enum { NAMES = 8 }; /* room for those of one enumeration */
+enum { NAMES = 16 }; /* room for those of one enumeration, and NULL */
 
 /* The names of the values 0, 1, ... of an enumeration; NULL past the last one. */
 typedef const char *const names_t[NAMES];
@@ -12,9 +11,17 @@ typedef const char *const names_t[NAMES];
 extern names_t layout_names;     /* row col */
 extern names_t op_names;         /* n t */
 extern names_t accumulate_names; /* f16 f32 */
+extern names_t type_names;       /* f16 f32 bf16 */
+extern names_t activation_names; /* none relu ... */
 extern names_t bias_mode_names;
 extern names_t batch_mode_names;
 extern names_t index_type_names;
+
+enum {
+    ACTIVATION_COUNT = 0
+#define ACTIVATION(value, name, ...) +1
+#include "table/activations.def"
+};
 
 /* How many values there are. */
 int name_count(names_t names);

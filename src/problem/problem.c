@@ -220,6 +220,11 @@ hgemm_desc_t normalise(const hgemm_desc_t *desc)
     return p;
 }
 
+int is_indirect(const hgemm_desc_t *p)
+{
+    return p->batch_mode != HGEMM_BATCH_STRIDED || p->gather_a != NULL || p->layout == HGEMM_COL_MAJOR;
+}
+
 /* ---- A and B ------------------------------------------------------------------------------------- */
 
 factor_t factor_of(const hgemm_desc_t *p, int which)

@@ -52,6 +52,10 @@ int nothing_to_compute(const hgemm_desc_t *desc);
  * gate: HGEMM_COL_MAJOR where rows of the product are in groups or have indices, and else HGEMM_ROW_MAJOR. */
 hgemm_desc_t normalise(const hgemm_desc_t *desc);
 
+/* Whether operands come by pointers or indices in device memory, or D is column-major, for which kernels have variants
+ * of their own. Of a row-major problem. */
+int is_indirect(const hgemm_desc_t *p);
+
 /* The factors of a product, A and B: each has a type and a shape in memory of its own. */
 enum { FACTOR_A = 1, FACTOR_B = 2 };
 

@@ -6,7 +6,6 @@
 #include "hgemm.h"
 
 typedef struct type_info_t {
-    const char *name;     /* in plans, options and results: "f16" */
     const char *constant; /* "HGEMM_TYPE_F16" */
     int bits;             /* of an element */
     int is_factor;        /* A and B can be of this type */
@@ -16,9 +15,6 @@ typedef struct type_info_t {
 enum { TYPE_COUNT = HGEMM_TYPE_BF16 + 1 };
 
 extern const type_info_t type_table[TYPE_COUNT];
-
-/* The type of that name, -1 if there is none. */
-int type_value(const char *name);
 
 /* Bytes of so many elements of so many bits in a row, or between two elements so far apart. Elements of less than a
  * byte are packed. */

@@ -22,25 +22,9 @@
 
 #include <math.h>
 
-#include "api/scale.h"
-
-typedef struct costs_t {
-#define COST(name, t4, t4_source, newer, newer_source) double name;
-#include "select/costs.def"
-#undef COST
-} costs_t;
-
-static const costs_t t4_costs = {
-#define COST(name, t4, t4_source, newer, newer_source) .name = (t4),
-#include "select/costs.def"
-#undef COST
-};
-
-static const costs_t newer_costs = {
-#define COST(name, t4, t4_source, newer, newer_source) .name = (newer),
-#include "select/costs.def"
-#undef COST
-};
+#include "select/scale_search.h"
+#include "select/thin.h"
+#include "table/tile_facts.h"
 
 enum {
     SUB_CORES = 4,           /* of a multiprocessor */
@@ -48,18 +32,8 @@ enum {
     DRAM_OVERLAP = 6,        /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
                               * H100's plans and those of the T4's model alike */
     FAR_LOADS = 8,           /* ACCESS_far loads each half of a chunk by itself */
-    LINE = 128,              /* bytes of the L2 cache's lines */
-    SECTOR = 32,             /* bytes that DRAM reads at least */
-    STREAMED_STEPS = 16,     /* of a thin kernel that streams, in the latency of one of others */
-    HALF = 2,                /* bytes of an element in shared memory */
-    STORED = 2,              /* bytes of an element of D, whatever its type: costs are fitted to those of halves */
     CHUNK = 8,               /* elements of A or B that a thread stores to shared memory at once */
 };
-
-static const costs_t *costs_of(const machine_t *machine)
-{
-    return machine->is_newer ? &newer_costs : &t4_costs;
-}
 
 static walk_t walk_of(int kernel, const machine_t *machine)
 {
@@ -106,17 +80,6 @@ static double tile_elements(const hgemm_kernel_info_t *info)
     return (double)(info->block_m + info->block_n) * info->block_k;
 }
 
-/* Bytes in memory of an element of A and of B. */
-static double bytes_a(const hgemm_desc_t *p)
-{
-    return type_table[p->type_a].bits / 8.0;
-}
-
-static double bytes_b(const hgemm_desc_t *p)
-{
-    return type_table[p->type_b].bits / 8.0;
-}
-
 /* Bytes in memory of a k-tile. */
 static double tile_bytes(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
 {
@@ -142,9 +105,9 @@ static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     double macs = (double)info->block_m * info->block_n * info->block_k;
-    double stored = HALF * tile_elements(info);
+    double stored = HGEMM_STAGED_BYTES * tile_elements(info);
     double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
-    double fragments = (double)HALF * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
+    double fragments = (double)HGEMM_STAGED_BYTES * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
     double wavefronts = variant.access == ACCESS_x16   ? 1
                         : variant.access == ACCESS_x8  ? costs->factor_half_chunk_wavefronts
                         : variant.access == ACCESS_any ? costs->factor_unaligned_wavefronts
@@ -183,52 +146,6 @@ static double lines_there(const costs_t *costs, int side, double extent)
     return side - (side - fmin(side, extent)) * (1 - costs->factor_missing_lines);
 }
 
-/* What the L2 cache does not keep of so many bytes until they are read again: a share. */
-static double beyond(double bytes, const machine_t *machine)
-{
-    return fmin(fmax(bytes / (0.75 * (double)machine->l2_bytes) - 1, 0), 1);
-}
-
-/* Passes of a thin kernel's block over its long operand, each for four columns of the other one (ptx/thin.cu). */
-static double thin_passes(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
-{
-    double columns =
-        info->block_m >= info->block_n ? fmin((double)p->n, info->block_n) : fmin((double)p->m, info->block_m);
-    return ceil(columns / 4);
-}
-
-/* A thin kernel's step, as far as D and k have it: a long operand streams from DRAM, each row of it in whole sectors,
- * and is multiplied by up to 8 columns of the other one, which stay in the cache. */
-static pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
-{
-    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
-    const costs_t *costs = costs_of(machine);
-    int long_is_m = info->block_m >= info->block_n;
-    int is_along_k = long_is_m ? p->op_a == HGEMM_OP_N : p->op_b == HGEMM_OP_T;
-    double m = fmin((double)p->m, info->block_m), n = fmin((double)p->n, info->block_n);
-    if (is_streamed(p, variant.kernel)) /* by blocks of fewer lines, none of which is nearly empty */
-        m = (double)p->m / ceil((double)p->m / info->block_m), n = (double)p->n / ceil((double)p->n / info->block_n);
-    double k = fmin((double)p->k, info->block_k), ld = (double)(long_is_m ? p->lda : p->ldb);
-    double rows = is_along_k ? (long_is_m ? m : n) : k, width = is_along_k ? k : long_is_m ? m : n;
-    /* What is read again: the rest of a sector, by the next step, and all by the next pass. */
-    double lines = tiles * (long_is_m ? info->block_m : info->block_n); /* in flight */
-    double each = long_is_m ? bytes_a(p) : bytes_b(p), other = long_is_m ? bytes_b(p) : bytes_a(p);
-    double rest = is_along_k ? beyond(lines * fmin(each * ld, LINE), machine) : 1;
-    double row_bytes =
-        fmin(each * ld, each * width + costs->overhead_thin_row + (SECTOR / 2.0 - costs->overhead_thin_row) * rest);
-    double bytes = rows * row_bytes + other * (long_is_m ? n : m) * k;
-    double passes = thin_passes(p, info), repeats = (passes - 1) * costs->factor_thin_passes;
-    double dram = (1 + repeats * beyond(each * lines * (double)p->k, machine)) * bytes / costs->rate_dram_bytes;
-    double alone = passes * bytes / costs->rate_dram_bytes_alone;
-    double pipes = fmax(alone, m * n * k / costs->rate_thin_macs);
-    return (pace_t){.lone = pipes,
-                    .beside = pipes,
-                    .latency =
-                        (1 + repeats) * costs->clocks_thin_step / (is_streamed(p, variant.kernel) ? STREAMED_STEPS : 1),
-                    .dram = dram / machine->multiprocessors,
-                    .store = STORED * m * n / costs->rate_dram_bytes / machine->multiprocessors};
-}
-
 static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
@@ -246,7 +163,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double dram_alone = read / costs->rate_dram_bytes_alone;
     double dram = read / costs->rate_dram_bytes;
     double elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
-    double store = costs->factor_dram_store * STORED * elements / costs->rate_dram_bytes;
+    double store = costs->factor_dram_store * STORED_BYTES * elements / costs->rate_dram_bytes;
     double exposed = costs->factor_exposed * lone;
     if (has_few_warps(info))
         exposed = costs->factor_exposed * fmax(lone, dram) + costs->factor_exposed_few_warps * lone;
@@ -311,15 +228,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
-    if (is_thin(variant.kernel)) {
-        elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
-        price.launch = 0;
-        price.end = costs->clocks_thin_block + elements / costs->rate_thin_sums;
-        /* A phase counts the latency of all steps but the first: of the first pass. */
-        price.end += (thin_passes(p, info) - 1) * costs->factor_thin_passes * costs->clocks_thin_step;
-        price.overlap = costs->clocks_thin_block;
-        price.turnover = 0;
-    }
+    if (is_thin(variant.kernel))
+        price_thin(p, variant.kernel, &price);
     price.pace = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
     return price;
 }
@@ -399,14 +309,14 @@ int64_t long_part(const hgemm_desc_t *p, const price_t *price, int64_t tiles, in
     return rounds > 1 && steps - (splits - 1) * part >= price->least_steps ? part : 0;
 }
 
-/* Whether the last part of a tile to arrive neither writes nor reads its own sums: KEEPS_OWN in ptx/sums.cuh, for rows
- * that have columns for a T4. */
+/* Whether the last part of a tile to arrive neither writes nor reads its own sums, on a T4, of rows that have columns
+ * for it. */
 static int keeps_own_sums(variant_t variant, const machine_t *machine)
 {
     const kernel_t *kernel = &kernel_table[variant.kernel];
-    const int is_large = kernel->info.block_m * kernel->info.block_n >= 128 * 128;
+    const hgemm_kernel_info_t *info = &kernel->info;
     return !machine->is_newer && kernel->on_t4.walk.group &&
-           (kernel->blocks == 1 || (is_large && kernel->info.accumulate == HGEMM_ACCUMULATE_F32));
+           HGEMM_KEEPS_OWN(1, kernel->blocks, info->block_m, info->block_n, kernel_sum_bytes(info));
 }
 
 /* The phase of a plan's `tiles` split tiles. Parts that run at one time read the same k's of neighbouring tiles. */

@@ -5,29 +5,7 @@
 
 #include "select/feasible.h"
 #include "select/machine.h"
-
-/* What a step of a block costs while a given number of tiles run at one time, in clocks. */
-typedef struct pace_t {
-    double lone;    /* pipes, if the block has its multiprocessor to itself */
-    double beside;  /* pipes, for each of several blocks */
-    double latency; /* least clocks of a step, however idle the pipes are */
-    double dram;    /* DRAM of the whole GPU */
-    double store;   /* the same for storing a tile of D, once a block */
-} pace_t;
-
-/* What a variant costs on a machine, as far as it does not depend on how k is split. */
-typedef struct price_t {
-    const struct costs_t *costs; /* of the machine */
-    int multiprocessors;
-    int resident;     /* blocks of a multiprocessor at one time */
-    int least_steps;  /* of a part of k */
-    double launch;    /* clocks before the first block starts, once */
-    double end;       /* clocks of a block beside its steps: its start, its epilogue */
-    double overlap;   /* what of that blocks of a multiprocessor overlap */
-    double turnover;  /* clocks from a lone block to the next one on its multiprocessor */
-    double sum_bytes; /* of the sums of a block's tile */
-    pace_t pace;      /* of whole tiles, if every multiprocessor is full */
-} price_t;
+#include "select/price.h"
 
 /* The price of the variant, whose image is given, on the operands or on copies of some. */
 price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *image, int copies,

@@ -29,11 +29,6 @@ int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
     return rows * ceil_div(p->n, kernel->block_n);
 }
 
-int is_indirect(const hgemm_desc_t *p)
-{
-    return p->batch_mode != HGEMM_BATCH_STRIDED || p->gather_a != NULL || p->layout == HGEMM_COL_MAJOR;
-}
-
 int is_invariant(const hgemm_kernel_info_t *kernel)
 {
     return kernel->block_k == 64 && kernel->warp_k == 32;
@@ -45,8 +40,9 @@ static int operand_is_aligned(const hgemm_desc_t *p, int which, int64_t width)
 {
     const factor_t x = factor_of(p, which);
     const int64_t bytes = type_bytes(x.type, width), aligned = bytes < WIDEST_LOAD ? bytes : WIDEST_LOAD;
-    return x.address % (uintptr_t)aligned == 0 && type_bytes(x.type, x.ld) % aligned == 0 && x.width % width == 0 &&
-           (p->batch == 1 || p->batch_mode == HGEMM_BATCH_POINTERS || type_bytes(x.type, x.stride) % aligned == 0);
+    const int64_t step = aligned * 8 / type_table[x.type].bits; /* elements; ld may be too large to count bytes */
+    return x.address % (uintptr_t)aligned == 0 && x.ld % step == 0 && x.width % width == 0 &&
+           (p->batch == 1 || p->batch_mode == HGEMM_BATCH_POINTERS || x.stride % step == 0);
 }
 
 static int operands_are_aligned(const hgemm_desc_t *p, int64_t width)
@@ -135,13 +131,26 @@ int possible_copies(const hgemm_desc_t *p, size_t workspace_bytes)
     return copied_bytes(p, copies) <= room ? copies : 0;
 }
 
+/* Whether rows of C or D are whole chunks of 8 aligned halves. */
+static int result_is_aligned(const hgemm_desc_t *p, const void *data, int64_t ld, int64_t stride)
+{
+    return (uintptr_t)data % 16 == 0 && ld % 8 == 0 && p->n % 8 == 0 && (p->batch == 1 || stride % 8 == 0);
+}
+
+int is_plain_result(const hgemm_desc_t *p)
+{
+    return !fused_bits(p) && result_is_aligned(p, p->d, p->ldd, p->stride_d) &&
+           (p->beta == 0 || result_is_aligned(p, p->c, p->ldc, p->stride_c));
+}
+
 /* Whether a kernel has such a variant, for what the problem asks beside its operands. */
 static int has_variant(const hgemm_desc_t *p, variant_t variant)
 {
-    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
-    int has_sums = info->accumulate == p->accumulate || is_thin(variant.kernel);
-    return has_sums && variant_exists(variant) &&
+    const kernel_t *kernel = &kernel_table[variant.kernel];
+    const hgemm_kernel_info_t *info = &kernel->info;
+    return has_sums(variant.kernel, p->accumulate) && variant_exists(variant) &&
            (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
+           (!kernel->is_plain || is_plain_result(p)) &&
            (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
            problem_tiles(p, info) <= INT32_MAX;
 }
@@ -185,7 +194,7 @@ int same_plan(const plan_t *one, const plan_t *other)
 
 int64_t sum_bytes(const hgemm_kernel_info_t *kernel)
 {
-    return (int64_t)kernel->block_m * kernel->block_n * (kernel->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
+    return (int64_t)kernel->block_m * kernel->block_n * kernel_sum_bytes(kernel);
 }
 
 int64_t scale_bytes(int scales)

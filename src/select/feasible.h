@@ -29,13 +29,13 @@ int64_t matrix_count(const hgemm_desc_t *p);
 /* Tiles of one matrix. Where rows are in groups, whose sizes the device knows: as many as they can have. */
 int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel);
 
-/* Whether operands come by pointers or indices in device memory, or D is column-major, for which kernels have variants
- * of their own. */
-int is_indirect(const hgemm_desc_t *p);
-
 /* Whether a kernel adds up in the order that batch invariance has chosen: in k-tiles of 64, of which two warps have 32
  * each. Tiles of D may then differ, and with them alignment, m and n, and not a bit of a sum does. */
 int is_invariant(const hgemm_kernel_info_t *kernel);
+
+/* Whether D = alpha * A * B + beta * C, and rows of D, and of C where it is read, are whole chunks of 8 aligned halves:
+ * what plain kernels (kernels.def) write. */
+int is_plain_result(const hgemm_desc_t *p);
 
 /* An aligned copy of an operand, whose rows begin at multiples of 128 bytes. */
 typedef struct copy_t {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading words that one blank separates: each function goes past what it finds, and leaves the text as it was else. */
-#ifndef HGEMM_WORDS_H
-#define HGEMM_WORDS_H
+#ifndef HGEMM_PARSE_H
+#define HGEMM_PARSE_H
 
 #include <stdint.h>
 

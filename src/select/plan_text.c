@@ -8,6 +8,19 @@
 
 static const char *const copy_names[] = {[FACTOR_A] = "a", [FACTOR_B] = "b", [FACTOR_A | FACTOR_B] = "ab"};
 
+void plan_to_label(const plan_t *plan, int64_t k, char label[PLAN_LABEL])
+{
+    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
+    const int64_t steps = ceil_div(k, info->block_k), even = ceil_div(steps, plan->splits);
+    const size_t used = (size_t)snprintf(label, PLAN_LABEL, "%s%s%s", info->name, plan->copies ? " copy" : "",
+                                         plan->splits > 1 && plan->whole_tiles ? " tail" : "");
+    if (plan->splits > 1 && plan->k_split == even * info->block_k)
+        snprintf(label + used, PLAN_LABEL - used, " k/%d", plan->splits);
+    else if (plan->splits > 1)
+        snprintf(label + used, PLAN_LABEL - used, " %dx%" PRId64 "+%" PRId64, plan->splits - 1, plan->k_split,
+                 k - (plan->splits - 1) * plan->k_split);
+}
+
 void plan_to_text(const plan_t *plan, char text[PLAN_TEXT])
 {
     int length = snprintf(text, PLAN_TEXT, "%s %s %s", kernel_table[plan->variant.kernel].info.name,

@@ -16,6 +16,13 @@
 
 enum { PLAN_TEXT = 192 };
 
+enum { PLAN_LABEL = 64 };
+
+/* A plan in few words, which results are labelled with: "k5_64x64" or, where it cuts k in 8, "k5_64x64 k/8", or, in
+ * parts of which the last is the shortest by far, "k5_64x64 2x384+128"; "tail k/8" where it does so for the last tiles
+ * only; "copy" where it runs on aligned copies. */
+void plan_to_label(const plan_t *plan, int64_t k, char label[PLAN_LABEL]);
+
 void plan_to_text(const plan_t *plan, char text[PLAN_TEXT]);
 
 /* Reads a plan for a problem. Returns NULL, or what is wrong with the text. Whether the plan runs the problem,

@@ -5,45 +5,25 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/check.h"
-#include "select/feasible.h"
+#include "problem/check.h"
 #include "problem/names.h"
 #include "problem/problem.h"
 #include "select/parse.h"
+#include "table/kernels.h"
 
-/* The greatest of 16, 8 and an element's bytes that the address is a multiple of. */
-static int64_t alignment_of(const factor_t *x)
+/* The greatest of 16, 8 and an element's bytes that an operand's address is a multiple of. */
+static int64_t alignment_of(const hgemm_desc_t *p, int which)
 {
-    return x->address % 16 == 0 ? 16 : x->address % 8 == 0 ? 8 : type_bytes(x->type, 1);
+    const factor_t x = factor_of(p, which);
+    return x.address % 16 == 0 ? 16 : x.address % 8 == 0 ? 8 : type_bytes(x.type, 1);
 }
 
 problem_class_t class_of(const hgemm_desc_t *p)
 {
-    const int is_strided = p->batch_mode == HGEMM_BATCH_STRIDED, has_pointers = p->batch_mode == HGEMM_BATCH_POINTERS;
-    const factor_t a = factor_of(p, FACTOR_A), b = factor_of(p, FACTOR_B);
-    problem_class_t problem = {{
-        [CLASS_ACCUMULATE] = p->accumulate,
-        [CLASS_OP] = 2 * (int)p->op_a + (int)p->op_b,
-        [CLASS_M] = p->m,
-        [CLASS_N] = p->n,
-        [CLASS_K] = p->k,
-        [CLASS_BATCH] = p->batch,
-        [CLASS_LDA] = p->lda,
-        [CLASS_LDB] = p->ldb,
-        [CLASS_STRIDE_A] = is_strided && p->batch > 1 ? p->stride_a : 0,
-        [CLASS_STRIDE_B] = !has_pointers && p->batch > 1 ? p->stride_b : 0,
-        [CLASS_ALIGNED_A] = alignment_of(&a),
-        [CLASS_ALIGNED_B] = alignment_of(&b),
-        [CLASS_FUSED] = fused_bits(p) != 0,
-        [CLASS_INVARIANT] = (p->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0,
-        [CLASS_GATHERED] = p->gather_a != NULL,
-        [CLASS_BATCH_MODE] = p->batch_mode,
-        [CLASS_COL_MAJOR] = p->layout == HGEMM_COL_MAJOR,
-        [CLASS_BF16] = p->type_a == HGEMM_TYPE_BF16,
-        [CLASS_SCALED_A] = type_table[p->type_a].has_scale && !(scales_to_find(p) & FACTOR_A),
-        [CLASS_SCALED_B] = type_table[p->type_b].has_scale && !(scales_to_find(p) & FACTOR_B),
+    return (problem_class_t){{
+#define FIELD(name, value) [CLASS_##name] = (value),
+#include "select/problem_class.def"
     }};
-    return problem;
 }
 
 int class_compare(const problem_class_t *one, const problem_class_t *other)
@@ -54,150 +34,184 @@ int class_compare(const problem_class_t *one, const problem_class_t *other)
     return 0;
 }
 
-/* Leading dimensions and strides of operands without gaps; `of` is complete up to the field before. */
-static int64_t tight_lda(const int64_t *of)
+/* FNV-1a, a number at a time. */
+uint64_t class_hash(const problem_class_t *problem)
 {
-    return of[CLASS_OP] & 2 ? of[CLASS_M] : of[CLASS_K];
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (int i = 0; i < CLASS_FIELDS; i++)
+        hash = (hash ^ (uint64_t)problem->of[i]) * UINT64_C(0x100000001b3);
+    return hash;
 }
 
-static int64_t tight_ldb(const int64_t *of)
+/* ---- Words ----------------------------------------------------------------------------------------- */
+
+/* Whether the rows in memory of FACTOR_A or FACTOR_B run along k. */
+static int is_along_k(const int64_t *of, int which)
 {
-    return of[CLASS_OP] & 1 ? of[CLASS_K] : of[CLASS_N];
+    return which == FACTOR_A ? !(of[CLASS_op] & 2) : of[CLASS_op] & 1;
 }
 
-/* lines * ld, 0 where there is no stride, and where it is no int64_t. */
-static int64_t tight_stride(const int64_t *of, int64_t lines, int64_t ld, int has_stride)
+/* Leading dimension and stride of an operand without gaps. */
+static int64_t tight_ld(const int64_t *of, int which)
 {
-    return has_stride && of[CLASS_BATCH] > 1 && (lines == 0 || ld <= INT64_MAX / lines) ? lines * ld : 0;
+    return is_along_k(of, which) ? of[CLASS_k] : which == FACTOR_A ? of[CLASS_m] : of[CLASS_n];
 }
 
-static int64_t tight_stride_a(const int64_t *of)
+/* 0 where there is no stride, and where it would be no int64_t. */
+static int64_t tight_stride(const int64_t *of, int which)
 {
-    return tight_stride(of, of[CLASS_OP] & 2 ? of[CLASS_K] : of[CLASS_M], of[CLASS_LDA],
-                        of[CLASS_BATCH_MODE] == HGEMM_BATCH_STRIDED);
+    const int64_t lines = !is_along_k(of, which) ? of[CLASS_k] : which == FACTOR_A ? of[CLASS_m] : of[CLASS_n];
+    const int64_t ld = of[which == FACTOR_A ? CLASS_lda : CLASS_ldb];
+    const int has_stride =
+        which == FACTOR_A ? of[CLASS_batch_mode] == HGEMM_BATCH_STRIDED : of[CLASS_batch_mode] != HGEMM_BATCH_POINTERS;
+    return has_stride && of[CLASS_batch] > 1 && (lines == 0 || ld <= INT64_MAX / lines) ? lines * ld : 0;
 }
 
-static int64_t tight_stride_b(const int64_t *of)
-{
-    return tight_stride(of, of[CLASS_OP] & 1 ? of[CLASS_N] : of[CLASS_K], of[CLASS_LDB],
-                        of[CLASS_BATCH_MODE] != HGEMM_BATCH_POINTERS);
-}
+typedef enum word_t {
+#define WORDS(word, first, count, names, absent) WORD_##first,
+#define FLAG(word, field, value) WORD_##field##_##value,
+#include "select/problem_class.def"
+    WORD_COUNT
+} word_t;
 
-/* Words that stand for a field that is 1, and for values of the batch's mode. */
+/* `count` values follow the word, or none: it then says that the first field is `value`. */
 static const struct {
     const char *word;
-    class_field_t field;
-    int value;
-} flags[] = {
-    {"fused", CLASS_FUSED, 1},
-    {"invariant", CLASS_INVARIANT, 1},
-    {"gathered", CLASS_GATHERED, 1},
-    {"pointers", CLASS_BATCH_MODE, HGEMM_BATCH_POINTERS},
-    {"grouped", CLASS_BATCH_MODE, HGEMM_BATCH_GROUPED},
-    {"col_major", CLASS_COL_MAJOR, 1},
-    {"bf16", CLASS_BF16, 1},
-    {"scaled_a", CLASS_SCALED_A, 1},
-    {"scaled_b", CLASS_SCALED_B, 1},
+    int first, count;
+    int64_t value;
+    const char *const *names;
+    const char *fault; /* if the values do not follow */
+} words[WORD_COUNT] = {
+#define WORDS(word, first, count, names, absent) \
+    {word, CLASS_##first, count, 0, names, word " is not followed by its values"},
+#define FLAG(word, field, value) {word, CLASS_##field, 0, value, NULL, NULL},
+#include "select/problem_class.def"
 };
-enum { FLAGS = sizeof flags / sizeof flags[0] };
+
+/* The value of a field of such a word that is not there. */
+static int64_t absent_value(word_t word, int field, const int64_t *of)
+{
+    const int64_t values[WORD_COUNT] = {
+#define WORDS(word, first, count, names, absent) [WORD_##first] = absent,
+#include "select/problem_class.def"
+    };
+    return values[word];
+}
+
+static int is_absent(word_t word, const int64_t *of)
+{
+    const int first = words[word].first;
+    if (words[word].count == 0)
+        return of[first] != words[word].value;
+    for (int field = first; field < first + words[word].count; field++)
+        if (of[field] != absent_value(word, field, of))
+            return 0;
+    return 1;
+}
 
 void class_to_text(const problem_class_t *problem, char text[CLASS_TEXT])
 {
     const int64_t *of = problem->of;
     int used =
-        snprintf(text, CLASS_TEXT, "%s %s %" PRId64 "x%" PRId64 "x%" PRId64, accumulate_names[of[CLASS_ACCUMULATE]],
-                 transpose_names[of[CLASS_OP]], of[CLASS_M], of[CLASS_N], of[CLASS_K]);
-    if (of[CLASS_BATCH] != 1)
-        used += snprintf(text + used, (size_t)(CLASS_TEXT - used), " batch %" PRId64, of[CLASS_BATCH]);
-    if (of[CLASS_LDA] != tight_lda(of))
-        used += snprintf(text + used, (size_t)(CLASS_TEXT - used), " lda %" PRId64, of[CLASS_LDA]);
-    if (of[CLASS_LDB] != tight_ldb(of))
-        used += snprintf(text + used, (size_t)(CLASS_TEXT - used), " ldb %" PRId64, of[CLASS_LDB]);
-    if (of[CLASS_STRIDE_A] != tight_stride_a(of) || of[CLASS_STRIDE_B] != tight_stride_b(of))
-        used += snprintf(text + used, (size_t)(CLASS_TEXT - used), " strides %" PRId64 " %" PRId64, of[CLASS_STRIDE_A],
-                         of[CLASS_STRIDE_B]);
-    if (of[CLASS_ALIGNED_A] != 16 || of[CLASS_ALIGNED_B] != 16)
-        used += snprintf(text + used, (size_t)(CLASS_TEXT - used), " aligned %" PRId64 " %" PRId64, of[CLASS_ALIGNED_A],
-                         of[CLASS_ALIGNED_B]);
-    for (int i = 0; i < FLAGS; i++)
-        if (of[flags[i].field] == flags[i].value)
-            used += snprintf(text + used, (size_t)(CLASS_TEXT - used), " %s", flags[i].word);
+        snprintf(text, CLASS_TEXT, "%s %s %" PRId64 "x%" PRId64 "x%" PRId64, accumulate_names[of[CLASS_accumulate]],
+                 transpose_names[of[CLASS_op]], of[CLASS_m], of[CLASS_n], of[CLASS_k]);
+    for (word_t word = 0; word < WORD_COUNT; word++) {
+        if (is_absent(word, of))
+            continue;
+        used += snprintf(text + used, (size_t)(CLASS_TEXT - used), " %s", words[word].word);
+        for (int i = words[word].first; i < words[word].first + words[word].count; i++)
+            used += words[word].names
+                        ? snprintf(text + used, (size_t)(CLASS_TEXT - used), " %s", words[word].names[of[i]])
+                        : snprintf(text + used, (size_t)(CLASS_TEXT - used), " %" PRId64, of[i]);
+    }
 }
 
-static int take_alignment(const char **text, int64_t *alignment)
+static int take_value(const char **text, const char *const *names, int64_t *value)
 {
-    return take_number(text, 16, alignment) && (*alignment == 16 || *alignment == 8 || *alignment == 2);
+    if (!names)
+        return take_number(text, INT64_MAX, value);
+    *value = take_one_of(text, names, NAMES);
+    return *value >= 0;
+}
+
+/* Reads a word if it comes next, and what follows it; returns what is wrong. */
+static const char *take_words(const char **text, word_t word, int64_t *of, int *is_there)
+{
+    const int first = words[word].first, count = words[word].count;
+    *is_there = (count > 0 || of[first] == 0) && take_word(text, words[word].word);
+    if (*is_there && count == 0)
+        of[first] = words[word].value;
+    for (int i = 0; *is_there && i < count; i++)
+        if (!take_value(text, words[word].names, &of[first + i]))
+            return words[word].fault;
+    return NULL;
 }
 
 const char *class_from_text(const char *text, problem_class_t *problem)
 {
     int64_t *of = problem->of;
+    int is_there[WORD_COUNT];
     memset(problem, 0, sizeof *problem);
     int accumulate = take_one_of(&text, accumulate_names, NAMES);
     int op = accumulate < 0 ? -1 : take_one_of(&text, transpose_names, VARIANT_OPS);
     if (op < 0)
         return "a problem begins with f16 or f32 and the transposes (nn, nt, tn, tt)";
-    of[CLASS_ACCUMULATE] = accumulate, of[CLASS_OP] = op;
-    if (!take_number_until(&text, 'x', INT32_MAX, &of[CLASS_M]) ||
-        !take_number_until(&text, 'x', INT32_MAX, &of[CLASS_N]) || !take_number(&text, INT32_MAX, &of[CLASS_K]))
+    of[CLASS_accumulate] = accumulate, of[CLASS_op] = op;
+    if (!take_number_until(&text, 'x', INT32_MAX, &of[CLASS_m]) ||
+        !take_number_until(&text, 'x', INT32_MAX, &of[CLASS_n]) || !take_number(&text, INT32_MAX, &of[CLASS_k]))
         return "the transposes are not followed by MxNxK";
-    of[CLASS_BATCH] = 1;
-    if (take_word(&text, "batch") && !take_number(&text, INT64_MAX, &of[CLASS_BATCH]))
-        return "batch is followed by a number";
-    of[CLASS_LDA] = tight_lda(of), of[CLASS_LDB] = tight_ldb(of);
-    if ((take_word(&text, "lda") && !take_number(&text, INT64_MAX, &of[CLASS_LDA])) ||
-        (take_word(&text, "ldb") && !take_number(&text, INT64_MAX, &of[CLASS_LDB])))
-        return "lda and ldb are followed by a number";
-    int has_strides = take_word(&text, "strides");
-    if (has_strides &&
-        (!take_number(&text, INT64_MAX, &of[CLASS_STRIDE_A]) || !take_number(&text, INT64_MAX, &of[CLASS_STRIDE_B])))
-        return "strides are followed by two numbers";
-    of[CLASS_ALIGNED_A] = of[CLASS_ALIGNED_B] = 16;
-    if (take_word(&text, "aligned") &&
-        (!take_alignment(&text, &of[CLASS_ALIGNED_A]) || !take_alignment(&text, &of[CLASS_ALIGNED_B])))
-        return "aligned is followed by two of 16, 8 and 2";
-    for (int i = 0; i < FLAGS; i++)
-        if (of[flags[i].field] == 0 && take_word(&text, flags[i].word))
-            of[flags[i].field] = flags[i].value;
-    if (!has_strides)
-        of[CLASS_STRIDE_A] = tight_stride_a(of), of[CLASS_STRIDE_B] = tight_stride_b(of);
-    return *text ? "more words follow than a problem has, or not in their order" : NULL;
+    for (word_t word = 0; word < WORD_COUNT; word++) {
+        const char *fault = take_words(&text, word, of, &is_there[word]);
+        if (fault)
+            return fault;
+    }
+    if (*text)
+        return "more words follow than a problem has, or not in their order";
+    for (word_t word = 0; word < WORD_COUNT; word++) /* now that all flags are known */
+        for (int field = words[word].first; !is_there[word] && field < words[word].first + words[word].count; field++)
+            of[field] = absent_value(word, field, of);
+    for (int i = 0; i < 2; i++)
+        if (of[CLASS_aligned_a + i] != 16 && of[CLASS_aligned_a + i] != 8 &&
+            of[CLASS_aligned_a + i] != type_bytes((hgemm_type_t)of[CLASS_type_a + i], 1))
+            return "aligned is followed by two of 16, 8 and the bytes of an element";
+    return NULL;
 }
+
+/* ---- A problem of a class -------------------------------------------------------------------------- */
 
 const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_major)
 {
     static const float bias;
     const int64_t *of = problem->of;
     hgemm_desc_t desc, checked;
-    char words[DEVICE_DETAIL];
+    char detail[DEVICE_DETAIL];
     hgemm_desc_init(&desc);
-    desc.accumulate = (hgemm_accumulate_t)of[CLASS_ACCUMULATE];
-    desc.op_a = (hgemm_op_t)(of[CLASS_OP] >> 1), desc.op_b = (hgemm_op_t)(of[CLASS_OP] & 1);
-    desc.m = of[CLASS_M], desc.n = of[CLASS_N], desc.k = of[CLASS_K];
-    desc.batch = of[CLASS_BATCH];
-    desc.batch_mode = (hgemm_batch_mode_t)of[CLASS_BATCH_MODE];
-    desc.lda = of[CLASS_LDA], desc.ldb = of[CLASS_LDB], desc.ldc = desc.ldd = desc.n;
-    desc.stride_a = of[CLASS_STRIDE_A], desc.stride_b = of[CLASS_STRIDE_B];
+    desc.accumulate = (hgemm_accumulate_t)of[CLASS_accumulate];
+    desc.op_a = (hgemm_op_t)(of[CLASS_op] >> 1), desc.op_b = (hgemm_op_t)(of[CLASS_op] & 1);
+    desc.m = of[CLASS_m], desc.n = of[CLASS_n], desc.k = of[CLASS_k];
+    desc.batch = of[CLASS_batch];
+    desc.batch_mode = (hgemm_batch_mode_t)of[CLASS_batch_mode];
+    desc.lda = of[CLASS_lda], desc.ldb = of[CLASS_ldb], desc.ldc = desc.ldd = desc.n;
+    desc.stride_a = of[CLASS_stride_a], desc.stride_b = of[CLASS_stride_b];
     desc.stride_d = desc.m * desc.n;
-    desc.flags = of[CLASS_INVARIANT] ? HGEMM_FLAG_BATCH_INVARIANT : 0;
+    desc.flags = of[CLASS_invariant] ? HGEMM_FLAG_BATCH_INVARIANT : 0;
     if (desc.batch_mode == HGEMM_BATCH_POINTERS) {
-        desc.alignment = (int)of[CLASS_ALIGNED_A];
+        desc.alignment = (int)of[CLASS_aligned_a];
     } else {
-        desc.a = (const void *)(uintptr_t)of[CLASS_ALIGNED_A];
-        desc.b = (const void *)(uintptr_t)of[CLASS_ALIGNED_B];
+        desc.a = (const void *)(uintptr_t)of[CLASS_aligned_a];
+        desc.b = (const void *)(uintptr_t)of[CLASS_aligned_b];
     }
-    if (of[CLASS_BF16])
-        desc.type_a = desc.type_b = HGEMM_TYPE_BF16;
-    desc.scale_a = of[CLASS_SCALED_A] ? 1 : 0, desc.scale_b = of[CLASS_SCALED_B] ? 1 : 0;
-    if (of[CLASS_FUSED])
+    desc.type_a = (hgemm_type_t)of[CLASS_type_a], desc.type_b = (hgemm_type_t)of[CLASS_type_b];
+    desc.scale_a = of[CLASS_scaled_a] ? 1 : 0, desc.scale_b = of[CLASS_scaled_b] ? 1 : 0;
+    if (of[CLASS_fused])
         desc.bias = &bias, desc.type_bias = HGEMM_TYPE_F32;
-    if (of[CLASS_GATHERED])
+    if (of[CLASS_gathered])
         desc.gather_a = &bias;
     if (desc.k < 1)
         return "k is 0";
-    if (check_call(&desc, CHECK_ALIGNMENT, &checked, words) != HGEMM_STATUS_SUCCESS || nothing_to_compute(&checked))
-        return "the problem's sizes, leading dimensions or strides cannot be";
+    if (check_call(&desc, CHECK_ALIGNMENT, &checked, detail) != HGEMM_STATUS_SUCCESS || nothing_to_compute(&checked))
+        return "the problem's sizes, leading dimensions, strides or alignments cannot be";
     *row_major = normalise(&checked);
-    row_major->layout = of[CLASS_COL_MAJOR] ? HGEMM_COL_MAJOR : HGEMM_ROW_MAJOR;
+    row_major->layout = of[CLASS_col_major] ? HGEMM_COL_MAJOR : HGEMM_ROW_MAJOR;
     return NULL;
 }

@@ -10,14 +10,14 @@
  *     batch N         matrices, or groups
  *     lda N, ldb N    where rows in memory have gaps
  *     strides N N     of A and of B, where matrices of the batch do not follow each other
- *     aligned N N     the greatest of 16, 8 and 2 that the addresses of A and of B are multiples of
+ *     aligned N N     the greatest of 16, 8 and an element's bytes that the address of A is a multiple of, and of B
  *     fused           there is more to an element of D than alpha * sum + beta * c in halves
  *     invariant       HGEMM_FLAG_BATCH_INVARIANT
  *     gathered        gather_a
  *     pointers        HGEMM_BATCH_POINTERS, whose alignment is then told of twice
  *     grouped         HGEMM_BATCH_GROUPED
  *     col_major       C, D and gate are column-major, as the call's layout is: where it has groups or indices
- *     bf16            A and B are of HGEMM_TYPE_BF16
+ *     types T T       of A and of B, where one of them is not f16
  *     scaled_a        the scale of A is given, and does not have to be found; scaled_b: that of B
  */
 #ifndef HGEMM_PROBLEM_CLASS_H
@@ -25,29 +25,11 @@
 
 #include "hgemm.h"
 
-typedef enum class_field_t {
-    CLASS_ACCUMULATE,
-    CLASS_OP, /* 2 * op_a + op_b */
-    CLASS_M,
-    CLASS_N,
-    CLASS_K,
-    CLASS_BATCH,
-    CLASS_LDA,
-    CLASS_LDB,
-    CLASS_STRIDE_A, /* 0 where it is not looked at */
-    CLASS_STRIDE_B,
-    CLASS_ALIGNED_A,
-    CLASS_ALIGNED_B,
-    CLASS_FUSED,
-    CLASS_INVARIANT,
-    CLASS_GATHERED,
-    CLASS_BATCH_MODE,
-    CLASS_COL_MAJOR, /* of C, D and gate */
-    CLASS_BF16,
-    CLASS_SCALED_A, /* its scale is given */
-    CLASS_SCALED_B,
+enum {
+#define FIELD(name, value) CLASS_##name,
+#include "select/problem_class.def"
     CLASS_FIELDS
-} class_field_t;
+};
 
 typedef struct problem_class_t {
     int64_t of[CLASS_FIELDS];
@@ -58,6 +40,8 @@ problem_class_t class_of(const hgemm_desc_t *row_major);
 
 /* By field, in their order: less than 0, 0 or more than 0, as memcmp has it. */
 int class_compare(const problem_class_t *one, const problem_class_t *other);
+
+uint64_t class_hash(const problem_class_t *problem);
 
 enum { CLASS_TEXT = 320 };
 

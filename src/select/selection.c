@@ -10,38 +10,12 @@
 #include <string.h>
 
 #include "select/cost.h"
+#include "select/thin.h"
 
 enum {
     MOST_SPLITS = 256,
     MOST_SPLIT_ROUNDS = 4, /* of parts */
-    MOST_THIN_K = 128,     /* of a product that is thin in m or n alone */
-    LEAST_DOT_K = 1 << 16, /* of one of up to 8 x 8, for which a thin kernel takes two passes; on a T4 at a loss */
 };
-
-problem_key_t key_of(const hgemm_desc_t *p)
-{
-    return (problem_key_t){{p->m,
-                            p->n,
-                            p->k,
-                            p->lda,
-                            p->ldb,
-                            p->batch,
-                            p->stride_a,
-                            p->stride_b,
-                            p->kernel,
-                            p->accumulate,
-                            2 * (int)p->op_a + (int)p->op_b,
-                            (int64_t)((uintptr_t)p->a % 16),
-                            (int64_t)((uintptr_t)p->b % 16),
-                            p->flags,
-                            fused_bits(p) != 0,
-                            p->gather_a != NULL,
-                            p->batch_mode,
-                            p->alignment,
-                            p->type_a,
-                            p->layout,
-                            scales_to_find(p)}};
-}
 
 /* A plan that cuts k into parts of `part` steps, for all tiles but the first `whole_tiles`. */
 static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles, int64_t whole_tiles, int64_t part)
@@ -57,17 +31,17 @@ static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles,
 }
 
 /* What is looked for, and the cheapest plans found so far. */
-typedef struct search_t {
+typedef struct ranking_t {
     const hgemm_desc_t *p;
     const machine_t *machine;
     size_t workspace; /* bytes for the sums of split tiles */
     int copies;       /* that plans are made for */
     priced_plan_t *best;
     int most, count;
-} search_t;
+} ranking_t;
 
 /* Prices a plan and inserts it among the cheapest. Of plans that cost the same, the first stays ahead. */
-static void consider(search_t *s, const price_t *price, plan_t plan)
+static void consider(ranking_t *s, const price_t *price, plan_t plan)
 {
     double clocks = plan_clocks(s->p, s->machine, price, &plan);
     int at = s->count < s->most ? s->count++ : s->most;
@@ -80,7 +54,7 @@ static void consider(search_t *s, const price_t *price, plan_t plan)
 }
 
 /* The most parts for `split_tiles` tiles of `steps` steps that are worth a try and fit in the workspace. */
-static double most_splits(const search_t *s, const price_t *price, int64_t split_tiles, int64_t steps)
+static double most_splits(const ranking_t *s, const price_t *price, int64_t split_tiles, int64_t steps)
 {
     double room = ((double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0) / ((double)split_tiles * price->sum_bytes);
     double blocks = (double)MOST_SPLIT_ROUNDS * price->multiprocessors * price->resident;
@@ -88,7 +62,7 @@ static double most_splits(const search_t *s, const price_t *price, int64_t split
 }
 
 /* Considers numbers of splits for all tiles but the first `whole_tiles`: each up to 8, then ever fewer. */
-static void try_splits(search_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
+static void try_splits(ranking_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
 {
     /* Sums in parts would be others for another m. Those of indirect problems have no place in the workspace. */
     if (s->p->flags & HGEMM_FLAG_BATCH_INVARIANT || is_indirect(s->p) || s->p->batch > MOST_GRID_Y ||
@@ -108,7 +82,7 @@ static void try_splits(search_t *s, const price_t *price, variant_t variant, int
 }
 
 /* Considers the plans of a variant: no tile split, all of them, or those that would not fill the last round. */
-static void try_variant(search_t *s, variant_t variant)
+static void try_variant(ranking_t *s, variant_t variant)
 {
     const kernel_t *kernel = &kernel_table[variant.kernel];
     const image_t *image = variant_image(variant);
@@ -130,30 +104,14 @@ static void try_variant(search_t *s, variant_t variant)
         try_splits(s, &price, variant, tiles, tiles / slots * slots);
 }
 
-/* Whether rows of the operand that a thin kernel streams are not all aligned to 16 bytes. */
-static int is_unaligned(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
-{
-    const int is_a = info->block_m > info->block_n;
-    return (is_a ? p->lda : p->ldb) % 8 != 0 || (uintptr_t)(is_a ? p->a : p->b) % 16 != 0;
-}
-
-/* Whether automatic selection draws from a kernel. Thin ones multiply up to 4 columns in a pass over their operands;
- * where both sides of an operand are long, or more columns are to be multiplied, tensor cores are as fast or faster.
- * But a single column streams rows of any alignment, which tensor cores do at a loss. Within that the cost model
- * chooses. */
+/* Whether automatic selection draws from a kernel. Within that the cost model chooses. */
 static int is_drawn(const hgemm_desc_t *p, const machine_t *machine, int kernel)
 {
-    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    int is_small = (p->m <= 8 && p->n <= 4) || (p->m == 1 && p->n <= 8), is_side = p->m <= 8 || p->n <= 8;
-    if (!is_thin(kernel))
-        return is_selectable(kernel);
-    if (info->block_m == info->block_n)
-        return is_small || (p->m <= 8 && p->n <= 8 && p->k >= LEAST_DOT_K && (machine->is_newer || copies_needed(p)));
-    return (is_side && p->k <= MOST_THIN_K) || (is_streamed(p, kernel) && is_unaligned(p, info));
+    return is_thin(kernel) ? is_thin_drawn(p, machine, kernel) : is_selectable(kernel);
 }
 
 /* Considers all variants that run the problem, on the operands or on copies. */
-static void try_kernels(search_t *s)
+static void try_kernels(ranking_t *s)
 {
     variant_t variant;
     for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
@@ -168,7 +126,7 @@ static int has_room_for_scales(const hgemm_desc_t *p, size_t workspace_bytes)
 
 int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, priced_plan_t *best, int most)
 {
-    search_t s = {.p = p, .machine = machine, .workspace = workspace_bytes, .best = best, .most = most};
+    ranking_t s = {.p = p, .machine = machine, .workspace = workspace_bytes, .best = best, .most = most};
     if (!has_room_for_scales(p, workspace_bytes))
         return 0;
     s.workspace -= (size_t)scale_bytes(scales_to_find(p));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kernel runs a problem, and how: pure functions of a checked row-major problem and the GPU. */
-#ifndef HGEMM_PLAN_H
-#define HGEMM_PLAN_H
+#ifndef HGEMM_SELECTION_H
+#define HGEMM_SELECTION_H
 
 #include "select/feasible.h"
 #include "select/machine.h"
@@ -11,16 +11,10 @@ int measured_plan(const hgemm_desc_t *p, const machine_t *machine, size_t worksp
 
 /* Chooses the plan for a problem. If it names a kernel, the plan uses that and splits no tile. Else the plan is the
  * machine's measured one, if there is one that can run the problem; else the cheapest by the cost model. The status is
- * HGEMM_STATUS_NOT_SUPPORTED if the named kernel, or every kernel of this build, cannot run the problem. */
-hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan);
-
-/* All that select_plan looks at in a problem: on one machine, with one workspace, problems with the same key have the
+ * HGEMM_STATUS_NOT_SUPPORTED if the named kernel, or every kernel of this build, cannot run the problem. On one
+ * machine, with one workspace, problems of one class (problem_class.h) that name the same kernel, or none, have the
  * same plan. */
-typedef struct problem_key_t {
-    int64_t of[21];
-} problem_key_t;
-
-problem_key_t key_of(const hgemm_desc_t *p);
+hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan);
 
 typedef struct priced_plan_t {
     plan_t plan;

@@ -3,6 +3,7 @@
 #include "table/kernels.h"
 
 #include "problem/types.h"
+#include "table/tile_facts.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -51,21 +52,29 @@ enum {
 
 #define ROW(name, column) ((int)sizeof(((struct row_##name *)0)->column))
 
-/* What follows from a row. In the main loop shared memory holds k-tiles of A and B; the epilogue reuses it for at
- * least 16 rows of each warp's sums. Warps side by side share these rows, which are padded by 8 elements. */
-#define ROW_K_WARPS(name) (ROW(name, block_k) / ROW(name, warp_k))
-#define ROW_THREADS(name) \
-    (32 * (ROW(name, block_m) / ROW(name, warp_m)) * (ROW(name, block_n) / ROW(name, warp_n)) * ROW_K_WARPS(name))
-#define ROW_MAIN_BYTES(name) (ROW(name, stages) * (ROW(name, block_m) + ROW(name, block_n)) * ROW(name, block_k) * 2)
-#define ROW_EPILOGUE_BYTES(name) \
-    (ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name) * 16 * (ROW(name, block_n) + 8) * ROW(name, acc_bytes))
-#define ROW_MMA_SHARED(name) \
-    (ROW_MAIN_BYTES(name) > ROW_EPILOGUE_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_EPILOGUE_BYTES(name))
+/* What follows from a row. In the main loop shared memory holds k-tiles of A and B; the epilogue reuses it for sums. */
+#define ROW_K_WARPS(name) HGEMM_K_WARPS(ROW(name, block_k), ROW(name, warp_k))
+#define ROW_THREADS(name)                                                                                           \
+    HGEMM_THREADS(ROW(name, block_m), ROW(name, block_n), ROW(name, block_k), ROW(name, warp_m), ROW(name, warp_n), \
+                  ROW(name, warp_k))
+#define ROW_MAIN_BYTES(name) \
+    HGEMM_MAIN_BYTES(ROW(name, stages), ROW(name, block_m), ROW(name, block_n), ROW(name, block_k))
+#define ROW_SUMS_BYTES(name)                                                                         \
+    HGEMM_SUMS_BYTES(ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name), ROW(name, block_n), \
+                     ROW(name, acc_bytes))
+#define ROW_MMA_SHARED(name) (ROW_MAIN_BYTES(name) > ROW_SUMS_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_SUMS_BYTES(name))
 
 /* A thin kernel has no k-tiles there, but a tile's sums. */
 #define ROW_IS_THIN(name) (ROW(name, stages) == 0)
 #define ROW_THIN_SHARED(name) (ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
-#define ROW_SHARED(name) (ROW_IS_THIN(name) ? ROW_THIN_SHARED(name) : ROW_MMA_SHARED(name))
+#define ROW_NEEDS_SHARED(name) (ROW_IS_THIN(name) ? ROW_THIN_SHARED(name) : ROW_MMA_SHARED(name))
+
+/* A plain kernel takes its share of an SM, needed or not: PER_SM then says how many run there at one time. Else a rung
+ * with less shared memory would have more of them, and what it gains or loses would not be due to its idea. */
+#define PLAIN() +1
+#define HGEMM_KERNEL(rung, name, columns, ...) enum { IS_PLAIN_##name = 0 columns };
+#include "table/kernels.def"
+#define ROW_SHARED(name) (IS_PLAIN_##name ? T4_SHARED / ROW(name, blocks) : ROW_NEEDS_SHARED(name))
 
 /* A row that could not run on a T4 fails the build here, with its name. */
 #define HGEMM_KERNEL(rung, name, ...)                                                                               \
@@ -87,7 +96,7 @@ enum {
     static_assert(ROW_THREADS(name) <= BLOCK_THREADS, #name ": more than 1024 threads a block");                    \
     static_assert(ROW_THREADS(name) * ROW(name, blocks) <= T4_THREADS,                                              \
                   #name ": the blocks of an SM have more than its 1024 threads");                                   \
-    static_assert(ROW_SHARED(name) * ROW(name, blocks) <= T4_SHARED,                                                \
+    static_assert(ROW_NEEDS_SHARED(name) * ROW(name, blocks) <= T4_SHARED,                                          \
                   #name ": the blocks of an SM need more than its 64 KiB of shared memory");                        \
     static_assert(ROW_IS_THIN(name) || ROW(name, block_m) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,        \
                   #name ": the threads do not share the chunks of A's tile evenly");                                \
@@ -109,6 +118,7 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
 #define INDIRECT(most) .limits[LIMIT_indirect] = ACCESS_##most + 1,
 #define BF16(most) .limits[LIMIT_bf16] = ACCESS_##most + 1,
+#define PLAIN() .is_plain = 1,
 #define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
 #define HGEMM_KERNEL(rung_, name_, columns, ...)                \
     [KERNEL_##name_] = {.info.name = #name_,                    \
@@ -121,22 +131,17 @@ const kernel_t kernel_table[KERNEL_END] = {
 
 int is_thin(int kernel)
 {
-    return kernel != KERNEL_NONE && kernel_table[kernel].info.stages == 0;
+    return kernel != KERNEL_NONE && kernel_table[kernel].info.stages == 0 && !kernel_table[kernel].is_plain;
 }
 
-int is_streamed(const hgemm_desc_t *p, int kernel)
+int has_sums(int kernel, hgemm_accumulate_t accumulate)
 {
-    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    const int is_tall = info->block_m > info->block_n;
-    if (!is_thin(kernel) || info->block_m == info->block_n || p->k < HGEMM_STREAMED_K)
-        return 0;
-    return (is_tall ? p->n : p->m) == 1 && (is_tall ? p->m : p->n) >= HGEMM_STREAMED_LEAST_LINES &&
-           (is_tall ? p->op_a == HGEMM_OP_T : p->op_b == HGEMM_OP_N);
+    return kernel_table[kernel].info.accumulate == accumulate || kernel_table[kernel].info.stages == 0;
 }
 
 int is_selectable(int kernel)
 {
-    return is_thin(kernel) || (kernel != KERNEL_NONE && strcmp(kernel_table[kernel].info.rung, TUNED_RUNG) == 0);
+    return kernel != KERNEL_NONE && !kernel_table[kernel].is_plain;
 }
 
 walk_t kernel_walk(int kernel, int on_t4)

@@ -17,9 +17,6 @@ enum {
     KERNEL_END
 };
 
-/* The rung that automatic selection draws from, beside thin kernels; these and those can split k. */
-#define TUNED_RUNG "k5_tuned"
-
 /* How a variant reads A and B, from the fastest to the most general: ACCESS_x16 and so on (kernels.def, ALIGN). */
 typedef enum access_t {
 #define ACCESS(name) ACCESS_##name,
@@ -59,7 +56,8 @@ typedef struct kernel_t {
     int newer_blocks;         /* that an SM of a newer GPU holds */
     access_t access;          /* the most general that it is compiled for; all before it are, too */
     int limits[LIMIT_COUNT];  /* by column: the number of accesses, from the first, up to the one there; 0: no column */
-    walk_t walk;              /* on newer GPUs, ... */
+    int is_plain; /* 1: it is there to be read: aligned rows, no fused epilogue, no split k, run by name only */
+    walk_t walk;  /* on newer GPUs, ... */
     struct {
         walk_t walk; /* ... and on a T4; a group of 0: the same */
     } on_t4;
@@ -70,11 +68,17 @@ extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
 /* Whether a kernel is thin: it streams operands through registers, with f32 sums that serve for f16, too. */
 int is_thin(int kernel);
 
-/* Whether a kernel is a thin one that streams its long operand, unless k is split (args.h). */
-int is_streamed(const hgemm_desc_t *p, int kernel);
+/* Whether a kernel's sums are those that a problem asks for: where no tensor core adds up, f32 serves for f16, too. */
+int has_sums(int kernel, hgemm_accumulate_t accumulate);
 
-/* Whether a kernel is of the tuned rung or thin. */
+/* Whether automatic selection may draw from a kernel; its k can then be split. */
 int is_selectable(int kernel);
+
+/* Bytes of a sum. */
+static inline int kernel_sum_bytes(const hgemm_kernel_info_t *kernel)
+{
+    return kernel->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2;
+}
 
 walk_t kernel_walk(int kernel, int on_t4);
 

@@ -59,20 +59,39 @@ size_t turing_violation_text(const turing_violation_t *v, char *text, size_t siz
     return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size ? size - 1 : 0;
 }
 
+static void hand_over(const machine_t *m, uint32_t index, const finding_t *f, uint64_t count, turing_report_fn *report)
+{
+    char insn[TURING_TEXT_MAX];
+    turing_violation_t v = f->v;
+    turing_disasm(m->ops[index].in, insn);
+    v.kernel = m->kernel->name;
+    v.insn = insn;
+    v.count = count;
+    v.what = f->what;
+    v.advice = kinds[v.kind].advice;
+    if (m->kernel->lines) {
+        v.file = m->kernel->lines[index].file;
+        v.line = m->kernel->lines[index].line;
+    }
+    report(m->launch->user, &v);
+}
+
 void emu_report(warp_t *w, const op_t *o, turing_violation_kind_t kind, site_t site, const char *what, ...)
 {
     worker_t *worker = w->block->worker;
     if (!worker->finding)
         return;
     finding_t **slot = &worker->finding[(size_t)(o - worker->m->ops) * TURING_VIOLATION_COUNT + kind];
-    if (*slot) {
+    machine_t *m = worker->m;
+    if (*slot && (!(*slot)->forgiven_by || site.forgiven_by)) {
         (*slot)->v.count++;
         return;
     }
-    finding_t *f = calloc(1, sizeof *f);
+    finding_t *f = *slot ? *slot : calloc(1, sizeof *f); /* one that stands displaces one that may be forgiven */
     if (!f)
         return;
     *slot = f;
+    f->forgiven_by = site.forgiven_by;
     f->order = w->block->linear;
     f->v = (turing_violation_t){
         .kind = kind,
@@ -93,6 +112,14 @@ void emu_report(warp_t *w, const op_t *o, turing_violation_kind_t kind, site_t s
     va_start(args, what);
     vsnprintf(f->what, sizeof f->what, what, args);
     va_end(args);
+    if (!m->launch->found || f->forgiven_by)
+        return;
+    bool *announced = &m->announced[slot - worker->finding];
+    pthread_mutex_lock(&m->finding);
+    if (!*announced)
+        hand_over(m, (uint32_t)(o - m->ops), f, 1, m->launch->found);
+    *announced = true;
+    pthread_mutex_unlock(&m->finding);
 }
 
 uint64_t emu_report_all(machine_t *m, worker_t *workers, unsigned n)
@@ -104,7 +131,7 @@ uint64_t emu_report_all(machine_t *m, worker_t *workers, unsigned n)
             uint64_t count = 0;
             for (unsigned j = 0; j < n; j++) {
                 finding_t *f = workers[j].finding[(size_t)i * TURING_VIOLATION_COUNT + (unsigned)kind];
-                if (!f)
+                if (!f || (f->forgiven_by && emu_race_forgives(m, f->forgiven_by - 1)))
                     continue;
                 count += f->v.count;
                 if (!first || f->order < first->order)
@@ -113,21 +140,10 @@ uint64_t emu_report_all(machine_t *m, worker_t *workers, unsigned n)
             if (!first)
                 continue;
             reported++;
-            if (!m->launch->report)
-                continue;
-            char insn[TURING_TEXT_MAX];
-            turing_violation_t v = first->v;
-            turing_disasm(m->ops[i].in, insn);
-            v.kernel = m->kernel->name;
-            v.insn = insn;
-            v.count = count;
-            v.what = first->what;
-            v.advice = kinds[kind].advice;
-            if (m->kernel->lines) {
-                v.file = m->kernel->lines[i].file;
-                v.line = m->kernel->lines[i].line;
-            }
-            m->launch->report(m->launch->user, &v);
+            if (m->launch->found && !m->announced[(size_t)i * TURING_VIOLATION_COUNT + (unsigned)kind])
+                hand_over(m, i, first, 1, m->launch->found);
+            if (m->launch->report)
+                hand_over(m, i, first, count, m->launch->report);
         }
     return reported;
 }

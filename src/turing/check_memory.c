@@ -6,6 +6,7 @@
  * are tracked in memory created with TURING_MEMORY_TRACK.
  */
 #include "exec.h"
+#include "system.h"
 
 #include <string.h>
 
@@ -77,14 +78,20 @@ uint32_t emu_check_memory(warp_t *w, const op_t *o, uint32_t on, turing_space_t 
         }
         if (!valid)
             continue;
+        if (space == TURING_SPACE_GLOBAL && memchr(valid, BYTE_NOT_GIVEN, bytes)) {
+            emu_report(w, o, TURING_OUT_OF_BOUNDS, site,
+                       "%s the heap of device code where malloc gave nothing, or after free", verb(kind));
+            on &= ~(1u << l);
+            continue;
+        }
         if (kind != ACCESS_WRITE)
             for (uint32_t i = 0; i < bytes; i++)
-                if (!valid[i]) {
+                if (valid[i] == BYTE_NOT_WRITTEN) {
                     emu_report(w, o, TURING_UNINITIALISED, site, "byte %u of the %u read was never written", i, bytes);
                     break;
                 }
         if (kind != ACCESS_READ)
-            memset(valid, 1, bytes);
+            memset(valid, BYTE_WRITTEN, bytes);
     }
     return on;
 }

@@ -23,6 +23,17 @@
  *     published at that address before.
  * Strong accesses and atomics never race with each other.
  *
+ * Where the last write is an atomic, a block that has since read the same address so comes after
+ * that write, at this address.
+ *
+ * Within a block the same holds of shared memory, with fences of any scope.  Shared memory has no
+ * strong accesses, so two kinds of plain ones are taken for them: a store right behind a fence
+ * publishes, and a load in a loop that stores nothing, which waits for it, learns.
+ *
+ * A plain load that its warp follows with an atomic at the same address only has a value to begin
+ * with, as a loop of compare-and-swap has: that it meets atomics of others is no race.  Whether it
+ * is such a load is known after the warp has gone on, so findings of that kind wait until the end.
+ *
  * Lanes of one warp are not checked against each other across instructions;
  * within one store, two lanes must not write different values to one address.
  */
@@ -41,7 +52,19 @@ typedef struct stamp {
 
 typedef struct cell {
     stamp_t write, read[2];
+    uint32_t observer; /* block + 1 that read it by a strong load or an atomic since the last write */
 } cell_t;
+
+/* What is known of an instruction. */
+enum { ROLE_WAITS = 1 /* a load in a loop without stores */, ROLE_TRIES = 2 /* a load before an atomic */ };
+
+/* The last plain loads of a warp, to see whether an atomic follows. */
+enum { RECENT = 4 };
+typedef struct recent {
+    uint32_t code, on;
+    uint8_t space;
+    uint64_t address[LANES];
+} recent_t;
 
 typedef struct publication {
     uint64_t address;
@@ -53,6 +76,7 @@ struct global_race {
     cell_t **cells; /* per allocation, made on first use */
     publication_t *published;
     bool overflow; /* too many flags: blocks are not compared any more */
+    uint8_t *role; /* per instruction */
 };
 
 struct race {
@@ -66,6 +90,11 @@ struct race {
     stamp_t *write;  /* shared cells */
     uint32_t *read;  /* [cell * n_warps + warp]: moment          */
     uint32_t *read_code;
+    uint32_t fenced[WARPS][WARPS]; /* made visible in the block by MEMBAR            */
+    bool behind_fence[WARPS];      /* no store since                                 */
+    uint32_t *published;           /* [cell * n_warps + warp], made on first use     */
+    recent_t recent[WARPS][RECENT];
+    uint32_t n_recent[WARPS];
 };
 
 /* ---- setting up --------------------------------------------------------------------- */
@@ -84,6 +113,57 @@ static uint32_t least_access(const turing_kernel_t *k, bool global)
     return least;
 }
 
+static bool is_store(const turing_insn_t *in)
+{
+    switch (in->op) {
+    case TURING_STG:
+    case TURING_STS:
+    case TURING_ST:
+    case TURING_ATOM:
+    case TURING_ATOM_CAS:
+    case TURING_ATOMG:
+    case TURING_ATOMG_CAS:
+    case TURING_ATOMS:
+    case TURING_ATOMS_CAS:
+    case TURING_RED:
+    case TURING_BAR: return true;
+    default: return false;
+    }
+}
+
+/* Is the load at `i` in a small loop that stores nothing? */
+static bool waits(const turing_kernel_t *k, uint32_t i)
+{
+    enum { BEHIND = 16, BEFORE = 8 };
+    for (uint32_t j = i + 1; j < k->n_insns && j <= i + BEHIND && !is_store(&k->insns[j]); j++) {
+        const turing_insn_t *in = &k->insns[j];
+        if (in->op != TURING_BRA || in->target < 0)
+            continue;
+        const uint64_t to = (uint64_t)in->target / TURING_INSN_BYTES;
+        bool stores = to > i || to + BEFORE < i;
+        for (uint64_t s = to; s < i && !stores; s++)
+            stores = is_store(&k->insns[s]);
+        if (!stores)
+            return true;
+    }
+    return false;
+}
+
+void emu_race_forget(machine_t *m, uint64_t address, uint64_t bytes)
+{
+    alloc_t *allocs, *a = emu_memory_find(m->mem, address);
+    const global_race_t *g = m->global_race;
+    emu_memory_allocs(m->mem, &allocs);
+    cell_t *cells = a ? g->cells[a - allocs] : NULL;
+    if (cells)
+        memset(cells + (address - a->base) / g->granule, 0, (bytes + g->granule - 1) / g->granule * sizeof *cells);
+}
+
+bool emu_race_forgives(const machine_t *m, uint32_t index)
+{
+    return m->global_race->role[index] & ROLE_TRIES;
+}
+
 bool emu_race_open(machine_t *m)
 {
     alloc_t *allocs;
@@ -95,7 +175,11 @@ bool emu_race_open(machine_t *m)
     g->granule = least_access(m->kernel, true);
     g->cells = calloc(n ? n : 1, sizeof *g->cells);
     g->published = calloc(SYNC_SLOTS, sizeof *g->published);
-    return g->cells && g->published;
+    g->role = calloc(m->n_ops ? m->n_ops : 1, 1);
+    for (uint32_t i = 0; g->role && i < m->n_ops; i++)
+        if ((m->ops[i].in->op == TURING_LDS || m->ops[i].in->op == TURING_LD) && waits(m->kernel, i))
+            g->role[i] = ROLE_WAITS;
+    return g->cells && g->published && g->role;
 }
 
 void emu_race_close(machine_t *m)
@@ -111,6 +195,7 @@ void emu_race_close(machine_t *m)
         free(g->published[i].moment);
     free(g->cells);
     free(g->published);
+    free(g->role);
     free(g);
     m->global_race = NULL;
 }
@@ -140,6 +225,7 @@ void emu_race_block_free(race_t *r)
     free(r->read);
     free(r->read_code);
     free(r->known);
+    free(r->published);
     free(r);
 }
 
@@ -156,6 +242,9 @@ void emu_race_start(block_t *b)
             r->clock[w][v] = r->base - (v != w);
     }
     memset(r->arrived, 0, sizeof r->arrived);
+    memset(r->fenced, 0, sizeof r->fenced);
+    memset(r->behind_fence, 0, sizeof r->behind_fence);
+    memset(r->n_recent, 0, sizeof r->n_recent);
     memset(r->ready, 0, sizeof r->ready);
     memset(r->arrived_ready, 0, sizeof r->arrived_ready);
     free(r->known);
@@ -206,11 +295,31 @@ static publication_t *publication(global_race_t *g, uint64_t address)
     return NULL;
 }
 
-void emu_race_fence(warp_t *w)
+void emu_race_fence(warp_t *w, bool of_gpu)
 {
     race_t *r = w->block->race;
-    memcpy(r->ready[w->index], r->clock[w->index], sizeof r->ready[0]);
+    if (of_gpu)
+        memcpy(r->ready[w->index], r->clock[w->index], sizeof r->ready[0]);
+    memcpy(r->fenced[w->index], r->clock[w->index], sizeof r->fenced[0]);
+    r->behind_fence[w->index] = true;
     r->clock[w->index][w->index]++;
+}
+
+/* Order within the block through a word of shared memory. */
+static void learn_shared(warp_t *w, uint32_t index)
+{
+    race_t *r = w->block->race;
+    if (r->published)
+        join(r->clock[w->index], r->published + (size_t)index * r->n_warps, r->n_warps);
+}
+
+static void publish_shared(warp_t *w, uint32_t index)
+{
+    race_t *r = w->block->race;
+    if (!r->published)
+        r->published = calloc((size_t)r->n_cells * r->n_warps, sizeof *r->published);
+    if (r->published)
+        join(r->published + (size_t)index * r->n_warps, r->fenced[w->index], r->n_warps);
 }
 
 static void publish(warp_t *w, uint64_t address)
@@ -250,6 +359,7 @@ static void learn(warp_t *w, uint64_t address)
         join(r->known, p->moment, n);
     else
         m->global_race->overflow = true;
+    join(r->clock[w->index], p->moment + w->block->linear * r->n_warps, r->n_warps);
 }
 
 void emu_race_strong(warp_t *w, uint32_t on, access_t kind, const uint64_t address[LANES])
@@ -288,6 +398,11 @@ static void race(warp_t *w, const op_t *o, site_t site, access_t kind, const sta
     site.other_block = other->block;
     char text[TURING_TEXT_MAX];
     turing_disasm(m->ops[other->code].in, text);
+    /* a plain load and an atomic */
+    if (kind == ACCESS_READ && other->atomic)
+        site.forgiven_by = (uint32_t)(o - m->ops) + 1;
+    else if (kind == ACCESS_ATOMIC && !other_wrote && !other->atomic)
+        site.forgiven_by = other->code + 1;
     if (other->block == w->block->linear)
         emu_report(w, o, TURING_RACE, site, "%s what warp %u %s at 0x%x (%.100s), with no barrier between",
                    kind == ACCESS_READ ? "reads" : "writes", other->warp, other_wrote ? "writes" : "reads",
@@ -329,9 +444,12 @@ static void global_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bo
     const uint32_t moment = w->block->race->clock[w->index][w->index];
     const stamp_t now = {(uint32_t)w->block->linear, moment, (uint32_t)(o - w->block->worker->m->ops),
                          (uint8_t)w->index,          1,      atomic};
-    if (!(atomic && c->write.atomic) && !ordered(w, &c->write))
+    const bool observed = c->write.atomic && c->observer == now.block + 1;
+    if (!(atomic && c->write.atomic) && !observed && !ordered(w, &c->write))
         race(w, o, site, kind, &c->write, true);
     if (kind == ACCESS_READ) {
+        if (atomic && c->write.atomic)
+            c->observer = now.block + 1;
         int at = 1;
         for (int i = 1; i >= 0; i--)
             if (ordered(w, &c->read[i]) || (c->read[i].block == now.block && c->read[i].warp == now.warp))
@@ -345,6 +463,7 @@ static void global_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bo
             break;
         }
     c->write = now;
+    c->observer = 0;
 }
 
 static void same_address(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, const uint64_t address[LANES],
@@ -366,6 +485,49 @@ static void same_address(warp_t *w, const op_t *o, uint32_t on, turing_space_t s
         }
 }
 
+static bool same_word(uint64_t a, uint64_t b)
+{
+    return a / 8 == b / 8;
+}
+
+/* Remembers a plain load, or finds those that an atomic follows. */
+static void follow(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, access_t kind,
+                   const uint64_t address[LANES])
+{
+    race_t *r = w->block->race;
+    if (kind == ACCESS_READ) {
+        recent_t *now = &r->recent[w->index][r->n_recent[w->index]++ % RECENT];
+        now->code = (uint32_t)(o - w->block->worker->m->ops);
+        now->on = on;
+        now->space = (uint8_t)space;
+        memcpy(now->address, address, sizeof now->address);
+        return;
+    }
+    for (uint32_t i = 0; i < RECENT && i < r->n_recent[w->index]; i++) {
+        const recent_t *load = &r->recent[w->index][i];
+        for (int l = 0; l < LANES && load->space == space; l++)
+            if (load->on & on & 1u << l && same_word(load->address[l], address[l])) {
+                w->block->worker->m->global_race->role[load->code] |= ROLE_TRIES;
+                break;
+            }
+    }
+}
+
+static void shared_access(warp_t *w, const op_t *o, site_t site, access_t kind, bool atomic)
+{
+    race_t *r = w->block->race;
+    const uint32_t granule = w->block->worker->m->granule;
+    for (uint64_t at = site.address / granule; at <= (site.address + site.bytes - 1) / granule; at++) {
+        if (at >= r->n_cells)
+            return;
+        if (atomic && kind != ACCESS_WRITE)
+            learn_shared(w, (uint32_t)at);
+        shared_cell(w, o, site, kind, atomic, (uint32_t)at);
+        if (atomic && kind != ACCESS_READ)
+            publish_shared(w, (uint32_t)at);
+    }
+}
+
 void emu_race_access(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, access_t kind,
                      const uint64_t address[LANES], uint32_t bytes)
 {
@@ -374,7 +536,15 @@ void emu_race_access(warp_t *w, const op_t *o, uint32_t on, turing_space_t space
     const turing_insn_t *in = o->in;
     const bool strong = (in->op == TURING_LDG || in->op == TURING_STG || in->op == TURING_LD || in->op == TURING_ST) &&
                         in->m.order == TURING_ORDER_STRONG;
-    const bool atomic = kind == ACCESS_ATOMIC || strong;
+    race_t *r = w->block->race;
+    const bool near = space == TURING_SPACE_SHARED;
+    const bool behind_fence = near && kind == ACCESS_WRITE && r->behind_fence[w->index];
+    const bool waiting = near && kind == ACCESS_READ && g->role[o - m->ops] & ROLE_WAITS;
+    const bool atomic = kind == ACCESS_ATOMIC || strong || behind_fence || waiting;
+    if (kind != ACCESS_READ)
+        r->behind_fence[w->index] = false;
+    if (kind == ACCESS_ATOMIC || (kind == ACCESS_READ && !atomic))
+        follow(w, o, on, space, kind, address);
     if (kind == ACCESS_WRITE)
         same_address(w, o, on, space, address, bytes);
     alloc_t *allocs, *a = NULL;
@@ -383,10 +553,8 @@ void emu_race_access(warp_t *w, const op_t *o, uint32_t on, turing_space_t space
         if (!(on >> l & 1))
             continue;
         const site_t site = {.space = space, .address = address[l], .lane = l, .bytes = bytes};
-        if (space == TURING_SPACE_SHARED) {
-            for (uint64_t at = address[l] / m->granule; at <= (address[l] + bytes - 1) / m->granule; at++)
-                if (at < w->block->race->n_cells)
-                    shared_cell(w, o, site, kind, atomic, (uint32_t)at);
+        if (near) {
+            shared_access(w, o, site, kind, atomic);
             continue;
         }
         if (!a || address[l] < a->base || address[l] - a->base >= a->size)

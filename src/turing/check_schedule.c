@@ -16,7 +16,7 @@
  *                     read)
  *   in order          units with queues finish in order, so a wait that covers
  *                     an instruction covers the earlier ones of its queue:
- *                     shared-memory accesses, conversions and the like, HMMA,
+ *                     shared-memory accesses and SHFL, conversions and the like, FP64, HMMA,
  *                     and the reading of sources by all load/store instructions
  *                     (which BAR waits for too) and by all conversions
  *   HMMA              may use a result of HMMA after 14 cycles without a wait
@@ -68,13 +68,22 @@ static const uint8_t latency[UNIT_FIXED][UNITS] = {
 
 /* Predicates: read as data (by producer), and as the guard or branch condition. */
 static const uint8_t predicate_latency[UNIT_FIXED] = {4, 4, 8, 4, 6, 4, 4, 4};
-enum { GUARD_LATENCY = 12, UNIFORM_GUARD_LATENCY = 4 };
+enum { GUARD_LATENCY = 12, UNIFORM_GUARD_LATENCY = 4, IMAD_HI_CARRY = 5 };
 
 /* From issue to write-back, to tell which of two writes lands last. */
 static const uint8_t write_latency[UNIT_FIXED] = {4, 4, 5, 4, 6, 2, 2, 4};
 
 /* Queues that finish in order. */
-typedef enum queue { QUEUE_SHARED, QUEUE_XU, QUEUE_TENSOR, QUEUE_READS, QUEUE_XU_READS, QUEUE_OTHER, QUEUES } queue_t;
+typedef enum queue {
+    QUEUE_SHARED,
+    QUEUE_XU,
+    QUEUE_TENSOR,
+    QUEUE_READS,
+    QUEUE_XU_READS,
+    QUEUE_DOUBLE,
+    QUEUE_OTHER,
+    QUEUES
+} queue_t;
 
 typedef struct use {
     uint16_t slot;
@@ -144,6 +153,7 @@ static unit_t unit_of(const turing_insn_t *in)
 static queue_t queue_of(const turing_insn_t *in)
 {
     switch (in->op) {
+    case TURING_SHFL:
     case TURING_LDS:
     case TURING_STS:
     case TURING_LDSM:
@@ -151,8 +161,14 @@ static queue_t queue_of(const turing_insn_t *in)
     case TURING_ATOMS_CAS: return QUEUE_SHARED;
     case TURING_HMMA_1688:
     case TURING_HMMA_884:
+    case TURING_BMMA:
     case TURING_IMMA: return QUEUE_TENSOR;
-    default: return unit_of(in) == UNIT_XU ? QUEUE_XU : QUEUE_OTHER;
+    default: break;
+    }
+    switch (unit_of(in)) {
+    case UNIT_XU: return QUEUE_XU;
+    case UNIT_DOUBLE: return QUEUE_DOUBLE;
+    default: return QUEUE_OTHER;
     }
 }
 
@@ -163,7 +179,9 @@ static void make_plan(const turing_insn_t *in, plan_t *p)
     const int n = turing_insn_access(in, access);
     p->unit = (uint8_t)unit_of(in);
     p->queue = (uint8_t)queue_of(in);
-    p->reads_as = in->op == TURING_LDC ? UNIT_XU : p->unit; /* constants are indexed sooner than memory */
+    /* constants are indexed sooner than memory; and what asks no memory at all, or a surface */
+    const bool sooner = in->op == TURING_LDC || in->op == TURING_MATCH || in->op == TURING_SUST;
+    p->reads_as = sooner ? UNIT_XU : p->unit;
     for (int i = 0; i < n; i++) {
         if (access[i].file == TURING_FILE_B)
             continue;
@@ -292,6 +310,13 @@ static void too_short(warp_t *w, const op_t *o, const writer_t *x, uint16_t slot
                need, site.other_code, text, (unsigned long long)distance);
 }
 
+/* Until a predicate may be read as data: the carry of IMAD.HI comes sooner than that of IMAD.WIDE. */
+static unsigned data_latency(const warp_t *w, const writer_t *x)
+{
+    const bool high = w->block->worker->m->ops[x->code].in->op == TURING_IMAD_HI;
+    return high ? IMAD_HI_CARRY : predicate_latency[x->unit];
+}
+
 static void check_read(warp_t *w, const op_t *o, const plan_t *p, use_t use, uint32_t on)
 {
     schedule_t *s = w->schedule;
@@ -314,7 +339,7 @@ static void check_read(warp_t *w, const op_t *o, const plan_t *p, use_t use, uin
                : p->unit == UNIT_UNIFORM ? 4
                                          : 6;
     else if (use.slot >= SLOT_P)
-        need = use.guard ? GUARD_LATENCY : predicate_latency[x->unit] + (x->unit == UNIT_ALU && p->unit == UNIT_IMAD);
+        need = use.guard ? GUARD_LATENCY : data_latency(w, x) + (x->unit == UNIT_ALU && p->unit == UNIT_IMAD);
     if (distance < need)
         too_short(w, o, x, use.slot, distance, need);
     else if (distance >= GUARD_LATENCY)

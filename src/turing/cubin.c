@@ -10,17 +10,18 @@
  *   .nv.constantN     constant bank N of every kernel (3 user, 4 addresses)
  *   .nv.shared.k      static shared memory, its size only
  *   .nv.global[.init] module-scope variables
+ *   .nv.constant3     also __constant__ variables, which the host may set
  *   .debug_line       source lines, DWARF 2 to 4
  * A fatbin is a sequence of containers of cubins and PTX texts (see fatbin()).
  *
  * Input is not trusted: every read is inside a span that was checked against the
  * image, every count is bounded by the bytes that back it.
  */
+#include "system.h"
 #include "turing.h"
 
+#include <elf.h>
 #include <errno.h>
-#include <gelf.h>
-#include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +37,11 @@ enum {
     MAX_SHARED = 65536
 };
 
-/* Relocations: 64-bit address in data; low and high half in a 32-bit immediate. */
-enum { RELOC_64 = 0x02, RELOC_LO = 0x38, RELOC_HI = 0x39 };
+/* Relocations: 64-bit address in data; low and high half in a 32-bit immediate; the target of a call. */
+enum { RELOC_64 = 0x02, RELOC_LO = 0x38, RELOC_HI = 0x39, RELOC_CALL = 0x3a };
 
-/* Where module-scope variables are said to live: far from any host or device
- * allocation of a real driver. */
-#define GLOBAL_BASE UINT64_C(0x600000000000)
+enum { PAGE = 4096 };
+#define NOWHERE UINT64_C(0x7ffff0000000) /* no code has this address */
 
 static const uint64_t max_unpacked = UINT64_C(1) << 28;
 
@@ -81,7 +81,9 @@ struct turing_module {
     size_t n_kernels;
     turing_global_t *globals;
     size_t n_globals;
-    uint64_t next_global;
+    turing_symbol_t *symbols;
+    size_t n_symbols;
+    uint64_t base, next_global;
     void **owned; /* every other allocation of the module */
     size_t n_owned;
 };
@@ -116,17 +118,18 @@ static bool out_of_memory(turing_error_t *err)
 
 typedef struct section {
     const char *name;
-    uint32_t type, link, info;
+    uint32_t name_at, type, link, info;
     uint64_t flags, size;
     const uint8_t *data; /* NULL: no bits in the file */
-    uint64_t address;    /* .nv.global*               */
+    uint64_t address;    /* .nv.global*, .nv.constant3 */
+    uint32_t code_base;  /* of functions outside kernels: where they stand behind each kernel */
     uint8_t *patched;    /* writable copy of data, made for relocations */
     bool relocated;
 } section_t;
 
 typedef struct symbol {
     const char *name;
-    uint64_t value;
+    uint64_t value, size;
     uint32_t section;
     uint8_t type, other;
 } symbol_t;
@@ -139,6 +142,7 @@ typedef struct elf {
     size_t n_sections;
     symbol_t *symbols;
     size_t n_symbols;
+    uint32_t functions, code_end; /* where functions outside kernels begin and end; 0: there are none */
     turing_error_t *err;
 } elf_t;
 
@@ -157,41 +161,50 @@ static section_t *find_section(elf_t *e, const char *prefix, const char *name)
     return NULL;
 }
 
-static bool read_sections(elf_t *e, Elf *elf)
+/* The string at that offset of a string table; NULL where there is none. */
+static const char *string(const elf_t *e, size_t table, uint64_t offset)
 {
-    size_t names;
-    if (elf_getshdrnum(elf, &e->n_sections) || elf_getshdrstrndx(elf, &names))
-        return turing_fail(e->err, "damaged ELF section table: %s", elf_errmsg(-1));
-    if (!(e->sections = calloc(e->n_sections + 1, sizeof *e->sections)))
+    const section_t *t = table < e->n_sections ? &e->sections[table] : NULL;
+    if (!t || t->type != SHT_STRTAB || !t->data || offset >= t->size || !memchr(t->data + offset, 0, t->size - offset))
+        return NULL;
+    return (const char *)t->data + offset;
+}
+
+static bool read_sections(elf_t *e, const Elf64_Ehdr *header)
+{
+    const size_t count = header->e_shnum;
+    if (!count || header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff > e->size ||
+        count > (e->size - header->e_shoff) / sizeof(Elf64_Shdr))
+        return turing_fail(e->err, "damaged ELF section table");
+    if (!(e->sections = calloc(count, sizeof *e->sections)))
         return out_of_memory(e->err);
-    for (size_t i = 1; i < e->n_sections; i++) {
-        section_t *s = &e->sections[i];
-        GElf_Shdr h;
-        Elf_Scn *scn = elf_getscn(elf, i);
-        if (!scn || !gelf_getshdr(scn, &h))
-            return turing_fail(e->err, "damaged ELF section %zu: %s", i, elf_errmsg(-1));
-        const char *name = elf_strptr(elf, names, h.sh_name);
-        if (!name)
-            return turing_fail(e->err, "damaged name of ELF section %zu: %s", i, elf_errmsg(-1));
-        *s = (section_t){.name = name,
-                         .type = h.sh_type,
-                         .link = h.sh_link,
-                         .info = h.sh_info,
-                         .flags = h.sh_flags,
-                         .size = h.sh_size};
-        if (h.sh_type == SHT_NOBITS) {
-            if (h.sh_size > max_unpacked)
-                return turing_fail(e->err, "section %s claims %llu bytes", name, (unsigned long long)h.sh_size);
+    e->n_sections = count;
+    for (size_t i = 1; i < count; i++) {
+        Elf64_Shdr h;
+        memcpy(&h, e->image + header->e_shoff + i * sizeof h, sizeof h);
+        e->sections[i] = (section_t){.name_at = h.sh_name,
+                                     .type = h.sh_type,
+                                     .link = h.sh_link,
+                                     .info = h.sh_info,
+                                     .flags = h.sh_flags,
+                                     .size = h.sh_size};
+        if (h.sh_type == SHT_NOBITS)
             continue;
-        }
         if (h.sh_offset > e->size || h.sh_size > e->size - h.sh_offset)
-            return turing_fail(e->err, "section %s lies outside the file", name);
-        s->data = e->image + h.sh_offset;
+            return turing_fail(e->err, "ELF section %zu lies outside the file", i);
+        e->sections[i].data = e->image + h.sh_offset;
+    }
+    for (size_t i = 1; i < count; i++) {
+        section_t *s = &e->sections[i];
+        if (!(s->name = string(e, header->e_shstrndx, s->name_at)))
+            return turing_fail(e->err, "damaged name of ELF section %zu", i);
+        if (s->type == SHT_NOBITS && s->size > max_unpacked)
+            return turing_fail(e->err, "section %s claims %llu bytes", s->name, (unsigned long long)s->size);
     }
     return true;
 }
 
-static bool read_symbols(elf_t *e, Elf *elf)
+static bool read_symbols(elf_t *e)
 {
     section_t *table = NULL;
     size_t index = 0;
@@ -213,8 +226,8 @@ static bool read_symbols(elf_t *e, Elf *elf)
         y->other = (uint8_t)get(&s, 1);
         y->section = (uint32_t)get(&s, 2);
         y->value = get(&s, 8);
-        get(&s, 8);
-        if (!(y->name = elf_strptr(elf, table->link, (size_t)name)))
+        y->size = get(&s, 8);
+        if (!(y->name = string(e, table->link, name)))
             return turing_fail(e->err, "damaged name of symbol %zu", i);
         if (y->section >= e->n_sections)
             y->section = 0; /* undefined, absolute, common */
@@ -224,19 +237,25 @@ static bool read_symbols(elf_t *e, Elf *elf)
 
 /* ---- module-scope variables and relocations -------------------------------------------- */
 
+static bool is_module_data(const section_t *s)
+{
+    return s->size &&
+           (!strcmp(s->name, ".nv.global") || !strcmp(s->name, ".nv.global.init") || !strcmp(s->name, ".nv.constant3"));
+}
+
 static bool place_globals(elf_t *e)
 {
     turing_module_t *m = e->module;
     for (size_t i = 1; i < e->n_sections; i++) {
         section_t *s = &e->sections[i];
-        if ((strcmp(s->name, ".nv.global") && strcmp(s->name, ".nv.global.init")) || !s->size)
+        if (!is_module_data(s))
             continue;
         turing_global_t *list = realloc(m->globals, (m->n_globals + 1) * sizeof *list);
         if (!list)
             return out_of_memory(e->err);
         m->globals = list;
         s->address = m->next_global;
-        m->next_global += (s->size + 4095) / 4096 * 4096;
+        m->next_global += (s->size + PAGE - 1) / PAGE * PAGE + PAGE; /* with a hole between */
         m->globals[m->n_globals++] = (turing_global_t){s->address, s->size, NULL};
         if (s->data) {
             if (!(s->patched = own(m, s->size, 1)))
@@ -244,6 +263,20 @@ static bool place_globals(elf_t *e)
             memcpy(s->patched, s->data, s->size);
             m->globals[m->n_globals - 1].init = s->patched;
         }
+    }
+    for (size_t i = 1; i < e->n_symbols; i++) {
+        const symbol_t *y = &e->symbols[i];
+        const section_t *s = &e->sections[y->section];
+        if (y->type != STT_OBJECT || !y->section || !s->address || y->value > s->size || y->size > s->size - y->value)
+            continue;
+        turing_symbol_t *list = realloc(m->symbols, (m->n_symbols + 1) * sizeof *list);
+        if (!list)
+            return out_of_memory(e->err);
+        m->symbols = list;
+        char *name = own_text(m, y->name, "", "");
+        if (!name)
+            return out_of_memory(e->err);
+        m->symbols[m->n_symbols++] = (turing_symbol_t){name, s->address + y->value, y->size};
     }
     return true;
 }
@@ -268,15 +301,30 @@ static reloc_t next_reloc(span_t *s, bool rela)
 }
 
 /* Code addresses are relative to the start of their kernel; so is a symbol of the
- * kernel's own section. */
+ * kernel's own section. Functions of the device's runtime stand at addresses that no
+ * kernel has. */
 static bool symbol_address(const elf_t *e, uint32_t index, const section_t *code, uint64_t *address)
 {
     if (index >= e->n_symbols)
         return false;
     const symbol_t *y = &e->symbols[index];
+    if (!y->section)
+        return emu_system_address(y->name, address);
     const section_t *s = &e->sections[y->section];
-    *address = y->value + s->address;
-    return y->section && (s->address || s == code);
+    *address = y->value + s->address + s->code_base;
+    if (s->code_base)
+        return true;
+    return s->address || s == code;
+}
+
+/* The absolute target of a CALL, in bits 34 to 80 in units of four bytes. */
+static void set_call(uint8_t *at, uint64_t target)
+{
+    enum { FIRST = 34, BITS = 47 };
+    for (unsigned i = 0; i < BITS; i++) {
+        const unsigned bit = FIRST + i;
+        at[bit / 8] = (uint8_t)((at[bit / 8] & ~(1u << bit % 8)) | (unsigned)(target >> 2 >> i & 1) << bit % 8);
+    }
 }
 
 /* Applies the relocations of one section to its writable copy. What cannot be
@@ -301,15 +349,22 @@ static bool relocate(elf_t *e, section_t *target, char *why, size_t why_size)
             unsigned bytes = r.type == RELOC_64 ? 8 : 16;
             if (r.offset > target->size || target->size - r.offset < bytes)
                 return turing_fail(e->err, "a relocation of %s lies outside it", target->name);
-            bool known = is_code ? r.type == RELOC_LO || r.type == RELOC_HI : r.type == RELOC_64;
+            bool known =
+                is_code ? r.type == RELOC_LO || r.type == RELOC_HI || r.type == RELOC_CALL : r.type == RELOC_64;
             if (!known || !symbol_address(e, r.symbol, target, &value)) {
                 if (is_code && !why[0])
                     snprintf(why, why_size, "0x%04llx: unresolved relocation of type 0x%x against %.80s",
                              (unsigned long long)r.offset, r.type,
                              r.symbol < e->n_symbols ? e->symbols[r.symbol].name : "?");
+                if (r.type == RELOC_CALL && is_code)
+                    set_call(target->patched + r.offset, NOWHERE); /* who comes there is told */
                 continue;
             }
             uint8_t *at = target->patched + r.offset;
+            if (r.type == RELOC_CALL) {
+                set_call(at, value);
+                continue;
+            }
             unsigned width = is_code ? 4 : 8;
             at += is_code ? 4 : 0; /* the immediate: bits 32-63 */
             if (!is_rela(table))
@@ -667,7 +722,7 @@ static bool constant_banks(elf_t *e, turing_kernel_t *k)
             return turing_fail(e->err, "section %s is larger than a constant bank", s->name);
         if (!patch(e, s, why, sizeof why))
             return false;
-        k->bank[b] = (turing_bank_t){s->patched, (uint32_t)s->size};
+        k->bank[b] = (turing_bank_t){s->patched, (uint32_t)s->size, s->address};
     }
     return k->param_base + k->param_bytes <= TURING_BANK_BYTES ||
            turing_fail(e->err, "the parameters of %s do not fit a constant bank", k->name);
@@ -690,6 +745,67 @@ static bool decode_code(elf_t *e, turing_kernel_t *k, const char *why)
         return (k->unusable = own_text(e->module, why, "", "")) || out_of_memory(e->err);
     k->insns = insns;
     k->n_insns = (uint32_t)n;
+    return true;
+}
+
+static bool is_kernel_section(const elf_t *e, size_t index)
+{
+    for (size_t i = 1; i < e->n_symbols; i++)
+        if (e->symbols[i].section == index && e->symbols[i].type == STT_FUNC && e->symbols[i].other & ENTRY_POINT)
+            return true;
+    return false;
+}
+
+/* Functions in sections of their own, as -rdc and -G make them, stand behind each kernel, at the same
+ * addresses for all, so that pointers to them mean the same everywhere. */
+static bool place_functions(elf_t *e)
+{
+    enum { ALIGNMENT = 128, MOST = 1 << 26 };
+    uint64_t end = 0;
+    bool any = false;
+    for (int own = 0; own < 2; own++) {
+        end = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        e->functions = (uint32_t)end;
+        for (size_t i = 1; i < e->n_sections; i++) {
+            section_t *s = &e->sections[i];
+            if (!(s->flags & SHF_EXECINSTR) || !s->data || !s->size || is_kernel_section(e, i) == own)
+                continue;
+            if (!own)
+                end = s->size > end ? s->size : end;
+            else {
+                s->code_base = (uint32_t)end;
+                end += (s->size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+                any = true;
+            }
+            if (end > MOST)
+                return turing_fail(e->err, "%s: too much code", s->name);
+        }
+    }
+    e->code_end = (uint32_t)end;
+    e->functions = any ? e->functions : 0;
+    return true;
+}
+
+static bool append_functions(elf_t *e, turing_kernel_t *k, char *why, size_t why_size)
+{
+    static const uint64_t nop[2] = {UINT64_C(0x7918), UINT64_C(0x000fc00000000000)};
+    uint8_t *code = own(e->module, e->code_end, 1);
+    if (!code)
+        return out_of_memory(e->err);
+    for (uint32_t at = 0; at < e->code_end; at += sizeof nop)
+        memcpy(code + at, nop, sizeof nop);
+    memcpy(code, k->code, k->code_bytes);
+    for (size_t i = 1; i < e->n_sections; i++) {
+        section_t *s = &e->sections[i];
+        char unresolved[160] = "";
+        if (!s->code_base)
+            continue;
+        if (!patch(e, s, s->relocated ? why : unresolved, s->relocated ? why_size : sizeof unresolved))
+            return false;
+        memcpy(code + s->code_base, s->patched, s->size);
+    }
+    k->code = code;
+    k->code_bytes = e->code_end;
     return true;
 }
 
@@ -728,35 +844,39 @@ static bool add_kernel(elf_t *e, uint32_t index)
     if (!patch(e, code, why, sizeof why))
         return false;
     k->code = code->patched;
+    if (e->functions && !append_functions(e, k, why, sizeof why))
+        return false;
     return decode_code(e, k, why) && read_lines(e, k, y);
 }
 
-static unsigned architecture(const GElf_Ehdr *h)
+static unsigned architecture(const Elf64_Ehdr *h)
 {
     return h->e_ident[EI_OSABI] == ABI_CUDA_13 ? h->e_flags >> 8 & 0xff : h->e_flags & 0xff;
 }
 
-static bool read_elf(elf_t *e, Elf *elf)
+static bool read_elf(elf_t *e)
 {
-    GElf_Ehdr h;
-    if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &h))
-        return turing_fail(e->err, "damaged ELF header: %s", elf_errmsg(-1));
-    if (h.e_machine != EM_NVIDIA)
-        return turing_fail(e->err, "an ELF file for machine %u, not a cubin", h.e_machine);
+    Elf64_Ehdr h;
+    if (e->size < SELFMAG || memcmp(e->image, ELFMAG, SELFMAG))
+        return turing_fail(e->err, "not an ELF file");
+    if (e->size < sizeof h)
+        return turing_fail(e->err, "damaged ELF header");
+    memcpy(&h, e->image, sizeof h);
     if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
         return turing_fail(e->err, "not a 64-bit little-endian cubin");
+    if (h.e_machine != EM_NVIDIA)
+        return turing_fail(e->err, "an ELF file for machine %u, not a cubin", h.e_machine);
     if (h.e_ident[EI_OSABI] != ABI_CUDA_11 && h.e_ident[EI_OSABI] != ABI_CUDA_13)
         return turing_fail(e->err, "a cubin of an unknown ABI (0x%x)", h.e_ident[EI_OSABI]);
     if (architecture(&h) != SM)
         return turing_fail(e->err, "a cubin for sm_%u, not sm_%d", architecture(&h), SM);
     if (h.e_type != ET_EXEC)
         return turing_fail(e->err, "a relocatable cubin: link it first");
-    if (!read_sections(e, elf) || !read_symbols(e, elf) || !place_globals(e))
+    if (!read_sections(e, &h) || !read_symbols(e) || !place_globals(e) || !place_functions(e))
         return false;
     for (size_t i = 1; i < e->n_sections; i++) {
         char why[8] = "";
-        if (!strcmp(e->sections[i].name, ".nv.global.init") && e->sections[i].patched &&
-            !relocate(e, &e->sections[i], why, sizeof why))
+        if (is_module_data(&e->sections[i]) && e->sections[i].patched && !relocate(e, &e->sections[i], why, sizeof why))
             return false;
     }
     for (uint32_t i = 1; i < e->n_symbols; i++) {
@@ -769,20 +889,10 @@ static bool read_elf(elf_t *e, Elf *elf)
 
 static bool cubin(turing_module_t *m, const uint8_t *data, size_t size, turing_error_t *err)
 {
-    if (elf_version(EV_CURRENT) == EV_NONE)
-        return turing_fail(err, "libelf is too old");
-    /* libelf wants an aligned image of its own */
-    uint8_t *image = malloc(size ? size : 1);
-    if (!image)
-        return out_of_memory(err);
-    memcpy(image, data, size);
-    elf_t e = {.module = m, .image = image, .size = size, .err = err};
-    Elf *elf = elf_memory((char *)image, size);
-    bool ok = elf ? read_elf(&e, elf) : turing_fail(err, "not an ELF file: %s", elf_errmsg(-1));
+    elf_t e = {.module = m, .image = data, .size = size, .err = err};
+    const bool ok = read_elf(&e);
     free(e.sections);
     free(e.symbols);
-    elf_end(elf);
-    free(image);
     return ok;
 }
 
@@ -906,12 +1016,17 @@ static bool fatbin(turing_module_t *m, span_t s, turing_error_t *err)
 
 turing_module_t *turing_module_open(const void *data, size_t size, turing_error_t *err)
 {
+    return turing_module_open_at(data, size, TURING_GLOBAL_BASE, err);
+}
+
+turing_module_t *turing_module_open_at(const void *data, size_t size, uint64_t base, turing_error_t *err)
+{
     turing_module_t *m = calloc(1, sizeof *m);
     if (!m) {
         out_of_memory(err);
         return NULL;
     }
-    m->next_global = GLOBAL_BASE;
+    m->base = m->next_global = base;
     span_t s = {data, (const uint8_t *)data + size, false};
     span_t head = s;
     uint32_t magic = (uint32_t)get(&head, 4);
@@ -962,6 +1077,7 @@ void turing_module_close(turing_module_t *m)
     free(m->owned);
     free(m->kernels);
     free(m->globals);
+    free(m->symbols);
     free(m);
 }
 
@@ -991,4 +1107,22 @@ size_t turing_module_global_count(const turing_module_t *m)
 const turing_global_t *turing_module_global(const turing_module_t *m, size_t index)
 {
     return index < m->n_globals ? &m->globals[index] : NULL;
+}
+
+const turing_symbol_t *turing_module_symbol(const turing_module_t *m, size_t index)
+{
+    return index < m->n_symbols ? &m->symbols[index] : NULL;
+}
+
+const turing_symbol_t *turing_module_find_symbol(const turing_module_t *m, const char *name)
+{
+    for (size_t i = 0; i < m->n_symbols; i++)
+        if (!strcmp(m->symbols[i].name, name))
+            return &m->symbols[i];
+    return NULL;
+}
+
+uint64_t turing_module_end(const turing_module_t *m)
+{
+    return m->next_global;
 }

@@ -11,6 +11,8 @@
  */
 #include "exec.h"
 
+#include "system.h"
+
 #include <fenv.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -27,25 +29,57 @@ enum {
     POISON_WORD = 0x7fff7fff, /* two NaNs, in registers never written */
     POISON_BYTE = 0xff,       /* and in shared memory                 */
     STACK_BYTES = 1024,       /* what the driver adds for frames of called functions */
-    STALEMATE = 1 << 20       /* polls in a row, by all blocks, that end a launch */
+    STALEMATE = 1 << 20,      /* polls in a row, by all blocks, that end a launch */
+    DRIVER_BYTES = 0x160      /* of bank 0, before the parameters                 */
 };
 
-void emu_fault(warp_t *w, const op_t *o, const char *format, ...)
+/* " at FILE:LINE" of an instruction, or "". */
+static const char *source_line(const machine_t *m, const op_t *o, char text[160])
+{
+    const turing_line_t *line = m->kernel->lines ? &m->kernel->lines[o - m->ops] : NULL;
+    text[0] = 0;
+    if (line && line->file)
+        snprintf(text, 160, " at %.140s:%u", line->file, line->line);
+    return text;
+}
+
+void emu_fault_as(warp_t *w, const op_t *o, turing_failure_t kind, const char *format, ...)
 {
     worker_t *worker = w->block->worker;
     w->stop = STOP_FAULT;
     if (worker->failed)
         return;
     worker->failed = true;
-    char what[256], insn[TURING_TEXT_MAX];
+    char what[700], insn[TURING_TEXT_MAX], line[160];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     turing_disasm(o->in, insn);
     const uint32_t *id = w->block->id;
-    turing_fail(&worker->error, "%s+0x%x (%.80s), block (%u,%u,%u) warp %u: %s", worker->m->kernel->name, o->in->addr,
-                insn, id[0], id[1], id[2], w->index, what);
+    turing_fail(&worker->error, "%s+0x%x (%.80s)%s, block (%u,%u,%u) warp %u: %s", worker->m->kernel->name, o->in->addr,
+                insn, source_line(worker->m, o, line), id[0], id[1], id[2], w->index, what);
+    worker->failure = kind;
+}
+
+const char *emu_where(const block_t *b, char *text, size_t size)
+{
+    const machine_t *m = b->worker->m;
+    size_t n = 0;
+    text[0] = 0;
+    for (uint32_t i = 0; i < b->n_warps && n + 1 < size; i++) {
+        const warp_t *w = &b->warp[i];
+        char line[160], barrier[32] = "runs";
+        if (w->stop == STOP_EXIT)
+            continue;
+        const uint32_t at = w->stop == STOP_BARRIER && w->pc ? w->pc - 1 : w->pc < m->n_ops ? w->pc : m->n_ops - 1;
+        if (w->stop == STOP_BARRIER)
+            snprintf(barrier, sizeof barrier, "waits at barrier %d", w->waits_at);
+        int k = snprintf(text + n, size - n, "; warp %u %s, 0x%x%s", w->index, barrier, m->ops[at].in->addr,
+                         source_line(m, &m->ops[at], line));
+        n += k > 0 ? (size_t)k : 0;
+    }
+    return text;
 }
 
 /* ---- blocks --------------------------------------------------------------------------- */
@@ -137,7 +171,7 @@ void emu_block_start(block_t *b, uint64_t linear)
         uint32_t threads = m->threads - i * LANES;
         w->threads = threads >= LANES ? ALL_LANES : (1u << threads) - 1;
         w->alive = w->active = w->threads;
-        w->pc = w->spins = 0;
+        w->pc = w->spins = w->loops = 0;
         w->n_splits = 0;
         w->stop = RUNNING;
         w->waits_at = -1;
@@ -191,12 +225,14 @@ void emu_block_deadlock(block_t *b)
         const op_t *o = &b->worker->m->ops[w->pc - 1];
         const named_barrier_t *n = &b->barrier[w->waits_at];
         const uint32_t expected = n->expected ? n->expected : b->live * LANES;
+        char where[480];
         if (b->worker->m->checks & TURING_CHECK_CONVERGENCE)
             emu_report(w, o, TURING_BARRIER_MISMATCH, (site_t){.lane = TURING_NO_LANE},
                        "barrier %d waits for ever: %u of %u threads arrived and no warp can run", w->waits_at,
                        n->arrived, expected);
-        emu_fault(w, o, "barrier %d waits for ever: %u of %u threads arrived and no warp can run", w->waits_at,
-                  n->arrived, expected);
+        emu_fault_as(w, o, TURING_FAILED_STUCK,
+                     "barrier %d waits for ever: %u of %u threads arrived and no warp can run%s", w->waits_at,
+                     n->arrived, expected, emu_where(b, where, sizeof where));
         return;
     }
 }
@@ -298,9 +334,13 @@ static void *work(void *arg)
         } else if (outcome == BLOCK_POLLS) {
             at++;
             if (++stalemate > STALEMATE) {
-                const warp_t *w = &b->warp[0];
-                emu_fault(&b->warp[0], &m->ops[w->pc ? w->pc - 1 : 0],
-                          "every block that a T4 would hold polls memory for ever");
+                warp_t *w = &b->warp[0];
+                char where[480];
+                while (w->stop == STOP_EXIT && w + 1 < b->warp + b->n_warps)
+                    w++;
+                emu_fault_as(w, &m->ops[w->pc ? w->pc - 1 : 0], TURING_FAILED_STUCK,
+                             "every block that a T4 would hold polls memory for ever%s",
+                             emu_where(b, where, sizeof where));
             }
         }
     }
@@ -342,6 +382,29 @@ static bool validate(const turing_kernel_t *k, const turing_launch_t *l, turing_
     return true;
 }
 
+/* Words of bank 0 with the address through which cooperative_groups waits for a grid. */
+enum { GRID_BARRIER_HIGH = 0x8c, GRID_BARRIER_LOW = 0x90, GRID_BARRIER_BYTES = 64 };
+
+bool turing_waits_for_grid(const turing_kernel_t *k)
+{
+    for (uint32_t i = 0; i < k->n_insns; i++)
+        for (unsigned j = 0; j < k->insns[i].n_src; j++) {
+            const turing_operand_t *s = &k->insns[i].src[j];
+            if (s->kind == TURING_CONST && s->bank == 0 && s->imm + 4u * (s->n ? s->n : 1) > GRID_BARRIER_HIGH &&
+                s->imm < GRID_BARRIER_LOW + 4)
+                return true;
+        }
+    return false;
+}
+
+static bool calls_system(const turing_kernel_t *k)
+{
+    for (uint32_t i = 0; i < k->n_insns; i++)
+        if (k->insns[i].op == TURING_CALL_ABS && (k->insns[i].n_src || emu_system_is((uint64_t)k->insns[i].target)))
+            return true;
+    return false;
+}
+
 static bool has_calls(const turing_kernel_t *k)
 {
     for (uint32_t i = 0; i < k->n_insns; i++)
@@ -358,12 +421,13 @@ static bool fill_bank0(machine_t *m, turing_error_t *err)
     uint32_t size = k->bank[0].data ? k->bank[0].size : 0;
     if (size < k->param_base + k->param_bytes)
         size = k->param_base + k->param_bytes;
-    if (size < 0x30)
-        size = 0x30;
+    if (size < DRIVER_BYTES)
+        size = DRIVER_BYTES;
+    size = (size + 15) & ~15u; /* words are read where the last parameter is a byte */
     m->bank0 = calloc(1, size);
     if (!m->bank0)
         return turing_fail(err, "out of memory");
-    m->bank0_size = size;
+    m->bank[0] = (turing_bank_t){m->bank0, size, 0};
     if (k->bank[0].data)
         memcpy(m->bank0, k->bank[0].data, k->bank[0].size);
     const uint64_t shared = SHARED_WINDOW, local = LOCAL_WINDOW;
@@ -372,9 +436,38 @@ static bool fill_bank0(machine_t *m, turing_error_t *err)
     memcpy(m->bank0 + 0x18, &shared, 8);
     memcpy(m->bank0 + 0x20, &local, 8);
     memcpy(m->bank0 + 0x28, &m->local_bytes, 4); /* the stack grows down from the end of local memory */
+    memcpy(m->bank0 + 0x2c, &l->shared_bytes, 4);
+    const uint32_t high = (uint32_t)(m->grid_barrier >> 32), low = (uint32_t)m->grid_barrier, sms = TURING_T4_SMS;
+    memcpy(m->bank0 + GRID_BARRIER_HIGH, &high, 4);
+    memcpy(m->bank0 + GRID_BARRIER_LOW, &low, 4);
+    memcpy(m->bank0 + 0x10c, &sms, 4);               /* %nsmid */
+    memcpy(m->bank0 + 0x50, &k->bank[3].address, 8); /* by which __constant__ variables are read through pointers */
     if (k->param_bytes)
         memcpy(m->bank0 + k->param_base, l->params, k->param_bytes);
     return true;
+}
+
+/* The other banks: the module's variables as they are now, where they are mapped. */
+static void take_banks(machine_t *m)
+{
+    for (unsigned b = 1; b < TURING_BANKS; b++) {
+        m->bank[b] = m->kernel->bank[b];
+        const alloc_t *a = m->bank[b].address ? emu_memory_find(m->mem, m->bank[b].address) : NULL;
+        if (a && a->base == m->bank[b].address && a->size >= m->bank[b].size)
+            m->bank[b].data = a->host;
+    }
+}
+
+static bool open_grid_barrier(machine_t *m, turing_error_t *err)
+{
+    if (!m->launch->cooperative)
+        return true;
+    if (m->n_blocks > m->resident)
+        return turing_fail(err, "%s: its %llu blocks are to wait for each other, and a T4 holds %u at a time",
+                           m->kernel->name, (unsigned long long)m->n_blocks, m->resident);
+    m->grid_barrier = turing_memory_alloc(m->mem, GRID_BARRIER_BYTES);
+    return (m->grid_barrier && turing_memory_fill(m->mem, m->grid_barrier, 0, GRID_BARRIER_BYTES, err)) ||
+           turing_fail(err, "out of memory");
 }
 
 static unsigned thread_count(const machine_t *m)
@@ -434,6 +527,8 @@ static bool run_grid(machine_t *m, uint64_t *violations, turing_error_t *err)
                 ok = false;
                 if (err)
                     *err = workers[i].error;
+                if (m->launch->failure)
+                    *m->launch->failure = workers[i].failure;
             }
         uint64_t reported = m->checks ? emu_report_all(m, workers, running) : 0;
         if (violations)
@@ -454,27 +549,40 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
 {
     if (violations)
         *violations = 0;
+    if (launch->failure)
+        *launch->failure = TURING_FAILED_OTHER;
     if (!validate(kernel, launch, err))
         return false;
     machine_t m = {.kernel = kernel, .mem = mem, .launch = launch, .checks = launch->checks};
     m.threads = launch->block[0] * launch->block[1] * launch->block[2];
     m.n_warps = (m.threads + LANES - 1) / LANES;
-    m.shared_bytes = kernel->shared_bytes + launch->shared_bytes;
+    m.shared_bytes = (kernel->shared_bytes + launch->shared_bytes + 15) & ~15u; /* loads of 16 bytes may reach there */
     m.local_bytes = ((kernel->local_bytes + 15) & ~15u) + (has_calls(kernel) ? STACK_BYTES : 0);
     m.n_blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     m.resident = TURING_T4_SMS * turing_occupancy(kernel, m.threads, launch->shared_bytes).blocks;
-    m.max_issued = launch->max_warp_instructions ? launch->max_warp_instructions : UINT64_C(1) << 40;
+    m.max_issued = launch->max_warp_instructions ? launch->max_warp_instructions : UINT64_C(1) << 32;
     m.hmma = turing_hmma_best();
     m.fraction = turing_tensor_fraction(launch->tensor);
     pthread_mutex_init(&m.atomics, NULL);
+    pthread_mutex_init(&m.finding, NULL);
+    if (calls_system(kernel)) {
+        m.ordered = true; /* what it prints, and which block malloc gives to whom */
+        if (!emu_heap_open(mem))
+            return turing_fail(err, "out of memory for the heap of device code");
+    }
     fenv_t callers; /* the threads that run blocks get theirs from this one */
     fegetenv(&callers);
     fesetenv(FE_DFL_ENV);
-    bool ok = fill_bank0(&m, err) && emu_lower_kernel(&m, err);
+    bool ok = open_grid_barrier(&m, err) && fill_bank0(&m, err);
+    take_banks(&m);
+    ok = ok && emu_lower_kernel(&m, err);
     if (ok && m.checks & TURING_CHECK_RACE && !emu_race_open(&m))
         ok = turing_fail(err, "out of memory for the race checker");
     if (ok && m.checks & TURING_CHECK_SCHEDULE)
         ok = emu_schedule_open(&m, err);
+    if (ok && m.checks && launch->found)
+        ok = (m.announced = calloc((size_t)m.n_ops * TURING_VIOLATION_COUNT + 1, sizeof *m.announced)) ||
+             turing_fail(err, "out of memory");
     if (ok && launch->counters)
         ok = emu_count_open(&m) || turing_fail(err, "out of memory for the counters");
     if (ok && launch->dry && launch->time && !m.checks)
@@ -485,7 +593,11 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     emu_race_close(&m);
     emu_lower_free(&m);
     free(m.bank0);
+    free(m.announced);
+    if (m.grid_barrier)
+        turing_memory_free(mem, m.grid_barrier, NULL);
     pthread_mutex_destroy(&m.atomics);
+    pthread_mutex_destroy(&m.finding);
     fesetenv(&callers);
     return ok;
 }

@@ -69,6 +69,7 @@ typedef enum stop {
     RUNNING,
     STOP_BARRIER, /* waits at a named barrier                            */
     STOP_YIELD,   /* polls memory: let other blocks run                  */
+    STOP_TURN,    /* loops: let other warps of the block run              */
     STOP_TRACED,  /* its trace is full                                   */
     STOP_EXIT,
     STOP_FAULT /* worker_t.error says why                             */
@@ -102,6 +103,7 @@ struct warp {
     uint32_t index;       /* in the block                             */
     uint32_t threads;     /* lanes that exist                         */
     uint32_t spins;       /* backward branches while split            */
+    uint32_t loops;       /* backward branches since the last turn of others */
     row_t barrier_result; /* of BAR.RED, for B2R                      */
     uint64_t issued;
     alloc_t *hit;   /* allocation of the last global access     */
@@ -138,13 +140,15 @@ struct block {
 /* Violations found by one worker: one record per instruction and kind. */
 typedef struct finding {
     turing_violation_t v;
-    uint64_t order; /* linear block index of the first          */
+    uint64_t order;       /* linear block index of the first          */
+    uint32_t forgiven_by; /* as of site_t                             */
     char what[256];
 } finding_t;
 
 struct worker {
     machine_t *m;
     bool failed;
+    turing_failure_t failure;
     turing_error_t error;
     turing_count_t *count; /* per instruction, or NULL                 */
     finding_t **finding;   /* [instruction * TURING_VIOLATION_COUNT + kind] */
@@ -162,8 +166,8 @@ struct machine {
     row_t *constants;
     uint32_t n_constants;
     uint8_t *bank0;
-    uint32_t bank0_size;
-    uint32_t threads; /* of a block                               */
+    uint64_t grid_barrier; /* of a cooperative launch                  */
+    uint32_t threads;      /* of a block                               */
     uint32_t n_warps;
     uint32_t shared_bytes, local_bytes;
     uint64_t n_blocks;
@@ -176,9 +180,12 @@ struct machine {
     int fraction;
     uint32_t granule; /* bytes of shared and global race cells    */
     global_race_t *global_race;
-    _Atomic uint8_t **sector_seen; /* a byte per 32 B sector of each allocation */
-    struct plan *plans;            /* check_schedule.c                         */
-    pthread_mutex_t atomics;       /* global read-modify-writes                */
+    _Atomic uint8_t **sector_seen;    /* a byte per 32 B sector of each allocation */
+    struct plan *plans;               /* check_schedule.c                         */
+    turing_bank_t bank[TURING_BANKS]; /* the kernel's, or what is mapped of them  */
+    pthread_mutex_t atomics;          /* global read-modify-writes                */
+    pthread_mutex_t finding;          /* launch->found is being called            */
+    bool *announced;                  /* [as worker_t.finding]: it was            */
     _Atomic uint64_t next_block;
     _Atomic bool stop_all;
 };
@@ -195,10 +202,11 @@ void emu_lower_free(machine_t *m);
 /* ---- dry.c: finds the idle instructions; false: out of memory ---- */
 bool emu_dry_open(machine_t *m);
 
-/* ---- exec_alu.c, exec_float.c, exec_mem.c: fill op->fn, or leave it NULL ---- */
+/* ---- exec_alu.c, exec_float.c, exec_mem.c, exec_tensor.c: fill op->fn, or leave it NULL ---- */
 void emu_select_alu(op_t *o);
 void emu_select_float(op_t *o);
 void emu_select_memory(op_t *o);
+void emu_select_tensor(op_t *o);
 uint32_t emu_add_half2(uint32_t x, uint32_t y);
 
 /* ---- exec_flow.c ---- */
@@ -213,9 +221,12 @@ void emu_block_start(block_t *b, uint64_t linear);
 stop_t emu_block_step(block_t *b, warp_t *w);
 void emu_block_deadlock(block_t *b);
 #if defined(__GNUC__)
-__attribute__((format(printf, 3, 4)))
+__attribute__((format(printf, 4, 5)))
 #endif
-void emu_fault(warp_t *w, const op_t *o, const char *format, ...);
+void emu_fault_as(warp_t *w, const op_t *o, turing_failure_t kind, const char *format, ...);
+/* "; warp 0 waits at barrier 0, 0x120 at FILE:LINE; ..." of those that have not exited; returns text. */
+const char *emu_where(const block_t *b, char *text, size_t size);
+#define emu_fault(w, o, ...) emu_fault_as(w, o, TURING_FAILED_OTHER, __VA_ARGS__)
 
 /* ---- check.c ---- */
 typedef struct site {
@@ -225,6 +236,7 @@ typedef struct site {
     bool has_other;
     uint32_t other_code, other_warp;
     uint64_t other_block;
+    uint32_t forgiven_by; /* index + 1 of a load: no finding after all if emu_race_forgives() it */
 } site_t;
 #if defined(__GNUC__)
 __attribute__((format(printf, 5, 6)))
@@ -245,7 +257,11 @@ void emu_race_block_free(race_t *race);
 void emu_race_start(block_t *b);
 void emu_race_arrive(warp_t *w, int barrier);
 void emu_race_barrier(block_t *b, int barrier, uint32_t syncing);
-void emu_race_fence(warp_t *w);
+void emu_race_fence(warp_t *w, bool of_gpu);
+/* Forgets accesses to global memory that is new to its user. */
+void emu_race_forget(machine_t *m, uint64_t address, uint64_t bytes);
+/* Is the load at this index one that an atomic follows? */
+bool emu_race_forgives(const machine_t *m, uint32_t index);
 void emu_race_access(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, access_t kind,
                      const uint64_t address[LANES], uint32_t bytes);
 /* A strong load (acquire) or store (release) or atomic (both). */

@@ -312,6 +312,63 @@ static void op_sel(warp_t *w, const op_t *o, uint32_t on)
     put(w, o->d, t, on);
 }
 
+/* |a - b| + c */
+static void op_vabsdiff(warp_t *w, const op_t *o, uint32_t on)
+{
+    SOURCES;
+    const uint32_t bias = o->in->m.is_signed ? UINT32_C(1) << 31 : 0;
+    EACH
+        t[l] = ((a[l] ^ bias) > (b[l] ^ bias) ? a[l] - b[l] : b[l] - a[l]) + c[l];
+    put(w, o->d, t, on);
+}
+
+/* The same of bytes; .ACC: their sum, and c. */
+static void op_vabsdiff4(warp_t *w, const op_t *o, uint32_t on)
+{
+    SOURCES;
+    const uint32_t bias = o->in->m.is_signed ? 0x80 : 0;
+    EACH {
+        uint32_t r = o->in->m.aux ? c[l] : 0;
+        for (int k = 0; k < 4; k++) {
+            const uint32_t x = (a[l] >> 8 * k & 255) ^ bias, y = (b[l] >> 8 * k & 255) ^ bias,
+                           d = x > y ? x - y : y - x;
+            r += o->in->m.aux ? d : d << 8 * k;
+        }
+        t[l] = r;
+    }
+    put(w, o->d, t, on);
+}
+
+static uint32_t saturate(int32_t x, unsigned type)
+{
+    switch (type) {
+    case TURING_U8: return x < 0 ? 0 : x > 255 ? 255 : (uint32_t)x;
+    case TURING_S8: return (uint32_t)(x < -128 ? -128 : x > 127 ? 127 : x) & 0xff;
+    case TURING_U16: return x < 0 ? 0 : x > 65535 ? 65535 : (uint32_t)x;
+    default: return (uint32_t)(x < -32768 ? -32768 : x > 32767 ? 32767 : x) & 0xffff;
+    }
+}
+
+/* Two integers, narrowed, the second one lowest; above them c. */
+static void op_i2ip(warp_t *w, const op_t *o, uint32_t on)
+{
+    SOURCES;
+    const unsigned type = o->in->m.type, width = type == TURING_U8 || type == TURING_S8 ? 8 : 16;
+    EACH
+        t[l] = saturate((int32_t)b[l], type) | saturate((int32_t)a[l], type) << width | (width == 8 ? c[l] << 16 : 0);
+    put(w, o->d, t, on);
+}
+
+/* Its own code address. */
+static void op_lepc(warp_t *w, const op_t *o, uint32_t on)
+{
+    uint32_t t[LANES], zero[LANES] = {0};
+    EACH
+        t[l] = o->in->addr;
+    put(w, o->d, t, on);
+    put(w, o->d + 1u, zero, on);
+}
+
 static void op_imnmx(warp_t *w, const op_t *o, uint32_t on)
 {
     SOURCES;
@@ -491,6 +548,26 @@ static void op_shfl(warp_t *w, const op_t *o, uint32_t on)
     put_pred(w, o->pdst[0], inside, on);
 }
 
+/* The lanes that hold what this one does; .ALL: all of them, if all do, and a predicate that says so. */
+static void op_match(warp_t *w, const op_t *o, uint32_t on)
+{
+    const bool wide = o->in->m.aux, all = o->in->pdst[0].present;
+    const uint32_t *a = w->r[o->src[0]], *b = wide ? w->r[o->src[0] + 1u] : w->r[ROW_ZERO];
+    uint32_t t[LANES] = {0}, same = 0;
+    EACH {
+        for (int k = 0; k < LANES; k++)
+            t[l] |= (uint32_t)((on >> k & 1) && a[k] == a[l] && b[k] == b[l]) << k;
+        same |= (uint32_t)(t[l] == on) << l;
+    }
+    if (all) {
+        const bool equal = (same & on) == on;
+        EACH
+            t[l] = equal ? on : 0;
+        put_pred(w, o->pdst[0], equal ? ALL_LANES : 0, on);
+    }
+    put(w, o->d, t, on);
+}
+
 static void op_r2ur(warp_t *w, const op_t *o, uint32_t on)
 {
     SOURCES;
@@ -555,6 +632,7 @@ static bool special_register(const warp_t *w, unsigned id, unsigned l, uint32_t 
     case 0x31:
     case 0x35: *value = WINDOW_BYTES; return true;               /* SWINSZ, LWINSZ */
     case 0x32: *value = b->worker->m->shared_bytes; return true; /* SMEMSZ */
+    case 0x37: *value = 0; return true;                          /* LMEMHIOFF: how far down the stack may grow */
     case TURING_SRZ: *value = 0; return true;
     default: return false;
     }
@@ -674,6 +752,15 @@ void emu_select_alu(op_t *o)
     case TURING_SHFL: o->fn = op_shfl; break;
     case TURING_R2UR: o->fn = op_r2ur; break;
     case TURING_MOVM: o->fn = op_movm; break;
+    case TURING_MATCH: o->fn = op_match; break;
+    case TURING_VABSDIFF: o->fn = no_carry_out ? op_vabsdiff : NULL; break;
+    case TURING_VABSDIFF4: /* without .ACC nobody has been seen to add anything */
+        o->fn = no_carry_out && (m->aux || (in->src[2].kind == TURING_REG && in->src[2].reg == TURING_RZ))
+                    ? op_vabsdiff4
+                    : NULL;
+        break;
+    case TURING_I2IP: o->fn = op_i2ip; break;
+    case TURING_LEPC: o->fn = op_lepc; break;
     case TURING_S2R:
     case TURING_S2UR:
     case TURING_CS2R:

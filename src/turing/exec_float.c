@@ -447,6 +447,23 @@ static void op_dsetp(warp_t *w, const op_t *o, uint32_t on)
     set_predicates(w, o, hit, on);
 }
 
+/* .MIN, .MAX: the first predicate says that the result is the first operand, the second that it is the NaN
+ * of the second. A zero with a sign is less than one without. */
+static void op_dsetp_pick(warp_t *w, const op_t *o, uint32_t on)
+{
+    const bool least = o->in->m.cmp == 0;
+    uint32_t first = 0, nan = 0;
+    EACH {
+        const double a = double_source(w, o, 0, l), b = double_source(w, o, 1, l);
+        const bool less = a < b || (a == b && signbit(a) && !signbit(b));
+        const bool picks = isnan(b) ? !isnan(a) : !isnan(a) && (least ? less : !less && (a != b || signbit(b)));
+        first |= (uint32_t)picks << l;
+        nan |= (uint32_t)(isnan(a) && isnan(b)) << l;
+    }
+    put_pred(w, o->pdst[0], first, on);
+    put_pred(w, o->pdst[1], nan, on);
+}
+
 /* ---- half --------------------------------------------------------------------------------------- */
 
 static double half_source(const warp_t *w, const op_t *o, int i, int l, int part)
@@ -553,23 +570,6 @@ uint32_t emu_add_half2(uint32_t x, uint32_t y)
                << 16;
 }
 
-/* ---- tensor --------------------------------------------------------------------------------------- */
-
-static void op_hmma(warp_t *w, const op_t *o, uint32_t on)
-{
-    const machine_t *m = w->block->worker->m;
-    if (on != ALL_LANES) {
-        if (!(m->checks & TURING_CHECK_CONVERGENCE)) {
-            emu_fault(w, o, "HMMA with lanes 0x%08x only", on);
-            return;
-        }
-        emu_report(w, o, TURING_DIVERGENT, (site_t){.lane = TURING_NO_LANE}, "HMMA is executed by lanes 0x%08x only",
-                   on);
-    }
-    m->hmma(o->in->m.f32, m->fraction, (const uint32_t(*)[32]) & w->r[o->src[0]], w->r[o->src[1]],
-            (const uint32_t(*)[32]) & w->r[o->src[2]], &w->r[o->d]);
-}
-
 /* ---- selection ------------------------------------------------------------------------------------- */
 
 static void select_half(op_t *o)
@@ -579,7 +579,7 @@ static void select_half(op_t *o)
         return;
     if (!m->f32)
         o->fn = op_half;
-    else if (o->in->op == TURING_HADD2)
+    else if (o->in->op != TURING_HFMA2)
         o->fn = op_half_to_float;
 }
 
@@ -605,18 +605,12 @@ void emu_select_float(op_t *o)
     case TURING_DADD:
     case TURING_DMUL:
     case TURING_DFMA: o->fn = op_double; break;
-    case TURING_DSETP: o->fn = in->m.cmp == 0 || in->m.cmp == 15 ? NULL : op_dsetp; break;
+    case TURING_DSETP: o->fn = in->m.cmp == 0 || in->m.cmp == 15 ? op_dsetp_pick : op_dsetp; break;
     case TURING_HADD2:
     case TURING_HMUL2:
     case TURING_HFMA2: select_half(o); break;
     case TURING_HSETP2: o->fn = op_hsetp2; break;
     case TURING_HSET2: o->fn = op_hset2; break;
-    case TURING_HMMA_1688:
-        if (!in->m.sat && !in->src[0].neg && !in->src[1].neg) {
-            o->fn = op_hmma;
-            o->flow = FLOW_STOPPING;
-        }
-        break;
     default: break;
     }
 }

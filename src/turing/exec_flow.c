@@ -13,9 +13,15 @@
  * barrier register at different depths.
  */
 #include "exec.h"
+#include "system.h"
 #include "trace.h"
 
-enum { SPINS = 256 }; /* backward branches of a split warp before another part runs */
+#include <stdio.h>
+
+enum {
+    SPINS = 256, /* backward branches of a split warp before another part runs         */
+    TURN = 4096  /* backward branches of a warp before other warps of its block may run */
+};
 
 static uint32_t first_lane(uint32_t mask)
 {
@@ -33,12 +39,25 @@ static void park(warp_t *w, uint32_t mask, uint32_t pc, int wait, uint32_t need)
         w->split[w->n_splits++] = (split_t){mask, pc, wait, need};
 }
 
-/* The lanes that wait at convergence barrier b (or WARPSYNC) with lane l. */
-static uint32_t waiting(const warp_t *w, int b)
+/* The lanes that a waiting split must meet. */
+static uint32_t company(const warp_t *w, const split_t *s)
+{
+    return (s->wait == WAIT_WARPSYNC ? s->need : w->barrier[s->wait][first_lane(s->mask)]) & w->alive;
+}
+
+/* Do two waiting splits wait for each other? A barrier register may be in use at several depths of calls:
+ * those that wait at one depth have the same participants, and at another depth others. */
+static bool meet_each_other(const warp_t *w, const split_t *a, const split_t *b)
+{
+    return a->wait == b->wait && (a->wait == WAIT_WARPSYNC || company(w, a) == company(w, b));
+}
+
+/* The lanes that wait where split s does. */
+static uint32_t waiting(const warp_t *w, const split_t *s)
 {
     uint32_t mask = 0;
     for (int i = 0; i < w->n_splits; i++)
-        if (w->split[i].wait == b)
+        if (w->split[i].wait != WAIT_NONE && meet_each_other(w, &w->split[i], s))
             mask |= w->split[i].mask;
     return mask;
 }
@@ -50,13 +69,14 @@ static void release(warp_t *w)
         split_t *s = &w->split[i];
         if (s->wait == WAIT_NONE)
             continue;
-        uint32_t need = (s->wait == WAIT_WARPSYNC ? s->need : w->barrier[s->wait][first_lane(s->mask)]) & w->alive;
-        if (need & ~waiting(w, s->wait))
+        uint32_t need = company(w, s);
+        if (need & ~waiting(w, s))
             continue;
-        int at = s->wait;
         uint32_t together = need | s->mask;
+        const split_t first = *s;
         for (int j = 0; j < w->n_splits; j++)
-            if (w->split[j].wait == at && w->split[j].mask & together)
+            if (w->split[j].mask & together && w->split[j].wait != WAIT_NONE &&
+                meet_each_other(w, &w->split[j], &first))
                 w->split[j].wait = WAIT_NONE;
         for (int j = w->n_splits - 1; j > i; j--)
             if (w->split[j].wait == WAIT_NONE && w->split[j].mask & together && w->split[j].pc == w->split[i].pc) {
@@ -85,16 +105,31 @@ static bool pick(warp_t *w)
 
 static void stuck(warp_t *w, const op_t *o)
 {
+    const machine_t *m = w->block->worker->m;
     uint32_t missing = 0;
+    char where[400] = "";
+    size_t n = 0;
     for (int i = 0; i < w->n_splits; i++) {
         const split_t *s = &w->split[i];
-        missing |=
-            (s->wait == WAIT_WARPSYNC ? s->need : w->barrier[s->wait][first_lane(s->mask)]) & ~s->mask & w->alive;
+        missing |= company(w, s) & ~s->mask;
+        const uint32_t at = s->pc && s->pc <= m->n_ops ? s->pc - 1 : 0;
+        if (n + 1 < sizeof where) {
+            int k = snprintf(where + n, sizeof where - n, "; lanes 0x%08x wait at 0x%x for 0x%08x", s->mask,
+                             m->ops[at].in->addr, company(w, s));
+            n += k > 0 ? (size_t)k : 0;
+        }
     }
-    if (w->block->worker->m->checks & TURING_CHECK_CONVERGENCE)
+    if (m->checks & TURING_CHECK_CONVERGENCE)
         emu_report(w, o, TURING_BARRIER_MISMATCH, (site_t){.lane = TURING_NO_LANE},
                    "lanes 0x%08x wait to reconverge with lanes 0x%08x, which wait elsewhere", w->alive, missing);
-    emu_fault(w, o, "the lanes of the warp wait for each other at different places");
+    /* A shuffle or vote of more lanes than come: a GPU does not wait for those that wait elsewhere. */
+    for (int i = 0; i < w->n_splits; i++)
+        if (w->split[i].wait == WAIT_WARPSYNC) {
+            w->split[i].wait = WAIT_NONE;
+            pick(w);
+            return;
+        }
+    emu_fault_as(w, o, TURING_FAILED_STUCK, "the lanes of the warp wait for each other at different places%s", where);
 }
 
 /* Parks the active lanes and runs others. */
@@ -138,6 +173,8 @@ static void branch(warp_t *w, const op_t *o, uint32_t taken, uint32_t target)
         w->active &= ~taken;
         w->pc++;
     }
+    if (target <= here && taken && !(++w->loops % TURN) && !w->trace && w->block->live > 1 && w->stop == RUNNING)
+        w->stop = STOP_TURN; /* what the loop waits for may be another warp's to do */
     if (target <= here && taken && w->n_splits && ++w->spins >= SPINS) {
         /* The rest of the warp may be what this loop waits for. */
         w->spins = 0;
@@ -158,6 +195,18 @@ static void branch_indirect(warp_t *w, const op_t *o, uint32_t taken, int source
                 same |= 1u << k;
         const machine_t *m = w->block->worker->m;
         uint64_t to = (uint64_t)o->in->target + ((uint64_t)r[1][l] << 32 | r[0][l]);
+        if (o->in->op == TURING_CALL_ABS && emu_system_is(to)) {
+            emu_system_call(w, o, same, to);
+            if (w->stop == STOP_FAULT)
+                return;
+            to = ((uint64_t)w->r[RETURN_REGISTER + 1][l] << 32 | w->r[RETURN_REGISTER][l]);
+            for (uint32_t k = l; k < LANES; k++) /* those that return elsewhere have a turn of their own */
+                if (same >> k & 1 && w->r[RETURN_REGISTER][k] != (uint32_t)to) {
+                    park(w, 1u << k, w->r[RETURN_REGISTER][k] / TURING_INSN_BYTES, WAIT_NONE, 0);
+                    same &= ~(1u << k);
+                    taken &= ~(1u << k);
+                }
+        }
         if (to % TURING_INSN_BYTES || to / TURING_INSN_BYTES >= m->n_ops) {
             emu_fault(w, o, "lane %u jumps to 0x%llx, outside the kernel", l, (unsigned long long)to);
             return;
@@ -273,7 +322,7 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
                 w->called[l] = w->pc;
         if (in->m.inc)
             emu_fault(w, o, "CALL with a call stack");
-        else if (in->n_src)
+        else if (in->n_src || emu_system_is((uint64_t)in->target))
             branch_indirect(w, o, on, 0);
         else
             branch(w, o, on, o->target);
@@ -375,18 +424,23 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
     case TURING_BPT:
         w->pc++;
         if (on)
-            emu_fault(w, o, "trap");
+            emu_fault_as(w, o, TURING_FAILED_TRAP, "trap by lanes 0x%08x", on);
         return;
     default: break;
     }
-    char text[TURING_TEXT_MAX];
-    turing_disasm(in, text);
-    emu_fault(w, o, "cannot execute this instruction or modifier: %s", text);
+    emu_fault_as(w, o, TURING_FAILED_INSTRUCTION, "cannot execute this instruction or modifier");
 }
 
 /* ---- the loop ----------------------------------------------------------------------------------------- */
 
 typedef enum watching { NOTHING, TRACE_ONLY, EVERYTHING } watching_t;
+
+static void out_of_patience(warp_t *w, const op_t *o)
+{
+    char where[480];
+    emu_fault_as(w, o, TURING_FAILED_STUCK, "the warp executed %llu instructions, its limit: an endless loop?%s",
+                 (unsigned long long)w->issued, emu_where(w->block, where, sizeof where));
+}
 
 /* `watching` is a constant in each of the copies that the compiler makes. */
 static inline void loop(warp_t *w, watching_t watching)
@@ -412,7 +466,7 @@ static inline void loop(warp_t *w, watching_t watching)
         if (o->flow == FLOW_CONTROL) {
             control(w, o, on);
             if (w->issued >= m->max_issued)
-                emu_fault(w, o, "the warp executed %llu instructions: an endless loop?", (unsigned long long)w->issued);
+                out_of_patience(w, o);
             continue;
         }
         w->pc++;

@@ -84,8 +84,8 @@ static uint8_t *locate(warp_t *w, const op_t *o, turing_space_t space, int lane,
 {
     const machine_t *m = w->block->worker->m;
     if (address & (bytes - 1)) {
-        emu_fault(w, o, "lane %d: misaligned %s address 0x%llx for %u bytes", lane, space_name(space),
-                  (unsigned long long)address, bytes);
+        emu_fault_as(w, o, TURING_FAILED_MISALIGNED, "lane %d: misaligned %s address 0x%llx for %u bytes", lane,
+                     space_name(space), (unsigned long long)address, bytes);
         return NULL;
     }
     if (space == TURING_SPACE_SHARED && address + bytes <= m->shared_bytes)
@@ -101,8 +101,8 @@ static uint8_t *locate(warp_t *w, const op_t *o, turing_space_t space, int lane,
             return a->host + (address - a->base);
         }
     }
-    emu_fault(w, o, "lane %d: %s address 0x%llx, %u bytes, is out of bounds", lane, space_name(space),
-              (unsigned long long)address, bytes);
+    emu_fault_as(w, o, TURING_FAILED_ADDRESS, "lane %d: %s address 0x%llx, %u bytes, is out of bounds", lane,
+                 space_name(space), (unsigned long long)address, bytes);
     return NULL;
 }
 
@@ -405,8 +405,8 @@ static void op_ldc(warp_t *w, const op_t *o, uint32_t on)
         [TURING_U8] = 1, [TURING_S8] = 1, [TURING_U16] = 2, [TURING_S16] = 2, [TURING_B32] = 4, [TURING_B64] = 8};
     const machine_t *m = w->block->worker->m;
     const turing_operand_t *s = &o->in->src[0];
-    const uint8_t *data = s->bank == 0 ? m->bank0 : s->bank < TURING_BANKS ? m->kernel->bank[s->bank].data : NULL;
-    const uint32_t limit = s->bank == 0 ? m->bank0_size : s->bank < TURING_BANKS ? m->kernel->bank[s->bank].size : 0;
+    const uint8_t *data = s->bank < TURING_BANKS ? m->bank[s->bank].data : NULL;
+    const uint32_t limit = s->bank < TURING_BANKS ? m->bank[s->bank].size : 0;
     const uint32_t bytes = sizes[o->in->m.type];
     uint32_t t[2][LANES] = {{0}};
     EACH_ON {
@@ -513,7 +513,7 @@ static void atomic(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, 
     if (o->d == ROW_SINK || w->stop == STOP_FAULT)
         return;
     put(w, o->d, lo, on);
-    if (bytes == 8 && !(cas && o->in->m.func))
+    if (bytes == 8) /* of CAST, too: the loop around it compares a pair */
         put(w, o->d + 1u, hi, on);
 }
 
@@ -522,6 +522,11 @@ static void global_atomic(warp_t *w, const op_t *o, uint32_t on, bool cas)
     uint64_t address[LANES], rebased[LANES] = {0};
     addresses(w, o, address);
     uint32_t shared = in_window(on, address, SHARED_WINDOW, rebased), global = on & ~shared;
+    if (o->pdst[0] != PRED_SINK) {
+        /* Says whether the address was a global one and this is done: for shared ones the compiler has a loop. */
+        put_pred(w, o->pdst[0], global, on);
+        shared = 0;
+    }
     if (shared)
         atomic(w, o, shared, TURING_SPACE_SHARED, rebased, cas);
     if (!global || w->stop == STOP_FAULT)
@@ -559,8 +564,8 @@ static void op_atoms_cas(warp_t *w, const op_t *o, uint32_t on)
 static void op_fence(warp_t *w, const op_t *o, uint32_t on)
 {
     (void)on;
-    if (w->block->race && o->in->op == TURING_MEMBAR && o->in->m.scope >= TURING_SCOPE_GPU)
-        emu_race_fence(w);
+    if (w->block->race && o->in->op == TURING_MEMBAR)
+        emu_race_fence(w, o->in->m.scope >= TURING_SCOPE_GPU);
 }
 
 /* A prefetch changes nothing here; one of no memory at all is a mistake in an address. */
@@ -580,7 +585,6 @@ void emu_select_memory(op_t *o)
 {
     const turing_insn_t *in = o->in;
     o->flow = FLOW_STOPPING;
-    const bool wants_predicate = o->pdst[0] != PRED_SINK;
     const bool odd_predicate = in->psrc[0].present && (in->psrc[0].reg != TURING_PT || in->psrc[0].neg);
     switch (in->op) {
     case TURING_LDG: o->fn = odd_predicate ? NULL : op_ldg; break;
@@ -597,9 +601,9 @@ void emu_select_memory(op_t *o)
     case TURING_ULDC: o->fn = in->m.fmt || in->src[0].kind == TURING_BINDLESS ? NULL : op_ldc; break;
     case TURING_ATOM:
     case TURING_ATOMG:
-    case TURING_RED: o->fn = wants_predicate || in->m.func == TURING_ATOM_SAFEADD ? NULL : op_atom; break;
+    case TURING_RED: o->fn = in->m.func == TURING_ATOM_SAFEADD ? NULL : op_atom; break;
     case TURING_ATOM_CAS:
-    case TURING_ATOMG_CAS: o->fn = wants_predicate || in->m.func ? NULL : op_atom_cas; break;
+    case TURING_ATOMG_CAS: o->fn = in->m.func ? NULL : op_atom_cas; break;
     case TURING_ATOMS: o->fn = in->m.func == TURING_ATOM_SAFEADD ? NULL : op_atoms; break;
     case TURING_ATOMS_CAS: o->fn = op_atoms_cas; break;
     case TURING_MEMBAR:

@@ -49,6 +49,20 @@ uint64_t turing_memory_alloc(turing_memory_t *mem, size_t bytes);
  * the range is empty, wraps, or overlaps another allocation. */
 bool turing_memory_bind(turing_memory_t *mem, uint64_t address, void *host, size_t bytes, turing_error_t *err);
 
+/* The same with storage of its own, all zero. */
+bool turing_memory_place(turing_memory_t *mem, uint64_t address, size_t bytes, turing_error_t *err);
+
+/* Places a module's variables as it holds them, for its kernels to be launched on this memory; and removes them. */
+bool turing_module_map(const turing_module_t *module, turing_memory_t *mem, turing_error_t *err);
+void turing_module_unmap(const turing_module_t *module, turing_memory_t *mem);
+
+/* What malloc of device code can give out in all: 8 MiB, unless it was set before the first launch that may call it. */
+uint64_t turing_memory_heap_bytes(const turing_memory_t *mem);
+bool turing_memory_set_heap(turing_memory_t *mem, uint64_t bytes, turing_error_t *err);
+
+/* What holds the address, or false. */
+bool turing_memory_range(const turing_memory_t *mem, uint64_t address, uint64_t *base, uint64_t *bytes);
+
 /* Releases an allocation or a binding by its first address. */
 bool turing_memory_free(turing_memory_t *mem, uint64_t address, turing_error_t *err);
 
@@ -122,6 +136,9 @@ typedef struct turing_violation {
 
 /* Strings live for the call only. */
 typedef void turing_report_fn(void *user, const turing_violation_t *violation);
+
+/* Text of device code: not terminated. */
+typedef void turing_print_fn(void *user, const char *text, size_t bytes);
 
 const char *turing_violation_name(turing_violation_kind_t kind);
 
@@ -264,18 +281,35 @@ typedef enum turing_tensor {
     TURING_TENSOR_HOPPER  /* 25, to compare bit for bit with such a GPU          */
 } turing_tensor_t;
 
+/* What ended a launch, as far as callers must tell it. */
+typedef enum turing_failure {
+    TURING_FAILED_OTHER,   /* it did not begin, mostly */
+    TURING_FAILED_ADDRESS, /* an access that no memory backs */
+    TURING_FAILED_MISALIGNED,
+    TURING_FAILED_ASSERT,
+    TURING_FAILED_TRAP,
+    TURING_FAILED_INSTRUCTION, /* one that cannot be executed */
+    TURING_FAILED_STUCK        /* dead-lock, or past the limit of instructions */
+} turing_failure_t;
+
 typedef struct turing_launch {
     uint32_t grid[3], block[3];
     uint32_t shared_bytes; /* dynamic                                   */
     const void *params;    /* laid out as turing_kernel_t.params says   */
     size_t param_bytes;
+    /* Its blocks may wait for each other all at once, as cooperative_groups' grid.sync() does: the grid must
+     * fit on a T4 as a whole. Without it grid.sync() traps. */
+    bool cooperative;
     turing_tensor_t tensor;
     unsigned threads;               /* host threads, 0: one per core             */
-    uint64_t max_warp_instructions; /* a block that runs longer is an error; 0: 2^40 */
+    uint64_t max_warp_instructions; /* a warp that runs longer is an error; 0: 2^32 */
     unsigned checks;                /* TURING_CHECK_*                            */
     turing_report_fn *report;       /* gets each violation once, at the end      */
-    void *user;
-    turing_counters_t *counters; /* filled if not NULL; turing_counters_free  */
+    turing_report_fn *found;        /* gets each when it is first found, one at a time */
+    turing_print_fn *print;         /* gets what printf and assert of the kernel print  */
+    void *user;                     /* of all three                               */
+    turing_failure_t *failure;      /* filled if not NULL, where the launch fails */
+    turing_counters_t *counters;    /* filled if not NULL; turing_counters_free  */
     /* Filled if not NULL.  Then one host thread runs the blocks, in the order in
      * which the modelled multiprocessors take them, and the modelled L2 begins
      * with what the last such launch on this memory left in it. */
@@ -287,6 +321,13 @@ typedef struct turing_launch {
      * in counts as absent until it is written again: whoever needs it gets an error. */
     bool dry;
 } turing_launch_t;
+
+/* Does the kernel wait for its whole grid, so that it needs `cooperative`? */
+bool turing_waits_for_grid(const turing_kernel_t *kernel);
+
+/* The first instruction that cannot be executed at all, or NULL: textures and surfaces, and what
+ * the emulator does not know. A kernel with a texture is not launched. `why` gets a sentence. */
+const turing_insn_t *turing_unsupported(const turing_kernel_t *kernel, turing_error_t *why);
 
 /* Runs the grid.  False and `err` when the launch cannot run on a T4, memory
  * is short, or the kernel executes something unknown or fatal (with checks on,

@@ -5,6 +5,7 @@
  */
 #include "exec.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,8 +51,8 @@ static bool intern(pool_t *pool, const words_t *words, uint16_t *row, turing_err
 static bool constant(const machine_t *m, const turing_insn_t *in, unsigned bank, uint32_t offset, words_t *words,
                      turing_error_t *err)
 {
-    const uint8_t *data = bank == 0 ? m->bank0 : bank < TURING_BANKS ? m->kernel->bank[bank].data : NULL;
-    uint32_t size = bank == 0 ? m->bank0_size : bank < TURING_BANKS ? m->kernel->bank[bank].size : 0;
+    const uint8_t *data = bank < TURING_BANKS ? m->bank[bank].data : NULL;
+    uint32_t size = bank < TURING_BANKS ? m->bank[bank].size : 0;
     if (!data || offset > size || size - offset < 4 * words->n)
         return turing_fail(err, "%s+0x%x reads c[0x%x][0x%x], past the end of the bank (0x%x bytes)", m->kernel->name,
                            in->addr, bank, offset, data ? size : 0);
@@ -101,9 +102,57 @@ static uint8_t pred_index(turing_pred_t p)
 static void op_unknown(warp_t *w, const op_t *o, uint32_t on)
 {
     (void)on;
-    char text[TURING_TEXT_MAX];
-    turing_disasm(o->in, text);
-    emu_fault(w, o, "cannot execute this instruction or modifier: %s", text);
+    emu_fault_as(w, o, TURING_FAILED_INSTRUCTION, "cannot execute this instruction or modifier");
+}
+
+/* Finds what executes o->in, whose pdst is filled. */
+static void select_function(op_t *o)
+{
+    o->flow = FLOW_PLAIN;
+    emu_select_alu(o);
+    if (!o->fn)
+        emu_select_float(o);
+    if (!o->fn)
+        emu_select_memory(o);
+    if (!o->fn)
+        emu_select_tensor(o);
+    if (!o->fn && turing_op_pipe((turing_op_t)o->in->op) == TURING_PIPE_CONTROL)
+        o->flow = FLOW_CONTROL;
+    else if (!o->fn) {
+        o->fn = op_unknown;
+        o->flow = FLOW_STOPPING;
+    }
+}
+
+/* A text for people about an instruction that cannot be executed; returns false. */
+static bool refuse(const turing_kernel_t *k, uint32_t index, turing_error_t *err)
+{
+    char text[TURING_TEXT_MAX], line[160] = "";
+    const turing_insn_t *in = &k->insns[index];
+    const bool texture = turing_op_pipe((turing_op_t)in->op) == TURING_PIPE_TEX;
+    turing_disasm(in, text);
+    if (k->lines && k->lines[index].file)
+        snprintf(line, sizeof line, " at %.140s:%u", k->lines[index].file, k->lines[index].line);
+    turing_fail(err, "%s+0x%x (%.120s)%s: %s", k->name, in->addr, text, line,
+                texture ? "textures and surfaces are not emulated"
+                        : "the emulator cannot execute this instruction or modifier");
+    return false;
+}
+
+const turing_insn_t *turing_unsupported(const turing_kernel_t *k, turing_error_t *why)
+{
+    for (uint32_t i = 0; i < k->n_insns; i++) {
+        op_t o = {.in = &k->insns[i], .pdst = {PRED_SINK, PRED_SINK}};
+        for (int p = 0; p < 2; p++)
+            if (o.in->pdst[p].present && o.in->pdst[p].reg != TURING_PT)
+                o.pdst[p] = pred_index(o.in->pdst[p]);
+        select_function(&o);
+        if (o.fn == op_unknown) {
+            refuse(k, i, why);
+            return o.in;
+        }
+    }
+    return NULL;
 }
 
 static bool uniform_op(const turing_insn_t *in)
@@ -151,19 +200,8 @@ static bool lower_one(machine_t *m, pool_t *pool, op_t *o, const turing_insn_t *
     else
         o->target = UINT32_MAX;
 
-    o->flow = FLOW_PLAIN;
-    emu_select_alu(o);
-    if (!o->fn)
-        emu_select_float(o);
-    if (!o->fn)
-        emu_select_memory(o);
-    if (!o->fn && turing_op_pipe((turing_op_t)in->op) == TURING_PIPE_CONTROL)
-        o->flow = FLOW_CONTROL;
-    else if (!o->fn) {
-        o->fn = op_unknown;
-        o->flow = FLOW_STOPPING;
-    }
-    return true;
+    select_function(o);
+    return turing_op_pipe((turing_op_t)in->op) != TURING_PIPE_TEX || refuse(m->kernel, (uint32_t)(o - m->ops), err);
 }
 
 /* Results then depend on which block comes first, so blocks keep their order. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 256, GAP = 256 };
+enum { ALIGNMENT = 256, GAP = 256, HEAP_BYTES = 8 << 20 /* as CUDA has it, unless told otherwise */ };
 
 /* First address handed out: clear of zero and of the windows through which
  * generic addresses reach shared and local memory. */
@@ -20,6 +20,8 @@ struct turing_memory {
     alloc_t *allocs;
     uint64_t next;
     void *l2;
+    heap_t *heap;
+    uint64_t heap_bytes;
 };
 
 turing_memory_t *turing_memory_create(unsigned flags)
@@ -28,6 +30,7 @@ turing_memory_t *turing_memory_create(unsigned flags)
     if (mem) {
         mem->flags = flags;
         mem->next = FIRST_ADDRESS;
+        mem->heap_bytes = HEAP_BYTES;
     }
     return mem;
 }
@@ -48,12 +51,31 @@ void turing_memory_destroy(turing_memory_t *mem)
         release(&mem->allocs[i]);
     free(mem->allocs);
     free(mem->l2);
+    emu_heap_free(mem->heap);
     free(mem);
 }
 
 void **emu_memory_l2(turing_memory_t *mem)
 {
     return &mem->l2;
+}
+
+heap_t **emu_memory_heap(turing_memory_t *mem)
+{
+    return &mem->heap;
+}
+
+uint64_t turing_memory_heap_bytes(const turing_memory_t *mem)
+{
+    return mem->heap_bytes;
+}
+
+bool turing_memory_set_heap(turing_memory_t *mem, uint64_t bytes, turing_error_t *err)
+{
+    if (mem->heap)
+        return turing_fail(err, "the heap is in use: its size cannot change any more");
+    mem->heap_bytes = bytes;
+    return true;
 }
 
 /* Index of the first allocation whose end lies beyond the address. */
@@ -154,6 +176,39 @@ bool turing_memory_bind(turing_memory_t *mem, uint64_t address, void *host, size
     return true;
 }
 
+bool turing_memory_place(turing_memory_t *mem, uint64_t address, size_t bytes, turing_error_t *err)
+{
+    void *host = calloc(bytes ? bytes : 1, 1);
+    if (!host)
+        return turing_fail(err, "out of memory");
+    if (!turing_memory_bind(mem, address, host, bytes, err)) {
+        free(host);
+        return false;
+    }
+    emu_memory_find(mem, address)->owned = true;
+    return true;
+}
+
+bool turing_module_map(const turing_module_t *module, turing_memory_t *mem, turing_error_t *err)
+{
+    const turing_global_t *g;
+    for (size_t i = 0; (g = turing_module_global(module, i)); i++)
+        if (!turing_memory_place(mem, g->address, g->size, err) ||
+            (g->init && !turing_memory_write(mem, g->address, g->init, g->size, err))) {
+            while (i--)
+                turing_memory_free(mem, turing_module_global(module, i)->address, NULL);
+            return false;
+        }
+    return true;
+}
+
+void turing_module_unmap(const turing_module_t *module, turing_memory_t *mem)
+{
+    const turing_global_t *g;
+    for (size_t i = 0; (g = turing_module_global(module, i)); i++)
+        turing_memory_free(mem, g->address, NULL);
+}
+
 bool turing_memory_free(turing_memory_t *mem, uint64_t address, turing_error_t *err)
 {
     alloc_t *a = emu_memory_find(mem, address);
@@ -163,6 +218,16 @@ bool turing_memory_free(turing_memory_t *mem, uint64_t address, turing_error_t *
     size_t i = (size_t)(a - mem->allocs);
     memmove(a, a + 1, (mem->n - i - 1) * sizeof *a);
     mem->n--;
+    return true;
+}
+
+bool turing_memory_range(const turing_memory_t *mem, uint64_t address, uint64_t *base, uint64_t *bytes)
+{
+    const alloc_t *a = emu_memory_find(mem, address);
+    if (!a)
+        return false;
+    *base = a->base;
+    *bytes = a->size;
     return true;
 }
 

@@ -8,7 +8,7 @@
 typedef struct alloc {
     uint64_t base, size;
     uint8_t *host;
-    uint8_t *valid;  /* one byte per byte, 0 never written; NULL: not tracked */
+    uint8_t *valid;  /* one byte per byte, see system.h: 0 never written; NULL: not tracked */
     uint8_t *absent; /* one byte per byte, 1 left out by a dry launch; NULL: none was */
     bool owned;
 } alloc_t;
@@ -28,5 +28,10 @@ size_t emu_memory_allocs(const turing_memory_t *mem, alloc_t **allocs);
 /* What the timing model's L2 holds between launches: one block from malloc,
  * NULL before the first; freed with the memory. */
 void **emu_memory_l2(turing_memory_t *mem);
+
+/* What malloc of device code gives out; NULL before the first launch that may call it. */
+typedef struct heap heap_t;
+heap_t **emu_memory_heap(turing_memory_t *mem);
+void emu_heap_free(heap_t *heap);
 
 #endif

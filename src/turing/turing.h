@@ -22,7 +22,7 @@ extern "C" {
 /* ---- errors ----------------------------------------------------------------- */
 
 typedef struct turing_error {
-    char text[512]; /* one line, always terminated */
+    char text[1024]; /* always terminated */
 } turing_error_t;
 
 /* Formats into err->text if err is not NULL; always returns false. */
@@ -67,6 +67,7 @@ enum { TURING_BANKS = 8, TURING_BANK_BYTES = 65536 };
 typedef struct turing_bank {
     const uint8_t *data; /* NULL: the kernel has no such bank */
     uint32_t size;
+    uint64_t address; /* of the module-scope variable that it is, whose memory a launch reads if mapped; else 0 */
 } turing_bank_t;
 
 typedef struct turing_kernel {
@@ -91,18 +92,31 @@ typedef struct turing_kernel {
     const turing_line_t *lines; /* one per instruction, or NULL            */
 } turing_kernel_t;
 
-/* Module-scope __device__ variables. The code holds their addresses as literals,
- * so whoever launches must map `size` bytes at `address`, starting as `init`. */
+/* Module-scope __device__ and __constant__ variables, by section. The code holds their
+ * addresses as literals, so whoever launches must map `size` bytes at `address`, starting
+ * as `init`: turing_module_map() of launch.h does. */
 typedef struct turing_global {
     uint64_t address;
     uint64_t size;
     const uint8_t *init; /* NULL: all zero */
 } turing_global_t;
 
+/* One such variable by its name in the cubin, which for C++ is mangled. */
+typedef struct turing_symbol {
+    const char *name;
+    uint64_t address, size;
+} turing_symbol_t;
+
+/* Where the variables of a module stand, unless its opener says otherwise: far from any host address, and
+ * from device addresses of a real driver. */
+#define TURING_GLOBAL_BASE UINT64_C(0x600000000000)
+
 /* Opens an sm_75 cubin, or the sm_75 cubins inside a fatbin (plain, LZ4 or zstd),
  * from memory. The bytes are copied. NULL and `err` when it is anything else, or
- * damaged. */
+ * damaged. Modules that are in use together need a base of their own each, beyond the
+ * turing_module_end() of the one before. */
 turing_module_t *turing_module_open(const void *data, size_t size, turing_error_t *err);
+turing_module_t *turing_module_open_at(const void *data, size_t size, uint64_t base, turing_error_t *err);
 turing_module_t *turing_module_open_file(const char *path, turing_error_t *err);
 void turing_module_close(turing_module_t *module);
 
@@ -116,6 +130,9 @@ const turing_kernel_t *turing_module_find(const turing_module_t *module, const c
 
 size_t turing_module_global_count(const turing_module_t *module);
 const turing_global_t *turing_module_global(const turing_module_t *module, size_t index);
+const turing_symbol_t *turing_module_symbol(const turing_module_t *module, size_t index); /* NULL past the end */
+const turing_symbol_t *turing_module_find_symbol(const turing_module_t *module, const char *name);
+uint64_t turing_module_end(const turing_module_t *module);
 
 #ifdef __cplusplus
 }

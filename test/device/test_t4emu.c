@@ -14,6 +14,7 @@
 
 #include "api/handle.h"
 #include "device/t4emu.h"
+#include "problem/names.h"
 
 enum { N = 16, BYTES = N * N * 2 };
 
@@ -478,7 +479,7 @@ static void activations_are_timed_or_refused(void **state)
     static uint16_t a[SIDE * SIDE], d[SIDE * SIDE];
     for (int i = 0; i < SIDE * SIDE; i++)
         a[i] = hgemm_half_from_float((float)(i % 23 - 11) / 8);
-    for (int activation = HGEMM_ACTIVATION_NONE; activation <= HGEMM_ACTIVATION_SILU; activation++) {
+    for (int activation = HGEMM_ACTIVATION_NONE; activation < ACTIVATION_COUNT; activation++) {
         turing_time_t sum[2] = {{0}};
         hgemm_status_t status[2];
         for (int dry = 0; dry < 2; dry++) {

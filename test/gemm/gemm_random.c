@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "gemm_random.h"
 
+#include "problem/names.h"
+
 #include <string.h>
 
 /* ---- Drawing ----------------------------------------------------------------------------------- */
@@ -47,7 +49,7 @@ static void draw_batch(case_t *c, rng_t *rng)
 static void draw_epilogue(case_t *c, rng_t *rng)
 {
     if (rng_between(rng, 0, 1))
-        c->activation = rng_between(rng, HGEMM_ACTIVATION_NONE, HGEMM_ACTIVATION_SILU);
+        c->activation = rng_between(rng, HGEMM_ACTIVATION_NONE, ACTIVATION_COUNT - 1);
     c->bias = rng_between(rng, NO_BIAS, BIAS_PER_ROW);
     c->gate = once_in(rng, 3);
     if (once_in(rng, 3))

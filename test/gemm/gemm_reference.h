@@ -16,9 +16,6 @@ void reference_destroy(reference_t *r);
 /* Whether D must be the value rounded to nearest even, to the last bit (zeros have either sign). */
 int reference_is_exact(const case_t *c);
 
-/* The activation's value as the header's formula gives it in IEEE arithmetic. */
-double reference_activation(hgemm_activation_t activation, double x);
-
 /* Whether an element of D of that type is right. */
 int reference_agrees(const case_t *c, const void *element, double value, double error);
 

@@ -98,9 +98,9 @@ int has_variant(const case_t *c, int kernel, access_t access)
         return 0;
     if (c->invariant && !c->kernel && !(info->block_k == 64 && info->warp_k == 32))
         return 0;
-    int has_sums = info->accumulate == (hgemm_accumulate_t)c->accumulate || is_thin(kernel);
+    int sums_fit = info->accumulate == (hgemm_accumulate_t)c->accumulate || info->stages == 0;
     const variant_t variant = {kernel, op, access, case_is_indirect(c), case_factors(c)};
-    return has_sums && access < ACCESS_COUNT && variant_exists(variant) && variant_image(variant);
+    return sums_fit && access < ACCESS_COUNT && variant_exists(variant) && variant_image(variant);
 }
 
 int is_drawn_from(hgemm_handle_t handle, int kernel)
@@ -126,6 +126,19 @@ static int is_idle(const case_t *c)
                                    !c->bias && !c->gate && !c->activation);
 }
 
+/* Whether rows of C or D are whole, aligned chunks of 8. */
+static int has_aligned_rows(const operands_t *o, int which)
+{
+    return has_aligned(o, which, 8) && o->c->n % 8 == 0;
+}
+
+/* Whether a rung that is there to be read writes such a D. */
+static int is_plain_case(const operands_t *o)
+{
+    const case_t *c = o->c;
+    return !case_is_fused(c) && has_aligned_rows(o, c->in_place ? C : D) && (c->beta == 0 || has_aligned_rows(o, C));
+}
+
 /* Which cases a named kernel covers, and automatic selection: that may make copies by itself. */
 static int is_covered(hgemm_handle_t handle, const operands_t *o, int copies)
 {
@@ -136,6 +149,8 @@ static int is_covered(hgemm_handle_t handle, const operands_t *o, int copies)
         return 0;
     if (c->kernel) {
         const int kernel = (int)c->kernel;
+        if (kernel_table[kernel].is_plain && !is_plain_case(o))
+            return 0;
         access_t access = copies ? needed_access(o, kernel, copies) : ACCESS_COUNT;
         return has_variant(c, kernel, access == ACCESS_COUNT ? needed_access(o, kernel, 0) : access);
     }

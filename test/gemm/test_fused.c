@@ -10,7 +10,9 @@
 
 #include <cmocka.h>
 
+#include "error_model.h"
 #include "gemm_reference.h"
+#include "problem/names.h"
 
 #include <math.h>
 #include <string.h>
@@ -128,7 +130,7 @@ static void activations_of_special_values(void **state)
     (void)state;
     static const double specials[] = {NAN, INFINITY, -INFINITY, 0, -0.0, 1e30, -1e30, 3e38, -3e38, 1e-30, -1e-30};
     enum { COUNT = sizeof specials / sizeof *specials };
-    for (int activation = HGEMM_ACTIVATION_NONE; activation <= HGEMM_ACTIVATION_SILU; activation++)
+    for (int activation = HGEMM_ACTIVATION_NONE; activation < ACTIVATION_COUNT; activation++)
         for (int t = 0; t < 3; t++) {
             reset();
             call.desc.activation = (hgemm_activation_t)activation, call.desc.type_d = types[t];
@@ -137,7 +139,7 @@ static void activations_of_special_values(void **state)
                 call.c[i] = specials[i % COUNT];
             run(WITH_C | WITHOUT_AB);
             for (int i = 0; i < SIZE; i++) {
-                double want = reference_activation((hgemm_activation_t)activation, (double)(float)specials[i % COUNT]);
+                double want = activation_value((hgemm_activation_t)activation, (double)(float)specials[i % COUNT]);
                 if (fabs(want) > 0 && fabs(want) < 1) /* an approximation of a tiny number */
                     assert_true(fabs(call.d[i] - want) <= 0x1p-7 * fabs(want) + 0x1p-25);
                 else
@@ -146,10 +148,28 @@ static void activations_of_special_values(void **state)
         }
 }
 
+/* What the table says of slopes, by which errors of sums are bounded: no step is steeper. */
+static void activations_are_as_steep_as_their_rows_say(void **state)
+{
+    (void)state;
+    const double step = 0x1p-10;
+    for (int a = HGEMM_ACTIVATION_NONE; a < ACTIVATION_COUNT; a++) {
+        const hgemm_activation_t activation = (hgemm_activation_t)a;
+        double steepest = 0; /* as a part of what the row says */
+        for (double x = -20; x < 20; x += step) {
+            const double rise = activation_value(activation, x + step) - activation_value(activation, x);
+            steepest = fmax(steepest, fabs(rise / step) / activation_slope(activation, x, step));
+        }
+        if (!(steepest > 0.9 && steepest <= 1.0000001))
+            fail_msg("%s is %g times as steep as its row says", hgemm_activation_name(activation), steepest);
+        assert_true(activation_error(activation, 2, 0) < 1e-5 && activation_error(activation, 2, 0.5) >= 0.5 * 0.9);
+    }
+}
+
 static void an_activation_of_nan_is_nan_wherever_it_comes_from(void **state)
 {
     (void)state;
-    for (int activation = HGEMM_ACTIVATION_NONE; activation <= HGEMM_ACTIVATION_SILU; activation++)
+    for (int activation = HGEMM_ACTIVATION_NONE; activation < ACTIVATION_COUNT; activation++)
         for (int from = 0; from < 4; from++) {
             reset();
             call.desc.activation = (hgemm_activation_t)activation, call.desc.beta = 1;
@@ -187,18 +207,18 @@ static void neighbours_of_special_values_are_their_own(void **state)
     static const double specials[] = {NAN, INFINITY, -INFINITY, 60000, -60000};
     enum { SPECIALS = sizeof specials / sizeof *specials };
     int ran = 0;
-    for (int i = 0; i < KERNELS * 3 * SPECIALS * (HGEMM_ACTIVATION_SILU + 1); i++) {
-        const hgemm_activation_t activation = (hgemm_activation_t)(i % (HGEMM_ACTIVATION_SILU + 1));
-        const double special = specials[i / (HGEMM_ACTIVATION_SILU + 1) % SPECIALS];
-        if (!reset_halves(i / (HGEMM_ACTIVATION_SILU + 1) / SPECIALS / 3))
+    for (int i = 0; i < KERNELS * 3 * SPECIALS * ACTIVATION_COUNT; i++) {
+        const hgemm_activation_t activation = (hgemm_activation_t)(i % ACTIVATION_COUNT);
+        const double special = specials[i / ACTIVATION_COUNT % SPECIALS];
+        if (!reset_halves(i / ACTIVATION_COUNT / SPECIALS / 3))
             continue;
         call.desc.activation = activation;
-        call.desc.type_bias = types[i / (HGEMM_ACTIVATION_SILU + 1) / SPECIALS % 3];
+        call.desc.type_bias = types[i / ACTIVATION_COUNT / SPECIALS % 3];
         call.bias[5] = call.bias[16] = rounded(call.desc.type_bias, special);
         run(WITH_BIAS);
         ran++;
         for (int e = 0; e < SIZE; e++) {
-            const double want = reference_activation(activation, call.b[e] + call.bias[e % N]);
+            const double want = rounded(call.desc.type_d, activation_value(activation, call.b[e] + call.bias[e % N]));
             if (isnan(want) || isinf(want))
                 assert_element(e, want);
             else if (!(fabs(call.d[e] - want) <= 0x1p-10 * fabs(want) + 0x1p-23))
@@ -217,13 +237,13 @@ static void every_way_to_d_gives_the_same_bits(void **state)
     static const int operands[] = {0, WITH_BIAS, WITH_C | WITH_BIAS, WITH_BIAS | WITH_GATE};
     rng_t rng = {test_seed()};
     int ran = 0;
-    for (int i = 0; i < KERNELS * 3 * 4 * 2 * (HGEMM_ACTIVATION_SILU + 1); i++) {
-        const int with = operands[i / (HGEMM_ACTIVATION_SILU + 1) % 4];
-        if (!reset_halves(i / (HGEMM_ACTIVATION_SILU + 1) / 4 / 2 / 3))
+    for (int i = 0; i < KERNELS * 3 * 4 * 2 * ACTIVATION_COUNT; i++) {
+        const int with = operands[i / ACTIVATION_COUNT % 4];
+        if (!reset_halves(i / ACTIVATION_COUNT / 4 / 2 / 3))
             continue;
-        call.desc.activation = (hgemm_activation_t)(i % (HGEMM_ACTIVATION_SILU + 1));
-        call.desc.type_bias = types[i / (HGEMM_ACTIVATION_SILU + 1) / 4 / 2 % 3];
-        call.desc.alpha = i / (HGEMM_ACTIVATION_SILU + 1) / 4 % 2 ? 1 : 0.7F;
+        call.desc.activation = (hgemm_activation_t)(i % ACTIVATION_COUNT);
+        call.desc.type_bias = types[i / ACTIVATION_COUNT / 4 / 2 % 3];
+        call.desc.alpha = i / ACTIVATION_COUNT / 4 % 2 ? 1 : 0.7F;
         call.desc.beta = with & WITH_C ? 0.3F : 0;
         for (int e = 0; e < SIZE; e++) {
             call.b[e] = 8 * rng_symmetric(&rng), call.c[e] = 8 * rng_symmetric(&rng);
@@ -236,7 +256,7 @@ static void every_way_to_d_gives_the_same_bits(void **state)
         run(with | D_IS_ODD);
         if (memcmp(aligned, call.d, sizeof aligned) != 0)
             fail_msg("activation %d, operands %d, bias of type %d, alpha %g, %s", (int)call.desc.activation, with,
-                     (int)call.desc.type_bias, (double)call.desc.alpha, kernels[i / (HGEMM_ACTIVATION_SILU + 1) / 24]);
+                     (int)call.desc.type_bias, (double)call.desc.alpha, kernels[i / ACTIVATION_COUNT / 24]);
     }
     if (!ran)
         skip();
@@ -446,6 +466,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_of_special_values),
+        cmocka_unit_test(activations_are_as_steep_as_their_rows_say),
         cmocka_unit_test(an_activation_of_nan_is_nan_wherever_it_comes_from),
         cmocka_unit_test(neighbours_of_special_values_are_their_own),
         cmocka_unit_test(every_way_to_d_gives_the_same_bits),

@@ -304,6 +304,9 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
         for (int bits = 0; bits < 8; bits++) {
             c.accumulate = accumulators == 1 ? (int64_t)info.accumulate : acc;
             c.layout = bits & 1, c.op_a = bits >> 1 & 1, c.op_b = bits >> 2;
+            if (kernel && kernel_table[kernel].is_plain) /* several tiles, the last ones short, in aligned rows */
+                run_shape(handle, c, (shape_t){2 * info.block_m + 5, 2 * info.block_n + 8, 3 * info.block_k + 8}, 2,
+                          seed);
             if (!bits) /* groups of rows of tiles that are walked together, the last one short */
                 run_shape(handle, c, (shape_t){14 * info.block_m - 3, 3 * info.block_n - 5, info.block_k + 3}, 1, seed);
             if (info.ops == HGEMM_OPS_NN && (c.op_a || c.op_b)) {

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "append.h"
+#include "files/append.h"
 
 enum { PROCESSES = 6, ROUNDS = 60, LINES = 10 };
 

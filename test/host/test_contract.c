@@ -5,6 +5,7 @@
  * the call does not access.
  */
 #include "fixture.h"
+#include "problem/names.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ static void statuses_come_in_order(void **state)
     assert_refused(&desc, HGEMM_STATUS_INVALID_KERNEL, "kernel is -1.");
     desc.kernel = KERNEL_k1_tiled;
     assert_refused(&desc, HGEMM_STATUS_INVALID_ACTIVATION, "activation is 5.");
-    desc.activation = HGEMM_ACTIVATION_SILU;
+    desc.activation = (hgemm_activation_t)(ACTIVATION_COUNT - 1);
     assert_refused(&desc, HGEMM_STATUS_INVALID_FLAGS, "flags is 6.");
     desc.flags = HGEMM_FLAG_BATCH_INVARIANT;
     assert_refused(&desc, HGEMM_STATUS_INVALID_BATCH_MODE, "batch_mode is 8.");
@@ -158,7 +159,9 @@ static void statuses_come_in_order(void **state)
     desc = small();
     desc.kernel = KERNEL_k1_tiled, desc.accumulate = HGEMM_ACCUMULATE_F32;
     assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED, "k1_tiled does not cover");
-    desc.kernel = HGEMM_KERNEL_AUTO;
+    desc.accumulate = HGEMM_ACCUMULATE_F16, desc.ldd += 1; /* a rung writes whole, aligned chunks */
+    assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED, "C and D in whole, 16-byte aligned chunks");
+    desc = small(), desc.accumulate = HGEMM_ACCUMULATE_F32;
     assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
     assert_int_equal(fake.launches, 1);
 }

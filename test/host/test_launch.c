@@ -72,40 +72,40 @@ static void launches_describe_the_product(void **state)
 static void operands_choose_the_variant(void **state)
 {
     (void)state;
-    enum { FAR = 1 << 24 }; /* k1's tiles have 128 lines: 2^32 bytes / (2 * 128) */
+    enum { FAR = 1 << 25 }; /* its tiles have 64 lines: 2^32 bytes / (2 * 64) */
     const struct {
         const char *symbol;
         int64_t m, n, k, lda, ldb, batch, stride_a, stride_b;
         int offset_a, offset_b;
     } rows[] = {
-        {"k1_tiled_nn", 8, 16, 24, 24, 16, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn", 5, 16, 24, 24, 16, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn", 8, 16, 24, 24, 16, 1, 1, 1, 0, 0},
-        {"k1_tiled_nn", 8, 16, 24, 24, 16, 2, 8, -16, 0, 0},
-        {"k1_tiled_nn", 8, 16, 24, 24, 16, 1, 0, 0, 8, 16},
-        {"k1_tiled_nn", 8, 16, 24, FAR - 8, 16, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn_any", 8, 15, 24, 24, 16, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn_any", 8, 16, 23, 24, 16, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn_any", 8, 16, 24, 25, 16, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn_any", 8, 16, 24, 24, 17, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn_any", 8, 16, 24, 24, 16, 1, 0, 0, 1, 0},
-        {"k1_tiled_nn_x8", 8, 16, 24, 24, 16, 1, 0, 0, 0, 4},
-        {"k1_tiled_nn_x8", 8, 16, 24, 24, 16, 2, 4, 8, 0, 0},
-        {"k1_tiled_nn_x8", 8, 16, 24, 24, 16, 2, 8, 12, 0, 0},
-        {"k1_tiled_nn_x8", 8, 12, 20, 20, 12, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn_any", 8, 14, 24, 24, 16, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn_any", 8, 16, 24, 26, 16, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn_any", 8, 16, 24, 24, 16, 1, 0, 0, 2, 0},
-        {"k1_tiled_nn_any", 8, 16, 24, 24, 16, 2, 4, 6, 0, 0},
-        {"k1_tiled_nn_any", 8, 16, 24, FAR - 1, 16, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn_far", 8, 16, 24, FAR, 16, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn_far", 8, 16, 24, 24, FAR + 1, 1, 0, 0, 0, 0},
-        {"k1_tiled_nn", 8, 16, 0, FAR + 1, 17, 1, 0, 0, 1, 1}, /* nothing of A and B is read */
+        {"k5_64x64_nn", 8, 16, 24, 24, 16, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn", 5, 16, 24, 24, 16, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn", 8, 16, 24, 24, 16, 1, 1, 1, 0, 0},
+        {"k5_64x64_nn", 8, 16, 24, 24, 16, 2, 8, -16, 0, 0},
+        {"k5_64x64_nn", 8, 16, 24, 24, 16, 1, 0, 0, 8, 16},
+        {"k5_64x64_nn", 8, 16, 24, FAR - 8, 16, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn_any", 8, 15, 24, 24, 16, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn_any", 8, 16, 23, 24, 16, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn_any", 8, 16, 24, 25, 16, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn_any", 8, 16, 24, 24, 17, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn_any", 8, 16, 24, 24, 16, 1, 0, 0, 1, 0},
+        {"k5_64x64_nn_x8", 8, 16, 24, 24, 16, 1, 0, 0, 0, 4},
+        {"k5_64x64_nn_x8", 8, 16, 24, 24, 16, 2, 4, 8, 0, 0},
+        {"k5_64x64_nn_x8", 8, 16, 24, 24, 16, 2, 8, 12, 0, 0},
+        {"k5_64x64_nn_x8", 8, 12, 20, 20, 12, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn_any", 8, 14, 24, 24, 16, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn_any", 8, 16, 24, 26, 16, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn_any", 8, 16, 24, 24, 16, 1, 0, 0, 2, 0},
+        {"k5_64x64_nn_any", 8, 16, 24, 24, 16, 2, 4, 6, 0, 0},
+        {"k5_64x64_nn_any", 8, 16, 24, FAR - 1, 16, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn_far", 8, 16, 24, FAR, 16, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn_far", 8, 16, 24, 24, FAR + 1, 1, 0, 0, 0, 0},
+        {"k5_64x64_nn", 8, 16, 0, FAR + 1, 17, 1, 0, 0, 1, 1}, /* nothing of A and B is read */
     };
     fake.compute = 0;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         hgemm_desc_t desc = small();
-        desc.kernel = KERNEL_k1_tiled;
+        desc.kernel = KERNEL_k5_64x64;
         desc.m = rows[i].m, desc.n = rows[i].n, desc.k = rows[i].k;
         desc.lda = rows[i].lda, desc.ldb = rows[i].ldb, desc.ldd = 17;
         desc.batch = rows[i].batch, desc.stride_d = 1024;

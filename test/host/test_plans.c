@@ -187,6 +187,12 @@ static void other_problems_are_refused(void **state)
                      "The plan is for f16 nn 8x16x24, the call is ");
     changed[0] = desc, changed[0].kernel = KERNEL_k1_tiled;
     assert_words(hgemm_plan_run(plan, &handle, &changed[0]), HGEMM_STATUS_INVALID_PLAN, "the call names k1_tiled");
+    hgemm_plan_t rung; /* a plan is for any C and D of a class, but a rung wants them aligned */
+    changed[0] = desc, changed[0].kernel = KERNEL_k1_tiled, changed[0].ldd = changed[0].ldc = 24;
+    assert_status(hgemm_plan_create(&rung, &handle, &changed[0]), HGEMM_STATUS_SUCCESS);
+    changed[0].ldd = 25;
+    assert_words(hgemm_plan_run(rung, &handle, &changed[0]), HGEMM_STATUS_INVALID_PLAN, "aligned rows");
+    hgemm_plan_destroy(rung);
     changed[0] = desc, changed[0].lda = 23; /* the call is checked as ever */
     assert_words(hgemm_plan_run(plan, &handle, &changed[0]), HGEMM_STATUS_INVALID_LDA, "23");
     strcpy(handle.info.name, "another");

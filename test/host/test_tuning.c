@@ -55,6 +55,8 @@ static void words_are_these(void **state)
         "f16 tt 8x16x24 lda 9 ldb 25",
         "f16 nn 8x16x24 batch 3 lda 32 ldb 64 strides 0 99",
         "f16 nn 8x16x24 batch 3 strides 192 0",
+        "f32 nn 8x16x24 batch 3 grouped types bf16 bf16 scaled_a scaled_b",
+        "f32 nn 8x16x24 aligned 2 4 types bf16 f32",
         "f16 nn 8x16x24 aligned 8 16",
         "f32 nn 8x16x24 aligned 16 2 fused",
         "f16 nn 8x16x24 batch 4 invariant gathered grouped",
@@ -97,6 +99,9 @@ static void wrong_words_are_refused(void **state)
         "f16 nn 8x16x24 grouped pointers",
         "f16 nn 8x16x24 gathered fused",
         "f16 nn 8x16x24 more",
+        "f16 nn 8x16x24 types bf16",
+        "f16 nn 8x16x24 types bf16 f17",
+        "f16 nn 8x16x24 aligned 2 2 types f16 f32",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         problem_class_t class;
@@ -142,7 +147,7 @@ static void a_class_is_what_selection_sees(void **state)
         assert_int_equal(class_compare(&class, &of_example), 0);
 
         static const int64_t residues[3][4] = {{0, 16, 32, 160}, {8, 24, 40, 152}, {2, 4, 6, 12}};
-        int which = class.of[CLASS_ALIGNED_A] == 16 ? 0 : class.of[CLASS_ALIGNED_A] == 8 ? 1 : 2;
+        int which = class.of[CLASS_aligned_a] == 16 ? 0 : class.of[CLASS_aligned_a] == 8 ? 1 : 2;
         other.a = (const void *)(uintptr_t)(8192 + residues[which][rng_between(&rng, 0, 3)]);
         other.alpha = 5, other.ldd = desc.ldd + 3;
         problem_class_t of_other = class_of(&other);

@@ -27,20 +27,21 @@ static void elements_have_bytes(void **state)
 static void types_are_found_by_name(void **state)
 {
     (void)state;
+    assert_int_equal(name_count(type_names), TYPE_COUNT);
     for (int type = 0; type < TYPE_COUNT; type++) {
-        assert_int_equal(type_value(type_table[type].name), type);
+        assert_int_equal(name_value(type_names, type_names[type]), type);
         assert_int_equal(strncmp(type_table[type].constant, "HGEMM_TYPE_", 11), 0);
         assert_true(type_table[type].bits > 0);
     }
-    assert_int_equal(type_value("f64"), -1);
-    assert_int_equal(type_value("bf16"), HGEMM_TYPE_BF16);
+    assert_int_equal(name_value(type_names, "f64"), -1);
+    assert_int_equal(name_value(type_names, "bf16"), HGEMM_TYPE_BF16);
 }
 
 static void values_are_found_by_name(void **state)
 {
     (void)state;
-    const char *const *const all[] = {layout_names,    op_names,         accumulate_names,
-                                      bias_mode_names, batch_mode_names, index_type_names};
+    const char *const *const all[] = {layout_names,     op_names,         accumulate_names, bias_mode_names,
+                                      batch_mode_names, index_type_names, type_names,       activation_names};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         assert_in_range(name_count(all[i]), 2, NAMES - 1);
         for (int value = 0; value < name_count(all[i]); value++)
@@ -49,6 +50,19 @@ static void values_are_found_by_name(void **state)
     }
     assert_int_equal(name_value(layout_names, "col"), HGEMM_COL_MAJOR);
     assert_int_equal(name_value(batch_mode_names, "grouped"), HGEMM_BATCH_GROUPED);
+}
+
+static void activations_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(hgemm_activation_name(HGEMM_ACTIVATION_NONE), "none");
+    assert_string_equal(hgemm_activation_name(HGEMM_ACTIVATION_GELU_TANH), "gelu_tanh");
+    assert_int_equal(name_value(activation_names, "gelu_erf"), HGEMM_ACTIVATION_GELU_ERF);
+    assert_int_equal(name_count(activation_names), ACTIVATION_COUNT);
+    for (int i = 0; i < ACTIVATION_COUNT; i++)
+        assert_string_equal(hgemm_activation_name((hgemm_activation_t)i), activation_names[i]);
+    assert_null(hgemm_activation_name((hgemm_activation_t)ACTIVATION_COUNT));
+    assert_null(hgemm_activation_name((hgemm_activation_t)-1));
 }
 
 /* A and B as they lie in memory, each with a type of its own. */
@@ -77,9 +91,8 @@ static void factors_are_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_have_bytes),
-        cmocka_unit_test(types_are_found_by_name),
-        cmocka_unit_test(values_are_found_by_name),
+        cmocka_unit_test(elements_have_bytes),      cmocka_unit_test(types_are_found_by_name),
+        cmocka_unit_test(values_are_found_by_name), cmocka_unit_test(activations_have_names),
         cmocka_unit_test(factors_are_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

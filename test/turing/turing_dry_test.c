@@ -46,10 +46,12 @@ static void analyse(const turing_kernel_t *k, const kernel_args_t *args, seen_t 
 {
     turing_error_t err = {""};
     const turing_launch_t launch = {.grid = {1, 1, 1}, .block = {32, 1, 1}, .params = args};
-    machine_t m = {.kernel = k, .launch = &launch, .n_warps = 1, .bank0_size = k->param_base + k->param_bytes};
-    if (k->bank[0].size > m.bank0_size)
-        m.bank0_size = k->bank[0].size;
-    m.bank0 = calloc(1, m.bank0_size);
+    machine_t m = {.kernel = k, .launch = &launch, .n_warps = 1};
+    memcpy(m.bank, k->bank, sizeof m.bank);
+    if (m.bank[0].size < k->param_base + k->param_bytes)
+        m.bank[0].size = k->param_base + k->param_bytes;
+    m.bank0 = calloc(1, m.bank[0].size);
+    m.bank[0].data = m.bank0;
     if (args && m.bank0)
         memcpy(m.bank0 + k->param_base, args, sizeof *args);
     const bool ok = m.bank0 && emu_lower_kernel(&m, &err) && emu_dry_open(&m);

@@ -35,6 +35,32 @@ else()
     message(STATUS "no ${cubin}: without the emulator's tests that run it")
 endif()
 
+# Kernels of the kinds that people write; some with functions in sections of their own.
+set(people ${image_dir}/turing_people.cubin)
+set(apart ${image_dir}/turing_apart.cubin)
+if(NOT HGEMM_IMAGE_DIR)
+    foreach(name people apart)
+        set(options -lineinfo -O2 -Xptxas -w -diag-suppress 177)
+        if(name STREQUAL "apart")
+            set(options -G)
+        endif()
+        add_custom_command(
+            OUTPUT ${${name}}
+            COMMAND ${HGEMM_NVCC} -arch=sm_75 -cubin -std=c++17 ${options}
+                -o ${${name}} ${CMAKE_CURRENT_SOURCE_DIR}/turing/turing_${name}.cu
+            DEPENDS turing/turing_${name}.cu
+            COMMENT "Compiling people's kernels: ${name}"
+            VERBATIM)
+        add_custom_target(turing_${name} ALL DEPENDS ${${name}})
+    endforeach()
+endif()
+if(NOT HGEMM_IMAGE_DIR OR (EXISTS ${people} AND EXISTS ${apart}))
+    turing_test(turing_people_test)
+    hgemm_add_test(turing_people turing_people_test ${people})
+    add_test(NAME turing_run COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/turing/turing_run.sh $<TARGET_FILE:turing_tool> ${people} ${apart}
+        ${CMAKE_CURRENT_BINARY_DIR}/turing_run)
+endif()
+
 # What the ladder claims, counted, and seeded faults.
 set(ladder "")
 set(mutants "")

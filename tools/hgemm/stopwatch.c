@@ -136,8 +136,8 @@ stopwatch_t *stopwatch_open(hgemm_handle_t handle, const problem_class_t *proble
         if (p->type_a == HGEMM_TYPE_BF16 && p->bias) /* as cuBLAS has it; of the same size */
             watch->problem.type_c = watch->problem.type_d = HGEMM_TYPE_BF16;
         watch->is_modelled = strcmp(handle->info.kind, "t4model") == 0;
-        watch->a = space_of(p->op_a == HGEMM_OP_N ? p->m : p->k, p->lda, p->batch, p->stride_a, of[CLASS_ALIGNED_A]);
-        watch->b = space_of(p->op_b == HGEMM_OP_N ? p->k : p->n, p->ldb, p->batch, p->stride_b, of[CLASS_ALIGNED_B]);
+        watch->a = space_of(p->op_a == HGEMM_OP_N ? p->m : p->k, p->lda, p->batch, p->stride_a, of[CLASS_aligned_a]);
+        watch->b = space_of(p->op_b == HGEMM_OP_N ? p->k : p->n, p->ldb, p->batch, p->stride_b, of[CLASS_aligned_b]);
         watch->d = (size_t)(p->batch * p->m * p->n);
         *fault = words_of(handle, open_memory(watch));
     }

@@ -77,7 +77,7 @@ typedef struct ceiling_args_t {
 static hgemm_status_t launch_ceiling(hgemm_accumulate_t accumulate, int blocks, int iterations)
 {
     ceiling_args_t args = {bench.ceiling_in, bench.ceiling_out, iterations};
-    return inside_launch(bench.handle, bench.ceilings[accumulate], blocks, CEILING_THREADS, &args, sizeof args);
+    return internals_launch(bench.handle, bench.ceilings[accumulate], blocks, CEILING_THREADS, &args, sizeof args);
 }
 
 double ceiling_operations(hgemm_accumulate_t accumulate)
@@ -137,7 +137,7 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
     if (c->kind == CUBLAS_HGEMM || c->kind == CUBLAS_GEMM_EX)
         return cublas_multiply(bench.cublas, &desc) == 0 || fail(c, "%s failed", c->name);
     if (c->kind == PLAN)
-        return check(c, inside_run_plan(bench.handle, c->plan, &desc));
+        return check(c, internals_run_plan(bench.handle, c->plan, &desc));
     return check(c, hgemm_run_desc(bench.handle, &desc));
 }
 
@@ -178,7 +178,7 @@ static void pause_us(long us)
 
 int mark(contestant_t *c, int event)
 {
-    return check(c, inside_event_record(bench.handle, bench.events[event]));
+    return check(c, internals_event_record(bench.handle, bench.events[event]));
 }
 
 int enqueue_next(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next)
@@ -191,7 +191,7 @@ int enqueue_next(contestant_t *c, const problem_t *p, const set_t *sets, int set
 
 int seconds_between_marks(contestant_t *c, double *seconds)
 {
-    return check(c, inside_event_elapsed(bench.handle, bench.events[0], bench.events[1], seconds));
+    return check(c, internals_event_elapsed(bench.handle, bench.events[0], bench.events[1], seconds));
 }
 
 int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next, int launches,
@@ -396,7 +396,7 @@ hgemm_status_t open_ceilings(void)
     problem_t operands;
     double seconds = 0;
     for (int acc = 0; acc < 2 && status == HGEMM_STATUS_SUCCESS; acc++)
-        status = inside_load_ceiling(bench.handle, (hgemm_accumulate_t)acc, &bench.ceilings[acc]);
+        status = internals_load_ceiling(bench.handle, (hgemm_accumulate_t)acc, &bench.ceilings[acc]);
     if (!problem_create(&operands, HGEMM_ROW_MAJOR, &(shape_t){.m = 2, .n = CEILING_WORDS, .k = 1, .batch = 1}, 0))
         return HGEMM_STATUS_OUT_OF_MEMORY;
     if (status == HGEMM_STATUS_SUCCESS)
@@ -412,13 +412,13 @@ hgemm_status_t open_ceilings(void)
         return status;
     bench.delay_iterations = 100;
     for (int turn = 0; turn < 3 && status == HGEMM_STATUS_SUCCESS; turn++) { /* the last one is warm */
-        status = inside_event_record(bench.handle, bench.events[0]);
+        status = internals_event_record(bench.handle, bench.events[0]);
         if (status == HGEMM_STATUS_SUCCESS)
             status = launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations);
         if (status == HGEMM_STATUS_SUCCESS)
-            status = inside_event_record(bench.handle, bench.events[1]);
+            status = internals_event_record(bench.handle, bench.events[1]);
         if (status == HGEMM_STATUS_SUCCESS)
-            status = inside_event_elapsed(bench.handle, bench.events[0], bench.events[1], &seconds);
+            status = internals_event_elapsed(bench.handle, bench.events[0], bench.events[1], &seconds);
     }
     if (status == HGEMM_STATUS_SUCCESS)
         bench.delay_iterations *= DELAY_SECONDS / seconds;

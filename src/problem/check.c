@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "api/check.h"
+#include "problem/check.h"
 
 #include "table/args.h"
-#include "select/feasible.h"
 #include "problem/names.h"
 #include "problem/overlap.h"
+#include "problem/problem.h"
+#include "table/kernels.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -126,7 +127,7 @@ static const enumeration_t enumerations[] = {
     {FIELD(op_b), op_names, 0, HGEMM_STATUS_INVALID_OP},
     {FIELD(accumulate), accumulate_names, 0, HGEMM_STATUS_INVALID_ACCUMULATE},
     {FIELD(kernel), NULL, KERNEL_END - 1, HGEMM_STATUS_INVALID_KERNEL},
-    {FIELD(activation), NULL, HGEMM_ACTIVATION_SILU, HGEMM_STATUS_INVALID_ACTIVATION},
+    {FIELD(activation), activation_names, 0, HGEMM_STATUS_INVALID_ACTIVATION},
     {FIELD(flags), NULL, HGEMM_FLAG_BATCH_INVARIANT, HGEMM_STATUS_INVALID_FLAGS},
     {FIELD(batch_mode), batch_mode_names, 0, HGEMM_STATUS_INVALID_BATCH_MODE},
     {FIELD(index_type), index_type_names, 0, HGEMM_STATUS_INVALID_INDEX},
@@ -138,12 +139,12 @@ static const struct {
     enumeration_t of;
 } operand_enumerations[] = {
     {OPERAND_BIAS, {FIELD(bias_mode), bias_mode_names, 0, HGEMM_STATUS_INVALID_BIAS}},
-    {OPERAND_A, {FIELD(type_a), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_B, {FIELD(type_b), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_C, {FIELD(type_c), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_D, {FIELD(type_d), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_BIAS, {FIELD(type_bias), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
-    {OPERAND_GATE, {FIELD(type_gate), NULL, TYPE_COUNT - 1, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_A, {FIELD(type_a), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_B, {FIELD(type_b), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_C, {FIELD(type_c), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_D, {FIELD(type_d), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_BIAS, {FIELD(type_bias), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
+    {OPERAND_GATE, {FIELD(type_gate), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
 };
 #undef FIELD
 
@@ -381,16 +382,20 @@ void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
 {
     char types[64] = "";
     if (p->type_a != HGEMM_TYPE_F16 || p->type_b != HGEMM_TYPE_F16)
-        snprintf(types, sizeof types, ", A of %s and B of %s", type_table[p->type_a].name, type_table[p->type_b].name);
+        snprintf(types, sizeof types, ", A of %s and B of %s", type_names[p->type_a], type_names[p->type_b]);
     const char *name = p->kernel == HGEMM_KERNEL_AUTO ? "No kernel" : kernel_table[p->kernel].info.name;
     refuse(words, HGEMM_STATUS_NOT_SUPPORTED,
            "%s %s this row-major problem: %s%s, %s sums, m %" PRId64 ", n %" PRId64 ", k %" PRId64 ", lda %" PRId64
-           ", ldb %" PRId64 ", A %d and B %d bytes past a multiple of 16%s%s%s%s.",
+           ", ldb %" PRId64 ", A %d and B %d bytes past a multiple of 16%s%s%s%s.%s",
            name, p->kernel == HGEMM_KERNEL_AUTO ? "covers" : "does not cover", op_names[p->op_a], op_names[p->op_b],
            accumulate_names[p->accumulate], p->m, p->n, p->k, p->lda, p->ldb, (int)((uintptr_t)p->a % 16),
            (int)((uintptr_t)p->b % 16), fused_bits(p) ? ", a fused epilogue" : "", types,
            is_indirect(p) ? ", operands by pointers or indices" : "",
-           p->flags & HGEMM_FLAG_BATCH_INVARIANT ? ", batch-invariant" : "");
+           p->flags & HGEMM_FLAG_BATCH_INVARIANT ? ", batch-invariant" : "",
+           !kernel_table[p->kernel].is_plain
+               ? ""
+               : " It is there to be read, and covers nn, F16 sums, and rows of A, B, C and "
+                 "D in whole, 16-byte aligned chunks, without a fused epilogue.");
 }
 
 /* ---- All of it --------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "append.h"
+#include "files/append.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * machine.h - the emulated T4 of this process, as the entry points of libcuda see it: its
+ * memory, its options, what went wrong.
+ *
+ * Everything is done when it is asked for, one thing at a time: a stream's work is over when
+ * the call that enqueues it returns, which is an order that CUDA allows.  An entry point begins
+ * with BEGIN, which takes the lock, and returns with END, which gives it back:
+ *
+ *   CUresult CUDAAPI cuSomething(int x)
+ *   {
+ *       BEGIN;
+ *       END(x < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
+ *   }
+ *
+ * What fails while a kernel runs stays: the calls that follow return it, until the context is
+ * destroyed or reset.
+ *
+ * Options come from the environment, when cuInit is called:
+ *   TURING_CHECK=LIST   all, or some of memory,race,schedule,convergence
+ *   TURING_TIME=1       a table of kernels and their modelled time at the end
+ *   TURING_LOG=1|PATH   names of the entry points as they are called
+ *   TURING_LIMIT=N      instructions of a warp, after which it is in an endless loop
+ *   TURING_THREADS=N    of the host that run blocks
+ */
+#ifndef FACE_MACHINE_H
+#define FACE_MACHINE_H
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "turing/launch.h"
+
+typedef struct machine {
+    bool initialized;
+    turing_memory_t *mem;
+    uint64_t used, next_base; /* bytes given out; where the next module's variables stand */
+    CUresult sticky;
+    unsigned checks, threads;
+    bool time, blocking;
+    uint64_t limit;
+    double modelled_us; /* of all launches so far */
+} machine_t;
+
+extern machine_t machine;
+
+enum { MACHINE_MEMORY_MB = 15109 /* that a T4 has left of its 16 GB */ };
+
+CUresult machine_init(void);
+
+/* Takes the lock. What is not CUDA_SUCCESS is to be returned at once: the lock is free then. */
+CUresult machine_begin(const char *entry_point);
+CUresult machine_end(CUresult result);
+void machine_log(const char *entry_point, const char *what);
+void machine_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* on standard error */
+
+/* Forgets all memory and what went wrong. */
+void machine_reset(void);
+
+#define BEGIN                                     \
+    do {                                          \
+        CUresult begun = machine_begin(__func__); \
+        if (begun != CUDA_SUCCESS)                \
+            return begun;                         \
+    } while (0)
+#define END(result) return machine_end(result)
+
+/* What needs no context: only the lock is taken. */
+void machine_lock(const char *entry_point);
+#define ALWAYS machine_lock(__func__)
+
+/* ---- contexts: context.c ---- */
+bool context_current(void);
+
+/* ---- memory: memory.c ---- */
+bool is_device(CUdeviceptr address);
+CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes);
+CUresult host_alloc(void **pointer, size_t bytes); /* which the device sees at the same address */
+CUresult host_free(void *pointer);
+
+/* ---- launches: launch.c ---- */
+typedef struct module module_t;
+typedef struct function {
+    const turing_kernel_t *kernel;
+    module_t *module;
+    int max_dynamic_shared;
+} function_t;
+
+CUresult launch(function_t *function, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
+                void **params, void **extra, bool cooperative);
+
+/* ---- names: names.c, and what the build makes of cuda.h ---- */
+typedef struct entry_point {
+    const char *name;
+    void *function, *stub; /* the same: not served */
+} entry_point_t;
+extern const entry_point_t entry_points[];
+extern const unsigned entry_point_count;
+CUresult not_served(const char *name);
+
+typedef struct error_name {
+    CUresult value;
+    const char *name;
+} error_name_t;
+extern const error_name_t error_names[];
+extern const unsigned error_name_count;
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* runtime.h - libcudart over the driver's interface of this folder (inside it). */
+#ifndef FACE_RUNTIME_H
+#define FACE_RUNTIME_H
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+
+typedef struct runtime_error_name {
+    cudaError_t value;
+    const char *name;
+} runtime_error_name_t;
+extern const runtime_error_name_t runtime_error_names[];
+extern const unsigned runtime_error_name_count;
+
+cudaError_t runtime_not_served(const char *name);
+
+/* Makes the primary context current, as a first call does; then keeps what a call returned, which has
+ * the driver's number. */
+CUresult runtime_ready(void);
+cudaError_t runtime_keep(CUresult result);
+#define CALL(call)                                             \
+    do {                                                       \
+        CUresult begun = runtime_ready();                      \
+        return runtime_keep(begun ? begun : (CUresult)(call)); \
+    } while (0)
+
+#endif

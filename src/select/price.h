@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* What the cost model counts with: a machine's constants (costs.def), and what a variant costs by them. */
+#ifndef HGEMM_PRICE_H
+#define HGEMM_PRICE_H
+
+#include "problem/types.h"
+#include "select/machine.h"
+
+typedef struct costs_t {
+#define COST(name, t4, t4_source, newer, newer_source) double name;
+#include "select/costs.def"
+#undef COST
+} costs_t;
+
+const costs_t *costs_of(const machine_t *machine);
+
+/* What a step of a block costs while a given number of tiles run at one time, in clocks. */
+typedef struct pace_t {
+    double lone;    /* pipes, if the block has its multiprocessor to itself */
+    double beside;  /* pipes, for each of several blocks */
+    double latency; /* least clocks of a step, however idle the pipes are */
+    double dram;    /* DRAM of the whole GPU */
+    double store;   /* the same for storing a tile of D, once a block */
+} pace_t;
+
+/* What a variant costs on a machine, as far as it does not depend on how k is split. */
+typedef struct price_t {
+    const costs_t *costs; /* of the machine */
+    int multiprocessors;
+    int resident;     /* blocks of a multiprocessor at one time */
+    int least_steps;  /* of a part of k */
+    double launch;    /* clocks before the first block starts, once */
+    double end;       /* clocks of a block beside its steps: its start, its epilogue */
+    double overlap;   /* what of that blocks of a multiprocessor overlap */
+    double turnover;  /* clocks from a lone block to the next one on its multiprocessor */
+    double sum_bytes; /* of the sums of a block's tile */
+    pace_t pace;      /* of whole tiles, if every multiprocessor is full */
+} price_t;
+
+/* Bytes in memory of an element of A, of B, and of D. */
+static inline double bytes_a(const hgemm_desc_t *p)
+{
+    return type_table[p->type_a].bits / 8.0;
+}
+
+static inline double bytes_b(const hgemm_desc_t *p)
+{
+    return type_table[p->type_b].bits / 8.0;
+}
+
+enum { STORED_BYTES = 2 }; /* whatever the type of D: costs are fitted to those of halves */
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * driver CUBIN - a program of the driver's interface, which it finds as programs do, by dlopen. The
+ * kernels are those of turing_people.cu. To be run by `turing exec`.
+ */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures;
+
+#define WANT(condition)                                                      \
+    do {                                                                     \
+        if (!(condition)) {                                                  \
+            failures++;                                                      \
+            printf("%s:%d: %s is not so\n", __FILE__, __LINE__, #condition); \
+        }                                                                    \
+    } while (0)
+#define CALL(...) WANT((__VA_ARGS__) == CUDA_SUCCESS)
+
+/* The driver's functions, each of the type that cuda.h gives it. */
+#define FUNCTIONS(X)                                                                                                \
+    X(cuInit)                                                                                                       \
+    X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuCtxDestroy) X(cuCtxSetCurrent) X(cuCtxGetCurrent) \
+        X(cuCtxSynchronize) X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemsetD32)               \
+            X(cuMemHostAlloc) X(cuMemFreeHost) X(cuModuleLoad) X(cuModuleUnload) X(cuModuleGetFunction)             \
+                X(cuModuleGetGlobal) X(cuLaunchKernel) X(cuLaunchCooperativeKernel) X(cuFuncGetAttribute)           \
+                    X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuEventCreate) X(cuEventRecord)        \
+                        X(cuEventElapsedTime) X(cuGetErrorName) X(cuMemGetInfo) X(cuPointerGetAttribute)            \
+                            X(cuGraphCreate)
+#define DECLARE(name) static __typeof__(&name) p_##name;
+FUNCTIONS(DECLARE)
+static CUresult (*get)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+
+static CUfunction find(CUmodule module, const char *name)
+{
+    CUfunction f = NULL;
+    CALL(p_cuModuleGetFunction(&f, module, name));
+    return f;
+}
+
+static void *elsewhere(void *context)
+{
+    CUcontext current = context;
+    CUdeviceptr p = 0;
+    CALL(p_cuCtxGetCurrent(&current));
+    WANT(!current && p_cuMemAlloc(&p, 16) == CUDA_ERROR_INVALID_CONTEXT);
+    CALL(p_cuCtxSetCurrent(context));
+    CALL(p_cuMemAlloc(&p, 16));
+    CALL(p_cuMemFree(p));
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (argc != 2 || !library || !(*(void **)&get = dlsym(library, "cuGetProcAddress_v2"))) {
+        printf("no libcuda.so.1\n");
+        return 1;
+    }
+#define LOAD(name) CALL(get(#name, (void **)&p_##name, 13000, 0, NULL));
+    FUNCTIONS(LOAD)
+    CUdevice device;
+    CUcontext context = NULL;
+    CUmodule module;
+    char name[64];
+    int sms = 0, threads = 0;
+    CUdeviceptr a, d;
+    const int zeros[128] = {0}, one = 1;
+    int back[128], *pinned;
+    size_t bytes = 0, before = 0, total;
+    WANT(p_cuMemAlloc(&a, 16) == CUDA_ERROR_NOT_INITIALIZED);
+    CALL(p_cuInit(0));
+    WANT(p_cuDeviceGet(&device, 1) == CUDA_ERROR_INVALID_DEVICE);
+    CALL(p_cuDeviceGet(&device, 0));
+    CALL(p_cuDeviceGetName(name, sizeof name, device));
+    CALL(p_cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+    WANT(strstr(name, "T4") && sms == 40);
+    CALL(p_cuDevicePrimaryCtxRetain(&context, device));
+    CALL(p_cuCtxSetCurrent(context));
+    CALL(p_cuMemGetInfo(&before, &total));
+
+    CALL(p_cuModuleLoad(&module, argv[1]));
+    WANT(p_cuModuleLoad(&module, "/nowhere") == CUDA_ERROR_FILE_NOT_FOUND);
+    CALL(p_cuMemAlloc(&a, sizeof zeros));
+    CALL(p_cuMemAlloc(&d, sizeof zeros));
+    CALL(p_cuMemcpyHtoD(a, zeros, sizeof zeros));
+    WANT(p_cuMemcpyHtoD(a, zeros, sizeof zeros + 4) == CUDA_ERROR_INVALID_VALUE);
+    CALL(p_cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, find(module, "machine")));
+    WANT(threads == 1024);
+
+    /* a variable of the module; parameters by pointers, and as one buffer */
+    const float weights[4] = {2, 0, 0, 0};
+    float product[64];
+    CUdeviceptr symbol;
+    void *args[] = {&d, &a};
+    CALL(p_cuModuleGetGlobal(&symbol, &bytes, module, "weights"));
+    WANT(bytes == sizeof weights && p_cuModuleGetGlobal(&symbol, NULL, module, "none") == CUDA_ERROR_NOT_FOUND);
+    CALL(p_cuMemcpyHtoD(symbol, weights, sizeof weights));
+    CALL(p_cuLaunchKernel(find(module, "module_variables"), 2, 1, 1, 32, 1, 1, 0, NULL, args, NULL));
+    CALL(p_cuMemcpyDtoH(product, d, sizeof product));
+    WANT(product[0] == 2 && product[4] == 4 && product[5] == 0);
+    size_t size = 8;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &d, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+    CALL(p_cuLaunchKernel(find(module, "shared_lock"), 1, 1, 1, 64, 1, 1, 0, NULL, NULL, extra));
+    CALL(p_cuMemcpyDtoH(back, d, 4));
+    WANT(back[0] == 64);
+
+    /* memory of the host, cooperation, events, errors that do not stay */
+    void *grid[] = {&pinned, &d};
+    CUevent begin, end;
+    float ms = -1;
+    unsigned type = 0;
+    CALL(p_cuMemHostAlloc((void **)&pinned, sizeof zeros, 0));
+    CALL(p_cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(size_t)pinned));
+    WANT(type == CU_MEMORYTYPE_HOST);
+    CALL(p_cuEventCreate(&begin, 0));
+    CALL(p_cuEventCreate(&end, 0));
+    CALL(p_cuEventRecord(begin, NULL));
+    CALL(p_cuLaunchCooperativeKernel(find(module, "grid_sync"), 2, 1, 1, 64, 1, 1, 0, NULL, grid));
+    CALL(p_cuEventRecord(end, NULL));
+    CALL(p_cuEventElapsedTime(&ms, begin, end));
+    CALL(p_cuMemcpyDtoH(back, d, sizeof back));
+    WANT(ms >= 0 && pinned[5] == 5 && back[0] == 127);
+    WANT(p_cuLaunchCooperativeKernel(find(module, "grid_sync"), 999, 1, 1, 64, 1, 1, 0, NULL, grid) ==
+         CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    WANT(p_cuLaunchKernel(find(module, "machine"), 0, 1, 1, 32, 1, 1, 0, NULL, args, NULL) == CUDA_ERROR_INVALID_VALUE);
+    WANT(p_cuLaunchKernel(find(module, "machine"), 1, 1, 1, 32, 1, 1, 60000, NULL, args, NULL) ==
+         CUDA_ERROR_INVALID_VALUE);
+    CUgraph graph;
+    WANT(p_cuGraphCreate(&graph, 0) == CUDA_ERROR_NOT_SUPPORTED);
+    const CUdeviceptr handle = 1;
+    void *texture[] = {(void *)&handle, &d};
+    WANT(p_cuLaunchKernel(find(module, "bad_texture"), 1, 1, 1, 32, 1, 1, 0, NULL, texture, NULL) ==
+         CUDA_ERROR_NOT_SUPPORTED);
+    CALL(p_cuCtxSynchronize());
+    pthread_t thread;
+    pthread_create(&thread, NULL, elsewhere, context);
+    pthread_join(thread, NULL);
+
+    /* an assertion stays until the context is reset */
+    const char *text = NULL;
+    CALL(p_cuMemsetD32(a, 5, 32));
+    void *first[] = {&a, (void *)&one};
+    CALL(p_cuLaunchKernel(find(module, "bad_assert"), 1, 1, 1, 32, 1, 1, 0, NULL, first, NULL));
+    WANT(p_cuCtxSynchronize() == CUDA_ERROR_ASSERT && p_cuMemFree(a) == CUDA_ERROR_ASSERT);
+    CALL(p_cuGetErrorName(CUDA_ERROR_ASSERT, &text));
+    WANT(text && !strcmp(text, "CUDA_ERROR_ASSERT"));
+    CALL(p_cuDevicePrimaryCtxReset(device));
+    CALL(p_cuMemFree(a));
+    CALL(p_cuMemFree(d));
+    CALL(p_cuMemFreeHost(pinned));
+    CALL(p_cuModuleUnload(module));
+    CALL(p_cuMemGetInfo(&bytes, &total));
+    WANT(bytes == before);
+    if (!failures)
+        printf("all as expected\n");
+    return failures != 0;
+}

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+#
+# CUDA programs on the emulated T4, as `turing exec` runs them.
+
+if(NOT TARGET face_driver)
+    return()
+endif()
+set(exec $<TARGET_FILE:turing_tool> exec)
+if(TARGET turing_people_test)
+    add_executable(face_driver_program face/driver.c)
+    target_compile_options(face_driver_program PRIVATE ${warnings})
+    target_include_directories(face_driver_program SYSTEM PRIVATE ${HGEMM_CUDA_INCLUDE})
+    target_link_libraries(face_driver_program PRIVATE pthread ${CMAKE_DL_LIBS})
+    add_test(NAME face_driver COMMAND ${exec} $<TARGET_FILE:face_driver_program> ${people})
+    add_test(NAME face_driver_checked COMMAND ${exec} --check $<TARGET_FILE:face_driver_program> ${people})
+    add_test(NAME face_time COMMAND ${exec} --time $<TARGET_FILE:face_driver_program> ${people})
+    set_tests_properties(face_time PROPERTIES PASS_REGULAR_EXPRESSION
+        "modelled on a T4 at 1590 MHz, not measured.*[0-9]%.* 1 .*grid_sync\n")
+    add_test(NAME face_log COMMAND ${exec} --log $<TARGET_FILE:face_driver_program> ${people})
+    set_tests_properties(face_log PROPERTIES PASS_REGULAR_EXPRESSION "cuGraphCreate: not served\n")
+endif()
+
+# A program of <<<>>> with cub and thrust, which needs nvcc; then the same with faults.
+if(NOT HGEMM_NVCC)
+    find_program(HGEMM_NVCC nvcc HINTS ${HGEMM_CUDA_INCLUDE}/../bin)
+endif()
+if(HGEMM_NVCC AND NOT HGEMM_SANITIZE) # a program without the sanitizer cannot load libraries with it
+    set(program ${CMAKE_CURRENT_BINARY_DIR}/face_runtime_program)
+    add_custom_command(OUTPUT ${program}
+        COMMAND ${HGEMM_NVCC} -arch=sm_75 -lineinfo -cudart shared -O1 -std=c++17
+            -o ${program} ${CMAKE_CURRENT_SOURCE_DIR}/face/runtime.cu
+        DEPENDS face/runtime.cu
+        COMMENT "Compiling a CUDA program for the emulated T4"
+        VERBATIM)
+    add_custom_target(compile_face_runtime ALL DEPENDS ${program})
+    add_test(NAME face_runtime COMMAND ${exec} ${program})
+    add_test(NAME face_runtime_checked COMMAND ${exec} --check ${program})
+    add_test(NAME face_race COMMAND ${exec} --check=race ${program} race)
+    set_tests_properties(face_race PROPERTIES PASS_REGULAR_EXPRESSION
+        "race: _Z7reverse[^\n]* at [^\n]*runtime.cu:[45][0-9], block[^\n]* lane [^\n]*\n.*cudaErrorLaunchFailure")
+    add_test(NAME face_bounds COMMAND ${exec} --check ${program} bounds)
+    set_tests_properties(face_bounds PROPERTIES PASS_REGULAR_EXPRESSION
+        "out of bounds: _Z5scale[^\n]*runtime.cu:[^\n]*past the end of the 4000 bytes.*cudaErrorIllegalAddress")
+    add_test(NAME face_hang COMMAND ${exec} ${program} hang)
+    set_tests_properties(face_hang PROPERTIES ENVIRONMENT TURING_LIMIT=1000000 PASS_REGULAR_EXPRESSION
+        "endless loop[^\n]*warp 0 runs[^\n]*runtime.cu:.*cudaErrorLaunchTimeout")
+endif()
+
+# cuda-python with NVRTC, from the package registry into a folder of its own.
+if(NOT HGEMM_SANITIZE)
+    add_test(NAME face_python COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/face/python.sh $<TARGET_FILE:turing_tool>
+        ${CMAKE_CURRENT_BINARY_DIR}/face_python)
+    set_tests_properties(face_python PROPERTIES SKIP_RETURN_CODE 77)
+endif()

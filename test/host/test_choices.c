@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the cost model chooses, held against recorded times of many plans of the same problems (bench_hgemm --plans):
+ * the choice need not be the plan that it was, but it must be among the fast ones. Problems whose choice was not timed
+ * then say nothing, and must be few. Arguments: results of a T4 by its model, a colon, results of an H100.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/handle.h"
+#include "select/plan_text.h"
+
+enum { MOST_LINE = 4096, MOST_PLANS = 64 };
+
+typedef struct recorded_t {
+    char label[PLAN_LABEL];
+    double us;
+} recorded_t;
+
+/* A problem of a results file with the plans that were timed; and what came of all of them so far. */
+typedef struct judge_t {
+    const machine_t *machine;
+    char problem[64];
+    recorded_t plans[MOST_PLANS];
+    int count;
+    int problems, known;
+    double log_loss, worst;
+    char worst_problem[64 + 2 + PLAN_LABEL];
+} judge_t;
+
+static const recorded_t *fastest_of(const judge_t *j, int is_f32)
+{
+    const recorded_t *fastest = NULL;
+    for (int i = 0; i < j->count; i++)
+        if ((strstr(j->plans[i].label, "_f32") != NULL) == is_f32 && (!fastest || j->plans[i].us < fastest->us))
+            fastest = &j->plans[i];
+    return fastest;
+}
+
+/* Judges today's choice with sums of one type, if plans with such were timed. */
+static void judge_sums(judge_t *j, int is_f32)
+{
+    const recorded_t *const fastest = fastest_of(j, is_f32);
+    long long m, n, k;
+    char op[3], label[PLAN_LABEL];
+    hgemm_desc_t p;
+    plan_t plan;
+    if (!fastest || sscanf(j->problem, "%lldx%lldx%lld %2s row", &m, &n, &k, op) != 4 || strstr(j->problem, "batch"))
+        return;
+    hgemm_desc_init(&p);
+    p.accumulate = is_f32 ? HGEMM_ACCUMULATE_F32 : HGEMM_ACCUMULATE_F16;
+    p.op_a = op[0] == 't' ? HGEMM_OP_T : HGEMM_OP_N, p.op_b = op[1] == 't' ? HGEMM_OP_T : HGEMM_OP_N;
+    p.m = m, p.n = n, p.k = k, p.ldc = p.ldd = n;
+    p.lda = p.op_a == HGEMM_OP_T ? m : k, p.ldb = p.op_b == HGEMM_OP_T ? k : n;
+    p = normalise(&p);
+    assert_int_equal(select_plan(&p, j->machine, j->machine->workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    plan_to_label(&plan, p.k, label);
+    j->problems++;
+    for (int i = 0; i < j->count; i++)
+        if (strcmp(j->plans[i].label, label) == 0) {
+            const double loss = j->plans[i].us / fastest->us;
+            j->known++;
+            j->log_loss += log(loss);
+            if (loss > j->worst) {
+                j->worst = loss;
+                snprintf(j->worst_problem, sizeof j->worst_problem, "%s, %s", j->problem, label);
+            }
+            return;
+        }
+}
+
+static void judge_problem(judge_t *j)
+{
+    judge_sums(j, 0);
+    judge_sums(j, 1);
+    j->count = 0;
+}
+
+static void read_results(judge_t *j, const char *path)
+{
+    char line[MOST_LINE], problem[64], kernel[96];
+    double us;
+    FILE *file = fopen(path, "r");
+    if (!file)
+        fail_msg("%s cannot be read", path);
+    while (fgets(line, sizeof line, file)) {
+        const char *median = strstr(line, "\"median_us\": ");
+        if (sscanf(line, "{\"problem\": \"%63[^\"]\", \"kernel\": \"%95[^\"]\"", problem, kernel) != 2 || !median)
+            continue;
+        if (strcmp(problem, j->problem) != 0) {
+            judge_problem(j);
+            snprintf(j->problem, sizeof j->problem, "%s", problem);
+        }
+        if (strncmp(kernel, "plan ", 5) == 0 && sscanf(median, "\"median_us\": %lf", &us) == 1 &&
+            j->count < MOST_PLANS) {
+            recorded_t *plan = &j->plans[j->count++];
+            snprintf(plan->label, sizeof plan->label, "%.63s", kernel + 5);
+            plan->us = us;
+        }
+    }
+    fclose(file);
+    judge_problem(j);
+}
+
+static int argument_count;
+static char **arguments;
+
+static void judge(const machine_t *machine, int begin, int end, double mean, double worst)
+{
+    judge_t j = {.machine = machine};
+    for (int i = begin; i < end; i++)
+        read_results(&j, arguments[i]);
+    const double loss = exp(j.log_loss / (j.known ? j.known : 1));
+    printf("%d choices, %d of them timed: %.3f times the fastest plan, at most %.3f: %s\n", j.problems, j.known, loss,
+           j.worst, j.worst_problem);
+    assert_true(j.problems > 20 && j.known > 3 * j.problems / 4);
+    assert_true(loss < mean && j.worst < worst);
+}
+
+static int colon(void)
+{
+    int at = 1;
+    while (at < argument_count && strcmp(arguments[at], ":") != 0)
+        at++;
+    return at;
+}
+
+static void choices_for_a_t4_are_fast(void **state)
+{
+    (void)state;
+    judge(&machine_t4, 1, colon(), 1.03, 1.2);
+}
+
+static void choices_for_an_h100_are_fast(void **state)
+{
+    (void)state;
+    const hgemm_device_info_t info = {
+        .compute_major = 9, .multiprocessors = 132, .memory_bytes = (size_t)80 << 30, .l2_bytes = 50 << 20};
+    const machine_t newer = machine_of(&info);
+    judge(&newer, colon() + 1, argument_count, 1.03, 1.25);
+}
+
+int main(int argc, char **argv)
+{
+    argument_count = argc, arguments = argv;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(choices_for_a_t4_are_fast),
+        cmocka_unit_test(choices_for_an_h100_are_fast),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

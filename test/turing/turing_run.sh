@@ -1,0 +1,100 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# turing_run.sh TURING CUBIN APART WORK: several launches, variables, structs, expectations and mistakes in a file of
+# `turing run`. The kernels are those of turing_people.cu,
+# and of turing_apart.cu.
+set -eu
+turing=$1 cubin=$2 apart=$3 work=$4
+mkdir -p "$work"
+cat > "$work/good" << X
+cubin $cubin
+checks all
+symbol weights f32 4 fill 3
+symbol visits i32 1 none
+buffer d f32 64 none
+kernel module_var
+grid 2
+arg d
+expect d 0 3 3 3 3 6
+launch
+limit 1000
+kernel module_variables
+arg d
+launch
+expect visits 0 128
+kernel prints
+grid 1
+buffer a i32 32 ramp
+arg a
+launch
+X
+"$turing" run "$work/good" > "$work/out"
+grep -q '^3  1.50 text z' "$work/out"
+
+# Functions in sections of their own.
+cat > "$work/apart" << X
+cubin $apart
+checks all
+buffer a i32 32 ramp
+buffer d i32 32 none
+kernel apart
+arg a
+arg d
+expect d 0 0 3 8 15
+X
+"$turing" run "$work/apart"
+sed 's/^kernel apart/kernel apart_too/; s/^expect.*/expect d 0 0 1 8 27/' "$work/apart" > "$work/apart_too"
+"$turing" run "$work/apart_too"
+
+# says STATUS WORDS: the file on standard input is refused or differs so.
+says()
+{
+    cat > "$work/bad"
+    status=0
+    "$turing" run "$work/bad" > "$work/out" 2>&1 || status=$?
+    if [ "$status" != "$1" ] || ! grep -q "$2" "$work/out"; then
+        echo "expected $1, $2; got $status"
+        cat "$work/out"
+        exit 1
+    fi
+}
+says 2 'arg before kernel: say first' << X
+cubin $cubin
+arg u32 1
+X
+says 2 'more than one kernel has this in its name: bad_' << X
+cubin $cubin
+kernel bad_
+X
+says 2 'no such __device__ or __constant__ variable: wait' << X
+cubin $cubin
+symbol wait f32 1 none
+X
+says 2 'another size: i32, parameter 2 has 1 bytes' << X
+cubin $cubin
+kernel flag_last
+buffer a i32 32 ramp
+arg a
+arg a
+arg i32 1
+X
+says 1 'd\[1\] is -1, expected 1 (1 of 3 elements differ)' << X
+cubin $cubin
+kernel flag_last
+buffer a i32 32 ramp
+buffer d i32 32 none
+arg a
+arg d
+arg u8 1
+expect d 0 0 1 -2
+X
+says 2 'textures and surfaces are not emulated' << X
+cubin $cubin
+kernel bad_texture
+buffer d f32 32 none
+arg u64 1
+arg d
+X
+"$turing" list "$cubin" | grep -q 'cannot be executed: bad_texture+0x40 (TLD'
+echo "all as expected"

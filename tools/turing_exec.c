@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* turing exec, turing env - CUDA programs whose libcuda and libcudart are the emulated T4. */
+#include "turing_exec.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The folder of the libraries: beside this program, or where it is installed to. */
+static const char *face_folder(void)
+{
+    static char folder[PATH_MAX + 64];
+    static const char *const places[] = {"turing_face", "../lib/turing_face", "../lib64/turing_face",
+                                         "../lib/x86_64-linux-gnu/turing_face"};
+    char self[PATH_MAX], library[PATH_MAX + 96];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0)
+        return NULL;
+    self[n] = 0;
+    *strrchr(self, '/') = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(folder, sizeof folder, "%s/%s", self, places[i]);
+        snprintf(library, sizeof library, "%s/libcuda.so.1", folder);
+        if (!access(library, R_OK))
+            return folder;
+    }
+    fprintf(stderr, "turing: no folder turing_face with libcuda.so.1 beside %s\n", self);
+    return NULL;
+}
+
+static void prepend(const char *folder)
+{
+    const char *old = getenv("LD_LIBRARY_PATH");
+    char *path = malloc(strlen(folder) + (old ? strlen(old) : 0) + 2);
+    if (!path)
+        return;
+    sprintf(path, "%s%s%s", folder, old && *old ? ":" : "", old ? old : "");
+    setenv("LD_LIBRARY_PATH", path, 1);
+    free(path);
+}
+
+static int usage(void)
+{
+    fputs("turing: exec takes [--check[=LIST]] [--time] [--log] PROGRAM [ARGUMENT...]. Try turing --help.\n", stderr);
+    return 2;
+}
+
+int turing_exec(int argc, char **argv)
+{
+    for (; argc && argv[0][0] == '-'; argc--, argv++)
+        if (!strcmp(argv[0], "--check"))
+            setenv("TURING_CHECK", "all", 1);
+        else if (!strncmp(argv[0], "--check=", 8))
+            setenv("TURING_CHECK", argv[0] + 8, 1);
+        else if (!strcmp(argv[0], "--time"))
+            setenv("TURING_TIME", "1", 1);
+        else if (!strcmp(argv[0], "--log"))
+            setenv("TURING_LOG", "1", 1);
+        else
+            return usage();
+    if (!argc)
+        return usage();
+    const char *folder = face_folder();
+    if (!folder)
+        return 2;
+    prepend(folder);
+    execvp(argv[0], argv);
+    fprintf(stderr, "turing: %s: %s\n", argv[0], strerror(errno));
+    return 2;
+}
+
+int turing_env(int argc, char **argv)
+{
+    (void)argv;
+    const char *folder = argc ? NULL : face_folder();
+    if (!folder)
+        return 2;
+    printf("export LD_LIBRARY_PATH='%s'\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"\n", folder);
+    return 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers of the types u8 i8 u16 i16 f16 u32 i32 f32 u64 i64 f64, as text and as bytes. */
+#ifndef TURING_VALUES_H
+#define TURING_VALUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+size_t value_size(const char *type); /* 0: there is no such type */
+void value_encode(const char *type, double value, void *out);
+bool value_parse(const char *type, const char *text, void *out); /* false: it is no such number */
+double value_decode(const char *type, const void *bytes);
+void value_print(const char *type, const void *bytes); /* a blank before it */
+
+#endif
