@@ -17,6 +17,9 @@
 #include "shared.cuh"
 #include "source.cuh"
 
+template <bool FIRST, class A, class B> struct either { using type = A; };
+template <class A, class B> struct either<false, A, B> { using type = B; };
+
 /* Eight halves, each in a register of its own, as a chunk. */
 static DEVICE b128 pack_chunk(const u32 (&h)[8])
 {
@@ -167,9 +170,13 @@ struct operand : shared_tile<X, BK, K_CONTIGUOUS, SWIZZLED>, source<X, BK, K_CON
      * As offsets of its first chunk in each row from the start of the k-tile, a base that all threads share; or, with
      * POINTERS, as pointers to these chunks. For ANY all are aligned down to 16 bytes. */
 
+    /* Rows of a list are anywhere in the matrix, which may have more than 4 GiB. (Lists of columns, and what is not
+     * aligned to 16 bytes, have access FAR.) */
+    using offset_t = typename either<GATHERS && K_CONTIGUOUS && ACCESS == X16, u64, u32>::type;
+
     template <bool POINTERS> struct addresses {
         const char *base, *pointer[DOWN];
-        u32 offset[DOWN];
+        offset_t offset[DOWN];
 
         /* Sets the base, where the k-tile from k0 on begins, and the offsets; for ANY both are aligned down. Returns
          * the shift of a chunk, by how many bytes it was: the same for all chunks of a thread, for STEP is a multiple
@@ -180,12 +187,12 @@ struct operand : shared_tile<X, BK, K_CONTIGUOUS, SWIZZLED>, source<X, BK, K_CON
             const char *const tile = start(src, k0);
             const u32 skew = (u32)(u64)tile % GRAIN, first = row(thread), c = col(thread);
             auto from_start = [&](u32 r) {
-                return (u32)(ACCESS == ANY ? clamped(src, r, c, 1) : row_clamped(src, r, c));
+                return (offset_t)(ACCESS == ANY ? clamped(src, r, c, 1) : row_clamped(src, r, c));
             };
             base = tile - skew;
 #pragma unroll
             for (int i = 0; i < DOWN; ++i) offset[i] = (from_start(first + i * STEP) + skew) / GRAIN * GRAIN;
-            return (from_start(first) + skew) % GRAIN;
+            return (u32)((from_start(first) + skew) % GRAIN);
         }
         DEVICE void make_pointers()
         {
