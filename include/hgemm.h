@@ -4,7 +4,7 @@
  *
  *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
  *
- * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, or both bfloat16; C and D halves, bfloat16 or
+ * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, or both bfloat16, or both floats; C and D halves, bfloat16 or
  * floats. op(X) is X or its transpose. op(A) is m x k, op(B) is k x n, C and D are m x n. D may be C. Bias, activation
  * and gate are optional.
  *
@@ -349,6 +349,10 @@ enum {
  *
  * Groups, gather_a and scatter_d speak of rows of the mathematical matrices, in column-major layout, too.
  *
+ * FP32. A and B of HGEMM_TYPE_F32 become two halves each on their way to the tensor cores, and a product of them three.
+ * Sums are HGEMM_ACCUMULATE_F32. D is as exact as that of FP32 arithmetic, for all of FP32's range: docs/contract.md has
+ * the bound. HGEMM_FLAG_BATCH_INVARIANT is not supported.
+ *
  * BF16. A and B of HGEMM_TYPE_BF16 become halves on their way to the tensor cores, each operand multiplied by a power
  * of two, its scale, of which the sums are divided again. Sums are HGEMM_ACCUMULATE_F32. An element x is exact where
  * |x| * scale is at least 2^-17 and below 2^16; a smaller one is rounded, by 2^-25 / scale at most; a larger one
@@ -378,7 +382,7 @@ typedef struct hgemm_desc_t {
     void *d;
     int64_t ldd, stride_d;
     /* Since 0.2. A descriptor of 0.1's size is one with zeros from here on. */
-    hgemm_type_t type_a, type_b, type_c, type_d; /* A and B: F16 or BF16 */
+    hgemm_type_t type_a, type_b, type_c, type_d; /* A and B alike: F16, BF16 or F32 */
     hgemm_activation_t activation;
     unsigned flags; /* HGEMM_FLAG_* */
     hgemm_bias_t bias_mode;

@@ -104,10 +104,11 @@ static double weighted_rows(const hgemm_kernel_info_t *info, int op, double weig
 static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_t *costs, double overlap)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
-    double macs = (double)info->block_m * info->block_n * info->block_k;
-    double stored = HGEMM_STAGED_BYTES * tile_elements(info);
+    const int parts = type_table[p->type_a].bits == 32 ? 2 : 1, products = parts * (parts + 1) / 2; /* ptx/single.cu */
+    double macs = (double)products * info->block_m * info->block_n * info->block_k;
+    double stored = parts * HGEMM_STAGED_BYTES * tile_elements(info);
     double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
-    double fragments = (double)HGEMM_STAGED_BYTES * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
+    double fragments = (double)parts * HGEMM_STAGED_BYTES * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
     double wavefronts = variant.access == ACCESS_x16   ? 1
                         : variant.access == ACCESS_x8  ? costs->factor_half_chunk_wavefronts
                         : variant.access == ACCESS_any ? costs->factor_unaligned_wavefronts

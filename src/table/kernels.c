@@ -57,15 +57,14 @@ enum {
 #define ROW_THREADS(name)                                                                                           \
     HGEMM_THREADS(ROW(name, block_m), ROW(name, block_n), ROW(name, block_k), ROW(name, warp_m), ROW(name, warp_n), \
                   ROW(name, warp_k))
-#define ROW_MAIN_BYTES(name)                                                                         \
+#define ROW_MAIN_BYTES(name) \
     (HGEMM_MAIN_BYTES(ROW(name, stages), ROW(name, block_m), ROW(name, block_n), ROW(name, block_k)) * PARTS_##name)
 #define ROW_SUMS_BYTES(name)                                                                         \
     HGEMM_SUMS_BYTES(ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name), ROW(name, block_n), \
                      ROW(name, acc_bytes))
 #define ROW_SIDE_BYTES(name) (PARTS_##name > 1 ? HGEMM_SIDE_BYTES(ROW(name, block_m), ROW(name, block_n)) : 0)
-#define ROW_MMA_SHARED(name)                                                                               \
-    ((ROW_MAIN_BYTES(name) > ROW_SUMS_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_SUMS_BYTES(name)) + \
-     ROW_SIDE_BYTES(name))
+#define ROW_MMA_SHARED(name) \
+    ((ROW_MAIN_BYTES(name) > ROW_SUMS_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_SUMS_BYTES(name)) + ROW_SIDE_BYTES(name))
 
 /* Halves that an element of A or B is in shared memory. */
 #define F32(most) +1
