@@ -41,7 +41,8 @@ static const char help[] =
     "  expect NAME file PATH [TOL]     or all are those of a file of raw bytes, within TOL\n"
     "  counters                        what the kernel did\n"
     "  lines                           the same by source line\n"
-    "  time                            how long a model says that a T4 would take\n"
+    "  time [dry]                      how long a model says that a T4 would take; dry: without results\n"
+    "  clock NAME VALUE                another constant of that model, by its name in src/turing/time.def\n"
     "  launch                          now; further args, and statements that are to change, are for\n"
     "                                  the next launch. Without it there is one at the end\n"
     "\n"
@@ -76,6 +77,7 @@ typedef struct job {
     output_t output[MOST_OUTPUTS];
     size_t n_outputs;
     bool counters, lines, time, launched, differs;
+    turing_clock_t clock;
     uint64_t violations;
     const char *path;
     unsigned line;
@@ -516,6 +518,7 @@ static bool launch(job_t *job)
         return complain(job, "too few arg statements for", job->kernel->name);
     job->launch.counters = job->counters || job->lines ? &counters : NULL;
     job->launch.time = job->time ? &time : NULL;
+    job->launch.clock = &job->clock;
     job->launch.params = job->params;
     job->launch.param_bytes = job->kernel->param_bytes;
     job->launch.cooperative = turing_waits_for_grid(job->kernel);
@@ -544,6 +547,15 @@ static bool launch(job_t *job)
 }
 
 /* ---- the file ------------------------------------------------------------------------------------ */
+
+static bool set_clock(job_t *job, const char *name, const char *text)
+{
+    char *end;
+    const double value = strtod(text, &end);
+    if (end == text || *end)
+        return complain(job, "no number", text);
+    return turing_clock_set(&job->clock, name, value) || complain(job, "no such constant, or no value for it", name);
+}
 
 static bool statement(job_t *job, int n, char **w)
 {
@@ -577,8 +589,11 @@ static bool statement(job_t *job, int n, char **w)
         job->counters = true;
     else if (!strcmp(w[0], "lines"))
         job->lines = true;
-    else if (!strcmp(w[0], "time"))
+    else if (!strcmp(w[0], "time") && (n == 1 || (n == 2 && !strcmp(w[1], "dry")))) {
         job->time = true;
+        job->launch.dry = n == 2;
+    } else if (!strcmp(w[0], "clock") && n == 3)
+        return set_clock(job, w[1], w[2]);
     else
         return complain(job, "unknown statement", w[0]);
     return true;
@@ -620,6 +635,7 @@ int turing_run(int argc, char **argv)
     if (!job)
         return 2;
     job->path = argv[0];
+    job->clock = turing_clock;
     job->launch = (turing_launch_t){.grid = {1, 1, 1}, .block = {32, 1, 1}};
     job->mem = turing_memory_create(TURING_MEMORY_TRACK);
     const int status = !job->mem || !read_job(job) ? 2 : job->violations || job->differs ? 1 : 0;

@@ -70,7 +70,7 @@ static uint32_t observe(warp_t *w, const op_t *o, uint32_t on, turing_space_t sp
             emu_time_shared(w, waves);
     }
     if (w->trace && space == TURING_SPACE_GLOBAL)
-        emu_time_global(w, on, address);
+        emu_time_global(w, on, address, kind == ACCESS_WRITE ? bytes : 0);
     return on;
 }
 
@@ -578,7 +578,7 @@ static void op_prefetch(warp_t *w, const op_t *o, uint32_t on)
             return;
     }
     if (w->trace)
-        emu_time_global(w, on, address);
+        emu_time_global(w, on, address, 0);
 }
 
 void emu_select_memory(op_t *o)

@@ -260,6 +260,19 @@ typedef struct turing_time {
     uint64_t dram_read, dram_written; /* bytes                                 */
 } turing_time_t;
 
+/* The constants of the model by their names in time.def, which explains them. */
+typedef struct turing_clock {
+#define TIME(name, value, low, high, kind, what, source) double name;
+#include "time.def"
+#undef TIME
+} turing_clock_t;
+
+/* Those that the model has. */
+extern const turing_clock_t turing_clock;
+
+/* Changes one constant; false, and nothing is changed, where none has that name or it cannot have that value. */
+bool turing_clock_set(turing_clock_t *clock, const char *name, double value);
+
 void turing_time_add(turing_time_t *sum, const turing_time_t *time);
 
 /* An instruction that a modelled multiprocessor issued, for pictures of what runs beside what. */
@@ -314,7 +327,8 @@ typedef struct turing_launch {
      * which the modelled multiprocessors take them, and the modelled L2 begins
      * with what the last such launch on this memory left in it. */
     turing_time_t *time;
-    turing_watch_fn *watch; /* told of every issue if not NULL, where `time` is given */
+    const turing_clock_t *clock; /* constants other than turing_clock, or NULL */
+    turing_watch_fn *watch;      /* told of every issue if not NULL, where `time` is given */
     void *watch_user;
     /* With `time` and without checks: leaves out what decides no branch, no address and no predicate,
      * so that time and counters are the same but results are not computed.  Memory that they would be

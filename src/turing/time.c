@@ -16,7 +16,7 @@
  * The four sub-cores share that unit, which serves in order of issue.
  *
  * Multiprocessors meet in memory only, and memory answers no sooner than
- * SOONEST_ANSWER cycles after it was asked.  So each runs that far on its own;
+ * l1_hit cycles after it was asked.  So each runs that far on its own;
  * then the requests of all are served in the order of their cycles.
  *
  * Times are cycles of 1590 MHz, fractional where a rate is.  Sources are those
@@ -33,40 +33,10 @@ enum {
     SLOTS = TURING_T4_WARPS,
     BOARDS = 6, /* scoreboards of a warp                                       */
     NO_BOARD = 7,
-    ISSUE = 1,              /* cycles a sub-core issues one instruction: HUE               */
-    LSU_QUEUE = 5,          /* places of a sub-core: HUE                                   */
-    LSU_CYCLES = 2,         /* of the load/store unit, for 128 bytes of shared memory: JIA */
-    LSU_SECTORS = 4,        /* of global memory in as many cycles: JIA, L1 bandwidth       */
-    LSU_STORE_CYCLES = 2,   /* more for a store to shared memory: YAN, STS.128 takes 10    */
-    LSU_LATENCY = 21,       /* of one wavefront: between 19 (JIA) and 23 (SJF)             */
-    LSU_READ = 8,           /* from the end of its service until sources are read: assumed */
-    LSU_OTHER_LATENCY = 30, /* S2R, SHFL, constants, hits in local memory: assumed         */
-    PIPE_READ = 6,          /* until sources are read, other pipes: assumed                */
-    FENCE_CYCLES = 188,     /* a round trip to L2: JIA                                     */
-    BARRIER_CYCLES = 20,    /* from the last arrival to the first issue: assumed           */
-    BRANCH_CYCLES = 8,      /* from a taken branch to the next issue: assumed              */
-    DEAL_CYCLES = 20,       /* between the starts of two blocks on the chip: assumed       */
-    BLOCK_CYCLES = 600,     /* from the end of a block to the start of its successor: assumed */
-    FETCH_L2 = 4,           /* cycles an instruction takes whose code comes from L2, */
-    FETCH_DRAM = 10,        /* or from DRAM, not 1: JIA figure 3.6               */
-    TLB_MISS = 472,         /* SJF                                                      */
-    CONSTANT_L2 = 215,      /* the first constant, from L2: JIA table 3.1               */
-    STALEMATE = 1 << 16,    /* polls in a row, by all warps, that end a launch             */
-    REQUESTS = 64           /* of an SM at a time: in queues 20, served before an answer 16 */
-};
-
-/* A sub-core's pipes: cycles that one warp instruction occupies, and until a
- * scoreboard says that it is done. */
-static const struct {
-    double busy, latency;
-} pipes[TURING_PIPE_COUNT] = {
-    [TURING_PIPE_TENSOR] = {8.06, 14}, /* YAN IV-C            */
-    [TURING_PIPE_ALU] = {2, 4},        /* JIA table 4.1       */
-    [TURING_PIPE_FMA] = {2, 5},        /* JIA table 4.1       */
-    [TURING_PIPE_HALF] = {2, 6},       /* JIA table 4.1       */
-    [TURING_PIPE_UNIFORM] = {2, 10},   /* assumed             */
-    [TURING_PIPE_XU] = {8, 15},        /* assumed; JIA 4.1    */
-    [TURING_PIPE_FMA64] = {64, 48},    /* 1/32 of FMA; JIA 4.1 */
+    LSU_PLACES = 8,      /* the most places of a sub-core in the queue */
+    LSU_SECTORS = 4,     /* of global memory that pass in the time of a wavefront */
+    STALEMATE = 1 << 16, /* polls in a row, by all warps, that end a launch             */
+    REQUESTS = 64        /* of an SM at a time: in queues 20, served before an answer 16 */
 };
 
 #define NEVER 1e300
@@ -78,7 +48,26 @@ static double sooner(double a, double b)
 
 /* ---- traces ----------------------------------------------------------------------- */
 
-void emu_time_global(warp_t *w, uint32_t on, const uint64_t address[LANES])
+static const turing_clock_t *clock_of(const machine_t *m)
+{
+    return m->launch->clock ? m->launch->clock : &turing_clock;
+}
+
+/* Marks the sectors of `line`, n of them, that lanes which write `stored` bytes each fill in part. */
+static void mark_parts(uint64_t *line, uint32_t n, uint32_t on, const uint64_t address[LANES], uint32_t stored)
+{
+    uint16_t filled[LANES][SECTORS] = {{0}}; /* bytes, of lanes summed */
+    for (uint32_t l = 0; l < LANES; l++)
+        for (uint32_t i = 0; on >> l & 1 && i < n; i++)
+            if (line[i] >> LINE_SHIFT == address[l] >> 7)
+                filled[i][address[l] >> 5 & 3] += (uint16_t)stored;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t s = 0; s < SECTORS; s++)
+            if (filled[i][s] > 0 && filled[i][s] < SECTOR_BYTES)
+                line[i] |= UINT64_C(1) << (SECTORS + s);
+}
+
+void emu_time_global(warp_t *w, uint32_t on, const uint64_t address[LANES], uint32_t stored)
 {
     trace_t *t = w->trace;
     uint64_t *line = t->line + t->n_lines;
@@ -86,15 +75,19 @@ void emu_time_global(warp_t *w, uint32_t on, const uint64_t address[LANES])
     for (uint32_t l = 0; l < LANES; l++) {
         if (!(on >> l & 1))
             continue;
-        const uint64_t number = address[l] >> 7, sector = UINT64_C(1) << (address[l] >> 5 & 3);
+        const uint64_t number = address[l] >> 7;
+        const uint64_t sector = UINT64_C(1) << (address[l] >> 5 & 3);
         uint32_t i = n;
-        while (i > 0 && line[i - 1] >> SECTORS != number)
+        while (i > 0 && line[i - 1] >> LINE_SHIFT != number)
             i--;
-        if (i)
+        if (i > 0)
             line[i - 1] |= sector;
         else
-            line[n++] = number << SECTORS | sector;
+            line[n++] = number << LINE_SHIFT | sector;
     }
+    const turing_clock_t *c = clock_of(w->block->worker->m);
+    if (stored && (c->l2_part > 0 || c->dram_fill > 0))
+        mark_parts(line, n, on, address, stored);
     t->event[t->n - 1].lines = (uint8_t)n;
     t->n_lines += n;
 }
@@ -150,8 +143,8 @@ typedef struct subcore {
     double own[SLOTS / SUBCORES];
     uint8_t own_why[SLOTS / SUBCORES], own_pipe[SLOTS / SUBCORES];
     double issue_free, pipe_free[TURING_PIPE_COUNT];
-    double queued[LSU_QUEUE]; /* cycles in which the last ones left the queue    */
-    uint32_t in_queue;        /* the oldest of them                                     */
+    double queued[LSU_PLACES]; /* cycles in which the last ones left the queue    */
+    uint32_t in_queue;         /* the oldest of them                                     */
 } subcore_t;
 
 typedef struct sm {
@@ -164,7 +157,15 @@ typedef struct sm {
     request_t request[REQUESTS]; /* a ring, in the order of their cycles         */
 } sm_t;
 
+/* A pipe of a sub-core: cycles that one warp instruction occupies it, and until a scoreboard says that it is done. */
+typedef struct pipe {
+    double busy, latency;
+} pipe_t;
+
 typedef struct model {
+    turing_clock_t c;
+    pipe_t pipe[TURING_PIPE_COUNT];
+    uint32_t queue; /* places of a sub-core */
     worker_t *worker;
     machine_t *m;
     plan_t *plan; /* one per instruction                                    */
@@ -288,7 +289,7 @@ static bool advance(model_t *model, slot_t *s)
     }
     const uint32_t op = s->event->op;
     if (op != s->op + 1)
-        s->ready = later(s->ready, s->issued + BRANCH_CYCLES);
+        s->ready = later(s->ready, s->issued + model->c.branch);
     s->op = op;
     return true;
 }
@@ -310,8 +311,8 @@ static void fill_barrier(model_t *model, sm_t *sm, uint32_t place, int id)
         if (!s->warp || s->waits != id)
             continue;
         s->waits = -1;
-        if (last + BARRIER_CYCLES > s->ready) {
-            s->ready = last + BARRIER_CYCLES;
+        if (last + model->c.barrier > s->ready) {
+            s->ready = last + model->c.barrier;
             s->why = TURING_STALL_BARRIER;
         }
         if (!advance(model, s))
@@ -329,7 +330,7 @@ static void end_warp(model_t *model, sm_t *sm, slot_t *s, double t)
     s->warp = NULL;
     model->end = later(model->end, t);
     if (--p->live == 0) {
-        p->free_from = t + BLOCK_CYCLES;
+        p->free_from = t + model->c.block;
         sm->live--;
         model->live--;
     }
@@ -359,7 +360,7 @@ static double deal(model_t *model)
         sm_t *sm = &model->sm[best_sm];
         place_t *p = &sm->place[best];
         const double start = later(p->free_from, model->dealt);
-        model->dealt = start + DEAL_CYCLES;
+        model->dealt = start + model->c.deal;
         if (first == NEVER)
             first = start;
         emu_block_start(p->block, atomic_fetch_add(&m->next_block, 1));
@@ -414,30 +415,31 @@ static void ask(const event_t *e, const plan_t *p, sm_t *sm, uint32_t slot, doub
 }
 
 /* The load/store unit takes an instruction up when it is done with those before. */
-static void load_store(turing_time_t *sum, sm_t *sm, subcore_t *c, uint32_t slot, const event_t *e, const plan_t *p,
+static void load_store(model_t *model, sm_t *sm, subcore_t *c, uint32_t slot, const event_t *e, const plan_t *p,
                        double t)
 {
     slot_t *s = &sm->slot[slot];
     const bool shared_store = p->op == TURING_STS;
     const double start = later(t, sm->lsu_free);
-    double busy = LSU_CYCLES * (e->detail > 1 ? e->detail : 1) + (shared_store ? LSU_STORE_CYCLES : 0);
+    double busy = model->c.wave * (e->detail > 1 ? e->detail : 1) + (shared_store ? model->c.store_more : 0);
     if (e->lines) {
         uint32_t sectors = 0;
         for (uint32_t i = 0; i < e->lines; i++)
-            sectors += emu_time_sectors((uint32_t)s->line[i]);
-        busy = later(busy, LSU_CYCLES * later((double)sectors / LSU_SECTORS, e->lines / 2.0));
+            sectors += emu_time_sectors((uint32_t)s->line[i] & ALL_SECTORS);
+        busy = later(busy, model->c.sector_wave * later((double)sectors / LSU_SECTORS, e->lines / 2.0));
         ask(e, p, sm, slot, start);
     } else
-        release(s, p->write_board, start + busy - LSU_CYCLES + (e->detail ? LSU_LATENCY : LSU_OTHER_LATENCY),
+        release(s, p->write_board,
+                start + busy - model->c.wave + (e->detail ? model->c.shared_latency : model->c.other_latency),
                 TURING_STALL_SHARED);
-    release(s, p->read_board, start + busy + LSU_READ, TURING_STALL_SHARED);
+    release(s, p->read_board, start + busy + model->c.shared_read, TURING_STALL_SHARED);
     c->queued[c->in_queue] = start;
-    c->in_queue = (c->in_queue + 1) % LSU_QUEUE;
+    c->in_queue = c->in_queue + 1 < model->queue ? c->in_queue + 1 : 0;
     sm->lsu_free = s->served = start + busy;
-    sum->lsu += busy;
+    model->sum->lsu += busy;
     s->line += e->lines;
     if (p->fence) {
-        s->ready = later(s->ready, start + FENCE_CYCLES);
+        s->ready = later(s->ready, start + model->c.fence);
         s->why = TURING_STALL_MEMORY;
     }
 }
@@ -454,7 +456,7 @@ static void watch(const model_t *model, const sm_t *sm, uint32_t sub, const even
         .sub_core = sub,
         .warp = c->slot,
         .issued = t,
-        .begin = queued ? c->queued[(c->in_queue + LSU_QUEUE - 1) % LSU_QUEUE] : t,
+        .begin = queued ? c->queued[(c->in_queue > 0 ? c->in_queue : model->queue) - 1] : t,
         .end = queued ? sm->lsu_free : c->pipe_free[p->pipe],
         .insn = model->m->ops[e->op].in,
     };
@@ -473,19 +475,19 @@ static void issue(model_t *model, sm_t *sm, uint32_t sub)
         model->sum->stall[c->why] += t - c->issue_free;
     model->sum->instructions++;
     p->issued = true;
-    c->issue_free = t + ISSUE;
+    c->issue_free = t + model->c.issue;
     c->last = slot;
     s->issued = t;
     s->ready = t + p->stall;
     s->why = TURING_STALL_FIXED;
     if (e.on && p->pipe == TURING_PIPE_LSU)
-        load_store(model->sum, sm, c, slot, &e, p, t);
+        load_store(model, sm, c, slot, &e, p, t);
     else if (e.on) {
-        c->pipe_free[p->pipe] = t + pipes[p->pipe].busy;
-        release(s, p->write_board, t + pipes[p->pipe].latency, TURING_STALL_PIPE);
-        release(s, p->read_board, t + PIPE_READ, TURING_STALL_PIPE);
+        c->pipe_free[p->pipe] = t + model->pipe[p->pipe].busy;
+        release(s, p->write_board, t + model->pipe[p->pipe].latency, TURING_STALL_PIPE);
+        release(s, p->read_board, t + model->c.pipe_read, TURING_STALL_PIPE);
         if (p->op == TURING_HMMA_1688)
-            model->sum->tensor += pipes[TURING_PIPE_TENSOR].busy;
+            model->sum->tensor += model->c.tensor;
     }
     if (e.on && model->m->launch->watch)
         watch(model, sm, sub, &e, t);
@@ -580,13 +582,27 @@ static bool open_model(model_t *model, worker_t *worker)
 {
     machine_t *m = worker->m;
     const turing_occupancy_t occupancy = turing_occupancy(m->kernel, m->threads, m->launch->shared_bytes);
+    model->c = *clock_of(m);
+    const turing_clock_t *c = &model->c;
+    const pipe_t pipes[TURING_PIPE_COUNT] = {
+        [TURING_PIPE_TENSOR] = {c->tensor, c->tensor_latency},
+        [TURING_PIPE_ALU] = {c->alu, c->alu_latency},
+        [TURING_PIPE_FMA] = {c->fma, c->fma_latency},
+        [TURING_PIPE_HALF] = {c->half, c->half_latency},
+        [TURING_PIPE_UNIFORM] = {c->uniform, c->uniform_latency},
+        [TURING_PIPE_XU] = {c->xu, c->xu_latency},
+        [TURING_PIPE_FMA64] = {c->fma64, c->fma64_latency},
+    };
+    memcpy(model->pipe, pipes, sizeof pipes);
+    model->queue = (uint32_t)c->queue;
     model->worker = worker;
     model->m = m;
     model->places = occupancy.blocks;
     model->sum = m->launch->time;
     *model->sum = (turing_time_t){0};
     /* 96 KiB are shared memory, 32 or 64, and L1 */
-    model->memory = emu_time_memory_open(m->mem, occupancy.blocks * m->shared_bytes > 32 << 10 ? 32 << 10 : 64 << 10);
+    model->memory =
+        emu_time_memory_open(m->mem, &model->c, occupancy.blocks * m->shared_bytes > 32 << 10 ? 32 << 10 : 64 << 10);
     model->plan = malloc(m->n_ops * sizeof *model->plan);
     if (!model->memory || !model->plan)
         return false;
@@ -594,8 +610,8 @@ static bool open_model(model_t *model, worker_t *worker)
         model->plan[i] = plan_of(m->ops[i].in);
     for (uint32_t k = 0; k < TURING_T4_SMS; k++)
         for (uint32_t i = 0; i < SLOTS; i++) {
-            subcore_t *c = &model->sm[k].sub[i % SUBCORES];
-            c->next = c->own[i / SUBCORES] = NEVER;
+            subcore_t *sub = &model->sm[k].sub[i % SUBCORES];
+            sub->next = sub->own[i / SUBCORES] = NEVER;
         }
     for (uint64_t i = 0; i < (uint64_t)TURING_T4_SMS * model->places && i < m->n_blocks; i++) {
         block_t *b = model->sm[i % TURING_T4_SMS].place[i / TURING_T4_SMS].block = emu_block_create(worker);
@@ -629,8 +645,9 @@ static void finish(model_t *model)
     uint32_t code = 0;
     for (uint32_t i = 0; i < model->m->n_ops; i++)
         code += model->plan[i].issued;
-    sum->warm_start = code * (FETCH_L2 - ISSUE) + CONSTANT_L2;
-    sum->cold_start = code * (FETCH_DRAM - ISSUE) + CONSTANT_L2 + DRAM_LATENCY + TLB_MISS;
+    sum->warm_start = code * (model->c.fetch_l2 - model->c.issue) + model->c.constant_l2;
+    sum->cold_start = code * (model->c.fetch_dram - model->c.issue) + model->c.constant_l2 + model->c.dram_latency +
+                      model->c.tlb_miss;
     sum->cycles = model->end;
     sum->tensor /= TURING_T4_SMS * SUBCORES;
     sum->lsu /= TURING_T4_SMS;
@@ -644,7 +661,7 @@ void emu_time_run(worker_t *worker)
     if (!model || !open_model(model, worker))
         worker->failed = !turing_fail(&worker->error, "out of memory for the timing model");
     for (double next = worker->failed ? NEVER : deal(model); next < NEVER && !worker->failed;) {
-        const double until = next + SOONEST_ANSWER;
+        const double until = next + model->c.l1_hit;
         next = NEVER;
         for (uint32_t k = 0; k < TURING_T4_SMS; k++) {
             prefetch_slots(model, &model->sm[(k + 2) % TURING_T4_SMS]);
@@ -665,6 +682,30 @@ void emu_time_run(worker_t *worker)
 }
 
 /* ---- figures ------------------------------------------------------------------------------------ */
+
+const turing_clock_t turing_clock = {
+#define TIME(name, value, low, high, kind, what, source) .name = value,
+#include "time.def"
+#undef TIME
+};
+
+bool turing_clock_set(turing_clock_t *clock, const char *name, double value)
+{
+    double *constant = NULL, lowest = 0;
+#define TIME(id, v, low, high, kind, what, source) \
+    if (!strcmp(name, #id)) {                      \
+        constant = &clock->id;                     \
+        lowest = low;                              \
+    }
+#include "time.def"
+#undef TIME
+    if (!constant || !(value >= 0 && value < 1e9) || (value < 1e-3 && lowest > 0))
+        return false;
+    if (constant == &clock->queue && !(value >= 1 && value <= LSU_PLACES))
+        return false;
+    *constant = value;
+    return true;
+}
 
 void turing_time_add(turing_time_t *sum, const turing_time_t *time)
 {

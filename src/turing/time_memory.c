@@ -14,23 +14,13 @@
 
 enum {
     LINE_BYTES = 128,
-    SECTOR_BYTES = LINE_BYTES / SECTORS,
     L1_WAYS = 4,        /* assumed                                          */
     L2_BYTES = 4 << 20, /* JIA table 3.1                                    */
     L2_WAYS = 16,       /* assumed                                          */
     L2_SETS = L2_BYTES / LINE_BYTES / L2_WAYS,
     L2_SLICES = 16,    /* assumed                                          */
-    L2_HIT = 188,      /* cycles from load to register: JIA table 3.1      */
-    L2_THERE = 75,     /* of these until the slice is reached: assumed     */
-    L2_RATE = 799,     /* bytes a cycle, 1270 GB/s: JIA table 3.4          */
-    PORT_RATE = 64,    /* bytes a cycle to one multiprocessor: assumed     */
     DRAM_CHANNELS = 16 /* 256 bits of GDDR6, 16 each                       */
 };
-/* Bytes a cycle that a kernel which only reads gets, 261 GB/s (VLLM: more than a
- * published product needs), and what a written byte costs in read ones, that a
- * copy gets 220 GB/s (JIA 3.13). */
-static const double DRAM_RATE = 261e3 / TURING_T4_MHZ, WRITE_COST = 2 * 261.0 / 220 - 1;
-
 typedef struct line {
     double ready;         /* cycle in which the last sector on its way comes  */
     uint8_t valid, dirty; /* sectors                                          */
@@ -44,6 +34,7 @@ typedef struct cache {
 } cache_t;
 
 struct time_memory {
+    const turing_clock_t *c;
     cache_t *l1[TURING_T4_SMS], *l2; /* l2 is the device memory's: it outlives the launch */
     double slice[L2_SLICES], channel[DRAM_CHANNELS], port[TURING_T4_SMS]; /* cycles in which they are free */
 };
@@ -70,7 +61,7 @@ void emu_time_memory_close(time_memory_t *m)
     free(m);
 }
 
-time_memory_t *emu_time_memory_open(turing_memory_t *mem, uint32_t l1_bytes)
+time_memory_t *emu_time_memory_open(turing_memory_t *mem, const turing_clock_t *clock, uint32_t l1_bytes)
 {
     time_memory_t *m = calloc(1, sizeof *m);
     void **l2 = emu_memory_l2(mem);
@@ -83,6 +74,7 @@ time_memory_t *emu_time_memory_open(turing_memory_t *mem, uint32_t l1_bytes)
         emu_time_memory_close(m);
         return NULL;
     }
+    m->c = clock;
     m->l2 = *l2;
     for (uint32_t i = 0; i < L2_SETS * L2_WAYS; i++) /* the clock starts again */
         m->l2->line[i].ready = 0;
@@ -132,21 +124,24 @@ static double serve(double *free_at, double t, double cycles)
 
 static double dram(time_memory_t *m, uint64_t hashed, uint32_t sectors, double cost, double t, turing_time_t *sum)
 {
-    const double cycles = emu_time_sectors(sectors) * SECTOR_BYTES * cost / DRAM_RATE;
+    const double cycles = emu_time_sectors(sectors) * SECTOR_BYTES * cost / m->c->dram_rate;
     sum->dram += cycles;
     return serve(&m->channel[(hashed >> 40) % DRAM_CHANNELS], t, cycles * DRAM_CHANNELS);
 }
 
 /* Returns when a slice has the sectors, or has taken them. */
-static double l2(time_memory_t *m, uint64_t number, uint64_t hashed, uint32_t sectors, request_kind_t kind, double t,
-                 turing_time_t *sum)
+static double l2(time_memory_t *m, uint64_t number, uint64_t hashed, uint32_t sectors, uint32_t part,
+                 request_kind_t kind, double t, turing_time_t *sum)
 {
-    const double served = serve(&m->slice[(hashed >> 48) % L2_SLICES], t,
-                                (double)emu_time_sectors(sectors) * SECTOR_BYTES * L2_SLICES / L2_RATE);
+    double passes = emu_time_sectors(sectors);
+    if (kind == REQUEST_STORE)
+        passes += emu_time_sectors(part) * m->c->l2_part;
+    const double served =
+        serve(&m->slice[(hashed >> 48) % L2_SLICES], t, passes * SECTOR_BYTES * L2_SLICES / m->c->l2_rate);
     evicted_t evicted = {0};
     line_t *l = find(m->l2, number, hashed, &evicted);
     if (evicted.dirty) {
-        dram(m, hash(evicted.number), evicted.dirty, WRITE_COST, served, sum);
+        dram(m, hash(evicted.number), evicted.dirty, m->c->dram_written, served, sum);
         sum->dram_written += (uint64_t)emu_time_sectors(evicted.dirty) * SECTOR_BYTES;
     }
     const uint32_t missing = sectors & ~l->valid;
@@ -155,12 +150,14 @@ static double l2(time_memory_t *m, uint64_t number, uint64_t hashed, uint32_t se
     if (kind == REQUEST_STORE || kind == REQUEST_ATOMIC)
         l->dirty |= (uint8_t)sectors;
     if (kind == REQUEST_STORE) {
+        if (part & missing && m->c->dram_fill > 0)
+            dram(m, hashed, part & missing, m->c->dram_fill, served, sum);
         sum->l2_hits += emu_time_sectors(sectors);
         return served;
     }
     sum->l2_hits += emu_time_sectors(sectors & ~missing);
     if (missing) {
-        l->ready = later(l->ready, dram(m, hashed, missing, 1, served, sum) + DRAM_LATENCY);
+        l->ready = later(l->ready, dram(m, hashed, missing, 1, served, sum) + m->c->dram_latency);
         sum->dram_read += (uint64_t)emu_time_sectors(missing) * SECTOR_BYTES;
     }
     return later(served, l->ready);
@@ -168,10 +165,10 @@ static double l2(time_memory_t *m, uint64_t number, uint64_t hashed, uint32_t se
 
 double emu_time_access(time_memory_t *m, uint32_t sm, const request_t *r, turing_time_t *sum)
 {
-    double answer = r->at + SOONEST_ANSWER, from_l2 = 0;
+    double answer = r->at + m->c->l1_hit, from_l2 = 0;
     uint32_t fetched = 0;
     for (uint32_t i = 0; i < r->n; i++) {
-        const uint64_t number = r->line[i] >> SECTORS, hashed = hash(number);
+        const uint64_t number = r->line[i] >> LINE_SHIFT, hashed = hash(number);
         uint32_t sectors = r->line[i] & ALL_SECTORS;
         evicted_t evicted;
         line_t *l1 = r->cached ? find(m->l1[sm], number, hashed, &evicted) : NULL;
@@ -182,7 +179,9 @@ double emu_time_access(time_memory_t *m, uint32_t sm, const request_t *r, turing
         }
         if (!sectors)
             continue;
-        const double ready = l2(m, number, hashed, sectors, r->kind, r->at + L2_THERE, sum) + (L2_HIT - L2_THERE);
+        const uint32_t part = r->line[i] >> SECTORS & ALL_SECTORS;
+        const double ready = l2(m, number, hashed, sectors, part, r->kind, r->at + m->c->l2_there, sum) +
+                             (m->c->l2_hit - m->c->l2_there);
         fetched += emu_time_sectors(sectors);
         from_l2 = later(from_l2, ready);
         if (l1)
@@ -192,6 +191,6 @@ double emu_time_access(time_memory_t *m, uint32_t sm, const request_t *r, turing
         return answer;
     if (r->kind == REQUEST_STORE || r->kind == REQUEST_PREFETCH)
         return from_l2;
-    const double transfer = (double)fetched * SECTOR_BYTES / PORT_RATE;
+    const double transfer = (double)fetched * SECTOR_BYTES / m->c->port;
     return later(answer, serve(&m->port[sm], from_l2 - transfer, transfer));
 }

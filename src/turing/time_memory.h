@@ -11,8 +11,8 @@
 enum {
     SECTORS = 4, /* of 32 bytes in a line of 128                                     */
     ALL_SECTORS = 15,
-    DRAM_LATENCY = 280, /* cycles on top of the L2's: assumed                                */
-    SOONEST_ANSWER = 32 /* cycles: a hit in L1 (JIA, datasheet 6); nothing answers earlier  */
+    LINE_SHIFT = 2 * SECTORS, /* of a line's number in a request's word */
+    SECTOR_BYTES = 32
 };
 
 typedef enum request_kind { REQUEST_LOAD, REQUEST_STORE, REQUEST_ATOMIC, REQUEST_PREFETCH } request_kind_t;
@@ -25,7 +25,7 @@ typedef struct request {
     uint8_t slot, tenant; /* of the multiprocessor, and its scoreboard that   */
     uint8_t scoreboard;   /* waits for the answer; 7: none does               */
     uint32_t n;
-    uint64_t line[LANES]; /* address / 128 << 4 | mask of sectors             */
+    uint64_t line[LANES]; /* address / 128 << 8 | sectors of which a part only is meant << 4 | sectors */
 } request_t;
 
 /* Sectors of a line. */
@@ -37,7 +37,7 @@ static inline uint32_t emu_time_sectors(uint32_t mask)
 typedef struct time_memory time_memory_t;
 
 /* The L2 holds what the last timed launch on `mem` left in it.  NULL: out of memory. */
-time_memory_t *emu_time_memory_open(turing_memory_t *mem, uint32_t l1_bytes);
+time_memory_t *emu_time_memory_open(turing_memory_t *mem, const turing_clock_t *clock, uint32_t l1_bytes);
 void emu_time_memory_close(time_memory_t *memory);
 
 /* The cycle in which the answer is complete: in registers, for stores and

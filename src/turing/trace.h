@@ -42,7 +42,7 @@ static inline void emu_time_barrier(warp_t *w, uint32_t id, uint32_t threads)
     w->trace->event[w->trace->n - 1].detail = (uint16_t)(id | threads / LANES << 4);
 }
 
-/* The lines and sectors that an access touches. */
-void emu_time_global(warp_t *w, uint32_t on, const uint64_t address[LANES]);
+/* The lines and sectors that an access touches; stored: bytes that a lane writes, 0 for a load. */
+void emu_time_global(warp_t *w, uint32_t on, const uint64_t address[LANES], uint32_t stored);
 
 #endif

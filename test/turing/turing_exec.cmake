@@ -59,6 +59,10 @@ if(NOT HGEMM_IMAGE_DIR OR (EXISTS ${people} AND EXISTS ${apart}))
     hgemm_add_test(turing_people turing_people_test ${people})
     add_test(NAME turing_run COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/turing/turing_run.sh $<TARGET_FILE:turing_tool> ${people} ${apart}
         ${CMAKE_CURRENT_BINARY_DIR}/turing_run)
+    if(Python3_FOUND)
+        add_test(NAME calibrate COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/tools/test_calibrate.py
+            $<TARGET_FILE:turing_tool> ${people})
+    endif()
 endif()
 
 # What the ladder claims, counted, and seeded faults.

@@ -47,6 +47,29 @@ X
 sed 's/^kernel apart/kernel apart_too/; s/^expect.*/expect d 0 0 1 8 27/' "$work/apart" > "$work/apart_too"
 "$turing" run "$work/apart_too"
 
+# Constants of the timing model: cycles with these statements before the others.
+cycles()
+{
+    { echo "cubin $cubin"; printf '%s\n' "$@"; cat << X
+kernel flag_last
+buffer a i32 32 ramp
+buffer d i32 32 none
+arg a
+arg d
+arg u8 0
+X
+    } > "$work/clock"
+    "$turing" run "$work/clock" | sed -n 's/^  time  *\([0-9]*\) cycles.*/\1/p'
+}
+plain=$(cycles time)
+test "$plain" = "$(cycles 'time dry')"
+test "$plain" = "$(cycles time 'clock dram_latency 280' 'clock l2_part 0')"
+test "$((plain + 100))" = "$(cycles 'clock dram_latency 380' time)"
+# A block of 13 lanes stores one sector whole and half of another, not in L2.
+half=$(cycles 'block 13' time)
+test "$half" -lt "$(cycles 'block 13' time 'clock l2_part 8')"
+test "$plain" = "$(cycles time 'clock l2_part 8' 'clock dram_fill 2')"
+
 # says STATUS WORDS: the file on standard input is refused or differs so.
 says()
 {
@@ -59,6 +82,17 @@ says()
         exit 1
     fi
 }
+for clock in 'latency 1' 'queue 9' 'queue 0' 'dram_rate 0' 'port -1' 'port nan' 'port 1e300'; do
+    says 2 "no such constant, or no value for it: ${clock% *}" << X
+clock $clock
+X
+done
+says 2 'no number: 3x' << X
+clock port 3x
+X
+says 2 'unknown statement: time' << X
+time wet
+X
 says 2 'arg before kernel: say first' << X
 cubin $cubin
 arg u32 1

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""The constants of the timing model, src/turing/time.def."""
+import re
+import sys
+from typing import NamedTuple
+
+from results import ROOT
+
+FILE = ROOT / "src" / "turing" / "time.def"
+ROW = re.compile(r'^TIME\((\w+), ([\d.]+), ([\d.]+), ([\d.]+), (\w+), "(.*?)", "(.*?)"\)$')
+KINDS = ("published", "assumed", "candidate")
+
+
+class Constant(NamedTuple):
+    name: str
+    value: float
+    low: float
+    high: float
+    kind: str
+    what: str
+    source: str
+
+
+def constants():
+    """{name: Constant}, in the order of the file."""
+    found = {}
+    for line in FILE.read_text().splitlines():
+        if not line.startswith("TIME("):
+            continue
+        row = ROW.match(line)
+        if not row:
+            sys.exit(f"{FILE.name}: not a constant: {line}")
+        constant = Constant(row[1], *(float(row[i]) for i in (2, 3, 4)), *row.groups()[4:])
+        if constant.kind not in KINDS or not constant.low <= constant.value <= constant.high or constant.name in found:
+            sys.exit(f"{FILE.name}: kind, range or name: {line}")
+        found[constant.name] = constant
+    return found
+
+
+def rows():
+    """Of the table in docs/emulator.md."""
+    return [[f"`{c.name}`", f"{c.value:.5g}", f"{c.low:g} to {c.high:g}" if c.low < c.high else "", c.kind, c.what, c.source]
+            for c in constants().values()]
