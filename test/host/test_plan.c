@@ -214,6 +214,8 @@ static void a_named_kernel_takes_k_whole(void **state)
         desc.m = desc.n = 64, desc.k = 1 << 20;
         desc.lda = desc.ldb = desc.ldc = desc.ldd = 1 << 20;
         desc.kernel = kernel, desc.accumulate = kernel_table[kernel].info.accumulate;
+        if (kernel_table[kernel].limits[LIMIT_f32])
+            desc.type_a = desc.type_b = HGEMM_TYPE_F32;
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         assert_int_equal(plan.splits, 1);
         desc.kernel = HGEMM_KERNEL_AUTO; /* the same problem is worth splitting */
@@ -561,6 +563,15 @@ static void every_tuned_kernel_has_its_use(void **state)
                     if (!chosen->blocks && chosen->info.threads == 128) /* slow where one of its blocks is alone */
                         assert_true(plan.tiles > newer.multiprocessors);
                 }
+    for (int64_t m = 2; m <= 8192; m *= 2) { /* of floats */
+        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, m, 1024, 1024);
+        plan_t plan;
+        desc.type_a = desc.type_b = HGEMM_TYPE_F32;
+        assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        uses[plan.variant.kernel]++;
+        assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        newer_uses[plan.variant.kernel]++;
+    }
     /* Thin ones have theirs where a side or k is longer: m, n, k in turn. */
     for (int64_t thin = 1; thin <= 8; thin++)
         for (int64_t other = 1; other <= 128; other *= 2)
