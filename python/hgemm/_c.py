@@ -9,7 +9,6 @@ ROW_MAJOR, COL_MAJOR = 0, 1
 OP_N, OP_T = 0, 1
 ACCUMULATE = {"float16": 0, "float32": 1}
 TYPE = {"float16": 0, "float32": 1, "bfloat16": 2}
-ACTIVATION = {None: 0, "none": 0, "relu": 1, "gelu_tanh": 2, "gelu": 3, "silu": 4}
 BIAS_PER_COLUMN, BIAS_PER_ROW = 0, 1
 BATCH_GROUPED = 2
 INDEX = {"int32": 0, "int64": 1}

@@ -21,7 +21,7 @@ from . import _c, _call, _matmul, _prepared, _scales
 from ._device import handle_for
 from ._grouped import grouped
 from ._parameter_scales import Scales
-from ._plan import Shape, leading, plan_for
+from ._plan import Layout, Shape, leading, once, plan_for, spread_shape
 from ._prepared import NUMBERS, find, given, key_of
 
 # ---- the operator ------------------------------------------------------------------------------------------------
@@ -62,7 +62,13 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, k
     dtype = _call.result_type(dtype, _TYPES.get(a.dtype))
     if len(scalars) > 2:
         scalars = _pointed(scalars, operands)
-    layouts = tuple([(name, _TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride()) for name, x in operands.items()])
+    layouts = _layouts(operands)
+    for name in ("bias", "gate"):
+        if name in operands:
+            whole = _spread(name, operands)
+            if whole is not None:
+                operands, key = {**operands, name: whole}, None  # copied in each call
+                layouts = _layouts(operands)
     plan = plan_for(layouts, dtype, scalars["beta"] != 0, accumulate, activation, batch_invariant, None)
     result = operands.get("out")
     if result is None:
@@ -76,6 +82,22 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, k
     if key is not None:
         _prepared.keep(key, plan, handle, result.dtype, scalars, "out" not in operands)
     return result
+
+
+def _layouts(operands):
+    return tuple([(name, _TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride()) for name, x in operands.items()])
+
+
+def _spread(name, operands):
+    """A copy of a bias or a gate that the library cannot repeat, or None where it is read where it is."""
+    x = operands[name]
+    if name == "bias" and x.dim() and x.shape[-1] > 1 and x.stride(-1):
+        return None  # a value for each column: nearly every bias
+    if x.dtype not in _TYPES:
+        return None  # which the plan refuses
+    layout = Layout(_TYPES[x.dtype], x.shape, x.stride())
+    shape = spread_shape(name, layout, Shape(operands["a"].shape, operands["b"].shape))
+    return None if shape is None else x[once(layout)].expand(shape).contiguous()
 
 
 def _pointed(scalars, operands):
