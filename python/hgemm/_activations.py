@@ -4,10 +4,11 @@ import math
 from collections import namedtuple
 
 # value     the C library's
+# library   the C library's name
 # function  what it does to a tensor, by torch: function(torch, z)
 # slope     its derivative at z, of operations that torch differentiates again and again: slope(torch, z)
-# backward  g * slope in one of torch's kernels, which need not have a derivative: backward(aten, g, z), or None
-Activation = namedtuple("Activation", "value function slope backward")
+# backward  g * slope in one of torch's kernels, which need not have a derivative: backward(aten, g, z)
+Activation = namedtuple("Activation", "value library function slope backward")
 
 
 # Beyond the bounds that z is clamped to, slopes are what they are there, even at infinities.
@@ -32,13 +33,13 @@ def _silu_slope(torch, z):
 
 
 ACTIVATIONS = {
-    "none": Activation(0, lambda torch, z: z, lambda torch, z: torch.ones_like(z), lambda aten, g, z: g),
-    "relu": Activation(1, lambda torch, z: torch.relu(z), lambda torch, z: (z > 0).to(z.dtype),
+    "none": Activation(0, "none", lambda torch, z: z, lambda torch, z: torch.ones_like(z), lambda aten, g, z: g),
+    "relu": Activation(1, "relu", lambda torch, z: torch.relu(z), lambda torch, z: (z > 0).to(z.dtype),
                        lambda aten, g, z: aten.threshold_backward(g, z, 0)),
-    "gelu_tanh": Activation(2, lambda torch, z: torch.nn.functional.gelu(z, approximate="tanh"), _gelu_tanh_slope,
-                            lambda aten, g, z: aten.gelu_backward(g, z, approximate="tanh")),
-    "gelu": Activation(3, lambda torch, z: torch.nn.functional.gelu(z), _gelu_slope, lambda aten, g, z: aten.gelu_backward(g, z)),
-    "silu": Activation(4, lambda torch, z: torch.nn.functional.silu(z), _silu_slope, lambda aten, g, z: aten.silu_backward(g, z)),
+    "gelu_tanh": Activation(2, "gelu_tanh", lambda torch, z: torch.nn.functional.gelu(z, approximate="tanh"), _gelu_tanh_slope,
+                            lambda aten, g, z: aten.gelu_backward(g, z.clamp(-20, 20), approximate="tanh")),
+    "gelu": Activation(3, "gelu_erf", lambda torch, z: torch.nn.functional.gelu(z), _gelu_slope, lambda aten, g, z: aten.gelu_backward(g, z)),
+    "silu": Activation(4, "silu", lambda torch, z: torch.nn.functional.silu(z), _silu_slope, lambda aten, g, z: aten.silu_backward(g, z)),
 }
 
 

@@ -118,6 +118,8 @@ def _load(path):
     }
     if hasattr(library, "hgemm_find_scale"):  # since 0.2
         signatures["hgemm_find_scale"] = (status, [handle, c_int64, c_int64, c_void_p, c_int64, c_void_p])
+    if hasattr(library, "hgemm_activation_name"):
+        signatures["hgemm_activation_name"] = (c_char_p, [c_int])
     if hasattr(library, "hgemm_desc_init_sized"):  # since 0.3
         signatures["hgemm_desc_init_sized"] = (None, [POINTER(Desc), c_size_t])
     else:

@@ -18,6 +18,7 @@ import warnings
 import torch
 
 from . import _c, _call, _matmul, _prepared, _scales
+from ._activations import activation as row_of
 from ._device import handle_for
 from ._grouped import grouped
 from ._parameter_scales import Scales
@@ -198,23 +199,6 @@ def _setup(ctx, inputs, output):
     ctx.save_for_backward(a, b, c, bias, gate, output if ctx.activation == "relu" and gate is None else None, *pointers)
 
 
-def _act(name, z):
-    functional = torch.nn.functional
-    return {"none": lambda x: x, "relu": functional.relu, "gelu": functional.gelu, "silu": functional.silu,
-            "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh")}[name](z)
-
-
-def _act_backward(name, g, z):
-    aten = torch.ops.aten
-    if name == "relu":
-        return aten.threshold_backward(g, z, 0)
-    if name == "silu":
-        return aten.silu_backward(g, z)
-    if name in ("gelu", "gelu_tanh"):
-        return aten.gelu_backward(g, z, approximate="tanh" if name == "gelu_tanh" else "none")
-    return g
-
-
 def _reduced(g, like):
     return g.sum_to_size(like.shape).to(like.dtype)
 
@@ -227,15 +211,22 @@ def _backward(ctx, g):
     given_a = {"scale_a": ctx.scale_a, "scale_a_pointer": scale_a}
     given_b = {"scale_b": ctx.scale_b, "scale_b_pointer": scale_b}
     gemm = torch.ops.hgemm.gemm
-    grad_gate = None
-    if ctx.activation != "none" or needs_gate:
+    grad_gate, activation = None, row_of(ctx.activation)
+    if output is not None:
+        g = activation.backward(torch.ops.aten, g, output)
+    elif ctx.activation != "none" or needs_gate:
         # What the activation was applied to is computed again: keeping it would take as much memory as the result.
-        z = output if output is not None else gemm(a, b, c, bias, alpha=ctx.alpha, beta=ctx.beta, **again, **given_a, **given_b)
+        # It may be beyond the range of the result's type.
+        z = gemm(a, b, c, bias, alpha=ctx.alpha, beta=ctx.beta, out_dtype=torch.float32, **again, **given_a, **given_b)
+        g = g.float()
         if needs_gate:
-            grad_gate = _reduced(g * _act(ctx.activation, z), gate)
-        g = _act_backward(ctx.activation, (g if gate is None else g * gate).to(z.dtype), z)
+            grad_gate = _reduced(g * activation.function(torch, z), gate)
+        if gate is not None:
+            g = g * gate.float()
+        # torch's kernels are quicker, and some have no derivative: where that is recorded, the slope is made of operations that have.
+        g = g * activation.slope(torch, z) if torch.is_grad_enabled() else activation.backward(torch.ops.aten, g, z)
     elif gate is not None:
-        g = g * gate
+        g = g.float() * gate.float()
     half = g.to(a.dtype)
     grad_a = grad_b = grad_c = grad_bias = None
     if needs_a:

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import hgemm
 import hgemm.torch
+from hgemm._activations import ACTIVATIONS
 
 HALF, BF16 = torch.float16, torch.bfloat16
 needs_bfloat16 = pytest.mark.skipif(not hgemm._c.has_bfloat16(), reason="this libhgemm has no bfloat16")
@@ -81,12 +82,67 @@ def test_gradients(shape_a, shape_b, shape_c):
         assert mine.grad.dtype == HALF and torch.equal(mine.grad.float(), want.grad)
 
 
+def theirs_of(activation):
+    functional = torch.nn.functional
+    return {"relu": torch.relu, "gelu": functional.gelu, "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"), "silu": functional.silu}[activation]
+
+
+@pytest.mark.skipif(not hasattr(hgemm._c.lib, "hgemm_activation_name"), reason="this libhgemm names no activations")
+def test_activations_are_the_librarys():
+    names, count = hgemm._c.lib.hgemm_activation_name, len(ACTIVATIONS)
+    assert {row.library: row.value for row in ACTIVATIONS.values()} == {names(value).decode(): value for value in range(count)}
+    assert names(count) is None
+
+
+def test_unknown_activations_have_no_gradient():
+    a = torch.ones(4, 4, dtype=HALF, requires_grad=True)
+    with pytest.raises(ValueError, match="activation: 'tanh' is none of"):
+        torch.ops.hgemm.gemm(a, a, activation="tanh")
+
+    class Context:
+        saved_tensors, needs_input_grad = (a, a) + (None,) * 6, (True,) * 11
+        activation, accumulate, batch_invariant, alpha, beta, scale_a, scale_b = "tanh", "float32", False, 1.0, 1.0, 0.0, 0.0
+    with pytest.raises(ValueError, match="activation: 'tanh' is none of"):
+        hgemm.torch._backward(Context, a)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_gradients_are_finite_where_the_result_is(activation, sign, fused):
+    """z, 160,000, is no half: D is, by its type or by its gate."""
+    for gated in (False, True):
+        a, b = torch.full((8, 40), 100.0 * sign, dtype=HALF, requires_grad=True), torch.full((40, 8), 40.0, dtype=HALF, requires_grad=True)
+        gate = torch.full((8, 8), 2.0**-10, dtype=HALF, requires_grad=True) if gated else None
+        d = fused(hgemm.matmul, a, b, activation=activation, gate=gate, out_dtype=None if gated else "float32")
+        a_, b_, gate_ = (None if x is None else x.detach().float().requires_grad_() for x in (a, b, gate))
+        expected = theirs_of(activation)(a_ @ b_) * (gate_ if gated else 1)
+        (d.sum() * 2.0**-4).backward()
+        (expected.sum() * 2.0**-4).backward()
+        for x, y in zip((d, a.grad, b.grad, gate.grad if gated else None), (expected, a_.grad, b_.grad, gate_.grad if gated else None)):
+            if x is not None:
+                assert x.isfinite().all()
+                torch.testing.assert_close(x.float(), y, rtol=2e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
+def test_second_derivatives_of_activations(activation, fused):
+    a, b, v, gate = (torch.randn(shape).to(HALF).requires_grad_() for shape in ((6, 8), (8, 4), (6, 8), (6, 4)))
+    theirs = [x.detach().double().requires_grad_() for x in (a, b, v, gate)]
+    for given in (None, gate):
+        g, = torch.autograd.grad(fused(hgemm.matmul, a, b, activation=activation, gate=given).sum(), a, create_graph=True)
+        d = theirs_of(activation)(theirs[0] @ theirs[1])
+        expected, = torch.autograd.grad((d if given is None else d * theirs[3]).sum(), theirs[0], create_graph=True)
+        for x, y in zip(torch.autograd.grad((g * v).sum(), (a, b), materialize_grads=True),
+                        torch.autograd.grad((expected * theirs[2]).sum(), theirs[:2], materialize_grads=True)):
+            torch.testing.assert_close(x.double(), y, rtol=1e-2, atol=6e-2)
+
+
 @pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
 def test_gradients_through_epilogues(activation, fused):
     a, b, bias, gate = (torch.randn(shape).to(HALF).requires_grad_() for shape in ((6, 8), (8, 4), (4,), (6, 4)))
     theirs = [x.detach().float().requires_grad_() for x in (a, b, bias, gate)]
     d = fused(hgemm.matmul, a, b, bias=bias, gate=gate, activation=activation)
-    expected = hgemm.torch._act(activation, theirs[0] @ theirs[1] + theirs[2]) * theirs[3]
+    expected = theirs_of(activation)(theirs[0] @ theirs[1] + theirs[2]) * theirs[3]
     torch.testing.assert_close(d.float(), expected, rtol=5e-3, atol=5e-3)
     g = torch.randn_like(d)
     d.backward(g)
