@@ -378,7 +378,9 @@ _know_dtensor()
 #
 # enable() replaces torch's kernels in the dispatcher, by torch.library, rather than entering a TorchDispatchMode or a
 # TorchFunctionMode: below autograd, autocast and DTensor it also gets the products that C++ code, backward passes and compiled
-# graphs call, other operators cost nothing more, and torch.compile does not see it. The price: it acts on all threads.
+# graphs call, other operators cost nothing more, and torch.compile does not see it. The price: it acts on all threads. A kernel that
+# another thread is in cannot be taken away, so they are registered once for a device type, and stay: where no enable() is entered for
+# that, they pass on.
 
 _NAMES = ("mm", "addmm", "bmm", "baddbmm")
 _GROUPED = "_grouped_mm"  # torch.nn.functional.grouped_mm: torch's own needs compute capability 8.0
@@ -387,8 +389,8 @@ _GROUPED = "_grouped_mm"  # torch.nn.functional.grouped_mm: torch's own needs co
 class _Override:
     """The kernels that stand in for torch's on one device type, and torch's own, to pass on what is not hgemm's."""
 
-    def __init__(self, key):
-        self.own = {}
+    def __init__(self, device):
+        self.device, self.own, key = device, {}, device.upper()
         get_kernel = getattr(torch.library, "get_kernel", None)
         overloads = [(name, name) for name in _NAMES]
         if get_kernel is not None:
@@ -414,25 +416,26 @@ class _Override:
 
     def kernel(self, name, overload):
         def call(keyset, *arguments, **options):
-            active = _active[-1]
+            entered = _entered
+            active = entered[-1] if entered else None
+            if active is None or self.device not in active.devices:
+                return self.pass_on(overload, keyset, arguments, options)
             try:
                 if name == _GROUPED:
                     result, why = active._run_groups(*arguments, **options)
                 else:
                     result, why = active._run(name, arguments, options)
-            except _c.NotSupportedError as error:
-                if active.batch_invariant:
+            except (TypeError, ValueError, ArithmeticError, _c.Error) as error:  # torch may take it
+                if active.batch_invariant and isinstance(error, _c.NotSupportedError):
                     raise
                 result, why = None, str(error)
             active._count(name, why)
             return result if why is None else self.pass_on(overload, keyset, arguments, options)
         return call
 
-    def remove(self):
-        self.library._destroy()
 
-
-_active, _overrides, _lock = [], {}, threading.Lock()
+_entered = ()  # the enable()s that are; never changed, but replaced, so that calls need no lock
+_overrides, _lock = {}, threading.Lock()
 
 
 @functools.lru_cache(maxsize=None)
@@ -478,12 +481,12 @@ class enable(contextlib.ContextDecorator):
         self.ran, self.passed = {}, {}
 
     def __enter__(self):
+        global _entered
         with _lock:
-            _active.append(self)
             for device in self.devices:
                 if device not in _overrides:
-                    _overrides[device] = [_Override(device.upper()), 0]
-                _overrides[device][1] += 1
+                    _overrides[device] = _Override(device)
+            _entered += (self,)
         return self
 
     def find_scales(self, module):
@@ -498,13 +501,11 @@ class enable(contextlib.ContextDecorator):
         self._scales.clear()
 
     def __exit__(self, *exception):
+        global _entered
         with _lock:
-            _active.remove(self)
+            last = len(_entered) - 1 - _entered[::-1].index(self)
+            _entered = _entered[:last] + _entered[last + 1:]
             self._scales.clear()
-            for device in self.devices:
-                _overrides[device][1] -= 1
-                if not _overrides[device][1]:
-                    _overrides.pop(device)[0].remove()
 
     def _count(self, name, why):
         counts, key = (self.ran, name) if why is None else (self.passed, why)

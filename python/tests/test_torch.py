@@ -225,6 +225,56 @@ def test_enable_passes_on_what_torch_refuses():
         hgemm.torch.enable(devices=("tpu",))
 
 
+THREADS = """
+import threading, time, torch, hgemm.torch
+a = torch.ones(8, 8, dtype=torch.float16)
+end, faults = time.monotonic() + 2, []
+def multiply():
+    try:
+        while time.monotonic() < end:
+            assert (torch.mm(a, a) == 8).all() and (torch.addmm(a, a, a) == 9).all()
+    except BaseException as fault:
+        faults.append(repr(fault))
+threads = [threading.Thread(target=multiply) for _ in range(2)]
+for thread in threads: thread.start()
+count = 0
+while time.monotonic() < end:
+    with hgemm.torch.enable(devices=("cpu",)) as on:
+        torch.mm(a, a)
+    assert on.ran["mm"] >= 1
+    count += 1
+for thread in threads: thread.join()
+print(faults, count > 20)
+"""
+
+
+def test_enable_while_others_multiply():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", THREADS], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout == "[] True\n", done.stdout + done.stderr
+
+
+def test_enable_refuses_nothing_that_torch_takes():
+    """c of every shape and stride that torch.addmm and torch.baddbmm broadcast; what torch refuses, it refuses in its words."""
+    a, b, c, one = integers(4, 6), integers(6, 5), integers(4, 5), torch.ones(1, dtype=HALF)
+    p, x, y = exact(a, b), integers(3, 4, 6), integers(3, 6, 5)
+    q = exact(x, y)
+    with hgemm.torch.enable(devices=("cpu",)) as on:
+        addends = [one, one[0], one.expand(5), one.expand(4, 5), c[:1], c[:, :1], c[:1].expand(4, 5), c[:, :1].expand(4, 5), c[0], c.T.contiguous().T,
+                   integers(8, 10)[::2, ::2], integers(10)[::2]]
+        for addend in addends:
+            for alpha, beta in ((1, 1), (2, -1), (3, 0)):
+                assert torch.equal(torch.addmm(addend, a, b, alpha=alpha, beta=beta).float(), alpha * p + beta * addend.float())
+                assert torch.equal(torch.baddbmm(addend, x, y, alpha=alpha, beta=beta).float(), alpha * q + beta * addend.float())
+        for fault in (lambda dtype: torch.addmm(c.to(dtype), a.to(dtype), b.to(dtype), alpha=1e300),
+                      lambda dtype: torch.mm(a.to(dtype), b.to(dtype), out=torch.empty(1, dtype=dtype).expand(4, 5))):
+            with pytest.raises(RuntimeError) as theirs:
+                fault(torch.float32)
+            with pytest.raises(RuntimeError) as ours:
+                fault(HALF)
+            assert str(ours.value) == str(theirs.value)
+    assert on.ran["addmm"] and on.ran["baddbmm"]
+
+
 def test_enable_trains_and_nests():
     torch.manual_seed(5)
     model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Linear(32, 4)).to(HALF)
@@ -235,7 +285,7 @@ def test_enable_trains_and_nests():
     twin(x).square().sum().backward()
     for mine, want in zip(model.parameters(), twin.parameters()):
         torch.testing.assert_close(mine.grad.float(), want.grad, rtol=5e-2, atol=5e-2)
-    assert sum(inner.ran.values()) >= 5 and not outer.ran and not hgemm.torch._overrides
+    assert sum(inner.ran.values()) >= 5 and not outer.ran and not hgemm.torch._entered
 
 
 def test_batch_invariance_is_a_switch(fused):
