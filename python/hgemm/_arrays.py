@@ -101,6 +101,8 @@ def is_host(name, array):
     if isinstance(array, DeviceArray):
         return False
     if is_torch(array):
+        if array.device.type not in ("cpu", "cuda"):
+            raise TypeError(f"{name}: a tensor on {array.device}; hgemm takes tensors on the CPU and on CUDA devices")
         return array.device.type == "cpu"
     if hasattr(array, "__cuda_array_interface__"):
         return False
@@ -143,8 +145,6 @@ def to_torch(host):
 def view_of(name, array, stream=None):
     """The view of an array in device memory. `stream` is where it is about to be used."""
     if is_torch(array):
-        if array.device.type != "cuda":
-            raise TypeError(f"{name}: a tensor on {array.device}; hgemm takes tensors on the CPU and on CUDA devices")
         if array.layout != sys.modules["torch"].strided:
             raise TypeError(f"{name}: its layout is {array.layout}, not torch.strided")
         return View(name, array.data_ptr(), str(array.dtype)[6:], tuple(array.shape), array.stride(),

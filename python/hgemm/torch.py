@@ -307,6 +307,11 @@ def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, ga
     if not torch.compiler.is_compiling():
         _know_dtensor()
     _call.check_options(accumulate, activation)
+    for name, tensor in (("a", a), ("b", b), ("c", c), ("bias", bias), ("gate", gate)):
+        if not isinstance(tensor, torch.Tensor) and (tensor is not None or name in ("a", "b")):
+            raise TypeError(f"{name}: a {type(tensor).__module__}.{type(tensor).__qualname__} is no tensor")
+    alpha = alpha if type(alpha) in NUMBERS else float(_call.scalar("alpha", alpha))
+    beta = beta if beta is None or type(beta) in NUMBERS else float(_call.scalar("beta", beta))
     for name, tensor in (("a", a), ("b", b)):
         if tensor.dim() == 0:
             raise ValueError(f"{name}: it has no dimension; a product needs a vector at least")

@@ -204,6 +204,21 @@ FAULTS = [  # (a, b, options, exception, what it says)
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"activation": "tanh"}, ValueError, r"activation: 'tanh' is none of"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"accumulate": "double"}, ValueError, r"accumulate: 'double'"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"out_dtype": "int8"}, TypeError, r"out_dtype: 'int8' is none of"),
+    (None, np.zeros((6, 7), H), {}, TypeError, r"a: it is None"),
+    (np.zeros((6, 7), H), None, {}, TypeError, r"b: it is None"),
+    (np.zeros((3, 5), complex), np.zeros((5, 7), H), {}, TypeError, r"a: its type is complex128"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), object), {}, TypeError, r"b: its type is object"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), "U2"), {}, TypeError, r"b: its type is <U2"),
+    (np.zeros((3, 5), H), "b", {}, TypeError, r"b: a builtins.str is no array"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"c": np.zeros((3, 7), "M8[s]")}, TypeError, r"c: its type is datetime64"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"bias": np.zeros(7, [("x", H)])}, TypeError, r"bias: its type is "),
+    (np.ma.masked_equal(np.zeros((3, 5), H), 0), np.zeros((5, 7), H), {}, TypeError, r"a: masked arrays"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 1j}, TypeError, r"alpha: 1j is complex"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 1e300}, ValueError, r"alpha: 1e\+300 is beyond"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 10**400}, ValueError, r"alpha: 10+ is beyond"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": "2"}, TypeError, r"alpha: a builtins.str is no array"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": np.array("2")}, TypeError, r"alpha: '2' is no number"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"activation": ["relu"]}, ValueError, r"activation: \['relu'\] is none of"),
 ]
 
 
@@ -282,3 +297,10 @@ def test_what_the_library_cannot_repeat_is_copied(place, integers, fused):
         gate = np.asarray(integers(*shape))
         same(host(fused(hgemm.matmul, place(a), place(b), gate=place(gate))), product(a, b) * gate)
     same(fused(hgemm.matmul, a[0, :1], b, bias=integers(1, 1) * 0 + H(2)), product(a[0, :1], b) + 2)  # (m, 1) with m = 1
+
+
+def test_words_about_group_ends_and_weights(integers):
+    with pytest.raises(TypeError, match="group_ends: it is None"):
+        hgemm.grouped(integers(4, 8), integers(2, 8, 4), None)
+    with pytest.raises(TypeError, match="weight: a builtins.int is no array"):
+        hgemm.linear(integers(4, 8), 3)

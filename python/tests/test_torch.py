@@ -528,3 +528,23 @@ def test_tensor_parallel_example():
     done = subprocess.run([sys.executable, str(example), "--device", "cpu"], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "PYTHONWARNINGS": "ignore"})
     assert done.returncode == 0 and "2 processes agree" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("options, kind, words", [
+    ({"kernel": "none such"}, ValueError, "kernel: it cannot be given where torch records"),
+    ({"stream": 7}, ValueError, "stream: it cannot be given where torch records"),
+    ({"alpha": torch.ones((), requires_grad=True)}, ValueError, "alpha: it requires a gradient, and gets none")])
+def test_no_option_is_dropped_where_torch_records(options, kind, words):
+    a = torch.ones(4, 4, dtype=HALF, requires_grad=True)
+    with pytest.raises(kind, match=words):
+        hgemm.matmul(a, a, **options)
+
+
+def test_words_about_tensors():
+    a = torch.ones(4, 4, dtype=HALF)
+    with pytest.raises(TypeError, match="b: a tensor on meta"):
+        hgemm.matmul(a, torch.ones(4, 4, dtype=HALF, device="meta"))
+    with pytest.raises(TypeError, match="a: its layout is torch.sparse_coo"):
+        hgemm.matmul(a.to_sparse(), a)
+    with pytest.raises(TypeError, match="b: a numpy.ndarray is no tensor"):
+        hgemm.matmul(torch.nn.Parameter(a), a.numpy())
