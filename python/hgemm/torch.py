@@ -119,7 +119,7 @@ def _pointed(scalars, operands):
 
 def _again(a, b, beside, alpha, beta, activation, accumulate, out_dtype, batch_invariant):
     """For hgemm.matmul: what to keep the call by and, if one like it was kept, its result; None for what there is not."""
-    if torch.compiler.is_compiling() or type(alpha) not in NUMBERS or not (beta is None or type(beta) in NUMBERS):
+    if torch.compiler.is_compiling() or _forward_ad._current_level >= 0 or type(alpha) not in NUMBERS or not (beta is None or type(beta) in NUMBERS):
         return None, None
     if beta is None:
         beta = 0.0 if beside[0] is None else 1.0
@@ -243,6 +243,7 @@ def _backward(ctx, g):
     return grad_a, grad_b, grad_c, grad_bias, grad_gate, *[None] * 10
 
 
+_forward_ad = torch.autograd.forward_ad
 _BELOW_AUTOGRAD, _CUDA = torch._C._after_autograd_keyset, torch._C.DispatchKey.CUDA
 
 
@@ -268,6 +269,9 @@ def _below_autograd(keyset, arguments):
 def _differentiable(keyset, *arguments):
     """What torch.library.register_autograd makes, but quicker: it takes more time than the rest of a call. Where nothing is to be
     recorded and only the GPU's kernel is left to meet, that is called from here."""
+    if _forward_ad._current_level >= 0 and any(
+            isinstance(x, torch.Tensor) and _forward_ad.unpack_dual(x).tangent is not None for x in arguments):
+        raise NotImplementedError("hgemm: its product has no forward-mode derivative, and an argument has a tangent")
     if torch.is_grad_enabled():
         for x in arguments:
             if isinstance(x, torch.Tensor) and x.requires_grad:
@@ -358,7 +362,7 @@ def find_scale(x):
 
 def must_dispatch(arrays):
     """Whether torch records or traces a call on these: then it goes through the operator."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or _forward_ad._current_level >= 0:
         return True
     recording = torch.is_grad_enabled()
     return any(isinstance(x, torch.Tensor) and (recording and x.requires_grad or type(x) not in (torch.Tensor, torch.nn.Parameter))

@@ -94,6 +94,17 @@ def test_activations_are_the_librarys():
     assert names(count) is None
 
 
+@pytest.mark.parametrize("product", [hgemm.matmul, hgemm.torch.matmul, torch.ops.hgemm.gemm], ids=("matmul", "torch.matmul", "gemm"))
+def test_forward_mode_derivatives_are_refused(product):
+    a = torch.ones(4, 4, dtype=HALF)
+    with torch.autograd.forward_ad.dual_level():
+        with pytest.raises(NotImplementedError, match="no forward-mode derivative"):
+            product(a, torch.autograd.forward_ad.make_dual(a, a))
+        assert (product(a, a) == 4).all()
+    with pytest.raises(NotImplementedError, match="no forward-mode derivative"):
+        torch.func.jvp(lambda x: product(x, a), (a,), (a,))
+
+
 def test_unknown_activations_have_no_gradient():
     a = torch.ones(4, 4, dtype=HALF, requires_grad=True)
     with pytest.raises(ValueError, match="activation: 'tanh' is none of"):
