@@ -16,7 +16,7 @@ import importlib
 
 from ._c import ArgumentError, DeviceError, Error, NotSupportedError, OutOfMemoryError, kernels
 from ._c import version_text as _version_text
-from ._device import DeviceArray, array
+from ._device_array import DeviceArray, array
 from ._grouped import grouped
 from ._matmul import linear, matmul
 from ._scales import find_scale

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """What hgemm needs to know of an array, whichever library made it, and what it asks that library to do."""
 import ctypes
+import numbers
 import sys
 
 import numpy as np
 
 from . import _device
+from ._device_array import DeviceArray, host_array
 from ._plan import packed
+from ._types import BFLOAT16, type_name
 
 
 class View:
@@ -29,7 +32,7 @@ class _Torch:
         return torch.empty(shape, dtype=getattr(torch, dtype), device=like.array.device)
 
     @staticmethod
-    def assign(target, source):
+    def assign(name, target, source):
         target.copy_(source)
 
     @staticmethod
@@ -43,10 +46,10 @@ class _Cupy:
     def empty(shape, dtype, like, handle):
         import cupy
         with like.array.device:
-            return cupy.empty(shape, _device.BFLOAT16 if dtype == "bfloat16" else dtype)
+            return cupy.empty(shape, BFLOAT16 if dtype == "bfloat16" else dtype)
 
     @staticmethod
-    def assign(target, source):
+    def assign(name, target, source):
         with target.device:
             target[...] = source
 
@@ -57,19 +60,23 @@ class _Cupy:
             return cupy.cuda.get_current_stream().ptr
 
 
+_LIKE = {"c": "out", "gate": "out", "bias": "a row or column of the result"}
+
+
 class _Own:
     """DeviceArray, and arrays of libraries that only lend their memory: results are DeviceArrays."""
 
     @staticmethod
     def empty(shape, dtype, like, handle):
-        return _device.DeviceArray.empty(shape, dtype, handle)
+        return DeviceArray.empty(shape, dtype, handle)
 
     @staticmethod
-    def assign(target, source):
-        if not isinstance(target, _device.DeviceArray) or not isinstance(source, _device.DeviceArray):
-            raise TypeError("c: give it in the shape and layout of out: the arrays' library lends memory only, so nothing can be copied")
-        if target.dtype != source.dtype and _device.BFLOAT16.names and _device.BFLOAT16 in (target.dtype, source.dtype):
-            raise TypeError("c: without the package ml_dtypes nothing converts between its type and out's: give it in out's type or layout")
+    def assign(name, target, source):
+        if not isinstance(target, DeviceArray) or not isinstance(source, DeviceArray):
+            raise TypeError(f"{name}: give it in the shape and layout of {_LIKE[name]}: the arrays' library lends memory only, so nothing can "
+                            "be copied")
+        if target.dtype != source.dtype and BFLOAT16.names and BFLOAT16 in (target.dtype, source.dtype):
+            raise TypeError(f"{name}: without the package ml_dtypes nothing converts between its type and out's: give it in out's type or layout")
         target.copy_from(source.numpy())
 
     @staticmethod
@@ -91,9 +98,11 @@ def is_host(name, array):
     """Whether an array is in host memory: numpy's, a CPU tensor of torch, or what DLPack says is on the CPU."""
     if isinstance(array, np.ndarray):
         return True
-    if isinstance(array, _device.DeviceArray):
+    if isinstance(array, DeviceArray):
         return False
     if is_torch(array):
+        if array.device.type not in ("cpu", "cuda"):
+            raise TypeError(f"{name}: a tensor on {array.device}; hgemm takes tensors on the CPU and on CUDA devices")
         return array.device.type == "cpu"
     if hasattr(array, "__cuda_array_interface__"):
         return False
@@ -104,34 +113,45 @@ def is_host(name, array):
 
 
 def to_host(name, array):
+    """numpy's array of what is in host memory."""
     if isinstance(array, np.ndarray):
-        return array
+        return host_array(name, array)
     if is_torch(array):
         torch = sys.modules["torch"]
+        if array.layout != torch.strided:
+            raise TypeError(f"{name}: its layout is {array.layout}, not torch.strided")
         if array.dtype == torch.bfloat16:
-            return array.detach().view(torch.int16).numpy().view(_device.BFLOAT16)
+            return array.detach().view(torch.int16).numpy().view(BFLOAT16)
         if array.dtype not in (torch.float16, torch.float32, torch.int32, torch.int64):
             raise TypeError(f"{name}: its type is {array.dtype}, not one of floats of 16 or 32 bits or integers of 32 or 64")
         return array.detach().numpy()
     return np.from_dlpack(array)
 
 
+def to_number(name, array):
+    """The number in an array of one in host memory."""
+    number = (array if hasattr(array, "item") else np.from_dlpack(array)).item()
+    if not isinstance(number, numbers.Number):
+        raise TypeError(f"{name}: {number!r} is no number")
+    return number
+
+
 def to_torch(host):
     """The CPU tensor that shares a host array's memory."""
     torch = sys.modules["torch"]
-    return torch.from_numpy(host.view(np.int16)).view(torch.bfloat16) if host.dtype == _device.BFLOAT16 else torch.from_numpy(host)
+    return torch.from_numpy(host.view(np.int16)).view(torch.bfloat16) if host.dtype == BFLOAT16 else torch.from_numpy(host)
 
 
 def view_of(name, array, stream=None):
     """The view of an array in device memory. `stream` is where it is about to be used."""
     if is_torch(array):
-        if array.device.type != "cuda":
-            raise TypeError(f"{name}: a tensor on {array.device}; hgemm takes tensors on the CPU and on CUDA devices")
+        if array.layout != sys.modules["torch"].strided:
+            raise TypeError(f"{name}: its layout is {array.layout}, not torch.strided")
         return View(name, array.data_ptr(), str(array.dtype)[6:], tuple(array.shape), array.stride(),
                     f"cuda:{array.device.index}", None, _Torch, array)
-    if isinstance(array, _device.DeviceArray):
+    if isinstance(array, DeviceArray):
         handle = array.handle
-        return View(name, array.pointer, _device.type_name(array.dtype), array.shape, tuple(s // array.dtype.itemsize for s in array.strides),
+        return View(name, array.pointer, type_name(array.dtype), array.shape, tuple(s // array.dtype.itemsize for s in array.strides),
                     handle.place, handle.stream or 1, _Own, array)
     if hasattr(array, "__cuda_array_interface__"):
         return _lent(name, array)
@@ -143,6 +163,8 @@ def _lent(name, array):
     if cai.get("mask") is not None:
         raise TypeError(f"{name}: masked arrays are not supported")
     dtype = np.dtype(cai["typestr"])
+    if not dtype.isnative:
+        raise TypeError(f"{name}: its type is {dtype.str}, which is not in the byte order of GPUs")
     shape, strides = tuple(cai["shape"]), cai.get("strides")
     if strides is None:
         strides = packed(shape)
@@ -151,9 +173,9 @@ def _lent(name, array):
             raise ValueError(f"{name}: its strides {tuple(strides)} are not multiples of its elements' {dtype.itemsize} bytes")
         strides = tuple(s // dtype.itemsize for s in strides)
     pointer = cai["data"][0] or 0
-    type_name = _device.type_name(dtype)
+    named = type_name(dtype)
     if dtype.str[1:] == "V2" and str(getattr(array, "dtype", "")).endswith("bfloat16"):
-        type_name = "bfloat16"  # for which the interface has no name but this one of any two bytes
+        named = "bfloat16"  # for which the interface has no name but this one of any two bytes
     is_cupy = type(array).__module__.split(".")[0] == "cupy"
     if is_cupy:
         place = f"cuda:{array.device.id}"
@@ -161,12 +183,12 @@ def _lent(name, array):
         place = f"cuda:{_device.ordinal_of(pointer)}" if pointer else None
     if name == "out" and cai["data"][1]:
         raise ValueError("out: it is read-only")
-    return View(name, pointer, type_name, shape, strides, place, None if is_cupy else cai.get("stream"), _Cupy if is_cupy else _Own, array)
+    return View(name, pointer, named, shape, strides, place, None if is_cupy else cai.get("stream"), _Cupy if is_cupy else _Own, array)
 
 
 def type_of(name, array):
     """The name of an array's type."""
-    return _device.type_name(to_host(name, array).dtype) if is_host(name, array) else view_of(name, array).dtype
+    return type_name(to_host(name, array).dtype) if is_host(name, array) else view_of(name, array).dtype
 
 
 # ---- DLPack: the C structures of its specification, https://dmlc.github.io/dlpack/latest/c_api.html ----------------
@@ -211,7 +233,7 @@ def stream_for(arrays, asked):
     if asked is not None:
         return int(getattr(asked, "cuda_stream", getattr(asked, "ptr", asked)))  # torch's, cupy's, or an address
     for array in arrays:
-        if is_torch(array):
+        if is_torch(array) and array.is_cuda:
             return _Torch.stream(f"cuda:{array.device.index}")
         if type(array).__module__.split(".")[0] == "cupy":
             return _Cupy.stream(f"cuda:{array.device.id}")

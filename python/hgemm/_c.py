@@ -9,7 +9,6 @@ ROW_MAJOR, COL_MAJOR = 0, 1
 OP_N, OP_T = 0, 1
 ACCUMULATE = {"float16": 0, "float32": 1}
 TYPE = {"float16": 0, "float32": 1, "bfloat16": 2}
-ACTIVATION = {None: 0, "none": 0, "relu": 1, "gelu_tanh": 2, "gelu": 3, "silu": 4}
 BIAS_PER_COLUMN, BIAS_PER_ROW = 0, 1
 BATCH_GROUPED = 2
 INDEX = {"int32": 0, "int64": 1}
@@ -119,6 +118,8 @@ def _load(path):
     }
     if hasattr(library, "hgemm_find_scale"):  # since 0.2
         signatures["hgemm_find_scale"] = (status, [handle, c_int64, c_int64, c_void_p, c_int64, c_void_p])
+    if hasattr(library, "hgemm_activation_name"):
+        signatures["hgemm_activation_name"] = (c_char_p, [c_int])
     if hasattr(library, "hgemm_desc_init_sized"):  # since 0.3
         signatures["hgemm_desc_init_sized"] = (None, [POINTER(Desc), c_size_t])
     else:

@@ -1,26 +1,17 @@
 # SPDX-License-Identifier: MIT
 """What every call does: arrays become views, scalars numbers or addresses, and a plan runs on them where they are, or on copies."""
+import math
 import numbers
 
 import numpy as np
 
 from . import _arrays, _c, _device
-from ._plan import broadcast
+from ._activations import activation as row_of
+from ._device_array import DeviceArray, upload
+from ._plan import Layout, Shape, broadcast, once, spread_shape
+from ._types import check_type, dtype_name, type_name
 
-DTYPES = {prefix + name: name for prefix in ("", "torch.") for name in _c.TYPE}
-
-
-def dtype_name(argument, value):
-    """The name of a type of numpy's or torch's, or of a string."""
-    text = str(value)
-    if text not in DTYPES:
-        try:
-            text = _device.type_name(np.dtype(value))
-        except TypeError:
-            pass
-    if text not in DTYPES:
-        raise TypeError(f"{argument}: {value!r} is none of float16, bfloat16 and float32")
-    return DTYPES[text]
+LARGEST = 3.4028235677973366e38  # what is below rounds to a float of 32 bits
 
 
 def result_type(asked, of_a):
@@ -31,8 +22,7 @@ def result_type(asked, of_a):
 def check_options(accumulate, activation):
     if accumulate not in _c.ACCUMULATE:
         raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
-    if activation not in _c.ACTIVATION:
-        raise ValueError(f"activation: {activation!r} is none of {', '.join(repr(name) for name in _c.ACTIVATION)}")
+    row_of(activation)
 
 
 def asked_type(out, out_dtype):
@@ -47,21 +37,32 @@ def asked_type(out, out_dtype):
 
 def scalar(name, value):
     """A number, or the array of one that is in device memory."""
-    if isinstance(value, numbers.Number):
-        return float(value)
-    if not _arrays.is_host(name, value):
-        return value
-    if int(np.prod(value.shape)) != 1:
-        raise ValueError(f"{name}: its shape is {tuple(value.shape)}; it must be one number")
-    return float(value.reshape(()))
+    if not isinstance(value, numbers.Number):
+        if _arrays.is_torch(value) and value.requires_grad and _arrays.recording():
+            raise ValueError(f"{name}: it requires a gradient, and gets none: multiply by it outside, or give {name}.detach()")
+        if not _arrays.is_host(name, value):
+            return value
+        if int(np.prod(value.shape)) != 1:
+            raise ValueError(f"{name}: its shape is {tuple(value.shape)}; it must be one number")
+        value = _arrays.to_number(name, value)
+    if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}: {value!r} is complex; it must be a real number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.nan
+    if not -LARGEST < number < LARGEST and (math.isfinite(number) or number != value == value):
+        raise ValueError(f"{name}: {value!r} is beyond what a float of 32 bits holds")
+    return number
 
 
 def scalars_of(c, alpha, beta, scale_a, scale_b):
     """Those that are given, by name. beta is 1 by default where there is a c, else 0."""
     if beta is None:
         beta = 0.0 if c is None else 1.0
-    given = {"alpha": alpha, "beta": beta, "scale_a": scale_a, "scale_b": scale_b}
-    return {name: scalar(name, value) for name, value in given.items() if value is not None}
+    given = {"alpha": alpha, "beta": beta}
+    given.update((name, value) for name, value in (("scale_a", scale_a), ("scale_b", scale_b)) if value is not None)
+    return {name: scalar(name, value) for name, value in given.items()}
 
 
 def check_scales(scalars, dtypes):
@@ -104,20 +105,22 @@ def on_host(operands, scalars, dtype, shape_of, plan_of, writes_all=True):
     handle = _device.handle_for(None)
     out = operands.get("out")
     arrays = {name: _arrays.to_host(name, array) for name, array in operands.items()}
-    dtype = result_type(dtype, _device.type_name(arrays["a"].dtype))
+    for name, array in arrays.items():
+        check_type(name, type_name(array.dtype))
+    dtype = result_type(dtype, type_name(arrays["a"].dtype))
     shape = shape_of({name: array.shape for name, array in arrays.items()})
-    copies = {name: _device.upload(array, handle) for name, array in arrays.items() if name not in ("c", "gate", "out")}
+    copies = {name: upload(array, handle) for name, array in arrays.items() if name not in ("c", "gate", "out")}
     for name in ("c", "gate"):  # on the device they have the result's layout
         if name in arrays:
             broadcast(name, arrays[name].shape, (0,) * arrays[name].ndim, shape, "the result's shape")
-            copies[name] = _device.upload(np.ascontiguousarray(np.broadcast_to(arrays[name], shape)), handle)
+            copies[name] = upload(np.ascontiguousarray(np.broadcast_to(arrays[name], shape)), handle)
     if out is not None:
         if arrays["out"].shape != shape:
             raise ValueError(f"out: its shape is {arrays['out'].shape}, the result's is {shape}")
         if not arrays["out"].flags.writeable:
             raise ValueError("out: it is read-only")
     if out is not None or not writes_all:
-        target = copies["out"] = _device.DeviceArray.empty(shape, dtype, handle)
+        target = copies["out"] = DeviceArray.empty(shape, dtype, handle)
         if not writes_all or scalars["beta"] and "c" not in arrays:
             target.copy_from(arrays["out"] if out is not None else np.zeros((), target.dtype))
     result = on_device(copies, scalars, dtype, plan_of, None).numpy()
@@ -146,6 +149,8 @@ def on_device(arrays, scalars, dtype, plan_of, stream):
         if not _c.has_epilogues():
             raise _c.NotSupportedError(f"{name}: libhgemm {_c.version_text()} takes none in device memory; 0.2 does", "HGEMM_STATUS_NOT_SUPPORTED")
 
+    if "group_ends" not in views:
+        _spread(arrays, views, [*views.values(), *pointed.values()], place, stream)
     plan = plan_of(tuple((name, view.dtype, view.shape, view.strides) for name, view in views.items()), dtype, reads_c)
     handle, stream = ready([*views.values(), *pointed.values()], place, stream)
     result = arrays.get("out")
@@ -154,12 +159,27 @@ def on_device(arrays, scalars, dtype, plan_of, stream):
         result = library.empty(plan.shape, dtype, views["a"], handle)
         views["out"] = _arrays.view_of("out", result, stream)
     if plan.copies_c:
-        views["a"].library.assign(result, arrays["c"])
+        views["a"].library.assign("c", result, arrays["c"])
     pointers = {name: view.pointer for name, view in views.items()}
     pointers["d"] = pointers["out"]
     run(plan, handle, pointers, {**{name: value for name, value in scalars.items() if name not in pointed},
                                  **{name + "_pointer": view.pointer for name, view in pointed.items()}})
     return result
+
+
+def _spread(arrays, views, used, place, stream):
+    """Puts copies in place of a bias and a gate that the library cannot repeat."""
+    for name in ("bias", "gate"):
+        if name in views:
+            view = views[name]
+            layout = Layout(view.dtype, view.shape, view.strides)
+            shape = spread_shape(name, layout, Shape(views["a"].shape, views["b"].shape))
+            if shape is not None:
+                check_type(name, view.dtype)
+                handle, stream = ready(used, place, stream)
+                copy = view.library.empty(shape, view.dtype, view, handle)
+                view.library.assign(name, copy, arrays[name][once(layout)] if view.shape else arrays[name])
+                views[name] = _arrays.view_of(name, copy, stream)
 
 
 def run(plan, handle, pointers, scalars):

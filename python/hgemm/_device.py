@@ -1,41 +1,41 @@
 # SPDX-License-Identifier: MIT
-"""Handles, one for each device and stream, and arrays in the memory of a device."""
+"""Handles, one for each device and stream, which threads share and forks part."""
 import ctypes
+import os
+import pathlib
+import sys
 import threading
 import warnings
 import weakref
+from collections import deque
 from ctypes import byref, c_void_p
-
-import numpy as np
 
 from . import _c
 
-try:  # numpy has no bfloat16
-    import ml_dtypes
-    BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-except ImportError:
-    BFLOAT16 = np.dtype([("bfloat16", np.uint16)])  # its bits, to be kept and copied
-
-
 class Handle:
-    """A handle of the C library and the lock that keeps it to one thread at a time."""
+    """A handle of the C library and the lock that keeps it to one thread at a time. A signal's handler or a finalizer may run in the
+    thread that has the lock: it may take it again, for no call of the library is under way then."""
 
     def __init__(self, device, stream=0):
         self.pointer = c_void_p()
+        self._unused = deque()  # memory to be freed
         _c.check(_c.lib.hgemm_create(byref(self.pointer), device.encode() if device else None))
         if stream:
             _c.check(_c.lib.hgemm_set_stream(self.pointer, stream), self.pointer)
         self.stream = stream
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        _every_handle.add(self)
         info = self.info()
         self.emulated = info.kind != b"cuda"
         named = (device or "").startswith("cuda:") and f"cuda:{int(device[5:])}"
         self._place = self if self.emulated else named or None
         if info.fallback:
-            warnings.warn(f"hgemm uses an emulated T4: {info.fallback.decode(errors='replace')}", stacklevel=4)
+            warnings.warn(f"hgemm uses an emulated T4: {info.fallback.decode(errors='replace')}", stacklevel=_callers_level())
 
     def call(self, function, *arguments):
         with self.lock:
+            if self._unused:
+                self._free_unused()
             status = function(self.pointer, *arguments)
             if status:
                 raise _c.error(status, self.pointer)
@@ -46,11 +46,29 @@ class Handle:
             if status:
                 raise _c.error(status, self.pointer)
 
+    def free(self, pointer):
+        """Frees memory now or, where a call is under way, before the next one that takes or copies memory. Finalizers call it: in any
+        thread and at any time, so it waits for nothing."""
+        self._unused.append(pointer)
+        if self.lock.acquire(False):
+            try:
+                self._free_unused()
+            finally:
+                self.lock.release()
+
+    def _free_unused(self):
+        while True:
+            try:
+                pointer = self._unused.popleft()
+            except IndexError:  # all are freed
+                return
+            _c.lib.hgemm_free(self.pointer, pointer)
+
     @property
     def place(self):
         """Where its memory is: a GPU's name, which other handles share, or an emulated T4, which is this handle's alone."""
         if self._place is None:
-            probe = _Memory(self, 2)  # kept while the driver is asked of it
+            probe = Memory(self, 2)  # kept while the driver is asked of it
             self._place = f"cuda:{ordinal_of(probe.pointer)}"
         return self._place
 
@@ -63,8 +81,22 @@ class Handle:
         return info
 
 
+def _callers_level():
+    """The stacklevel, for its caller, of the frame that called into this package: torch's frames between the two count as ours."""
+    ours = [str(pathlib.Path(__file__).parent) + os.sep]
+    torch = sys.modules.get("torch")
+    if torch is not None and getattr(torch, "__file__", None):
+        ours.append(str(pathlib.Path(torch.__file__).parent) + os.sep)
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(tuple(ours)):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 _handles = {}
-_handles_lock = threading.Lock()
+_handles_lock = threading.RLock()
+_every_handle = weakref.WeakSet()
+_forked_after_cuda = False
 
 
 def handle_for(device, stream=0):
@@ -75,10 +107,59 @@ def handle_for(device, stream=0):
         with _handles_lock:
             handle = _handles.get(key)
             if handle is None:
+                if _forked_after_cuda and not (device or os.environ.get("HGEMM_DEVICE", "")).startswith("t4emu"):
+                    raise _c.DeviceError(_NO_FORK)
                 handle = _handles[key] = Handle(device, stream)
                 if not handle.emulated:  # by its other name too: "cuda" and None are "cuda:0", mostly
                     _handles.setdefault((handle.place, stream), handle)
     return handle
+
+
+# ---- forks -------------------------------------------------------------------------------------------------------
+#
+# A child has the memory of its parent and one of its threads. Emulated T4s live on in it, but for one that another thread was in
+# a call on: that call will not end, so the T4 is lost, and the child gets a new one. A GPU stays the parent's.
+
+_NO_FORK = ("a process that was forked cannot use the GPU that its parent used: CUDA does not allow it. Start it in another way "
+            '(multiprocessing.set_start_method("spawn")), or use the GPU in children alone')
+
+
+class _Lost:
+    """Stands in for the lock of a handle that a child cannot use."""
+
+    def __init__(self, why):
+        self._why = why
+
+    def __enter__(self):
+        raise _c.DeviceError(self._why)
+
+    def __exit__(self, *exception):
+        pass
+
+    def acquire(self, wait=True):
+        return False
+
+
+def _in_child():
+    global _handles_lock, _forked_after_cuda
+    _handles_lock = threading.RLock()
+    lost = set()
+    for handle in list(_every_handle):
+        if not getattr(handle, "emulated", True):
+            _forked_after_cuda = True
+            handle.lock = _Lost(_NO_FORK)
+        elif handle.lock.acquire(False):
+            handle.lock.release()
+            continue
+        else:
+            handle.lock = _Lost("another thread was in a call on this emulated T4 when the process was forked, so the child cannot use "
+                                "it, nor arrays in its memory: make these again")
+        lost.add(handle)
+    for key in [key for key, handle in _handles.items() if handle in lost]:
+        del _handles[key]
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def synchronize_stream(device, stream):
@@ -93,133 +174,14 @@ def synchronize_stream(device, stream):
         raise failure
 
 
-def type_name(dtype):
-    """The name of a type of numpy's, or of the one that stands for bfloat16."""
-    return "bfloat16" if dtype == BFLOAT16 else dtype.name
+class Memory:
+    """Memory of a handle's, freed when nothing refers to it."""
 
-
-def _free(handle, pointer):
-    if handle.pointer:
-        with handle.lock:
-            _c.lib.hgemm_free(handle.pointer, pointer)
-
-
-class _Memory:
     def __init__(self, handle, nbytes):
         pointer = c_void_p()
         handle.call(_c.lib.hgemm_malloc, byref(pointer), nbytes)
         self.handle, self.pointer = handle, pointer.value or 0
-        weakref.finalize(self, _free, handle, self.pointer).atexit = False
-
-
-class _Bare:
-    def __init__(self, interface):
-        self.__array_interface__ = interface
-
-
-class DeviceArray:
-    """An array in a device's memory, for programs that have no other library for that: of numpy's types and strides, made by
-    `hgemm.array`, read by `.numpy()`. Slices, `.T`, `transpose` and `reshape` are views. On a GPU, other libraries can take it
-    by `__cuda_array_interface__`. bfloat16 is ml_dtypes' type; where that is not installed, a field "bfloat16" with the bits."""
-
-    def __init__(self, memory, view):
-        self._memory = memory
-        self._view = view  # a numpy array over the device's addresses, never read: it knows shapes and strides
-
-    @classmethod
-    def empty(cls, shape, dtype, handle):
-        """`dtype`: a type of numpy's or a name."""
-        dtype = BFLOAT16 if isinstance(dtype, str) and dtype == "bfloat16" else np.dtype(dtype)
-        memory = _Memory(handle, int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
-        bare = _Bare({"version": 3, "shape": tuple(shape), "typestr": f"<u{dtype.itemsize}", "data": (memory.pointer or 1 << 12, False)})
-        return cls(memory, np.asarray(bare).view(dtype))
-
-    shape = property(lambda self: self._view.shape)
-    ndim = property(lambda self: self._view.ndim)
-    dtype = property(lambda self: self._view.dtype)
-    strides = property(lambda self: self._view.strides)
-    T = property(lambda self: DeviceArray(self._memory, self._view.T))
-    handle = property(lambda self: self._memory.handle)
-
-    @property
-    def pointer(self):
-        return self._view.__array_interface__["data"][0]
-
-    @property
-    def device(self):
-        """The device's kind: "cuda" or "t4emu"."""
-        return "t4emu" if self.handle.emulated else "cuda"
-
-    def __getitem__(self, key):
-        key = key if isinstance(key, tuple) else (key,)
-        if not all(k is None or k is Ellipsis or isinstance(k, (int, slice)) for k in key):
-            raise TypeError("key: only slices, integers, None and ..., which make views")
-        if not any(k is Ellipsis for k in key):
-            key += (Ellipsis,)
-        return DeviceArray(self._memory, self._view[key])
-
-    def transpose(self, *axes):
-        return DeviceArray(self._memory, self._view.transpose(*axes))
-
-    def reshape(self, *shape):
-        view = self._view.view()
-        view.shape = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape  # raises where it would copy
-        return DeviceArray(self._memory, view)
-
-    def _span(self):
-        """Lowest address and length of the bytes that the array lies in."""
-        low, high = np.lib.array_utils.byte_bounds(self._view) if hasattr(np.lib, "array_utils") else np.byte_bounds(self._view)
-        return low, high - low
-
-    def numpy(self):
-        """A copy in host memory."""
-        if self._view.size == 0:
-            return np.empty(self.shape, self.dtype)
-        low, length = self._span()
-        span = np.empty(length, np.uint8)
-        self.handle.call(_c.lib.hgemm_download, span.ctypes.data, low, length)
-        return np.ndarray(self.shape, self.dtype, span, self.pointer - low, self.strides).copy()
-
-    def copy_from(self, host):
-        """Overwrites the array with one in host memory, broadcast to its shape."""
-        if self._view.size == 0:
-            np.broadcast_to(host, self.shape)
-            return
-        low, length = self._span()
-        span = np.empty(length, np.uint8)
-        if length != self._view.size * self.dtype.itemsize:  # what lies between the rows stays
-            self.handle.call(_c.lib.hgemm_download, span.ctypes.data, low, length)
-        np.ndarray(self.shape, self.dtype, span, self.pointer - low, self.strides)[...] = host
-        self.handle.call(_c.lib.hgemm_upload, low, span.ctypes.data, length)
-
-    def __repr__(self):
-        return f"hgemm.DeviceArray(shape={self.shape}, dtype={self.dtype}, device={self.device!r})"
-
-    @property
-    def __cuda_array_interface__(self):
-        if self.handle.emulated:
-            raise AttributeError("the array is in the memory of an emulated T4")
-        typestr = "<V2" if self.dtype == BFLOAT16 else self.dtype.str  # as torch and ml_dtypes write it
-        return {"version": 3, "shape": self.shape, "typestr": typestr, "data": (self.pointer, False), "strides": self.strides,
-                "stream": self.handle.stream or 1}
-
-
-def array(host, device=None):
-    """Copies an array from host memory to a device: a name as hgemm_create takes it, such as "cuda:1", or the default device."""
-    host = np.asarray(host)
-    if host.dtype not in (np.float16, np.float32, np.int32, np.int64, BFLOAT16):
-        raise TypeError(f"host: its type is {host.dtype}; a device array holds float16, bfloat16, float32, int32 or int64")
-    return upload(host, handle_for(device))
-
-
-def upload(host, handle):
-    """A copy of a host array, packed; stored transposed where the host's is."""
-    last = host.ndim >= 2 and host.strides[-2] == host.itemsize != host.strides[-1]
-    packed = np.array(host.swapaxes(-1, -2) if last else host, order="C")
-    made = DeviceArray.empty(packed.shape, packed.dtype, handle)
-    if packed.size:
-        handle.call(_c.lib.hgemm_upload, made.pointer, packed.ctypes.data, packed.nbytes)
-    return DeviceArray(made._memory, made._view.swapaxes(-1, -2)) if last else made
+        weakref.finalize(self, handle.free, self.pointer).atexit = False
 
 
 def driver():

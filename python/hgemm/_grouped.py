@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Groups of rows, each multiplied by a matrix of its own, as a mixture of experts has them: one call, sizes in device memory."""
 from . import _arrays, _c
+from ._activations import activation as row_of
 from ._call import asked_type, check_options, compute, scalars_of
+from ._matmul import given_of
 from ._plan import Calls, Layout, Operand, check_types, fill, packed
 from ._scales import find_scale
 
@@ -24,9 +26,9 @@ def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=
 
     All else is as in matmul. Where a bfloat16 operand's scale is not given, it is found first, which reads the whole operand: give that of
     b, which find_scale finds once. There is no gradient. Indices and ends that lead out of an array are the caller's to avoid."""
-    operands = {"a": a, "b": b, "group_ends": group_ends, "gather_a": gather_a, "scatter_d": scatter_d, "c": c, "bias": bias, "gate": gate,
-                "out": out}
-    operands = {name: array for name, array in operands.items() if array is not None}
+    operands = given_of(a=a, b=b, group_ends=group_ends, gather_a=gather_a, scatter_d=scatter_d, c=c, bias=bias, gate=gate, out=out)
+    if group_ends is None:
+        raise TypeError("group_ends: it is None, which is no array")
     if any(_arrays.is_torch(array) and array.requires_grad for array in operands.values()) and _arrays.recording():
         raise ValueError("grouped: it has no gradient, and an argument requires one: call it under torch.no_grad()")
     check_options(accumulate, activation)
@@ -89,7 +91,7 @@ class Groups(Calls):
             operands["bias"].strides = [*((0,) if len(shapes["bias"]) == 1 else ()), *operands["bias"].strides]
         m = shapes["gather_a"][0] if "gather_a" in shapes else shapes["a"][0]
         desc = self.desc = _c.new_desc()
-        desc.accumulate, desc.activation = _c.ACCUMULATE[accumulate], _c.ACTIVATION[activation]
+        desc.accumulate, desc.activation = _c.ACCUMULATE[accumulate], row_of(activation).value
         desc.flags = _c.FLAG_BATCH_INVARIANT if batch_invariant else 0
         fill(desc, operands, m, shapes["b"][2], shapes["b"][1], True, shapes["a"][0], self.shape[0])
         desc.batch, desc.batch_mode, desc.index_type = shapes["b"][0], _c.BATCH_GROUPED, index
@@ -101,9 +103,8 @@ class Groups(Calls):
 
     @staticmethod
     def _index_type(indices):
+        check_types(indices)
         for name, layout in indices.items():
-            if layout.dtype not in _c.INDEX:
-                raise TypeError(f"{name}: its type is {layout.dtype}, not int32 or int64")
             if layout.dtype != indices["group_ends"].dtype:
                 raise TypeError(f"{name}: its type is {layout.dtype}, and group_ends' is {indices['group_ends'].dtype}")
             if layout.shape[0] > 1 and layout.strides != (1,):

@@ -17,9 +17,10 @@ def matmul(a, b, *, out=None, alpha=1.0, beta=None, c=None, bias=None, activatio
                 beta without c: out is read as c
     c           float16, bfloat16 or float32, broadcast to the result's shape; may be `out`. One that out's layout cannot say (a vector, say)
                 is first copied into out
-    bias        float16, bfloat16 or float32, broadcast to the result: a value for each column (shape n) or each row (shape m, 1)
+    bias        float16, bfloat16 or float32, broadcast to the result: a value for each column (shape n), for each row (shape m, 1), or
+                one for all, which is copied to a row
     activation  None, "relu", "gelu" (by erf), "gelu_tanh", "silu"
-    gate        float16, bfloat16 or float32, broadcast over the batch only
+    gate        float16, bfloat16 or float32, broadcast to the result's shape. One that is the same for all rows or columns is copied
     accumulate  "float32", or "float16": sums are rounded to half after every 8 products, and overflow beyond 65504
     out_dtype   "float16", "bfloat16" or "float32"; by default that of out, else that of a
     scale_a, scale_b  of a and b that are bfloat16: powers of two, or what find_scale returned. By default the call finds them,
@@ -36,13 +37,13 @@ def matmul(a, b, *, out=None, alpha=1.0, beta=None, c=None, bias=None, activatio
         key, result = again(a, b, (c, bias, gate, out, scale_a, scale_b), alpha, beta, activation, accumulate, out_dtype, batch_invariant)
         if result is not None:
             return result
-    operands = {"a": a, "b": b, "c": c, "bias": bias, "gate": gate, "out": out}
-    operands = {name: array for name, array in operands.items() if array is not None}
+    operands = given_of(a=a, b=b, c=c, bias=bias, gate=gate, out=out)
     if any(_arrays.is_torch(array) for array in operands.values()):
         from . import torch as door
         if door.must_dispatch(operands.values()):
-            if out is not None:
-                raise ValueError("out: it cannot be given where torch records or traces the call; use the result")
+            for name, option in (("out", out), ("kernel", kernel), ("stream", stream)):
+                if option is not None:
+                    raise ValueError(f"{name}: it cannot be given where torch records, transforms or traces the call")
             return door.matmul(a, b, alpha=alpha, beta=beta, c=c, bias=bias, activation=activation, gate=gate,
                                accumulate=accumulate, out_dtype=out_dtype, scale_a=scale_a, scale_b=scale_b,
                                batch_invariant=batch_invariant)
@@ -57,6 +58,15 @@ def matmul(a, b, *, out=None, alpha=1.0, beta=None, c=None, bias=None, activatio
     return compute(operands, scalars, dtype, shape_of, plans(activation, accumulate, batch_invariant, kernel), stream)
 
 
+def given_of(**arrays):
+    """The arrays that are given, by name. a and b are."""
+    given = {name: array for name, array in arrays.items() if array is not None}
+    for name in ("a", "b"):
+        if name not in given:
+            raise TypeError(f"{name}: it is None, which is no array")
+    return given
+
+
 def shape_of(shapes):
     return Shape(shapes["a"], shapes["b"]).d
 
@@ -68,8 +78,11 @@ def plans(activation, accumulate, batch_invariant, kernel=None):
 
 def linear(x, weight, bias=None, **options):
     """x @ weight.T + bias, with the options of matmul. weight is (out features, in features), as in torch.nn.functional.linear."""
-    if len(weight.shape) == 2:
+    shape = getattr(weight, "shape", None)
+    if shape is None:
+        raise TypeError(f"weight: a {type(weight).__module__}.{type(weight).__qualname__} is no array")
+    if len(shape) == 2:
         weight = weight.T
-    elif len(weight.shape) != 1:
-        raise ValueError(f"weight: its shape {tuple(weight.shape)} has {len(weight.shape)} dimensions, not 2 or 1")
+    elif len(shape) != 1:
+        raise ValueError(f"weight: its shape {tuple(shape)} has {len(shape)} dimensions, not 2 or 1")
     return matmul(x, weight, bias=bias, **options)

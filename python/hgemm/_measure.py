@@ -16,6 +16,7 @@ import time
 import numpy as np
 
 from . import _c, _device
+from ._device_array import DeviceArray, upload
 from ._matmul import matmul
 
 LADDER = ("k1_tiled", "k2_swizzled", "k3_prefetch", "k4_fastindex", "auto")
@@ -118,10 +119,10 @@ class _Clock:
         self.handle = handle
 
     def array(self, host):
-        return _device.upload(host, self.handle)
+        return upload(host, self.handle)
 
     def empty(self, *shape):
-        return _device.DeviceArray.empty(shape, np.float16, self.handle)
+        return DeviceArray.empty(shape, np.float16, self.handle)
 
     def time(self, run):
         if self.handle.emulated:

@@ -5,6 +5,8 @@ from ctypes import byref
 from itertools import product
 
 from . import _c
+from ._activations import activation as row_of
+from ._types import check_type
 
 Layout = namedtuple("Layout", "dtype shape strides")  # strides count elements
 
@@ -194,6 +196,23 @@ def bias_by_column(layout, strides, shape):
     raise ValueError(f"bias: of the shape {layout.shape} it has a value for each element; a bias has one for each column or row: use c")
 
 
+def spread_shape(name, layout, shape):
+    """The shape that a bias or a gate has to be copied to because the library has no stride of 0 for it: a bias of one value for all
+    columns, a gate of one row, column or value. None where it can be read where it is."""
+    strides = full_strides(name, layout, shape)
+    rows, columns = shape.m > 1 and strides[-2] == 0, shape.n > 1 and strides[-1] == 0
+    if not (columns and bias_by_column(layout, strides, shape) if name == "bias" else rows or columns):
+        return None
+    whole = shape.d[len(shape.batch):] if name == "gate" else shape.d[-1:]
+    apart = len(layout.shape) - len(whole)
+    return tuple(size if stride else 1 for size, stride in zip(layout.shape[:max(apart, 0)], layout.strides)) + tuple(whole)
+
+
+def once(layout):
+    """The key by which an array is met without the dimensions that repeat it."""
+    return tuple(slice(0, 1) if stride == 0 and size > 1 else slice(None) for size, stride in zip(layout.shape, layout.strides))
+
+
 def says(c, d, shape):
     """Whether c can be read where it is: some layout has a leading dimension for it and for the result."""
     return any(leading(shape.m, shape.n, *c.strides[-2:], t) is not None and leading(shape.m, shape.n, *d.strides[-2:], t) is not None
@@ -247,9 +266,7 @@ class Calls:
 
 def check_types(layouts):
     for name, layout in layouts.items():
-        wanted = ("float16", "bfloat16") if name in ("a", "b") else ("float16", "bfloat16", "float32")
-        if layout.dtype not in wanted:
-            raise TypeError(f"{name}: its type is {layout.dtype}, not {', '.join(wanted[:-1])} or {wanted[-1]}")
+        check_type(name, layout.dtype)
     if not _c.has_bfloat16() and any(layout.dtype == "bfloat16" for layout in layouts.values()):
         raise _c.NotSupportedError(f"bfloat16: this libhgemm {_c.version_text()} does not have it", "HGEMM_STATUS_NOT_SUPPORTED")
 
@@ -286,7 +303,7 @@ class Plan(Calls):
         desc = self.desc = _c.new_desc()
         desc.accumulate = _c.ACCUMULATE[options["accumulate"]]
         desc.kernel = _c.kernel_number(options["kernel"])
-        desc.activation = _c.ACTIVATION[options["activation"]]
+        desc.activation = row_of(options["activation"]).value
         desc.flags = _c.FLAG_BATCH_INVARIANT if options["batch_invariant"] else 0
         fill(desc, operands, m, shape.n, shape.k, by_column)
         self._split(sizes, operands, sources)

@@ -3,7 +3,9 @@
 import numpy as np
 
 from . import _arrays, _c, _call, _device
+from ._device_array import upload
 from ._plan import lines_of
+from ._types import type_name
 
 
 def find_scale(x, *, stream=None):
@@ -24,8 +26,8 @@ def find_scale(x, *, stream=None):
 def find_scale_on_host(x):
     """The scale of an array in host memory, of the same library."""
     host = _arrays.to_host("x", x)
-    check_scalable(_device.type_name(host.dtype), (), ())
-    found = _scale_on_device(_device.upload(host, _device.handle_for(None)), None).numpy()
+    check_scalable(type_name(host.dtype), (), ())
+    found = _scale_on_device(upload(host, _device.handle_for(None)), None).numpy()
     return _arrays.to_torch(found) if _arrays.is_torch(x) else found
 
 

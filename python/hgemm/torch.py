@@ -18,10 +18,11 @@ import warnings
 import torch
 
 from . import _c, _call, _matmul, _prepared, _scales
+from ._activations import activation as row_of
 from ._device import handle_for
 from ._grouped import grouped
 from ._parameter_scales import Scales
-from ._plan import Shape, leading, plan_for
+from ._plan import Layout, Shape, leading, once, plan_for, spread_shape
 from ._prepared import NUMBERS, find, given, key_of
 
 # ---- the operator ------------------------------------------------------------------------------------------------
@@ -62,7 +63,13 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, k
     dtype = _call.result_type(dtype, _TYPES.get(a.dtype))
     if len(scalars) > 2:
         scalars = _pointed(scalars, operands)
-    layouts = tuple([(name, _TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride()) for name, x in operands.items()])
+    layouts = _layouts(operands)
+    for name in ("bias", "gate"):
+        if name in operands:
+            whole = _spread(name, operands)
+            if whole is not None:
+                operands, key = {**operands, name: whole}, None  # copied in each call
+                layouts = _layouts(operands)
     plan = plan_for(layouts, dtype, scalars["beta"] != 0, accumulate, activation, batch_invariant, None)
     result = operands.get("out")
     if result is None:
@@ -76,6 +83,22 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, k
     if key is not None:
         _prepared.keep(key, plan, handle, result.dtype, scalars, "out" not in operands)
     return result
+
+
+def _layouts(operands):
+    return tuple([(name, _TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride()) for name, x in operands.items()])
+
+
+def _spread(name, operands):
+    """A copy of a bias or a gate that the library cannot repeat, or None where it is read where it is."""
+    x = operands[name]
+    if name == "bias" and x.dim() and x.shape[-1] > 1 and x.stride(-1):
+        return None  # a value for each column: nearly every bias
+    if x.dtype not in _TYPES:
+        return None  # which the plan refuses
+    layout = Layout(_TYPES[x.dtype], x.shape, x.stride())
+    shape = spread_shape(name, layout, Shape(operands["a"].shape, operands["b"].shape))
+    return None if shape is None else x[once(layout)].expand(shape).contiguous()
 
 
 def _pointed(scalars, operands):
@@ -96,7 +119,7 @@ def _pointed(scalars, operands):
 
 def _again(a, b, beside, alpha, beta, activation, accumulate, out_dtype, batch_invariant):
     """For hgemm.matmul: what to keep the call by and, if one like it was kept, its result; None for what there is not."""
-    if torch.compiler.is_compiling() or type(alpha) not in NUMBERS or not (beta is None or type(beta) in NUMBERS):
+    if torch.compiler.is_compiling() or _forward_ad._current_level >= 0 or type(alpha) not in NUMBERS or not (beta is None or type(beta) in NUMBERS):
         return None, None
     if beta is None:
         beta = 0.0 if beside[0] is None else 1.0
@@ -176,23 +199,6 @@ def _setup(ctx, inputs, output):
     ctx.save_for_backward(a, b, c, bias, gate, output if ctx.activation == "relu" and gate is None else None, *pointers)
 
 
-def _act(name, z):
-    functional = torch.nn.functional
-    return {"none": lambda x: x, "relu": functional.relu, "gelu": functional.gelu, "silu": functional.silu,
-            "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh")}[name](z)
-
-
-def _act_backward(name, g, z):
-    aten = torch.ops.aten
-    if name == "relu":
-        return aten.threshold_backward(g, z, 0)
-    if name == "silu":
-        return aten.silu_backward(g, z)
-    if name in ("gelu", "gelu_tanh"):
-        return aten.gelu_backward(g, z, approximate="tanh" if name == "gelu_tanh" else "none")
-    return g
-
-
 def _reduced(g, like):
     return g.sum_to_size(like.shape).to(like.dtype)
 
@@ -205,15 +211,22 @@ def _backward(ctx, g):
     given_a = {"scale_a": ctx.scale_a, "scale_a_pointer": scale_a}
     given_b = {"scale_b": ctx.scale_b, "scale_b_pointer": scale_b}
     gemm = torch.ops.hgemm.gemm
-    grad_gate = None
-    if ctx.activation != "none" or needs_gate:
+    grad_gate, activation = None, row_of(ctx.activation)
+    if output is not None:
+        g = activation.backward(torch.ops.aten, g, output)
+    elif ctx.activation != "none" or needs_gate:
         # What the activation was applied to is computed again: keeping it would take as much memory as the result.
-        z = output if output is not None else gemm(a, b, c, bias, alpha=ctx.alpha, beta=ctx.beta, **again, **given_a, **given_b)
+        # It may be beyond the range of the result's type.
+        z = gemm(a, b, c, bias, alpha=ctx.alpha, beta=ctx.beta, out_dtype=torch.float32, **again, **given_a, **given_b)
+        g = g.float()
         if needs_gate:
-            grad_gate = _reduced(g * _act(ctx.activation, z), gate)
-        g = _act_backward(ctx.activation, (g if gate is None else g * gate).to(z.dtype), z)
+            grad_gate = _reduced(g * activation.function(torch, z), gate)
+        if gate is not None:
+            g = g * gate.float()
+        # torch's kernels are quicker, and some have no derivative: where that is recorded, the slope is made of operations that have.
+        g = g * activation.slope(torch, z) if torch.is_grad_enabled() else activation.backward(torch.ops.aten, g, z)
     elif gate is not None:
-        g = g * gate
+        g = g.float() * gate.float()
     half = g.to(a.dtype)
     grad_a = grad_b = grad_c = grad_bias = None
     if needs_a:
@@ -230,6 +243,7 @@ def _backward(ctx, g):
     return grad_a, grad_b, grad_c, grad_bias, grad_gate, *[None] * 10
 
 
+_forward_ad = torch.autograd.forward_ad
 _BELOW_AUTOGRAD, _CUDA = torch._C._after_autograd_keyset, torch._C.DispatchKey.CUDA
 
 
@@ -255,6 +269,9 @@ def _below_autograd(keyset, arguments):
 def _differentiable(keyset, *arguments):
     """What torch.library.register_autograd makes, but quicker: it takes more time than the rest of a call. Where nothing is to be
     recorded and only the GPU's kernel is left to meet, that is called from here."""
+    if _forward_ad._current_level >= 0 and any(
+            isinstance(x, torch.Tensor) and _forward_ad.unpack_dual(x).tangent is not None for x in arguments):
+        raise NotImplementedError("hgemm: its product has no forward-mode derivative, and an argument has a tangent")
     if torch.is_grad_enabled():
         for x in arguments:
             if isinstance(x, torch.Tensor) and x.requires_grad:
@@ -294,6 +311,11 @@ def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, ga
     if not torch.compiler.is_compiling():
         _know_dtensor()
     _call.check_options(accumulate, activation)
+    for name, tensor in (("a", a), ("b", b), ("c", c), ("bias", bias), ("gate", gate)):
+        if not isinstance(tensor, torch.Tensor) and (tensor is not None or name in ("a", "b")):
+            raise TypeError(f"{name}: a {type(tensor).__module__}.{type(tensor).__qualname__} is no tensor")
+    alpha = alpha if type(alpha) in NUMBERS else float(_call.scalar("alpha", alpha))
+    beta = beta if beta is None or type(beta) in NUMBERS else float(_call.scalar("beta", beta))
     for name, tensor in (("a", a), ("b", b)):
         if tensor.dim() == 0:
             raise ValueError(f"{name}: it has no dimension; a product needs a vector at least")
@@ -340,7 +362,7 @@ def find_scale(x):
 
 def must_dispatch(arrays):
     """Whether torch records or traces a call on these: then it goes through the operator."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or _forward_ad._current_level >= 0:
         return True
     recording = torch.is_grad_enabled()
     return any(isinstance(x, torch.Tensor) and (recording and x.requires_grad or type(x) not in (torch.Tensor, torch.nn.Parameter))
@@ -365,7 +387,9 @@ _know_dtensor()
 #
 # enable() replaces torch's kernels in the dispatcher, by torch.library, rather than entering a TorchDispatchMode or a
 # TorchFunctionMode: below autograd, autocast and DTensor it also gets the products that C++ code, backward passes and compiled
-# graphs call, other operators cost nothing more, and torch.compile does not see it. The price: it acts on all threads.
+# graphs call, other operators cost nothing more, and torch.compile does not see it. The price: it acts on all threads. A kernel that
+# another thread is in cannot be taken away, so they are registered once for a device type, and stay: where no enable() is entered for
+# that, they pass on.
 
 _NAMES = ("mm", "addmm", "bmm", "baddbmm")
 _GROUPED = "_grouped_mm"  # torch.nn.functional.grouped_mm: torch's own needs compute capability 8.0
@@ -374,8 +398,8 @@ _GROUPED = "_grouped_mm"  # torch.nn.functional.grouped_mm: torch's own needs co
 class _Override:
     """The kernels that stand in for torch's on one device type, and torch's own, to pass on what is not hgemm's."""
 
-    def __init__(self, key):
-        self.own = {}
+    def __init__(self, device):
+        self.device, self.own, key = device, {}, device.upper()
         get_kernel = getattr(torch.library, "get_kernel", None)
         overloads = [(name, name) for name in _NAMES]
         if get_kernel is not None:
@@ -401,25 +425,26 @@ class _Override:
 
     def kernel(self, name, overload):
         def call(keyset, *arguments, **options):
-            active = _active[-1]
+            entered = _entered
+            active = entered[-1] if entered else None
+            if active is None or self.device not in active.devices:
+                return self.pass_on(overload, keyset, arguments, options)
             try:
                 if name == _GROUPED:
                     result, why = active._run_groups(*arguments, **options)
                 else:
                     result, why = active._run(name, arguments, options)
-            except _c.NotSupportedError as error:
-                if active.batch_invariant:
+            except (TypeError, ValueError, ArithmeticError, _c.Error) as error:  # torch may take it
+                if active.batch_invariant and isinstance(error, _c.NotSupportedError):
                     raise
                 result, why = None, str(error)
             active._count(name, why)
             return result if why is None else self.pass_on(overload, keyset, arguments, options)
         return call
 
-    def remove(self):
-        self.library._destroy()
 
-
-_active, _overrides, _lock = [], {}, threading.Lock()
+_entered = ()  # the enable()s that are; never changed, but replaced, so that calls need no lock
+_overrides, _lock = {}, threading.Lock()
 
 
 @functools.lru_cache(maxsize=None)
@@ -465,12 +490,12 @@ class enable(contextlib.ContextDecorator):
         self.ran, self.passed = {}, {}
 
     def __enter__(self):
+        global _entered
         with _lock:
-            _active.append(self)
             for device in self.devices:
                 if device not in _overrides:
-                    _overrides[device] = [_Override(device.upper()), 0]
-                _overrides[device][1] += 1
+                    _overrides[device] = _Override(device)
+            _entered += (self,)
         return self
 
     def find_scales(self, module):
@@ -485,13 +510,11 @@ class enable(contextlib.ContextDecorator):
         self._scales.clear()
 
     def __exit__(self, *exception):
+        global _entered
         with _lock:
-            _active.remove(self)
+            last = len(_entered) - 1 - _entered[::-1].index(self)
+            _entered = _entered[:last] + _entered[last + 1:]
             self._scales.clear()
-            for device in self.devices:
-                _overrides[device][1] -= 1
-                if not _overrides[device][1]:
-                    _overrides.pop(device)[0].remove()
 
     def _count(self, name, why):
         counts, key = (self.ran, name) if why is None else (self.passed, why)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hgemm
-from hgemm import _arrays, _c, _device
+from hgemm import _arrays, _c, _device, _device_array, _types
 
 if not _c.has_bfloat16():
     pytest.skip("this libhgemm has no bfloat16", allow_module_level=True)
@@ -189,14 +189,15 @@ def test_interfaces(kind, has_ml_dtypes, device, integers, request, monkeypatch)
     if has_ml_dtypes:
         request.getfixturevalue("bfloat16")
     else:
-        monkeypatch.setattr(_device, "BFLOAT16", np.dtype([("bfloat16", np.uint16)]))
+        for module in (_types, _arrays, _device_array):
+            monkeypatch.setattr(module, "BFLOAT16", np.dtype([("bfloat16", np.uint16)]))
 
     def to_numbers(array):
         return numbers(array.numpy().view(np.uint16))
     a, b = integers(6, 8), integers(8, 5)
-    on = [_device.upload(bits(x).view(_device.BFLOAT16), _device.handle_for(None)) for x in (a, b)]
+    on = [_device_array.upload(bits(x).view(_types.BFLOAT16), _device.handle_for(None)) for x in (a, b)]
     result = hgemm.matmul(kind(on[0]), kind(on[1]))
-    assert isinstance(result, hgemm.DeviceArray) and result.dtype == _device.BFLOAT16
+    assert isinstance(result, hgemm.DeviceArray) and result.dtype == _types.BFLOAT16
     np.testing.assert_array_equal(to_numbers(result), a.astype(np.float32) @ b.astype(np.float32))
     wrapped = kind(result)
     assert hgemm.matmul(kind(on[0]), kind(on[1]), out=wrapped, alpha=2) is wrapped

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hgemm
-from hgemm import _device
+from hgemm import _call, _device, _device_array
 
 
 def product(a, b):
@@ -57,7 +57,8 @@ def test_strides_are_used_where_they_are(order_a, order_b, order_out, batched, i
     a, host_a = padded(integers, batch + (6, 11), order_a, 2)
     b, host_b = padded(integers, batch + (11, 9), order_b, 1)
     out, before = padded(integers, batch + (6, 9), order_out, 5)
-    monkeypatch.setattr(_device, "upload", None)  # nothing may be copied
+    for owner, name in ((_call, "upload"), (hgemm.DeviceArray, "copy_from")):
+        monkeypatch.setattr(owner, name, None)  # nothing may be copied
     assert hgemm.matmul(a, b, out=out, alpha=2, beta=-1) is out
     same(out.numpy(), 2 * product(host_a, host_b) - before)
 
@@ -203,6 +204,21 @@ FAULTS = [  # (a, b, options, exception, what it says)
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"activation": "tanh"}, ValueError, r"activation: 'tanh' is none of"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"accumulate": "double"}, ValueError, r"accumulate: 'double'"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"out_dtype": "int8"}, TypeError, r"out_dtype: 'int8' is none of"),
+    (None, np.zeros((6, 7), H), {}, TypeError, r"a: it is None"),
+    (np.zeros((6, 7), H), None, {}, TypeError, r"b: it is None"),
+    (np.zeros((3, 5), complex), np.zeros((5, 7), H), {}, TypeError, r"a: its type is complex128"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), object), {}, TypeError, r"b: its type is object"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), "U2"), {}, TypeError, r"b: its type is <U2"),
+    (np.zeros((3, 5), H), "b", {}, TypeError, r"b: a builtins.str is no array"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"c": np.zeros((3, 7), "M8[s]")}, TypeError, r"c: its type is datetime64"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"bias": np.zeros(7, [("x", H)])}, TypeError, r"bias: its type is "),
+    (np.ma.masked_equal(np.zeros((3, 5), H), 0), np.zeros((5, 7), H), {}, TypeError, r"a: masked arrays"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 1j}, TypeError, r"alpha: 1j is complex"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 1e300}, ValueError, r"alpha: 1e\+300 is beyond"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 10**400}, ValueError, r"alpha: 10+ is beyond"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": "2"}, TypeError, r"alpha: a builtins.str is no array"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": np.array("2")}, TypeError, r"alpha: '2' is no number"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"activation": ["relu"]}, ValueError, r"activation: \['relu'\] is none of"),
 ]
 
 
@@ -224,7 +240,7 @@ def test_faults_of_device_arrays(integers):
         hgemm.matmul(a, integers(6, 5))
     with pytest.raises(TypeError, match="key: only slices"):
         a[[1, 2]]
-    other = _device.upload(integers(6, 5), _device.Handle("t4emu"))
+    other = _device_array.upload(integers(6, 5), _device.Handle("t4emu"))
     with pytest.raises(ValueError, match="a: it is on an emulated T4, and b is on an emulated T4"):
         hgemm.matmul(a, other)
     with pytest.raises(hgemm.DeviceError, match='"nonsense"'):
@@ -267,3 +283,24 @@ def test_device_arrays(integers):
     assert hgemm.array(np.zeros((0, 3), H)).numpy().shape == (0, 3)
     with pytest.raises(TypeError, match="host: its type is float64"):
         hgemm.array(np.zeros(3))
+
+
+@pytest.mark.parametrize("place", (lambda x: x, hgemm.array), ids=("host", "device"))
+def test_what_the_library_cannot_repeat_is_copied(place, integers, fused):
+    def host(result):
+        return result if isinstance(result, np.ndarray) else result.numpy()
+    a, b = integers(3, 5, 6), integers(6, 4)
+    for shape in ((), (1,), (1, 1)):
+        bias = np.asarray(integers(*shape))
+        same(host(fused(hgemm.matmul, place(a), place(b), bias=place(bias))), product(a, b) + bias)
+    for shape in ((), (4,), (5, 1), (3, 1, 4), (3, 5, 1)):
+        gate = np.asarray(integers(*shape))
+        same(host(fused(hgemm.matmul, place(a), place(b), gate=place(gate))), product(a, b) * gate)
+    same(fused(hgemm.matmul, a[0, :1], b, bias=integers(1, 1) * 0 + H(2)), product(a[0, :1], b) + 2)  # (m, 1) with m = 1
+
+
+def test_words_about_group_ends_and_weights(integers):
+    with pytest.raises(TypeError, match="group_ends: it is None"):
+        hgemm.grouped(integers(4, 8), integers(2, 8, 4), None)
+    with pytest.raises(TypeError, match="weight: a builtins.int is no array"):
+        hgemm.linear(integers(4, 8), 3)

@@ -17,7 +17,7 @@ if torch.cuda.is_available():
 import fake_cuda
 import hgemm
 import hgemm.torch
-from hgemm import _call, _device, _prepared
+from hgemm import _call, _device, _device_array, _prepared
 
 HALF, FLOAT, BF16 = torch.float16, torch.float32, torch.bfloat16
 BITS = {HALF: torch.int16, BF16: torch.int16, FLOAT: torch.int32}
@@ -37,7 +37,7 @@ class Gpu:
         """A tensor with the values and strides of a host tensor; between its lines there is NaN."""
         words = torch.full((span_of(host),), float("nan"), dtype=host.dtype)
         words.as_strided(host.shape, host.stride()).copy_(host)
-        self.arrays.append(_device.upload(words.view(BITS[host.dtype]).numpy(), self.handle))
+        self.arrays.append(_device_array.upload(words.view(BITS[host.dtype]).numpy(), self.handle))
         return fake_cuda.tensor(self.arrays[-1].pointer, host.shape, host.stride(), host.dtype)
 
     def get(self, tensor):

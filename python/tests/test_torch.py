@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import hgemm
 import hgemm.torch
+from hgemm._activations import ACTIVATIONS
 
 HALF, BF16 = torch.float16, torch.bfloat16
 needs_bfloat16 = pytest.mark.skipif(not hgemm._c.has_bfloat16(), reason="this libhgemm has no bfloat16")
@@ -81,12 +82,78 @@ def test_gradients(shape_a, shape_b, shape_c):
         assert mine.grad.dtype == HALF and torch.equal(mine.grad.float(), want.grad)
 
 
+def theirs_of(activation):
+    functional = torch.nn.functional
+    return {"relu": torch.relu, "gelu": functional.gelu, "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"), "silu": functional.silu}[activation]
+
+
+@pytest.mark.skipif(not hasattr(hgemm._c.lib, "hgemm_activation_name"), reason="this libhgemm names no activations")
+def test_activations_are_the_librarys():
+    names, count = hgemm._c.lib.hgemm_activation_name, len(ACTIVATIONS)
+    assert {row.library: row.value for row in ACTIVATIONS.values()} == {names(value).decode(): value for value in range(count)}
+    assert names(count) is None
+
+
+@pytest.mark.parametrize("product", [hgemm.matmul, hgemm.torch.matmul, torch.ops.hgemm.gemm], ids=("matmul", "torch.matmul", "gemm"))
+def test_forward_mode_derivatives_are_refused(product):
+    a = torch.ones(4, 4, dtype=HALF)
+    with torch.autograd.forward_ad.dual_level():
+        with pytest.raises(NotImplementedError, match="no forward-mode derivative"):
+            product(a, torch.autograd.forward_ad.make_dual(a, a))
+        assert (product(a, a) == 4).all()
+    with pytest.raises(NotImplementedError, match="no forward-mode derivative"):
+        torch.func.jvp(lambda x: product(x, a), (a,), (a,))
+
+
+def test_unknown_activations_have_no_gradient():
+    a = torch.ones(4, 4, dtype=HALF, requires_grad=True)
+    with pytest.raises(ValueError, match="activation: 'tanh' is none of"):
+        torch.ops.hgemm.gemm(a, a, activation="tanh")
+
+    class Context:
+        saved_tensors, needs_input_grad = (a, a) + (None,) * 6, (True,) * 11
+        activation, accumulate, batch_invariant, alpha, beta, scale_a, scale_b = "tanh", "float32", False, 1.0, 1.0, 0.0, 0.0
+    with pytest.raises(ValueError, match="activation: 'tanh' is none of"):
+        hgemm.torch._backward(Context, a)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_gradients_are_finite_where_the_result_is(activation, sign, fused):
+    """z, 160,000, is no half: D is, by its type or by its gate."""
+    for gated in (False, True):
+        a, b = torch.full((8, 40), 100.0 * sign, dtype=HALF, requires_grad=True), torch.full((40, 8), 40.0, dtype=HALF, requires_grad=True)
+        gate = torch.full((8, 8), 2.0**-10, dtype=HALF, requires_grad=True) if gated else None
+        d = fused(hgemm.matmul, a, b, activation=activation, gate=gate, out_dtype=None if gated else "float32")
+        a_, b_, gate_ = (None if x is None else x.detach().float().requires_grad_() for x in (a, b, gate))
+        expected = theirs_of(activation)(a_ @ b_) * (gate_ if gated else 1)
+        (d.sum() * 2.0**-4).backward()
+        (expected.sum() * 2.0**-4).backward()
+        for x, y in zip((d, a.grad, b.grad, gate.grad if gated else None), (expected, a_.grad, b_.grad, gate_.grad if gated else None)):
+            if x is not None:
+                assert x.isfinite().all()
+                torch.testing.assert_close(x.float(), y, rtol=2e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
+def test_second_derivatives_of_activations(activation, fused):
+    a, b, v, gate = (torch.randn(shape).to(HALF).requires_grad_() for shape in ((6, 8), (8, 4), (6, 8), (6, 4)))
+    theirs = [x.detach().double().requires_grad_() for x in (a, b, v, gate)]
+    for given in (None, gate):
+        g, = torch.autograd.grad(fused(hgemm.matmul, a, b, activation=activation, gate=given).sum(), a, create_graph=True)
+        d = theirs_of(activation)(theirs[0] @ theirs[1])
+        expected, = torch.autograd.grad((d if given is None else d * theirs[3]).sum(), theirs[0], create_graph=True)
+        for x, y in zip(torch.autograd.grad((g * v).sum(), (a, b), materialize_grads=True),
+                        torch.autograd.grad((expected * theirs[2]).sum(), theirs[:2], materialize_grads=True)):
+            torch.testing.assert_close(x.double(), y, rtol=1e-2, atol=6e-2)
+
+
 @pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
 def test_gradients_through_epilogues(activation, fused):
     a, b, bias, gate = (torch.randn(shape).to(HALF).requires_grad_() for shape in ((6, 8), (8, 4), (4,), (6, 4)))
     theirs = [x.detach().float().requires_grad_() for x in (a, b, bias, gate)]
     d = fused(hgemm.matmul, a, b, bias=bias, gate=gate, activation=activation)
-    expected = hgemm.torch._act(activation, theirs[0] @ theirs[1] + theirs[2]) * theirs[3]
+    expected = theirs_of(activation)(theirs[0] @ theirs[1] + theirs[2]) * theirs[3]
     torch.testing.assert_close(d.float(), expected, rtol=5e-3, atol=5e-3)
     g = torch.randn_like(d)
     d.backward(g)
@@ -169,6 +236,59 @@ def test_enable_passes_on_what_torch_refuses():
         hgemm.torch.enable(devices=("tpu",))
 
 
+THREADS = """
+import threading, time, torch, hgemm.torch
+a = torch.ones(8, 8, dtype=torch.float16)
+end, faults = time.monotonic() + 2, []
+def multiply():
+    try:
+        while time.monotonic() < end:
+            assert (torch.mm(a, a) == 8).all() and (torch.addmm(a, a, a) == 9).all()
+    except BaseException as fault:
+        faults.append(repr(fault))
+thread = threading.Thread(target=multiply)
+thread.start()
+count = 0
+while time.monotonic() < end:
+    for _ in range(50):
+        with hgemm.torch.enable(devices=("cpu",)):
+            pass
+    with hgemm.torch.enable(devices=("cpu",)) as on:
+        torch.mm(a, a)
+    assert on.ran["mm"] >= 1
+    count += 1
+thread.join()
+print(faults, count > 20)
+"""
+
+
+def test_enable_while_others_multiply():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", THREADS], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout == "[] True\n", done.stdout + done.stderr
+
+
+def test_enable_refuses_nothing_that_torch_takes():
+    """c of every shape and stride that torch.addmm and torch.baddbmm broadcast; what torch refuses, it refuses in its words."""
+    a, b, c, one = integers(4, 6), integers(6, 5), integers(4, 5), torch.ones(1, dtype=HALF)
+    p, x, y = exact(a, b), integers(3, 4, 6), integers(3, 6, 5)
+    q = exact(x, y)
+    with hgemm.torch.enable(devices=("cpu",)) as on:
+        addends = [one, one[0], one.expand(5), one.expand(4, 5), c[:1], c[:, :1], c[:1].expand(4, 5), c[:, :1].expand(4, 5), c[0], c.T.contiguous().T,
+                   integers(8, 10)[::2, ::2], integers(10)[::2]]
+        for addend in addends:
+            for alpha, beta in ((1, 1), (2, -1), (3, 0)):
+                assert torch.equal(torch.addmm(addend, a, b, alpha=alpha, beta=beta).float(), alpha * p + beta * addend.float())
+                assert torch.equal(torch.baddbmm(addend, x, y, alpha=alpha, beta=beta).float(), alpha * q + beta * addend.float())
+        for fault in (lambda dtype: torch.addmm(c.to(dtype), a.to(dtype), b.to(dtype), alpha=1e300),
+                      lambda dtype: torch.mm(a.to(dtype), b.to(dtype), out=torch.empty(1, dtype=dtype).expand(4, 5))):
+            with pytest.raises(RuntimeError) as theirs:
+                fault(torch.float32)
+            with pytest.raises(RuntimeError) as ours:
+                fault(HALF)
+            assert str(ours.value) == str(theirs.value)
+    assert on.ran["addmm"] and on.ran["baddbmm"]
+
+
 def test_enable_trains_and_nests():
     torch.manual_seed(5)
     model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Linear(32, 4)).to(HALF)
@@ -179,7 +299,7 @@ def test_enable_trains_and_nests():
     twin(x).square().sum().backward()
     for mine, want in zip(model.parameters(), twin.parameters()):
         torch.testing.assert_close(mine.grad.float(), want.grad, rtol=5e-2, atol=5e-2)
-    assert sum(inner.ran.values()) >= 5 and not outer.ran and not hgemm.torch._overrides
+    assert sum(inner.ran.values()) >= 5 and not outer.ran and not hgemm.torch._entered
 
 
 def test_batch_invariance_is_a_switch(fused):
@@ -419,3 +539,23 @@ def test_tensor_parallel_example():
     done = subprocess.run([sys.executable, str(example), "--device", "cpu"], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "PYTHONWARNINGS": "ignore"})
     assert done.returncode == 0 and "2 processes agree" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("options, kind, words", [
+    ({"kernel": "none such"}, ValueError, "kernel: it cannot be given where torch records"),
+    ({"stream": 7}, ValueError, "stream: it cannot be given where torch records"),
+    ({"alpha": torch.ones((), requires_grad=True)}, ValueError, "alpha: it requires a gradient, and gets none")])
+def test_no_option_is_dropped_where_torch_records(options, kind, words):
+    a = torch.ones(4, 4, dtype=HALF, requires_grad=True)
+    with pytest.raises(kind, match=words):
+        hgemm.matmul(a, a, **options)
+
+
+def test_words_about_tensors():
+    a = torch.ones(4, 4, dtype=HALF)
+    with pytest.raises(TypeError, match="b: a tensor on meta"):
+        hgemm.matmul(a, torch.ones(4, 4, dtype=HALF, device="meta"))
+    with pytest.raises(TypeError, match="a: its layout is torch.sparse_coo"):
+        hgemm.matmul(a.to_sparse(), a)
+    with pytest.raises(TypeError, match="b: a numpy.ndarray is no tensor"):
+        hgemm.matmul(torch.nn.Parameter(a), a.numpy())
