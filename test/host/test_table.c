@@ -24,6 +24,7 @@ static const row_t rows[] = {
 #define ACC(type) .acc = #type,
 #define OPS(which) .ops = #which,
 #define ALIGN(access) .align = #access,
+#define F32(access) .align = #access,
 #define PER_SM(t4, newer) .blocks = (t4) ? (t4) : 1,
 #define HGEMM_KERNEL(rung_, name_, columns, ...) {.rung = #rung_, .name = #name_, columns},
 #include "table/kernels.def"
