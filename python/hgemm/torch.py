@@ -38,6 +38,8 @@ _DEFAULTS = tuple(argument.default_value for argument in _gemm_op._schema.argume
 
 def _storable(tensor):
     """The tensor, or a contiguous copy of one whose strides no leading dimension can say (an expanded gradient, say)."""
+    if tensor.dim() < 2:  # a gate, which is copied anyway
+        return tensor
     rows, columns, row_stride, column_stride = *tensor.shape[-2:], *tensor.stride()[-2:]
     if column_stride == 1 and row_stride >= columns:
         return tensor

@@ -118,6 +118,9 @@ def epilogues():
         same(supported(hgemm.matmul, a, b, bias=bias, activation="relu"), (exact(a, b) + bias.double()).relu(), "bias, relu")
         same(supported(hgemm.matmul, a, b, bias=integers(m, 1) * 0 + 2), exact(a, b) + 2, "bias per row")
         same(supported(hgemm.matmul, a, b, gate=gate), exact(a, b) * gate.double(), "gate")
+        for name, whole in (("row", gate[..., :1, :]), ("column", gate[..., :1]), ("value", gate.reshape(-1)[0])):
+            same(supported(hgemm.matmul, a, b, gate=whole), exact(a, b) * whole.double(), f"gate of a {name}")
+        same(supported(hgemm.matmul, a, b, bias=bias.reshape(-1)[:1]), exact(a, b) + bias.reshape(-1)[0].double(), "bias of one value")
         same(supported(hgemm.matmul, a, b, out_dtype="float32", alpha=3), 3 * exact(a, b), "float32")
         for name, function in (("gelu", f.gelu), ("gelu_tanh", lambda x: f.gelu(x, approximate="tanh")), ("silu", f.silu)):
             torch.testing.assert_close(supported(hgemm.matmul, a, b, bias=bias, activation=name).double(),

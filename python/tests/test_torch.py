@@ -105,6 +105,18 @@ def test_forward_mode_derivatives_are_refused(product):
         torch.func.jvp(lambda x: product(x, a), (a,), (a,))
 
 
+def test_gates_and_biases_that_repeat(fused):
+    a, b = integers(4, 6), integers(6, 5)
+    for shape in ((), (1,), (5,), (1, 5), (4, 1), (1, 1)):
+        gate, bias = integers(*shape).requires_grad_(), integers(1).requires_grad_()
+        d = fused(hgemm.torch.matmul, a, b, gate=gate, bias=bias)
+        assert torch.equal(d.float(), (exact(a, b) + bias.float()) * gate.float())
+        assert torch.equal(hgemm.matmul(a, b, gate=gate.detach(), bias=bias.detach()), d)
+        d.sum().backward()
+        assert torch.equal(gate.grad.float(), (exact(a, b) + bias.float()).detach().sum_to_size(shape))
+        assert bias.grad.item() == gate.expand(4, 5).sum().item()
+
+
 def test_unknown_activations_have_no_gradient():
     a = torch.ones(4, 4, dtype=HALF, requires_grad=True)
     with pytest.raises(ValueError, match="activation: 'tanh' is none of"):
