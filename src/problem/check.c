@@ -179,15 +179,6 @@ static hgemm_status_t check_scales(const hgemm_desc_t *desc, char *words)
     return status;
 }
 
-/* A type that others have, but not A and B. What is no type at all is found later. */
-static hgemm_status_t check_factor_type(const char *name, hgemm_type_t type, char *words)
-{
-    if ((unsigned)type >= TYPE_COUNT || type_table[type].is_factor)
-        return HGEMM_STATUS_SUCCESS;
-    return refuse(words, HGEMM_STATUS_INVALID_TYPE, "%s is %s, which A and B cannot be of.", name,
-                  type_table[type].constant);
-}
-
 static hgemm_status_t check_enumerations(const hgemm_desc_t *desc, char *words)
 {
     const unsigned accessed = accessed_operands(desc);
@@ -197,13 +188,6 @@ static hgemm_status_t check_enumerations(const hgemm_desc_t *desc, char *words)
             return status;
     if (desc->alignment < 0 || (desc->alignment & (desc->alignment - 1)))
         return refuse(words, HGEMM_STATUS_INVALID_ALIGNMENT, "alignment is %d.", desc->alignment);
-    if (accessed >> OPERAND_A & 1u) {
-        status = check_factor_type("type_a", desc->type_a, words);
-        if (status == HGEMM_STATUS_SUCCESS)
-            status = check_factor_type("type_b", desc->type_b, words);
-        if (status != HGEMM_STATUS_SUCCESS)
-            return status;
-    }
     for (size_t i = 0; i < sizeof operand_enumerations / sizeof operand_enumerations[0]; i++)
         if (accessed >> operand_enumerations[i].operand & 1u &&
             (status = check_enumeration(desc, &operand_enumerations[i].of, words)) != HGEMM_STATUS_SUCCESS)

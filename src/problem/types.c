@@ -2,7 +2,7 @@
 #include "problem/types.h"
 
 const type_info_t type_table[TYPE_COUNT] = {
-    [HGEMM_TYPE_F16] = {.constant = "HGEMM_TYPE_F16", .bits = 16, .is_factor = 1},
-    [HGEMM_TYPE_F32] = {.constant = "HGEMM_TYPE_F32", .bits = 32, .is_factor = 1},
-    [HGEMM_TYPE_BF16] = {.constant = "HGEMM_TYPE_BF16", .bits = 16, .is_factor = 1, .has_scale = 1},
+    [HGEMM_TYPE_F16] = {.constant = "HGEMM_TYPE_F16", .bits = 16},
+    [HGEMM_TYPE_F32] = {.constant = "HGEMM_TYPE_F32", .bits = 32},
+    [HGEMM_TYPE_BF16] = {.constant = "HGEMM_TYPE_BF16", .bits = 16, .has_scale = 1},
 };

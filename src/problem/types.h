@@ -8,7 +8,6 @@
 typedef struct type_info_t {
     const char *constant; /* "HGEMM_TYPE_F16" */
     int bits;             /* of an element */
-    int is_factor;        /* A and B can be of this type */
     int has_scale;        /* A and B of this type are multiplied by a power of two on their way to halves */
 } type_info_t;
 

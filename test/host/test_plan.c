@@ -346,7 +346,7 @@ static void whatever_is_chosen_can_run(void **state)
             hgemm_kernel_info_t other;
             assert_int_equal(hgemm_get_kernel_info(asked, &other), HGEMM_STATUS_SUCCESS);
             int sums_fit = other.accumulate == desc.accumulate || other.stages == 0;
-            int covers = sums_fit && (other.ops >> variant.op & 1);
+            int covers = sums_fit && (other.ops >> variant.op & 1) && kernel_table[asked].limits[LIMIT_align];
             if (!covers || other.any_alignment) /* else it depends on the alignment */
                 assert_int_equal(status == HGEMM_STATUS_SUCCESS, covers);
             if (asked == kernel && !plan.copies)
