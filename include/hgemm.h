@@ -4,9 +4,9 @@
  *
  *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
  *
- * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, or both bfloat16, or both floats; C and D halves, bfloat16 or
- * floats. op(X) is X or its transpose. op(A) is m x k, op(B) is k x n, C and D are m x n. D may be C. Bias, activation
- * and gate are optional.
+ * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, or both bfloat16, or both floats; C and D halves,
+ * bfloat16 or floats. op(X) is X or its transpose. op(A) is m x k, op(B) is k x n, C and D are m x n. D may be C. Bias,
+ * activation and gate are optional.
  *
  * Contents
  *     1. Version                     5. One call: hgemm_run, hgemm_run_f32
@@ -350,8 +350,8 @@ enum {
  * Groups, gather_a and scatter_d speak of rows of the mathematical matrices, in column-major layout, too.
  *
  * FP32. A and B of HGEMM_TYPE_F32 become two halves each on their way to the tensor cores, and a product of them three.
- * Sums are HGEMM_ACCUMULATE_F32. D is as exact as that of FP32 arithmetic, for all of FP32's range: docs/contract.md has
- * the bound. HGEMM_FLAG_BATCH_INVARIANT is not supported.
+ * Sums are HGEMM_ACCUMULATE_F32. D is as exact as that of FP32 arithmetic, for all of FP32's range: docs/contract.md
+ * has the bound. HGEMM_FLAG_BATCH_INVARIANT is not supported.
  *
  * BF16. A and B of HGEMM_TYPE_BF16 become halves on their way to the tensor cores, each operand multiplied by a power
  * of two, its scale, of which the sums are divided again. Sums are HGEMM_ACCUMULATE_F32. An element x is exact where

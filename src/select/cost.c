@@ -108,7 +108,8 @@ static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_
     double macs = (double)products * info->block_m * info->block_n * info->block_k;
     double stored = parts * HGEMM_STAGED_BYTES * tile_elements(info);
     double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
-    double fragments = (double)parts * HGEMM_STAGED_BYTES * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
+    double fragments =
+        (double)parts * HGEMM_STAGED_BYTES * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
     double wavefronts = variant.access == ACCESS_x16   ? 1
                         : variant.access == ACCESS_x8  ? costs->factor_half_chunk_wavefronts
                         : variant.access == ACCESS_any ? costs->factor_unaligned_wavefronts
