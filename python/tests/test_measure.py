@@ -24,6 +24,9 @@ def test_bench_times_nothing_on_an_emulated_device(capsys, tmp_path):
     assert "not timed" in str(table) and "TFLOPS" not in str(table)
     assert capsys.readouterr().err == "[1/2] 16x16x16\n[2/2] 24x8x40\n"
     assert {row["shape"] for row in hgemm.bench("16", progress=False).rows} == {"16x16x16"}
+    assert {row["kernel"] for row in hgemm.bench("17", kernels="ladder", progress=False).rows} == {"auto"}  # rows are not aligned
+    with pytest.raises(hgemm.NotSupportedError):
+        hgemm.bench("17", kernels="k1_tiled", progress=False)
     for fault in ("1x2", [0], ["ten"], ["1x2x3x4"]):
         with pytest.raises(ValueError):
             hgemm.bench(fault, progress=False)
