@@ -21,15 +21,16 @@ static int failures;
 #define CALL(...) WANT((__VA_ARGS__) == CUDA_SUCCESS)
 
 /* The driver's functions, each of the type that cuda.h gives it. */
-#define FUNCTIONS(X)                                                                                         \
-    X(cuInit)                                                                                                \
-    X(cuDeviceGet)                                                                                           \
-    X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuCtxDestroy) X(cuCtxSetCurrent) X(cuCtxGetCurrent)         \
-        X(cuCtxSynchronize) X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemsetD32)        \
-            X(cuMemHostAlloc) X(cuMemFreeHost) X(cuModuleLoad) X(cuModuleUnload) X(cuModuleGetFunction)      \
-                X(cuModuleGetGlobal) X(cuLaunchKernel) X(cuLaunchCooperativeKernel) X(cuFuncGetAttribute)    \
-                    X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuEventCreate) X(cuEventRecord) \
-                        X(cuEventElapsedTime) X(cuGetErrorName) X(cuMemGetInfo) X(cuPointerGetAttribute)     \
+#define FUNCTIONS(X)                                                                                                   \
+    X(cuInit)                                                                                                          \
+    X(cuDeviceGet)                                                                                                     \
+    X(cuDeviceGetName)                                                                                                 \
+    X(cuDeviceGetAttribute) X(cuCtxDestroy) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxSynchronize) X(cuMemAlloc)    \
+        X(cuMemFree) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemsetD32) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuModuleLoad) \
+            X(cuModuleUnload) X(cuModuleGetFunction) X(cuModuleGetGlobal) X(cuLaunchKernel)                            \
+                X(cuLaunchCooperativeKernel) X(cuFuncGetAttribute) X(cuDevicePrimaryCtxRetain)                         \
+                    X(cuDevicePrimaryCtxReset) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord)                     \
+                        X(cuEventElapsedTime) X(cuGetErrorName) X(cuMemGetInfo) X(cuPointerGetAttribute)               \
                             X(cuGraphCreate)
 #define DECLARE(name) static __typeof__(&name) p_##name;
 FUNCTIONS(DECLARE)
@@ -123,6 +124,8 @@ int main(int argc, char **argv)
     CALL(p_cuLaunchCooperativeKernel(find(module, "grid_sync"), 2, 1, 1, 64, 1, 1, 0, NULL, grid));
     CALL(p_cuEventRecord(end, NULL));
     CALL(p_cuEventElapsedTime(&ms, begin, end));
+    CALL(p_cuEventDestroy(begin));
+    CALL(p_cuEventDestroy(end));
     CALL(p_cuMemcpyDtoH(back, d, sizeof back));
     WANT(ms >= 0 && pinned[5] == 5 && back[0] == 127);
     WANT(p_cuLaunchCooperativeKernel(find(module, "grid_sync"), 999, 1, 1, 64, 1, 1, 0, NULL, grid) ==

@@ -41,12 +41,12 @@ const char *const fuzz_words[] = {" = ",
 
 static const char *const bodies[] = {
     "",
-    "f16 nn 4096x4096x4096 = k5_256x128 nn x16\nf32 nt 16x4096x1024 batch 3 = k5_16x64_f32 nt x16 whole 0 splits 4 k "
-    "256 "
-    "cublas 1.250\n",
-    "f16 nt 16x128x200 lda 201 aligned 2 2 = k5_16x64 nt any # modelled: 2.00 us\nf16 nn 1x1x1 = thin_8x8 nn x16\n",
-    "# a comment\n\nf32 nn 64x64x512 fused = k5_64x64_f32 nn x16\nf32 nn 64x64x512 bf16 = k5_64x64_f32 nn x16 cublas "
-    "0.001\n",
+    ("f16 nn 4096x4096x4096 = k5_256x128 nn x16\n"
+     "f32 nt 16x4096x1024 batch 3 = k5_16x64_f32 nt x16 whole 0 splits 4 k 256 cublas 1.250\n"),
+    ("f16 nt 16x128x200 lda 201 aligned 2 2 = k5_16x64 nt any # modelled: 2.00 us\n"
+     "f16 nn 1x1x1 = thin_8x8 nn x16\n"),
+    ("# a comment\n\nf32 nn 64x64x512 fused = k5_64x64_f32 nn x16\n"
+     "f32 nn 64x64x512 types bf16 bf16 = k5_64x64_f32 nn x16 cublas 0.001\n"),
     "f16 nn 8x16x24 batch 3 lda 32 ldb 64 strides 0 99 = k5_64x32 nn any\n",
 };
 
