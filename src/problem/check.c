@@ -367,7 +367,8 @@ static hgemm_status_t check_support(const call_t *call, char *words)
 void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
 {
     char types[64] = "";
-    if (p->type_a != HGEMM_TYPE_F16 || p->type_b != HGEMM_TYPE_F16)
+    if ((unsigned)p->type_a < TYPE_COUNT && (unsigned)p->type_b < TYPE_COUNT && /* what is not read may be of any */
+        (p->type_a != HGEMM_TYPE_F16 || p->type_b != HGEMM_TYPE_F16))
         snprintf(types, sizeof types, ", A of %s and B of %s", type_names[p->type_a], type_names[p->type_b]);
     const char *name = p->kernel == HGEMM_KERNEL_AUTO ? "No kernel" : kernel_table[p->kernel].info.name;
     refuse(words, HGEMM_STATUS_NOT_SUPPORTED,
