@@ -21,18 +21,18 @@ static int failures;
 #define CALL(...) WANT((__VA_ARGS__) == CUDA_SUCCESS)
 
 /* The driver's functions, each of the type that cuda.h gives it. */
-#define FUNCTIONS(X)                                                                                      \
-    X(cuInit)                                                                                             \
-    X(cuDeviceGet)                                                                                        \
-    X(cuDeviceGetName)                                                                                    \
-    X(cuDeviceGetAttribute)                                                                               \
-    X(cuCtxDestroy) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxSynchronize) X(cuMemAlloc) X(cuMemFree)  \
-        X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemsetD32) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuModuleLoad) \
-            X(cuModuleUnload) X(cuModuleGetFunction) X(cuModuleGetGlobal) X(cuLaunchKernel)               \
-                X(cuLaunchCooperativeKernel) X(cuFuncGetAttribute) X(cuDevicePrimaryCtxRetain)            \
-                    X(cuDevicePrimaryCtxReset) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord)        \
-                        X(cuEventElapsedTime) X(cuGetErrorName) X(cuMemGetInfo) X(cuPointerGetAttribute)  \
-                            X(cuGraphCreate)
+#define FUNCTIONS(X)                                                                                           \
+    X(cuInit)                                                                                                  \
+    X(cuDeviceGet)                                                                                             \
+    X(cuDeviceGetName)                                                                                         \
+    X(cuDeviceGetAttribute)                                                                                    \
+    X(cuCtxDestroy)                                                                                            \
+    X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxSynchronize) X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoD)       \
+        X(cuMemcpyDtoH) X(cuMemsetD32) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuModuleLoad) X(cuModuleUnload)    \
+            X(cuModuleGetFunction) X(cuModuleGetGlobal) X(cuLaunchKernel) X(cuLaunchCooperativeKernel)         \
+                X(cuFuncGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuEventCreate)  \
+                    X(cuEventDestroy) X(cuEventRecord) X(cuEventElapsedTime) X(cuGetErrorName) X(cuMemGetInfo) \
+                        X(cuPointerGetAttribute) X(cuGraphCreate)
 #define DECLARE(name) static __typeof__(&name) p_##name;
 FUNCTIONS(DECLARE)
 static CUresult (*get)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
