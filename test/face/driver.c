@@ -21,6 +21,7 @@ static int failures;
 #define CALL(...) WANT((__VA_ARGS__) == CUDA_SUCCESS)
 
 /* The driver's functions, each of the type that cuda.h gives it. */
+/* clang-format off */
 #define FUNCTIONS(X)                                                                                           \
     X(cuInit)                                                                                                  \
     X(cuDeviceGet)                                                                                             \
@@ -33,6 +34,7 @@ static int failures;
                 X(cuFuncGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuEventCreate)  \
                     X(cuEventDestroy) X(cuEventRecord) X(cuEventElapsedTime) X(cuGetErrorName) X(cuMemGetInfo) \
                         X(cuPointerGetAttribute) X(cuGraphCreate)
+/* clang-format on */
 #define DECLARE(name) static __typeof__(&name) p_##name;
 FUNCTIONS(DECLARE)
 static CUresult (*get)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
