@@ -20,7 +20,7 @@ def result_type(asked, of_a):
 
 
 def check_options(accumulate, activation):
-    if accumulate not in _c.ACCUMULATE:
+    if not isinstance(accumulate, str) or accumulate not in _c.ACCUMULATE:
         raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
     row_of(activation)
 
