@@ -9,6 +9,7 @@ import math
 import torch
 
 from ._activations import activation as row_of
+from ._plan import broadcast
 
 _forward_ad = torch.autograd.forward_ad
 _BELOW_AUTOGRAD, _CUDA = torch._C._after_autograd_keyset, torch._C.DispatchKey.CUDA
@@ -267,9 +268,10 @@ def _composed(*arguments):
         raise TypeError(f"b: its type is {b.dtype}, and a's is {a.dtype}")
     wide = _wide(a.dtype)
     z = _Product.apply(a, b, alpha_pointer, scale_a_pointer, scale_b_pointer, scale_a, scale_b, alpha, accumulate, batch_invariant, a.dtype, wide)
+    for name, x in (("c", c), ("bias", bias), ("gate", gate)):
+        if x is not None:
+            broadcast(name, x.shape, (0,) * x.dim(), z.shape, "the result's shape")
     d = row_of(activation).formula(torch, _added(z, c, beta, bias))
-    if d.shape != z.shape:
-        raise ValueError(f"c, bias: they do not broadcast to the result's shape {tuple(z.shape)}")
     if gate is not None:
         d = d * gate.to(wide)
     return d.to(a.dtype if out_dtype is None else out_dtype)

@@ -176,6 +176,8 @@ def _fake(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="n
     for name, x in (("a", a), ("b", b), ("c", c), ("bias", bias), ("gate", gate)):
         if x is not None:
             check_type(name, _TYPES.get(x.dtype) or str(x.dtype))
+            if x.device != a.device:
+                raise ValueError(f"{name}: it is on {x.device}, and a is on {a.device}")
     if a.dtype != b.dtype:
         raise TypeError(f"b: its type is {b.dtype}, and a's is {a.dtype}")
     dtype = None if out_dtype is None else _call.dtype_name("out_dtype", out_dtype)
@@ -183,6 +185,19 @@ def _fake(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="n
 
 
 torch.library.register_fake("hgemm::gemm", _fake, lib=_library)
+
+
+def _refuse_storage(*arguments, **options):
+    for name, x in zip((argument.name for argument in _gemm_op._schema.arguments), arguments):
+        if isinstance(x, torch.Tensor) and (x.layout != torch.strided or x.is_quantized or x.is_nested or x.is_mkldnn):
+            kind = "quantized" if x.is_quantized else "nested" if x.is_nested else x.layout
+            raise TypeError(f"{name}: its elements are stored in a way that is not hgemm's ({kind})")
+    raise TypeError("gemm: a tensor's elements are stored in a way that is not hgemm's")
+
+
+for _way in ("Sparse", "SparseCsr", "Quantized", "NestedTensor"):
+    for _device in ("CPU", "CUDA"):
+        _library.impl("gemm", _refuse_storage, _way + _device)
 
 
 def _find_scale(x):
@@ -253,13 +268,14 @@ def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, ga
     if row or column:
         a, b = a.unsqueeze(0) if row else a, b.unsqueeze(1) if column else b
         c, bias, gate = _with_row_or_column(c, row, column), _with_row_or_column(bias, row, column), _with_row_or_column(gate, row, column)
-    if isinstance(out_dtype, str):
+    if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
         out_dtype = getattr(torch, _call.dtype_name("out_dtype", out_dtype))
     if (c is None and bias is None and gate is None and activation is None and out_dtype is None and scale_a is None and scale_b is None
             and alpha == 1 and accumulate == "float32" and not batch_invariant and alpha_pointer is None):
         d = _gemm_op(a, b)  # each argument takes time to convert, defaults take less
     else:
-        numbers = [0.0 if scale is None or isinstance(scale, torch.Tensor) else float(scale) for scale in (scale_a, scale_b)]
+        numbers = [0.0 if scale is None or isinstance(scale, torch.Tensor) else float(_call.scalar(name, scale))
+                   for name, scale in (("scale_a", scale_a), ("scale_b", scale_b))]
         pointers = [scale if isinstance(scale, torch.Tensor) else None for scale in (scale_a, scale_b)]
         d = _gemm_op(a, b, c, bias, gate, float(alpha), 1.0 if beta is None else float(beta), activation or "none", accumulate, out_dtype,
                      batch_invariant, *numbers, *pointers, alpha_pointer)

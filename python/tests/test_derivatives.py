@@ -235,6 +235,8 @@ def test_a_batch_is_summed_before_it_is_rounded():
     (lambda a: func.jvp(lambda x: hgemm.grouped(x, a[None], torch.tensor([4])), (a,), (a,)), "grouped: it has no derivatives"),
     (lambda a: func.grad(lambda x: hgemm.matmul(x, a, out=a.clone()).sum())(a), "out: it cannot be given where torch records"),
     (lambda a: func.grad(lambda x: torch.ops.hgemm.gemm(x, a[0]).sum())(a), "b: it has 1 dimensions, and the operator's derivatives need matrices"),
+    (lambda a: torch.vmap(lambda x: hgemm.torch.matmul(x, a, bias=a[0, :3]))(a[None]), "bias: its shape .* does not broadcast"),
+    (lambda a: torch.vmap(lambda x: hgemm.torch.matmul(x, a, gate=a[0, :3]))(a[None]), "gate: its shape .* does not broadcast"),
     (lambda a: func.grad(lambda x: torch.ops.hgemm.gemm(x, a.float()).sum())(a), "b: its type is torch.float32, and a's is torch.float16")])
 def test_what_is_refused_says_so(function, words):
     with pytest.raises((TypeError, ValueError, NotImplementedError), match=words):

@@ -581,3 +581,17 @@ def test_words_about_tensors():
         hgemm.matmul(a.to_sparse(), a)
     with pytest.raises(TypeError, match="b: a numpy.ndarray is no tensor"):
         hgemm.matmul(torch.nn.Parameter(a), a.numpy())
+    with pytest.raises(ValueError, match="c: it is on meta, and a is on cpu"):
+        hgemm.torch.matmul(a, a, c=a.to("meta"))
+    for stored in (a.to_sparse(), a.float().to_sparse_csr(), torch.quantize_per_tensor(a.float(), 1.0, 0, torch.qint8), torch.nested.nested_tensor([a])):
+        with pytest.raises(TypeError, match="b: its elements are stored in a way that is not hgemm's"):
+            hgemm.torch.matmul(a, stored)
+    for name in ("scale_a", "scale_b", "alpha", "beta"):
+        with pytest.raises(TypeError, match=f"^{name}: a builtins.str is no array"):
+            hgemm.torch.matmul(a, a, **{"c": a, name: "x"})
+    with pytest.raises(ValueError, match="stream: the arrays are in host memory"):
+        hgemm.matmul(a, a, stream=7)
+    import numpy as np
+    assert hgemm.torch.matmul(a, a, out_dtype=np.float32).dtype == FLOAT
+    with pytest.raises(TypeError, match="alpha: masked arrays are not supported"):
+        hgemm.matmul(a.numpy(), a.numpy(), alpha=np.ma.masked)
