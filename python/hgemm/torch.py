@@ -372,20 +372,28 @@ class _Override:
             for name, overload in overloads:
                 self.library.impl(overload, self.kernel(name, overload), key, with_keyset=True, **extra)
 
-    def pass_on(self, overload, keyset, arguments, options):
+    def passing_on(self, overload):
+        """torch's own kernel."""
         if overload in self.own:
-            return self.own[overload].call_boxed(keyset, *arguments, **options)
-        # A torch without get_kernel: its kernels that write to an output were left alone, and do the same.
-        like = arguments[-1]
-        shape = (*arguments[-2].shape[:-1], like.shape[-1])
-        return getattr(torch.ops.aten, overload).out(*arguments, **options, out=like.new_empty(shape))
+            return self.own[overload].call_boxed
+
+        def call(keyset, *arguments, **options):
+            # A torch without get_kernel: its kernels that write to an output were left alone, and do the same.
+            like = arguments[-1]
+            shape = (*arguments[-2].shape[:-1], like.shape[-1])
+            return getattr(torch.ops.aten, overload).out(*arguments, **options, out=like.new_empty(shape))
+        return call
 
     def kernel(self, name, overload):
+        pass_on = self.passing_on(overload)
+
         def call(keyset, *arguments, **options):
             entered = _entered
-            active = entered[-1] if entered else None
-            if active is None or self.device not in active.devices:
-                return self.pass_on(overload, keyset, arguments, options)
+            if not entered:
+                return pass_on(keyset, *arguments, **options)
+            active = entered[-1]
+            if self.device not in active.devices:
+                return pass_on(keyset, *arguments, **options)
             try:
                 if name == _GROUPED:
                     result, why = active._run_groups(*arguments, **options)
@@ -396,7 +404,7 @@ class _Override:
                     raise
                 result, why = None, str(error)
             active._count(name, why)
-            return result if why is None else self.pass_on(overload, keyset, arguments, options)
+            return result if why is None else pass_on(keyset, *arguments, **options)
         return call
 
 
