@@ -20,7 +20,10 @@ APART = ("bench_continuous", "bench_energy", "bench_invariant", "bench_parts", "
 # What needs no GPU and little time: tools/report.py --check fails where one is stale, tools/take.py --redo makes it again.
 REDONE = {
     "t4emu/counted.json": "build/release/bench/bench_hgemm --device t4emu --accumulate f16,f32 512x512x1024 --format json --out OUT",
+    "t4emu/bf16_errors.json": "build/release/bench/bf16_errors >OUT",
     "t4model/rungs.json": "build/release/bench/profile_rungs 2048 >OUT",
+    "t4model/bench_ladder.json": "build/release/bench/bench_hgemm --device t4emu:time,dry --peers ceiling --accumulate f16,f32 --reps 1 "
+                                 "--kernel '^(auto|k[1-4].*)' 1024,2048 --format json --out OUT",
 }
 
 
