@@ -62,19 +62,24 @@ def stale_words(paths):
     stale = {path: inputs.changed(results.read(path)) for path in paths}
     parts = sorted(set().union(*stale.values()))
     names = [path.stem for path in paths if stale[path]]
-    return f"**Stale**{'' if len(names) == len(paths) else f' ({chr(44).join(names)})'}: {', '.join(parts)} changed since" if parts else ""
+    which = "" if len(names) == len(paths) else f" ({', '.join(names)})"
+    return f"**Stale**{which}: {', '.join(parts)} changed since" if parts else ""
 
 
 def origin(*of):
     """The line under a table: its files, their version and commit, and what they are older than. `of` are results, or paths of files."""
-    paths = list(dict.fromkeys(path for one in of if one for path in (one["paths"] if isinstance(one, dict) else [one])))
-    made_by = {}
-    for path in paths:
-        version = re.match(r"([\d.]+), ", results.read(path)["context"]["hgemm"])
-        made_by.setdefault(" ".join(["hgemm", *(version.groups() if version else ()), "commit", commits_of([path])]), []).append(path)
-    said = [f"{', '.join(f'[{path.stem}](../bench/results/{path.parent.name}/{path.name})' for path in made)} ({by})" for by, made in made_by.items()]
-    stale = stale_words(paths)
-    return f"From {'; '.join(said)}.{f' {stale}.' if stale else ''}" if paths else "Not run yet."
+    every, made_by = [], {}
+    for one in of:
+        paths = one["paths"] if isinstance(one, dict) else [one] if one else []
+        if not paths or paths[0] in every:
+            continue
+        every += paths
+        version = re.match(r"([\d.]+), ", results.read(paths[0])["context"]["hgemm"])
+        first, folder = paths[0], f"../bench/results/{paths[0].parent.name}"
+        name = f"[{first.stem}]({folder}/{first.name})" if len(paths) == 1 else f"[{first.stem.rstrip('123456789')}]({folder}/README.md)"
+        made_by.setdefault(" ".join(["hgemm", *(version.groups() if version else ()), "commit", commits_of(paths)]), []).append(name)
+    stale, said = stale_words(every), "; ".join(f"{', '.join(names)} ({by})" for by, names in made_by.items())
+    return (f"From {said}." + (f" {stale}." if stale else "")) if every else "Not run yet."
 
 
 # ---- the ladder ----------------------------------------------------------------------------------

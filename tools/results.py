@@ -22,8 +22,6 @@ REDONE = {
     "t4emu/counted.json": "build/release/bench/bench_hgemm --device t4emu --accumulate f16,f32 512x512x1024 --format json --out OUT",
     "t4emu/bf16_errors.json": "build/release/bench/bf16_errors >OUT",
     "t4model/rungs.json": "build/release/bench/profile_rungs 2048 >OUT",
-    "t4model/bench_ladder.json": "build/release/bench/bench_hgemm --device t4emu:time,dry --peers ceiling --accumulate f16,f32 --reps 1 "
-                                 "--kernel '^(auto|k[1-4].*)' 1024,2048 --format json --out OUT",
 }
 
 
