@@ -67,8 +67,9 @@ def predictions():
     if not folder.exists():  # not installed: used from a clone
         folder = pathlib.Path(__file__).parents[2] / "bench" / "results" / "t4model"
     found = {}
-    for path in sorted(folder.glob("bench_*.json")):
-        for row in json.loads(path.read_text())["results"]:
+    files = [json.loads(path.read_text()) for path in folder.glob("bench_*.json") if not path.stem.startswith(("bench_parts", "bench_plans"))]
+    for file in sorted(files, key=lambda file: file["context"]["date"]):  # of a product in several, the newest
+        for row in file["results"]:
             shape, ops, layout = row["problem"].split()[:3]
             if (ops, layout) == ("nn", "row") and "median_us" in row:
                 kernel, single = re.subn(r"^auto_f32$", "auto", row["kernel"])
