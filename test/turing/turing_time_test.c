@@ -139,7 +139,8 @@ static void start_up(bench_t *b)
     near("cycles of fetching one from L2", (t.warm_start - 215) / code, 3, 3);
     CHECK(t.warm_start == alone.warm_start && t.cold_start == alone.cold_start,
           "start-up depends on the grid: %.0f, %.0f", t.warm_start, alone.warm_start);
-    near("us that events show beside a launch after a pause, without its code", (t.paused - t.cold_start) / GHZ / 1e3, 2, 10);
+    near("us that events show beside a launch after a pause, without its code", (t.paused - t.cold_start) / GHZ / 1e3,
+         2, 10);
 }
 
 static void blocks_and_barriers(bench_t *b)
