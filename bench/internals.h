@@ -61,6 +61,11 @@ void internals_count(hgemm_handle_t handle, struct turing_counters *counters);
 hgemm_status_t internals_run_emulated(hgemm_handle_t handle, const struct turing_kernel *kernel,
                                       struct turing_launch *launch);
 
+/* Of a handle whose times are modelled: seconds that a pair of events around what is launched between these two, on a
+ * T4 after a pause, would show beside the kernels' own. */
+void internals_begin_beside(hgemm_handle_t handle);
+double internals_end_beside(hgemm_handle_t handle);
+
 /* Whether a kernel is there to be read: a rung of the ladder, shown among the others whatever its own sums are. */
 int internals_is_plain(int kernel);
 
