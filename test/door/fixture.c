@@ -144,7 +144,7 @@ hgemm_handle_t emulator; /* NULL: descriptors are evaluated here */
 static handle_t handles[64];
 int created;
 handle_t *last_used;
-atomic_int runs, overlaps;
+atomic_int runs, overlaps, runs_of_floats;
 int widenings;
 const void *last_alpha_pointer;
 double cublas_ratio, expected_seconds = 1e-9;
@@ -329,6 +329,7 @@ static void count(const hgemm_desc_t *desc)
         return;
     }
     runs++;
+    runs_of_floats += desc->type_a == HGEMM_TYPE_F32;
     last_alpha_pointer = desc->alpha_pointer;
 }
 
