@@ -19,6 +19,7 @@ enum {
     BLAS_STATUS_SUCCESS = 0, /* cublasStatus_t */
     BLAS_STATUS_NOT_INITIALIZED = 1,
     BLAS_STATUS_INVALID_VALUE = 7,
+    BLAS_STATUS_NOT_SUPPORTED = 15,
 
     BLAS_OP_N = 0, /* cublasOperation_t */
     BLAS_OP_T = 1,
