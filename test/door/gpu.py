@@ -6,9 +6,8 @@
 
 Runs each case in a process without the door and in one with it (HGEMM_CUBLAS=everywhere). Every result is compared
 with the same computation in single precision, CPU or GPU, and what is computed in FP32 with double precision: with the door its
-error may be at most 1.25 times what it is without (a model's in BF16 or FP32: 1.1 times), plus a part of a rounding of its type.
-Cases whose products the door is to take must
-show hits, and none that hgemm was asked for and did not run. Then the cost of a call to the host, and the policy `faster`
+error may be at most 1.25 times what it is without (a model's in BF16 or FP32: 1.1 times), plus a rounding of a float, or a part of
+one of a half. Cases whose products the door is to take must show hits, and none that hgemm was asked for and did not run. Then the cost of a call to the host, and the policy `faster`
 with a file of `hgemm tune`: what the file says hgemm is faster at must be a hit, all else a miss.
 Needs torch; says what else (transformers, cupy, and expecttest for torch's own samples) is missing and was therefore not run.
 """
@@ -24,7 +23,7 @@ import tempfile
 import time
 
 EPSILON = 2.0**-11  # half an ulp of a half at 1
-EPSILON_FP32 = 2.0**-24
+EPSILON_FP32 = 2.0**-24  # the same of a float
 MOST_ERROR = 0.1  # without the door: more is no computation to compare with
 
 
@@ -554,11 +553,12 @@ def compare(name, needed, door, device):
     faults = []
     for label, error in taken["errors"].items():
         # Where sums are halves, hgemm rounds them after every 8 products, cuBLAS on newer GPUs than the T4 after 16.
-        factor = 2 if "sums in FP16" in label else 1.1 if " model" in label else 1.25
+        # Torch's samples sum a few products: cuBLAS's SGEMM then rounds so seldom that what floats of two halves leave out shows.
+        factor = 2 if "sums in FP16" in label or " samples " in label else 1.1 if " model" in label else 1.25
         if not plain["errors"].get(label, 1e9) <= MOST_ERROR:
             faults.append(f"{label}: the error is {plain['errors'].get(label)} without the door")
             continue
-        limit = factor * plain["errors"][label] + (EPSILON_FP32 if "FP32" in label else EPSILON) / 4
+        limit = factor * plain["errors"][label] + (EPSILON_FP32 if "FP32" in label else EPSILON / 4)
         print(f"{name}: {label}: relative error {error:.2e}, without the door {plain['errors'][label]:.2e}")
         if not error <= limit:
             faults.append(f"{label}: the error {error:.2e} is over {limit:.2e}")
