@@ -143,6 +143,16 @@ def test_compiled():
     assert torch.equal(f(a, b, c), torch.relu(hgemm.torch.matmul(a, b, c=c) * 0.5))
 
 
+def test_torchs_own_samples():
+    pytest.importorskip("expecttest", reason="torch's samples need expecttest")
+    import samples
+
+    with hgemm.torch.enable(devices=("cpu",), float32=True) as on:
+        for name, got, want in samples.of_float32("cpu"):
+            assert (got.double() - want).norm() <= 2.0**-18 * want.norm(), name
+    assert sum(on.ran.values()) > 500, (on.ran, on.passed)
+
+
 @needs_grouped_mm
 def test_enable_runs_grouped_mm():
     a, b, ends = integers(18, 8), integers(3, 16, 8).mT, torch.tensor([5, 5, 18], dtype=torch.int32)

@@ -190,54 +190,13 @@ def case_fp32_graph(torch, device):
         yield f"FP32 in a graph, replay {step}", (c.clone(), a.double() @ b.double())
 
 
-# Torch's operators that multiply matrices.
-OPERATORS = ["mm", "bmm", "addmm", "baddbmm", "addbmm", "matmul", "__rmatmul__", "einsum", "inner", "tensordot", "linalg.multi_dot",
-             "linalg.matrix_power", "nn.functional.linear", "nn.functional.bilinear", "nn.functional.scaled_dot_product_attention"]
-
-
 def case_fp32_samples(torch, device):
-    """Torch's own samples of these, each operator's results and gradients in one."""
-    from torch.testing._internal.common_methods_invocations import op_db
+    """Torch's own samples of its operators."""
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python/tests"))
+    import samples
 
-    def double(x):
-        if isinstance(x, torch.Tensor):
-            return x.detach().double().requires_grad_(x.requires_grad) if x.is_floating_point() else x
-        if isinstance(x, (list, tuple)):
-            return type(x)(double(y) for y in x)
-        return {key: double(y) for key, y in x.items()} if isinstance(x, dict) else x
-
-    def leaves(x):
-        if isinstance(x, torch.Tensor):
-            return [x] if x.requires_grad else []
-        if isinstance(x, dict):
-            x = list(x.values())
-        return [leaf for y in x for leaf in leaves(y)] if isinstance(x, (list, tuple)) else []
-
-    def results(function, sample):
-        result, inputs = function(*sample), leaves(sample)
-        gradients = torch.autograd.grad(result.sum(), inputs, allow_unused=True) if inputs and result.requires_grad else []
-        return [x.detach().flatten().clone() for x in (result, *gradients) if x is not None]
-
-    for operator in op_db:
-        if operator.name not in OPERATORS or operator.variant_test_name == "triton_optimized":
-            continue
-        torch.manual_seed(24)
-        got, want = [], []
-        for sample in operator.sample_inputs(device, torch.float32, requires_grad=True):
-            whole = (sample.input, sample.args, sample.kwargs)
-
-            def call(first, arguments, options):
-                return operator.op(first, *arguments, **options)
-
-            if sample.kwargs.get("dropout_p"):
-                continue
-            got += results(call, whole)
-            want += results(call, double(whole))
-        assert len(got) == len(want)
-        for mine, theirs in zip(got, want):  # a NaN or an infinity where there is one is right
-            same = ~theirs.isfinite() & (mine.double().nan_to_num(7, 8, 9) == theirs.nan_to_num(7, 8, 9))
-            mine[same], theirs[same] = 0, 0
-        yield f"FP32 samples of {operator.name} {operator.variant_test_name}".rstrip(), (torch.cat(got), torch.cat(want))
+    for name, got, want in samples.of_float32(device):
+        yield f"FP32 samples of {name}", (got, want)
 
 
 def cublas_function(name, is_real=False):
