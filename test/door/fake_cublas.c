@@ -2,8 +2,8 @@
 /*
  * A cuBLAS for tests: it multiplies nothing, notes each call with all its arguments, and refuses what cuBLAS refuses.
  * It shares the door's declarations, which test_door_abi holds to the vendor's. FAKE_CUBLAS_US, in the environment, is
- * the time that a product takes by the clock of a fake driver that has one (fake_cuda.c). FAKE_CUBLAS_TYPE is the one type
- * of A that it knows.
+ * the time that a product takes by the clock of a fake driver that has one (fake_cuda.c). FAKE_CUBLAS_TYPE is the one
+ * type of A that it knows.
  */
 #include "fake.h"
 
