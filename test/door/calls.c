@@ -84,6 +84,7 @@ void assert_passed_on(const fake_call_t *seen, const fake_call_t *call)
 /* ---- Random calls ------------------------------------------------------------------------------------- */
 
 rng_t rng;
+int draws_floats = 1;
 static unsigned char before[ARENA];
 
 int64_t pick(int64_t lowest, int64_t highest)
@@ -184,7 +185,7 @@ static fake_call_t make_blas_of(int type, int entry, void *handle, unsigned char
 
 fake_call_t make_blas(int entry, void *handle, unsigned char expected[ARENA], int *type_d)
 {
-    const int is_single = entries[entry].is_single || (entries[entry].is_ex && pick(0, 2) == 0);
+    const int is_single = entries[entry].is_single || (draws_floats && entries[entry].is_ex && pick(0, 2) == 0);
     return make_blas_of(is_single ? BLAS_R_32F : BLAS_R_16F, entry, handle, expected, type_d);
 }
 
@@ -223,7 +224,8 @@ fake_call_t make_lt(unsigned char expected[ARENA], int *type, int *is_rounded)
     static const int epilogues[] = {LT_EPILOGUE_DEFAULT,   LT_EPILOGUE_BIAS, LT_EPILOGUE_RELU,
                                     LT_EPILOGUE_RELU_BIAS, LT_EPILOGUE_GELU, LT_EPILOGUE_GELU_BIAS};
     static const int ops[] = {BLAS_OP_N, BLAS_OP_T, BLAS_OP_C};
-    int factors = pick(0, 2) == 0 ? BLAS_R_32F : BLAS_R_16F, is_half = factors == BLAS_R_16F && pick(0, 1);
+    int factors = draws_floats && pick(0, 2) == 0 ? BLAS_R_32F : BLAS_R_16F,
+        is_half = factors == BLAS_R_16F && pick(0, 1);
     int on_device = pick(0, 3) == 0;
     int type_d = is_half || (factors == BLAS_R_16F && pick(0, 1)) ? BLAS_R_16F : BLAS_R_32F;
     int order_a = (int)pick(0, 1), order_b = (int)pick(0, 1), order_d = (int)pick(0, 1), in_place = (int)pick(0, 1);

@@ -25,6 +25,7 @@ int call_lt(const fake_call_t *call);
 /* ---- Random calls ------------------------------------------------------------------------------------- */
 
 extern rng_t rng;
+extern int draws_floats; /* of A and B */
 
 int64_t pick(int64_t lowest, int64_t highest);
 
@@ -40,7 +41,7 @@ typedef struct operand_t {
 operand_t make_layout(void **layout, int order, int64_t rows, int64_t columns, int type, int64_t batch, int mode);
 
 /* A random call of one of cuBLAS's functions in a fresh arena, with C of *type_d; `expected` becomes the arena after
- * it. A function that takes types has halves (C of either) and floats by turns. */
+ * it. A function that takes types has halves (C of either) and, if it may, floats by turns. */
 fake_call_t make_blas(int entry, void *handle, unsigned char expected[ARENA], int *type_d);
 
 /* The same of cublasLtMatmul. `*is_rounded`: D comes from a function that has no exact values. */
