@@ -2,6 +2,8 @@
 """Products of torch.float32: the operator, its gradients, enable(float32=True), and torch's own samples of what multiplies matrices.
 They run on hgemm's default device. gpu_check.py has them on a GPU."""
 import copy
+import subprocess
+import sys
 
 import pytest
 
@@ -164,3 +166,27 @@ def test_autocast_makes_halves():
     with torch.autocast("cpu", HALF):
         assert hgemm.torch.matmul(a, b).dtype == HALF
     assert hgemm.torch.matmul(a, b).dtype == torch.float32
+
+
+DTENSORS = """
+import torch, torch.distributed
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
+import hgemm.torch
+
+torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+mesh = init_device_mesh("cpu", (1,))
+a, b = torch.randint(-3, 4, (6, 8)).float(), torch.randint(-3, 4, (8, 10)).float()
+x = distribute_tensor(a, mesh, [Replicate()]).requires_grad_()
+d = hgemm.torch.matmul(x, distribute_tensor(b, mesh, [Shard(1)]))
+assert d.placements == (Shard(1),) and torch.equal(d.to_local(), a @ b)
+d.sum().backward()
+assert torch.equal(x.grad.full_tensor(), b.sum(1).expand(6, 8))
+torch.distributed.destroy_process_group()
+print("same")
+"""
+
+
+def test_dtensors():
+    pytest.importorskip("torch.distributed.tensor.experimental", reason="this torch has no rules for DTensors")
+    ran = subprocess.run([sys.executable, "-c", DTENSORS], capture_output=True, text=True)
+    assert ran.stdout == "same\n", ran.stderr
