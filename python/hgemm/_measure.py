@@ -347,12 +347,14 @@ def _checks():
     """Products of small integers, each exact: what does not match bit for bit is a fault of the library or the device."""
     rng = np.random.default_rng()
     found = []
-    for accumulate in ("float16", "float32"):
+    for dtype, accumulate in (("float16", "float16"), ("float16", "float32"), ("float32", "float32")):
         for m, n, k, transpose_a, transpose_b in ((64, 64, 64, 0, 0), (65, 33, 47, 1, 0), (1, 256, 64, 0, 1), (128, 7, 96, 1, 1), (200, 120, 8, 0, 0)):
-            a, b = rng.integers(-2, 3, (m, k)).astype(np.float16), rng.integers(-2, 3, (k, n)).astype(np.float16)
+            most = 2 if dtype == "float16" else 2**13  # of a: more bits than one half has
+            a, b = rng.integers(-most, most + 1, (m, k)).astype(dtype), rng.integers(-2, 3, (k, n)).astype(dtype)
             stored = [np.asfortranarray(x) if transposed else x for x, transposed in ((a, transpose_a), (b, transpose_b))]
             wrong = int((matmul(*stored, accumulate=accumulate) != a.astype(np.float32) @ b.astype(np.float32)).sum())
-            found.append({"problem": f"{m}x{n}x{k} {'nt'[transpose_a]}{'nt'[transpose_b]}", "accumulate": accumulate, "wrong_elements": wrong})
+            found.append({"problem": f"{m}x{n}x{k} {'nt'[transpose_a]}{'nt'[transpose_b]}", "dtype": dtype, "accumulate": accumulate,
+                          "wrong_elements": wrong})
     return found
 
 
@@ -394,14 +396,16 @@ def _check_writable(path):
 
 def report(path="hgemm_report.json", *, shapes=None, repetitions=21, progress=True):
     """Checks and measures the library on this GPU and writes a JSON file that a maintainer can read: the GPU, its clocks while it
-    was measured, driver and software; exact products; the ladder with every repetition, beside torch; and, on a T4, how far each
-    time is from what the T4's model said. It holds no serial number and no name of a user or a machine. Returns what it wrote."""
+    was measured, driver and software; exact products; the ladder and products of float32, with every repetition, beside torch; and,
+    on a T4, how far each time is from what the T4's model said. It holds no serial number and no name of a user or a machine. Returns
+    what it wrote."""
     path = pathlib.Path(path)
     _check_writable(path)
     about = info()
+    checks = _checks()
+    floats = bench(shapes, dtype="float32", repetitions=repetitions, progress=progress)
     if shapes is None and not about["emulated"]:
         shapes = list(dict.fromkeys(shape for shape, _, _ in predictions() if max(_shape(shape)) <= 16384))[:60]
-    checks = _checks()
     table = bench(shapes, kernels="ladder", repetitions=repetitions, progress=progress)
     errors = {}
     for row in table.rows:
@@ -416,6 +420,7 @@ def report(path="hgemm_report.json", *, shapes=None, repetitions=21, progress=Tr
         "software": _software(),
         "exact_products": checks,
         "bench": {"context": table.context, "rows": table.rows},
+        "bench_float32": {"context": floats.context, "rows": floats.rows},
         "model": {"clock_mhz": MODEL_CLOCK_MHZ,
                   "measured_per_model": {name: {"shapes": len(of), "geometric_mean": _mean(of), "min": min(of), "max": max(of)}
                                          for name, of in errors.items()}},

@@ -73,9 +73,9 @@ def test_report(tmp_path):
     path = tmp_path / "report.json"
     written = hgemm.report(path, shapes=["16"], progress=False)
     assert json.loads(path.read_text()) == json.loads(json.dumps(written))
-    assert len(written["exact_products"]) == 10 and not any(check["wrong_elements"] for check in written["exact_products"])
+    assert len(written["exact_products"]) == 15 and not any(check["wrong_elements"] for check in written["exact_products"])
     assert written["device"]["emulated"] and written["hgemm"]["version"] == hgemm.__version__ and "gpu" in written
-    assert len(written["bench"]["rows"]) == 6 and written["model"]["measured_per_model"] == {}
+    assert len(written["bench"]["rows"]) == 6 and len(written["bench_float32"]["rows"]) == 1 and written["model"]["measured_per_model"] == {}
 
 
 def test_a_report_that_cannot_be_written_is_not_measured(tmp_path, monkeypatch):
