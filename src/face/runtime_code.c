@@ -257,6 +257,49 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const voi
     return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, host, threads, shared, 0);
 }
 
+/* ---- libraries ------------------------------------------------------------------------------ */
+
+cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *options, void **values,
+                                unsigned count, enum cudaLibraryOption *library_options, void **library_values,
+                                unsigned library_count)
+{
+    (void)options, (void)values, (void)count, (void)library_options, (void)library_values, (void)library_count;
+    CALL(cuLibraryLoadData((CUlibrary *)library, code, NULL, NULL, 0, NULL, NULL, 0));
+}
+
+cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *path, enum cudaJitOption *options,
+                                    void **values, unsigned count, enum cudaLibraryOption *library_options,
+                                    void **library_values, unsigned library_count)
+{
+    (void)options, (void)values, (void)count, (void)library_options, (void)library_values, (void)library_count;
+    CALL(cuLibraryLoadFromFile((CUlibrary *)library, path, NULL, NULL, 0, NULL, NULL, 0));
+}
+
+cudaError_t cudaLibraryUnload(cudaLibrary_t library)
+{
+    CALL(cuLibraryUnload((CUlibrary)library));
+}
+
+cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name)
+{
+    CALL(cuLibraryGetKernel((CUkernel *)kernel, (CUlibrary)library, name));
+}
+
+cudaError_t cudaLibraryGetKernelCount(unsigned *count, cudaLibrary_t library)
+{
+    CALL(cuLibraryGetKernelCount(count, (CUlibrary)library));
+}
+
+cudaError_t cudaLibraryGetGlobal(void **address, size_t *bytes, cudaLibrary_t library, const char *name)
+{
+    CALL(cuLibraryGetGlobal((CUdeviceptr *)address, bytes, (CUlibrary)library, name));
+}
+
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute a, int value, int device)
+{
+    CALL(cuKernelSetAttribute((CUfunction_attribute)a, value, (CUkernel)kernel, device));
+}
+
 /* ---- variables -------------------------------------------------------------------------------- */
 
 cudaError_t cudaGetSymbolAddress(void **address, const void *host)

@@ -53,6 +53,8 @@ endfunction()
 
 function(face_runtime_stubs path)
     face_names(names ${CUDA_INCLUDE}/cuda_runtime_api.h "CUDARTAPI" "cuda")
+    face_names(further ${CUDA_INCLUDE}/cuda_profiler_api.h "CUDARTAPI" "cuda")
+    list(APPEND names ${further})
     set(text "/* Made by src/face/stubs.cmake of cuda_runtime_api.h. */\n#include \"face/runtime.h\"\n\n")
     foreach(name IN LISTS names)
         string(APPEND text "__attribute__((used)) static cudaError_t stub_${name}(void) { return runtime_not_served(\"${name}\"); }\n"
