@@ -128,8 +128,6 @@ static CUresult error_of(turing_failure_t failure)
 
 /* ---- launches ---------------------------------------------------------------------------------- */
 
-enum { MOST_PARAMETERS = 4096 };
-
 static bool gather(const turing_kernel_t *k, void **params, void **extra, uint8_t bytes[MOST_PARAMETERS])
 {
     if (k->param_bytes > MOST_PARAMETERS || (!params && !extra && k->param_bytes))

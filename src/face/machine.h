@@ -81,10 +81,12 @@ CUresult host_free(void *pointer);
 
 /* ---- launches: launch.c ---- */
 typedef struct module module_t;
+enum { MOST_PARAMETERS = 4096 };
 typedef struct function {
     const turing_kernel_t *kernel;
     module_t *module;
     int max_dynamic_shared;
+    struct older_call *older; /* what older.c collects for a launch, or NULL */
 } function_t;
 
 CUresult launch(function_t *function, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
