@@ -30,7 +30,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "turing/launch.h"
+#include "face/guest.h"
 
 typedef struct machine {
     bool initialized;
@@ -41,6 +41,7 @@ typedef struct machine {
     bool time, blocking;
     uint64_t limit;
     double modelled_us; /* of all launches so far */
+    face_host_t host;   /* whose machine this is; without memory: it is our own */
 } machine_t;
 
 extern machine_t machine;
