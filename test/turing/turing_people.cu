@@ -129,6 +129,21 @@ KERNEL grid_sync(int *a, int *d)
     d[INDEX] = a[gridDim.x * blockDim.x - 1 - INDEX];
 }
 
+/* The same by the functions that libcudadevrt calls, as code does that is linked from several files. */
+extern "C" __device__ unsigned long long __cuda_syscall_CGS_get_intrinsic_handle(unsigned scope);
+extern "C" __device__ unsigned __cuda_syscall_CGS_sync(unsigned long long handle, unsigned flags);
+
+KERNEL grid_call(int *a, int *d)
+{
+    const unsigned long long grid = __cuda_syscall_CGS_get_intrinsic_handle(1);
+    for (int round = 0; round < 3; round++) {
+        a[INDEX] = INDEX + round;
+        const unsigned error = __cuda_syscall_CGS_sync(grid, 0);
+        d[INDEX] = error ? -1 : a[gridDim.x * blockDim.x - 1 - INDEX];
+        __cuda_syscall_CGS_sync(grid, 0);
+    }
+}
+
 /* ---- atomics, locks, flags -------------------------------------------------------------------- */
 
 KERNEL cas_loops(int *top, unsigned short *count, double *sum, __half2 *pairs)
