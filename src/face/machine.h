@@ -80,6 +80,9 @@ CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult host_alloc(void **pointer, size_t bytes); /* which the device sees at the same address */
 CUresult host_free(void *pointer);
 
+bool is_pinned(CUdeviceptr address); /* an address that host_alloc() and its like gave */
+void share_end(CUdeviceptr address); /* share.c: memory that is freed may be a file */
+
 /* ---- launches: launch.c ---- */
 typedef struct module module_t;
 enum { MOST_PARAMETERS = 4096 };
