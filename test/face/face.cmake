@@ -66,5 +66,7 @@ endif()
 if(NOT HGEMM_SANITIZE)
     add_test(NAME face_python COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/face/python.sh $<TARGET_FILE:turing_tool>
         ${CMAKE_CURRENT_BINARY_DIR}/face_python)
-    set_tests_properties(face_python PROPERTIES SKIP_RETURN_CODE 77)
+    add_test(NAME face_torch COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/face/torch.sh $<TARGET_FILE:turing_tool>
+        $<TARGET_FILE:hgemm_cublas> $<TARGET_FILE:hgemm_shared> ${CMAKE_CURRENT_BINARY_DIR}/face_torch_log)
+    set_tests_properties(face_python face_torch PROPERTIES SKIP_RETURN_CODE 77)
 endif()
