@@ -143,6 +143,9 @@ static void yield_to(warp_t *w, const op_t *o, uint32_t pc, int wait, uint32_t n
 
 void emu_exit_lanes(warp_t *w, uint32_t lanes)
 {
+    machine_t *m = w->block->worker->m;
+    if (m->grid_sync)
+        emu_grid_leave(m, lanes & w->alive);
     w->alive &= ~lanes;
     w->active &= ~lanes;
     for (int i = w->n_splits - 1; i >= 0; i--) {

@@ -349,7 +349,7 @@ static bool call_free(warp_t *w, const op_t *o, uint32_t lane)
 enum { NOT_COOPERATIVE = 1 /* cudaErrorInvalidValue */ };
 
 struct grid_sync {
-    uint64_t threads, arrived; /* of the grid; at the barrier in this round */
+    uint64_t threads, arrived; /* that have not ended; at the barrier in this round */
     uint32_t round;            /* from 1 on */
     uint32_t waits[];          /* the round that a thread of the grid waits in, or 0 */
 };
@@ -363,6 +363,20 @@ bool emu_grid_open(machine_t *m)
     if (m->grid_sync)
         *m->grid_sync = (struct grid_sync){.threads = threads, .round = 1};
     return m->grid_sync;
+}
+
+static void next_round(struct grid_sync *g)
+{
+    if (g->arrived && g->arrived == g->threads) {
+        g->round++;
+        g->arrived = 0;
+    }
+}
+
+void emu_grid_leave(machine_t *m, uint32_t lanes)
+{
+    m->grid_sync->threads -= (unsigned)__builtin_popcount(lanes);
+    next_round(m->grid_sync);
 }
 
 /* What stands for the grid: the address that its accesses are ordered by. */
@@ -400,8 +414,8 @@ static bool call_grid_sync(warp_t *w, const op_t *o, uint32_t lane)
     if (!*waits) {
         *waits = g->round;
         order(w, lane, ACCESS_ATOMIC);
-        if (++g->arrived == g->threads)
-            g->round++, g->arrived = 0;
+        g->arrived++;
+        next_round(g);
     }
     if (*waits == g->round)
         return false;

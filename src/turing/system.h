@@ -31,5 +31,7 @@ uint32_t emu_system_call(warp_t *w, const op_t *o, uint32_t on, uint64_t address
 
 /* The barrier of a cooperative grid, before a launch.  False: out of memory. */
 bool emu_grid_open(machine_t *m);
+/* Lanes of such a grid have ended: the barrier waits for those that live. */
+void emu_grid_leave(machine_t *m, uint32_t lanes);
 
 #endif

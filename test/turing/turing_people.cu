@@ -144,6 +144,16 @@ KERNEL grid_call(int *a, int *d)
     }
 }
 
+/* Who has ended is not waited for: 10 threads are left. */
+KERNEL grid_of_few(int *a, int *d)
+{
+    if (INDEX >= 10)
+        return;
+    a[INDEX] = INDEX;
+    __cuda_syscall_CGS_sync(__cuda_syscall_CGS_get_intrinsic_handle(1), 0);
+    d[INDEX] = a[9 - INDEX];
+}
+
 /* ---- atomics, locks, flags -------------------------------------------------------------------- */
 
 KERNEL cas_loops(int *top, unsigned short *count, double *sum, __half2 *pairs)
