@@ -91,8 +91,8 @@ void __cudaRegisterVar(void **handle, char *host, char *device, const char *name
 static CUresult load(binary_t *b)
 {
     CUresult r = runtime_ready();
-    if (r == CUDA_SUCCESS && !b->module && b->error == CUDA_SUCCESS)
-        b->error = cuModuleLoadData(&b->module, b->image);
+    if (r == CUDA_SUCCESS && !b->module && b->error == CUDA_SUCCESS && (r = cuCtxSynchronize()) == CUDA_SUCCESS)
+        b->error = cuModuleLoadData(&b->module, b->image); /* what is wrong before that is not the image's fault */
     return r ? r : b->error;
 }
 
@@ -169,8 +169,10 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared,
                                cudaStream_t stream)
 {
-    CALL(kernel ? start((CUfunction)kernel, grid, block, args, shared, stream, false)
-                : (CUresult)cudaErrorInvalidDeviceFunction);
+    const cudaError_t before = cudaPeekAtLastError(); /* why __cudaGetKernel gave none */
+    CALL(kernel   ? start((CUfunction)kernel, grid, block, args, shared, stream, false)
+         : before ? (CUresult)before
+                  : (CUresult)cudaErrorInvalidDeviceFunction);
 }
 
 cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)

@@ -144,6 +144,26 @@ KERNEL grid_call(int *a, int *d)
     }
 }
 
+/* The sum of a block of less than a warp: what lanes of its upper half take does not matter; that all lanes take from
+ * one that is not there does. */
+KERNEL half_warp_sum(const int *a, int *d)
+{
+    int sum = a[threadIdx.x];
+    for (int step = blockDim.x / 2; step; step /= 2)
+        sum += __shfl_down_sync(~0u, sum, step);
+    if (threadIdx.x == 0)
+        *d = sum;
+}
+
+KERNEL bad_half_warp_sum(const int *a, int *d)
+{
+    int sum = a[threadIdx.x];
+    for (int step = 16; step; step /= 2)
+        sum += __shfl_down_sync(~0u, sum, step);
+    if (threadIdx.x == 0)
+        *d = sum;
+}
+
 /* Who has ended is not waited for: 10 threads are left. */
 KERNEL grid_of_few(int *a, int *d)
 {

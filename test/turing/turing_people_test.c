@@ -228,6 +228,10 @@ static void machine(void)
     run_clean("grid_call", mem, 4, 128, args);
     for (int i = 0; i < 512; i++)
         EQUAL("grid_call", i, words(mem, args[1], 512)[i], 511 - i + 2);
+    run_clean("half_warp_sum", mem, 1, 16, args);
+    EQUAL("half_warp_sum", 0, words(mem, args[1], 1)[0], 15 * 16 / 2 + 16 * 2);
+    result_t bad = run("bad_half_warp_sum", mem, 1, 16, args, TURING_CHECK_ALL);
+    CHECK(bad.found.count[TURING_DIVERGENT], "bad_half_warp_sum: nothing was found");
     run_clean("grid_of_few", mem, 4, 128, args);
     for (int i = 0; i < 10; i++)
         EQUAL("grid_of_few", i, words(mem, args[1], 10)[i], 9 - i);
