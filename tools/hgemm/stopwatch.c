@@ -19,6 +19,7 @@ struct stopwatch_t {
     hgemm_handle_t handle;
     const cublas_t *cublas; /* NULL: none */
     hgemm_desc_t problem;
+    hgemm_weights_t weights; /* to which it may point */
     operand_space_t a, b;
     size_t d; /* elements */
     uint16_t *memory;
@@ -128,7 +129,7 @@ stopwatch_t *stopwatch_open(hgemm_handle_t handle, const problem_class_t *proble
 {
     const int64_t *of = problem->of;
     stopwatch_t *watch = calloc(1, sizeof *watch);
-    *fault = watch ? class_example(problem, &watch->problem) : "there is no memory left";
+    *fault = watch ? class_example(problem, &watch->problem, &watch->weights) : "there is no memory left";
     if (!*fault) {
         const hgemm_desc_t *p = &watch->problem;
         watch->handle = handle;
