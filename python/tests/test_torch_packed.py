@@ -11,8 +11,7 @@ torch = pytest.importorskip("torch")
 import hgemm
 import hgemm.torch
 from hgemm import _c, formats
-from test_formats import halves, words
-from test_packed import KINDS, made
+from random_weights import KINDS, halves, made, words
 
 pytestmark = pytest.mark.skipif(not _c.has_weights(), reason="this libhgemm does not pack weights")
 
