@@ -104,7 +104,7 @@ def pack(weights, *, device=None):
              hgemm.grouped
     device   where they are kept: by default, hgemm's default device. A torch.device or its name: in a tensor of torch's there
 
-    Memory is that of codes, scales and zeros, rounded up to multiples of 128 rows and of 64 or 128 columns: docs/weights.md."""
+    Memory is that of codes, scales and zeros, of n rounded up to a multiple of 32 and k to one of 128."""
     many, form, order = joint(weights)
     if device is not None:
         from . import torch as door
