@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Products of FP32 by hgemm beside torch.mm, in FP32 and in TF32: times, alternating, and errors against float64.
 
-    python3 bench/float_products.py LIBHGEMM.so OUT.json     on a machine with a GPU and PyTorch, in a clone
+    python3 bench/float_products.py LIBHGEMM.so OUT.json COMMIT    on a machine with a GPU and PyTorch, in a clone
 """
 import ctypes
 import importlib.util
 import json
 import pathlib
 import statistics
+import subprocess
 import sys
 
 import torch
@@ -24,6 +25,11 @@ lib.hgemm_set_stream.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 handle, stream = ctypes.c_void_p(), torch.cuda.Stream()
 assert lib.hgemm_create(ctypes.byref(handle), b"cuda") == 0
 lib.hgemm_set_stream(handle, stream.cuda_stream)
+
+
+def smi(field):
+    command = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")[0]
 
 
 def descriptor(a, b, d, op_a, op_b):
@@ -84,4 +90,7 @@ rows = []
 for shape in SHAPES:
     rows.append(measure(*shape))
     print(" ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in rows[-1].items()), flush=True)
-pathlib.Path(sys.argv[2]).write_text(json.dumps({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "results": rows}, indent=1) + "\n")
+context = {"gpu": torch.cuda.get_device_name(), "clocks": smi("clocks.max.sm") + " MHz at most", "driver": smi("driver_version"),
+           "torch": torch.__version__, "hgemm": f"{c.version_text()}, commit {sys.argv[3]}", "witness": "measured", "depends": "single"}
+lines = ",\n".join(map(json.dumps, rows))
+pathlib.Path(sys.argv[2]).write_text(f'{{\n"context": {json.dumps(context, indent=2)},\n"results": [\n{lines}\n]\n}}\n')
