@@ -305,8 +305,9 @@ class Reporter : public benchmark::BenchmarkReporter
         row.percent_cutlass = percent(rates_, number, row.c->cutlass);
         row.percent_ceiling = percent(rates_, number, row.c->ceiling);
         row.percent_copy = percent(moved_, number, row.c->copy);
-        row.percent_published = // whose times are by events after a pause
-            row.c->published > 0 && row.events > 0 ? 100 * row.c->operations / row.events / row.c->published : -1;
+        const double shown = row.events > 0 ? row.events : row.median; // as the published times were taken
+        row.percent_published =
+            rates_[number] > 0 && row.c->published > 0 ? 100 * row.c->operations / shown / row.c->published : -1;
         failures_ += row.c->failure != nullptr;
         for (Output &output : outputs_)
             output.row(row);

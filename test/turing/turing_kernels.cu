@@ -321,8 +321,10 @@ TIMED(time_spilled)
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%3}, {%4}, {%0,%1};"
                  : "+r"(c[0]), "+r"(c[1])
                  : "r"(v.x), "r"(v.y), "r"(v.z));
-    volatile uint32_t spilled[2] = {c[0], c[1]};
-    d[INDEX].x = spilled[x & 1] + n;
+    uint32_t spilled[64];
+    TURNS
+        spilled[turn * x & 63] = c[0] + turn;
+    d[INDEX].x = spilled[n & 63];
 }
 
 /* 64 loads of 512 bytes a turn, no two the same, lanes x bytes apart. */
