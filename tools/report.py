@@ -20,7 +20,7 @@ import statistics
 import sys
 
 import results
-from evidence import clock, floats, inputs, measured, notes
+from evidence import clock, door, first_use, floats, inputs, measured, notes
 from results import ROOT, geometric_mean
 
 GPU, MODEL = "h100", "t4model"  # the machines of the summaries
@@ -581,17 +581,15 @@ limited it.
 """
 
 
-def first_use():
-    """What a machine without anything takes to a first result."""
-    path = results.RESULTS / "host" / "first_use.json"
-    rows = [[row["what"], f"{row['seconds']:g}"] for row in results.read(path)["results"]]
-    return table(["first use", "seconds"], rows) + "\n\n" + results.read(path)["context"]["machine"] + ". " + origin(path)
-
-
 # ---- where all this goes -------------------------------------------------------------------------
 
 def example():
-    return "```c\n" + (ROOT / "examples" / "multiply.c").read_text().rstrip("\n") + "\n```"
+    """The calls of examples/multiply.c, from the handle on to D in host memory."""
+    source = (ROOT / "examples" / "multiply.c").read_text()
+    found = re.search(r"^    (hgemm_handle_t handle .*?hgemm_download\(.*?\);)$", source, re.M | re.S)
+    if not found:
+        sys.exit("examples/multiply.c has no calls from hgemm_handle_t to hgemm_download")
+    return "```c\n#include <hgemm.h>\n\n" + re.sub(r"^    ", "", found[1], flags=re.M) + "\n```"
 
 
 def inference(function):
@@ -607,7 +605,8 @@ PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "di
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
          "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share,
          "floats": lambda: floats.products(table) + "\n\n" + origin(floats.path()), "float_errors": lambda: floats.errors() + "\n\n" + origin(floats.path()),
-         "measured_t4": lambda: measured.beside_model(table, origin), "first_use": first_use,
+         "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": first_use.with_gpu,
+         "door": lambda: door.products(table), "door_host": door.host,
          "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
          "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)

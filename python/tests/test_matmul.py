@@ -2,6 +2,8 @@
 """hgemm.matmul and hgemm.linear against numpy: shapes, strides, scalars, epilogues, faults. Integers: bit for bit."""
 import itertools
 import math
+import pathlib
+import re
 import threading
 
 import numpy as np
@@ -304,3 +306,13 @@ def test_words_about_group_ends_and_weights(integers):
         hgemm.grouped(integers(4, 8), integers(2, 8, 4), None)
     with pytest.raises(TypeError, match="weight: a builtins.int is no array"):
         hgemm.linear(integers(4, 8), 3)
+
+
+def test_the_readmes_lines_run():
+    clone = pathlib.Path(__file__).parents[2]
+    for page in (clone / "README.md", clone / "python" / "README.md"):
+        lines = re.search(r"```python\n(.*?)```", page.read_text(), re.S)[1]
+        namespace = {}
+        exec(lines, namespace)
+        d = namespace["hgemm"].matmul(namespace["a"], namespace["b"])
+        assert (np.asarray(d) == 128).all() and d.shape == (64, 32)
