@@ -5,6 +5,8 @@ import os
 import pathlib
 from ctypes import POINTER, byref, c_char, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 
+from ._links import LOADED, linked
+
 ROW_MAJOR, COL_MAJOR = 0, 1
 OP_N, OP_T = 0, 1
 ACCUMULATE = {"float16": 0, "float32": 1}
@@ -93,7 +95,7 @@ def _library_path():
 def _load(path):
     if not path.exists():
         raise ImportError(f"{path} is not there: install the hgemm wheel, or name a libhgemm.so in the environment variable HGEMM_LIBRARY")
-    library = ctypes.CDLL(str(path))
+    library = ctypes.CDLL(linked(path, LOADED))
     handle, status = c_void_p, c_int
     signatures = {
         "hgemm_version": (c_int, []),

@@ -20,7 +20,7 @@ def result_type(asked, of_a):
 
 
 def check_options(accumulate, activation):
-    if accumulate not in _c.ACCUMULATE:
+    if not isinstance(accumulate, str) or accumulate not in _c.ACCUMULATE:
         raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
     row_of(activation)
 
@@ -89,6 +89,8 @@ def compute(operands, scalars, dtype, shape_of, plan_of, stream, writes_all=True
     writes_all  whether every element of the result is written"""
     hosts = {name: _arrays.is_host(name, array) for name, array in operands.items()}
     if all(hosts.values()):
+        if stream is not None:
+            raise ValueError("stream: the arrays are in host memory, and such calls are waited for")
         return on_host(operands, scalars, dtype, shape_of, plan_of, writes_all)
     if any(hosts.values()):
         first, other = (next(name for name in hosts if hosts[name] == on_host) for on_host in (True, False))

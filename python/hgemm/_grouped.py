@@ -29,8 +29,13 @@ def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=
     operands = given_of(a=a, b=b, group_ends=group_ends, gather_a=gather_a, scatter_d=scatter_d, c=c, bias=bias, gate=gate, out=out)
     if group_ends is None:
         raise TypeError("group_ends: it is None, which is no array")
-    if any(_arrays.is_torch(array) and array.requires_grad for array in operands.values()) and _arrays.recording():
+    tensors = [array for array in operands.values() if _arrays.is_torch(array)]
+    if any(x.requires_grad for x in tensors) and _arrays.recording():
         raise ValueError("grouped: it has no gradient, and an argument requires one: call it under torch.no_grad()")
+    if tensors:
+        from . import _derivatives
+        if _derivatives.transformed() and any(map(_derivatives.is_transformed, tensors)):
+            raise NotImplementedError("grouped: it has no derivatives and no batching rule, and an argument is of a transform (vmap, grad, jvp)")
     check_options(accumulate, activation)
     dtype = asked_type(out, out_dtype)
     scales = {"a": scale_a, "b": scale_b}

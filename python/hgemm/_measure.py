@@ -376,10 +376,20 @@ def _mean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
 
+def _check_writable(path):
+    """Raises OSError for a file that could not be written. One that is there stays as it is."""
+    is_new = not path.exists()
+    path.open("a").close()
+    if is_new:
+        path.unlink()
+
+
 def report(path="hgemm_report.json", *, shapes=None, repetitions=21, progress=True):
     """Checks and measures the library on this GPU and writes a JSON file that a maintainer can read: the GPU, its clocks while it
     was measured, driver and software; exact products; the ladder with every repetition, beside torch; and, on a T4, how far each
     time is from what the T4's model said. It holds no serial number and no name of a user or a machine. Returns what it wrote."""
+    path = pathlib.Path(path)
+    _check_writable(path)
     about = info()
     if shapes is None and not about["emulated"]:
         shapes = list(dict.fromkeys(shape for shape, _, _ in predictions() if max(_shape(shape)) <= 16384))[:60]
@@ -402,7 +412,7 @@ def report(path="hgemm_report.json", *, shapes=None, repetitions=21, progress=Tr
                   "measured_per_model": {name: {"shapes": len(of), "geometric_mean": _mean(of), "min": min(of), "max": max(of)}
                                          for name, of in errors.items()}},
     }
-    pathlib.Path(path).write_text(json.dumps(written, indent=1) + "\n")
+    path.write_text(json.dumps(written, indent=1) + "\n")
     if progress:
         wrong = sum(check["wrong_elements"] > 0 for check in checks)
         print(f"{path}: {len(checks) - wrong} of {len(checks)} exact products are right, {len(table.rows)} rows", file=sys.stderr)

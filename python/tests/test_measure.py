@@ -69,6 +69,21 @@ def test_report(tmp_path):
     assert len(written["bench"]["rows"]) == 6 and written["model"]["measured_per_model"] == {}
 
 
+def test_a_report_that_cannot_be_written_is_not_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(_measure, "bench", lambda *arguments, **options: pytest.fail("it was measured"))
+    monkeypatch.setattr(_measure, "_checks", lambda: pytest.fail("it was checked"))
+    for path in (tmp_path, tmp_path / "none" / "report.json"):
+        with pytest.raises(OSError):
+            hgemm.report(path)
+    former = tmp_path / "report.json"
+    former.write_text("former")
+    with pytest.raises(pytest.fail.Exception):
+        hgemm.report(former)
+    with pytest.raises(pytest.fail.Exception):
+        hgemm.report(str(tmp_path / "new.json"))
+    assert former.read_text() == "former" and list(tmp_path.iterdir()) == [former]
+
+
 def test_a_fallback_is_said(monkeypatch):
     with pytest.warns(UserWarning, match="an emulated T4: the driver is too old"):
         info = _c.DeviceInfo(kind=b"t4emu", fallback=b"the driver is too old")

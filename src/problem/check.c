@@ -94,15 +94,15 @@ static call_t open_call(const hgemm_desc_t *desc)
 
 /* ---- The descriptor ---------------------------------------------------------------------------- */
 
-/* Sizes that hgemm_desc_t had: before it grew by types and what follows them, and today. */
+/* Sizes that hgemm_desc_t had: before it grew by types and what follows them, by weights, and today. */
 static hgemm_status_t take_desc(const hgemm_desc_t *given, hgemm_desc_t *desc, char *words)
 {
-    const size_t first = offsetof(hgemm_desc_t, type_a), today = sizeof *desc;
+    const size_t first = offsetof(hgemm_desc_t, type_a), second = offsetof(hgemm_desc_t, weights), today = sizeof *desc;
     if (!given)
         return refuse(words, HGEMM_STATUS_INVALID_DESC, "The descriptor is NULL.");
-    if (given->size != first && given->size != today)
-        return refuse(words, HGEMM_STATUS_INVALID_DESC, "size is %zu; this library knows %zu and %zu.", given->size,
-                      first, today);
+    if (given->size != first && given->size != second && given->size != today)
+        return refuse(words, HGEMM_STATUS_INVALID_DESC, "size is %zu; this library knows %zu, %zu and %zu.",
+                      given->size, first, second, today);
     memset(desc, 0, sizeof *desc);
     memcpy(desc, given, given->size);
     desc->size = today;
@@ -348,6 +348,7 @@ static hgemm_status_t check_support(const call_t *call, char *words)
         const char *feature;
         int is_used;
     } features[] = {
+        {"packed weights", desc->weights != NULL},
         {types, multiplies && factors_of(desc->type_a, desc->type_b) == FACTORS_COUNT},
         {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16", has_scales && desc->accumulate != HGEMM_ACCUMULATE_F32},
         {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_F32",

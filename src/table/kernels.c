@@ -275,6 +275,16 @@ const image_t *scale_image(void)
     return find_image("scale");
 }
 
+const image_t *pack_image(void)
+{
+    return find_image("pack_weights");
+}
+
+const image_t *unpack_image(void)
+{
+    return find_image("unpack_weights");
+}
+
 int hgemm_kernel_count(void)
 {
     return KERNEL_END - 1;

@@ -24,6 +24,7 @@ import time
 
 EPSILON = 2.0**-11  # half an ulp of a half at 1
 MOST_ERROR = 0.1  # without the door: more is no computation to compare with
+RAISES = 1e9  # in the place of an error
 
 
 # ---- Cases: each gives named pairs (what the program computes in FP16, the same in FP32) --------------------------
@@ -284,6 +285,21 @@ def case_cupy(torch, device):
     yield "CuPy, A @ B", (torch.from_numpy(got), torch.from_numpy(want))
 
 
+def case_opinfo(torch, device):
+    """torch's own samples, with gradients: an error for each result, or that torch raises."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python", "tests"))
+    import opinfo
+
+    for dtype in opinfo.ROUNDING:
+        for label, op, sample in opinfo.samples(device, dtype):
+            results, reference = opinfo.outcome(op, sample), opinfo.outcome(op, sample, torch.float64)
+            if isinstance(results, Exception) or isinstance(reference, Exception):
+                yield f"{dtype} {label}", RAISES if isinstance(results, Exception) else 0.0
+                continue
+            for i, (got, want) in enumerate(zip(results, reference)):
+                yield f"{dtype} {label}: result {i}", min(opinfo.error_of(got, want), 1e8)
+
+
 def case_tuned(torch, device):
     """Products for the policy `faster`: each with its time in us in the place of an error."""
     for m, n, k in TUNED:
@@ -317,6 +333,7 @@ CASES = {
     "transformers_bf16": (case_transformers_bf16, ["cublasGemmEx" + BF16, "cublasLtMatmul" + BF16]),
     "training": (case_training, ["cublasGemmEx", "cublasLtMatmul"]),
     "cupy": (case_cupy, ["cublasGemmEx"]),
+    "opinfo": (case_opinfo, ["cublasGemmEx", "cublasGemmStridedBatchedEx"]),
 }
 # Reasons for which hgemm may decline what the door gives to it.
 MAY_DECLINE = {"bf16_graph": "NOT_SUPPORTED"}
@@ -330,7 +347,11 @@ def run_case(name, device):
     errors = {}
     try:
         case = case_tuned if name == "tuned" else CASES[name][0]
-        for label, (got, want) in case(torch, device):
+        for label, found in case(torch, device):
+            if isinstance(found, float):
+                errors[label] = found
+                continue
+            got, want = found
             got, want = got.double().cpu(), want.double().cpu()
             assert got.shape == want.shape, f"{label}: {got.shape}, not {want.shape}"
             scale = want.norm().item() or 1.0
@@ -412,6 +433,10 @@ def compare(name, needed, door, device):
         return f"fails with the door:\n{summary}"
     faults = []
     for label, error in taken["errors"].items():
+        if name == "opinfo":  # whatever torch's samples are: no error that torch lacks, and none much larger than torch's own
+            if not error <= 1.5 * plain["errors"].get(label, 0.0) + (2.0**-8 if "bfloat16" in label else EPSILON) / 8:
+                faults.append(f"{label}: the error {error:.2e} is {plain['errors'].get(label, 0.0):.2e} without the door")
+            continue
         # Where sums are halves, hgemm rounds them after every 8 products, cuBLAS on newer GPUs than the T4 after 16.
         factor = 2 if "sums in FP16" in label else 1.1 if "BF16 model" in label else 1.25
         if not plain["errors"].get(label, 1e9) <= MOST_ERROR:
@@ -421,6 +446,8 @@ def compare(name, needed, door, device):
         print(f"{name}: {label}: relative error {error:.2e}, without the door {plain['errors'][label]:.2e}")
         if not error <= limit:
             faults.append(f"{label}: the error {error:.2e} is over {limit:.2e}")
+    if name == "opinfo":
+        print(f"{name}: {len(taken['errors'])} results")
     total = re.search(r"(\d+) hits, (\d+) misses", summary)
     print(f"{name}: {total.group(0) if total else 'no summary'}")
     for line in summary.splitlines():
