@@ -25,6 +25,7 @@ from results import ROOT, geometric_mean
 
 GPU, MODEL = "h100", "t4model"  # the machines of the summaries
 SIZES = (1024, 2048, 4096, 8192)
+NAIVE = "k0_naive"  # the foot of the ladder
 LONG_DIFF = 40  # lines; longer ones are folded
 
 
@@ -122,25 +123,36 @@ def t4_ladder():
 
 def climb():
     """Every rung on both witnesses."""
-    shown = [(witness, machine, [size for size in SIZES if rungs_at(machine, size)[0]])
+    shown = [(witness, machine, [size for size in SIZES if size <= 4096 and rungs_at(machine, size)[0]])
              for witness, machine in (("T4 model", MODEL), ("H100", GPU))]
     header = ["rung"]
     for witness, _, sizes in shown:
         header += [f"{witness}, {size}" for size in sizes] + [f"% of ceiling, {sizes[-1]}"]
     rows = []
-    for rung in results.rungs():
+    for rung in (NAIVE, *results.rungs()):
         cells = [f"`{rung}`"]
         for _, machine, sizes in shown:
-            cells += [number(rungs_at(machine, size)[0][rung], "tflops") for size in sizes]
+            cells += [number(rungs_at(machine, size)[0].get(rung), "tflops") for size in sizes]
             largest, _ = rungs_at(machine, sizes[-1])
-            cells.append(percent(largest[rung], largest.get("ceiling_f16")))
+            cells.append(percent(largest.get(rung), largest.get("ceiling_f16")))
         rows.append(cells)
     return table(header, rows) + "\n\nTFLOPS at squares of that size. T4 model: modelled, no T4 was measured. H100: measured. " + origin(
         *(rungs_at(machine, size)[1] for _, machine, sizes in shown for size in sizes))
 
 
+def evidence_of_naive():
+    """What a GPU says of the first rung, which has no tensor cores to be counted, and which the model would take minutes for."""
+    (rows, of), counted = rungs_at(GPU, 4096), results.counted()[0][NAIVE]
+    m, n, k = map(int, counted["problem"].split()[0].split("x"))
+    lines = [["bytes asked of the L2 for each byte of A, B and D", "counted", f"{counted['l2_bytes'] / (2 * (m * k + k * n + m * n)):.0f}"],
+             ["TFLOPS at 4096", "H100", number(rows[NAIVE], "tflops")], ["% of the ceiling", "H100", percent(rows[NAIVE], rows["ceiling_f16"], "{:.1f}")]]
+    return table(["", "witness", f"`{NAIVE}`"], lines) + "\n\n" + origin(results.counted_path(), of)
+
+
 def evidence(rung):
     """What the witnesses say of a rung, beside the one before it."""
+    if rung == NAIVE:
+        return evidence_of_naive()
     rungs = results.rungs()
     before = rungs[rungs.index(rung) - 1] if rung != rungs[0] else None
     shown = [name for name in (before, rung) if name]
