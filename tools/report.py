@@ -146,7 +146,7 @@ def evidence_of_naive():
     m, n, k = map(int, counted["problem"].split()[0].split("x"))
     lines = [["bytes asked of the L2 for each byte of A, B and D", "counted", f"{counted['l2_bytes'] / (2 * (m * k + k * n + m * n)):.0f}"],
              ["TFLOPS at 4096", "H100", number(rows[NAIVE], "tflops")], ["% of the ceiling", "H100", percent(rows[NAIVE], rows["ceiling_f16"], "{:.1f}")]]
-    return table(["", "witness", f"`{NAIVE}`"], lines) + "\n\n" + origin(results.counted_path(), of)
+    return table(["", "witness", f"`{NAIVE}`"], lines) + f"\n\nSource: {described(NAIVE)}. " + origin(results.counted_path(), of)
 
 
 def evidence(rung):
@@ -184,10 +184,10 @@ def evidence(rung):
             line("load/store units busy, %", "T4 model", profile("percent", "lsu"))]
     rows += [line(f"waiting for {what}, %", "T4 model", profile("waits", key))
              for key, what in (("global memory", "global memory"), ("shared memory", "shared memory"),
-                               ("load/store queue", "a place in the load/store queue"), ("barrier", "a barrier"))]
+                               ("load/store queue", "a place in the load/store queue"))]
     rows.append(line(f"TFLOPS at {gpu_size}", "H100", lambda n: number(gpu[n], "tflops")))
     rows.append(line("% of its ceiling", "H100", lambda n: percent(gpu[n], gpu.get("ceiling_f16"))))
-    return table(["", "witness", *(f"`{name}`" for name in shown)], rows) + "\n\n" + origin(
+    return table(["", "witness", *(f"`{name}`" for name in shown)], rows) + f"\n\nSource: {described(rung)}. " + origin(
         results.profiles_path(), results.counted_path(), of_model, of_gpu)
 
 
@@ -209,7 +209,7 @@ def loop(rung):
     found = re.search(r"^    for \(u32 (?:k0|left|k) .*?^    }$", source, re.M | re.S)
     if not found:
         sys.exit(f"ptx/{rung}.cu has no main loop")
-    return f"```cpp\n{found[0]}\n```\n\nSource: {described(rung)}"
+    return f"```cpp\n{found[0]}\n```"
 
 
 def diff(rung):
@@ -221,7 +221,7 @@ def diff(rung):
     changed = sum(line[0] in "+-" for line in lines)
     if len(lines) > LONG_DIFF:
         text = f"<details>\n<summary>{changed} changed lines</summary>\n\n{text}\n\n</details>"
-    return f"{text}\n\nSource: {described(rung)}"
+    return text
 
 
 def kernel_table():
