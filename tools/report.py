@@ -255,6 +255,13 @@ def attribution():
     return table(["part", "product", "without it, with it", "T4 model", "H100"], rows) + "\n\n" + origin(*used)
 
 
+def newer_only():
+    """The kernels that a T4 never runs: their PER_SM begins with 0."""
+    table_ = (ROOT / "src" / "table" / "kernels.def").read_text()
+    names = re.findall(r"^HGEMM_KERNEL\(\w+, (\w+),[^;]*?PER_SM\((\d+)", table_, re.M)
+    return "They are " + ", ".join(f"`{name}`" for name, blocks in names if blocks == "0") + "."
+
+
 def invariance(machine):
     """What batch invariance costs: the plan that hgemm chooses without it, and the fastest whole kernel that has it."""
     names = {k["name"] for k in results.kernels() if (k["block_k"], k["warp_k"]) == (64, 32)}
@@ -613,7 +620,7 @@ def inference(function):
     return f"```c\n{found[0]}\n```"
 
 
-PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "diff": diff, "evidence": evidence, "kernels": kernel_table,
+PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "diff": diff, "evidence": evidence, "kernels": kernel_table, "newer_only": newer_only,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
          "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share,
          "floats": lambda: floats.products(table) + "\n\n" + origin(floats.path()), "float_errors": lambda: floats.errors() + "\n\n" + origin(floats.path()),
