@@ -234,7 +234,7 @@ def kernel_table():
 
 
 PARTS_OF_K5 = (  # what it is, the product, the plan without it and the plan with it
-    ("larger tiles", "2048x2048x2048", "k5_128x128", "k5_256x256"),
+    ("larger tiles", "2048x2048x2048", "k5_64x64", "k5_128x128"),
     ("split-K of the last wave", "2048x2048x2048", "k5_128x128", "k5_128x128 tail k/2"),
     ("split-K of all tiles", "64x64x16384", "k5_16x64", "k5_16x64 k/10"),
 )
@@ -248,7 +248,8 @@ def attribution():
         for machine in (MODEL, GPU):
             of = results.lists(machine).get("bench_parts")
             found = results.by_problem(of).get(f"{shape} nn row", {}) if of else {}
-            us = [found.get(f"plan {plan}", {}).get("median_us") for plan in (without, with_it)]
+            chosen = {found["auto"]["note"]: found["auto"]} if found else {}
+            us = [(found.get(f"plan {plan}") or found.get(plan) or chosen.get(plan, {})).get("median_us") for plan in (without, with_it)]
             cells.append(f"{us[0]:.1f} → {us[1]:.1f} us, {100 * us[1] / us[0] - 100:+.0f}%" if all(us) else "-")
             used += [of] if all(us) else []
         rows.append([what, shape, f"`{without}`, `{with_it}`", *cells])

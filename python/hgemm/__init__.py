@@ -10,6 +10,8 @@
     hgemm.bench()          a table of speeds on this GPU
     hgemm.predictions()    what the timing model says of a T4
     hgemm.report()         a JSON file that says how the library does on this GPU
+    hgemm.gguf(path)       the tensors of a GGUF file
+    hgemm.formats          weights of 4 and 8 bits as GPTQ, AWQ, compressed-tensors, bitsandbytes and others store them
     hgemm.torch            operators for torch, and `with hgemm.torch.enable():`
 """
 import importlib
@@ -21,10 +23,11 @@ from ._device_array import DeviceArray, array
 from ._grouped import grouped
 from ._matmul import linear, matmul
 from ._scales import find_scale
+from ._weights import Weights
 
 __version__ = _version_text()
-__all__ = ["ArgumentError", "DeviceArray", "DeviceError", "Error", "NotSupportedError", "OutOfMemoryError", "array", "bench",
-           "find_scale", "grouped", "info", "kernels", "linear", "matmul", "predictions", "report"]
+__all__ = ["ArgumentError", "DeviceArray", "DeviceError", "Error", "NotSupportedError", "OutOfMemoryError", "Weights", "array",
+           "bench", "find_scale", "gguf", "grouped", "info", "kernels", "linear", "matmul", "predictions", "report"]
 
 
 _LATER = ("bench", "info", "predictions", "report")
@@ -37,6 +40,8 @@ def __dir__():
 def __getattr__(name):  # loaded when asked for: torch takes seconds, and may not be there
     if name in _LATER:
         return getattr(importlib.import_module("._measure", __name__), name)
-    if name == "torch":
-        return importlib.import_module(".torch", __name__)
+    if name in ("torch", "formats"):
+        return importlib.import_module("." + name, __name__)
+    if name == "gguf":
+        return importlib.import_module(".formats", __name__).GGUF
     raise AttributeError(f"module 'hgemm' has no attribute {name!r}")

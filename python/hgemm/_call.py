@@ -16,7 +16,7 @@ LARGEST = 3.4028235677973366e38  # what is below rounds to a float of 32 bits
 
 def result_type(asked, of_a):
     """The type of a result: the one asked for, or that of a."""
-    return asked or ("bfloat16" if of_a == "bfloat16" else "float16")
+    return asked or (of_a if of_a in _c.TYPE else "float16")
 
 
 def check_options(accumulate, activation):

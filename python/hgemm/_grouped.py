@@ -15,7 +15,7 @@ def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=
     """activation(alpha * a[i] @ b[g] + beta * c[i] + bias[g]) * gate[i] for each row i of each group g, in one call. The host reads no
     size, so it waits for nothing.
 
-    a           float16 or bfloat16, (rows, k)
+    a           float16, bfloat16 or float32, (rows, k)
     b           of a's type, (groups, k, n): the matrix of each group
     group_ends  int32 or int64, (groups): group g has the rows from group_ends[g - 1] (0 for the first) to group_ends[g] - 1. They must
                 not decrease, nor exceed the number of rows. Rows from the last end on are not written

@@ -11,7 +11,8 @@ def matmul(a, b, *, out=None, alpha=1.0, beta=None, c=None, bias=None, activatio
            out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, kernel=None, stream=None):
     """activation(alpha * a @ b + beta * c + bias) * gate, computed in FP32 and rounded once to the result's type.
 
-    a, b        both float16 or both bfloat16; shapes broadcast as in torch.matmul
+    a, b        both float16, both bfloat16 or both float32; shapes broadcast as in torch.matmul. Products of float32 are as exact as FP32
+                arithmetic makes them
     out         where the result goes, of its shape; returned. Without it, a new array of the library that `a` is of
     alpha, beta numbers, or float32 arrays of one element in device memory. beta is 1 by default where there is a c, else 0.
                 beta without c: out is read as c

@@ -4,7 +4,8 @@
     hgemm.torch.matmul(a, b, ...)    the arguments of hgemm.matmul without out, kernel and stream; differentiable, compiles,
     hgemm.torch.linear(x, weight)    is captured into CUDA graphs: one operator, torch.ops.hgemm.gemm
     with hgemm.torch.enable():       torch's own mm, addmm, bmm, baddbmm and what is made of them (linear, matmul, einsum) run on
-                                     hgemm where the operands are float16, and on GPUs that lack bfloat16, bfloat16
+                                     hgemm where the operands are float16, on GPUs that lack bfloat16, bfloat16, and if you say
+                                     so, float32
 
 Tensors on the CPU are copied to hgemm's default device and back: without a GPU, that is the emulated T4."""
 import contextlib
@@ -422,14 +423,16 @@ def _lacks_bfloat16(device):
 
 class enable(contextlib.ContextDecorator):
     """Runs torch's products of float16 matrices on hgemm while it is entered: mm, addmm, bmm and baddbmm, and so linear, matmul and
-    einsum, and grouped_mm of rows by matrices; in eager and compiled code, forward and backward, on every thread. Those of bfloat16,
-    too, where `bfloat16` says so. All else, and what hgemm does not support, goes to torch's kernels.
+    einsum, and grouped_mm of rows by matrices; in eager and compiled code, forward and backward, on every thread. Those of bfloat16
+    and of float32, too, where `bfloat16` and `float32` say so. All else, and what hgemm does not support, goes to torch's kernels.
 
-    accumulate       "float32", or "float16": see hgemm.matmul. Sums of bfloat16 products are float32
+    accumulate       "float32", or "float16": see hgemm.matmul. Sums of bfloat16 and float32 products are float32
     batch_invariant  a row of a result has the same bits whatever other rows the batch has. Raises hgemm.NotSupportedError where the
-                     library cannot, as for bfloat16; products that torch runs are without that promise
+                     library cannot, as for bfloat16 and float32; products that torch runs are without that promise
     devices          device types; with "cpu", products of CPU tensors run on hgemm's default device
     bfloat16         True or False; by default True on GPUs that have no tensor cores for it: those before compute capability 8.0
+    float32          True, or False, the default: not because of exactness, which is that of FP32 arithmetic whatever torch's allow_tf32
+                     permits, but because torch's kernels are the faster for small products and for few rows
 
     The scale of a bfloat16 parameter is found once, and again when torch's version counter says that it was changed in place. A change
     through `.data`, or by replaying a CUDA graph, is not counted: call forget_scales() after it. Scales of all else are found by each
@@ -437,7 +440,7 @@ class enable(contextlib.ContextDecorator):
 
     `ran` counts the products that hgemm ran, by name; `passed` those that torch ran, by reason."""
 
-    def __init__(self, *, accumulate="float32", batch_invariant=False, devices=("cuda",), bfloat16=None):
+    def __init__(self, *, accumulate="float32", batch_invariant=False, devices=("cuda",), bfloat16=None, float32=False):
         if not isinstance(accumulate, str) or accumulate not in _c.ACCUMULATE:
             raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
         for device in devices:
@@ -450,7 +453,8 @@ class enable(contextlib.ContextDecorator):
             raise _c.NotSupportedError(f"bfloat16: this libhgemm {_c.version_text()} does not have it", "HGEMM_STATUS_NOT_SUPPORTED")
         self.accumulate, self.batch_invariant, self.devices = accumulate, batch_invariant, tuple(devices)
         self.bfloat16 = bfloat16 if _c.has_bfloat16() else False
-        self._asked = repr((accumulate, batch_invariant, self.devices, self.bfloat16))  # a string's hash is found once
+        self.float32 = bool(float32)
+        self._asked = repr((accumulate, batch_invariant, self.devices, self.bfloat16, self.float32))  # a string's hash is found once
         self._scales = Scales(_find_scale)
         self.ran, self.passed = {}, {}
 
@@ -492,6 +496,8 @@ class enable(contextlib.ContextDecorator):
 
     def _half(self, a):
         """The type that all operands of a product must have."""
+        if self.float32 and a.dtype == torch.float32:
+            return torch.float32
         return torch.bfloat16 if a.dtype == torch.bfloat16 and self._takes_bfloat16(a) else torch.float16
 
     def _run(self, name, arguments, options):
@@ -547,7 +553,7 @@ class enable(contextlib.ContextDecorator):
         return product(beta, c=c)
 
     def _sums(self, a):
-        return "float32" if a.dtype == torch.bfloat16 else self.accumulate
+        return self.accumulate if a.dtype == torch.float16 else "float32"
 
     def _scales_of(self, a, b):
         """The scales that are known of operands: of bfloat16, and that are hgemm's."""
