@@ -20,7 +20,7 @@ import statistics
 import sys
 
 import results
-from evidence import clock, door, first_use, floats, inputs, measured, notes
+from evidence import clock, door, first_use, floats, inputs, measured, notes, python_calls
 from results import ROOT, geometric_mean
 
 GPU, MODEL = "h100", "t4model"  # the machines of the summaries
@@ -626,6 +626,7 @@ PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "di
          "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share,
          "floats": lambda: floats.products(table) + "\n\n" + origin(floats.path()), "float_errors": lambda: floats.errors() + "\n\n" + origin(floats.path()),
          "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": first_use.with_gpu,
+         "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table),
          "door": lambda: door.products(table), "door_host": door.host,
          "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
          "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
