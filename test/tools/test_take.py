@@ -38,6 +38,7 @@ MADE_UP = {
     "bench": {"context": {"device": "Tesla T4", "timing": "measured: CUDA events, medians of 3", "witness": "measured", "clock_mhz": 1500,
                           "repetitions": 3},
               "rows": [row(2048, "auto", "float16", 400.0), row(2048, "auto", "float32", 410.0), row(2048, "torch", "float32", 500.0)]},
+    "bench_float32": {"rows": [row(2048, "auto", "float32", 900.0)]},
 }
 
 
@@ -98,6 +99,7 @@ class Reports(unittest.TestCase):
                 self.assertIn("us, **MADE UP**", shown)
                 self.assertRegex(shown, r"\| 2048x2048x2048 \| \*\*hgemm\*\* \(`k5_tuned`\) \| 400\.0 \| 3\d\d\.\d \| 1\.\d\d \|")
                 self.assertEqual(measured.ladder_rows([1024, 2048])[0], ["**hgemm** (`k5_tuned`)", "**MADE UP**", "-", "42.9"])
+                self.assertIn(["**hgemm**, A and B of FP32", "**MADE UP**", "-", "19.1"], measured.ladder_rows([1024, 2048]))
                 self.assertEqual(report.made_up(), [taken])
             finally:
                 results.RESULTS = before
