@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """matmul and linear."""
-from . import _arrays
+from . import _arrays, _packed
 from ._call import asked_type, check_options, compute, scalars_of
+from ._packed import PackedWeights
 from ._plan import Shape, plan_for
 
 again = None  # hgemm.torch's, once that is loaded: makes a call on its tensors that was made before
@@ -78,7 +79,10 @@ def plans(activation, accumulate, batch_invariant, kernel=None):
 
 
 def linear(x, weight, bias=None, **options):
-    """x @ weight.T + bias, with the options of matmul. weight is (out features, in features), as in torch.nn.functional.linear."""
+    """x @ weight.T + bias, with the options of matmul. weight is (out features, in features), as in torch.nn.functional.linear,
+    or what hgemm.pack made of such weights."""
+    if isinstance(weight, PackedWeights):
+        return _packed.linear(x, weight, bias, **options)
     shape = getattr(weight, "shape", None)
     if shape is None:
         raise TypeError(f"weight: a {type(weight).__module__}.{type(weight).__qualname__} is no array")

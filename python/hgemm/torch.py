@@ -5,7 +5,8 @@
     hgemm.torch.linear(x, weight)    is captured into CUDA graphs: one operator, torch.ops.hgemm.gemm
     with hgemm.torch.enable():       torch's own mm, addmm, bmm, baddbmm and what is made of them (linear, matmul, einsum) run on
                                      hgemm where the operands are float16, on GPUs that lack bfloat16, bfloat16, and if you say
-                                     so, float32
+                                     so, float32; and bitsandbytes' products of 4 bits
+    hgemm.torch.convert(model)       packs the quantised layers of a model: hgemm.torch.PackedLinear
 
 Tensors on the CPU are copied to hgemm's default device and back: without a GPU, that is the emulated T4."""
 import contextlib
@@ -18,9 +19,10 @@ import warnings
 
 import torch
 
-from . import _c, _call, _derivatives, _matmul, _prepared, _scales
+from . import _bitsandbytes_door, _c, _call, _derivatives, _matmul, _prepared, _scales
 from ._device import handle_for
 from ._grouped import grouped
+from ._packed import PackedWeights
 from ._parameter_scales import Scales
 from ._plan import Layout, Shape, leading, once, plan_for, spread_shape
 from ._prepared import NUMBERS, find, given, key_of
@@ -306,7 +308,9 @@ def _with_row_or_column(tensor, row, column):
 
 
 def linear(x, weight, bias=None, **options):
-    """hgemm.linear for tensors: x @ weight.T + bias, with the options of matmul."""
+    """hgemm.linear for tensors: x @ weight.T + bias, with the options of matmul. weight may be what hgemm.pack made."""
+    if isinstance(weight, PackedWeights):
+        return packed.linear(x, weight, bias, **options)
     return matmul(x, weight.mT if weight.dim() > 1 else weight, bias=bias, **options)
 
 
@@ -340,6 +344,10 @@ def _know_dtensor():
 
 
 _know_dtensor()
+
+packed = importlib.import_module("._torch_packed", __package__)  # once the operator is there
+PackedLinear = packed.PackedLinear
+convert = importlib.import_module("._convert", __package__).convert
 
 # ---- torch's own products -----------------------------------------------------------------------------------------
 #
@@ -413,6 +421,10 @@ _entered = ()  # the enable()s that are; never changed, but replaced, so that ca
 _overrides, _lock = {}, threading.Lock()
 
 
+def _innermost():
+    return _entered[-1] if _entered else None
+
+
 @functools.lru_cache(maxsize=None)
 def _lacks_bfloat16(device):
     """Whether the GPU that products of this device's tensors run on has no tensor cores for bfloat16."""
@@ -465,6 +477,7 @@ class enable(contextlib.ContextDecorator):
                 if device not in _overrides:
                     _overrides[device] = _Override(device)
             _entered += (self,)
+        _bitsandbytes_door.enter(_innermost)
         return self
 
     def find_scales(self, module):
@@ -484,6 +497,8 @@ class enable(contextlib.ContextDecorator):
             last = len(_entered) - 1 - _entered[::-1].index(self)
             _entered = _entered[:last] + _entered[last + 1:]
             self._scales.clear()
+        if not _entered:
+            _bitsandbytes_door.forget()
 
     def _count(self, name, why):
         counts, key = (self.ran, name) if why is None else (self.passed, why)

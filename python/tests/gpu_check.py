@@ -27,6 +27,7 @@ import traceback
 import numpy as np
 import torch
 
+import gpu_weights
 import hgemm
 import hgemm.torch
 import opinfo as samples_of_torch
@@ -811,6 +812,9 @@ def bench():
     assert not any(of["wrong_elements"] for of in written["exact_products"])
 
 
+CHECKS.extend(gpu_weights.CHECKS)  # of packed weights
+
+
 # ---- running them ---------------------------------------------------------------------------------------------------
 
 
@@ -820,7 +824,7 @@ def run_one(function):
     try:
         said, result = "passed", {"result": "passed", "value": function()}
         torch.cuda.synchronize()
-    except Skip as why:
+    except (Skip, gpu_weights.Missing) as why:
         said, result = f"skipped: {why}", {"result": "skipped", "why": str(why)}
     except Exception:
         said, result = "FAILED\n" + traceback.format_exc(), {"result": "failed", "why": traceback.format_exc()}

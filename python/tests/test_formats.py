@@ -10,20 +10,11 @@ import pytest
 
 import hgemm
 from hgemm import formats
-
-INT_MAX = 2**32
-
-
-def words(rng, *shape):
-    return rng.integers(0, INT_MAX, shape, dtype=np.uint64).astype(np.uint32).view(np.int32)
+from random_weights import halves, words
 
 
 def field(word, index, bits=4):
     return (int(word) & 0xffffffff) >> bits * index & (1 << bits) - 1
-
-
-def halves(rng, *shape):
-    return rng.uniform(0.01, 2, shape).astype(np.float16)
 
 
 def matrix(n, k, element):

@@ -220,8 +220,8 @@ hgemm_desc_t normalise(const hgemm_desc_t *desc)
         p.ldc = 1, p.stride_c = 0;
         p.type_c = HGEMM_TYPE_F16;
     }
-    if (p.type_b == HGEMM_TYPE_PACKED)
-        p.ldb = 0, p.scale_b = 1, p.scale_b_pointer = NULL;
+    if (p.weights)
+        p.type_b = HGEMM_TYPE_PACKED, p.ldb = 0, p.scale_b = 1, p.scale_b_pointer = NULL;
     lay_columns_along(&p);
     return p;
 }

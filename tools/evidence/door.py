@@ -4,7 +4,7 @@ import re
 
 import results
 
-LINE = re.compile(r"^faster: (\S+): cuBLAS takes ([\d.]+) times as long as hgemm: (hit|miss); torch.mm takes ([\d.]+) us, without the door ([\d.]+) us$", re.M)
+LINE = re.compile(r"^faster: (.+?): cuBLAS takes ([\d.]+) times as long as hgemm: (hit|miss); torch.mm takes ([\d.]+) us, without the door ([\d.]+) us$", re.M)
 
 
 def text():

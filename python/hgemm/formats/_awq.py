@@ -2,7 +2,7 @@
 """AWQ's layout for GEMM: integers of 32 bits that hold eight columns of n in an order of its own, for each k."""
 import numpy as np
 
-from .._weights import Weights
+from .._weights import Weights, wrong_shape
 from ._tensors import FLOATS, INTEGERS, group_of, tensor, words_to_bytes
 
 _COLUMNS = (0, 2, 4, 6, 1, 3, 5, 7)  # which of eight columns each group of 4 bits is, the lowest bits first
@@ -29,4 +29,10 @@ def awq(qweight, qzeros, scales, *, group_size=None):
     scales = tensor("scales", scales, FLOATS, (None, n))
     qzeros = tensor("qzeros", qzeros, INTEGERS, (scales.shape[0], n // 8))
     group = group_of("scales", k, scales.shape[0], group_size)
-    return Weights(_spread(qweight).T, scales.T, "uint4", group=group, zeros=_spread(qzeros).T)
+    if k % 2:
+        raise wrong_shape("qweight", qweight.shape, "an even k: two codes of 4 bits fill a byte")
+    even, odd = qweight.view(np.uint32)[0::2], qweight.view(np.uint32)[1::2]
+    codes = np.empty((n // 8, 8, k // 2), np.uint8)
+    for i, column in enumerate(_COLUMNS):
+        codes[:, column] = ((even >> 4 * i & 15) | (odd >> 4 * i & 15) << 4).astype(np.uint8).T
+    return Weights(codes.reshape(n, k // 2), scales.T, "uint4", group=group, zeros=_spread(qzeros).T, nibbles=True)

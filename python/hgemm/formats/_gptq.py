@@ -2,7 +2,7 @@
 """GPTQ: integers of 32 bits that hold codes of successive k, for each of n columns."""
 import numpy as np
 
-from .._weights import Weights, from_nibbles, nibbles
+from .._weights import Weights, from_nibbles
 from ._tensors import FLOATS, INTEGERS, group_of, sort_groups, tensor, words_to_bytes
 
 
@@ -31,10 +31,14 @@ def gptq(qweight, qzeros, scales, g_idx=None, *, version, bits=4, group_size=Non
     group = group_of("scales", k, groups, group_size)
     order = None if g_idx is None else sort_groups("g_idx", g_idx, k, group, groups)
 
-    # (k / per_word, n) words are (k / per_word, n, 4) bytes: of one column, each holds k's in order, the lowest bits first
-    codes = words_to_bytes(qweight).reshape(-1, n, 4).transpose(1, 0, 2).reshape(n, k * bits // 8)
-    if order is not None:
-        codes = nibbles(from_nibbles(codes)[:, order]) if bits == 4 else codes[:, order]
+    if order is None:  # (k / per_word, n) words are (k / per_word, n, 4) bytes: of one column, each holds k's in order, the lowest bits first
+        codes = words_to_bytes(qweight).reshape(-1, n, 4).transpose(1, 0, 2).reshape(n, k * bits // 8)
+    else:
+        rows = np.empty((k, n), np.uint8)
+        for i in range(per_word):
+            rows[i::per_word] = qweight.view(np.uint32) >> bits * i & (1 << bits) - 1
+        rows = rows[order]
+        codes = (rows if bits == 8 else rows[0::2] | rows[1::2] << 4).T
     zeros = words_to_bytes(qzeros)
     zeros = (from_nibbles(zeros) if bits == 4 else zeros).T.astype(np.int32) + (version == 1)
     if bits == 8 and zeros.size and zeros.max() > 255:
