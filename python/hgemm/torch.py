@@ -450,6 +450,9 @@ class enable(contextlib.ContextDecorator):
     through `.data`, or by replaying a CUDA graph, is not counted: call forget_scales() after it. Scales of all else are found by each
     product.
 
+    bitsandbytes' matmul_4bit, which its Linear4bit calls, is taken over as well, where bitsandbytes was loaded before. A weight is packed
+    when it is first multiplied by, beside bitsandbytes' own: `convert` replaces it. Compiled code keeps to bitsandbytes.
+
     `ran` counts the products that hgemm ran, by name; `passed` those that torch ran, by reason."""
 
     def __init__(self, *, accumulate="float32", batch_invariant=False, devices=("cuda",), bfloat16=None, float32=False):
