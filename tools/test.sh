@@ -62,7 +62,7 @@ if ! nvidia-smi >/dev/null 2>&1; then
 fi
 build_and_test release "$twice"
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
-kernels_again='^(gemm|check)_(auto|k|single|thin)|^(newer_.*|test_samples|samples_kernels|check_(invariance|plan_run)|bench_ladder|bench_sets)$' # once is enough; gemm_random stays
+kernels_again='^(gemm|check)_(auto|k|single|thin)|^(newer_.*|test_samples|samples_kernels|check_(invariance|plan_run)|bench_ladder_.*|bench_sets)$' # once is enough; gemm_random stays
 build_and_test sanitize "$kernels_again|^turing_(time|dry)\$" "$images" # bits_timed and bench_modelled model time
 if command -v clang >/dev/null; then
     build_and_test clang "$kernels_again|^(check|bits)|^(turing_(mutation|dry)|face_python)\$" "$images" # host code
