@@ -176,5 +176,5 @@ def tile(kernel, of):
 
 
 def rungs():
-    """The rungs of the ladder, from the first. (Thin kernels are none, nor those for floats or packed weights.)"""
-    return list(dict.fromkeys(kernel["rung"] for kernel in kernels() if kernel["stages"] and not {"f32", "weights"} & kernel.keys()))
+    """The rungs of the ladder, from the first that multiplies by tensor cores."""
+    return list(dict.fromkeys(kernel["rung"] for kernel in kernels() if kernel["stages"] and re.match(r"k\d_", kernel["rung"])))

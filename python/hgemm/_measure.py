@@ -383,6 +383,12 @@ def _software():
     return found
 
 
+def _commit():
+    """The commit that the wheel was built from; "unknown" in a clone."""
+    path = pathlib.Path(__file__).with_name("commit.txt")
+    return path.read_text().strip() if path.exists() else "unknown"
+
+
 def _mean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
@@ -415,7 +421,7 @@ def report(path="hgemm_report.json", *, shapes=None, repetitions=21, progress=Tr
     written = {
         "what": "hgemm report 1",
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "hgemm": {"version": _c.version_text(), "sha256": hashlib.sha256(_c.path.read_bytes()).hexdigest(), "kernels": len(_c.kernels())},
+        "hgemm": {"version": _c.version_text(), "commit": _commit(), "sha256": hashlib.sha256(_c.path.read_bytes()).hexdigest(), "kernels": len(_c.kernels())},
         "device": {key: value for key, value in about.items() if key not in ("hgemm", "library")},
         "gpu": _nvidia_smi(),
         "software": _software(),
