@@ -5,23 +5,57 @@
  *
  * Grid      Threads stand side by side along a row, 8 elements each, and rows below each other; blocks share the rows of
  *           a matrix, and all walk over the batch. blockIdx.z is the operand.
- * Result    The last block to arrive takes the largest of what all have left: which block that is does not matter.
+ * Result    The last block to arrive takes the largest of what all have left: which block that is does not matter. If that
+ *           is far above what is usual, an outlier, the scale is one for the usual (args.h).
  */
 #include "convert.cuh"
 #include "operand.cuh"
 
-/* The largest exponents seen so far, of elements with even and with odd numbers: in bits 23 to 30, one more than they
- * are. That of infinities and NaN then is 0: they do not count. Bits below them are not looked at. */
-struct exponents {
-    u32 even, odd;
+/* Whether an exponent, as below, is of no element that counts for what is usual: zeros do not. */
+static DEVICE bool is_none(u32 x) { return x <= 1; }
+static DEVICE u32 lower_median(u32 x, u32 smaller, u32 count) { return !is_none(x) && smaller * 2 < count ? x : 0; }
 
-    DEVICE void add(u32 pair)
+/* Of N exponents. */
+template <int N> static DEVICE u32 lower_median(const u32 (&x)[N])
+{
+    u32 count = 0, median = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) count += !is_none(x[i]);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+        u32 smaller = 0;
+#pragma unroll
+        for (int j = 0; j < N; ++j) smaller += !is_none(x[j]) && x[j] < x[i];
+        median = max(median, lower_median(x[i], smaller, count));
+    }
+    return median;
+}
+
+/* The largest exponents seen so far at each of the eight places of a chunk: in bits 23 to 30, one more than they are. That
+ * of infinities and NaN then is 0: they do not count. Bits below them are not looked at. */
+struct exponents {
+    u32 of[8];
+
+    DEVICE void add(int i, u32 pair)
     {
         const u32 next = (pair & 0x7f807f80) + 0x00800080 & 0x7f807f80;
-        even = max(even, next << 16), odd = max(odd, next);
+        of[i] = max(of[i], next << 16), of[i + 1] = max(of[i + 1], next);
     }
-    DEVICE void add(const b128 &v) { add(v.x), add(v.y), add(v.z), add(v.w); }
-    DEVICE u32 largest() const { return max(even, odd) >> 23; }
+    DEVICE void add(const b128 &v) { add(0, v.x), add(2, v.y), add(4, v.z), add(6, v.w); }
+    DEVICE u32 largest() const
+    {
+        u32 most = 0;
+#pragma unroll
+        for (int i = 0; i < 8; ++i) most = max(most, of[i]);
+        return most >> 23;
+    }
+    DEVICE u32 usual() const
+    {
+        u32 x[8];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) x[i] = of[i] >> 23;
+        return lower_median(x);
+    }
 };
 
 /* The largest x of the block, for all threads. */
@@ -41,6 +75,45 @@ static DEVICE u32 largest_in_block(u32 x)
         x = max(x, other);
     }
     return x;
+}
+
+/* What is usual among numbers of which each thread has one: the lower median of the warps' lower medians. */
+static DEVICE u32 usual_in_block(u32 x)
+{
+    constexpr u32 WARPS = HGEMM_SCALE_THREADS / 32;
+    const u32 thread = thread_index();
+    u32 smaller = 0, count = 0;
+#pragma unroll 4
+    for (u32 lane = 0; lane < 32; ++lane) {
+        const u32 other = from_lane(x, lane);
+        smaller += !is_none(other) && other < x, count += !is_none(other);
+    }
+    x = lower_median(x, smaller, count);
+#pragma unroll
+    for (u32 lanes = 1; lanes < 32; lanes *= 2) x = max(x, from_across(x, lanes));
+    barrier(); /* what was there before has been read */
+    if (thread % 32 == 0) st_shared_word(shared_base() + thread / 32 * 4, x);
+    barrier();
+    u32 of[WARPS];
+#pragma unroll
+    for (u32 warp = 0; warp < WARPS; ++warp) ld_shared_word(of[warp], shared_base() + warp * 4);
+    return lower_median(of);
+}
+
+/* Says what both operands have, once both are through. */
+static DEVICE void report(const scale_args_t &args, u32 operand, bool has_outlier)
+{
+    found_t *const found = args.found;
+    st_global_word((char *)&found->has_outlier[operand], has_outlier);
+    if (atomic_add(args.finished, 1) + 1 < args.operands) return;
+    u32 first, second = 0;
+    ld_global_word(first, (const char *)&found->has_outlier[0], true);
+    ld_global_word(second, (const char *)&found->has_outlier[1], args.operands > 1);
+    const bool after = args.only_after != nullptr, any = (first | second) != 0;
+    *args.finished = 0;
+    if (!after) st_global_word((char *)&found->overflow, 0);
+    st_global_word((char *)&found->again, after && !any);
+    st_global_word((char *)&found->outlier, !args.is_sample && any);
 }
 
 /* Adds what a thread reads of a matrix. Chunks are IN_PLACE where the matrix consists of whole, aligned ones. */
@@ -108,29 +181,29 @@ extern "C" __global__ void __launch_bounds__(HGEMM_SCALE_THREADS) HGEMM_VARIANT(
         if (in_place) add_matrix<true>(seen, x, from, block_index() - first * x.blocks);
         else add_matrix<false>(seen, x, from, block_index() - first * x.blocks);
     }
-    u32 most = largest_in_block(seen.largest());
+    u32 most = largest_in_block(seen.largest()), usual = args.found ? usual_in_block(seen.usual()) : 0;
     if (args.blocks > 1) {
         barrier();
         if (thread == 0) {
-            st_global_word((char *)(x.partial + block_index()), most);
+            st_global_word((char *)(x.partial + block_index()), most | usual << 8);
             st_shared_word(shared_base(), atomic_add(x.arrived, 1));
         }
         barrier();
         u32 before;
         ld_shared_word(before, shared_base());
         if (before + 1 < args.blocks) return;
-        most = 0;
-        for (u32 i = thread; i < args.blocks; i += HGEMM_SCALE_THREADS) {
-            u32 other = 0;
-            ld_global_word(other, (const char *)(x.partial + i), true);
-            most = max(most, other);
-        }
-        most = largest_in_block(most);
+        static_assert(HGEMM_SCALE_BLOCKS <= HGEMM_SCALE_THREADS, "a thread has one at most");
+        u32 other = 0;
+        ld_global_word(other, (const char *)(x.partial + thread), thread < args.blocks);
+        most = largest_in_block(other & 0xff);
+        if (args.found) usual = usual_in_block(other >> 8);
         if (thread == 0) *x.arrived = 0;
     }
     /* Elements of one exponent e are below 2^(e + 1 - 127); subnormal ones have that of 1. */
-    const int exponent = max((int)most - 1, 1), log = 15 - x.room + 127 - exponent;
+    const bool has_outlier = args.found && usual > 0 && most >= usual + HGEMM_SCALE_OUTLIER;
+    const int exponent = max((int)(has_outlier ? usual : most) - 1, 1);
+    const int log = 15 - (has_outlier ? HGEMM_SCALE_USUAL_ROOM : x.room) + 127 - exponent;
     if (thread > 0) return;
     *x.scale = power_of_two(min(max(log, HGEMM_LEAST_SCALE_LOG), HGEMM_MOST_SCALE_LOG));
-    if (args.clear) st_global_common(args.clear, 0);
+    if (args.found) report(args, operand_index(), has_outlier);
 }
