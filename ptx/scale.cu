@@ -11,24 +11,21 @@
 #include "convert.cuh"
 #include "operand.cuh"
 
-/* Whether an exponent, as below, is of no element that counts for what is usual: zeros do not. */
-static DEVICE bool is_none(u32 x) { return x <= 1; }
-static DEVICE u32 lower_median(u32 x, u32 smaller, u32 count) { return !is_none(x) && smaller * 2 < count ? x : 0; }
+/* Exponents, as below, count for what is usual but for those of zeros: 0 and 1. Of two that differ by one such the other
+ * is the lower, and the higher. */
+static DEVICE bool counts(u32 x) { return x > 1; }
+static DEVICE u32 lower(u32 x, u32 y) { return min(x - 2, y - 2) + 2; }
+static DEVICE u32 higher(u32 x, u32 y) { return max(counts(x) ? x : 0, counts(y) ? y : 0); }
 
-/* Of N exponents. */
-template <int N> static DEVICE u32 lower_median(const u32 (&x)[N])
+/* The lower median of those of the warp that count, or 0. */
+static DEVICE u32 usual_in_warp(u32 x)
 {
-    u32 count = 0, median = 0;
+    const u32 last = __popc(lanes_where(counts(x))) - 1;
+    u32 median = 0;
 #pragma unroll
-    for (int i = 0; i < N; ++i) count += !is_none(x[i]);
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-        u32 smaller = 0;
-#pragma unroll
-        for (int j = 0; j < N; ++j) smaller += !is_none(x[j]) && x[j] < x[i];
-        median = max(median, lower_median(x[i], smaller, count));
-    }
-    return median;
+    for (u32 bit = 128; bit > 0; bit /= 2)
+        if ((u32)__popc(lanes_where(counts(x) && x < (median | bit))) * 2 <= last) median |= bit;
+    return last == ~0u ? 0 : median;
 }
 
 /* The largest exponents seen so far at each of the eight places of a chunk: in bits 23 to 30, one more than they are. That
@@ -49,12 +46,13 @@ struct exponents {
         for (int i = 0; i < 8; ++i) most = max(most, of[i]);
         return most >> 23;
     }
+    /* Among them, leaving out one or two that are far above others. */
     DEVICE u32 usual() const
     {
-        u32 x[8];
+        u32 x[4];
 #pragma unroll
-        for (int i = 0; i < 8; ++i) x[i] = of[i] >> 23;
-        return lower_median(x);
+        for (int i = 0; i < 4; ++i) x[i] = lower(of[2 * i] >> 23, of[2 * i + 1] >> 23);
+        return lower(higher(x[0], x[1]), higher(x[2], x[3]));
     }
 };
 
@@ -77,27 +75,18 @@ static DEVICE u32 largest_in_block(u32 x)
     return x;
 }
 
-/* What is usual among numbers of which each thread has one: the lower median of the warps' lower medians. */
+/* What is usual among those of which each thread has one: the lower median of the warps' lower medians. */
 static DEVICE u32 usual_in_block(u32 x)
 {
     constexpr u32 WARPS = HGEMM_SCALE_THREADS / 32;
-    const u32 thread = thread_index();
-    u32 smaller = 0, count = 0;
-#pragma unroll 4
-    for (u32 lane = 0; lane < 32; ++lane) {
-        const u32 other = from_lane(x, lane);
-        smaller += !is_none(other) && other < x, count += !is_none(other);
-    }
-    x = lower_median(x, smaller, count);
-#pragma unroll
-    for (u32 lanes = 1; lanes < 32; lanes *= 2) x = max(x, from_across(x, lanes));
+    const u32 thread = thread_index(), lane = thread % 32;
+    x = usual_in_warp(x);
     barrier(); /* what was there before has been read */
-    if (thread % 32 == 0) st_shared_word(shared_base() + thread / 32 * 4, x);
+    if (lane == 0) st_shared_word(shared_base() + thread / 32 * 4, x);
     barrier();
-    u32 of[WARPS];
-#pragma unroll
-    for (u32 warp = 0; warp < WARPS; ++warp) ld_shared_word(of[warp], shared_base() + warp * 4);
-    return lower_median(of);
+    u32 of = 0;
+    if (lane < WARPS) ld_shared_word(of, shared_base() + lane * 4);
+    return usual_in_warp(of);
 }
 
 /* Says what both operands have, once both are through. */

@@ -431,9 +431,7 @@ class enable(contextlib.ContextDecorator):
     devices          device types; with "cpu", products of CPU tensors run on hgemm's default device
     bfloat16         True or False; by default True on GPUs that have no tensor cores for it: those before compute capability 8.0
 
-    The scale of a bfloat16 parameter is found once, and again when torch's version counter says that it was changed in place. A change
-    through `.data`, or by replaying a CUDA graph, is not counted: call forget_scales() after it. Scales of all else are found by each
-    product.
+    Each product finds the scales of bfloat16 operands. find_scales(module) has those of a module's parameters kept.
 
     `ran` counts the products that hgemm ran, by name; `passed` those that torch ran, by reason."""
 
@@ -464,11 +462,13 @@ class enable(contextlib.ContextDecorator):
         return self
 
     def find_scales(self, module):
-        """Finds the scales of a module's bfloat16 parameters. Eager code finds each where it first multiplies by it; torch.compile's
-        code, which does not know parameters, and CUDA graphs use those that were found before."""
+        """Finds the scales of a module's bfloat16 parameters and has them kept, so that products need not: for weights that change little
+        or not at all. A scale is found again when torch's version counter says that its parameter was changed in place. Elements may grow to
+        8 times the largest one by ways that are not counted, through `.data` or by replaying a CUDA graph; call forget_scales() after
+        any that do more. torch.compile's code and CUDA graphs use scales that were found before."""
         for parameter in module.parameters():
             if parameter.dtype == torch.bfloat16 and parameter.dim() >= 2 and self._takes_bfloat16(parameter):
-                self._scales.of(parameter)
+                self._scales.find(parameter)
 
     def forget_scales(self):
         """Has every scale found anew: after parameters were changed in a way that torch does not count."""
@@ -479,7 +479,7 @@ class enable(contextlib.ContextDecorator):
         with _lock:
             last = len(_entered) - 1 - _entered[::-1].index(self)
             _entered = _entered[:last] + _entered[last + 1:]
-            self._scales.clear()
+            self._scales.end()
 
     def _count(self, name, why):
         counts, key = (self.ran, name) if why is None else (self.passed, why)

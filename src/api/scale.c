@@ -141,7 +141,7 @@ scales_t scales_of(const hgemm_handle_t handle, const plan_t *plan, const hgemm_
 
 hgemm_status_t recompute(hgemm_handle_t handle, const hgemm_desc_t *p, const kernel_args_t *product, int64_t matrices)
 {
-    enum { RESIDENT = 4 }; /* blocks of a multiprocessor */
+    enum { RESIDENT = 2 }; /* blocks of a multiprocessor */
     const int64_t tiles = ceil_div(p->m, HGEMM_RECOMPUTE_TILE) * ceil_div(p->n, HGEMM_RECOMPUTE_TILE);
     const int64_t most = (int64_t)handle->machine.multiprocessors * RESIDENT;
     recompute_args_t args = {.product = *product,
