@@ -37,7 +37,19 @@ class Desc(ctypes.Structure):
         ("batch_mode", c_int), ("alignment", c_int),
         ("group_ends", c_void_p), ("gather_a", c_void_p), ("scatter_d", c_void_p), ("index_type", c_int),
         ("scale_a", c_float), ("scale_b", c_float), ("scale_a_pointer", c_void_p), ("scale_b_pointer", c_void_p),
+        ("weights", c_void_p),  # since 0.3
     ]
+
+
+CODE = {"int4": 0, "uint4": 1, "int8": 2, "uint8": 3, "table16": 4, "e4m3": 5}
+ZERO_NONE, ZERO_CODE, ZERO_OFFSET = 0, 1, 2
+
+
+class WeightsForm(ctypes.Structure):
+    """hgemm_weights_t."""
+
+    _fields_ = [("size", c_size_t), ("n", c_int64), ("k", c_int64), ("code", c_int), ("group", c_int), ("zero", c_int), ("type_scale", c_int),
+                ("table", ctypes.c_uint16 * 16)]
 
 
 DESC_SIZE_0_1 = Desc.type_a.offset
@@ -126,6 +138,12 @@ def _load(path):
         signatures["hgemm_desc_init_sized"] = (None, [POINTER(Desc), c_size_t])
     else:
         signatures["hgemm_desc_init"] = (None, [POINTER(Desc)])
+    if hasattr(library, "hgemm_pack_weights"):
+        form = POINTER(WeightsForm)
+        signatures["hgemm_weights_init_sized"] = (None, [form, c_size_t])
+        signatures["hgemm_weights_bytes"] = (status, [form, POINTER(c_size_t)])
+        signatures["hgemm_pack_weights"] = (status, [handle, form, c_void_p, c_void_p, c_void_p, c_void_p])
+        signatures["hgemm_unpack_weights"] = (status, [handle, form, c_void_p, c_int, c_void_p, c_int64])
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -145,7 +163,7 @@ def version_text():
 def new_desc():
     desc = Desc()
     if hasattr(lib, "hgemm_desc_init_sized"):
-        lib.hgemm_desc_init_sized(byref(desc), ctypes.sizeof(desc))
+        lib.hgemm_desc_init_sized(byref(desc), ctypes.sizeof(desc) if has_weights() else Desc.weights.offset)
     else:
         lib.hgemm_desc_init(byref(desc))
     return desc
@@ -159,6 +177,11 @@ def has_epilogues():
 def has_bfloat16():
     """Whether the library takes A and B of bfloat16."""
     return hasattr(lib, "hgemm_find_scale")
+
+
+def has_weights():
+    """Whether the library packs weights of 4 and 8 bits."""
+    return hasattr(lib, "hgemm_pack_weights")
 
 
 def check(status, handle=None):

@@ -4,7 +4,9 @@
     hgemm.torch.matmul(a, b, ...)    the arguments of hgemm.matmul without out, kernel and stream; differentiable, compiles,
     hgemm.torch.linear(x, weight)    is captured into CUDA graphs: one operator, torch.ops.hgemm.gemm
     with hgemm.torch.enable():       torch's own mm, addmm, bmm, baddbmm and what is made of them (linear, matmul, einsum) run on
-                                     hgemm where the operands are float16, and on GPUs that lack bfloat16, bfloat16
+                                     hgemm where the operands are float16, on GPUs that lack bfloat16, bfloat16, and if you say
+                                     so, float32; and bitsandbytes' products of 4 bits
+    hgemm.torch.convert(model)       packs the quantised layers of a model: hgemm.torch.PackedLinear
 
 Tensors on the CPU are copied to hgemm's default device and back: without a GPU, that is the emulated T4."""
 import contextlib
@@ -17,9 +19,10 @@ import warnings
 
 import torch
 
-from . import _c, _call, _derivatives, _matmul, _prepared, _scales
+from . import _bitsandbytes_door, _c, _call, _derivatives, _matmul, _prepared, _scales
 from ._device import handle_for
 from ._grouped import grouped
+from ._packed import PackedWeights
 from ._parameter_scales import Scales
 from ._plan import Layout, Shape, leading, once, plan_for, spread_shape
 from ._prepared import NUMBERS, find, given, key_of
@@ -305,7 +308,9 @@ def _with_row_or_column(tensor, row, column):
 
 
 def linear(x, weight, bias=None, **options):
-    """hgemm.linear for tensors: x @ weight.T + bias, with the options of matmul."""
+    """hgemm.linear for tensors: x @ weight.T + bias, with the options of matmul. weight may be what hgemm.pack made."""
+    if isinstance(weight, PackedWeights):
+        return packed.linear(x, weight, bias, **options)
     return matmul(x, weight.mT if weight.dim() > 1 else weight, bias=bias, **options)
 
 
@@ -339,6 +344,10 @@ def _know_dtensor():
 
 
 _know_dtensor()
+
+packed = importlib.import_module("._torch_packed", __package__)  # once the operator is there
+PackedLinear = packed.PackedLinear
+convert = importlib.import_module("._convert", __package__).convert
 
 # ---- torch's own products -----------------------------------------------------------------------------------------
 #
@@ -412,6 +421,10 @@ _entered = ()  # the enable()s that are; never changed, but replaced, so that ca
 _overrides, _lock = {}, threading.Lock()
 
 
+def _innermost():
+    return _entered[-1] if _entered else None
+
+
 @functools.lru_cache(maxsize=None)
 def _lacks_bfloat16(device):
     """Whether the GPU that products of this device's tensors run on has no tensor cores for bfloat16."""
@@ -422,20 +435,22 @@ def _lacks_bfloat16(device):
 
 class enable(contextlib.ContextDecorator):
     """Runs torch's products of float16 matrices on hgemm while it is entered: mm, addmm, bmm and baddbmm, and so linear, matmul and
-    einsum, and grouped_mm of rows by matrices; in eager and compiled code, forward and backward, on every thread. Those of bfloat16,
-    too, where `bfloat16` says so. All else, and what hgemm does not support, goes to torch's kernels.
+    einsum, and grouped_mm of rows by matrices; in eager and compiled code, forward and backward, on every thread. Those of bfloat16
+    and of float32, too, where `bfloat16` and `float32` say so. All else, and what hgemm does not support, goes to torch's kernels.
 
-    accumulate       "float32", or "float16": see hgemm.matmul. Sums of bfloat16 products are float32
+    accumulate       "float32", or "float16": see hgemm.matmul. Sums of bfloat16 and float32 products are float32
     batch_invariant  a row of a result has the same bits whatever other rows the batch has. Raises hgemm.NotSupportedError where the
-                     library cannot, as for bfloat16; products that torch runs are without that promise
+                     library cannot, as for bfloat16 and float32; products that torch runs are without that promise
     devices          device types; with "cpu", products of CPU tensors run on hgemm's default device
     bfloat16         True or False; by default True on GPUs that have no tensor cores for it: those before compute capability 8.0
+    float32          True, or False, the default: not because of exactness, which is that of FP32 arithmetic whatever torch's allow_tf32
+                     permits, but because torch's kernels are the faster for small products and for few rows
 
     Each product finds the scales of bfloat16 operands. find_scales(module) has those of a module's parameters kept.
 
     `ran` counts the products that hgemm ran, by name; `passed` those that torch ran, by reason."""
 
-    def __init__(self, *, accumulate="float32", batch_invariant=False, devices=("cuda",), bfloat16=None):
+    def __init__(self, *, accumulate="float32", batch_invariant=False, devices=("cuda",), bfloat16=None, float32=False):
         if not isinstance(accumulate, str) or accumulate not in _c.ACCUMULATE:
             raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
         for device in devices:
@@ -448,7 +463,8 @@ class enable(contextlib.ContextDecorator):
             raise _c.NotSupportedError(f"bfloat16: this libhgemm {_c.version_text()} does not have it", "HGEMM_STATUS_NOT_SUPPORTED")
         self.accumulate, self.batch_invariant, self.devices = accumulate, batch_invariant, tuple(devices)
         self.bfloat16 = bfloat16 if _c.has_bfloat16() else False
-        self._asked = repr((accumulate, batch_invariant, self.devices, self.bfloat16))  # a string's hash is found once
+        self.float32 = bool(float32)
+        self._asked = repr((accumulate, batch_invariant, self.devices, self.bfloat16, self.float32))  # a string's hash is found once
         self._scales = Scales(_find_scale)
         self.ran, self.passed = {}, {}
 
@@ -459,6 +475,7 @@ class enable(contextlib.ContextDecorator):
                 if device not in _overrides:
                     _overrides[device] = _Override(device)
             _entered += (self,)
+        _bitsandbytes_door.enter(_innermost)
         return self
 
     def find_scales(self, module):
@@ -480,6 +497,8 @@ class enable(contextlib.ContextDecorator):
             last = len(_entered) - 1 - _entered[::-1].index(self)
             _entered = _entered[:last] + _entered[last + 1:]
             self._scales.end()
+        if not _entered:
+            _bitsandbytes_door.forget()
 
     def _count(self, name, why):
         counts, key = (self.ran, name) if why is None else (self.passed, why)
@@ -492,6 +511,8 @@ class enable(contextlib.ContextDecorator):
 
     def _half(self, a):
         """The type that all operands of a product must have."""
+        if self.float32 and a.dtype == torch.float32:
+            return torch.float32
         return torch.bfloat16 if a.dtype == torch.bfloat16 and self._takes_bfloat16(a) else torch.float16
 
     def _run(self, name, arguments, options):
@@ -547,7 +568,7 @@ class enable(contextlib.ContextDecorator):
         return product(beta, c=c)
 
     def _sums(self, a):
-        return "float32" if a.dtype == torch.bfloat16 else self.accumulate
+        return self.accumulate if a.dtype == torch.float16 else "float32"
 
     def _scales_of(self, a, b):
         """The scales that are known of operands: of bfloat16, and that are hgemm's."""

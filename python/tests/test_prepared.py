@@ -202,8 +202,8 @@ def test_what_addresses_decide_is_still_refused(gpu):
             hgemm.matmul(a, gpu.put(integers(4, 8)))
         with pytest.raises(ValueError, match="activation: 'tanh'"):
             hgemm.matmul(a, b, activation="tanh")
-        with pytest.raises(TypeError, match="a: its type is float32"):
-            hgemm.matmul(gpu.put(integers(8, 8, dtype=FLOAT)), b)
+        with pytest.raises(TypeError, match="out_dtype: 'int8' is none of"):
+            hgemm.matmul(a, b, out_dtype="int8")
 
 
 def test_factors_are_numbers_of_32_bits_each_time(gpu):

@@ -4,7 +4,10 @@
  * do nothing unless a scale was too large; and what has to be recomputed where no scale serves. */
 #include "api/handle.h"
 #include "api/scale.h"
+#include "problem/weights.h"
 #include "select/thin.h"
+
+#include <stddef.h>
 
 /* Matrix number `index` of a batch, or the pointer to it. */
 static void *matrix(const hgemm_desc_t *p, const void *data, hgemm_type_t type, int64_t index, int64_t stride)
@@ -61,11 +64,12 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
     const int thin = is_thin(plan->variant.kernel);
     const int64_t block_tiles = thin ? thin_block_tiles(p, plan, &handle->machine) : 1;
     const int64_t blocks = thin ? thin_blocks(p, plan, block_tiles) : plan->whole_tiles + split_tiles * plan->splits;
+    const packed_form_t none = {0}, form = p->weights ? form_of(p->weights) : none;
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
 
     for (int64_t done = 0; status == HGEMM_STATUS_SUCCESS && done < matrices; done += MOST_GRID_Y) {
         int64_t rest = matrices - done;
-        bf16_args_t args = {
+        packed_args_t args = {
             .product =
                 {
                     .a = matrix(p, p->a, p->type_a, done, p->stride_a),
@@ -107,13 +111,16 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
                     .indirect = batch_mode | by_columns,
                 },
             .scales = scales_of(handle, plan, p, search),
+            .packed = form,
         };
         launch_t launch = {
             .grid = {(unsigned)blocks, (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), 1},
             .threads = (unsigned)kernel->threads,
             .shared_bytes = (unsigned)(thin ? thin_shared_bytes(p, plan, block_tiles) : kernel->shared_bytes),
             .args = &args,
-            .args_size = have_scales(plan->variant.factors) ? sizeof args : sizeof args.product,
+            .args_size = p->weights                           ? sizeof args
+                         : have_scales(plan->variant.factors) ? offsetof(packed_args_t, packed)
+                                                              : sizeof args.product,
         };
         status = handle->device->ops->launch(handle->device, handle->stream,
                                              handle->functions[variant_index(plan->variant)], &launch);

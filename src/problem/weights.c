@@ -78,6 +78,11 @@ hgemm_status_t take_weights(const hgemm_weights_t *weights, packed_form_t *form,
                           (unsigned)weights->table[i]);
         form->table[i] = weights->table[i];
     }
+    for (int i = 0; i < 8; i++) {
+        const unsigned first = form->table[i], change = first ^ form->table[i + 8];
+        form->lookup[i / 4] |= (first & 0xff) << i % 4 * 8, form->lookup[2 + i / 4] |= (change & 0xff) << i % 4 * 8;
+        form->lookup[4 + i / 4] |= first >> 8 << i % 4 * 8, form->lookup[6 + i / 4] |= change >> 8 << i % 4 * 8;
+    }
     const int64_t whole = 1 << log_group, padded = (weights->k + HGEMM_PACKED_K - 1) / HGEMM_PACKED_K * HGEMM_PACKED_K;
     form->groups = (int)((weights->k + whole - 1) / whole);
     form->slots = (int)((padded + whole - 1) / whole);
@@ -89,4 +94,18 @@ hgemm_status_t take_weights(const hgemm_weights_t *weights, packed_form_t *form,
     form->zeros_at = codes + scales * packed_scale_bytes(form);
     form->bytes = (form->zeros_at + zeros + 127) / 128 * 128;
     return HGEMM_STATUS_SUCCESS;
+}
+
+packed_form_t form_of(const hgemm_weights_t *weights)
+{
+    packed_form_t form = {0};
+    char words[DEVICE_DETAIL];
+    (void)take_weights(weights, &form, words);
+    return form;
+}
+
+double weight_bytes(const hgemm_weights_t *weights)
+{
+    const packed_form_t form = form_of(weights);
+    return (double)form.bytes / ((double)form.n * (double)form.k);
 }

@@ -19,6 +19,7 @@ enum {
     ACCUMULATE_f16 = HGEMM_ACCUMULATE_F16,
     ACCUMULATE_f32 = HGEMM_ACCUMULATE_F32,
     OPS_nn = HGEMM_OPS_NN,
+    OPS_nt = HGEMM_OPS_NT,
     OPS_all = HGEMM_OPS_NN | HGEMM_OPS_NT | HGEMM_OPS_TN | HGEMM_OPS_TT
 };
 
@@ -57,14 +58,21 @@ enum {
 #define ROW_THREADS(name)                                                                                           \
     HGEMM_THREADS(ROW(name, block_m), ROW(name, block_n), ROW(name, block_k), ROW(name, warp_m), ROW(name, warp_n), \
                   ROW(name, warp_k))
-#define ROW_MAIN_BYTES(name) \
-    (HGEMM_MAIN_BYTES(ROW(name, stages), ROW(name, block_m), ROW(name, block_n), ROW(name, block_k)) * PARTS_##name)
+#define ROW_MAIN_BYTES(name)                                                                            \
+    (HGEMM_MAIN_BYTES(ROW(name, stages), ROW(name, block_m), IS_PACKED_##name ? 0 : ROW(name, block_n), \
+                      ROW(name, block_k)) *                                                             \
+     PARTS_##name)
 #define ROW_SUMS_BYTES(name)                                                                         \
     HGEMM_SUMS_BYTES(ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name), ROW(name, block_n), \
                      ROW(name, acc_bytes))
 #define ROW_SIDE_BYTES(name) (PARTS_##name > 1 ? HGEMM_SIDE_BYTES(ROW(name, block_m), ROW(name, block_n)) : 0)
 #define ROW_MMA_SHARED(name) \
     ((ROW_MAIN_BYTES(name) > ROW_SUMS_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_SUMS_BYTES(name)) + ROW_SIDE_BYTES(name))
+
+/* Packed weights do not pass through shared memory. */
+#define WEIGHTS(most) +1
+#define HGEMM_KERNEL(rung, name, columns, ...) enum { IS_PACKED_##name = 0 columns };
+#include "table/kernels.def"
 
 /* Halves that an element of A or B is in shared memory. */
 #define F32(most) +1
@@ -127,6 +135,9 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define BF16(most) .limits[LIMIT_bf16] = ACCESS_##most + 1,
 #define F32(most) \
     .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, .limits[LIMIT_f32] = ACCESS_##most + 1,
+#define WEIGHTS(most)                                                           \
+    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
+    .limits[LIMIT_weights] = ACCESS_##most + 1,
 #define PLAIN() .is_plain = 1,
 #define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
 #define HGEMM_KERNEL(rung_, name_, columns, ...)                \

@@ -143,6 +143,9 @@ static void yield_to(warp_t *w, const op_t *o, uint32_t pc, int wait, uint32_t n
 
 void emu_exit_lanes(warp_t *w, uint32_t lanes)
 {
+    machine_t *m = w->block->worker->m;
+    if (m->grid_sync)
+        emu_grid_leave(m, lanes & w->alive);
     w->alive &= ~lanes;
     w->active &= ~lanes;
     for (int i = w->n_splits - 1; i >= 0; i--) {
@@ -196,9 +199,18 @@ static void branch_indirect(warp_t *w, const op_t *o, uint32_t taken, int source
         const machine_t *m = w->block->worker->m;
         uint64_t to = (uint64_t)o->in->target + ((uint64_t)r[1][l] << 32 | r[0][l]);
         if (o->in->op == TURING_CALL_ABS && emu_system_is(to)) {
-            emu_system_call(w, o, same, to);
+            const uint32_t waiting_lanes = same & ~emu_system_call(w, o, same, to);
             if (w->stop == STOP_FAULT)
                 return;
+            if (waiting_lanes) { /* for other warps: they call again */
+                park(w, waiting_lanes, w->pc, WAIT_NONE, 0);
+                w->stop = STOP_YIELD;
+                same &= ~waiting_lanes;
+                taken &= ~waiting_lanes;
+                if (!same)
+                    continue;
+                l = first_lane(same);
+            }
             to = ((uint64_t)w->r[RETURN_REGISTER + 1][l] << 32 | w->r[RETURN_REGISTER][l]);
             for (uint32_t k = l; k < LANES; k++) /* those that return elsewhere have a turn of their own */
                 if (same >> k & 1 && w->r[RETURN_REGISTER][k] != (uint32_t)to) {

@@ -13,6 +13,7 @@
 #include "gemm_operands.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -341,12 +342,387 @@ static void bad_weights_are_refused(void **state)
                   "matrix");
 }
 
+/* ---- Products ------------------------------------------------------------------------------------------------------
+ */
+
+/* A call: W and what else it has. What is 0 is as plain as can be. */
+typedef struct product_t {
+    const given_t *w; /* of each matrix of a batch, or group, one after the other */
+    int experts;      /* how many, 0: one */
+    int64_t m;
+    const char *kernel; /* NULL: automatic */
+    hgemm_type_t type_a, type_d;
+    int lda_more, shift; /* elements by which rows of A are longer, and A begins later */
+    int is_exact;
+    int is_grouped, is_gathered, is_scattered;
+    int splits; /* 0: as chosen */
+    float alpha, beta;
+    int has_bias, has_gate;
+    hgemm_activation_t activation;
+    unsigned flags;
+    float size; /* of elements of A; 0: 1 */
+} product_t;
+
+static float number_near(hgemm_type_t type, float x)
+{
+    uint16_t bits[2];
+    put_number(type, bits, 0, x);
+    return type == HGEMM_TYPE_F32 ? x : (float)number_of(type, bits, 0);
+}
+
+static double act(hgemm_activation_t activation, double x)
+{
+    return activation == HGEMM_ACTIVATION_RELU   ? fmax(x, 0)
+           : activation == HGEMM_ACTIVATION_SILU ? x / (1 + exp(-x))
+                                                 : x;
+}
+
+/* Runs the call on poisoned, guarded memory, and compares every element with double precision. Leaves D's bits in
+ * `bits` where that is not NULL. */
+static void check(const product_t *c, const char *what, uint8_t *bits)
+{
+    const given_t *const w = c->w;
+    const int64_t experts = c->experts ? c->experts : 1, batch = c->is_grouped ? 1 : experts, m = c->m;
+    const int64_t n = w->of.n, k = w->of.k, lda = k + c->lda_more, rows = m * batch, ldd = n + 8;
+    const int64_t size_a = c->type_a == HGEMM_TYPE_F32 ? 4 : 2, size_d = c->type_d == HGEMM_TYPE_F32 ? 4 : 2;
+    const int64_t bytes_a = (rows * lda + c->shift) * size_a, bytes_d = rows * ldd * size_d;
+    uint8_t *const a = test_calloc((size_t)bytes_a, 1), *const before = test_calloc((size_t)bytes_d + 2 * GUARD, 1);
+    uint8_t *const after = test_calloc((size_t)bytes_d + 2 * GUARD, 1);
+    float *const bias = test_calloc((size_t)n, 4), *const gate = test_calloc((size_t)(rows * n), 4);
+    int32_t *const ends = test_calloc((size_t)experts, 4), *const gather = test_calloc((size_t)m, 4);
+    int32_t *const scatter = test_calloc((size_t)m, 4);
+    const size_t packed_size = packed_bytes(&w->of);
+    uint8_t *const packed = test_calloc(packed_size * (size_t)experts, 1);
+    for (int64_t e = 0; e < experts; e++)
+        expect_status(
+            NULL,
+            hgemm_pack_weights(NULL, &w[e].of, w[e].codes, w[e].scales, w[e].zeros, packed + (size_t)e * packed_size),
+            HGEMM_STATUS_SUCCESS, "hgemm_pack_weights");
+    memset(a, 0xff, (size_t)bytes_a); /* NaN, between rows */
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t l = 0; l < k; l++) {
+            const float x =
+                c->is_exact ? (float)rng_between(&rng, -4, 4) : (float)rng_symmetric(&rng) * (c->size ? c->size : 1);
+            put_number(c->type_a, a, c->shift + i * lda + l, x);
+        }
+    for (int64_t i = 0; i < bytes_d + 2 * GUARD; i++)
+        before[i] = 0xfe;
+    for (int64_t i = 0; i < rows && c->beta != 0; i++)
+        for (int64_t j = 0; j < n; j++)
+            put_number(c->type_d, before + GUARD, i * ldd + j, (float)rng_between(&rng, -8, 8));
+    for (int64_t j = 0; j < n; j++)
+        bias[j] = (float)rng_between(&rng, -8, 8);
+    for (int64_t i = 0; i < rows * n; i++)
+        gate[i] = (float)rng_between(&rng, -2, 2);
+    for (int64_t i = 0; i < m; i++)
+        gather[i] = (int32_t)rng_between(&rng, 0, m - 1), scatter[i] = (int32_t)(m - 1 - i);
+    for (int64_t g = 0; g < experts; g++) /* the second one is empty */
+        ends[g] = (int32_t)(g == experts - 1 ? m : g < 2 ? m / experts : m * g / experts);
+
+    uint8_t *const device_d = place(before, bytes_d + 2 * GUARD), *const device_a = place(a, bytes_a);
+    uint8_t *const device_w = place(packed, (int64_t)packed_size * experts);
+    void *const others[] = {place(bias, n * 4), place(gate, rows * n * 4), place(ends, experts * 4),
+                            place(gather, m * 4), place(scatter, m * 4)};
+    hgemm_desc_t desc;
+    hgemm_desc_init(&desc);
+    desc.accumulate = HGEMM_ACCUMULATE_F32;
+    desc.op_b = HGEMM_OP_T;
+    desc.kernel = c->kernel ? hgemm_find_kernel(c->kernel) : HGEMM_KERNEL_AUTO;
+    desc.m = m, desc.n = n, desc.k = k, desc.batch = experts;
+    desc.alpha = c->alpha ? c->alpha : 1, desc.beta = c->beta;
+    desc.a = device_a + c->shift * size_a, desc.lda = lda, desc.stride_a = m * lda, desc.type_a = c->type_a;
+    desc.b = device_w, desc.stride_b = (int64_t)packed_size, desc.weights = &w->of, desc.type_b = (hgemm_type_t)77;
+    desc.c = desc.d = device_d + GUARD, desc.ldc = desc.ldd = ldd, desc.stride_c = desc.stride_d = m * ldd;
+    desc.type_c = desc.type_d = c->type_d;
+    desc.activation = c->activation, desc.flags = c->flags;
+    if (c->has_bias)
+        desc.bias = others[0], desc.type_bias = HGEMM_TYPE_F32;
+    if (c->has_gate)
+        desc.gate = others[1], desc.type_gate = HGEMM_TYPE_F32, desc.ldgate = n, desc.stride_gate = m * n;
+    if (c->is_grouped)
+        desc.batch_mode = HGEMM_BATCH_GROUPED, desc.group_ends = others[2];
+    if (c->is_gathered)
+        desc.gather_a = others[3];
+    if (c->is_scattered)
+        desc.scatter_d = others[4];
+    if (c->type_a == HGEMM_TYPE_BF16 && (c->is_grouped || c->is_gathered || c->flags))
+        desc.scale_a = 16;
+    hgemm_status_t status;
+    if (c->splits) {
+        hgemm_plan_t plan;
+        char text[HGEMM_PLAN_TEXT], split[HGEMM_PLAN_TEXT + 128];
+        expect_status(handle, hgemm_plan_create(&plan, handle, &desc), HGEMM_STATUS_SUCCESS, what);
+        expect_status(handle, hgemm_plan_get_text(plan, text), HGEMM_STATUS_SUCCESS, what);
+        hgemm_plan_destroy(plan);
+        char *words = text;
+        while (strstr(words, " | "))
+            words = strstr(words, " | ") + 3;
+        *words = '\0';
+        const int64_t steps = (k + 127) / 128, part = (steps + c->splits - 1) / c->splits * 128;
+        snprintf(split, sizeof split, "%s%s nt x16 whole 0 splits %d k %d", text, c->kernel,
+                 (int)((k + part - 1) / part), (int)part);
+        status = hgemm_plan_from_text(&plan, handle, &desc, split);
+        if (status != HGEMM_STATUS_SUCCESS)
+            fail_msg("%s: %s: %s", what, split, hgemm_error_detail(handle));
+        expect_status(handle, hgemm_plan_run(plan, handle, &desc), HGEMM_STATUS_SUCCESS, what);
+        hgemm_plan_destroy(plan);
+    } else {
+        expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS, what);
+    }
+    expect_status(handle, hgemm_download(handle, after, device_d, (size_t)bytes_d + 2 * GUARD), HGEMM_STATUS_SUCCESS,
+                  what);
+
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t expert = c->is_grouped ? 0 : i / m;
+        while (c->is_grouped && i >= ends[expert])
+            expert++;
+        const int64_t row = c->is_scattered ? scatter[i] : i, from = c->is_gathered ? gather[i] : i;
+        for (int64_t j = 0; j < n; j++) {
+            const given_t *const own = &w[expert];
+            double sum = 0, absolute = 0;
+            for (int64_t l = 0; l < k; l++) {
+                const double x = number_of(c->type_a, a, c->shift + from * lda + l), y = own->element[j * k + l];
+                sum += x * y,
+                    absolute +=
+                    fabs(x) * (fabs(y) + fabs(own->offset[j * own->groups + (w->of.group ? l / w->of.group : 0)]));
+            }
+            const double alpha = (double)desc.alpha;
+            double error = c->is_exact ? 0 : (96 + (double)k / 64) * 0x1p-24 * absolute;
+            double want = alpha * sum +
+                          (c->beta != 0 ? (double)c->beta * number_of(c->type_d, before + GUARD, row * ldd + j) : 0);
+            error *= fabs(alpha);
+            want += c->has_bias ? (double)bias[j] : 0;
+            error += c->is_exact ? 0 : 0x1p-22 * fabs(want);
+            if (c->activation == HGEMM_ACTIVATION_SILU)
+                error = 1.1 * error + 0x1p-20 * (2 + fabs(want)) * fabs(want);
+            want = act(c->activation, want);
+            if (c->has_gate)
+                want *= (double)gate[row * n + j], error *= fabs((double)gate[row * n + j]);
+            const double got = number_of(c->type_d, after + GUARD, row * ldd + j);
+            error += (c->type_d == HGEMM_TYPE_F32   ? 0x1p-24
+                      : c->type_d == HGEMM_TYPE_F16 ? 0x1.01p-11
+                                                    : 0x1.01p-8) *
+                     fabs(want);
+            if (c->is_exact ? got != (double)number_near(c->type_d, (float)want) : !(fabs(got - want) <= error))
+                fail_msg("%s: %d x %d x %d, codes %d, zeros %d, groups of %d: element (%d, %d) is %.9g, want %.9g "
+                         "within %.3g",
+                         what, (int)m, (int)n, (int)k, (int)w->of.code, (int)w->of.zero, w->of.group, (int)i, (int)j,
+                         got, want, error);
+        }
+    }
+    for (int64_t i = 0; i < bytes_d + 2 * GUARD; i++) {
+        const int64_t at = i - GUARD, column = at % (ldd * size_d) / size_d;
+        if ((at < 0 || at >= bytes_d || column >= n) && after[i] != 0xfe)
+            fail_msg("%s: byte %d, outside of D, was written", what, (int)at);
+    }
+    if (bits)
+        for (int64_t j = 0; j < rows; j++)
+            memcpy(bits + j * n * size_d, after + GUARD + j * ldd * size_d, (size_t)(n * size_d));
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        take_away(others[i]);
+    take_away(device_d), take_away(device_a), take_away(device_w);
+    test_free(a), test_free(before), test_free(after), test_free(bias), test_free(gate), test_free(ends),
+        test_free(gather);
+    test_free(scatter), test_free(packed);
+}
+
+static const char *const kernels[] = {"weights_16x128", "weights_32x128", "weights_64x128", "weights_64x128x128", NULL};
+enum { KERNELS = sizeof kernels / sizeof kernels[0] };
+
+/* Kernel number i of the four, or one for these codes in its place; then the automatic choice. */
+static const char *kernel_for(int i, int kind)
+{
+    const int is_common = kinds[kind].code <= HGEMM_CODE_UINT4 && kinds[kind].zero != HGEMM_ZERO_OFFSET;
+    return kernels[(i == 2 || i == 3) && !is_common ? 1 : i];
+}
+
+/* Of whole numbers and powers of two sums are exact in any order: every kernel, group and kind of integers, and edges.
+ */
+static void products_of_integers_are_exact(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {{1, 128, 128}, {17, 160, 264}, {130, 40, 128}, {5, 136, 648}, {70, 33, 72}};
+    int turn = 0;
+    for (int kernel = 0; kernel < KERNELS; kernel++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            if (kinds[kind].code >= HGEMM_CODE_TABLE16)
+                continue;
+            const int64_t *const shape = shapes[turn % 5];
+            given_t w = give(kinds[kind].code, kinds[kind].zero, (hgemm_type_t)(turn % 3), every_group[turn % GROUPS],
+                             shape[1], shape[2], 1);
+            const product_t c = {
+                .w = &w, .m = shape[0], .kernel = kernel_for(kernel, kind), .type_d = HGEMM_TYPE_F32, .is_exact = 1};
+            check(&c, "integers", NULL);
+            forget(&w);
+            turn++;
+        }
+}
+
+/* All kinds of codes with all groups and scales, within the contract's bound. */
+static void products_are_within_the_bound(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {{3, 96, 512}, {33, 72, 392}, {9, 200, 136}, {65, 128, 264}};
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int g = 0; g < GROUPS; g++) {
+            const int64_t *const shape = shapes[(kind + g) % 4];
+            given_t w = give(kinds[kind].code, kinds[kind].zero, (hgemm_type_t)((kind + g) % 3), every_group[g],
+                             shape[1], shape[2], 0);
+            const product_t c = {.w = &w,
+                                 .m = shape[0],
+                                 .kernel = kernel_for((kind + g) % KERNELS, kind),
+                                 .type_a = (kind + g) % 4 == 3 ? HGEMM_TYPE_BF16 : HGEMM_TYPE_F16,
+                                 .type_d = (hgemm_type_t)(g % 3)};
+            check(&c, "random", NULL);
+            forget(&w);
+        }
+}
+/* Every epilogue, batches, groups, indices, unaligned rows, split k and bfloat16, by the same kernels. */
+static void products_have_all_that_others_have(void **state)
+{
+    (void)state;
+    given_t w[3];
+    for (int e = 0; e < 3; e++)
+        w[e] = give(HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 32, 72, 264, 1);
+    given_t of_8 = give(HGEMM_CODE_INT8, HGEMM_ZERO_NONE, HGEMM_TYPE_F32, 128, 136, 640, 1);
+    given_t deep = give(HGEMM_CODE_INT4, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 128, 128, 1096, 1);
+    const product_t calls[] = {
+        {.w = w, .m = 9, .has_bias = 1, .activation = HGEMM_ACTIVATION_RELU, .is_exact = 1, .kernel = kernels[0]},
+        {.w = w, .m = 40, .has_bias = 1, .has_gate = 1, .beta = 2, .alpha = 0.5f, .is_exact = 1, .kernel = kernels[1]},
+        {.w = w, .m = 70, .beta = -1, .type_d = HGEMM_TYPE_F32, .is_exact = 1, .kernel = kernels[2]},
+        {.w = w, .m = 70, .has_bias = 1, .activation = HGEMM_ACTIVATION_SILU, .kernel = kernels[2]},
+        {.w = w,
+         .m = 21,
+         .has_gate = 1,
+         .activation = HGEMM_ACTIVATION_SILU,
+         .type_a = HGEMM_TYPE_BF16,
+         .type_d = HGEMM_TYPE_BF16},
+        {.w = w, .experts = 3, .m = 5, .is_exact = 1, .type_d = HGEMM_TYPE_F32},
+        {.w = w, .experts = 3, .m = 37, .beta = 1, .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_F32},
+        {.w = w, .experts = 3, .m = 20, .is_grouped = 1, .is_exact = 1, .type_d = HGEMM_TYPE_F32},
+        {.w = w,
+         .experts = 3,
+         .m = 90,
+         .is_grouped = 1,
+         .is_gathered = 1,
+         .is_scattered = 1,
+         .is_exact = 1,
+         .has_bias = 1},
+        {.w = w,
+         .experts = 3,
+         .m = 90,
+         .is_grouped = 1,
+         .is_gathered = 1,
+         .type_a = HGEMM_TYPE_BF16,
+         .type_d = HGEMM_TYPE_F32},
+        {.w = w, .m = 33, .is_gathered = 1, .lda_more = 1, .is_exact = 1, .type_d = HGEMM_TYPE_F32},
+        {.w = w, .m = 33, .shift = 1, .is_exact = 1, .type_d = HGEMM_TYPE_F32},
+        {.w = w, .m = 18, .lda_more = 3, .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_F32},
+        {.w = w, .m = 18, .lda_more = 8, .is_exact = 1},
+        {.w = &of_8, .m = 7, .splits = 3, .kernel = kernels[0], .is_exact = 1, .type_d = HGEMM_TYPE_F32},
+        {.w = &deep, .m = 16, .splits = 4, .kernel = kernels[0], .is_exact = 1, .type_d = HGEMM_TYPE_F32},
+        {.w = &deep, .m = 33, .splits = 2, .kernel = kernels[1], .is_exact = 1, .has_bias = 1},
+        {.w = &deep, .m = 65, .splits = 3, .kernel = kernels[2], .is_exact = 1, .type_d = HGEMM_TYPE_F32},
+        {.w = &deep, .m = 3, .is_exact = 1},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        char what[32];
+        snprintf(what, sizeof what, "call %d", (int)i);
+        check(&calls[i], what, NULL);
+    }
+    for (int e = 0; e < 3; e++)
+        forget(&w[e]);
+    forget(&of_8), forget(&deep);
+}
+
+/* Numbers that no half holds, and sums that none would. */
+static void large_activations_stay_finite(void **state)
+{
+    (void)state;
+    given_t w = give(HGEMM_CODE_UINT4, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 128, 64, 512, 0);
+    const product_t calls[] = {{.w = &w, .m = 4, .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_BF16, .size = 8e5f},
+                               {.w = &w, .m = 70, .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_F32, .size = 8e5f},
+                               {.w = &w, .m = 4, .type_d = HGEMM_TYPE_F32, .size = 6e4f}};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        check(&calls[i], "large", NULL);
+    forget(&w);
+}
+
+/* A row's bits are those that it has alone. */
+static void rows_do_not_depend_on_others(void **state)
+{
+    (void)state;
+    given_t w = give(HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 64, 200, 392, 0);
+    static uint8_t bits[3][80 * 200 * 4];
+    static const int64_t rows[] = {1, 20, 80};
+    for (int i = 0; i < 3; i++) {
+        const product_t c = {.w = &w, .m = rows[i], .type_d = HGEMM_TYPE_F32, .flags = HGEMM_FLAG_BATCH_INVARIANT};
+        rng.state = 5; /* the same rows */
+        check(&c, "invariant", bits[i]);
+    }
+    assert_memory_equal(bits[0], bits[1], 200 * 4);
+    assert_memory_equal(bits[1], bits[2], 20 * 200 * 4);
+    forget(&w);
+}
+
+static void what_no_kernel_does_is_refused(void **state)
+{
+    (void)state;
+    hgemm_weights_t of;
+    hgemm_weights_init(&of);
+    of.n = 64, of.k = 128, of.group = 128;
+    hgemm_desc_t plain;
+    hgemm_desc_init(&plain);
+    plain.op_b = HGEMM_OP_T, plain.accumulate = HGEMM_ACCUMULATE_F32;
+    plain.m = 8, plain.n = 64, plain.k = 128;
+    plain.a = (void *)4096, plain.lda = 128, plain.b = (void *)65536, plain.d = (void *)1048576, plain.ldd = 64;
+    plain.weights = &of;
+    int kernel;
+    expect_status(NULL, hgemm_select(&plain, &kernel), HGEMM_STATUS_SUCCESS, "hgemm_select");
+    hgemm_desc_t calls[8];
+    static const struct {
+        hgemm_status_t status;
+        const char *word;
+    } wanted[8] = {{HGEMM_STATUS_NOT_SUPPORTED, "column-major"},
+                   {HGEMM_STATUS_NOT_SUPPORTED, "op_b"},
+                   {HGEMM_STATUS_NOT_SUPPORTED, "op_a"},
+                   {HGEMM_STATUS_NOT_SUPPORTED, "HGEMM_ACCUMULATE_F16"},
+                   {HGEMM_STATUS_INVALID_WEIGHTS, "64 by 128"},
+                   {HGEMM_STATUS_INVALID_WEIGHTS, "group is 5"},
+                   {HGEMM_STATUS_INVALID_WEIGHTS, "stride_b is 8"},
+                   {HGEMM_STATUS_MISALIGNED_B, "multiple of 16"}};
+    for (int i = 0; i < 8; i++)
+        calls[i] = plain;
+    hgemm_weights_t bad = of;
+    bad.group = 5;
+    calls[0].layout = HGEMM_COL_MAJOR, calls[0].op_b = HGEMM_OP_N, calls[0].lda = 8, calls[0].ldd = 8;
+    calls[1].op_b = HGEMM_OP_N;
+    calls[2].op_a = HGEMM_OP_T, calls[2].lda = 8;
+    calls[3].accumulate = HGEMM_ACCUMULATE_F16;
+    calls[4].n = 32;
+    calls[5].weights = &bad;
+    calls[6].batch = 2, calls[6].stride_b = 8, calls[6].stride_d = 512;
+    calls[7].b = (void *)(65536 + 8);
+    for (int i = 0; i < 8; i++) {
+        expect_status(NULL, hgemm_select(&calls[i], &kernel), wanted[i].status, wanted[i].word);
+        if (!strstr(hgemm_error_detail(NULL), wanted[i].word))
+            fail_msg("\"%s\" does not say \"%s\"", hgemm_error_detail(NULL), wanted[i].word);
+    }
+    plain.type_a = HGEMM_TYPE_F32;
+    expect_status(NULL, hgemm_select(&plain, &kernel), HGEMM_STATUS_NOT_SUPPORTED, "A of floats");
+    plain.alpha = 0; /* what is not read is not looked at */
+    plain.weights = (const hgemm_weights_t *)(const void *)"no weights";
+    expect_status(NULL, hgemm_select(&plain, &kernel), HGEMM_STATUS_SUCCESS, "alpha is 0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packed_weights_come_back),
-        cmocka_unit_test(nan_codes_make_their_group_nan),
-        cmocka_unit_test(bad_weights_are_refused),
+        cmocka_unit_test(packed_weights_come_back),       cmocka_unit_test(nan_codes_make_their_group_nan),
+        cmocka_unit_test(bad_weights_are_refused),        cmocka_unit_test(products_of_integers_are_exact),
+        cmocka_unit_test(products_are_within_the_bound),  cmocka_unit_test(products_have_all_that_others_have),
+        cmocka_unit_test(large_activations_stay_finite),  cmocka_unit_test(rows_do_not_depend_on_others),
+        cmocka_unit_test(what_no_kernel_does_is_refused),
     };
     rng.state = test_seed();
     handle = test_open();

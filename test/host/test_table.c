@@ -15,6 +15,7 @@
 typedef struct row_t {
     const char *rung, *name, *acc, *ops, *align;
     int bm, bn, bk, wm, wn, wk, stages, blocks;
+    int is_packed;
 } row_t;
 
 static const row_t rows[] = {
@@ -25,6 +26,7 @@ static const row_t rows[] = {
 #define OPS(which) .ops = #which,
 #define ALIGN(access) .align = #access,
 #define F32(access) .align = #access,
+#define WEIGHTS(access) .align = #access, .is_packed = 1,
 #define PER_SM(t4, newer) .blocks = (t4) ? (t4) : 1,
 #define HGEMM_KERNEL(rung_, name_, columns, ...) {.rung = #rung_, .name = #name_, columns},
 #include "table/kernels.def"
@@ -51,12 +53,15 @@ static void info_is_the_row(void **state)
         assert_int_equal(info.stages, rows[i].stages);
         assert_int_equal(info.threads, 32 * (info.block_m / info.warp_m) * (info.block_n / info.warp_n) *
                                            (info.block_k / info.warp_k));
-        assert_true(info.shared_bytes >= 2 * info.stages * info.block_k * (info.block_m + info.block_n));
+        const int staged_n = rows[i].is_packed ? 0 : info.block_n; /* packed weights do not pass through it */
+        assert_true(info.shared_bytes >= 2 * info.stages * info.block_k * (info.block_m + staged_n));
         assert_true(info.shared_bytes * rows[i].blocks <= 65536);
-        assert_int_equal(info.ops, strcmp(rows[i].ops, "all") == 0 ? 15 : HGEMM_OPS_NN);
+        assert_int_equal(info.ops, strcmp(rows[i].ops, "all") == 0  ? 15
+                                   : strcmp(rows[i].ops, "nt") == 0 ? HGEMM_OPS_NT
+                                                                    : HGEMM_OPS_NN);
         assert_int_equal(info.any_alignment, rows[i].align[0] != 'x');
         assert_true(info.registers >= 0 && info.registers <= 255); /* 0: of no variant in this build */
-        assert_true(info.registers * info.threads * rows[i].blocks <= 65536);
+        assert_true(info.registers * info.threads * (rows[i].is_packed ? 1 : rows[i].blocks) <= 65536);
         assert_int_equal(hgemm_find_kernel(info.name), i + 1);
     }
 }
@@ -126,6 +131,9 @@ static void variants_are_those_of_the_columns(void **state)
         {KERNEL_k5_16x64_f32,
          {"k5_16x64_f32_nt", "k5_16x64_f32_nt_bf16", "k5_16x64_f32_nt_indirect", "k5_16x64_f32_nt_indirect_bf16",
           "k5_16x64_f32_nt_x8", "k5_16x64_f32_nt_any"}},
+        {KERNEL_weights_16x128,
+         {"weights_16x128_nt_packed", "weights_16x128_nt_packed_bf16", "weights_16x128_nt_indirect_packed",
+          "weights_16x128_nt_indirect_packed_bf16"}},
     };
     for (size_t i = 0; i < sizeof rows_of / sizeof rows_of[0]; i++) {
         int count = 0, wanted = 0;
