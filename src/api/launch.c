@@ -142,8 +142,7 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
     if (status == HGEMM_STATUS_SUCCESS && plan->copies)
         status = realign(handle, plan, &problem);
     if (status == HGEMM_STATUS_SUCCESS)
-        status = multiply(handle, &problem, plan, search,
-                          plan->scales && search == SEARCH_ALL && !is_once(row_major));
+        status = multiply(handle, &problem, plan, search, plan->scales && search == SEARCH_ALL && !is_once(row_major));
     if (search != SEARCH_SAMPLE)
         return status;
     if (status == HGEMM_STATUS_SUCCESS)

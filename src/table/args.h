@@ -163,10 +163,10 @@ typedef struct scale_operand_t {
 
 /* What a search and a product leave to what is enqueued after them. */
 typedef struct found_t {
-    unsigned overflow;         /* a sum was not finite */
-    unsigned again;            /* of a search after that: its scales serve all elements, and the product is computed again */
-    unsigned outlier;          /* of a search of all elements: no scale serves all, and what is not finite is recomputed */
-    unsigned has_outlier[2];   /* of each operand */
+    unsigned overflow; /* a sum was not finite */
+    unsigned again;    /* of a search after that: its scales serve all elements, and the product is computed again */
+    unsigned outlier;  /* of a search of all elements: no scale serves all, and what is not finite is recomputed */
+    unsigned has_outlier[2]; /* of each operand */
 } found_t;
 
 typedef struct scale_args_t {
@@ -177,8 +177,8 @@ typedef struct scale_args_t {
     const unsigned *only_after; /* not NULL: scales are found if this is not 0 */
 } scale_args_t;
 
-/* An outlier is that many binades above what is usual. Then the scale brings what is usual as many below 2^16 as it leaves
- * room. */
+/* An outlier is that many binades above what is usual. Then the scale brings what is usual as many below 2^16 as it
+ * leaves room. */
 #define HGEMM_SCALE_OUTLIER 16
 #define HGEMM_SCALE_USUAL_ROOM 8
 

@@ -335,7 +335,8 @@ static void elements_are_as_exact_as_the_contract_says(void **state)
     for (int64_t j = 0; j < N; j++)
         for (int64_t q = 0; q < p.k; q++)
             *b_at(&p, q, j) = bits_of(q % N == j);
-    /* D is some columns of A: numbers of all binades below 2^7, 2^4 being the largest that the sample meets, and usual. */
+    /* D is some columns of A: numbers of all binades below 2^7, 2^4 being the largest that the sample meets, and usual.
+     */
     for (int64_t i = 0; i < M; i++) {
         for (int64_t q = 0; q < p.k; q += N)
             *a_at(&p, i, q) = bits_of(0x1p4);
@@ -368,8 +369,8 @@ static void elements_are_as_exact_as_the_contract_says(void **state)
 
 /* ---- Outliers, beside which no scale serves all ---------------------------------------------------- */
 
-/* 2^70 times what is usual: a row of A, as of memory that nobody wrote; a column of B; a row of B, which A does not read
- * from, so that all sums of halves are NaN. */
+/* 2^70 times what is usual: a row of A, as of memory that nobody wrote; a column of B; a row of B, which A does not
+ * read from, so that all sums of halves are NaN. */
 static void rows_that_are_real_do_not_vanish(void **state)
 {
     (void)state;
@@ -393,8 +394,8 @@ static void rows_that_are_real_do_not_vanish(void **state)
             }
 }
 
-/* Usual rows are exact to 24 binades below what is usual; the outlier's row is summed in single precision. Its elements of
- * D that are finite stay as they were. */
+/* Usual rows are exact to 24 binades below what is usual; the outlier's row is summed in single precision. Its elements
+ * of D that are finite stay as they were. */
 static void an_outlier_among_epilogues(void **state)
 {
     (void)state;
