@@ -84,11 +84,13 @@ def main():
     _c.check(lib.hgemm_create(byref(handle), b"cuda:0"))
     lib.hgemm_set_stream(handle, torch.cuda.current_stream().cuda_stream)
     lib.hgemm_get_device_info(handle, byref(info))
-    found = {"about": "Products of floats, us: hgemm and cuBLAS's SGEMM (torch.mm) in turns, medians of 5 trains of launches; what hgemm's cost "
-                      "model expects; and the door's estimate of SGEMM with this GPU's rates.",
-             "commit": sys.argv[2], "gpu": info.name.decode(), "torch": torch.__version__, "clock_mhz_max": info.clock_khz // 1000,
-             "results": [measure(handle, info, *shape) for shape in shapes()]}
-    pathlib.Path(sys.argv[1]).write_text(json.dumps(found, indent=1) + "\n")
+    rows = [measure(handle, info, *shape) for shape in shapes()]
+    context = {"gpu": info.name.decode(), "clocks": f"{info.clock_khz // 1000} MHz at most", "torch": torch.__version__,
+               "hgemm": f"{_c.version_text()}, commit {sys.argv[2]}", "witness": "measured", "depends": "single selection",
+               "about": "Products of floats, us: hgemm and cuBLAS's SGEMM (torch.mm) in turns, medians of 5 trains of launches; what hgemm's "
+                        "cost model expects; and the door's estimate of SGEMM with this GPU's rates."}
+    lines = ",\n".join(map(json.dumps, rows))
+    pathlib.Path(sys.argv[1]).write_text(f'{{\n"context": {json.dumps(context, indent=2)},\n"results": [\n{lines}\n]\n}}\n')
 
 
 if __name__ == "__main__":

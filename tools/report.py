@@ -218,7 +218,7 @@ def kernel_table():
 
     header = ["rung", "kernel", "block tile", "warp tile", "stages", "sums", "transposes", "access"]
     return table(header, [[f"`{k['rung']}`", f"`{k['name']}`", size(k, "block"), size(k, "warp"), str(k["stages"]),
-                           k["acc"], k["ops"], k.get("align") or k["f32"]] for k in results.kernels()])
+                           k["acc"], k["ops"], k.get("align") or k.get("f32") or k["weights"]] for k in results.kernels()])
 
 
 PARTS_OF_K5 = (  # what it is, the product, the plan without it and the plan with it

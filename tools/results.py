@@ -167,5 +167,5 @@ def tile(kernel, of):
 
 
 def rungs():
-    """The rungs of the ladder, from the first. (Thin kernels are none, nor those for floats.)"""
-    return list(dict.fromkeys(kernel["rung"] for kernel in kernels() if kernel["stages"] and "f32" not in kernel))
+    """The rungs of the ladder, from the first. (Thin kernels are none, nor those for floats or packed weights.)"""
+    return list(dict.fromkeys(kernel["rung"] for kernel in kernels() if kernel["stages"] and not {"f32", "weights"} & kernel.keys()))

@@ -28,7 +28,7 @@ def pack(many, form, order, device, experts):
     if device.type not in ("cpu", "cuda"):
         raise ValueError(f"device: {device} is neither a CPU nor a CUDA device")
     size = _packed.bytes_of(form)
-    data = torch.empty((len(many), size), dtype=torch.uint8, device=device)
+    data = torch.zeros((len(many), size), dtype=torch.uint8, device=device)  # so is what the library rounds up and does not write
     for one, row in zip(many, data):
         if device.type == "cpu":
             row.copy_(torch.from_numpy(_packed.pack_on_host(one, form)))

@@ -448,6 +448,9 @@ class enable(contextlib.ContextDecorator):
 
     Each product finds the scales of bfloat16 operands. find_scales(module) has those of a module's parameters kept.
 
+    bitsandbytes' matmul_4bit, which its Linear4bit calls, is taken over as well, where bitsandbytes was loaded before. A weight is packed
+    when it is first multiplied by, beside bitsandbytes' own: `convert` replaces it. Compiled code keeps to bitsandbytes.
+
     `ran` counts the products that hgemm ran, by name; `passed` those that torch ran, by reason."""
 
     def __init__(self, *, accumulate="float32", batch_invariant=False, devices=("cuda",), bfloat16=None, float32=False):

@@ -103,6 +103,26 @@ def packed_experts():
         begin = end
 
 
+@check
+def packed_by_the_library():
+    """Weights packed without torch, multiplied with arrays of several libraries where they are; with act-order, too."""
+    rng = random()
+    weights = made(rng, "int4", 320, 512, 128)
+    sorted_ = hgemm.Weights(weights.codes, weights.scales, "int4", group=128, order=rng.permutation(512), nibbles=True)
+    for one in (weights, sorted_):
+        packed, matrix = hgemm.pack(one), torch.from_numpy(one.dequantize()).cuda()
+        assert np.array_equal(packed.unpack("float32"), one.dequantize())
+        x = integers(9, 512)
+        wanted = (x.double() @ matrix.double().T).float()
+        assert torch.equal(hgemm.linear(x, packed, out_dtype="float32"), wanted)
+        assert np.array_equal(hgemm.linear(x.cpu().numpy(), packed, out_dtype="float32"), wanted.cpu().numpy())
+        try:
+            import cupy
+        except ImportError:
+            continue
+        assert np.array_equal(cupy.asnumpy(hgemm.linear(cupy.asarray(x), packed, out_dtype="float32")), wanted.cpu().numpy())
+
+
 def llama(hidden=512, layers=2):
     try:
         from transformers import LlamaConfig, LlamaForCausalLM

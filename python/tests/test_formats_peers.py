@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The converters against the packages whose formats they read, where these are installed: gguf; torch with compressed-tensors or
-bitsandbytes, whose quantisers run on the CPU."""
+bitsandbytes, whose quantisers run on the CPU; and auto-gptq and autoawq, of which only the packing is called."""
 import numpy as np
 import pytest
 
@@ -112,3 +112,32 @@ def test_compressed_tensors_of_8_bits(kind, args):
     found = formats.compressed_tensors(weight=stored["weight"], weight_scale=stored["weight_scale"], block=block)
     assert found.code == ("int8" if kind == "int-quantized" else "e4m3")
     np.testing.assert_array_equal(found.dequantize(), wanted)
+
+
+def _on_a_grid(n, k, group):
+    """A linear layer whose weights are scale * (code - zero), with scales and zeros of each group, (groups, n)."""
+    torch = pytest.importorskip("torch")
+    generator = torch.Generator().manual_seed(n)
+    scales = torch.exp2(torch.randint(-6, -2, (k // group, n), generator=generator)).half()
+    zeros, codes = torch.randint(1, 16, (k // group, n), generator=generator), torch.randint(0, 16, (k, n), generator=generator)
+    layer = torch.nn.Linear(k, n, bias=False)
+    layer.weight.data = ((codes - zeros.repeat_interleave(group, 0)) * scales.repeat_interleave(group, 0)).T.contiguous()
+    return layer, scales, zeros
+
+
+def test_gptq_as_auto_gptq_packs_it():
+    """Which stores zero - 1: version 1."""
+    qlinear = pytest.importorskip("auto_gptq.nn_modules.qlinear.qlinear_cuda_old")
+    layer, scales, zeros = _on_a_grid(64, 256, 64)
+    packed = qlinear.QuantLinear(4, 64, 256, 64, False, weight_dtype=layer.weight.dtype)
+    packed.pack(layer, scales.T.float(), zeros.T.float(), None)
+    found = formats.gptq(packed.qweight, packed.qzeros, packed.scales, version=1)
+    np.testing.assert_array_equal(found.dequantize(), layer.weight.detach().float().numpy())
+
+
+def test_awq_as_autoawq_packs_it():
+    gemm = pytest.importorskip("awq.modules.linear.gemm")
+    layer, scales, zeros = _on_a_grid(64, 256, 64)
+    packed = gemm.WQLinear_GEMM.from_linear(layer, 4, 64, scales=scales, zeros=zeros)
+    found = formats.awq(packed.qweight.cpu(), packed.qzeros.cpu(), packed.scales.cpu())
+    np.testing.assert_array_equal(found.dequantize(), layer.weight.detach().float().numpy())

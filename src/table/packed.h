@@ -207,6 +207,7 @@ HGEMM_PACKED int packed_zero_place(int row)
 }
 
 #ifdef __CUDACC__
+#include "../../ptx/insn.cuh"
 #define FLOAT_OF_HALF(bits) half_to_float(bits)
 #define HALF_OF_FLOAT(x) (pack_halves(x, 0) & 0xffff)
 #define FLOAT_OF_BITS(bits) __uint_as_float(bits)

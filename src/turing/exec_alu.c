@@ -538,7 +538,7 @@ static void op_shfl(warp_t *w, const op_t *o, uint32_t on)
             in = j <= (int32_t)last;
             break;
         }
-        t[l] = a[in ? j & 31 : l];
+        t[l] = !in ? a[l] : on >> (j & 31) & 1 ? a[j & 31] : 0; /* undefined; 0 on an H100 */
         inside |= (uint32_t)in << l;
         /* Halving steps over a block of less than a warp: what lane + from does not have goes to a lane whose own value
          * is being handed down, and which nobody reads any more. */

@@ -164,6 +164,25 @@ KERNEL bad_half_warp_sum(const int *a, int *d)
         *d = sum;
 }
 
+/* A vote of lanes that have gone on to the end of the branch does not wait for them; ones that wait for other lanes
+ * than those that wait for them never come together. */
+KERNEL early_vote(unsigned *d)
+{
+    unsigned seen = ~0u;
+    if (threadIdx.x < 16)
+        seen = __ballot_sync(~0u, 1);
+    d[threadIdx.x] = seen;
+}
+
+KERNEL bad_masks(unsigned *d)
+{
+    if (threadIdx.x < 16)
+        __syncwarp(~0u);
+    else
+        __syncwarp(0xffff0001u);
+    d[threadIdx.x] = threadIdx.x;
+}
+
 /* Who has ended is not waited for: 10 threads are left. */
 KERNEL grid_of_few(int *a, int *d)
 {

@@ -232,6 +232,13 @@ static void machine(void)
     EQUAL("half_warp_sum", 0, words(mem, args[1], 1)[0], 15 * 16 / 2 + 16 * 2);
     result_t bad = run("bad_half_warp_sum", mem, 1, 16, args, TURING_CHECK_ALL);
     CHECK(bad.found.count[TURING_DIVERGENT], "bad_half_warp_sum: nothing was found");
+    result_t vote = run("early_vote", mem, 1, 32, args, 0);
+    EQUAL("early_vote", 0, words(mem, args[0], 1)[0], 0xffff);
+    CHECK(vote.ok, "early_vote: %s", vote.err.text);
+    bad = run("bad_masks", mem, 1, 32, args, 0);
+    CHECK(!bad.ok && bad.failure == TURING_FAILED_STUCK && strstr(bad.err.text, "lanes 0x0000ffff wait at") &&
+              strstr(bad.err.text, "lanes 0xffff0000 wait at"),
+          "bad_masks: %s", bad.err.text);
     run_clean("grid_of_few", mem, 4, 128, args);
     for (int i = 0; i < 10; i++)
         EQUAL("grid_of_few", i, words(mem, args[1], 10)[i], 9 - i);
