@@ -92,7 +92,7 @@ static DEVICE u32 usual_in_block(u32 x)
 /* Says what both operands have, once both are through. */
 static DEVICE void report(const scale_args_t &args, u32 operand, bool has_outlier)
 {
-    found_t *const found = args.found;
+    findings_t *const found = args.found;
     st_global_word((char *)&found->has_outlier[operand], has_outlier);
     if (atomic_add(args.finished, 1) + 1 < args.operands) return;
     u32 first, second = 0;

@@ -97,7 +97,7 @@ static hgemm_status_t launch_scale(hgemm_handle_t handle, scale_args_t *args, un
         .args_size = sizeof *args,
     };
     hgemm_status_t status = handle->device->ops->launch(handle->device, handle->stream, handle->scale, &launch);
-    if (status != HGEMM_STATUS_SUCCESS && args->blocks > 1)
+    if (status != HGEMM_STATUS_SUCCESS && (args->blocks > 1 || args->found))
         handle_forget_parts(handle);
     return status;
 }

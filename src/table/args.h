@@ -162,17 +162,17 @@ typedef struct scale_operand_t {
 } scale_operand_t;
 
 /* What a search and a product leave to what is enqueued after them. */
-typedef struct found_t {
+typedef struct findings_t {
     unsigned overflow; /* a sum was not finite */
     unsigned again;    /* of a search after that: its scales serve all elements, and the product is computed again */
     unsigned outlier;  /* of a search of all elements: no scale serves all, and what is not finite is recomputed */
     unsigned has_outlier[2]; /* of each operand */
-} found_t;
+} findings_t;
 
 typedef struct scale_args_t {
     scale_operand_t operand[2]; /* counted by blockIdx.z */
     unsigned blocks, operands, is_sample;
-    found_t *found;             /* not NULL: outliers are left out of account, and reported */
+    findings_t *found;          /* not NULL: outliers are left out of account, and reported */
     unsigned *finished;         /* beside `found`: 0 before and after */
     const unsigned *only_after; /* not NULL: scales are found if this is not 0 */
 } scale_args_t;
@@ -186,7 +186,7 @@ typedef struct scale_args_t {
 typedef struct scale_space_t {
     unsigned partial[2][HGEMM_SCALE_BLOCKS];
     float scale[2];
-    found_t found;
+    findings_t found;
     char to_whole_lines[100]; /* what lies before it in memory may begin at any multiple of 128 bytes */
 } scale_space_t;
 
