@@ -5,23 +5,55 @@
  *
  * Grid      Threads stand side by side along a row, 8 elements each, and rows below each other; blocks share the rows of
  *           a matrix, and all walk over the batch. blockIdx.z is the operand.
- * Result    The last block to arrive takes the largest of what all have left: which block that is does not matter.
+ * Result    The last block to arrive takes the largest of what all have left: which block that is does not matter. If that
+ *           is far above what is usual, an outlier, the scale is one for the usual (args.h).
  */
 #include "convert.cuh"
 #include "operand.cuh"
 
-/* The largest exponents seen so far, of elements with even and with odd numbers: in bits 23 to 30, one more than they
- * are. That of infinities and NaN then is 0: they do not count. Bits below them are not looked at. */
-struct exponents {
-    u32 even, odd;
+/* Exponents, as below, count for what is usual but for those of zeros: 0 and 1. Of two that differ by one such the other
+ * is the lower, and the higher. */
+static DEVICE bool counts(u32 x) { return x > 1; }
+static DEVICE u32 lower(u32 x, u32 y) { return min(x - 2, y - 2) + 2; }
+static DEVICE u32 higher(u32 x, u32 y) { return max(counts(x) ? x : 0, counts(y) ? y : 0); }
 
-    DEVICE void add(u32 pair)
+/* The lower median of those of the warp that count, or 0. */
+static DEVICE u32 usual_in_warp(u32 x)
+{
+    const u32 last = __popc(lanes_where(counts(x))) - 1;
+    u32 median = 0;
+#pragma unroll
+    for (u32 bit = 128; bit > 0; bit /= 2)
+        if ((u32)__popc(lanes_where(counts(x) && x < (median | bit))) * 2 <= last) median |= bit;
+    return last == ~0u ? 0 : median;
+}
+
+/* The largest exponents seen so far at each of the eight places of a chunk: in bits 23 to 30, one more than they are. That
+ * of infinities and NaN then is 0: they do not count. Bits below them are not looked at. */
+struct exponents {
+    u32 of[8];
+
+    DEVICE void add(int i, u32 pair)
     {
         const u32 next = (pair & 0x7f807f80) + 0x00800080 & 0x7f807f80;
-        even = max(even, next << 16), odd = max(odd, next);
+        of[i] = max(of[i], next << 16), of[i + 1] = max(of[i + 1], next);
     }
-    DEVICE void add(const b128 &v) { add(v.x), add(v.y), add(v.z), add(v.w); }
-    DEVICE u32 largest() const { return max(even, odd) >> 23; }
+    DEVICE void add(const b128 &v) { add(0, v.x), add(2, v.y), add(4, v.z), add(6, v.w); }
+    DEVICE u32 largest() const
+    {
+        u32 most = 0;
+#pragma unroll
+        for (int i = 0; i < 8; ++i) most = max(most, of[i]);
+        return most >> 23;
+    }
+    /* Among them, leaving out one or two that are far above others. */
+    DEVICE u32 usual() const
+    {
+        u32 x[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) x[i] = lower(of[2 * i] >> 23, of[2 * i + 1] >> 23);
+        return lower(higher(x[0], x[1]), higher(x[2], x[3]));
+    }
 };
 
 /* The largest x of the block, for all threads. */
@@ -41,6 +73,36 @@ static DEVICE u32 largest_in_block(u32 x)
         x = max(x, other);
     }
     return x;
+}
+
+/* What is usual among those of which each thread has one: the lower median of the warps' lower medians. */
+static DEVICE u32 usual_in_block(u32 x)
+{
+    constexpr u32 WARPS = HGEMM_SCALE_THREADS / 32;
+    const u32 thread = thread_index(), lane = thread % 32;
+    x = usual_in_warp(x);
+    barrier(); /* what was there before has been read */
+    if (lane == 0) st_shared_word(shared_base() + thread / 32 * 4, x);
+    barrier();
+    u32 of = 0;
+    if (lane < WARPS) ld_shared_word(of, shared_base() + lane * 4);
+    return usual_in_warp(of);
+}
+
+/* Says what both operands have, once both are through. */
+static DEVICE void report(const scale_args_t &args, u32 operand, bool has_outlier)
+{
+    findings_t *const found = args.found;
+    st_global_word((char *)&found->has_outlier[operand], has_outlier);
+    if (atomic_add(args.finished, 1) + 1 < args.operands) return;
+    u32 first, second = 0;
+    ld_global_word(first, (const char *)&found->has_outlier[0], true);
+    ld_global_word(second, (const char *)&found->has_outlier[1], args.operands > 1);
+    const bool after = args.only_after != nullptr, any = (first | second) != 0;
+    *args.finished = 0;
+    if (!after) st_global_word((char *)&found->overflow, 0);
+    st_global_word((char *)&found->again, after && !any);
+    st_global_word((char *)&found->outlier, !args.is_sample && any);
 }
 
 /* Adds what a thread reads of a matrix. Chunks are IN_PLACE where the matrix consists of whole, aligned ones. */
@@ -108,29 +170,29 @@ extern "C" __global__ void __launch_bounds__(HGEMM_SCALE_THREADS) HGEMM_VARIANT(
         if (in_place) add_matrix<true>(seen, x, from, block_index() - first * x.blocks);
         else add_matrix<false>(seen, x, from, block_index() - first * x.blocks);
     }
-    u32 most = largest_in_block(seen.largest());
+    u32 most = largest_in_block(seen.largest()), usual = args.found ? usual_in_block(seen.usual()) : 0;
     if (args.blocks > 1) {
         barrier();
         if (thread == 0) {
-            st_global_word((char *)(x.partial + block_index()), most);
+            st_global_word((char *)(x.partial + block_index()), most | usual << 8);
             st_shared_word(shared_base(), atomic_add(x.arrived, 1));
         }
         barrier();
         u32 before;
         ld_shared_word(before, shared_base());
         if (before + 1 < args.blocks) return;
-        most = 0;
-        for (u32 i = thread; i < args.blocks; i += HGEMM_SCALE_THREADS) {
-            u32 other = 0;
-            ld_global_word(other, (const char *)(x.partial + i), true);
-            most = max(most, other);
-        }
-        most = largest_in_block(most);
+        static_assert(HGEMM_SCALE_BLOCKS <= HGEMM_SCALE_THREADS, "a thread has one at most");
+        u32 other = 0;
+        ld_global_word(other, (const char *)(x.partial + thread), thread < args.blocks);
+        most = largest_in_block(other & 0xff);
+        if (args.found) usual = usual_in_block(other >> 8);
         if (thread == 0) *x.arrived = 0;
     }
     /* Elements of one exponent e are below 2^(e + 1 - 127); subnormal ones have that of 1. */
-    const int exponent = max((int)most - 1, 1), log = 15 - x.room + 127 - exponent;
+    const bool has_outlier = args.found && usual > 0 && most >= usual + HGEMM_SCALE_OUTLIER;
+    const int exponent = max((int)(has_outlier ? usual : most) - 1, 1);
+    const int log = 15 - (has_outlier ? HGEMM_SCALE_USUAL_ROOM : x.room) + 127 - exponent;
     if (thread > 0) return;
     *x.scale = power_of_two(min(max(log, HGEMM_LEAST_SCALE_LOG), HGEMM_MOST_SCALE_LOG));
-    if (args.clear) st_global_common(args.clear, 0);
+    if (args.found) report(args, operand_index(), has_outlier);
 }

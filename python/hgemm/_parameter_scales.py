@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The scales of bfloat16 parameters of torch, each found once for as long as the parameter does not change."""
+"""The scales of bfloat16 parameters of torch that were asked for, each found once for as long as the parameter does not change."""
 import functools
 import weakref
 
@@ -51,16 +51,25 @@ class Scales:
 
     def __init__(self, find):
         self._find = find
+        self._asked = {}  # parameters, by id
         self._found = {}  # by where the matrix lies
 
+    def find(self, parameter):
+        """Finds the scale of a parameter, and has it kept."""
+        key = id(parameter)
+        self._asked[key] = weakref.ref(parameter, lambda _: self._asked.pop(key, None))
+        self.of(parameter)
+
     def of(self, x):
-        """The scale of a parameter or a view of one, or None: then the product finds it.
+        """The scale of a parameter that was asked for, or of a view of one, or None: then the product finds it.
 
         Compiled code has no views of parameters, but reads the same memory: it meets what was found before. While a graph is
         captured nothing is found here, for it would be found in replays only. There the scale of a parameter that requires a
         gradient is left to the graph: it will change, and replays do not come by here."""
+        if not self._asked:
+            return None
         owner = _owner_of(x)
-        if owner is None and not self._found:
+        if id(owner) not in self._asked if owner is not None else not self._found:
             return None
         try:
             key = x.device, x.data_ptr(), _lines_of(x.shape, x.stride())
@@ -87,7 +96,8 @@ class Scales:
         def forget(_):
             if self._found.get(key) is found:
                 del self._found[key]
-        found = _Found(owner, self._find(x.detach()), forget)
+        # With room for elements 8 times as large: what torch does not count, such as an optimizer's step by .data, changes little.
+        found = _Found(owner, self._find(x.detach()).mul_(2.0**-3).clamp_(min=2.0**-112), forget)
         if len(self._found) >= 1 << 14:
             self._found.clear()
         self._found[key] = found
@@ -101,7 +111,12 @@ class Scales:
         return found.scale
 
     def clear(self):
+        """Forgets scales, not what they are asked for of."""
         self._found.clear()
+
+    def end(self):
+        self._found.clear()
+        self._asked.clear()
 
     def __len__(self):
         return len(self._found)

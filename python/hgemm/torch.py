@@ -446,9 +446,7 @@ class enable(contextlib.ContextDecorator):
     float32          True, or False, the default: not because of exactness, which is that of FP32 arithmetic whatever torch's allow_tf32
                      permits, but because torch's kernels are the faster for small products and for few rows
 
-    The scale of a bfloat16 parameter is found once, and again when torch's version counter says that it was changed in place. A change
-    through `.data`, or by replaying a CUDA graph, is not counted: call forget_scales() after it. Scales of all else are found by each
-    product.
+    Each product finds the scales of bfloat16 operands. find_scales(module) has those of a module's parameters kept.
 
     bitsandbytes' matmul_4bit, which its Linear4bit calls, is taken over as well, where bitsandbytes was loaded before. A weight is packed
     when it is first multiplied by, beside bitsandbytes' own: `convert` replaces it. Compiled code keeps to bitsandbytes.
@@ -484,11 +482,13 @@ class enable(contextlib.ContextDecorator):
         return self
 
     def find_scales(self, module):
-        """Finds the scales of a module's bfloat16 parameters. Eager code finds each where it first multiplies by it; torch.compile's
-        code, which does not know parameters, and CUDA graphs use those that were found before."""
+        """Finds the scales of a module's bfloat16 parameters and has them kept, so that products need not: for weights that change little
+        or not at all. A scale is found again when torch's version counter says that its parameter was changed in place. Elements may grow to
+        8 times the largest one by ways that are not counted, through `.data` or by replaying a CUDA graph; call forget_scales() after
+        any that do more. torch.compile's code and CUDA graphs use scales that were found before."""
         for parameter in module.parameters():
             if parameter.dtype == torch.bfloat16 and parameter.dim() >= 2 and self._takes_bfloat16(parameter):
-                self._scales.of(parameter)
+                self._scales.find(parameter)
 
     def forget_scales(self):
         """Has every scale found anew: after parameters were changed in a way that torch does not count."""
@@ -499,7 +499,7 @@ class enable(contextlib.ContextDecorator):
         with _lock:
             last = len(_entered) - 1 - _entered[::-1].index(self)
             _entered = _entered[:last] + _entered[last + 1:]
-            self._scales.clear()
+            self._scales.end()
         if not _entered:
             _bitsandbytes_door.forget()
 

@@ -161,6 +161,13 @@ hgemm_status_t handle_choose(hgemm_handle_t handle, const hgemm_desc_t *row_majo
     return HGEMM_STATUS_SUCCESS;
 }
 
+static hgemm_status_t load_recompute(hgemm_handle_t handle)
+{
+    return handle->recompute ? HGEMM_STATUS_SUCCESS
+                             : handle->device->ops->load(handle->device, recompute_image(), HGEMM_RECOMPUTE_SHARED,
+                                                         &handle->recompute);
+}
+
 hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan)
 {
     const device_ops_t *ops = handle->device->ops;
@@ -183,6 +190,8 @@ hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan)
         status = ops->load(handle->device, realign_image(), 0, &handle->realign);
     if (plan->scales && status == HGEMM_STATUS_SUCCESS)
         status = handle_load_scale(handle);
+    if (plan->scales && status == HGEMM_STATUS_SUCCESS)
+        status = load_recompute(handle);
     return status;
 }
 

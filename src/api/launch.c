@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is enqueued for a plan: the search for scales and copies of operands, if it makes them, and the kernel's
  * launches with their arguments; where scales were found in samples, a second search and the same launches again, which
- * do nothing unless a scale was too large. */
+ * do nothing unless a scale was too large; and what has to be recomputed where no scale serves. */
 #include "api/handle.h"
 #include "api/scale.h"
 #include "problem/weights.h"
@@ -48,8 +48,9 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
 }
 
 /* blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many launches as the limit
- * of blockIdx.y asks for. */
-static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, const plan_t *plan, search_t search)
+ * of blockIdx.y asks for. The last product tells whether what is not finite is recomputed after it. */
+static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, const plan_t *plan, search_t search,
+                               int recomputes)
 {
     const hgemm_kernel_info_t *kernel = &kernel_table[plan->variant.kernel].info;
     const int64_t group = kernel_walk(plan->variant.kernel, handle->machine.has_t4_code).group;
@@ -125,6 +126,8 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
                                              handle->functions[variant_index(plan->variant)], &launch);
         if (status != HGEMM_STATUS_SUCCESS && plan->splits > 1)
             handle_forget_parts(handle);
+        if (status == HGEMM_STATUS_SUCCESS && recomputes)
+            status = recompute(handle, p, &args.product, rest < MOST_GRID_Y ? rest : MOST_GRID_Y);
     }
     return status;
 }
@@ -139,12 +142,12 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
     if (status == HGEMM_STATUS_SUCCESS && plan->copies)
         status = realign(handle, plan, &problem);
     if (status == HGEMM_STATUS_SUCCESS)
-        status = multiply(handle, &problem, plan, search);
+        status = multiply(handle, &problem, plan, search, plan->scales && search == SEARCH_ALL && !is_once(row_major));
     if (search != SEARCH_SAMPLE)
         return status;
     if (status == HGEMM_STATUS_SUCCESS)
         status = find_scales(handle, plan, row_major, SEARCH_AFTER_OVERFLOW);
     if (status == HGEMM_STATUS_SUCCESS)
-        status = multiply(handle, &problem, plan, SEARCH_AFTER_OVERFLOW);
+        status = multiply(handle, &problem, plan, SEARCH_AFTER_OVERFLOW, 1);
     return status;
 }

@@ -49,6 +49,9 @@ static void spread_threads(scale_operand_t *x)
     const int64_t width = x->log_every ? sampled : x->width;
     while (INT64_C(8) << x->log_across < width && 1 << x->log_across < HGEMM_SCALE_THREADS)
         x->log_across++;
+    /* A few rows go to threads of their own: what is usual shows in theirs. */
+    while (x->log_across > 0 && x->lines <= HGEMM_SCALE_THREADS / 32 && HGEMM_SCALE_THREADS >> x->log_across < x->lines)
+        x->log_across--;
 }
 
 /* Blocks for one of `count` operands: so many for a matrix that each has several rows for a thread, as many for further
@@ -77,6 +80,7 @@ static scale_space_t *scale_space(const hgemm_handle_t handle)
 static hgemm_status_t launch_scale(hgemm_handle_t handle, scale_args_t *args, unsigned count)
 {
     scale_space_t *space = scale_space(handle);
+    args->operands = count;
     for (unsigned i = 0; i < count; i++) {
         spread_threads(&args->operand[i]);
         const unsigned own = share_blocks(handle, &args->operand[i], count);
@@ -93,7 +97,7 @@ static hgemm_status_t launch_scale(hgemm_handle_t handle, scale_args_t *args, un
         .args_size = sizeof *args,
     };
     hgemm_status_t status = handle->device->ops->launch(handle->device, handle->stream, handle->scale, &launch);
-    if (status != HGEMM_STATUS_SUCCESS && args->blocks > 1)
+    if (status != HGEMM_STATUS_SUCCESS && (args->blocks > 1 || args->found))
         handle_forget_parts(handle);
     return status;
 }
@@ -114,8 +118,10 @@ static unsigned list_operands(int scales, const hgemm_desc_t *p, scale_space_t *
 hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p, search_t search)
 {
     scale_space_t *space = scale_space(handle);
-    scale_args_t args = {.clear = search == SEARCH_SAMPLE ? &space->overflow : NULL,
-                         .only_after = search == SEARCH_AFTER_OVERFLOW ? &space->overflow : NULL};
+    scale_args_t args = {.found = is_once(p) ? NULL : &space->found,
+                         .finished = (unsigned *)handle->workspace + 2,
+                         .is_sample = search == SEARCH_SAMPLE,
+                         .only_after = search == SEARCH_AFTER_OVERFLOW ? &space->found.overflow : NULL};
     const unsigned count = list_operands(plan->scales, p, space, args.operand);
     for (unsigned i = 0; i < count && search == SEARCH_SAMPLE; i++)
         take_sample(&args.operand[i]);
@@ -129,8 +135,30 @@ scales_t scales_of(const hgemm_handle_t handle, const plan_t *plan, const hgemm_
                       .b = p->scale_b,
                       .a_pointer = plan->scales & FACTOR_A ? &space->scale[0] : p->scale_a_pointer,
                       .b_pointer = plan->scales & FACTOR_B ? &space->scale[1] : p->scale_b_pointer,
-                      .overflow = search == SEARCH_SAMPLE ? &space->overflow : NULL,
-                      .only_after = search == SEARCH_AFTER_OVERFLOW ? &space->overflow : NULL};
+                      .overflow = search == SEARCH_SAMPLE ? &space->found.overflow : NULL,
+                      .only_after = search == SEARCH_AFTER_OVERFLOW ? &space->found.again : NULL};
+}
+
+hgemm_status_t recompute(hgemm_handle_t handle, const hgemm_desc_t *p, const kernel_args_t *product, int64_t matrices)
+{
+    enum { RESIDENT = 2 }; /* blocks of a multiprocessor */
+    const int64_t tiles = ceil_div(p->m, HGEMM_RECOMPUTE_TILE) * ceil_div(p->n, HGEMM_RECOMPUTE_TILE);
+    const int64_t most = (int64_t)handle->machine.multiprocessors * RESIDENT;
+    recompute_args_t args = {.product = *product,
+                             .a_rows = p->op_a == HGEMM_OP_N ? p->lda : 1,
+                             .a_ks = p->op_a == HGEMM_OP_N ? 1 : p->lda,
+                             .b_columns = p->op_b == HGEMM_OP_N ? 1 : p->ldb,
+                             .b_ks = p->op_b == HGEMM_OP_N ? p->ldb : 1,
+                             .batch = matrices,
+                             .only_after = &scale_space(handle)->found.outlier};
+    launch_t launch = {
+        .grid = {(unsigned)(matrices < most / tiles ? matrices * tiles : most), 1, 1},
+        .threads = HGEMM_RECOMPUTE_THREADS,
+        .shared_bytes = HGEMM_RECOMPUTE_SHARED,
+        .args = &args,
+        .args_size = sizeof args,
+    };
+    return handle->device->ops->launch(handle->device, handle->stream, handle->recompute, &launch);
 }
 
 hgemm_status_t find_scale(hgemm_handle_t handle, int64_t lines, int64_t width, const void *matrix, int64_t ld,

@@ -18,14 +18,16 @@ static double bytes_of(const hgemm_desc_t *p, int scales, int which)
     return scales & which ? (double)type_bytes(x.type, 1) * (double)x.lines * (double)x.width * matrices : 0;
 }
 
-/* D that is C is no longer what the product needs once it was computed. And of a batch-invariant product an overflow in
- * one row would change others. */
+int is_once(const hgemm_desc_t *p)
+{
+    return (p->c && p->c == p->d) || p->flags & HGEMM_FLAG_BATCH_INVARIANT;
+}
+
 search_t first_search(const machine_t *machine, int scales, const hgemm_desc_t *p)
 {
     const double bytes = bytes_of(p, scales, FACTOR_A) + bytes_of(p, scales, FACTOR_B);
     const double least = machine->is_newer ? SAMPLED_BYTES_NEWER : SAMPLED_BYTES;
-    const int is_once = (p->c && p->c == p->d) || p->flags & HGEMM_FLAG_BATCH_INVARIANT;
-    return bytes < least || is_once ? SEARCH_ALL : SEARCH_SAMPLE;
+    return bytes < least || is_once(p) ? SEARCH_ALL : SEARCH_SAMPLE;
 }
 
 double searched_bytes(const machine_t *machine, int scales, const hgemm_desc_t *p)

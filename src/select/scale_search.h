@@ -12,6 +12,10 @@ typedef enum search_t {
     SEARCH_AFTER_OVERFLOW /* ... after which this reads all, and the product is computed again; else both do nothing */
 } search_t;
 
+/* Whether D is computed once, by scales of all elements: what is C is no longer what the product needs once it is D,
+ * and of a batch-invariant product no row must tell others of itself. */
+int is_once(const hgemm_desc_t *row_major);
+
 /* SEARCH_SAMPLE where that takes less time than SEARCH_ALL, for a plan that finds these scales (FACTOR_A, FACTOR_B),
  * and the product may be computed twice. */
 search_t first_search(const machine_t *machine, int scales, const hgemm_desc_t *row_major);

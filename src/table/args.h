@@ -161,19 +161,45 @@ typedef struct scale_operand_t {
     unsigned blocks;     /* that share a matrix; the next ones have the next matrix of the batch */
 } scale_operand_t;
 
+/* What a search and a product leave to what is enqueued after them. */
+typedef struct findings_t {
+    unsigned overflow; /* a sum was not finite */
+    unsigned again;    /* of a search after that: its scales serve all elements, and the product is computed again */
+    unsigned outlier;  /* of a search of all elements: no scale serves all, and what is not finite is recomputed */
+    unsigned has_outlier[2]; /* of each operand */
+} findings_t;
+
 typedef struct scale_args_t {
     scale_operand_t operand[2]; /* counted by blockIdx.z */
-    unsigned blocks;
-    unsigned *clear;            /* not NULL: becomes 0 */
+    unsigned blocks, operands, is_sample;
+    findings_t *found;          /* not NULL: outliers are left out of account, and reported */
+    unsigned *finished;         /* beside `found`: 0 before and after */
     const unsigned *only_after; /* not NULL: scales are found if this is not 0 */
 } scale_args_t;
 
-/* Where the scales of a product are found: of A and of B; and whether one was too large. */
+/* An outlier is that many binades above what is usual. Then the scale brings what is usual as many below 2^16 as it
+ * leaves room. */
+#define HGEMM_SCALE_OUTLIER 16
+#define HGEMM_SCALE_USUAL_ROOM 8
+
+/* Where the scales of a product are found: of A and of B; and what was found beside. */
 typedef struct scale_space_t {
     unsigned partial[2][HGEMM_SCALE_BLOCKS];
     float scale[2];
-    unsigned overflow;
-    char to_whole_lines[116]; /* what lies before it in memory may begin at any multiple of 128 bytes */
+    findings_t found;
+    char to_whole_lines[100]; /* what lies before it in memory may begin at any multiple of 128 bytes */
 } scale_space_t;
+
+/* The kernel recompute adds up anew what is not finite. Strides of op(A) and op(B) count elements. */
+#define HGEMM_RECOMPUTE_THREADS 256
+#define HGEMM_RECOMPUTE_TILE 64
+#define HGEMM_RECOMPUTE_SHARED 17152
+
+typedef struct recompute_args_t {
+    kernel_args_t product;
+    long long a_rows, a_ks, b_columns, b_ks;
+    long long batch;
+    const unsigned *only_after;
+} recompute_args_t;
 
 #endif

@@ -286,6 +286,11 @@ const image_t *scale_image(void)
     return find_image("scale");
 }
 
+const image_t *recompute_image(void)
+{
+    return find_image("recompute");
+}
+
 const image_t *pack_image(void)
 {
     return find_image("pack_weights");

@@ -126,6 +126,7 @@ const image_t *variant_image(variant_t variant);
 /* The kernels that are no rows of the table. */
 const image_t *realign_image(void);
 const image_t *scale_image(void);
+const image_t *recompute_image(void);
 const image_t *pack_image(void);
 const image_t *unpack_image(void);
 

@@ -104,10 +104,11 @@ static void every_variant_has_its_image(void **state)
         assert_true(image->size > 0 && image->packed > 0 && image->pack);
         assert_true(image->registers > 0 && image->registers <= told.registers);
     }
-    assert_int_equal(variants + 4, EVERY_IMAGE);
-    assert_int_equal(built + 4, BUILT_IMAGES);
+    assert_int_equal(variants + 5, EVERY_IMAGE);
+    assert_int_equal(built + 5, BUILT_IMAGES);
     assert_non_null(realign_image());
     assert_non_null(scale_image());
+    assert_non_null(recompute_image());
     assert_non_null(pack_image());
     assert_non_null(unpack_image());
     assert_int_equal(hgemm_image_count, BUILT_IMAGES);
