@@ -26,7 +26,7 @@ struct hgemm_handle {
     void *own_workspace; /* the handle's, NULL: none could be had */
     size_t own_workspace_bytes;
     void *functions[VARIANT_COUNT];  /* what the device loaded, by variant_index; NULL: not yet */
-    void *realign, *scale;           /* the same for realign and scale */
+    void *realign, *scale, *split;   /* the same for realign, scale and split */
     known_plan_t known[KNOWN_PLANS]; /* what was chosen of late, by a hash of the class */
 };
 

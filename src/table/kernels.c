@@ -126,7 +126,9 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define INDIRECT(most) .limits[LIMIT_indirect] = ACCESS_##most + 1,
 #define BF16(most) .limits[LIMIT_bf16] = ACCESS_##most + 1,
 #define F32(most) \
-    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, .limits[LIMIT_f32] = ACCESS_##most + 1,
+    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
+    .limits[LIMIT_f32] = ACCESS_##most == ACCESS_one ? ACCESS_x16 + 1 : ACCESS_##most + 1,
+#define SPLITS_FIRST() .splits_first = 1,
 #define PLAIN() .is_plain = 1,
 #define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
 #define HGEMM_KERNEL(rung_, name_, columns, ...)                \
@@ -273,6 +275,11 @@ const image_t *realign_image(void)
 const image_t *scale_image(void)
 {
     return find_image("scale");
+}
+
+const image_t *split_image(void)
+{
+    return find_image("split");
 }
 
 int hgemm_kernel_count(void)
