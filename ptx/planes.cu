@@ -64,6 +64,17 @@ template <class V> struct float_tile {
         }
     }
 
+    /* Adds sums to those of more k's. */
+    static DEVICE void add(typename V::sums &all, typename V::sums &few)
+    {
+#pragma unroll
+        for (int i = 0; i < V::MT; ++i)
+#pragma unroll
+            for (int j = 0; j < V::NT; ++j)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) all[i][j][e] = __fadd_rn(all[i][j][e], few[i][j][e]), few[i][j][e] = 0;
+    }
+
     /* The tile by FP32 units, 32 k's at a time, of A and B themselves. */
     static DEVICE void multiply_floats(typename V::sums &sums, typename V::sums &few, const arguments &args, const warp<V> &w)
     {
@@ -86,13 +97,7 @@ template <class V> struct float_tile {
                     sum = __fmaf_rn(__uint_as_float(x[i]), __uint_as_float(y), sum);
                 }
             }
-            if (++l % V::BK != 0 && l < at.k) continue;
-#pragma unroll
-            for (int i = 0; i < V::MT; ++i)
-#pragma unroll
-                for (int j = 0; j < V::NT; ++j)
-#pragma unroll
-                    for (int e = 0; e < 4; ++e) sums[i][j][e] = __fadd_rn(sums[i][j][e], few[i][j][e]), few[i][j][e] = 0;
+            if (++l % V::BK == 0 || l == at.k) add(sums, few);
         }
     }
 };
@@ -156,11 +161,12 @@ template <class T> static DEVICE void planes(const arguments &args)
     constexpr int GAP = 3, COMMIT_A = 6, FETCH_B = COMMIT_A + GAP * pipeline::A_LOADS, COMMIT_B = MMAS - GAP * pipeline::B_LOADS;
     constexpr int FETCH_A = LATE ? 0 : MMAS + SLICES * T::NT;
     static_assert(FETCH_B + pipeline::B_LOADS <= COMMIT_B, "B's k-tile is committed before it is fetched");
-    constexpr int TOGETHER = T::NT; /* chains */
+    constexpr int CHAIN = 2; /* mma's, after which high products leave the tensor cores */
+    constexpr u32 NEAR_TILES = 512 / T::BK;
     static_assert(FETCH_B + pipeline::B_LOADS <= COMMIT_B, "B's k-tile is committed before it is fetched");
     const typename T::warp w;
-    typename T::sums near, low;
-    T::clear(near), T::clear(low);
+    typename T::sums near, low, all;
+    T::clear(near), T::clear(low), T::clear(all);
     const typename T::block at(args);
     if (!float_tile<V>(args, at).has_scales(args)) {
         float_tile<V>::multiply_floats(near, low, args, w);
@@ -169,7 +175,7 @@ template <class T> static DEVICE void planes(const arguments &args)
     }
     pipeline pipe(args, at, w);
     typename T::fragments high[SLICES], rest;
-    float part[TOGETHER][4];
+    float part[T::NT][4];
     u32 left = at.k_tiles, stage = 0;
 #pragma unroll
     for (int q = 0; q < pipeline::A_LOADS; ++q) pipe.fetch_a(q, left > 0), pipe.commit_a(q, 0);
@@ -208,30 +214,30 @@ template <class T> static DEVICE void planes(const arguments &args)
             }
         barrier(); /* the next k-tile is complete, and every warp has read this one */
 #pragma unroll
-        for (int c = 0; c < T::MMAS; c += TOGETHER) {
-            const int i = c / T::NT, j0 = c % T::NT;
+        for (int c = 0; c < T::MT * SLICES; ++c) { /* a row of mma tiles, and a slice */
+            const int i = c / SLICES, k = c % SLICES;
 #pragma unroll
-            for (int s = 0; s < SLICES; ++s)
+            for (int j = 0; j < T::NT; ++j) {
+                if (k % CHAIN == 0) mma_m16n8k8_from_zero(part[j], high[k].a[i], high[k].b[j]);
+                else mma_m16n8k8(part[j], high[k].a[i], high[k].b[j]);
+                move(MMAS + c * T::NT + j);
+            }
+            if (c == SLICES - 1) pipe.load_b(rest, 0, true, there);
+            if (i % 2 && k == SLICES - 1) pipe.load_a(high[0], i / 2, 0, false, there);
+            if (k % CHAIN < CHAIN - 1) continue;
 #pragma unroll
-                for (int j = 0; j < TOGETHER; ++j) {
-                    if (s == 0) mma_m16n8k8_from_zero(part[j], high[s].a[i], high[s].b[j0 + j]);
-                    else mma_m16n8k8(part[j], high[s].a[i], high[s].b[j0 + j]);
-                    move(MMAS + c * SLICES + s * TOGETHER + j);
-                }
-            if (c == 0) pipe.load_b(rest, 0, true, there);
-            if (i % 2 && j0 + TOGETHER == T::NT) pipe.load_a(high[0], i / 2, 0, false, there);
+            for (int j = 0; j < T::NT; ++j)
 #pragma unroll
-            for (int j = 0; j < TOGETHER; ++j)
-#pragma unroll
-                for (int e = 0; e < 4; ++e) near[i][j0 + j][e] = __fadd_rn(near[i][j0 + j][e], part[j][e]);
+                for (int e = 0; e < 4; ++e) near[i][j][e] = __fadd_rn(near[i][j][e], part[j][e]);
         }
         pipe.a += pipeline::A_BYTES, pipe.b += pipeline::B_BYTES;
         stage = there;
+        if (left % NEAR_TILES == 1) float_tile<V>::add(all, near);
     }
     /* Computed anew: the loop has no registers for it. */
     const typename T::block where(args);
-    float_tile<V>(args, where).join(near, low, args, w);
-    T::store(args, where, near);
+    float_tile<V>(args, where).join(all, low, args, w);
+    T::store(args, where, all);
 }
 
 HGEMM_ENTRY_OF(planes, SWIZZLED | TUNED, OF_FLOATS)

@@ -88,7 +88,7 @@ static void multiply(problem_t *p)
 /* The contract's bound, in units of 2^-24 times the sum of |a||b|. */
 static double bound(int k)
 {
-    return 60 + k / 28.0;
+    return 40 + fmin(k / 16.0, 32) + k / 200.0;
 }
 
 /* Multiplies, and holds every element to `units` of that. Returns the root mean square of the errors over the sums. */
