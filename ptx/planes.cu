@@ -107,11 +107,11 @@ template <class V> struct plane_pipeline {
     using A = typename V::A;
     using B = typename V::B;
     static constexpr u32 A_BYTES = A::BYTES * V::PARTS, B_BYTES = B::BYTES * V::PARTS, ROUND = V::THREADS * 16;
-    static constexpr int A_LOADS = A_BYTES / ROUND, B_LOADS = B_BYTES / ROUND; /* chunks of a thread */
+    static constexpr int A_LOADS = A_BYTES / ROUND, LOADS = A_LOADS + B_BYTES / ROUND; /* chunks of a thread */
     static_assert(A_BYTES % ROUND == 0 && B_BYTES % ROUND == 0, "threads do not share the chunks evenly");
 
     const char *a, *b; /* the thread's first chunk of the k-tile to fetch next */
-    b128 next[A_LOADS > B_LOADS ? A_LOADS : B_LOADS];
+    b128 next[LOADS];
     u32 own, fragment_a, fragment_b; /* in the first stage: the thread's first chunk, the lane's row of the first ldmatrix */
 
     DEVICE plane_pipeline(const arguments &args, const block<V> &at, const warp<V> &w)
@@ -127,10 +127,21 @@ template <class V> struct plane_pipeline {
         fragment_b = base + A_BYTES + B::fragment_offset(w.n, w.lane_b(), 0, 0);
     }
 
-    DEVICE void fetch_a(int q, bool more) { ld_generic(next[q], a + q * ROUND, more); }
-    DEVICE void fetch_b(int q, bool more) { ld_generic(next[q], b + q * ROUND, more); }
-    DEVICE void commit_a(int q, u32 stage) const { st_shared(own + q * ROUND + stage, next[q]); }
-    DEVICE void commit_b(int q, u32 stage) const { st_shared(own + A_BYTES + q * ROUND + stage, next[q]); }
+    DEVICE void fetch(int q, bool more)
+    {
+        if (q < A_LOADS) ld_generic(next[q], a + q * ROUND, more);
+        else ld_generic(next[q], b + (q - A_LOADS) * ROUND, more);
+    }
+    DEVICE void commit(int q, u32 stage) const { st_shared(own + q * ROUND + stage, next[q]); }
+    DEVICE void advance() { a += A_BYTES, b += B_BYTES; }
+
+    /* All of a k-tile, and on to the next one. */
+    DEVICE void fetch(bool more)
+    {
+#pragma unroll
+        for (int q = 0; q < LOADS; ++q) fetch(q, more);
+        advance();
+    }
 
     /* Fragments of slice kk, of A only the i-th ldmatrix; low ones lie a plane beyond. */
     DEVICE void load_a(fragments<V> &f, int i, int kk, bool low, u32 stage) const
@@ -155,15 +166,12 @@ template <class T> static DEVICE void planes(const arguments &args)
     using V = typename T::variant;
     using pipeline = plane_pipeline<V>;
     constexpr int SLICES = T::SLICES, LOW_MMAS = 2 * T::MMAS, MMAS = SLICES * LOW_MMAS; /* of a slice, of a step before its barrier */
-    /* Registers hold the next k-tile of one operand at a time. In mma's from the begin of a step: that of A is committed,
-     * that of B fetched and committed, and that of A fetched for the next step. */
-    constexpr bool LATE = false; /* that of A, too, is fetched and committed in a step: there is time for it */
-    constexpr int GAP = 3, COMMIT_A = 6, FETCH_B = COMMIT_A + GAP * pipeline::A_LOADS, COMMIT_B = MMAS - GAP * pipeline::B_LOADS;
-    constexpr int FETCH_A = LATE ? 0 : MMAS + SLICES * T::NT;
-    static_assert(FETCH_B + pipeline::B_LOADS <= COMMIT_B, "B's k-tile is committed before it is fetched");
+    /* In mma's from the begin of a step: a chunk of the next k-tile is committed, and that of the one after it fetched at
+     * once, so that it has a whole step to come. */
+    constexpr int GAP = 4, LAG = 2, COMMIT = MMAS - GAP * pipeline::LOADS;
+    static_assert(COMMIT >= 0, "a chunk is committed before the barrier");
     constexpr int CHAIN = 2; /* mma's, after which high products leave the tensor cores */
     constexpr u32 NEAR_TILES = 512 / T::BK;
-    static_assert(FETCH_B + pipeline::B_LOADS <= COMMIT_B, "B's k-tile is committed before it is fetched");
     const typename T::warp w;
     typename T::sums near, low, all;
     T::clear(near), T::clear(low), T::clear(all);
@@ -177,16 +185,10 @@ template <class T> static DEVICE void planes(const arguments &args)
     typename T::fragments high[SLICES], rest;
     float part[T::NT][4];
     u32 left = at.k_tiles, stage = 0;
+    pipe.fetch(left > 0);
 #pragma unroll
-    for (int q = 0; q < pipeline::A_LOADS; ++q) pipe.fetch_a(q, left > 0), pipe.commit_a(q, 0);
-#pragma unroll
-    for (int q = 0; q < pipeline::B_LOADS; ++q) pipe.fetch_b(q, left > 0), pipe.commit_b(q, 0);
-    pipe.a += pipeline::A_BYTES, pipe.b += pipeline::B_BYTES;
-    if (!LATE) {
-#pragma unroll
-        for (int q = 0; q < pipeline::A_LOADS; ++q) pipe.fetch_a(q, left > 1);
-        pipe.a += pipeline::A_BYTES;
-    }
+    for (int q = 0; q < pipeline::LOADS; ++q) pipe.commit(q, 0);
+    pipe.fetch(left > 1);
     barrier(); /* k-tile 0 is complete */
     pipe.load_a(high[0], 0, false, 0), pipe.load_b(rest, 0, true, 0);
 
@@ -194,11 +196,10 @@ template <class T> static DEVICE void planes(const arguments &args)
     for (; left > 0; --left) {
         const u32 there = T::STAGE - stage;
         auto move = [&](int h) { /* what is due after so many mma's */
-            auto due = [h](int first, int gap, int count) { return h >= first && (h - first) % gap == 0 && (h - first) / gap < count; };
-            if (due(COMMIT_A, GAP, pipeline::A_LOADS)) warp_barrier(), pipe.commit_a((h - COMMIT_A) / GAP, there);
-            if (due(FETCH_B, 1, pipeline::B_LOADS)) pipe.fetch_b(h - FETCH_B, left > 1), warp_barrier();
-            if (due(COMMIT_B, GAP, pipeline::B_LOADS)) warp_barrier(), pipe.commit_b((h - COMMIT_B) / GAP, there);
-            if (due(FETCH_A, 1, pipeline::A_LOADS)) pipe.fetch_a(h - FETCH_A, left > (LATE ? 1 : 2)), warp_barrier();
+            const int sts = h - COMMIT, ldg = sts - LAG;
+            auto due = [](int mmas) { return mmas >= 0 && mmas % GAP == 0 && mmas / GAP < pipeline::LOADS; };
+            if (due(sts)) warp_barrier(), pipe.commit(sts / GAP, there);
+            if (due(ldg)) pipe.fetch(ldg / GAP, left > 2), warp_barrier();
         };
 #pragma unroll
         for (int s = 0; s < SLICES; ++s)
@@ -230,7 +231,7 @@ template <class T> static DEVICE void planes(const arguments &args)
 #pragma unroll
                 for (int e = 0; e < 4; ++e) near[i][j][e] = __fadd_rn(near[i][j][e], part[j][e]);
         }
-        pipe.a += pipeline::A_BYTES, pipe.b += pipeline::B_BYTES;
+        pipe.advance();
         stage = there;
         if (left % NEAR_TILES == 1) float_tile<V>::add(all, near);
     }

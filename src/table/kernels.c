@@ -277,7 +277,7 @@ const image_t *scale_image(void)
     return find_image("scale");
 }
 
-const image_t *split_image(void)
+const image_t *planes_image(void)
 {
     return find_image("split");
 }

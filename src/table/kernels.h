@@ -127,6 +127,6 @@ const image_t *variant_image(variant_t variant);
 /* The kernels realign, scale and split. */
 const image_t *realign_image(void);
 const image_t *scale_image(void);
-const image_t *split_image(void);
+const image_t *planes_image(void);
 
 #endif
