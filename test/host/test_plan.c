@@ -216,6 +216,8 @@ static void a_named_kernel_takes_k_whole(void **state)
         desc.kernel = kernel, desc.accumulate = kernel_table[kernel].info.accumulate;
         if (kernel_table[kernel].limits[LIMIT_f32])
             desc.type_a = desc.type_b = HGEMM_TYPE_F32;
+        if (kernel_table[kernel].splits_first) /* whose operands become planes in the workspace */
+            desc.k = 1 << 14;
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         assert_int_equal(plan.splits, 1);
         desc.kernel = HGEMM_KERNEL_AUTO; /* the same problem is worth splitting */
