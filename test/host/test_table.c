@@ -99,9 +99,10 @@ static void every_variant_has_its_image(void **state)
         assert_true(image->size > 0 && image->packed > 0 && image->pack);
         assert_true(image->registers > 0 && image->registers <= told.registers);
     }
-    assert_int_equal(variants + 2, EVERY_IMAGE);
-    assert_int_equal(built + 2, BUILT_IMAGES);
+    assert_int_equal(variants + 3, EVERY_IMAGE);
+    assert_int_equal(built + 3, BUILT_IMAGES);
     assert_non_null(realign_image());
+    assert_non_null(planes_image());
     assert_non_null(scale_image());
     assert_int_equal(hgemm_image_count, BUILT_IMAGES);
     for (int i = 1; i < hgemm_image_count; i++)
