@@ -47,7 +47,8 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
 /* Where the planes of A and B are in the workspace, at its end, and their scales behind those of each. */
 static planes_t planes_in(const hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p)
 {
-    const planes_of_t a = planes_of(p, FACTOR_A, plan->variant.kernel), b = planes_of(p, FACTOR_B, plan->variant.kernel);
+    const planes_of_t a = planes_of(p, FACTOR_A, plan->variant.kernel),
+                      b = planes_of(p, FACTOR_B, plan->variant.kernel);
     char *const at_a = (char *)handle->workspace + handle->workspace_bytes - a.bytes, *const at_b = at_a - b.bytes;
     return (planes_t){.a = at_a,
                       .b = at_b,
@@ -175,7 +176,7 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
             .threads = (unsigned)kernel->threads,
             .shared_bytes = (unsigned)(thin ? thin_shared_bytes(p, plan, block_tiles) : kernel->shared_bytes),
             .args = &args,
-            .args_size = splits_first                             ? sizeof(planes_args_t)
+            .args_size = splits_first                         ? sizeof(planes_args_t)
                          : have_scales(plan->variant.factors) ? sizeof(bf16_args_t)
                                                               : sizeof args.product,
         };

@@ -219,7 +219,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, image, machine),
         .least_steps = is_thin(variant.kernel) && info->block_m == info->block_n ? 1 : 2,
-        .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, variant.kernel, copies, machine) + scale_clocks(p, machine),
+        .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, variant.kernel, copies, machine) +
+                  scale_clocks(p, machine),
         .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
         .overlap = costs->clocks_block,
         .sum_bytes = (double)sum_bytes(info),

@@ -120,15 +120,17 @@ planes_of_t planes_of(const hgemm_desc_t *p, int which, int kernel)
     const int64_t padded = ceil_div(extent, tile) * tile, depth = ceil_div(p->k, HGEMM_PLANE_K) * HGEMM_PLANE_K;
     planes_of_t planes = {.matrices = p->batch > 1 && x.stride ? p->batch : 1, .scales = padded};
     planes.matrix_bytes = saturated_product(padded, 2 * HGEMM_STAGED_BYTES * depth);
-    const int64_t bytes = saturated_product(planes.matrices, saturated_product(padded, 2 * HGEMM_STAGED_BYTES * depth + 4));
+    const int64_t bytes =
+        saturated_product(planes.matrices, saturated_product(padded, 2 * HGEMM_STAGED_BYTES * depth + 4));
     planes.bytes = bytes < INT64_MAX / 4 ? ceil_div(bytes, COPY_ALIGNMENT) * COPY_ALIGNMENT : INT64_MAX / 4;
     return planes;
 }
 
 int64_t planes_bytes(const hgemm_desc_t *p, int kernel)
 {
-    return kernel_table[kernel].splits_first ? planes_of(p, FACTOR_A, kernel).bytes + planes_of(p, FACTOR_B, kernel).bytes
-                                             : 0;
+    return kernel_table[kernel].splits_first
+               ? planes_of(p, FACTOR_A, kernel).bytes + planes_of(p, FACTOR_B, kernel).bytes
+               : 0;
 }
 
 int copies_needed(const hgemm_desc_t *p)

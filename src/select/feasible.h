@@ -53,8 +53,8 @@ int64_t copied_bytes(const hgemm_desc_t *p, int copies);
  * its own bytes, or to the 16 of the widest load. */
 int operand_is_aligned(const hgemm_desc_t *p, int which, int64_t width);
 
-/* What split makes of an operand, for a kernel that has it split: bytes of the planes of one matrix and of all, and scales of
- * rows or columns. */
+/* What split makes of an operand, for a kernel that has it split: bytes of the planes of one matrix and of all, and
+ * scales of rows or columns. */
 typedef struct planes_of_t {
     int64_t matrix_bytes, matrices, scales;
     int64_t bytes; /* of planes and scales, a multiple of 128 */

@@ -125,7 +125,7 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
 #define INDIRECT(most) .limits[LIMIT_indirect] = ACCESS_##most + 1,
 #define BF16(most) .limits[LIMIT_bf16] = ACCESS_##most + 1,
-#define F32(most) \
+#define F32(most)                                                               \
     .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
     .limits[LIMIT_f32] = ACCESS_##most == ACCESS_one ? ACCESS_x16 + 1 : ACCESS_##most + 1,
 #define SPLITS_FIRST() .splits_first = 1,
