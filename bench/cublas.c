@@ -6,7 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OP_N = 0, OP_T = 1, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, ALGORITHM_DEFAULT = -1 }; /* of cublas_api.h */
+enum {
+    OP_N = 0,
+    OP_T = 1,
+    R_32F = 0,
+    R_16F = 2,
+    R_16BF = 14,
+    COMPUTE_32F = 68,
+    ALGORITHM_DEFAULT = -1
+}; /* of cublas_api.h */
 
 struct cublas_t {
     void *handle;
@@ -118,8 +126,8 @@ static columns_t as_columns(const hgemm_desc_t *p)
 int cublas_multiply(const cublas_t *cublas, const hgemm_desc_t *desc)
 {
     const columns_t q = as_columns(desc);
-    const int type = desc->type_a == HGEMM_TYPE_BF16 ? R_16BF : R_16F,
-              is_half = desc->accumulate == HGEMM_ACCUMULATE_F16;
+    static const int types[] = {[HGEMM_TYPE_F16] = R_16F, [HGEMM_TYPE_F32] = R_32F, [HGEMM_TYPE_BF16] = R_16BF};
+    const int type = types[desc->type_a], is_half = desc->accumulate == HGEMM_ACCUMULATE_F16;
     const uint16_t half_alpha = hgemm_half_from_float(desc->alpha), half_beta = hgemm_half_from_float(desc->beta);
     void *blas = cublas->handle;
     if (is_half && q.batch == 1)

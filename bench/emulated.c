@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "bench.h"
-#include "commit.h"
 #include "turing/launch.h"
 
 /* Wavefronts or sectors that were needed, over the fewest that the bytes could need. */
@@ -126,10 +125,10 @@ int print_emulated(group_t *groups, int count)
         return -1;
     if (json)
         fprintf(file,
-                "{\n\"context\": {\n  \"gpu\": \"%s\",\n  \"hgemm\": \"commit %s, nvcc %s\",\n"
+                "{\n\"context\": {\n  \"gpu\": \"%s\",\n  \"hgemm\": \"%s\",\n"
                 "  \"witness\": \"emulated\",\n  \"alpha\": \"%g\",\n  \"beta\": "
                 "\"%g\"\n},\n\"results\": [",
-                bench.info.name, HGEMM_COMMIT, HGEMM_NVCC_VERSION, (double)o->alpha, (double)o->beta);
+                bench.info.name, version(), (double)o->alpha, (double)o->beta);
     if (csv) {
         fprintf(file, "# witness: emulated\nproblem,kernel,note");
 #define FIGURE(name, title, format, value) fprintf(file, "," name);

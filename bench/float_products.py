@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Products of FP32 by hgemm beside torch.mm, in FP32 and in TF32: times, alternating, and errors against float64.
 
-    python3 bench/float_products.py LIBHGEMM.so OUT.json [KERNEL...]     on a machine with a GPU and PyTorch, in a clone
+    python3 bench/float_products.py LIBHGEMM.so OUT.json COMMIT [KERNEL...]    on a machine with a GPU and PyTorch, in a clone
 
 hgemm takes part with its own choice, and with each kernel that is named.
 """
@@ -10,6 +10,7 @@ import importlib.util
 import json
 import pathlib
 import statistics
+import subprocess
 import sys
 
 import torch
@@ -28,6 +29,11 @@ assert lib.hgemm_create(ctypes.byref(handle), b"cuda") == 0
 lib.hgemm_set_stream(handle, stream.cuda_stream)
 
 
+def smi(field):
+    command = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")[0]
+
+
 def descriptor(a, b, d, op_a, op_b, kernel=None):
     desc = c.Desc()
     desc.size, desc.accumulate, desc.alpha, desc.batch = ctypes.sizeof(c.Desc), c.ACCUMULATE["float32"], 1, 1
@@ -44,7 +50,7 @@ def measure(m, n, k, op_a, op_b, draw, turns=9, calls=3):
     a = draw(k, m, device="cuda") if op_a else draw(m, k, device="cuda")
     b = draw(n, k, device="cuda") if op_b else draw(k, n, device="cuda")
     ours, theirs = torch.full((m, n), float("nan"), device="cuda"), torch.empty((m, n), device="cuda")
-    descs = {name: descriptor(a, b, ours, op_a, op_b, name if name != "hgemm" else None) for name in ["hgemm", *sys.argv[3:]]}
+    descs = {name: descriptor(a, b, ours, op_a, op_b, name if name != "hgemm" else None) for name in ["hgemm", *sys.argv[4:]]}
     left, right = a.t() if op_a else a, b.t() if op_b else b
 
     def run(which):
@@ -88,4 +94,7 @@ rows = []
 for shape in SHAPES:
     rows.append(measure(*shape))
     print(" ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in rows[-1].items()), flush=True)
-pathlib.Path(sys.argv[2]).write_text(json.dumps({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "results": rows}, indent=1) + "\n")
+context = {"gpu": torch.cuda.get_device_name(), "clocks": smi("clocks.max.sm") + " MHz at most", "driver": smi("driver_version"),
+           "torch": torch.__version__, "hgemm": f"{c.version_text()}, commit {sys.argv[3]}", "witness": "measured", "depends": "single"}
+lines = ",\n".join(map(json.dumps, rows))
+pathlib.Path(sys.argv[2]).write_text(f'{{\n"context": {json.dumps(context, indent=2)},\n"results": [\n{lines}\n]\n}}\n')

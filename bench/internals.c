@@ -8,6 +8,7 @@
 
 #include "api/handle.h"
 #include "device/t4emu.h"
+#include "face/guest.h"
 #include "select/plan_text.h"
 
 /* ---- the device ------------------------------------------------------------------------------- */
@@ -118,10 +119,14 @@ void internals_count(hgemm_handle_t handle, struct turing_counters *counters)
     device_t4emu_count(handle->device, counters);
 }
 
-hgemm_status_t internals_run_emulated(hgemm_handle_t handle, const struct turing_kernel *kernel,
-                                      struct turing_launch *launch)
+static bool run_guest(void *user, const turing_kernel_t *kernel, turing_launch_t *launch)
 {
-    return device_t4emu_run(handle->device, kernel, launch);
+    return device_t4emu_run(user, kernel, launch) == HGEMM_STATUS_SUCCESS;
+}
+
+void internals_receive(hgemm_handle_t handle, internals_visit_fn *visit)
+{
+    visit(&(face_host_t){device_t4emu_memory(handle->device), run_guest, handle->device});
 }
 #endif
 

@@ -50,16 +50,16 @@ int internals_blocks_on_t4(int kernel);
 
 /* ---- the emulated T4, in builds with the emulator --------------------------------------------- */
 
+struct face_host;
 struct turing_counters;
-struct turing_kernel;
-struct turing_launch;
 
 /* From now on a launch leaves there what it counted (turing/launch.h); NULL ends it. */
 void internals_count(hgemm_handle_t handle, struct turing_counters *counters);
 
-/* Runs a kernel of another module as `launch` says. */
-hgemm_status_t internals_run_emulated(hgemm_handle_t handle, const struct turing_kernel *kernel,
-                                      struct turing_launch *launch);
+/* Has a libcuda that is made of the emulator (src/face/guest.h) work on the handle's machine: `visit` is its
+ * turing_face_visit. */
+typedef void internals_visit_fn(const struct face_host *host);
+void internals_receive(hgemm_handle_t handle, internals_visit_fn *visit);
 
 /* Whether a kernel is there to be read: a rung of the ladder, shown among the others whatever its own sums are. */
 int internals_is_plain(int kernel);

@@ -2,7 +2,6 @@
 #include "peers.h"
 
 #include "internals.h"
-#include "peers_emulated.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -38,7 +37,7 @@ const cutlass_t *cutlass_open(int ordinal, hgemm_handle_t emulated, char why[VER
     char beside[4096];
     const char *path = getenv("HGEMM_PEERS_LIBRARY");
     int (*start)(int);
-    void (*emulate)(const peers_machine_t *);
+    internals_visit_fn *visit;
     if (!path) {
         ssize_t length = readlink("/proc/self/exe", beside, sizeof beside - strlen(name) - 1);
         while (length > 0 && beside[length - 1] != '/')
@@ -56,13 +55,13 @@ const cutlass_t *cutlass_open(int ordinal, hgemm_handle_t emulated, char why[VER
         !find(library, "hgemm_peers_about", &cutlass.about) || !find(library, "hgemm_peers_count", &cutlass.count) ||
         !find(library, "hgemm_peers_config", &cutlass.config) ||
         !find(library, "hgemm_peers_can_run", &cutlass.can_run) || !find(library, "hgemm_peers_run", &cutlass.run) ||
-        (emulated && !find(library, "hgemm_peers_emulate", &emulate))) {
+        (emulated && !find(library, "turing_face_visit", &visit))) {
         snprintf(why, VERIFY_WORDS, "%s is not what this program was built with", name);
         return NULL;
     }
 #ifdef HGEMM_EMULATOR
     if (emulated)
-        emulate(&(peers_machine_t){emulated, hgemm_malloc, hgemm_free, hgemm_upload, internals_run_emulated});
+        internals_receive(emulated, visit);
 #endif
     int error = start(ordinal);
     if (error) {

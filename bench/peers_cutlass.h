@@ -14,8 +14,8 @@
  * Turing's mma.m16n8k8 and ldmatrix, but for the target that it names; CUDA_FORCE_PTX_JIT=1 in the
  * environment makes the driver compile the compute_75 one everywhere.
  *
- * The same kernels' sm_75 machine code runs on the emulated T4 by libhgemm_peers_t4emu.so, which has
- * this face as well, and hgemm_peers_emulate (peers_emulated.c).
+ * The same kernels' sm_75 machine code runs on the emulated T4 by libhgemm_peers_t4emu.so: the same objects, whose
+ * CUDA runtime is the emulator's (src/face).
  */
 #ifndef HGEMM_BENCH_PEERS_CUTLASS_H
 #define HGEMM_BENCH_PEERS_CUTLASS_H

@@ -70,16 +70,17 @@ add_custom_command(
     VERBATIM)
 set(peers ${HGEMM_PEERS_LIBRARY})
 
-# The same objects on the emulator's runtime instead of CUDA's.
-if(HGEMM_EMULATOR)
+# The same objects on the CUDA runtime that is the emulated T4 (src/face).
+string(REGEX MATCH "^[0-9]+" major "${HGEMM_NVCC_VERSION}")
+if(TARGET face_runtime_${major})
     set(library ${CMAKE_CURRENT_BINARY_DIR}/libhgemm_peers_t4emu.so)
-    set(source ${CMAKE_CURRENT_SOURCE_DIR}/peers_emulated.c)
     add_custom_command(
         OUTPUT ${library}
-        COMMAND ${HGEMM_NVCC} -shared -cudart none -O2 -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include
-            -Xcompiler=-fPIC,-fvisibility=hidden,-static-libstdc++,-static-libgcc -Xlinker=-s,--exclude-libs,ALL,--no-undefined
-            -o ${library} ${source} ${objects} $<TARGET_FILE:turing> ${LIBELF_LIBRARY} ${ZSTD_LIBRARY} -lpthread -lm
-        DEPENDS ${source} ${objects} turing ${CMAKE_CURRENT_SOURCE_DIR}/peers_emulated.h
+        COMMAND ${HGEMM_NVCC} -shared -cudart none
+            -Xcompiler=-static-libstdc++,-static-libgcc -Xlinker=-s,--exclude-libs,libstdc++.a,--no-undefined
+            -Xlinker=-rpath,$<TARGET_FILE_DIR:face_runtime_${major}>,$<TARGET_FILE:face_runtime_${major}>
+            -o ${library} ${objects}
+        DEPENDS ${objects} face_runtime_${major}
         COMMENT "Linking libhgemm_peers_t4emu.so"
         VERBATIM)
     list(APPEND peers ${library})

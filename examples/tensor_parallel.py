@@ -113,6 +113,8 @@ def main():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    for interface in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):  # both processes are here, whatever the machine's name leads to
+        os.environ.setdefault(interface, "lo")
     torch.multiprocessing.spawn(work, (2, port, kind), nprocs=2)
 
 

@@ -142,6 +142,7 @@ typedef enum hgemm_status_t {
     HGEMM_STATUS_INVALID_PLAN,         /* a plan, or its text, is not for this library, device and call */
     HGEMM_STATUS_INVALID_TUNING,       /* a tuning file cannot be used */
     HGEMM_STATUS_INVALID_SCALE,        /* scale_a or scale_b is neither 0 nor a power of two from 2^-112 to 2^126 */
+    HGEMM_STATUS_INVALID_WEIGHTS,      /* an hgemm_weights_t was not initialised, or one of its fields cannot be */
     HGEMM_STATUS_COUNT_                /* number of statuses, not one itself */
 } hgemm_status_t;
 
@@ -317,6 +318,65 @@ enum {
 };
 
 /*
+ * Weights of 4 or 8 bits: an n x k matrix W of codes, of which `group` along k have a scale, and a zero, in common. An
+ * element of W is
+ *     HGEMM_ZERO_NONE     scale * code
+ *     HGEMM_ZERO_CODE     scale * (code - zero), where zero is an integer
+ *     HGEMM_ZERO_OFFSET   scale * code + offset
+ * It is never formed: products multiply by the code, or by code - zero, both exact, and a group's sum by its scale.
+ */
+typedef enum hgemm_code_t {
+    HGEMM_CODE_INT4 = 0, /* -8 to 7, two in a byte: the one with the smaller k in the low bits */
+    HGEMM_CODE_UINT4,    /* 0 to 15, in the same way */
+    HGEMM_CODE_INT8,     /* -128 to 127 */
+    HGEMM_CODE_UINT8,    /* 0 to 255 */
+    HGEMM_CODE_TABLE16,  /* one of 16 halves, by a number of 4 bits, two in a byte. Without zeros */
+    HGEMM_CODE_E4M3 /* sign, 4 bits of exponent, 3 of mantissa; no infinity, 0x7f and 0xff are NaN. Without zeros */
+} hgemm_code_t;
+
+typedef enum hgemm_zero_t { HGEMM_ZERO_NONE = 0, HGEMM_ZERO_CODE, HGEMM_ZERO_OFFSET } hgemm_zero_t;
+
+/* What packed weights are. `size` is set by hgemm_weights_init, and what is not said is 0: signed codes of 4 bits
+ * without zeros, whose scales are halves. */
+typedef struct hgemm_weights_t {
+    size_t size;  /* of this struct, by the caller's header */
+    int64_t n, k; /* of W. Codes of 4 bits: k is even */
+    hgemm_code_t code;
+    int group; /* 16, 32, 64, 128 or 256 k's, the last group of a row may have less; 0: all k's of a row */
+    hgemm_zero_t zero;
+    hgemm_type_t type_scale; /* of scales, and of offsets. Powers of two fit HGEMM_TYPE_BF16 */
+    uint16_t table[16];      /* HGEMM_CODE_TABLE16: halves, none of them infinite or NaN */
+} hgemm_weights_t;
+
+/* Makes the first `size` bytes such a struct: all of it by the caller's header. */
+HGEMM_API void hgemm_weights_init_sized(hgemm_weights_t *weights, size_t size);
+
+static inline void hgemm_weights_init(hgemm_weights_t *weights)
+{
+    hgemm_weights_init_sized(weights, sizeof *weights);
+}
+
+/* Writes how many bytes the packed form takes, a multiple of 128: codes, scales and zeros, n and k rounded up. */
+HGEMM_API hgemm_status_t hgemm_weights_bytes(const hgemm_weights_t *weights, size_t *bytes);
+
+/*
+ * Packs weights, once: into the order in which tensor cores take them. What is packed is contiguous, row by row of W: n
+ * rows of k codes; n rows of a scale for each group; for HGEMM_ZERO_CODE n rows of a byte for each group, signed where
+ * codes are, and at least -8 where these have 4 bits; for HGEMM_ZERO_OFFSET n rows of an offset for each group. Else
+ * zeros is not looked at. `packed` takes hgemm_weights_bytes, at a multiple of 16 bytes.
+ *
+ * Where `handle` is NULL, all is host memory, and the call packs there; else it is device memory, and the call
+ * enqueues. Both write the same bytes. A group with a code that is NaN gets a scale that is NaN. hgemm_error_detail
+ * says which value was wrong, with NULL after a call without a handle.
+ */
+HGEMM_API hgemm_status_t hgemm_pack_weights(hgemm_handle_t handle, const hgemm_weights_t *weights, const void *codes,
+                                            const void *scales, const void *zeros, void *packed);
+
+/* Writes W, n rows of k elements `ld` apart, from its packed form: rounded to the type, once from FP32 arithmetic. */
+HGEMM_API hgemm_status_t hgemm_unpack_weights(hgemm_handle_t handle, const hgemm_weights_t *weights, const void *packed,
+                                              hgemm_type_t type, void *matrix, int64_t ld);
+
+/*
  * Everything a call can say:
  *
  *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
@@ -363,6 +423,11 @@ enum {
  * (docs/contract.md). A scale of the caller's is a power of two from 2^-112 to 2^126; in device memory, where no check
  * sees it, its exponent counts and is clamped to that. hgemm_find_scale finds the scale of weights once and for all.
  * By pointers, in groups and gathered, both scales are the caller's.
+ *
+ * Weights. Where `weights` is not NULL, b is what hgemm_pack_weights made of W, and B is its transpose: op_b is
+ * HGEMM_OP_T, n and k are those of W, ldb and type_b are not looked at, and stride_b counts bytes, a multiple of 16.
+ * The layout is row-major, op_a is HGEMM_OP_N, A is of halves or of bfloat16, and sums are HGEMM_ACCUMULATE_F32. The
+ * struct is looked at during the call only.
  */
 typedef struct hgemm_desc_t {
     size_t size; /* of this struct, by the caller's header, as hgemm_desc_init left it */
@@ -400,6 +465,8 @@ typedef struct hgemm_desc_t {
     hgemm_index_t index_type;         /* of group_ends, gather_a and scatter_d */
     float scale_a, scale_b;           /* of A and B that are BF16; 0: found by the call */
     const float *scale_a_pointer, *scale_b_pointer; /* device memory; NULL: scale_a, scale_b */
+    /* Since 0.3. */
+    const hgemm_weights_t *weights; /* NULL: B is a matrix; else b is packed */
 } hgemm_desc_t;
 
 /* Makes the first `size` bytes a descriptor: all of it by the caller's header, which may be older than the library. For

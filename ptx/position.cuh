@@ -5,7 +5,8 @@
  *
  * k   The short k-tile, padded with zeros, is processed first, before the main loop: it is the last one in memory. If
  *     it would have fewer than HGEMM_LEAST_TAIL k's, it has so many more, and the first k-tile in memory, which comes
- *     next, so many less. All others follow, and are whole.
+ *     next, so many less. (Not so beside packed weights, whose k-tiles
+ *     begin at multiples of them.) All others follow, and are whole.
  */
 #pragma once
 #include "convert.cuh"
@@ -79,7 +80,8 @@ static DEVICE const char *matrix_at(const arguments &args, const void *first, lo
 template <class V> struct block {
     u32 group, group_end;        /* INDIRECT, if rows are in groups: which one is the block's, and where its rows end */
     u32 m0, n0;                  /* first row and column of its tile of D */
-    u32 k;                       /* k's of the block: of its part */
+    u32 k;                       /* k's of the block: of its part, */
+    u32 k0;                      /* which begins there */
     u32 tile_rows, tile_columns; /* of D */
     u32 k_tiles;
     u32 tail, head;              /* live k's of k-tile 0, the last in memory, and of k-tile 1, the first */
@@ -129,11 +131,11 @@ private:
     {
         using A = typename V::A;
         using B = typename V::B;
-        m0 = first_row, n0 = first_column, k = depth;
+        m0 = first_row, n0 = first_column, k = depth, this->k0 = k0;
         k_tiles = (k + V::BK - 1) / V::BK;
         tail = k - (k_tiles - 1) * V::BK;
         head = V::BK;
-        if (tail < HGEMM_LEAST_TAIL && k_tiles > 1) tail += HGEMM_LEAST_TAIL, head -= HGEMM_LEAST_TAIL;
+        if (tail < HGEMM_LEAST_TAIL && k_tiles > 1 && !V::spec::PACKED) tail += HGEMM_LEAST_TAIL, head -= HGEMM_LEAST_TAIL;
         a = A::panel_at(matrix_at<V>(args, args.a, args.stride_a, A::ELEMENT, shared_matrix(args)),
                         (u64)args.lda * A::ELEMENT, m0, m_end(args), (u32)args.k);
         b = B::panel_at(matrix_at<V>(args, args.b, args.stride_b, B::ELEMENT, own_matrix(args)),

@@ -6,10 +6,15 @@
 #pragma once
 #include "floats.cuh"
 #include "operand.cuh"
+#include "packed.cuh"
 #include "../src/table/args.h"
 #include "../src/table/tile_facts.h"
 
-#if HGEMM_BF16
+#if HGEMM_PACKED_B
+struct arguments : kernel_args_t { scales_t scales; packed_form_t packed; };
+static_assert(sizeof(arguments) == sizeof(packed_args_t), "the host lays the parameter out otherwise");
+static DEVICE scales_t scales_of(const arguments &args) { return args.scales; }
+#elif HGEMM_BF16
 struct arguments : kernel_args_t { scales_t scales; };
 static_assert(sizeof(arguments) == sizeof(bf16_args_t), "the host lays the parameter out otherwise");
 static DEVICE scales_t scales_of(const arguments &args) { return args.scales; }
@@ -34,13 +39,14 @@ enum operands { OF_HALVES, OF_BFLOATS, OF_FLOATS };
 struct row_defaults {
     static constexpr int LDS_GAP = 0, STS_FIRST = 0, STS_GAP = 0, LDG_LAG = 0;
     struct bf16_schedule { static constexpr int LDS_GAP = 0; };
-    static constexpr bool T4_ROW = false;
+    static constexpr bool T4_ROW = false, PACKED = false;
 };
 #define BLOCK(m, n, k) static constexpr int BM = m, BN = n, BK = k;
 #define WARP(m, n, k) static constexpr int WM = m, WN = n, WK = k;
 #define STAGES(count) static constexpr int STAGES = count;
 #define ACC(type) static constexpr accumulator ACC = type;
 #define PER_SM(t4, newer) static constexpr int BLOCKS = t4, NEWER_BLOCKS = newer;
+#define WEIGHTS(access) static constexpr bool PACKED = true; /* B is packed weights */
 #define WALK(group, prefetch) static constexpr int GROUP = group, PREFETCH = prefetch;
 #define SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag) \
     static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap, LDG_LAG = ldg_lag;
@@ -66,6 +72,12 @@ template <operands ARE, int X, int BK, bool ALONG_K, int THREADS, bool SWIZZLED,
 struct operand_of : operand<X, BK, ALONG_K, THREADS, SWIZZLED, HOW, GATHERS> {};
 template <int X, int BK, bool ALONG_K, int THREADS, bool SWIZZLED, access HOW, bool GATHERS>
 struct operand_of<OF_FLOATS, X, BK, ALONG_K, THREADS, SWIZZLED, HOW, GATHERS> : float_operand<X, BK, ALONG_K, THREADS, HOW, GATHERS> {};
+
+/* The same of B, which may be packed weights. */
+template <bool IS_PACKED, operands ARE, int X, int BK, bool ALONG_K, int THREADS, bool SWIZZLED, access HOW>
+struct second_operand : operand_of<ARE, X, BK, ALONG_K, THREADS, SWIZZLED, HOW, false> {};
+template <operands ARE, int X, int BK, bool ALONG_K, int THREADS, bool SWIZZLED, access HOW>
+struct second_operand<true, ARE, X, BK, ALONG_K, THREADS, SWIZZLED, HOW> : packed_operand {};
 
 /* What a rung has beside its loop. SWIZZLED: shared memory without bank conflicts (operand.cuh). TUNED: its warps may
  * idle where they are outside of D, and its tiles are split along k. */
@@ -94,7 +106,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
     static constexpr int MT = WM / 16, NT = WN / 8; /* mma tiles of a warp tile along m and n */
     static constexpr int MMAS = MT * NT;            /* mma instructions of a warp in a slice, which is 8 k's */
     static constexpr int SLICES = WK / 8;           /* of a warp in a k-tile */
-    static constexpr int B_LDSMS = (NT + 3) / 4, LDSMS = B_LDSMS + (MT + 1) / 2; /* ldmatrix of a slice */
+    static constexpr int B_LDSMS = spec::PACKED ? 0 : (NT + 3) / 4, LDSMS = B_LDSMS + (MT + 1) / 2; /* ldmatrix of a slice */
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "fragment_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "fragment_xor needs it");
     static_assert(SLICES % 2 == 0, "the two fragments of the tuned loop alternate");
@@ -114,9 +126,9 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
     /* ---- the k-tiles of A and B */
 
     using A = operand_of<ARE, BM, BK, A_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS, INDIRECT>;
-    using B = operand_of<ARE, BN, BK, B_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS, false>;
+    using B = second_operand<spec::PACKED, ARE, BN, BK, B_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS>;
     static constexpr int STAGE = (A::BYTES + B::BYTES) * PARTS; /* bytes of a k-tile in shared memory */
-    static constexpr int MAIN_BYTES = HGEMM_MAIN_BYTES(spec::STAGES, BM, BN, BK) * PARTS;
+    static constexpr int MAIN_BYTES = HGEMM_MAIN_BYTES(spec::STAGES, BM, spec::PACKED ? 0 : BN, BK) * PARTS;
     static_assert(MAIN_BYTES == spec::STAGES * STAGE, "the host counts the bytes of shared memory otherwise");
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread in a k-tile: those of A come first */
 
@@ -127,8 +139,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
     static constexpr bool SPARE_REGISTERS = MMAS < 64;
 
     /* Occupancy that ptxas must allow for (__launch_bounds__). Large unaligned variants need too many registers for
-     * that of newer GPUs. */
-    static constexpr int MIN_BLOCKS = ACCESS <= X8 || MMAS < 32 ? spec::NEWER_BLOCKS : spec::BLOCKS;
+     * that of newer GPUs; so do those of packed weights. */
+    static constexpr int MIN_BLOCKS = spec::PACKED && (ACCESS > X8 || INDIRECT) && spec::BLOCKS > 1 ? spec::BLOCKS - 1 : ACCESS <= X8 || MMAS < 32 ? spec::NEWER_BLOCKS : spec::BLOCKS;
 
     /* The tuned loop takes two k-tiles a turn, so that stages are constants, if a thread has enough registers: for
      * accumulators, two fragments and a k-tile, and for all else an empirical number. */
@@ -145,8 +157,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
     /* A global load on Turing adds a 32-bit offset to a base that all threads share. Newer GPUs compute the sum with
      * instructions of their own, and each that writes a register takes a clock or two from the tensor cores. So every
      * row of A or B has a pointer, unless threads are few and thus have many rows, or the row of the table is a
-     * T4's. */
-    static constexpr bool ROW_POINTERS = !spec::T4_ROW && ACCESS <= X8 && THREADS > 128;
+     * T4's, or for packed weights, which take as many registers. */
+    static constexpr bool ROW_POINTERS = !spec::T4_ROW && !spec::PACKED && ACCESS <= X8 && THREADS > 128;
 
     /* Whether warps whose tile lies outside of D idle, and leave the tensor cores to others. Not for the widest tile
      * with ANY, for want of registers. On newer GPUs only for large tiles that have a multiprocessor to themselves:

@@ -26,7 +26,7 @@ esac
 
 step "installing it in a clean environment"
 quietly python3 -m venv "$work/venv"
-quietly "$work/venv/bin/pip" install -q --disable-pip-version-check "$wheel" pytest ml_dtypes matplotlib nbconvert ipykernel
+quietly "$work/venv/bin/pip" install -q --disable-pip-version-check "$wheel" pytest ml_dtypes gguf matplotlib nbconvert ipykernel
 strangers=$(nm -D --defined-only "$work"/venv/lib/python3*/site-packages/hgemm/libhgemm.so | grep -v ' hgemm_[a-z0-9_]*$' || true)
 [ -z "$strangers" ] || { printf 'FAILED: libhgemm.so exports\n%s\n' "$strangers" >&2; exit 1; }
 step "testing"

@@ -31,6 +31,7 @@ except ImportError:
     sys.exit(1)
 
 import results
+from evidence import clock, inputs
 from results import ROOT
 
 FEWEST_SQUARES = 12 # of a sweep
@@ -48,7 +49,8 @@ NEWER = "this GPU's cuBLAS uses tensor-core instructions that Turing does not ha
 # Bytes per second of device memory: published peaks.
 PUBLISHED_DRAM = {"NVIDIA H100 80GB HBM3": 3350e9}
 # Published figures of the T4. Nothing here was measured on one.
-T4_DRAM, T4_L2, T4_FLOPS, T4_MHZ = 240e9, 1270e9, 65.1e12, 1590
+T4_L2, T4_FLOPS, T4_MHZ = 1270e9, 65.1e12, 1590
+T4_DRAM = clock.constants()["dram_rate"].value * T4_MHZ * 1e6 # as the timing model has it
 
 
 class NotMade(Exception):
@@ -145,6 +147,8 @@ def caption(sources, *notes):
             f"hgemm {said(sources, 'hgemm')}; driver {said(sources, 'driver')}; cuBLAS {said(sources, 'cublas', 'not there')}; "
             f"CUTLASS {said(sources, 'cutlass', 'not there')}; alpha {said(sources, 'alpha')}, beta {said(sources, 'beta')}; "
             f"medians of {said(sources, 'repetitions')}."]
+    changed = sorted(set().union(*(inputs.changed(results.read(s.path)) for s in sources)))
+    notes += (f"STALE: {', '.join(changed)} changed since" if changed else "",)
     text.append(" ".join(note[0].upper() + note[1:] + "." for note in notes if note))
     return "\n".join(textwrap.fill(part, 146) for part in text if part)
 
@@ -219,11 +223,11 @@ def draw_bars(ax, bars, values, whiskers, words, hatched, shares=None):
 
 def ladder(machine):
     name = "4096x4096x4096 nn row"
-    able = [pool for pool in pools_of(machine, Source.conditions)
-            if name in pool.problems and all(r in pool.problems[name].rows for r in (*RUNGS, OURS))]
+    able = [pool for pool in pools_of(machine, Source.conditions) # the newest, as results.newest has it
+            if pool.burst and name in pool.problems and all(r in pool.problems[name].rows for r in (*RUNGS, OURS))]
     if not able:
         raise NotMade("no file has k1 to k4 and auto at 4096")
-    problem = max(able, key=lambda pool: (pool.burst, CUTLASS in pool.problems[name].rows, pool.date)).problems[name]
+    problem = max(able, key=lambda pool: pool.date).problems[name]
     bars = line_up(problem)
     sources = [problem.source]
     ceiling = problem.rate(CEILING) if CEILING in problem.rows else None
@@ -485,15 +489,22 @@ def roofline(machine):
 MODEL = "t4model"
 
 
+def stale(used):
+    """What changed since the files of results were made."""
+    changed = sorted(set().union(*(inputs.changed(results.read(path)) for of in used for path in of["paths"])))
+    return f"STALE: {', '.join(changed)} changed since." if changed else ""
+
+
 def t4_ladder():
     """The rungs on a modelled T4, beside published figures of cuBLAS on a real one."""
     context, published = results.published()
     bars = [*RUNGS.items(), (OURS, COLOURS[OURS]), (CUTLASS, COLOURS[CUTLASS])]
     sizes = [size for size in (1024, 2048, 4096, 8192) if results.square(MODEL, size, OURS)]
+    used = [of for size in sizes for kernel, _ in bars if (of := results.newest(MODEL, f"{size}x{size}x{size} nn row", kernel)[1])]
     words = "\n".join(textwrap.fill(text, 146) for text in (
         "Blue, orange and the dashed ceiling: modelled, not measured; the timing model executes the sm_75 machine code at 1590 MHz "
         "and leaves out the launch. CUTLASS is its fastest Turing kernel.",
-        f"Hatched: published, cuBLAS on a real T4 with clocks {context['clocks']} ({context['source']}; {context['note']}). No T4 was measured here."))
+        f"Hatched: published, cuBLAS on a real T4 with clocks {context['clocks']} ({context['source']}; {context['note']}). No T4 was measured here. " + stale(used)))
     figure, (ax,) = canvas(4.2, words)
     width = 0.8 / (len(bars) + 1)
     for group, size in enumerate(sizes):
@@ -531,7 +542,7 @@ def t4_waits():
     profiles, _ = results.profiles()
     size = profiles[0]["problem"].split("x")[0]
     figure, (ax,) = canvas(3.4, f"Modelled, not measured: {size} x {size} x {size} on the timing model of a T4. "
-                                "A sub-core that issues nothing waits for what the warp that issues next waited for.")
+                                "A sub-core that issues nothing waits for what the warp that issues next waited for. " + stale([{"paths": [results.profiles_path()]}]))
     for y, profile in enumerate(profiles):
         shares = {**profile["waits"], "issue": profile["percent"]["issue"]}
         shares["other"] = shares.pop("other pipes") + shares.pop("stall counts")

@@ -6,12 +6,13 @@ rungs of the ladder, the kernels of the table, examples/multiply.c, and function
     tools/report.py            rewrite what is out of date
     tools/report.py --check    change nothing; exit with 1 if something is out of date
 
-Either tells of links that lead nowhere, and then exits with 1. In README.md and docs/ a generated part stands between
+Under each table stands which files it is from, of which commit, and whether the code that they depend on has changed since. --check
+lists the files that are stale so, and exits with 1 if `tools/take.py --redo` could make one anew. Either tells of links that lead nowhere,
+and then exits with 1. In README.md and docs/ a generated part stands between
 <!-- generated: NAME [ARGUMENT] -->  and  <!-- end -->. bench/results/<machine>/README.md is generated as a whole: every row of the files beside it. tools/plot.py and
 tools/pictures.py make the figures.
 """
 import argparse
-import csv
 import difflib
 import functools
 import re
@@ -19,7 +20,7 @@ import statistics
 import sys
 
 import results
-from evidence import clock, notes
+from evidence import clock, floats, inputs, measured, notes
 from results import ROOT, geometric_mean
 
 GPU, MODEL = "h100", "t4model"  # the machines of the summaries
@@ -48,14 +49,51 @@ def described(name):
     return f"[`{name}`](../ptx/{name}.cu)"
 
 
+# ---- where figures come from ---------------------------------------------------------------------
+
+def commits_of(paths):
+    """The commits of files, each once, as words."""
+    found = dict.fromkeys(re.search(r"commit ([0-9a-f]+)", results.read(path)["context"]["hgemm"])[1] for path in paths)
+    return " and ".join(commit[:9] for commit in found)
+
+
+def stale_words(paths):
+    """What changed since files were made, as a sentence; names the files where some are not stale."""
+    stale = {path: inputs.changed(results.read(path)) for path in paths}
+    parts = sorted(set().union(*stale.values()))
+    names = [path.stem for path in paths if stale[path]]
+    which = "" if len(names) == len(paths) else f" ({', '.join(names)})"
+    return f"**Stale**{which}: {', '.join(parts)} changed since" if parts else ""
+
+
+def origin(*of):
+    """The line under a table: its files, their version and commit, and what they are older than. `of` are results, or paths of files."""
+    every, made_by = [], {}
+    for one in of:
+        paths = one["paths"] if isinstance(one, dict) else [one] if one else []
+        if not paths or paths[0] in every:
+            continue
+        every += paths
+        version = re.match(r"([\d.]+), ", results.read(paths[0])["context"]["hgemm"])
+        first, folder = paths[0], f"../bench/results/{paths[0].parent.name}"
+        name = f"[{first.stem}]({folder}/{first.name})" if len(paths) == 1 else f"[{first.stem.rstrip('123456789')}]({folder}/README.md)"
+        made_by.setdefault(" ".join(["hgemm", *(version.groups() if version else ()), "commit", commits_of(paths)]), []).append(name)
+    stale, said = stale_words(every), "; ".join(f"{', '.join(names)} ({by})" for by, names in made_by.items())
+    return (f"From {said}." + (f" {stale}." if stale else "")) if every else "Not run yet."
+
+
 # ---- the ladder ----------------------------------------------------------------------------------
 
+def square_name(size):
+    return f"{size}x{size}x{size} nn row"
+
+
 def rungs_at(machine, size):
-    """{rung: row} of the newest file that has the rungs at that size; of a family of kernels, the row of the plan which
+    """{rung: row} of the newest file that has the rungs at that size, and the file; of a family of kernels, the row of the plan which
     hgemm chooses."""
     first, *_, last = results.rungs()
-    rows = results.square(machine, size, first, "auto")
-    return rows | {last: rows["auto"]} if rows else {}
+    rows, of = results.newest(machine, square_name(size), first, "auto")
+    return (rows | {last: rows["auto"]}, of) if rows else ({}, None)
 
 
 def row_of(machine, size, kernel):
@@ -66,21 +104,25 @@ def t4_ladder():
     """A T4's TFLOPS by size: modelled ones, then published ones."""
     context, published = results.published()
     sizes = [size for size in SIZES if size in published or row_of(MODEL, size, "auto")]
+    used = {}
     named = [(f"`{rung}`", rung) for rung in results.rungs()[:-1]]
     named += [("**hgemm** (`k5_tuned`)", "auto"), ("**hgemm**, FP32 sums", "auto_f32"), ("CUTLASS's fastest Turing kernel", "cutlass"),
               ("the same, FP32 sums", "cutlass_f32"), ("`mma.m16n8k8` alone: the ceiling", "ceiling_f16")]
     rows = []
     for label, kernel in named:
-        cells = [number(row_of(MODEL, size, kernel), "tflops") for size in sizes]
+        found = [results.newest(MODEL, square_name(size), kernel) for size in sizes]
+        cells = [number(row.get(kernel), "tflops") for row, _ in found]
         if any(cell != "-" for cell in cells):
             rows.append([label, "modelled", *cells])
+            used.update((id(of), of) for _, of in found if of)
+    rows += measured.ladder_rows(sizes)
     rows.append(["cublasHgemm", f"[published]({context['url']})", *(str(published.get(size, "-")) for size in sizes)])
-    return table(["TFLOPS on a T4", "witness", *map(str, sizes)], rows)
+    return table(["TFLOPS on a T4", "witness", *map(str, sizes)], rows) + "\n\n" + origin(*used.values(), *measured.paths())
 
 
 def climb():
     """Every rung on both witnesses."""
-    shown = [(witness, machine, [size for size in SIZES if rungs_at(machine, size)])
+    shown = [(witness, machine, [size for size in SIZES if rungs_at(machine, size)[0]])
              for witness, machine in (("T4 model", MODEL), ("H100", GPU))]
     header = ["rung"]
     for witness, _, sizes in shown:
@@ -89,11 +131,12 @@ def climb():
     for rung in results.rungs():
         cells = [f"`{rung}`"]
         for _, machine, sizes in shown:
-            cells += [number(rungs_at(machine, size)[rung], "tflops") for size in sizes]
-            largest = rungs_at(machine, sizes[-1])
+            cells += [number(rungs_at(machine, size)[0][rung], "tflops") for size in sizes]
+            largest, _ = rungs_at(machine, sizes[-1])
             cells.append(percent(largest[rung], largest.get("ceiling_f16")))
         rows.append(cells)
-    return table(header, rows) + "\n\nTFLOPS at squares of that size. T4 model: modelled, no T4 was measured. H100: measured."
+    return table(header, rows) + "\n\nTFLOPS at squares of that size. T4 model: modelled, no T4 was measured. H100: measured. " + origin(
+        *(rungs_at(machine, size)[1] for _, machine, sizes in shown for size in sizes))
 
 
 def evidence(rung):
@@ -104,8 +147,8 @@ def evidence(rung):
     profiles = {row["kernel"]: row for row in results.profiles()[0]}
     counted = results.counted()[0]
     size = int(profiles[rung]["problem"].split("x")[0])
-    gpu_size = max(size for size in SIZES if rungs_at(GPU, size) and size <= 4096)
-    gpu = rungs_at(GPU, gpu_size)
+    gpu_size = max(size for size in SIZES if rungs_at(GPU, size)[0] and size <= 4096)
+    (gpu, of_gpu), (model, of_model) = rungs_at(GPU, gpu_size), rungs_at(MODEL, size)
 
     def count(name, key):
         row = counted.get(name) or counted.get(profiles[name].get("note"))
@@ -124,7 +167,7 @@ def evidence(rung):
 
     rows = [line("shared-memory wavefronts, of the fewest possible", "counted", lambda n: count(n, "shared_waves_per_ideal")),
             line("machine instructions per HMMA", "counted", lambda n: count(n, "instructions_per_hmma")),
-            line(f"TFLOPS at {size}", "T4 model", profile("tflops")),
+            line(f"TFLOPS at {size}", "T4 model", lambda n: number(model[n], "tflops")),
             line("tensor cores busy, % of the time", "T4 model", profile("percent", "tensor")),
             line("load/store units busy, %", "T4 model", profile("percent", "lsu"))]
     rows += [line(f"waiting for {what}, %", "T4 model", profile("waits", key))
@@ -132,7 +175,8 @@ def evidence(rung):
                                ("load/store queue", "a place in the load/store queue"), ("barrier", "a barrier"))]
     rows.append(line(f"TFLOPS at {gpu_size}", "H100", lambda n: number(gpu[n], "tflops")))
     rows.append(line("% of its ceiling", "H100", lambda n: percent(gpu[n], gpu.get("ceiling_f16"))))
-    return table(["", "witness", *(f"`{name}`" for name in shown)], rows)
+    return table(["", "witness", *(f"`{name}`" for name in shown)], rows) + "\n\n" + origin(
+        results.profiles_path(), results.counted_path(), of_model, of_gpu)
 
 
 def code_of(rung):
@@ -174,19 +218,29 @@ def kernel_table():
 
     header = ["rung", "kernel", "block tile", "warp tile", "stages", "sums", "transposes", "access"]
     return table(header, [[f"`{k['rung']}`", f"`{k['name']}`", size(k, "block"), size(k, "warp"), str(k["stages"]),
-                           k["acc"], k["ops"], k.get("align") or k["f32"]] for k in results.kernels()])
+                           k["acc"], k["ops"], k.get("align") or k.get("f32") or k["weights"]] for k in results.kernels()])
+
+
+PARTS_OF_K5 = (  # what it is, the product, the plan without it and the plan with it
+    ("larger tiles", "2048x2048x2048", "k5_128x128", "k5_256x256"),
+    ("split-K of the last wave", "2048x2048x2048", "k5_128x128", "k5_128x128 tail k/2"),
+    ("split-K of all tiles", "64x64x16384", "k5_16x64", "k5_16x64 k/10"),
+)
 
 
 def attribution():
-    """What each part of the tuned rung is worth: times without it and with it."""
-    def change(row, machine):
-        without, with_it = row[f"{machine}_without"], row[f"{machine}_with"]
-        return f"{without} → {with_it} us, {100 * float(with_it) / float(without) - 100:+.0f}%" if without and with_it else "-"
-
-    with (results.RESULTS / "attribution.csv").open() as file:
-        rows = [[row["part"], row["shape"], row["compared"], change(row, "t4"), change(row, "h100"), row["note"]]
-                for row in csv.DictReader(line for line in file if not line.startswith("#"))]
-    return table(["part", "shape", "without it, with it", "T4 model", "H100", "lab note"], rows)
+    """What each part of the tuned rung that is a choice among plans is worth: the product's time without it and with it."""
+    rows, used = [], []
+    for what, shape, without, with_it in PARTS_OF_K5:
+        cells = []
+        for machine in (MODEL, GPU):
+            of = results.lists(machine).get("bench_parts")
+            found = results.by_problem(of).get(f"{shape} nn row", {}) if of else {}
+            us = [found.get(f"plan {plan}", {}).get("median_us") for plan in (without, with_it)]
+            cells.append(f"{us[0]:.1f} → {us[1]:.1f} us, {100 * us[1] / us[0] - 100:+.0f}%" if all(us) else "-")
+            used += [of] if all(us) else []
+        rows.append([what, shape, f"`{without}`, `{with_it}`", *cells])
+    return table(["part", "product", "without it, with it", "T4 model", "H100"], rows) + "\n\n" + origin(*used)
 
 
 def invariance(machine):
@@ -201,7 +255,8 @@ def invariance(machine):
                 best = min(kept, key=lambda row: row["median_us"])
                 rows.append([problem.split()[0], "FP32" if sums else "FP16", f"`{ours['note']}`", number(ours, "median_us"),
                              f"`{best['kernel']}`", number(best, "median_us"), against(ours, best)])
-    return table(["product", "sums", "chosen without it", "us", "fastest with it", "us", "times as long"], rows) + "\n\n" + with_witness(machine)
+    return table(["product", "sums", "chosen without it", "us", "fastest with it", "us", "times as long"], rows) + "\n\n" + with_witness(
+        machine, results.lists(machine)["bench_invariant"])
 
 
 BF16_WAYS = (("given", "bf16", "BF16, scales given (of weights: `hgemm_find_scale`)"), ("found", "bf16", "BF16, scales found by the call"),
@@ -225,7 +280,7 @@ def bf16():
     return table(["A and B", *header, "error: normal data", "with outliers of 8e5", "over 80 binades"], rows) + (
         f"\n\nSquares, FP32 sums, D of the type of A and B. T4: modelled, and for FP32 the [published]({T4_PEAK}) peak; H100: measured. Errors: "
         "of FP32 results, 128x128 with k = 2048, root mean squares over that of sum |a||b|; emulated T4, and for FP32 computed, one "
-        "product after the other.")
+        "product after the other. " + origin(*results.bf16_files(MODEL), *results.bf16_files(GPU), results.bf16_errors_path()))
 
 
 def bf16_share(machine):
@@ -234,43 +289,56 @@ def bf16_share(machine):
     for problem, named in results.bf16(machine).items():
         cells = [f"{named[scales]['percent_of_f16']:.0f}%" if scales in named else "-" for scales in ("given", "b_given", "found")]
         rows.append([problem.removesuffix(" row"), *cells, *(f"`{named[scales]['plan']}`" for scales in ("none", "given"))])
-    return table(["product", "both scales given", "B's given", "both found", "plan of FP16", "plan of BF16"], rows)
+    return table(["product", "both scales given", "B's given", "both found", "plan of FP16", "plan of BF16"], rows) + "\n\n" + origin(
+        *results.bf16_files(machine))
 
 
 # ---- summaries -----------------------------------------------------------------------------------
 
-def with_witness(machine):
-    contexts = [found["context"] for found in results.lists(machine).values()]
-    context = next((found for found in contexts if "cutlass" in found), contexts[0]) # one with all peers
-    if context["witness"] == "modelled":
-        return (f"{context['gpu']}, {context['clocks']}: modelled, not measured. Kernel times, without the launch. "
-                f"All rows: [bench/results/{machine}](../bench/results/{machine}/README.md).")
-    return (f"{context['gpu']}: measured; {context['clocks']}; driver {context['driver']}; cuBLAS {context['cublas']}; "
-            f"CUTLASS {context['cutlass'].split(',')[0]}. All rows: [bench/results/{machine}](../bench/results/{machine}/README.md).")
+def with_witness(machine, *of):
+    """Who bears witness under which conditions, and which files a table is from."""
+    contexts = [found["context"] for found in of]
+    said = {key: " or ".join(dict.fromkeys(c[key].split(",")[0] if key == "cutlass" else c[key] for c in contexts if key in c))
+            for key in ("gpu", "clocks", "driver", "cublas", "cutlass")}
+    if contexts[0]["witness"] == "modelled":
+        words = f"{said['gpu']}, {said['clocks']}: modelled, not measured. Kernel times, without the launch."
+    else:
+        peers = "".join(f"; {name} {said[key]}" for key, name in (("cublas", "cuBLAS"), ("cutlass", "CUTLASS")) if said[key])
+        words = f"{said['gpu']}: measured; {said['clocks']}; driver {said['driver']}{peers}."
+    return f"{words} {origin(*of)} All rows: [bench/results/{machine}](../bench/results/{machine}/README.md)."
 
 
 def against(ours, theirs):
     return f"{theirs['median_us'] / ours['median_us']:.2f}" if ours and theirs else "-"
 
 
+def newest_of(machine, size, used, *wanted):
+    """Rows of a square, from the newest file that has all that is wanted, which is added to the used ones."""
+    found, of = results.newest(machine, square_name(size), *wanted)
+    if of:
+        used[id(of)] = of
+    return found
+
+
 def squares(machine):
-    """hgemm beside its peers, both kinds of sums."""
+    """hgemm beside its peers, both kinds of sums. Speeds are of the newest file that has hgemm, a ratio of the newest that has both."""
     _, published = results.published()
-    rows = []
+    rows, used = [], {}
     for size in sorted({int(p.split("x")[0]) for name, r in results.lists(machine).items() if name not in results.APART
                         for p in results.by_problem(r) if re.fullmatch(r"(\d+)x\1x\1 nn row", p)} & {512, 768, 1536, *SIZES}):
         cells = [str(size)]
         for sums, cublas in (("", "cublasHgemm"), ("_f32", "cublasGemmEx_f32")):
-            found = results.square(machine, size, f"auto{sums}", f"cutlass{sums}")
-            ours = found.get(f"auto{sums}")
-            cells += [number(ours, "tflops"), percent(ours, found.get(f"ceiling_{sums[1:] or 'f16'}")),
-                      against(ours, found.get(f"cutlass{sums}")), against(ours, found.get(cublas))]
+            ours = f"auto{sums}"
+            cells.append(number(newest_of(machine, size, used, ours).get(ours), "tflops"))
+            for peer, shown in ((f"ceiling_{sums[1:] or 'f16'}", percent), (f"cutlass{sums}", against), (cublas, against)):
+                found = newest_of(machine, size, used, ours, peer)
+                cells.append(shown(found.get(ours), found.get(peer)))
         cells.append(str(published.get(size, "-")) if machine == MODEL else "-")
         rows.append(cells)
     header = ["N"]
     for sums in ("", "FP32 sums: "):
         header += [f"{sums}TFLOPS", f"{sums}% of ceiling", f"{sums}speed / CUTLASS's", f"{sums}speed / cuBLAS's"]
-    return table([*header, "cublasHgemm's TFLOPS, published"], rows) + "\n\n" + with_witness(machine)
+    return table([*header, "cublasHgemm's TFLOPS, published"], rows) + "\n\n" + with_witness(machine, *used.values())
 
 
 def aligned_square(problem):
@@ -280,7 +348,7 @@ def aligned_square(problem):
 def shape_lists(machine):
     """A row for each list of shapes: hgemm's speed over its peers'."""
     here = results.lists(machine)
-    rows = []
+    rows, used = [], {}
     for label, name, kept in (("squares, N a multiple of 8", "bench_sweep", aligned_square),
                               ("squares, other N", "bench_sweep", lambda problem: not aligned_square(problem)),
                               ("sizes that are not multiples of 8", "bench_odd", lambda problem: True),
@@ -299,10 +367,11 @@ def shape_lists(machine):
                 cells += [f"{geometric_mean(of):.2f}", f"{of[0]:.2f} to {of[-1]:.2f}"] if of else ["-", "-"]
                 count = len(of) if of else 0
             if any(cell != "-" for cell in cells):
+                used[name] = here[name]
                 total = sum("auto" + sums in rows_ and kept(problem) for problem, rows_ in problems.items())
                 rows.append([label + (", FP32 sums" if sums else ""), str(max(total, count)), *cells])
     return table(["list", "shapes", "speed / CUTLASS's: geometric mean", "range", "speed / cuBLAS's: geometric mean", "range"],
-                 rows) + "\n\n" + with_witness(machine)
+                 rows) + "\n\n" + with_witness(machine, *used.values())
 
 
 def with_peer(problems, prefix):
@@ -329,7 +398,8 @@ def epilogues(machine):
             if of:
                 rows.append([kernel.removeprefix(f"{plain}+").replace("+", ", "), "FP32" if sums else "FP16", str(len(of)),
                              f"{geometric_mean(of):.3f}", f"{of[0]:.2f} to {of[-1]:.2f}"])
-    return table(["epilogue", "sums", "shapes", "times as long as without: geometric mean", "range"], rows)
+    return table(["epilogue", "sums", "shapes", "times as long as without: geometric mean", "range"], rows) + "\n\n" + origin(
+        results.lists(machine)["bench_epilogues"])
 
 
 def chosen_plans(machine):
@@ -338,14 +408,14 @@ def chosen_plans(machine):
     losses = sorted(row["loss"] for row in found)
     return (f"Over {len(losses)} random shapes and {sum(row['plans'] for row in found)} plans, what hgemm chooses takes "
             f"{100 * geometric_mean(losses) - 100:.1f}% longer than the fastest plan in the geometric mean, {100 * losses[-1] - 100:.0f}% at "
-            f"worst, and is within 3% at {sum(loss <= 1.03 for loss in losses)}.")
+            f"worst, and is within 3% at {sum(loss <= 1.03 for loss in losses)}.\n\n" + origin(results.lists(machine)["bench_plans"]))
 
 
 def energy(machine):
     result = results.lists(machine)["bench_energy"]
     rows = [[row["problem"].split()[0], name_of(row), number(row, "tflops"), number(row, "watts", "{:.0f}"),
              number(row, "pj_per_flop", "{:.2f}")] for row in result["results"] if "watts" in row]
-    return table(["problem", "", "TFLOPS", "W", "pJ per operation"], rows)
+    return table(["problem", "", "TFLOPS", "W", "pJ per operation"], rows) + "\n\n" + with_witness(machine, result)
 
 
 # ---- all rows of a machine -----------------------------------------------------------------------
@@ -405,7 +475,7 @@ def name_of(row):
 
 def provenance(result):
     c = result["context"]
-    hgemm = re.sub(r"commit [^,]+", "commit " + " and ".join(sorted(result["commits"])), c["hgemm"])
+    hgemm = re.sub(r"commit [^,]+", "commit " + commits_of(result["paths"]), c["hgemm"])
     words = [c["gpu"] + (": modelled, not measured" if c["witness"] == "modelled" else ": measured"), c["clocks"]]
     if c["witness"] != "modelled":
         words += [f"driver {c['driver']}", f"cuBLAS {c['cublas']}" if "cublas" in c else "without cuBLAS", f"{c['mode']} mode"]
@@ -414,7 +484,8 @@ def provenance(result):
         cutlass += ", of whose configurations some took part, named in the file: those that had been fastest when all were tried"
     words += [cutlass, f"hgemm {hgemm}",
               f"alpha {c['alpha']}, beta {c['beta']}", f"medians of {c['repetitions']}" if c["repetitions"] != "1" else "one run"]
-    return "; ".join(words) + "."
+    stale = stale_words(result["paths"])
+    return "; ".join(words) + "." + (f" {stale}." if stale else "")
 
 
 def every_contestant(result):
@@ -486,6 +557,7 @@ def timed_page(machine):
 
 def counted_page():
     rows, context = results.counted()
+    path = results.counted_path()
     figures = {"blocks_per_sm": "thread blocks per SM", "instructions_per_hmma": "instructions per HMMA",
                "shared_waves_per_ideal": "shared wavefronts / ideal", "global_sectors_per_ideal": "global sectors / ideal",
                "partial_sectors": "partially written sectors", "operations_per_dram_byte": "flop per DRAM byte",
@@ -501,13 +573,19 @@ carry the bytes: 1 means no bank conflicts, and no sector fetched twice by one a
 once. The last column is the share of the main loop in which the tensor cores would be busy if only its busiest unit
 limited it.
 
-    build/release/bench/bench_hgemm --device t4emu --accumulate f16,f32 1024 \\
-        --format json --out bench/results/t4emu/counted.json && tools/report.py
+    tools/take.py --redo && tools/report.py
 
 {shown}
 
-{context['gpu']}; hgemm {context['hgemm']}; alpha {context['alpha']}, beta {context['beta']}.
+{context['gpu']}; hgemm {context['hgemm']}; alpha {context['alpha']}, beta {context['beta']}. {stale_words([path])}
 """
+
+
+def first_use():
+    """What a machine without anything takes to a first result."""
+    path = results.RESULTS / "host" / "first_use.json"
+    rows = [[row["what"], f"{row['seconds']:g}"] for row in results.read(path)["results"]]
+    return table(["first use", "seconds"], rows) + "\n\n" + results.read(path)["context"]["machine"] + ". " + origin(path)
 
 
 # ---- where all this goes -------------------------------------------------------------------------
@@ -528,6 +606,8 @@ def inference(function):
 PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "diff": diff, "evidence": evidence, "kernels": kernel_table,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
          "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share,
+         "floats": lambda: floats.products(table) + "\n\n" + origin(floats.path()), "float_errors": lambda: floats.errors() + "\n\n" + origin(floats.path()),
+         "measured_t4": lambda: measured.beside_model(table, origin), "first_use": first_use,
          "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
          "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
@@ -571,18 +651,41 @@ def dead_links():
                 yield f"{page.relative_to(ROOT)}: no {target}{'#' + anchor if anchor else ''}"
 
 
+def stale_files():
+    """({file: parts} of what is stale and can be made here, the same of all else that is stale)."""
+    found = {}
+    for path in sorted(results.RESULTS.glob("*/*.json")):
+        parts = inputs.changed(results.read(path))
+        if parts:
+            found[path.relative_to(results.RESULTS).as_posix()] = sorted(parts)
+    return tuple({name: parts for name, parts in found.items() if (name in results.REDONE) == here} for here in (True, False))
+
+
+def made_up():
+    """Files that are no evidence."""
+    return [path for path in results.RESULTS.glob("*/*.json") if results.read(path)["context"]["witness"] == "made up"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something is out of date")
     check = parser.parse_args().check
-    stale = [(path, text) for path, text in pages().items() if not path.exists() or path.read_text() != text]
-    for path, text in stale:
+    changed = [(path, text) for path, text in pages().items() if not path.exists() or path.read_text() != text]
+    for path, text in changed:
         if not check:
             path.write_text(text)
         print(f"{path.relative_to(ROOT)}: {'out of date, run tools/report.py' if check else 'rewritten'}")
     dead = sorted(set(dead_links()))
     print("\n".join(dead), end="\n" if dead else "")
-    sys.exit(1 if dead or check and stale else 0)
+    redone, left = stale_files()
+    for parts in sorted({tuple(parts) for parts in left.values()}):
+        names = [name.removesuffix(".json") for name in left if tuple(left[name]) == parts]
+        print(f"stale, and marked so: {', '.join(parts)} changed since {', '.join(names)}")
+    for name, parts in redone.items():
+        print(f"{name}: {', '.join(parts)} changed since: run tools/take.py --redo")
+    for path in made_up():
+        print(f"{path.relative_to(ROOT)}: is made up, and no evidence")
+    sys.exit(1 if dead or check and (changed or redone or made_up()) else 0)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,13 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 PARTS = re.compile(r"(bench_[a-z]+)[1-9]")  # files that are parts of one list
-APART = ("bench_continuous", "bench_energy", "bench_invariant", "bench_plans")  # other conditions, or not every contestant
+APART = ("bench_continuous", "bench_energy", "bench_invariant", "bench_parts", "bench_plans")  # other conditions, or not every contestant
+# What needs no GPU and little time: tools/report.py --check fails where one is stale, tools/take.py --redo makes it again.
+REDONE = {
+    "t4emu/counted.json": "build/release/bench/bench_hgemm --device t4emu --accumulate f16,f32 512x512x1024 --format json --out OUT",
+    "t4emu/bf16_errors.json": "build/release/bench/bf16_errors >OUT",
+    "t4model/rungs.json": "build/release/bench/profile_rungs 2048 >OUT",
+}
 
 
 def read(path):
@@ -35,7 +41,7 @@ def lists_in(folder):
         result = read(path)
         joined = PARTS.fullmatch(path.stem)
         name = joined.group(1) if joined else path.stem
-        result["commits"] = {re.search(r"commit (\S+?),", result["context"]["hgemm"]).group(1)}
+        result["paths"] = [path]
         if name in found:
             before = found[name]
             if conditions(before) != conditions(result):
@@ -43,7 +49,7 @@ def lists_in(folder):
             if twice := timed(before) & timed(result):
                 sys.exit(f"{path}: {' '.join(min(twice))} is in a part before it too: remove what is stale")
             before["results"] += result["results"]
-            before["commits"] |= result["commits"]
+            before["paths"] += result["paths"]
         else:
             found[name] = result
     return found
@@ -55,7 +61,7 @@ def timed(result):
 
 def conditions(result):
     hgemm = re.sub(r"commit [^,]+, ", "", result["context"]["hgemm"])
-    return {key: value for key, value in result["context"].items() if key != "date"} | {"hgemm": hgemm}
+    return {key: value for key, value in result["context"].items() if key not in ("date", "inputs")} | {"hgemm": hgemm}
 
 
 def by_problem(result):
@@ -67,14 +73,20 @@ def by_problem(result):
     return problems
 
 
-def square(machine, size, *wanted):
-    """{kernel: row} at a square of that size, of the newest file that has all that is wanted; else nothing."""
-    problem, found, date = f"{size}x{size}x{size} nn row", {}, ""
+def newest(machine, problem, *wanted):
+    """({kernel: row}, result) of a problem in the newest list that has all that is wanted; else ({}, None). Every table and figure of a
+    single product takes its rows from here."""
+    found, of = {}, None
     for name, result in lists(machine).items():
         rows = by_problem(result).get(problem, {}) if name not in APART else {}
-        if result["context"]["date"] > date and all(kernel in rows for kernel in wanted):
-            found, date = rows, result["context"]["date"]
-    return found
+        if all(kernel in rows for kernel in wanted) and (not of or result["context"]["date"] > of["context"]["date"]):
+            found, of = rows, result
+    return (found, of) if wanted and of else ({}, None)
+
+
+def square(machine, size, *wanted):
+    """{kernel: row} at a square of that size, as newest finds it."""
+    return newest(machine, f"{size}x{size}x{size} nn row", *wanted)[0]
 
 
 def published():
@@ -83,17 +95,35 @@ def published():
     return result["context"], {int(row["problem"].split("x")[0]): row["tflops"] for row in result["results"]}
 
 
+def counted_path():
+    return RESULTS / "t4emu" / "counted.json"
+
+
+def profiles_path():
+    return RESULTS / "t4model" / "rungs.json"
+
+
+def bf16_errors_path():
+    return RESULTS / "t4emu" / "bf16_errors.json"
+
+
 def counted():
     """{kernel: row} of what the emulated T4 counted, and the file's context."""
-    result = read(RESULTS / "t4emu" / "counted.json")
+    result = read(counted_path())
     return {row["kernel"]: row for row in result["results"]}, result["context"]
+
+
+def bf16_files(machine):
+    return sorted((RESULTS / machine).glob("bf16*.json"))
 
 
 def bf16(machine):
     """{problem: {scales: row}} of bench_bf16, whose rows of FP16 are those without scales; D is of the type of A and B, or else of the
     first type that the file has."""
-    problems = {}
-    for row in (row for path in sorted((RESULTS / machine).glob("bf16*.json")) for row in read(path)["results"]):
+    problems, source = {}, {}
+    for path, row in ((path, row) for path in bf16_files(machine) for row in read(path)["results"]):
+        if source.setdefault(row["problem"], path) != path:
+            sys.exit(f"{path}: {row['problem']} is in {source[row['problem']].name} too: remove what is stale")
         us = row.get("modelled_us", row.get("measured_us"))
         m, n, k = map(int, row["problem"].split()[0].split("x"))
         problems.setdefault(row["problem"], {}).setdefault(row["scales"], row | {"tflops": 2e-6 * m * n * k / us})
@@ -103,14 +133,14 @@ def bf16(machine):
 def bf16_errors():
     """{(type, scales): {data: error}}; None: infinite or NaN."""
     found = {}
-    for row in read(RESULTS / "t4emu" / "bf16_errors.json")["results"]:
+    for row in read(bf16_errors_path())["results"]:
         found.setdefault((row["type"], row["scales"]), {})[row["data"]] = row["rms_error"]
     return found
 
 
 def profiles():
     """[row] of what each rung waits for by the timing model, and the file's context."""
-    result = read(RESULTS / "t4model" / "rungs.json")
+    result = read(profiles_path())
     return result["results"], result["context"]
 
 
@@ -137,5 +167,5 @@ def tile(kernel, of):
 
 
 def rungs():
-    """The rungs of the ladder, from the first. (Thin kernels are none, nor those for floats.)"""
-    return list(dict.fromkeys(kernel["rung"] for kernel in kernels() if kernel["stages"] and "f32" not in kernel))
+    """The rungs of the ladder, from the first. (Thin kernels are none, nor those for floats or packed weights.)"""
+    return list(dict.fromkeys(kernel["rung"] for kernel in kernels() if kernel["stages"] and not {"f32", "weights"} & kernel.keys()))

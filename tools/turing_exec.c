@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define FINDER "/libturing_finder.so" /* in that folder: src/face/finder.c */
+
 /* The folder of the libraries: beside this program, or where it is installed to. */
 static const char *face_folder(void)
 {
@@ -31,14 +33,15 @@ static const char *face_folder(void)
     return NULL;
 }
 
-static void prepend(const char *folder)
+/* Puts a path before those that a variable of the environment holds. */
+static void prepend(const char *variable, const char *first, const char *name)
 {
-    const char *old = getenv("LD_LIBRARY_PATH");
-    char *path = malloc(strlen(folder) + (old ? strlen(old) : 0) + 2);
+    const char *old = getenv(variable);
+    char *path = malloc(strlen(first) + strlen(name) + (old ? strlen(old) : 0) + 2);
     if (!path)
         return;
-    sprintf(path, "%s%s%s", folder, old && *old ? ":" : "", old ? old : "");
-    setenv("LD_LIBRARY_PATH", path, 1);
+    sprintf(path, "%s%s%s%s", first, name, old && *old ? ":" : "", old ? old : "");
+    setenv(variable, path, 1);
     free(path);
 }
 
@@ -66,7 +69,8 @@ int turing_exec(int argc, char **argv)
     const char *folder = face_folder();
     if (!folder)
         return 2;
-    prepend(folder);
+    prepend("LD_LIBRARY_PATH", folder, "");
+    prepend("LD_AUDIT", folder, FINDER);
     execvp(argv[0], argv);
     fprintf(stderr, "turing: %s: %s\n", argv[0], strerror(errno));
     return 2;
@@ -79,5 +83,6 @@ int turing_env(int argc, char **argv)
     if (!folder)
         return 2;
     printf("export LD_LIBRARY_PATH='%s'\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"\n", folder);
+    printf("export LD_AUDIT='%s" FINDER "'\"${LD_AUDIT:+:$LD_AUDIT}\"\n", folder);
     return 0;
 }

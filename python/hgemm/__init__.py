@@ -10,6 +10,9 @@
     hgemm.bench()          a table of speeds on this GPU
     hgemm.predictions()    what the timing model says of a T4
     hgemm.report()         a JSON file that says how the library does on this GPU
+    hgemm.pack(weights)    weights of 4 and 8 bits, for linear and grouped
+    hgemm.gguf(path)       the tensors of a GGUF file
+    hgemm.formats          weights of 4 and 8 bits as GPTQ, AWQ, compressed-tensors, bitsandbytes and others store them
     hgemm.torch            operators for torch, and `with hgemm.torch.enable():`
 """
 import importlib
@@ -19,16 +22,20 @@ from ._c import version_text as _version_text
 from ._device_array import DeviceArray, array
 from ._grouped import grouped
 from ._matmul import linear, matmul
+from ._packed import PackedWeights, pack
 from ._scales import find_scale
+from ._weights import Weights
 
 __version__ = _version_text()
-__all__ = ["ArgumentError", "DeviceArray", "DeviceError", "Error", "NotSupportedError", "OutOfMemoryError", "array", "bench",
-           "find_scale", "grouped", "info", "kernels", "linear", "matmul", "predictions", "report"]
+__all__ = ["ArgumentError", "DeviceArray", "DeviceError", "Error", "NotSupportedError", "OutOfMemoryError", "PackedWeights",
+           "Weights", "array", "bench", "find_scale", "gguf", "grouped", "info", "kernels", "linear", "matmul", "pack", "predictions", "report"]
 
 
 def __getattr__(name):  # loaded when asked for: torch takes seconds, and may not be there
     if name in ("info", "bench", "predictions", "report"):
         return getattr(importlib.import_module("._measure", __name__), name)
-    if name == "torch":
-        return importlib.import_module(".torch", __name__)
+    if name in ("torch", "formats"):
+        return importlib.import_module("." + name, __name__)
+    if name == "gguf":
+        return importlib.import_module(".formats", __name__).GGUF
     raise AttributeError(f"module 'hgemm' has no attribute {name!r}")

@@ -130,6 +130,8 @@ def to_host(name, array):
 
 def to_number(name, array):
     """The number in an array of one in host memory."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name}: masked arrays are not supported")
     number = (array if hasattr(array, "item") else np.from_dlpack(array)).item()
     if not isinstance(number, numbers.Number):
         raise TypeError(f"{name}: {number!r} is no number")

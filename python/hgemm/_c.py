@@ -5,6 +5,8 @@ import os
 import pathlib
 from ctypes import POINTER, byref, c_char, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 
+from ._links import LOADED, linked
+
 ROW_MAJOR, COL_MAJOR = 0, 1
 OP_N, OP_T = 0, 1
 ACCUMULATE = {"float16": 0, "float32": 1}
@@ -35,7 +37,19 @@ class Desc(ctypes.Structure):
         ("batch_mode", c_int), ("alignment", c_int),
         ("group_ends", c_void_p), ("gather_a", c_void_p), ("scatter_d", c_void_p), ("index_type", c_int),
         ("scale_a", c_float), ("scale_b", c_float), ("scale_a_pointer", c_void_p), ("scale_b_pointer", c_void_p),
+        ("weights", c_void_p),  # since 0.3
     ]
+
+
+CODE = {"int4": 0, "uint4": 1, "int8": 2, "uint8": 3, "table16": 4, "e4m3": 5}
+ZERO_NONE, ZERO_CODE, ZERO_OFFSET = 0, 1, 2
+
+
+class WeightsForm(ctypes.Structure):
+    """hgemm_weights_t."""
+
+    _fields_ = [("size", c_size_t), ("n", c_int64), ("k", c_int64), ("code", c_int), ("group", c_int), ("zero", c_int), ("type_scale", c_int),
+                ("table", ctypes.c_uint16 * 16)]
 
 
 DESC_SIZE_0_1 = Desc.type_a.offset
@@ -93,7 +107,7 @@ def _library_path():
 def _load(path):
     if not path.exists():
         raise ImportError(f"{path} is not there: install the hgemm wheel, or name a libhgemm.so in the environment variable HGEMM_LIBRARY")
-    library = ctypes.CDLL(str(path))
+    library = ctypes.CDLL(linked(path, LOADED))
     handle, status = c_void_p, c_int
     signatures = {
         "hgemm_version": (c_int, []),
@@ -124,6 +138,12 @@ def _load(path):
         signatures["hgemm_desc_init_sized"] = (None, [POINTER(Desc), c_size_t])
     else:
         signatures["hgemm_desc_init"] = (None, [POINTER(Desc)])
+    if hasattr(library, "hgemm_pack_weights"):
+        form = POINTER(WeightsForm)
+        signatures["hgemm_weights_init_sized"] = (None, [form, c_size_t])
+        signatures["hgemm_weights_bytes"] = (status, [form, POINTER(c_size_t)])
+        signatures["hgemm_pack_weights"] = (status, [handle, form, c_void_p, c_void_p, c_void_p, c_void_p])
+        signatures["hgemm_unpack_weights"] = (status, [handle, form, c_void_p, c_int, c_void_p, c_int64])
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -143,7 +163,7 @@ def version_text():
 def new_desc():
     desc = Desc()
     if hasattr(lib, "hgemm_desc_init_sized"):
-        lib.hgemm_desc_init_sized(byref(desc), ctypes.sizeof(desc))
+        lib.hgemm_desc_init_sized(byref(desc), ctypes.sizeof(desc) if has_weights() else Desc.weights.offset)
     else:
         lib.hgemm_desc_init(byref(desc))
     return desc
@@ -157,6 +177,11 @@ def has_epilogues():
 def has_bfloat16():
     """Whether the library takes A and B of bfloat16."""
     return hasattr(lib, "hgemm_find_scale")
+
+
+def has_weights():
+    """Whether the library packs weights of 4 and 8 bits."""
+    return hasattr(lib, "hgemm_pack_weights")
 
 
 def check(status, handle=None):

@@ -16,11 +16,11 @@ LARGEST = 3.4028235677973366e38  # what is below rounds to a float of 32 bits
 
 def result_type(asked, of_a):
     """The type of a result: the one asked for, or that of a."""
-    return asked or ("bfloat16" if of_a == "bfloat16" else "float16")
+    return asked or (of_a if of_a in _c.TYPE else "float16")
 
 
 def check_options(accumulate, activation):
-    if accumulate not in _c.ACCUMULATE:
+    if not isinstance(accumulate, str) or accumulate not in _c.ACCUMULATE:
         raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
     row_of(activation)
 
@@ -89,6 +89,8 @@ def compute(operands, scalars, dtype, shape_of, plan_of, stream, writes_all=True
     writes_all  whether every element of the result is written"""
     hosts = {name: _arrays.is_host(name, array) for name, array in operands.items()}
     if all(hosts.values()):
+        if stream is not None:
+            raise ValueError("stream: the arrays are in host memory, and such calls are waited for")
         return on_host(operands, scalars, dtype, shape_of, plan_of, writes_all)
     if any(hosts.values()):
         first, other = (next(name for name in hosts if hosts[name] == on_host) for on_host in (True, False))
@@ -98,18 +100,19 @@ def compute(operands, scalars, dtype, shape_of, plan_of, stream, writes_all=True
 
 def on_host(operands, scalars, dtype, shape_of, plan_of, writes_all=True):
     """Copies the operands to the default device, and the result back to `out` or to a new array of a's library. Elements that are not
-    written stay what they were; in a new array they are 0."""
+    written stay what they were; in a new array they are 0. An operand that is on the default device already is used there."""
     for name, value in scalars.items():
         if not isinstance(value, float):
             raise TypeError(f"{name}: it is in device memory, and the matrices are not")
     handle = _device.handle_for(None)
     out = operands.get("out")
-    arrays = {name: _arrays.to_host(name, array) for name, array in operands.items()}
+    copies = {name: array for name, array in operands.items() if isinstance(array, DeviceArray)}
+    arrays = {name: _arrays.to_host(name, array) for name, array in operands.items() if name not in copies}
     for name, array in arrays.items():
         check_type(name, type_name(array.dtype))
     dtype = result_type(dtype, type_name(arrays["a"].dtype))
-    shape = shape_of({name: array.shape for name, array in arrays.items()})
-    copies = {name: upload(array, handle) for name, array in arrays.items() if name not in ("c", "gate", "out")}
+    shape = shape_of({name: array.shape for name, array in (*arrays.items(), *copies.items())})
+    copies.update((name, upload(array, handle)) for name, array in arrays.items() if name not in ("c", "gate", "out"))
     for name in ("c", "gate"):  # on the device they have the result's layout
         if name in arrays:
             broadcast(name, arrays[name].shape, (0,) * arrays[name].ndim, shape, "the result's shape")

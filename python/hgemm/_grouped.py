@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Groups of rows, each multiplied by a matrix of its own, as a mixture of experts has them: one call, sizes in device memory."""
-from . import _arrays, _c
+import numpy as np
+
+from . import _arrays, _c, _packed
 from ._activations import activation as row_of
-from ._call import asked_type, check_options, compute, scalars_of
+from ._call import asked_type, check_options, compute, on_host, scalars_of
 from ._matmul import given_of
 from ._plan import Calls, Layout, Operand, check_types, fill, packed
 from ._scales import find_scale
@@ -15,8 +17,8 @@ def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=
     """activation(alpha * a[i] @ b[g] + beta * c[i] + bias[g]) * gate[i] for each row i of each group g, in one call. The host reads no
     size, so it waits for nothing.
 
-    a           float16 or bfloat16, (rows, k)
-    b           of a's type, (groups, k, n): the matrix of each group
+    a           float16, bfloat16 or float32, (rows, k)
+    b           of a's type, (groups, k, n): the matrix of each group. Or what hgemm.pack made of a weight of each group
     group_ends  int32 or int64, (groups): group g has the rows from group_ends[g - 1] (0 for the first) to group_ends[g] - 1. They must
                 not decrease, nor exceed the number of rows. Rows from the last end on are not written
     gather_a    of group_ends' type: row i is a[gather_a[i]], and there are as many rows as it has elements
@@ -26,15 +28,24 @@ def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=
 
     All else is as in matmul. Where a bfloat16 operand's scale is not given, it is found first, which reads the whole operand: give that of
     b, which find_scale finds once. There is no gradient. Indices and ends that lead out of an array are the caller's to avoid."""
+    weights, kind = None, None
+    if isinstance(b, _packed.PackedWeights):
+        weights, kind = b, _arrays.type_of("a", a)
+        a, b = _of_packed(a, weights, kind, {"accumulate": accumulate, "scale_b": scale_b})
     operands = given_of(a=a, b=b, group_ends=group_ends, gather_a=gather_a, scatter_d=scatter_d, c=c, bias=bias, gate=gate, out=out)
     if group_ends is None:
         raise TypeError("group_ends: it is None, which is no array")
-    if any(_arrays.is_torch(array) and array.requires_grad for array in operands.values()) and _arrays.recording():
+    tensors = [array for array in operands.values() if _arrays.is_torch(array)]
+    if any(x.requires_grad for x in tensors) and _arrays.recording():
         raise ValueError("grouped: it has no gradient, and an argument requires one: call it under torch.no_grad()")
+    if tensors:
+        from . import _derivatives
+        if _derivatives.transformed() and any(map(_derivatives.is_transformed, tensors)):
+            raise NotImplementedError("grouped: it has no derivatives and no batching rule, and an argument is of a transform (vmap, grad, jvp)")
     check_options(accumulate, activation)
     dtype = asked_type(out, out_dtype)
     scales = {"a": scale_a, "b": scale_b}
-    for name, array in (("a", a), ("b", b)):
+    for name, array in (("a", a), ("b", b))[:1 if weights else 2]:
         if scales[name] is None and _arrays.type_of(name, array) == "bfloat16":
             scales[name] = find_scale(array, stream=stream)
     scalars = scalars_of(c, alpha, beta, scales["a"], scales["b"])
@@ -42,8 +53,31 @@ def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=
         raise ValueError("beta: there is nothing to multiply: give c or out")
 
     def plan_of(layouts, dtype, reads_c):
-        return Groups({name: Layout(*layout) for name, *layout in layouts}, dtype, reads_c, accumulate, activation, batch_invariant)
+        plan = Groups({name: Layout(*layout) for name, *layout in layouts}, dtype, reads_c, accumulate, activation, batch_invariant)
+        if weights is not None:
+            plan.desc = _packed.tell(plan.desc, weights.form)
+            plan.desc.stride_b = _packed.bytes_of(weights.form)
+        return plan
+    if weights is not None:
+        first = {name: array for name, array in operands.items() if name != "b"}
+        if all(_arrays.is_host(name, array) for name, array in first.items()):
+            return on_host(operands, scalars, dtype, shape_of, plan_of, False)
     return compute(operands, scalars, dtype, shape_of, plan_of, stream, writes_all=False)
+
+
+def _of_packed(a, weights, kind, options):
+    """(a, b) of a product with packed weights: a in their order of columns, and what stands for b."""
+    if weights.experts is None:
+        raise ValueError("b: it is not packed for experts: pack a sequence of hgemm.Weights")
+    _packed.refuse(options)
+    if _arrays.is_torch(weights.data):
+        raise NotImplementedError("b: weights for hgemm.grouped are packed without a device of torch's")
+    if kind not in ("float16", "bfloat16"):
+        raise TypeError(f"a: its type is {kind}, not float16 or bfloat16")
+    a = _packed.gathered(a, weights.order, "a")
+    if isinstance(a, np.ndarray):
+        a = np.ascontiguousarray(a)
+    return a, weights.matrix(kind, experts=True)
 
 
 def shape_of(shapes):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """matmul and linear."""
-from . import _arrays
+from . import _arrays, _packed
 from ._call import asked_type, check_options, compute, scalars_of
+from ._packed import PackedWeights
 from ._plan import Shape, plan_for
 
 again = None  # hgemm.torch's, once that is loaded: makes a call on its tensors that was made before
@@ -11,7 +12,8 @@ def matmul(a, b, *, out=None, alpha=1.0, beta=None, c=None, bias=None, activatio
            out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, kernel=None, stream=None):
     """activation(alpha * a @ b + beta * c + bias) * gate, computed in FP32 and rounded once to the result's type.
 
-    a, b        both float16 or both bfloat16; shapes broadcast as in torch.matmul
+    a, b        both float16, both bfloat16 or both float32; shapes broadcast as in torch.matmul. Products of float32 are as exact as FP32
+                arithmetic makes them
     out         where the result goes, of its shape; returned. Without it, a new array of the library that `a` is of
     alpha, beta numbers, or float32 arrays of one element in device memory. beta is 1 by default where there is a c, else 0.
                 beta without c: out is read as c
@@ -77,7 +79,10 @@ def plans(activation, accumulate, batch_invariant, kernel=None):
 
 
 def linear(x, weight, bias=None, **options):
-    """x @ weight.T + bias, with the options of matmul. weight is (out features, in features), as in torch.nn.functional.linear."""
+    """x @ weight.T + bias, with the options of matmul. weight is (out features, in features), as in torch.nn.functional.linear,
+    or what hgemm.pack made of such weights."""
+    if isinstance(weight, PackedWeights):
+        return _packed.linear(x, weight, bias, **options)
     shape = getattr(weight, "shape", None)
     if shape is None:
         raise TypeError(f"weight: a {type(weight).__module__}.{type(weight).__qualname__} is no array")

@@ -67,8 +67,9 @@ def predictions():
     if not folder.exists():  # not installed: used from a clone
         folder = pathlib.Path(__file__).parents[2] / "bench" / "results" / "t4model"
     found = {}
-    for path in sorted(folder.glob("bench_*.json")):
-        for row in json.loads(path.read_text())["results"]:
+    files = [json.loads(path.read_text()) for path in folder.glob("bench_*.json") if not path.stem.startswith(("bench_parts", "bench_plans"))]
+    for file in sorted(files, key=lambda file: file["context"]["date"]):  # of a product in several, the newest
+        for row in file["results"]:
             shape, ops, layout = row["problem"].split()[:3]
             if (ops, layout) == ("nn", "row") and "median_us" in row:
                 kernel, single = re.subn(r"^auto_f32$", "auto", row["kernel"])
@@ -91,8 +92,8 @@ class _Events:
     def array(self, host):
         return self.torch.from_numpy(host).cuda()
 
-    def empty(self, *shape):
-        return self.torch.empty(shape, dtype=self.torch.float16, device="cuda")
+    def empty(self, dtype, *shape):
+        return self.torch.empty(shape, dtype=getattr(self.torch, dtype), device="cuda")
 
     def time(self, run):
         begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -121,8 +122,8 @@ class _Clock:
     def array(self, host):
         return upload(host, self.handle)
 
-    def empty(self, *shape):
-        return DeviceArray.empty(shape, np.float16, self.handle)
+    def empty(self, dtype, *shape):
+        return DeviceArray.empty(shape, dtype, self.handle)
 
     def time(self, run):
         if self.handle.emulated:
@@ -235,25 +236,25 @@ class Bench:
         return figure
 
 
-def _contestants(shape, kernels, accumulates, tools, a, b, d, torch):
-    """{(name, accumulate): what runs it}. torch's mm is cuBLAS; with half sums only where this torch can ask for them."""
+def _contestants(kernels, accumulates, dtype, a, b, d, torch):
+    """{(name, accumulate): what runs it}. torch's mm is cuBLAS; with half sums only where this torch can ask for them, and of floats
+    without TF32."""
     found = {}
     for accumulate in accumulates:
         for name in kernels:
-            if name != "auto" and accumulate != "float16":
+            if name != "auto" and accumulate != "float16" and dtype == "float16":
                 continue  # the rungs below k5 have half sums
             kernel = None if name == "auto" else name
             found[name, accumulate] = lambda kernel=kernel, accumulate=accumulate: matmul(a, b, out=d, accumulate=accumulate, kernel=kernel)
         if torch is not None and (accumulate == "float32" or hasattr(torch.backends.cuda.matmul, "allow_fp16_accumulation")):
             def by_torch(half=accumulate == "float16"):
-                switch = torch.backends.cuda.matmul
-                if not half:
-                    return torch.mm(a, b, out=d)
-                before, switch.allow_fp16_accumulation = switch.allow_fp16_accumulation, True
+                switch, name = torch.backends.cuda.matmul, "allow_fp16_accumulation" if half else "allow_tf32"
+                before = getattr(switch, name)
+                setattr(switch, name, half)
                 try:
                     return torch.mm(a, b, out=d)
                 finally:
-                    switch.allow_fp16_accumulation = before
+                    setattr(switch, name, before)
             found["torch", accumulate] = by_torch
     return found
 
@@ -262,15 +263,23 @@ def _quartile(samples, q):
     return float(np.percentile(samples, 25 * q))
 
 
-def bench(shapes=None, *, kernels=("auto",), accumulate=("float16", "float32"), repetitions=21, progress=True):
+def bench(shapes=None, *, kernels=("auto",), accumulate=None, dtype="float16", repetitions=21, progress=True):
     """Speed on this GPU beside torch's (which is cuBLAS's) and, on a T4, beside what the T4's model says. Returns a table with
     `.rows` and `.plot()`.
 
     shapes       "N" or "MxNxK", of row-major products with alpha 1 and beta 0
     kernels      "auto", and names of hgemm.kernels(); "ladder" for the rungs, those below the last where rows are aligned
+    accumulate   "float16", "float32" or both, the default for float16; for float32 there is float32 alone
+    dtype        of the operands and the result: "float16", or "float32", beside which torch's own is cuBLAS's SGEMM, without TF32
     Results are compared with double precision. On an emulated T4 nothing is timed: its rows have the model's figures, as such."""
     is_ladder = kernels == "ladder"
     kernels = LADDER if is_ladder else (kernels,) if isinstance(kernels, str) else tuple(kernels)
+    if dtype not in ("float16", "float32"):
+        raise ValueError(f'dtype: {dtype!r} is neither "float16" nor "float32"')
+    if dtype == "float32" and (is_ladder or accumulate not in (None, "float32", ("float32",), ["float32"])):
+        raise ValueError("dtype: the ladder and sums in float16 are for float16")
+    if accumulate is None:
+        accumulate = ("float16", "float32") if dtype == "float16" else "float32"
     accumulates = (accumulate,) if isinstance(accumulate, str) else tuple(accumulate)
     for name in kernels:
         if name != "auto":
@@ -281,7 +290,7 @@ def bench(shapes=None, *, kernels=("auto",), accumulate=("float16", "float32"), 
     tools = _Events(torch) if torch else _Clock(handle)
     if handle.emulated:
         repetitions = 1
-    modelled = predictions() if about["is a T4"] or handle.emulated else {}
+    modelled = predictions() if dtype == "float16" and (about["is a T4"] or handle.emulated) else {}
     shapes = (shapes,) if isinstance(shapes, (str, int)) else shapes or (EMULATED_SHAPES if handle.emulated else GPU_SHAPES)
     shapes = [_shape(text) for text in shapes]
     rng = np.random.default_rng(2026)
@@ -291,9 +300,9 @@ def bench(shapes=None, *, kernels=("auto",), accumulate=("float16", "float32"), 
             shape = f"{m}x{n}x{k}"
             if progress:
                 print(f"[{number}/{len(shapes)}] {shape}", file=sys.stderr, flush=True)
-            a, b = (tools.array(rng.uniform(-1, 1, size).astype(np.float16)) for size in ((m, k), (k, n)))
-            d = tools.empty(m, n)
-            contestants = _contestants(shape, kernels, accumulates, tools, a, b, d, torch)
+            a, b = (tools.array(rng.uniform(-1, 1, size).astype(dtype)) for size in ((m, k), (k, n)))
+            d = tools.empty(dtype, m, n)
+            contestants = _contestants(kernels, accumulates, dtype, a, b, d, torch)
             timed = {}
             for key, run in contestants.items():
                 try:
@@ -308,9 +317,9 @@ def bench(shapes=None, *, kernels=("auto",), accumulate=("float16", "float32"), 
                     timed[key]["us"].append(tools.time(contestants[key]))
             for (kernel, sums), of in timed.items():
                 rows.append(_row(shape, kernel, sums, of, 2e-6 * m * n * k, modelled, timed.get(("torch", sums))))
-    timing = "emulated: not timed" if handle.emulated else f"measured: {tools.said}, medians of {repetitions}"
+    timing = f"{dtype}, " + ("emulated: not timed" if handle.emulated else f"measured: {tools.said}, medians of {repetitions}")
     context = {"device": about["device"], "timing": timing, "witness": "emulator" if handle.emulated else "measured",
-               "clock_mhz": watch.clock(), "samples": watch.samples, "repetitions": repetitions}
+               "dtype": dtype, "clock_mhz": watch.clock(), "samples": watch.samples, "repetitions": repetitions}
     if context["clock_mhz"]:
         for row in rows:
             if row["measured_per_model"]:
@@ -338,12 +347,14 @@ def _checks():
     """Products of small integers, each exact: what does not match bit for bit is a fault of the library or the device."""
     rng = np.random.default_rng()
     found = []
-    for accumulate in ("float16", "float32"):
+    for dtype, accumulate in (("float16", "float16"), ("float16", "float32"), ("float32", "float32")):
         for m, n, k, transpose_a, transpose_b in ((64, 64, 64, 0, 0), (65, 33, 47, 1, 0), (1, 256, 64, 0, 1), (128, 7, 96, 1, 1), (200, 120, 8, 0, 0)):
-            a, b = rng.integers(-2, 3, (m, k)).astype(np.float16), rng.integers(-2, 3, (k, n)).astype(np.float16)
+            most = 2 if dtype == "float16" else 2**13  # of a: more bits than one half has
+            a, b = rng.integers(-most, most + 1, (m, k)).astype(dtype), rng.integers(-2, 3, (k, n)).astype(dtype)
             stored = [np.asfortranarray(x) if transposed else x for x, transposed in ((a, transpose_a), (b, transpose_b))]
             wrong = int((matmul(*stored, accumulate=accumulate) != a.astype(np.float32) @ b.astype(np.float32)).sum())
-            found.append({"problem": f"{m}x{n}x{k} {'nt'[transpose_a]}{'nt'[transpose_b]}", "accumulate": accumulate, "wrong_elements": wrong})
+            found.append({"problem": f"{m}x{n}x{k} {'nt'[transpose_a]}{'nt'[transpose_b]}", "dtype": dtype, "accumulate": accumulate,
+                          "wrong_elements": wrong})
     return found
 
 
@@ -375,14 +386,26 @@ def _mean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
 
+def _check_writable(path):
+    """Raises OSError for a file that could not be written. One that is there stays as it is."""
+    is_new = not path.exists()
+    path.open("a").close()
+    if is_new:
+        path.unlink()
+
+
 def report(path="hgemm_report.json", *, shapes=None, repetitions=21, progress=True):
     """Checks and measures the library on this GPU and writes a JSON file that a maintainer can read: the GPU, its clocks while it
-    was measured, driver and software; exact products; the ladder with every repetition, beside torch; and, on a T4, how far each
-    time is from what the T4's model said. It holds no serial number and no name of a user or a machine. Returns what it wrote."""
+    was measured, driver and software; exact products; the ladder and products of float32, with every repetition, beside torch; and,
+    on a T4, how far each time is from what the T4's model said. It holds no serial number and no name of a user or a machine. Returns
+    what it wrote."""
+    path = pathlib.Path(path)
+    _check_writable(path)
     about = info()
+    checks = _checks()
+    floats = bench(shapes, dtype="float32", repetitions=repetitions, progress=progress)
     if shapes is None and not about["emulated"]:
         shapes = list(dict.fromkeys(shape for shape, _, _ in predictions() if max(_shape(shape)) <= 16384))[:60]
-    checks = _checks()
     table = bench(shapes, kernels="ladder", repetitions=repetitions, progress=progress)
     errors = {}
     for row in table.rows:
@@ -397,11 +420,12 @@ def report(path="hgemm_report.json", *, shapes=None, repetitions=21, progress=Tr
         "software": _software(),
         "exact_products": checks,
         "bench": {"context": table.context, "rows": table.rows},
+        "bench_float32": {"context": floats.context, "rows": floats.rows},
         "model": {"clock_mhz": MODEL_CLOCK_MHZ,
                   "measured_per_model": {name: {"shapes": len(of), "geometric_mean": _mean(of), "min": min(of), "max": max(of)}
                                          for name, of in errors.items()}},
     }
-    pathlib.Path(path).write_text(json.dumps(written, indent=1) + "\n")
+    path.write_text(json.dumps(written, indent=1) + "\n")
     if progress:
         wrong = sum(check["wrong_elements"] > 0 for check in checks)
         print(f"{path}: {len(checks) - wrong} of {len(checks)} exact products are right, {len(table.rows)} rows", file=sys.stderr)

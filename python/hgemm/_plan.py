@@ -342,7 +342,7 @@ def plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, k
 def refuse_epilogues(desc, operands):
     """A library of before 0.2 ignores what its descriptor lacks: say so instead."""
     said = [name for name, asked in (
-        ("bias", "bias" in operands), ("gate", "gate" in operands), ("activation", desc.activation), ("batch_invariant", desc.flags),
+        ("a: float32", desc.type_a), ("bias", "bias" in operands), ("gate", "gate" in operands), ("activation", desc.activation), ("batch_invariant", desc.flags),
         ("out_dtype: float32", desc.type_d), ("c: float32", desc.type_c)) if asked]
     if said:
         raise _c.NotSupportedError(f"{said[0]}: libhgemm {_c.version_text()} does not have it; 0.2 does", "HGEMM_STATUS_NOT_SUPPORTED")

@@ -13,6 +13,7 @@ NUMBERS = frozenset((float, int))
 
 raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda index: torch.cuda.current_stream(index).cuda_stream)
 
+_LARGEST = _call.LARGEST
 _BESIDE = ("c", "bias", "gate", "out", "scale_a_pointer", "scale_b_pointer")  # what may be given beside a and b
 _OUT = _BESIDE.index("out")
 _calls = {}
@@ -74,6 +75,8 @@ class _Prepared:
     def __call__(self, a, b, beside, alpha, beta):
         result = a.new_empty_strided(self.shape, self.strides, dtype=self.dtype) if self.makes_result else beside[_OUT]
         desc, lock = self.desc, self.lock
+        if not (-_LARGEST < alpha < _LARGEST and -_LARGEST < beta < _LARGEST):
+            alpha, beta = _call.scalar("alpha", alpha), _call.scalar("beta", beta)
         with lock:
             desc.a, desc.b, desc.d = a.data_ptr(), b.data_ptr(), result.data_ptr()
             desc.alpha, desc.beta = alpha, beta if self.reads_c else 0.0

@@ -38,8 +38,7 @@ def dtype_name(argument, value):
     return _NAMES[text]
 
 
-WANTED = {"a": ("float16", "bfloat16"), "b": ("float16", "bfloat16"),
-          **dict.fromkeys(("group_ends", "gather_a", "scatter_d"), ("int32", "int64"))}
+WANTED = {**dict.fromkeys(("group_ends", "gather_a", "scatter_d"), ("int32", "int64"))}
 
 
 def check_type(name, dtype):

@@ -6,40 +6,35 @@
 
 The environment's HGEMM_CUBLAS and its kin say which products, and what is logged.
 """
-import hashlib
 import os
 import sys
-import tempfile
+
+from ._links import PRELOADED, linked
 
 __all__ = ["library"]
 
 
 def library():
-    """The path of libhgemm_cublas.so, for LD_PRELOAD: by a link where it has a blank or a colon, at which LD_PRELOAD ends a name."""
+    """The path of libhgemm_cublas.so, for LD_PRELOAD: by a link where that would not take it as it is."""
     folder = os.path.dirname(os.path.abspath(__file__))
-    if not os.path.exists(os.path.join(folder, "libhgemm_cublas.so")):
+    path = os.path.join(folder, "libhgemm_cublas.so")
+    if not os.path.exists(path):
         raise FileNotFoundError(f"{folder} has no libhgemm_cublas.so: it comes with the installed package")
-    if any(ends in folder for ends in " :"):
-        folder = _link_to(folder)
-    return os.path.join(folder, "libhgemm_cublas.so")
-
-
-def _link_to(folder):
-    """A link of this user's to a folder, in the one for temporary files."""
-    link = os.path.join(tempfile.gettempdir(), f"hgemm-{os.getuid()}-{hashlib.sha256(folder.encode()).hexdigest()[:16]}")
-    try:
-        os.symlink(folder, link)
-    except FileExistsError:
-        if os.lstat(link).st_uid != os.getuid() or os.readlink(link) != folder:
-            raise FileExistsError(f"{link} is no link of yours to {folder}") from None
-    return link
+    return linked(path, PRELOADED)
 
 
 def main():
-    if len(sys.argv) < 2:
-        print(library())
+    if sys.argv[1:2] in (["-h"], ["--help"]):
+        print(__doc__, end="")
         return
-    environment = dict(os.environ, LD_PRELOAD=":".join(filter(None, [library(), os.environ.get("LD_PRELOAD")])))
+    try:
+        path = library()
+    except OSError as error:
+        sys.exit(f"hgemm.cublas: {error}")
+    if len(sys.argv) < 2:
+        print(path)
+        return
+    environment = dict(os.environ, LD_PRELOAD=":".join(filter(None, [path, os.environ.get("LD_PRELOAD")])))
     os.execve(sys.executable, [sys.executable, *sys.argv[1:]], environment)
 
 

@@ -4,7 +4,9 @@
     hgemm.torch.matmul(a, b, ...)    the arguments of hgemm.matmul without out, kernel and stream; differentiable, compiles,
     hgemm.torch.linear(x, weight)    is captured into CUDA graphs: one operator, torch.ops.hgemm.gemm
     with hgemm.torch.enable():       torch's own mm, addmm, bmm, baddbmm and what is made of them (linear, matmul, einsum) run on
-                                     hgemm where the operands are float16, and on GPUs that lack bfloat16, bfloat16
+                                     hgemm where the operands are float16, on GPUs that lack bfloat16, bfloat16, and if you say
+                                     so, float32; and bitsandbytes' products of 4 bits
+    hgemm.torch.convert(model)       packs the quantised layers of a model: hgemm.torch.PackedLinear
 
 Tensors on the CPU are copied to hgemm's default device and back: without a GPU, that is the emulated T4."""
 import contextlib
@@ -17,23 +19,23 @@ import warnings
 
 import torch
 
-from . import _c, _call, _matmul, _prepared, _scales
-from ._activations import activation as row_of
+from . import _bitsandbytes_door, _c, _call, _derivatives, _matmul, _prepared, _scales
 from ._device import handle_for
 from ._grouped import grouped
+from ._packed import PackedWeights
 from ._parameter_scales import Scales
 from ._plan import Layout, Shape, leading, once, plan_for, spread_shape
 from ._prepared import NUMBERS, find, given, key_of
+from ._types import check_type
 
 # ---- the operator ------------------------------------------------------------------------------------------------
 
 _library = torch.library.Library("hgemm", "DEF")
 _library.define("gemm(Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Tensor? gate=None, float alpha=1.0, float beta=1.0, "
                 'str activation="none", str accumulate="float32", ScalarType? out_dtype=None, bool batch_invariant=False, '
-                "float scale_a=0.0, float scale_b=0.0, Tensor? scale_a_pointer=None, Tensor? scale_b_pointer=None) -> Tensor")
+                "float scale_a=0.0, float scale_b=0.0, Tensor? scale_a_pointer=None, Tensor? scale_b_pointer=None, Tensor? alpha_pointer=None) -> Tensor")
 _library.define("find_scale(Tensor x) -> Tensor")
 _gemm_op = torch.ops.hgemm.gemm.default
-_DEFAULTS = tuple(argument.default_value for argument in _gemm_op._schema.arguments[2:])
 
 
 def _storable(tensor):
@@ -62,8 +64,11 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, k
     for name, x in operands.items():
         if x.get_device() != index:
             raise ValueError(f"{name}: it is on {x.device}, and a is on {a.device}")
+    for name in ("alpha", "beta"):
+        if type(scalars[name]) is float and not -_call.LARGEST < scalars[name] < _call.LARGEST:
+            _call.scalar(name, scalars[name])  # which refuses it, unless it is no finite number
     dtype = _call.result_type(dtype, _TYPES.get(a.dtype))
-    if len(scalars) > 2:
+    if len(scalars) > 2 or type(scalars["alpha"]) is not float:
         scalars = _pointed(scalars, operands)
     layouts = _layouts(operands)
     for name in ("bias", "gate"):
@@ -121,13 +126,16 @@ def _pointed(scalars, operands):
 
 def _again(a, b, beside, alpha, beta, activation, accumulate, out_dtype, batch_invariant):
     """For hgemm.matmul: what to keep the call by and, if one like it was kept, its result; None for what there is not."""
-    if torch.compiler.is_compiling() or _forward_ad._current_level >= 0 or type(alpha) not in NUMBERS or not (beta is None or type(beta) in NUMBERS):
+    if torch.compiler.is_compiling() or _derivatives.transformed() or type(alpha) not in NUMBERS or not (beta is None or type(beta) in NUMBERS):
         return None, None
     if beta is None:
         beta = 0.0 if beside[0] is None else 1.0
     beside = given(*beside)
     key = key_of((activation, accumulate, out_dtype, batch_invariant, beta != 0), torch.is_grad_enabled(), a, b, beside)
-    prepared = find(key)
+    try:
+        prepared = find(key)
+    except TypeError:  # an option of a kind that no option is, which has no hash
+        return None, None
     return key, None if prepared is None else prepared(a, b, beside, alpha, beta)
 
 
@@ -135,11 +143,11 @@ _matmul.again = _again
 
 
 def _gemm(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32", out_dtype=None,
-          batch_invariant=False, scale_a=0.0, scale_b=0.0, scale_a_pointer=None, scale_b_pointer=None):
+          batch_invariant=False, scale_a=0.0, scale_b=0.0, scale_a_pointer=None, scale_b_pointer=None, alpha_pointer=None):
     if c is None or not beta:
         c, beta = None, 0.0
     beside, key = (c, bias, gate, None, scale_a_pointer, scale_b_pointer), None
-    if not (scale_a or scale_b):
+    if not (scale_a or scale_b) and alpha_pointer is None:
         beside = given(*beside)
         key = key_of((activation, accumulate, out_dtype, batch_invariant, c is not None), False, a, b, beside)
         prepared = find(key)
@@ -155,7 +163,7 @@ def _gemm(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="n
     if operands["a"] is not a or operands["b"] is not b or operands.get("gate") is not gate:
         key = None  # copies are made for each call
     dtype = None if out_dtype is None else _call.dtype_name("out_dtype", out_dtype)
-    scalars = {"alpha": alpha, "beta": beta}
+    scalars = {"alpha": alpha if alpha_pointer is None else alpha_pointer, "beta": beta}
     for name, number, tensor in (("scale_a", scale_a, scale_a_pointer), ("scale_b", scale_b, scale_b_pointer)):
         if number or tensor is not None:
             scalars[name] = number if tensor is None else tensor
@@ -168,10 +176,31 @@ _library.impl("gemm", _gemm, "CPU")
 
 def _fake(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32", out_dtype=None,
           *rest, **options):
-    return a.new_empty(Shape(a.shape, b.shape).d, dtype=out_dtype or getattr(torch, _call.result_type(None, _TYPES.get(a.dtype))))
+    for name, x in (("a", a), ("b", b), ("c", c), ("bias", bias), ("gate", gate)):
+        if x is not None:
+            check_type(name, _TYPES.get(x.dtype) or str(x.dtype))
+            if x.device != a.device:
+                raise ValueError(f"{name}: it is on {x.device}, and a is on {a.device}")
+    if a.dtype != b.dtype:
+        raise TypeError(f"b: its type is {b.dtype}, and a's is {a.dtype}")
+    dtype = None if out_dtype is None else _call.dtype_name("out_dtype", out_dtype)
+    return a.new_empty(Shape(a.shape, b.shape).d, dtype=getattr(torch, _call.result_type(dtype, _TYPES[a.dtype])))
 
 
 torch.library.register_fake("hgemm::gemm", _fake, lib=_library)
+
+
+def _refuse_storage(*arguments, **options):
+    for name, x in zip((argument.name for argument in _gemm_op._schema.arguments), arguments):
+        if isinstance(x, torch.Tensor) and (x.layout != torch.strided or x.is_quantized or x.is_nested or x.is_mkldnn):
+            kind = "quantized" if x.is_quantized else "nested" if x.is_nested else x.layout
+            raise TypeError(f"{name}: its elements are stored in a way that is not hgemm's ({kind})")
+    raise TypeError("gemm: a tensor's elements are stored in a way that is not hgemm's")
+
+
+for _way in ("Sparse", "SparseCsr", "Quantized", "NestedTensor"):
+    for _device in ("CPU", "CUDA"):
+        _library.impl("gemm", _refuse_storage, _way + _device)
 
 
 def _find_scale(x):
@@ -192,110 +221,23 @@ _library.impl("find_scale", _find_scale, "CPU")
 torch.library.register_fake("hgemm::find_scale", lambda x: x.new_empty((), dtype=torch.float32), lib=_library)
 
 
-# ---- its gradient: of D = act(Z) * gate, Z = alpha * A B + beta * C + bias ------------------------------------------
+def _cast(device, *operands):
+    """Operands under torch.autocast, as torch has them for its own products: floats are of its type, but for those of 64 bits."""
+    dtype = torch.get_autocast_dtype(device)
+    if dtype not in (torch.float16, torch.bfloat16):
+        return operands
+    return [x.to(dtype) if x.is_floating_point() and x.dtype != torch.float64 else x for x in operands]
 
 
-def _setup(ctx, inputs, output):
-    a, b, c, bias, gate, ctx.alpha, ctx.beta, ctx.activation, ctx.accumulate, _, ctx.batch_invariant, *scales = inputs
-    ctx.scale_a, ctx.scale_b, *pointers = scales
-    ctx.save_for_backward(a, b, c, bias, gate, output if ctx.activation == "relu" and gate is None else None, *pointers)
-
-
-def _reduced(g, like):
-    return g.sum_to_size(like.shape).to(like.dtype)
-
-
-def _backward(ctx, g):
-    a, b, c, bias, gate, output, scale_a, scale_b = ctx.saved_tensors
-    needs = ctx.needs_input_grad[1:] + (False,) * 5  # the keyset is first; arguments that were left out are not in it
-    needs_a, needs_b, needs_c, needs_bias, needs_gate = needs[:5]
-    again = {"accumulate": ctx.accumulate, "batch_invariant": ctx.batch_invariant}
-    given_a = {"scale_a": ctx.scale_a, "scale_a_pointer": scale_a}
-    given_b = {"scale_b": ctx.scale_b, "scale_b_pointer": scale_b}
-    gemm = torch.ops.hgemm.gemm
-    grad_gate, activation = None, row_of(ctx.activation)
-    if output is not None:
-        g = activation.backward(torch.ops.aten, g, output)
-    elif ctx.activation != "none" or needs_gate:
-        # What the activation was applied to is computed again: keeping it would take as much memory as the result.
-        # It may be beyond the range of the result's type.
-        z = gemm(a, b, c, bias, alpha=ctx.alpha, beta=ctx.beta, out_dtype=torch.float32, **again, **given_a, **given_b)
-        g = g.float()
-        if needs_gate:
-            grad_gate = _reduced(g * activation.function(torch, z), gate)
-        if gate is not None:
-            g = g * gate.float()
-        # torch's kernels are quicker, and some have no derivative: where that is recorded, the slope is made of operations that have.
-        g = g * activation.slope(torch, z) if torch.is_grad_enabled() else activation.backward(torch.ops.aten, g, z)
-    elif gate is not None:
-        g = g.float() * gate.float()
-    half = g.to(a.dtype)
-    grad_a = grad_b = grad_c = grad_bias = None
-    if needs_a:
-        grad_a = _reduced(gemm(half, b.mT, alpha=ctx.alpha, **again, **given_b), a)
-    if needs_b:
-        if b.dim() == 2:  # one product over all rows, instead of a batch whose results are added
-            grad_b = gemm(a.reshape(-1, a.shape[-1]).mT, half.reshape(-1, half.shape[-1]), alpha=ctx.alpha, **again, **given_a)
-        else:
-            grad_b = _reduced(gemm(a.mT, half, alpha=ctx.alpha, **again, **given_a), b)
-    if needs_c:
-        grad_c = _reduced(g * ctx.beta, c)
-    if needs_bias:
-        grad_bias = _reduced(g, bias)
-    return grad_a, grad_b, grad_c, grad_bias, grad_gate, *[None] * 10
-
-
-_forward_ad = torch.autograd.forward_ad
-_BELOW_AUTOGRAD, _CUDA = torch._C._after_autograd_keyset, torch._C.DispatchKey.CUDA
-
-
-class _Gemm(torch.autograd.Function):
-    """The operator, recorded. Its first argument says which kernels of the dispatcher's the call has not met yet."""
-
-    @staticmethod
-    def forward(ctx, keyset, *arguments):
-        output = _below_autograd(keyset, arguments)
-        _setup(ctx, arguments + _DEFAULTS[len(arguments) - 2:], output)
-        return output
-
-    @staticmethod
-    def backward(ctx, g):
-        return None, *_backward(ctx, g)
-
-
-def _below_autograd(keyset, arguments):
-    with torch._C._AutoDispatchBelowAutograd():
-        return _gemm_op.redispatch(keyset & _BELOW_AUTOGRAD, *arguments)
-
-
-def _differentiable(keyset, *arguments):
-    """What torch.library.register_autograd makes, but quicker: it takes more time than the rest of a call. Where nothing is to be
-    recorded and only the GPU's kernel is left to meet, that is called from here."""
-    if _forward_ad._current_level >= 0 and any(
-            isinstance(x, torch.Tensor) and _forward_ad.unpack_dual(x).tangent is not None for x in arguments):
-        raise NotImplementedError("hgemm: its product has no forward-mode derivative, and an argument has a tangent")
-    if torch.is_grad_enabled():
-        for x in arguments:
-            if isinstance(x, torch.Tensor) and x.requires_grad:
-                return _Gemm.apply(keyset, *arguments)
-    if (keyset & _BELOW_AUTOGRAD).highestPriorityTypeId() == _CUDA:
-        return _gemm(*arguments)
-    return _below_autograd(keyset, arguments)
-
-
-_library.impl("gemm", _differentiable, "Autograd", with_keyset=True)
+_derivatives.register(_library, _gemm_op, _gemm, _cast)
 
 
 def _autocast(device):
-    """Under torch.autocast a and b are made of its type, as torch does for its own products."""
     key = torch._C.DispatchKey.AutocastCUDA if device == "cuda" else torch._C.DispatchKey.AutocastCPU
 
     def gemm(a, b, *rest, **options):
-        dtype = torch.get_autocast_dtype(device)
-        if dtype in (torch.float16, torch.bfloat16):
-            a, b = a.to(dtype), b.to(dtype)
         with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
-            return torch.ops.hgemm.gemm(a, b, *rest, **options)
+            return torch.ops.hgemm.gemm(*_cast(device, a, b), *rest, **options)
     return gemm
 
 
@@ -316,8 +258,10 @@ def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, ga
     for name, tensor in (("a", a), ("b", b), ("c", c), ("bias", bias), ("gate", gate)):
         if not isinstance(tensor, torch.Tensor) and (tensor is not None or name in ("a", "b")):
             raise TypeError(f"{name}: a {type(tensor).__module__}.{type(tensor).__qualname__} is no tensor")
-    alpha = alpha if type(alpha) in NUMBERS else float(_call.scalar("alpha", alpha))
-    beta = beta if beta is None or type(beta) in NUMBERS else float(_call.scalar("beta", beta))
+    alpha, alpha_pointer = _factor("alpha", alpha)
+    beta, beta_pointer = (None, None) if beta is None else _factor("beta", beta)
+    if beta_pointer is not None and c is not None:
+        c, beta = c.float() * beta_pointer, 1.0
     for name, tensor in (("a", a), ("b", b)):
         if tensor.dim() == 0:
             raise ValueError(f"{name}: it has no dimension; a product needs a vector at least")
@@ -327,19 +271,33 @@ def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, ga
     if row or column:
         a, b = a.unsqueeze(0) if row else a, b.unsqueeze(1) if column else b
         c, bias, gate = _with_row_or_column(c, row, column), _with_row_or_column(bias, row, column), _with_row_or_column(gate, row, column)
-    if isinstance(out_dtype, str):
+    if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
         out_dtype = getattr(torch, _call.dtype_name("out_dtype", out_dtype))
     if (c is None and bias is None and gate is None and activation is None and out_dtype is None and scale_a is None and scale_b is None
-            and alpha == 1 and accumulate == "float32" and not batch_invariant):
+            and alpha == 1 and accumulate == "float32" and not batch_invariant and alpha_pointer is None):
         d = _gemm_op(a, b)  # each argument takes time to convert, defaults take less
     else:
-        numbers = [0.0 if scale is None or isinstance(scale, torch.Tensor) else float(scale) for scale in (scale_a, scale_b)]
+        numbers = [0.0 if scale is None or isinstance(scale, torch.Tensor) else float(_call.scalar(name, scale))
+                   for name, scale in (("scale_a", scale_a), ("scale_b", scale_b))]
         pointers = [scale if isinstance(scale, torch.Tensor) else None for scale in (scale_a, scale_b)]
         d = _gemm_op(a, b, c, bias, gate, float(alpha), 1.0 if beta is None else float(beta), activation or "none", accumulate, out_dtype,
-                     batch_invariant, *numbers, *pointers)
+                     batch_invariant, *numbers, *pointers, alpha_pointer)
     if column:
         d = d.squeeze(-1)
     return d.squeeze(-1 if column else -2) if row else d
+
+
+def _factor(name, value):
+    """A number and, where it is not the host's to read, the tensor of it that stands for it."""
+    if type(value) in NUMBERS and -_call.LARGEST < value < _call.LARGEST:
+        return value, None
+    if not isinstance(value, torch.Tensor) or not (value.is_cuda or _derivatives.transformed()):
+        return float(_call.scalar(name, value)), None
+    if value.requires_grad and torch.is_grad_enabled():
+        raise ValueError(f"{name}: it requires a gradient, and gets none: multiply by it outside, or give {name}.detach()")
+    if value.numel() != 1 or value.is_complex():
+        raise TypeError(f"{name}: it must be one real number, not {value.dtype} of the shape {tuple(value.shape)}")
+    return 1.0, value.detach().float().reshape(())
 
 
 def _with_row_or_column(tensor, row, column):
@@ -350,7 +308,9 @@ def _with_row_or_column(tensor, row, column):
 
 
 def linear(x, weight, bias=None, **options):
-    """hgemm.linear for tensors: x @ weight.T + bias, with the options of matmul."""
+    """hgemm.linear for tensors: x @ weight.T + bias, with the options of matmul. weight may be what hgemm.pack made."""
+    if isinstance(weight, PackedWeights):
+        return packed.linear(x, weight, bias, **options)
     return matmul(x, weight.mT if weight.dim() > 1 else weight, bias=bias, **options)
 
 
@@ -364,7 +324,7 @@ def find_scale(x):
 
 def must_dispatch(arrays):
     """Whether torch records or traces a call on these: then it goes through the operator."""
-    if torch.compiler.is_compiling() or _forward_ad._current_level >= 0:
+    if torch.compiler.is_compiling() or _derivatives.transformed():
         return True
     recording = torch.is_grad_enabled()
     return any(isinstance(x, torch.Tensor) and (recording and x.requires_grad or type(x) not in (torch.Tensor, torch.nn.Parameter))
@@ -384,6 +344,10 @@ def _know_dtensor():
 
 
 _know_dtensor()
+
+packed = importlib.import_module("._torch_packed", __package__)  # once the operator is there
+PackedLinear = packed.PackedLinear
+convert = importlib.import_module("._convert", __package__).convert
 
 # ---- torch's own products -----------------------------------------------------------------------------------------
 #
@@ -417,20 +381,28 @@ class _Override:
             for name, overload in overloads:
                 self.library.impl(overload, self.kernel(name, overload), key, with_keyset=True, **extra)
 
-    def pass_on(self, overload, keyset, arguments, options):
+    def passing_on(self, overload):
+        """torch's own kernel."""
         if overload in self.own:
-            return self.own[overload].call_boxed(keyset, *arguments, **options)
-        # A torch without get_kernel: its kernels that write to an output were left alone, and do the same.
-        like = arguments[-1]
-        shape = (*arguments[-2].shape[:-1], like.shape[-1])
-        return getattr(torch.ops.aten, overload).out(*arguments, **options, out=like.new_empty(shape))
+            return self.own[overload].call_boxed
+
+        def call(keyset, *arguments, **options):
+            # A torch without get_kernel: its kernels that write to an output were left alone, and do the same.
+            like = arguments[-1]
+            shape = (*arguments[-2].shape[:-1], like.shape[-1])
+            return getattr(torch.ops.aten, overload).out(*arguments, **options, out=like.new_empty(shape))
+        return call
 
     def kernel(self, name, overload):
+        pass_on = self.passing_on(overload)
+
         def call(keyset, *arguments, **options):
             entered = _entered
-            active = entered[-1] if entered else None
-            if active is None or self.device not in active.devices:
-                return self.pass_on(overload, keyset, arguments, options)
+            if not entered:
+                return pass_on(keyset, *arguments, **options)
+            active = entered[-1]
+            if self.device not in active.devices:
+                return pass_on(keyset, *arguments, **options)
             try:
                 if name == _GROUPED:
                     result, why = active._run_groups(*arguments, **options)
@@ -441,12 +413,16 @@ class _Override:
                     raise
                 result, why = None, str(error)
             active._count(name, why)
-            return result if why is None else self.pass_on(overload, keyset, arguments, options)
+            return result if why is None else pass_on(keyset, *arguments, **options)
         return call
 
 
 _entered = ()  # the enable()s that are; never changed, but replaced, so that calls need no lock
 _overrides, _lock = {}, threading.Lock()
+
+
+def _innermost():
+    return _entered[-1] if _entered else None
 
 
 @functools.lru_cache(maxsize=None)
@@ -459,23 +435,28 @@ def _lacks_bfloat16(device):
 
 class enable(contextlib.ContextDecorator):
     """Runs torch's products of float16 matrices on hgemm while it is entered: mm, addmm, bmm and baddbmm, and so linear, matmul and
-    einsum, and grouped_mm of rows by matrices; in eager and compiled code, forward and backward, on every thread. Those of bfloat16,
-    too, where `bfloat16` says so. All else, and what hgemm does not support, goes to torch's kernels.
+    einsum, and grouped_mm of rows by matrices; in eager and compiled code, forward and backward, on every thread. Those of bfloat16
+    and of float32, too, where `bfloat16` and `float32` say so. All else, and what hgemm does not support, goes to torch's kernels.
 
-    accumulate       "float32", or "float16": see hgemm.matmul. Sums of bfloat16 products are float32
+    accumulate       "float32", or "float16": see hgemm.matmul. Sums of bfloat16 and float32 products are float32
     batch_invariant  a row of a result has the same bits whatever other rows the batch has. Raises hgemm.NotSupportedError where the
-                     library cannot, as for bfloat16; products that torch runs are without that promise
+                     library cannot, as for bfloat16 and float32; products that torch runs are without that promise
     devices          device types; with "cpu", products of CPU tensors run on hgemm's default device
     bfloat16         True or False; by default True on GPUs that have no tensor cores for it: those before compute capability 8.0
+    float32          True, or False, the default: not because of exactness, which is that of FP32 arithmetic whatever torch's allow_tf32
+                     permits, but because torch's kernels are the faster for small products and for few rows
 
     The scale of a bfloat16 parameter is found once, and again when torch's version counter says that it was changed in place. A change
     through `.data`, or by replaying a CUDA graph, is not counted: call forget_scales() after it. Scales of all else are found by each
     product.
 
+    bitsandbytes' matmul_4bit, which its Linear4bit calls, is taken over as well, where bitsandbytes was loaded before. A weight is packed
+    when it is first multiplied by, beside bitsandbytes' own: `convert` replaces it. Compiled code keeps to bitsandbytes.
+
     `ran` counts the products that hgemm ran, by name; `passed` those that torch ran, by reason."""
 
-    def __init__(self, *, accumulate="float32", batch_invariant=False, devices=("cuda",), bfloat16=None):
-        if accumulate not in _c.ACCUMULATE:
+    def __init__(self, *, accumulate="float32", batch_invariant=False, devices=("cuda",), bfloat16=None, float32=False):
+        if not isinstance(accumulate, str) or accumulate not in _c.ACCUMULATE:
             raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
         for device in devices:
             if device not in ("cuda", "cpu"):
@@ -487,7 +468,8 @@ class enable(contextlib.ContextDecorator):
             raise _c.NotSupportedError(f"bfloat16: this libhgemm {_c.version_text()} does not have it", "HGEMM_STATUS_NOT_SUPPORTED")
         self.accumulate, self.batch_invariant, self.devices = accumulate, batch_invariant, tuple(devices)
         self.bfloat16 = bfloat16 if _c.has_bfloat16() else False
-        self._asked = repr((accumulate, batch_invariant, self.devices, self.bfloat16))  # a string's hash is found once
+        self.float32 = bool(float32)
+        self._asked = repr((accumulate, batch_invariant, self.devices, self.bfloat16, self.float32))  # a string's hash is found once
         self._scales = Scales(_find_scale)
         self.ran, self.passed = {}, {}
 
@@ -498,6 +480,7 @@ class enable(contextlib.ContextDecorator):
                 if device not in _overrides:
                     _overrides[device] = _Override(device)
             _entered += (self,)
+        _bitsandbytes_door.enter(_innermost)
         return self
 
     def find_scales(self, module):
@@ -517,6 +500,8 @@ class enable(contextlib.ContextDecorator):
             last = len(_entered) - 1 - _entered[::-1].index(self)
             _entered = _entered[:last] + _entered[last + 1:]
             self._scales.clear()
+        if not _entered:
+            _bitsandbytes_door.forget()
 
     def _count(self, name, why):
         counts, key = (self.ran, name) if why is None else (self.passed, why)
@@ -529,6 +514,8 @@ class enable(contextlib.ContextDecorator):
 
     def _half(self, a):
         """The type that all operands of a product must have."""
+        if self.float32 and a.dtype == torch.float32:
+            return torch.float32
         return torch.bfloat16 if a.dtype == torch.bfloat16 and self._takes_bfloat16(a) else torch.float16
 
     def _run(self, name, arguments, options):
@@ -584,7 +571,7 @@ class enable(contextlib.ContextDecorator):
         return product(beta, c=c)
 
     def _sums(self, a):
-        return "float32" if a.dtype == torch.bfloat16 else self.accumulate
+        return self.accumulate if a.dtype == torch.float16 else "float32"
 
     def _scales_of(self, a, b):
         """The scales that are known of operands: of bfloat16, and that are hgemm's."""

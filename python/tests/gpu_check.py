@@ -27,14 +27,17 @@ import traceback
 import numpy as np
 import torch
 
+import gpu_weights
 import hgemm
 import hgemm.torch
+import opinfo as samples_of_torch
 from host_cost import measured
 
 HALF, BFLOAT16 = torch.float16, torch.bfloat16
 SEED = int(os.environ.get("HGEMM_SEED") or time.time())
 DEVICE = "cuda"
 LIMIT = 90  # seconds for a check, of which most take two
+LIMITS = {"tensor_parallel": 300, "compiled": 200}  # those that start compilers or processes, on a machine that others may load
 CHECKS = []
 
 
@@ -246,6 +249,41 @@ def memory():
         hgemm.matmul(a, b, out=out)
     torch.cuda.synchronize()
     assert (torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.mem_get_info()[0]) == before
+
+
+@check
+def opinfo():
+    """torch's own samples of its products and their gradients under enable(): no error that torch lacks, none larger than opinfo.py allows."""
+    for dtype in samples_of_torch.ROUNDING:
+        on = hgemm.torch.enable(bfloat16=True, float32=True)
+        count, faults = samples_of_torch.check(DEVICE, dtype, on)
+        assert count > 100 and on.ran and not faults, (dtype, count, on.ran, on.passed, faults[:9])
+        print(f"    {dtype}: {count} samples; hgemm ran {on.ran}, torch {on.passed}")
+
+
+@check
+def derivatives():
+    """In forward mode and under torch.func's transforms, beside torch's in double precision; gradients beyond float16."""
+    f = torch.func
+    a, b, v, gate = (torch.randn(shape, device=DEVICE).to(HALF) for shape in ((33, 40), (40, 25), (25,), (33, 25)))
+
+    def mine(a, b):
+        return supported(hgemm.matmul, a, b, bias=v, gate=gate, activation="silu", out_dtype=torch.float32)
+
+    def theirs(a, b):
+        return torch.nn.functional.silu(a @ b + v.double()) * gate.double()
+    for name, way in (("grad", lambda g: lambda a, b: f.grad(lambda *x: g(*x).sum(), (0, 1))(a, b)), ("vmap", lambda g: f.vmap(g, (0, None))),
+                      ("jvp", lambda g: lambda a, b: (f.jvp(g, (a, b), (a, b))[1],)),
+                      ("hessian", lambda g: lambda a, b: f.jvp(f.grad(lambda *x: g(*x).square().sum(), (0, 1)), (a, b), (a, b))[1])):
+        x = a[:, None] if name == "vmap" else a
+        for result, want in zip(way(mine)(x, b), way(theirs)(x.double(), b.double())):
+            assert (result.double() - want).norm() <= 0.01 * want.norm(), name
+    for size in (1e-9, 1e9):
+        x, y = (t.clone().requires_grad_() for t in (a, b))
+        g = torch.randn(33, 25, device=DEVICE) * size
+        hgemm.matmul(x, y, out_dtype=torch.float32, alpha=0.01 / size).backward(g)
+        for result, want in ((x.grad, g.double() @ b.double().T), (y.grad, a.double().T @ g.double())):
+            assert (result.double() - want * 0.01 / size).norm() <= 0.01 * (want * 0.01 / size).norm(), size
 
 
 @check
@@ -569,6 +607,80 @@ def bfloat16_speed():
     return found
 
 
+def spread(*shape):
+    return torch.ldexp(torch.randn(shape, device=DEVICE), torch.randint(-40, 41, shape, device=DEVICE).float())
+
+
+@check
+def float32():
+    """Products of float32 within the contract's bound, and by root mean square about as exact as torch's; whatever their range;
+    epilogues, gradients, graphs."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    errors = {}
+    for draw, name in ((lambda *shape: torch.randn(shape, device=DEVICE), "normal"), (lambda *shape: torch.rand(shape, device=DEVICE), "positive"),
+                       (spread, "80 binades")):
+        for m, n, k in ((64, 64, 64), tuple(sizes(300, 300, 600)), (1, 512, 2048), (256, 256, 4096)):
+            a, b = draw(m, k), draw(n, k).T if m % 2 else draw(k, n)
+            x, y = a.double(), b.double()
+            sums, absolute, units = x @ y, x.abs() @ y.abs(), 40 + min(k / 16, 32) + k / 512
+            mine, theirs = ((d.double() - sums).abs() for d in (hgemm.matmul(a, b), a @ b))
+            assert (mine <= units * 2.0**-24 * absolute + 2.0**-24 * sums.abs() + 2.0**-149).all(), (name, m, n, k)
+            mine, theirs = ((error.norm() / absolute.norm()).item() for error in (mine, theirs))
+            errors[f"{name} {m}x{n}x{k}"] = mine, theirs
+    print("    root mean square of errors over that of sum |a||b|, and torch's: "
+          + ", ".join(f"{name} {mine:.1e} {theirs:.1e}" for name, (mine, theirs) in errors.items()))
+    assert all(mine <= 1.25 * theirs for name, (mine, theirs) in errors.items() if name.endswith("256x256x4096")), errors
+    for _ in range(10):
+        m, n, k, batch = *sizes(200, 200, 100), 3
+        a, b, c, bias, gate = (integers(*shape, dtype=torch.float32) for shape in ((batch, m, k), (k, n), (m, n), (n,), (m, n)))
+        want = (exact(a, b) * 2 + c.double() + bias.double()).relu() * gate.double()
+        same(hgemm.matmul(a, b, alpha=2, c=c, bias=bias, gate=gate, activation="relu"), want, "epilogue")
+        a.requires_grad_(), b.requires_grad_()
+        hgemm.matmul(a, b).sum().backward()
+        same(a.grad, b.detach().double().sum(1).expand(batch, m, k), "gradient of a")
+        same(b.grad, a.detach().double().sum((0, 1)).unsqueeze(1).expand(k, n), "gradient of b")
+    a, b = integers(96, 64, dtype=torch.float32), integers(64, 80, dtype=torch.float32)
+    hgemm.matmul(a, b)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        d = hgemm.matmul(a, b)
+    a.copy_(integers(96, 64))
+    graph.replay()
+    same(d, exact(a, b), "graph")
+    return errors
+
+
+@check
+def float32_enabled():
+    """enable(float32=True): models' outputs and gradients as close to double precision as without; TF32 is not made use of."""
+    try:
+        of = list(models())
+    except ImportError as error:
+        raise Skip(str(error)) from None
+    torch.backends.cuda.matmul.allow_tf32 = False
+    for name, model in of:
+        model = model.to(DEVICE).eval()
+        plain = copy.deepcopy(model).double()
+        tokens = torch.randint(0, 1000, (2, 77), device=DEVICE)
+
+        def step(model):
+            """The output, and all gradients in one vector."""
+            model.zero_grad()
+            out = model(tokens)[0]
+            out.square().mean().backward()
+            return out.detach().double(), torch.cat([p.grad.double().flatten() for p in model.parameters() if p.grad is not None])
+        wanted, native = step(plain), step(model)
+        torch.backends.cuda.matmul.allow_tf32 = True
+        with hgemm.torch.enable(float32=True) as on:
+            results = step(model)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        assert sum(on.ran.values()) >= 20 and not on.passed, (name, on.ran, on.passed)
+        for what, mine, theirs, want in zip(("output", "gradients"), results, native, wanted):
+            mine, theirs = (((x - want).norm() / want.norm()).item() for x in (mine, theirs))
+            print(f"    {name}: error of {what} to double precision {mine:.2e}, torch's {theirs:.2e}", flush=True)
+            assert mine <= 1.2 * theirs + 2.0**-24, (name, what, mine, theirs)
+
+
 @check
 def batch_invariance():
     """With the switch, a row has the same bits in batches of any size."""
@@ -675,7 +787,8 @@ def two_devices():
 def tensor_parallel():
     """examples/tensor_parallel.py: by NCCL where there are two GPUs, else by gloo with CPU tensors that are copied to the GPU."""
     example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "tensor_parallel.py"
-    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=LIMIT - 10)
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=LIMITS["tensor_parallel"] - 10,
+                          env={**os.environ, "OMP_NUM_THREADS": "2"})  # as torchrun has it
     assert done.returncode == 0 and "2 processes agree" in done.stdout, (done.stdout + done.stderr)[-3000:]
     print("    " + done.stdout.strip())
 
@@ -699,6 +812,9 @@ def bench():
     assert not any(of["wrong_elements"] for of in written["exact_products"])
 
 
+CHECKS.extend(gpu_weights.CHECKS)  # of packed weights
+
+
 # ---- running them ---------------------------------------------------------------------------------------------------
 
 
@@ -708,7 +824,7 @@ def run_one(function):
     try:
         said, result = "passed", {"result": "passed", "value": function()}
         torch.cuda.synchronize()
-    except Skip as why:
+    except (Skip, gpu_weights.Missing) as why:
         said, result = f"skipped: {why}", {"result": "skipped", "why": str(why)}
     except Exception:
         said, result = "FAILED\n" + traceback.format_exc(), {"result": "failed", "why": traceback.format_exc()}
@@ -748,10 +864,11 @@ def watch(process, path, done):
                     done[what.pop("end")] = what
         if ended:
             return running and (running, f"the process ended with {process.returncode}")
-        if running and time.monotonic() - began > LIMIT:
+        limit = LIMITS.get(running, LIMIT)
+        if running and time.monotonic() - began > limit:
             process.send_signal(signal.SIGABRT)  # faulthandler says where it was
             process.wait()
-            return running, f"it took longer than {LIMIT} s"
+            return running, f"it took longer than {limit} s"
         time.sleep(0.05)
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from hgemm import cublas
+from hgemm import _links, cublas
 
 pytestmark = pytest.mark.skipif("HGEMM_LIBRARY" in os.environ, reason="the package's own library is not the one in use")
 CHILD = """
@@ -19,8 +19,8 @@ print(sys.argv[1:], entry(*zeros), any("libhgemm_cublas.so" in line for line in 
 """
 
 
-def run(*arguments, **environment):
-    return subprocess.run([sys.executable, *arguments], env=dict(os.environ, **environment), capture_output=True, text=True)
+def run(*arguments, cwd=None, **environment):
+    return subprocess.run([sys.executable, *arguments], env=dict(os.environ, **environment), cwd=cwd, capture_output=True, text=True)
 
 
 def test_a_program_finds_the_door():
@@ -35,18 +35,39 @@ def test_its_path_is_printed():
     assert done.stderr == "" and done.stdout.strip() == "[] 1 True"
 
 
-def test_a_path_with_a_blank_is_linked(tmp_path):
-    folder = tmp_path / "a folder"
+@pytest.mark.parametrize("name", ["a folder", "a:folder", "$LIB", "${ORIGIN}x"])
+def test_a_path_that_ld_preload_does_not_take_is_linked(tmp_path, name):
+    folder = tmp_path / name
     shutil.copytree(os.path.dirname(cublas.__file__), folder / "hgemm")
     for libraries in pathlib.Path(cublas.__file__).parents[1].glob("hgemm.libs"):
         shutil.copytree(libraries, folder / "hgemm.libs")
+
+    def launched(*arguments, **environment):
+        return run("-m", "hgemm.cublas", *(arguments or ("-c", CHILD)), cwd=folder, **{"PYTHONPATH": "", "TMPDIR": str(tmp_path), **environment})
     for _ in range(2):  # the link is made, and found
-        done = run("-m", "hgemm.cublas", "-c", CHILD, PYTHONPATH=str(folder), TMPDIR=str(tmp_path))
+        done = launched()
         assert done.stderr == "" and done.stdout.strip() == "[] 1 True"
     link, = tmp_path.glob("hgemm-*")
     link.unlink()
     link.symlink_to("/")
-    assert "is no link of yours" in run("-m", "hgemm.cublas", PYTHONPATH=str(folder), TMPDIR=str(tmp_path)).stderr
+    assert "is no link of yours" in launched().stderr
+    link.unlink()
+    with_a_blank = tmp_path / "temporary files"
+    with_a_blank.mkdir()
+    done = launched(TMPDIR=str(with_a_blank))
+    assert done.stderr == "" and done.stdout.strip() == "[] 1 True"
+    elsewhere = launched("-c", "import os; print(os.environ['LD_PRELOAD'])", TMPDIR=str(with_a_blank)).stdout.strip()
+    os.unlink(os.path.dirname(elsewhere))
+
+
+def test_no_place_for_a_link_is_said(monkeypatch):
+    monkeypatch.setattr(_links, "_has", lambda special, path: True)
+    with pytest.raises(OSError, match="the dynamic linker cannot name .* TMPDIR"):
+        cublas.library()
+
+
+def test_help():
+    assert "LD_PRELOAD" in run("-m", "hgemm.cublas", "--help").stdout
 
 
 def test_the_exit_status_and_what_is_preloaded_stay():

@@ -126,7 +126,7 @@ A, B, ENDS = np.zeros((6, 8), H), np.zeros((2, 8, 5), H), np.array([2, 6], I)
     ((A, B, ENDS), {"out": np.zeros((7, 5), H)}, ValueError, r"out: its shape is \(7, 5\), the result's is \(6, 5\)"),
     ((A, B, ENDS), {"gate": np.zeros((1, 5), H)}, ValueError, r"gate: its shape is \(1, 5\), the result's is \(6, 5\)"),
     ((A, B, ENDS), {"bias": np.zeros((6, 5), H)}, ValueError, r"bias: its shape is \(6, 5\), not \(2, 5\) or \(5,\)"),
-    ((A, B.astype(np.float32), ENDS), {}, TypeError, "b: its type is float32, not float16 or bfloat16"),
+    ((A, B.astype(np.float64), ENDS), {}, TypeError, "b: its type is float64, not float16, bfloat16 or float32"),
     ((A, B, ENDS), {"beta": 1}, ValueError, "beta: there is nothing to multiply"),
     ((A, B, ENDS), {"scale_b": 2.0}, ValueError, "scale_b: b is float16"),
     ((A, B, ENDS), {"activation": "tanh"}, ValueError, "activation: 'tanh' is none of")])

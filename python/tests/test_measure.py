@@ -34,6 +34,15 @@ def test_bench_times_nothing_on_an_emulated_device(capsys, tmp_path):
         hgemm.bench(["16"], kernels="k9")
 
 
+def test_bench_of_float32():
+    table = hgemm.bench("16", dtype="float32", progress=False)
+    assert [(row["kernel"], row["accumulate"], row["model_us"]) for row in table.rows] == [("auto", "float32", None)]
+    assert 0 < table.rows[0]["relative_error"] < 1e-6 and table.context["dtype"] == "float32"
+    for options in ({"dtype": "float64"}, {"dtype": "float32", "kernels": "ladder"}, {"dtype": "float32", "accumulate": "float16"}):
+        with pytest.raises(ValueError, match="dtype: "):
+            hgemm.bench("16", progress=False, **options)
+
+
 def test_a_wrong_product_shows(monkeypatch):
     def wrong(a, b, out, **options):
         out.copy_from(np.zeros(out.shape, np.float16))
@@ -64,9 +73,24 @@ def test_report(tmp_path):
     path = tmp_path / "report.json"
     written = hgemm.report(path, shapes=["16"], progress=False)
     assert json.loads(path.read_text()) == json.loads(json.dumps(written))
-    assert len(written["exact_products"]) == 10 and not any(check["wrong_elements"] for check in written["exact_products"])
+    assert len(written["exact_products"]) == 15 and not any(check["wrong_elements"] for check in written["exact_products"])
     assert written["device"]["emulated"] and written["hgemm"]["version"] == hgemm.__version__ and "gpu" in written
-    assert len(written["bench"]["rows"]) == 6 and written["model"]["measured_per_model"] == {}
+    assert len(written["bench"]["rows"]) == 6 and len(written["bench_float32"]["rows"]) == 1 and written["model"]["measured_per_model"] == {}
+
+
+def test_a_report_that_cannot_be_written_is_not_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(_measure, "bench", lambda *arguments, **options: pytest.fail("it was measured"))
+    monkeypatch.setattr(_measure, "_checks", lambda: pytest.fail("it was checked"))
+    for path in (tmp_path, tmp_path / "none" / "report.json"):
+        with pytest.raises(OSError):
+            hgemm.report(path)
+    former = tmp_path / "report.json"
+    former.write_text("former")
+    with pytest.raises(pytest.fail.Exception):
+        hgemm.report(former)
+    with pytest.raises(pytest.fail.Exception):
+        hgemm.report(str(tmp_path / "new.json"))
+    assert former.read_text() == "former" and list(tmp_path.iterdir()) == [former]
 
 
 def test_a_fallback_is_said(monkeypatch):

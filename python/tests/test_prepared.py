@@ -83,8 +83,8 @@ def recorded(monkeypatch):
 
     def apply(keyset, *arguments):
         seen.append(tuple(arguments[0].shape))
-        return hgemm.torch._below_autograd(keyset, arguments)
-    monkeypatch.setattr(hgemm.torch._Gemm, "apply", apply)
+        return hgemm.torch._derivatives._below_autograd(keyset, arguments)
+    monkeypatch.setattr(hgemm.torch._derivatives._Gemm, "apply", apply)
     return seen
 
 
@@ -202,8 +202,27 @@ def test_what_addresses_decide_is_still_refused(gpu):
             hgemm.matmul(a, gpu.put(integers(4, 8)))
         with pytest.raises(ValueError, match="activation: 'tanh'"):
             hgemm.matmul(a, b, activation="tanh")
-        with pytest.raises(TypeError, match="a: its type is float32"):
-            hgemm.matmul(gpu.put(integers(8, 8, dtype=FLOAT)), b)
+        with pytest.raises(TypeError, match="out_dtype: 'int8' is none of"):
+            hgemm.matmul(a, b, out_dtype="int8")
+
+
+def test_factors_are_numbers_of_32_bits_each_time(gpu):
+    a, b, c = (gpu.put(integers(8, 8)) for _ in range(3))
+    for call in (hgemm.matmul, hgemm.torch.matmul, lambda *operands, **factors: torch.ops.hgemm.gemm(*operands, **{"beta": 1.0, **factors})):
+        for _ in range(2):
+            call(a, b, alpha=1.0, c=c)
+            for name in ("alpha", "beta"):
+                with pytest.raises(ValueError, match=f"{name}: 1e[+]300 is beyond what a float of 32 bits holds"):
+                    call(a, b, c=c, **{name: 1e300})
+        assert gpu.get(call(a, b, c=c, alpha=float("inf"))).isnan().any()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="accumulate: .*is neither"):
+            hgemm.matmul(a, b, accumulate=["float32"])
+    with hgemm.torch.enable(bfloat16=False) as on:
+        torch.addmm(c, a, b, alpha=1.0)
+        with pytest.raises((RuntimeError, NotImplementedError)):  # torch's words, or those of a torch without a GPU
+            torch.addmm(c, a, b, alpha=1e300)
+        assert on.ran == {"addmm": 1} and list(on.passed) == ["alpha: 1e+300 is beyond what a float of 32 bits holds"]
 
 
 def test_no_tensor_is_kept(gpu):

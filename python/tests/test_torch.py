@@ -15,7 +15,7 @@ import hgemm
 import hgemm.torch
 from hgemm._activations import ACTIVATIONS
 
-HALF, BF16 = torch.float16, torch.bfloat16
+HALF, BF16, FLOAT = torch.float16, torch.bfloat16, torch.float32
 needs_bfloat16 = pytest.mark.skipif(not hgemm._c.has_bfloat16(), reason="this libhgemm has no bfloat16")
 OUT_IS_ROUTED = hasattr(torch.library, "get_kernel")
 
@@ -94,17 +94,6 @@ def test_activations_are_the_librarys():
     assert names(count) is None
 
 
-@pytest.mark.parametrize("product", [hgemm.matmul, hgemm.torch.matmul, torch.ops.hgemm.gemm], ids=("matmul", "torch.matmul", "gemm"))
-def test_forward_mode_derivatives_are_refused(product):
-    a = torch.ones(4, 4, dtype=HALF)
-    with torch.autograd.forward_ad.dual_level():
-        with pytest.raises(NotImplementedError, match="no forward-mode derivative"):
-            product(a, torch.autograd.forward_ad.make_dual(a, a))
-        assert (product(a, a) == 4).all()
-    with pytest.raises(NotImplementedError, match="no forward-mode derivative"):
-        torch.func.jvp(lambda x: product(x, a), (a,), (a,))
-
-
 def test_gates_and_biases_that_repeat(fused):
     a, b = integers(4, 6), integers(6, 5)
     for shape in ((), (1,), (5,), (1, 5), (4, 1), (1, 1)):
@@ -121,12 +110,8 @@ def test_unknown_activations_have_no_gradient():
     a = torch.ones(4, 4, dtype=HALF, requires_grad=True)
     with pytest.raises(ValueError, match="activation: 'tanh' is none of"):
         torch.ops.hgemm.gemm(a, a, activation="tanh")
-
-    class Context:
-        saved_tensors, needs_input_grad = (a, a) + (None,) * 6, (True,) * 11
-        activation, accumulate, batch_invariant, alpha, beta, scale_a, scale_b = "tanh", "float32", False, 1.0, 1.0, 0.0, 0.0
     with pytest.raises(ValueError, match="activation: 'tanh' is none of"):
-        hgemm.torch._backward(Context, a)
+        torch.func.jvp(lambda x: torch.ops.hgemm.gemm(x, x, activation="tanh"), (a.detach(),), (a.detach(),))
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
@@ -214,6 +199,31 @@ def test_autocast():
     assert result.dtype == HALF and torch.equal(result.float(), (a @ b))
     result.sum().backward()
     assert a.grad.dtype == torch.float32 and torch.equal(a.grad[0], b.sum(1))
+
+
+def test_autocast_leaves_what_torchs_leaves():
+    """torch casts neither doubles nor integers, so products of them and others are refused."""
+    half = integers(4, 4)
+    for dtype in (torch.float64, torch.int32):
+        for function in (torch.mm, hgemm.torch.matmul):
+            with torch.autocast("cpu", HALF), pytest.raises((TypeError, RuntimeError)):
+                function(half.to(dtype), half)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert hgemm.torch.matmul(half, half.float()).dtype == BF16
+
+
+def test_the_fake_kernel_refuses_what_the_kernel_refuses():
+    a, b = integers(3, 4), integers(4, 5)
+    for options in ({}, {"out_dtype": FLOAT}, {"out_dtype": BF16}, {"c": integers(5).float()}):
+        assert torch.ops.hgemm.gemm(*(x.to("meta") for x in (a, b)), **{
+            name: x.to("meta") if isinstance(x, torch.Tensor) else x for name, x in options.items()}).dtype == torch.ops.hgemm.gemm(a, b, **options).dtype
+    for operands, options in (((a.double(), b), {}), ((a, b.double()), {}), ((a.double(), b.double()), {}), ((a.to(BF16), b), {}), ((a, b.to(BF16)), {}),
+                              ((a, b), {"c": integers(5).double()}), ((a, b), {"bias": integers(5).int()}), ((a, b), {"out_dtype": torch.float64}),
+                              ((a.int(), b), {}), ((integers(3, 5), b), {})):
+        for device in ("cpu", "meta"):
+            with pytest.raises((TypeError, ValueError, hgemm.Error)):
+                torch.ops.hgemm.gemm(*(x.to(device) for x in operands), **{
+                    name: x.to(device) if isinstance(x, torch.Tensor) else x for name, x in options.items()})
 
 
 def test_enable_runs_torchs_products():
@@ -571,3 +581,17 @@ def test_words_about_tensors():
         hgemm.matmul(a.to_sparse(), a)
     with pytest.raises(TypeError, match="b: a numpy.ndarray is no tensor"):
         hgemm.matmul(torch.nn.Parameter(a), a.numpy())
+    with pytest.raises(ValueError, match="c: it is on meta, and a is on cpu"):
+        hgemm.torch.matmul(a, a, c=a.to("meta"))
+    for stored in (a.to_sparse(), a.float().to_sparse_csr(), torch.quantize_per_tensor(a.float(), 1.0, 0, torch.qint8), torch.nested.nested_tensor([a])):
+        with pytest.raises(TypeError, match="b: its elements are stored in a way that is not hgemm's"):
+            hgemm.torch.matmul(a, stored)
+    for name in ("scale_a", "scale_b", "alpha", "beta"):
+        with pytest.raises(TypeError, match=f"^{name}: a builtins.str is no array"):
+            hgemm.torch.matmul(a, a, **{"c": a, name: "x"})
+    with pytest.raises(ValueError, match="stream: the arrays are in host memory"):
+        hgemm.matmul(a, a, stream=7)
+    import numpy as np
+    assert hgemm.torch.matmul(a, a, out_dtype=np.float32).dtype == FLOAT
+    with pytest.raises(TypeError, match="alpha: masked arrays are not supported"):
+        hgemm.matmul(a.numpy(), a.numpy(), alpha=np.ma.masked)

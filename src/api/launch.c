@@ -4,7 +4,10 @@
  * do nothing unless a scale was too large. */
 #include "api/handle.h"
 #include "api/scale.h"
+#include "problem/weights.h"
 #include "select/thin.h"
+
+#include <stddef.h>
 
 /* Matrix number `index` of a batch, or the pointer to it. */
 static void *matrix(const hgemm_desc_t *p, const void *data, hgemm_type_t type, int64_t index, int64_t stride)
@@ -115,17 +118,13 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
     const int thin = is_thin(plan->variant.kernel), splits_first = kernel_table[plan->variant.kernel].splits_first;
     const int64_t block_tiles = thin ? thin_block_tiles(p, plan, &handle->machine) : 1;
     const int64_t blocks = thin ? thin_blocks(p, plan, block_tiles) : plan->whole_tiles + split_tiles * plan->splits;
+    const planes_t no_planes = {0};
+    const packed_form_t none = {0}, form = p->weights ? form_of(p->weights) : none;
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
 
     for (int64_t done = 0; status == HGEMM_STATUS_SUCCESS && done < matrices; done += MOST_GRID_Y) {
         int64_t rest = matrices - done;
-        struct {
-            kernel_args_t product;
-            union {
-                scales_t scales;
-                planes_t planes;
-            };
-        } args = {
+        packed_args_t args = {
             .product =
                 {
                     .a = matrix(p, p->a, p->type_a, done, p->stride_a),
@@ -166,18 +165,19 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
                     .groups = (int)p->batch,
                     .indirect = batch_mode | by_columns,
                 },
+            .scales = scales_of(handle, plan, p, search),
+            .packed = form,
         };
-        if (splits_first)
-            args.planes = planes_in(handle, plan, p);
-        else
-            args.scales = scales_of(handle, plan, p, search);
+        const planes_args_t of_planes = {.product = args.product,
+                                         .planes = splits_first ? planes_in(handle, plan, p) : no_planes};
         launch_t launch = {
             .grid = {(unsigned)blocks, (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), 1},
             .threads = (unsigned)kernel->threads,
             .shared_bytes = (unsigned)(thin ? thin_shared_bytes(p, plan, block_tiles) : kernel->shared_bytes),
-            .args = &args,
-            .args_size = splits_first                         ? sizeof(planes_args_t)
-                         : have_scales(plan->variant.factors) ? sizeof(bf16_args_t)
+            .args = splits_first ? (const void *)&of_planes : &args,
+            .args_size = splits_first                         ? sizeof of_planes
+                         : p->weights                         ? sizeof args
+                         : have_scales(plan->variant.factors) ? offsetof(packed_args_t, packed)
                                                               : sizeof args.product,
         };
         status = handle->device->ops->launch(handle->device, handle->stream,

@@ -77,6 +77,7 @@ static const status_words_t table[] = {
     STATUS(INVALID_PLAN, "The plan is not one for this library, device and call: make it anew."),
     STATUS(INVALID_TUNING, "The tuning file cannot be used: what was loaded before stays."),
     STATUS(INVALID_SCALE, "A scale is neither 0 nor a power of two from 2^-112 to 2^126."),
+    STATUS(INVALID_WEIGHTS, "The weights' description was not initialised, or a field of it cannot be."),
 };
 
 _Static_assert(sizeof table / sizeof table[0] == HGEMM_STATUS_COUNT_, "a status has no words");

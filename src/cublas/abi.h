@@ -19,6 +19,7 @@ enum {
     BLAS_STATUS_SUCCESS = 0, /* cublasStatus_t */
     BLAS_STATUS_NOT_INITIALIZED = 1,
     BLAS_STATUS_INVALID_VALUE = 7,
+    BLAS_STATUS_NOT_SUPPORTED = 15,
 
     BLAS_OP_N = 0, /* cublasOperation_t */
     BLAS_OP_T = 1,
@@ -29,13 +30,18 @@ enum {
     BLAS_POINTER_MODE_HOST = 0, /* cublasPointerMode_t, and the first of cublasLtPointerMode_t */
     BLAS_POINTER_MODE_DEVICE = 1,
 
-    BLAS_PEDANTIC_MATH = 2, /* cublasMath_t: the mode, and the bits that it takes */
+    BLAS_TENSOR_OP_MATH = 1, /* cublasMath_t: modes, and the bits that they take */
+    BLAS_PEDANTIC_MATH = 2,
+    BLAS_TF32_TENSOR_OP_MATH = 3,
     BLAS_MATH_MASK = 15,
 
     BLAS_COMPUTE_16F = 64, /* cublasComputeType_t */
     BLAS_COMPUTE_16F_PEDANTIC = 65,
     BLAS_COMPUTE_32F = 68,
     BLAS_COMPUTE_32F_PEDANTIC = 69,
+    BLAS_COMPUTE_32F_FAST_16F = 74,
+    BLAS_COMPUTE_32F_FAST_16BF = 75,
+    BLAS_COMPUTE_32F_FAST_TF32 = 77,
 
     BLAS_GEMM_DEFAULT = -1, /* cublasGemmAlgo_t */
     BLAS_GEMM_DEFAULT_TENSOR_OP = 99,
@@ -106,6 +112,13 @@ enum {
         INTEGER lda, const void *const *b, INTEGER ldb, const void *beta, void *const *c, INTEGER ldc, INTEGER batch
 #define HALF_BATCHED_ARGUMENTS handle, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, batch
 
+#define SINGLE_PARAMETERS(INTEGER) HALF_PARAMETERS(INTEGER)
+#define SINGLE_ARGUMENTS HALF_ARGUMENTS
+#define SINGLE_STRIDED_PARAMETERS(INTEGER) HALF_STRIDED_PARAMETERS(INTEGER)
+#define SINGLE_STRIDED_ARGUMENTS HALF_STRIDED_ARGUMENTS
+#define SINGLE_BATCHED_PARAMETERS(INTEGER) HALF_BATCHED_PARAMETERS(INTEGER)
+#define SINGLE_BATCHED_ARGUMENTS HALF_BATCHED_ARGUMENTS
+
 #define EX_PARAMETERS(INTEGER)                                                                                       \
     void *handle, int op_a, int op_b, INTEGER m, INTEGER n, INTEGER k, const void *alpha, const void *a, int type_a, \
         INTEGER lda, const void *b, int type_b, INTEGER ldb, const void *beta, void *c, int type_c, INTEGER ldc,     \
@@ -136,19 +149,26 @@ enum {
     handle, desc, alpha, a, layout_a, b, layout_b, beta, c, layout_c, d, layout_d, algo, workspace, workspace_bytes, \
         stream
 
-/* X(name, kind of its parameters, INTEGER): what the door takes in the place of the real libraries. */
-#define BLAS_ENTRIES(X)                                    \
-    X(cublasHgemm, HALF, int)                              \
-    X(cublasHgemm_64, HALF, int64_t)                       \
-    X(cublasHgemmStridedBatched, HALF_STRIDED, int)        \
-    X(cublasHgemmStridedBatched_64, HALF_STRIDED, int64_t) \
-    X(cublasHgemmBatched, HALF_BATCHED, int)               \
-    X(cublasHgemmBatched_64, HALF_BATCHED, int64_t)        \
-    X(cublasGemmEx, EX, int)                               \
-    X(cublasGemmEx_64, EX, int64_t)                        \
-    X(cublasGemmStridedBatchedEx, EX_STRIDED, int)         \
-    X(cublasGemmStridedBatchedEx_64, EX_STRIDED, int64_t)  \
-    X(cublasGemmBatchedEx, EX_BATCHED, int)                \
+/* X(name, kind of its parameters, INTEGER): what the door takes in the place of the real libraries. cublasSgemm is a
+ * name of the header alone for cublasSgemm_v2: the function that the library has by it is that of cuBLAS before 4.0. */
+#define BLAS_ENTRIES(X)                                      \
+    X(cublasHgemm, HALF, int)                                \
+    X(cublasHgemm_64, HALF, int64_t)                         \
+    X(cublasHgemmStridedBatched, HALF_STRIDED, int)          \
+    X(cublasHgemmStridedBatched_64, HALF_STRIDED, int64_t)   \
+    X(cublasHgemmBatched, HALF_BATCHED, int)                 \
+    X(cublasHgemmBatched_64, HALF_BATCHED, int64_t)          \
+    X(cublasSgemm_v2, SINGLE, int)                           \
+    X(cublasSgemm_v2_64, SINGLE, int64_t)                    \
+    X(cublasSgemmStridedBatched, SINGLE_STRIDED, int)        \
+    X(cublasSgemmStridedBatched_64, SINGLE_STRIDED, int64_t) \
+    X(cublasSgemmBatched, SINGLE_BATCHED, int)               \
+    X(cublasSgemmBatched_64, SINGLE_BATCHED, int64_t)        \
+    X(cublasGemmEx, EX, int)                                 \
+    X(cublasGemmEx_64, EX, int64_t)                          \
+    X(cublasGemmStridedBatchedEx, EX_STRIDED, int)           \
+    X(cublasGemmStridedBatchedEx_64, EX_STRIDED, int64_t)    \
+    X(cublasGemmBatchedEx, EX_BATCHED, int)                  \
     X(cublasGemmBatchedEx_64, EX_BATCHED, int64_t)
 #define LT_ENTRIES(X) X(cublasLtMatmul, LT, int)
 

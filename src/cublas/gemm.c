@@ -51,6 +51,7 @@ static const char *ask_handle(const call_t *call, product_t *product)
         return "cuBLAS refuses the handle";
     if ((math_mode & BLAS_MATH_MASK) == BLAS_PEDANTIC_MATH)
         return "the math mode is pedantic";
+    product_allow_math(product, math_mode & BLAS_MATH_MASK);
     if (sm_count != 0)
         return "the handle is to use a part of the multiprocessors";
     return product_scalars(product, pointer_mode, call->alpha, call->beta);
@@ -71,10 +72,9 @@ static const char *describe(const call_t *call, product_t *product)
     const char *why = product_types(call->type_a, call->type_b, call->type_c, desc);
     if (why)
         return why;
-    if (!product_accumulate(call->compute, &desc->accumulate))
-        return "the compute type is neither 16F nor 32F";
-    if (desc->accumulate == HGEMM_ACCUMULATE_F16 && desc->type_c != HGEMM_TYPE_F16)
-        return "the compute type is 16F and C is not of halves";
+    why = product_compute(product, call->compute);
+    if (why)
+        return why;
     if (call->algo != BLAS_GEMM_DEFAULT && call->algo != BLAS_GEMM_DEFAULT_TENSOR_OP)
         return "the program names an algorithm";
     if (is_for_cublas_to_judge(call, desc->op_a, desc->op_b))
@@ -99,6 +99,9 @@ static int take(const call_t *call)
 #define HALVES                                                                                     \
     .type_a = BLAS_R_16F, .type_b = BLAS_R_16F, .type_c = BLAS_R_16F, .compute = BLAS_COMPUTE_16F, \
     .algo = BLAS_GEMM_DEFAULT
+#define SINGLES                                                                                    \
+    .type_a = BLAS_R_32F, .type_b = BLAS_R_32F, .type_c = BLAS_R_32F, .compute = BLAS_COMPUTE_32F, \
+    .algo = BLAS_GEMM_DEFAULT
 #define TYPES .type_a = type_a, .type_b = type_b, .type_c = type_c, .compute = compute, .algo = algo
 #define STRIDES .stride_a = stride_a, .stride_b = stride_b, .stride_c = stride_c, .batch = batch
 #define POINTERS .batch_mode = HGEMM_BATCH_POINTERS, .batch = batch
@@ -106,6 +109,9 @@ static int take(const call_t *call)
 #define HALF_CALL(name) PRODUCT(name), HALVES, .batch = 1
 #define HALF_STRIDED_CALL(name) PRODUCT(name), HALVES, STRIDES
 #define HALF_BATCHED_CALL(name) PRODUCT(name), HALVES, POINTERS
+#define SINGLE_CALL(name) PRODUCT(name), SINGLES, .batch = 1
+#define SINGLE_STRIDED_CALL(name) PRODUCT(name), SINGLES, STRIDES
+#define SINGLE_BATCHED_CALL(name) PRODUCT(name), SINGLES, POINTERS
 #define EX_CALL(name) PRODUCT(name), TYPES, .batch = 1
 #define EX_STRIDED_CALL(name) PRODUCT(name), TYPES, STRIDES
 #define EX_BATCHED_CALL(name) PRODUCT(name), TYPES, POINTERS

@@ -87,6 +87,9 @@ static void open_once(void)
     if (log_file >= 0 && asked->unknown)
         print_to(log_file, "hgemm_cublas: HGEMM_CUBLAS is \"%s\", none of everywhere, nowhere and faster: nowhere\n",
                  asked->unknown);
+    if (log_file >= 0 && asked->unknown_floats)
+        print_to(log_file, "hgemm_cublas: HGEMM_CUBLAS_F32 is \"%s\", neither on nor off: off\n",
+                 asked->unknown_floats);
     if (asked->record)
         record_file = open_output(asked->record, "m,n,k,trans_a,trans_b,batch\n"
                                                  "# Column-major: bench_hgemm --layout col --shapes FILE\n");
@@ -142,7 +145,8 @@ static note_t *find_note(const kind_t *kind)
 
 static void print_kind(char line[LINE], const kind_t *kind)
 {
-    static const char *const types[] = {"f16", "f32", "bf16"}; /* hgemm_type_t */
+    static const char *const types[] = {"f16", "f32", "bf16"};         /* hgemm_type_t */
+    static const char *const of_factors[] = {"", "A,B f32 ", "bf16 "}; /* the same */
     const char *activation = kind->activation == HGEMM_ACTIVATION_NONE ? NULL : hgemm_activation_name(kind->activation);
     int end =
         snprintf(line, LINE, "%s %s %c%c %" PRId64 "x%" PRId64 "x%" PRId64, kind->why ? "miss" : "hit ", kind->entry,
@@ -154,8 +158,8 @@ static void print_kind(char line[LINE], const kind_t *kind)
         end += snprintf(
             line + end, LINE - (size_t)end, " %s lda %" PRId64 " ldb %" PRId64 " ldd %" PRId64 " %ssums %s D %s%s%s%s",
             kind->layout == HGEMM_COL_MAJOR ? "column-major" : "row-major", kind->lda, kind->ldb, kind->ldd,
-            kind->type_a == HGEMM_TYPE_BF16 ? "bf16 " : "", kind->accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32",
-            types[kind->type_d], kind->has_bias ? " bias" : "", activation ? " " : "", activation ? activation : "");
+            of_factors[kind->type_a], kind->accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32", types[kind->type_d],
+            kind->has_bias ? " bias" : "", activation ? " " : "", activation ? activation : "");
     if (kind->why)
         snprintf(line + end, LINE - (size_t)end, ": %s", kind->why);
 }

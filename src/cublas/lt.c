@@ -154,8 +154,9 @@ static hgemm_op_t flip(hgemm_op_t op, int is_flipped)
 }
 
 static const char *describe_matrices(const call_t *call, const operation_t *op, const layout_t layouts[4],
-                                     hgemm_desc_t *desc)
+                                     product_t *product)
 {
+    hgemm_desc_t *desc = &product->desc;
     const layout_t *a = &layouts[0], *b = &layouts[1], *c = &layouts[2], *d = &layouts[3];
     if (!product_op(op->op_a, &desc->op_a) || !product_op(op->op_b, &desc->op_b))
         return "an operation is none of N, T and C";
@@ -168,13 +169,12 @@ static const char *describe_matrices(const call_t *call, const operation_t *op, 
     const char *why = product_types(a->type, b->type, d->type, desc);
     if (why || c->type != d->type)
         return why ? why : "C is not of the type of D";
-    if (!product_accumulate(op->compute, &desc->accumulate))
-        return "the compute type is neither 16F nor 32F";
+    why = product_compute(product, op->compute);
+    if (why)
+        return why;
     int is_half = desc->accumulate == HGEMM_ACCUMULATE_F16;
     if (op->scale_type != (is_half ? BLAS_R_16F : BLAS_R_32F))
         return "the scale type is not the compute type's";
-    if (is_half && d->type != BLAS_R_16F)
-        return "the compute type is 16F and D is not of halves";
     if (!is_plain(a) || !is_plain(b) || !is_plain(d) || c->order != d->order)
         return "an order is neither column- nor row-major, or C's is not D's";
     if (m == 0 || n == 0 || k == 0 || d->batch <= 0 || !call->a || !call->b || !call->d ||
@@ -211,7 +211,7 @@ static const char *describe(const call_t *call, product_t *product)
     }
     const char *why = read_operation(get, call->desc, &op);
     if (!why)
-        why = describe_matrices(call, &op, layouts, desc);
+        why = describe_matrices(call, &op, layouts, product);
     if (!why)
         why = describe_epilogue(&op, layouts[3].type, desc);
     if (!why)

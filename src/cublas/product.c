@@ -6,6 +6,7 @@
 #include "pool.h"
 #include "real.h"
 #include "settings.h"
+#include "sgemm.h"
 
 #include <stdio.h>
 
@@ -23,14 +24,49 @@ static const char *reason(product_t *product, const lease_t *lease, hgemm_status
     return hgemm_status_name(status);
 }
 
+/* NULL where the tuning file, if there is one, lets hgemm run it, else why not. `*ratio` is 0 where it says nothing. */
+static const char *ask_tuning(product_t *product, const lease_t *lease, double *ratio)
+{
+    *ratio = 0;
+    if (!settings()->has_tuning)
+        return NULL;
+    const char *why = reason(product, lease, hgemm_get_cublas_ratio(lease->handle, &product->desc, ratio));
+    return why ? why : settings_refuse_ratio(lease->capability, *ratio);
+}
+
+/* Times of what the cost model expects of a product of floats that it may take: on the T4's timing model it takes up to
+ * 1.6 times as long, and large ones 1.4 times (docs/lab-notes/selection-t4.md, note 318). */
+static const double doubt = 1.5;
+
+/* The same of floats by the cost model: the time that hgemm expects beside that of cuBLAS's SGEMM at its best. */
+static const char *ask_model(product_t *product, const lease_t *lease)
+{
+    hgemm_plan_t plan;
+    hgemm_plan_info_t plan_info;
+    hgemm_device_info_t gpu;
+    const char *why = reason(product, lease, hgemm_plan_create(&plan, lease->handle, &product->desc));
+    if (why)
+        return why;
+    hgemm_plan_get_info(plan, &plan_info);
+    hgemm_plan_destroy(plan);
+    why = reason(product, lease, hgemm_get_device_info(lease->handle, &gpu));
+    if (!why && doubt * plan_info.seconds > sgemm_seconds(&product->desc, &gpu))
+        why = "the policy is faster, and by the cost model cuBLAS's SGEMM may be";
+    return why;
+}
+
 /* NULL where the policy has hgemm run it, else why not. */
 static const char *ask_policy(product_t *product, const lease_t *lease)
 {
-    double ratio = 0;
-    if (!settings_ask_ratio())
+    double ratio;
+    if (settings()->policy != POLICY_FASTER)
         return NULL;
-    const char *why = reason(product, lease, hgemm_get_cublas_ratio(lease->handle, &product->desc, &ratio));
-    return why ? why : settings_refuse_ratio(lease->capability, ratio);
+    if (product->loose_from && lease->capability >= product->loose_from)
+        return "the policy is faster, and the program lets cuBLAS round floats for tensor cores";
+    const char *why = ask_tuning(product, lease, &ratio);
+    if (!why && ratio == 0 && product->desc.type_a == HGEMM_TYPE_F32)
+        why = ask_model(product, lease);
+    return why;
 }
 
 static const char *enqueue(product_t *product, const lease_t *lease, const hgemm_desc_t *desc)
@@ -104,22 +140,52 @@ int product_op(int op, hgemm_op_t *meaning)
     return op == BLAS_OP_N || op == BLAS_OP_T || op == BLAS_OP_C;
 }
 
-int product_accumulate(int compute, hgemm_accumulate_t *meaning)
-{
-    *meaning = compute == BLAS_COMPUTE_16F ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
-    return compute == BLAS_COMPUTE_16F || compute == BLAS_COMPUTE_32F;
-}
-
 const char *product_types(int type_a, int type_b, int type_c, hgemm_desc_t *desc)
 {
-    const hgemm_type_t narrow = type_a == BLAS_R_16BF ? HGEMM_TYPE_BF16 : HGEMM_TYPE_F16;
-    if ((type_a != BLAS_R_16F && type_a != BLAS_R_16BF) || type_b != type_a)
-        return "A and B are neither of halves nor of bfloat16";
+    hgemm_type_t type;
+    switch (type_a) {
+    case BLAS_R_16F: type = HGEMM_TYPE_F16; break;
+    case BLAS_R_16BF: type = HGEMM_TYPE_BF16; break;
+    case BLAS_R_32F: type = HGEMM_TYPE_F32; break;
+    default: return "A and B are neither of halves nor of bfloat16 nor of floats";
+    }
+    if (type_b != type_a)
+        return "A and B are of different types";
     if (type_c != type_a && type_c != BLAS_R_32F)
         return "C is neither of the type of A and B nor of floats";
-    desc->type_a = desc->type_b = narrow;
-    desc->type_c = desc->type_d = type_c == BLAS_R_32F ? HGEMM_TYPE_F32 : narrow;
+    if (type == HGEMM_TYPE_F32 && !settings()->takes_floats)
+        return "A and B are of floats, and HGEMM_CUBLAS_F32 is off";
+    desc->type_a = desc->type_b = type;
+    desc->type_c = desc->type_d = type_c == BLAS_R_32F ? HGEMM_TYPE_F32 : type;
     return NULL;
+}
+
+enum { HALVES_FROM = 70, TF32_FROM = 80 }; /* the compute capabilities whose tensor cores take them */
+
+const char *product_compute(product_t *product, int compute)
+{
+    hgemm_desc_t *desc = &product->desc;
+    const int is_of_floats = desc->type_a == HGEMM_TYPE_F32;
+    desc->accumulate = compute == BLAS_COMPUTE_16F ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
+    switch (compute) {
+    case BLAS_COMPUTE_16F:
+        return desc->type_c == HGEMM_TYPE_F16 ? NULL : "the compute type is 16F and C is not of halves";
+    case BLAS_COMPUTE_32F: return NULL;
+    case BLAS_COMPUTE_32F_FAST_16F: product->loose_from = HALVES_FROM; break;
+    case BLAS_COMPUTE_32F_FAST_16BF:
+    case BLAS_COMPUTE_32F_FAST_TF32: product->loose_from = TF32_FROM; break;
+    default: return "the compute type is neither 16F nor 32F nor one of its FAST forms";
+    }
+    return is_of_floats ? NULL : "the compute type is for floats, and A and B are none";
+}
+
+void product_allow_math(product_t *product, int math_mode)
+{
+    const int from = math_mode == BLAS_TENSOR_OP_MATH        ? HALVES_FROM
+                     : math_mode == BLAS_TF32_TENSOR_OP_MATH ? TF32_FROM
+                                                             : 0;
+    if (from && product->desc.type_a == HGEMM_TYPE_F32 && (!product->loose_from || from < product->loose_from))
+        product->loose_from = from;
 }
 
 const char *product_scalars(product_t *product, int pointer_mode, const void *alpha, const void *beta)

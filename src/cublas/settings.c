@@ -24,6 +24,10 @@ static void read_environment(void)
         read_once.policy = POLICY_NOWHERE;
     if (read_once.policy == POLICY_NOWHERE && strcmp(policy, "nowhere") != 0)
         read_once.unknown = policy;
+    const char *floats = value_of("HGEMM_CUBLAS_F32");
+    read_once.takes_floats = !floats || strcmp(floats, "on") == 0;
+    if (!read_once.takes_floats && strcmp(floats, "off") != 0)
+        read_once.unknown_floats = floats;
     read_once.has_tuning = value_of("HGEMM_TUNING") != NULL;
     read_once.log = value_of("HGEMM_CUBLAS_LOG");
     read_once.summary = value_of("HGEMM_CUBLAS_SUMMARY");
@@ -49,11 +53,6 @@ const char *settings_refuse(int capability)
                    ? NULL
                    : "the policy is faster, and there is no tuning file that compares hgemm with cuBLAS on this GPU";
     }
-}
-
-int settings_ask_ratio(void)
-{
-    return settings()->policy == POLICY_FASTER && settings()->has_tuning;
 }
 
 const char *settings_refuse_ratio(int capability, double ratio)

@@ -6,9 +6,11 @@
 typedef enum policy_t { POLICY_FASTER, POLICY_EVERYWHERE, POLICY_NOWHERE } policy_t;
 
 typedef struct settings_t {
-    policy_t policy;     /* HGEMM_CUBLAS */
-    int has_tuning;      /* HGEMM_TUNING: hgemm's own setting, a file that may compare it with cuBLAS */
-    const char *unknown; /* its value where that is none of the three: taken for "nowhere" */
+    policy_t policy;  /* HGEMM_CUBLAS */
+    int takes_floats; /* HGEMM_CUBLAS_F32: "on", or "off" and any other word */
+    int has_tuning;   /* HGEMM_TUNING: hgemm's own setting, a file that may compare it with cuBLAS */
+    const char *unknown,
+        *unknown_floats; /* values of the first two that are none of their words; NULL: there is none */
     const char *log;     /* HGEMM_CUBLAS_LOG: "1" for stderr, or a file; NULL: none */
     const char *summary; /* HGEMM_CUBLAS_SUMMARY: the same, at exit */
     const char *record;  /* HGEMM_CUBLAS_RECORD: a file */
@@ -20,9 +22,8 @@ const settings_t *settings(void);
  */
 const char *settings_refuse(int capability);
 
-/* Whether, where it has, the tuning file decides on each product; then NULL where hgemm is to run one for which the
- * file has that ratio (hgemm_get_cublas_ratio), else why not. */
-int settings_ask_ratio(void);
+/* With the policy "faster" and a tuning file: NULL where hgemm may run a product for which the file has that ratio
+ * (hgemm_get_cublas_ratio), else why not. */
 const char *settings_refuse_ratio(int capability, double ratio);
 
 #endif

@@ -266,6 +266,11 @@ static const device_ops_t t4emu_ops = {
     .close = t4emu_close,
 };
 
+turing_memory_t *device_t4emu_memory(device_t *device)
+{
+    return t4emu_of(device)->memory;
+}
+
 void device_t4emu_count(device_t *device, turing_counters_t *counters)
 {
     t4emu_of(device)->counters = counters;

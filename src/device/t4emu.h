@@ -6,6 +6,9 @@
 #include "device/device.h"
 #include "turing/launch.h"
 
+/* Its memory, for kernels of others. */
+turing_memory_t *device_t4emu_memory(device_t *device);
+
 /* From now on a launch on that emulated T4 leaves there what it counted; NULL ends it. */
 void device_t4emu_count(device_t *device, turing_counters_t *counters);
 

@@ -311,6 +311,12 @@ CUresult CUDAAPI cuCtxDestroy(CUcontext context)
     END(CUDA_SUCCESS);
 }
 
+/* A context of one user, which leaves it. */
+CUresult CUDAAPI cuCtxDetach(CUcontext context)
+{
+    return cuCtxDestroy(context);
+}
+
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext context)
 {
     ALWAYS;

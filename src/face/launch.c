@@ -128,8 +128,6 @@ static CUresult error_of(turing_failure_t failure)
 
 /* ---- launches ---------------------------------------------------------------------------------- */
 
-enum { MOST_PARAMETERS = 4096 };
-
 static bool gather(const turing_kernel_t *k, void **params, void **extra, uint8_t bytes[MOST_PARAMETERS])
 {
     if (k->param_bytes > MOST_PARAMETERS || (!params && !extra && k->param_bytes))
@@ -195,21 +193,23 @@ CUresult launch(function_t *f, const unsigned grid[3], const unsigned block[3], 
         machine_say("%s", k->unusable ? k->unusable : err.text);
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    const turing_launch_t l = {.grid = {grid[0], grid[1], grid[2]},
-                               .block = {block[0], block[1], block[2]},
-                               .shared_bytes = shared_bytes,
-                               .params = bytes,
-                               .param_bytes = k->param_bytes,
-                               .cooperative = cooperative,
-                               .threads = machine.threads,
-                               .max_warp_instructions = machine.limit,
-                               .checks = machine.checks,
-                               .found = found,
-                               .print = print,
-                               .user = &findings,
-                               .failure = &failure,
-                               .time = machine.time ? &time : NULL};
+    turing_launch_t l = {.grid = {grid[0], grid[1], grid[2]},
+                         .block = {block[0], block[1], block[2]},
+                         .shared_bytes = shared_bytes,
+                         .params = bytes,
+                         .param_bytes = k->param_bytes,
+                         .cooperative = cooperative};
     machine_log(k->name, "launched");
+    if (machine.host.run)
+        return machine.host.run(machine.host.user, k, &l) ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
+    l.threads = machine.threads;
+    l.max_warp_instructions = machine.limit;
+    l.checks = machine.checks;
+    l.found = found;
+    l.print = print;
+    l.user = &findings;
+    l.failure = &failure;
+    l.time = machine.time ? &time : NULL;
     if (!turing_launch(k, machine.mem, &l, NULL, &err)) {
         machine_say("%s", err.text);
         machine.sticky = findings.count ? findings.error : error_of(failure);

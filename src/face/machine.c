@@ -61,9 +61,16 @@ CUresult machine_init(void)
     machine.limit = limit ? strtoull(limit, NULL, 0) : 0;
     machine.threads = threads ? (unsigned)strtoul(threads, NULL, 0) : 0;
     machine.next_base = TURING_GLOBAL_BASE;
-    machine.mem = turing_memory_create(machine.checks & TURING_CHECK_MEMORY ? TURING_MEMORY_TRACK : 0);
+    machine.mem = machine.host.memory;
+    if (!machine.mem)
+        machine.mem = turing_memory_create(machine.checks & TURING_CHECK_MEMORY ? TURING_MEMORY_TRACK : 0);
     machine.initialized = machine.mem;
     return machine.mem ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void turing_face_visit(const face_host_t *host)
+{
+    machine.host = *host;
 }
 
 void machine_say(const char *format, ...)

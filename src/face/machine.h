@@ -30,7 +30,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "turing/launch.h"
+#include "face/guest.h"
 
 typedef struct machine {
     bool initialized;
@@ -41,6 +41,7 @@ typedef struct machine {
     bool time, blocking;
     uint64_t limit;
     double modelled_us; /* of all launches so far */
+    face_host_t host;   /* whose machine this is; without memory: it is our own */
 } machine_t;
 
 extern machine_t machine;
@@ -79,12 +80,17 @@ CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult host_alloc(void **pointer, size_t bytes); /* which the device sees at the same address */
 CUresult host_free(void *pointer);
 
+bool is_pinned(CUdeviceptr address); /* an address that host_alloc() and its like gave */
+void share_end(CUdeviceptr address); /* share.c: memory that is freed may be a file */
+
 /* ---- launches: launch.c ---- */
 typedef struct module module_t;
+enum { MOST_PARAMETERS = 4096 };
 typedef struct function {
     const turing_kernel_t *kernel;
     module_t *module;
     int max_dynamic_shared;
+    struct older_call *older; /* what older.c collects for a launch, or NULL */
 } function_t;
 
 CUresult launch(function_t *function, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,

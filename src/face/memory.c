@@ -80,6 +80,11 @@ static const pinned_t *pinned_at(CUdeviceptr address)
     return NULL;
 }
 
+bool is_pinned(CUdeviceptr address)
+{
+    return pinned_at(address);
+}
+
 static CUresult pin(void *pointer, size_t bytes, bool ours, bool managed)
 {
     pinned_t *p = calloc(1, sizeof *p);
@@ -142,7 +147,10 @@ static CUresult release(CUdeviceptr address)
     const bool known = turing_memory_range(machine.mem, address, &base, &bytes);
     if (known && base == address)
         machine.used -= bytes < machine.used ? bytes : machine.used;
-    return done(turing_memory_free(machine.mem, address, &err), &err);
+    const CUresult r = done(turing_memory_free(machine.mem, address, &err), &err);
+    if (r == CUDA_SUCCESS)
+        share_end(address);
+    return r;
 }
 
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr *address, size_t bytes)

@@ -126,6 +126,8 @@ static CUresult unload(module_t *m)
     *at = m->next;
     turing_module_unmap(m->code, machine.mem);
     turing_module_close(m->code);
+    for (size_t i = 0; i < m->n_functions; i++)
+        free(m->functions[i].older);
     free(m->functions);
     free(m);
     return CUDA_SUCCESS;

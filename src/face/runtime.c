@@ -2,6 +2,8 @@
 /* runtime.c - the calls of libcudart that are calls of the driver by another name. */
 #include "runtime.h"
 
+#include <cuda_profiler_api.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +123,37 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                             unsigned long long flags, enum cudaDriverEntryPointQueryResult *status)
+{
+    CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    const CUresult r = cuGetProcAddress(name, function, (int)version, flags, &found);
+    if (status)
+        *status = (enum cudaDriverEntryPointQueryResult)found;
+    return runtime_keep(r);
+}
+
+cudaError_t cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult *status)
+{
+    return cudaGetDriverEntryPointByVersion(name, function, RUNTIME_VERSION, flags, status);
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
+{
+    CALL(cuDeviceGetPCIBusId(id, size, device));
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id)
+{
+    CALL(cuDeviceGetByPCIBusId(device, id));
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    CALL(cuDeviceCanAccessPeer(can, device, peer));
+}
+
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
 {
     CALL(cuCtxSetLimit((CUlimit)limit, value));
@@ -134,6 +167,16 @@ cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
 cudaError_t cudaSetDeviceFlags(unsigned flags)
 {
     (void)flags;
+    return cudaSuccess;
+}
+
+cudaError_t cudaProfilerStart(void)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaProfilerStop(void)
+{
     return cudaSuccess;
 }
 
@@ -245,6 +288,48 @@ cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream)
     CALL(cuMemFreeAsync(at(pointer), stream));
 }
 
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
+{
+    CALL(cuDeviceGetDefaultMemPool(pool, device));
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes)
+{
+    CALL(cuMemPoolTrimTo(pool, bytes));
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr what, void *value)
+{
+    CALL(cuMemPoolSetAttribute(pool, (CUmemPool_attribute)what, value));
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr what, void *value)
+{
+    CALL(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)what, value));
+}
+
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *map, size_t count)
+{
+    CALL(cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)map, count));
+}
+
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *pointer)
+{
+    CALL(cuIpcGetMemHandle((CUipcMemHandle *)handle, at(pointer)));
+}
+
+cudaError_t cudaIpcOpenMemHandle(void **pointer, cudaIpcMemHandle_t handle, unsigned flags)
+{
+    CUipcMemHandle same;
+    memcpy(&same, &handle, sizeof same);
+    CALL(cuIpcOpenMemHandle((CUdeviceptr *)pointer, same, flags));
+}
+
+cudaError_t cudaIpcCloseMemHandle(void *pointer)
+{
+    CALL(cuIpcCloseMemHandle(at(pointer)));
+}
+
 cudaError_t cudaMemGetInfo(size_t *unused, size_t *total)
 {
     CALL(cuMemGetInfo(unused, total));
@@ -269,6 +354,14 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 {
     (void)stream;
     CALL(copy(to, from, bytes, kind));
+}
+
+/* Between devices, of which there is one. */
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                                cudaStream_t stream)
+{
+    (void)stream;
+    CALL(to_device || from_device ? CUDA_ERROR_INVALID_DEVICE : cuMemcpyDtoD(at(to), at(from), bytes));
 }
 
 static CUresult copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
@@ -321,93 +414,4 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
     a->devicePointer = (void *)(uintptr_t)pointer;
     a->hostPointer = a->type == cudaMemoryTypeDevice ? NULL : a->devicePointer;
     return cudaSuccess;
-}
-
-/* ---- streams and events ---------------------------------------------------------------------------- */
-
-cudaError_t cudaStreamCreate(cudaStream_t *stream)
-{
-    CALL(cuStreamCreate(stream, 0));
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
-{
-    CALL(cuStreamCreate(stream, flags));
-}
-
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
-{
-    CALL(cuStreamCreateWithPriority(stream, flags, priority));
-}
-
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
-{
-    CALL(cuCtxGetStreamPriorityRange(least, greatest));
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-    CALL(cuStreamDestroy(stream));
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t stream)
-{
-    CALL(cuStreamSynchronize(stream));
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t stream)
-{
-    CALL(cuStreamQuery(stream));
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
-{
-    CALL(cuStreamWaitEvent(stream, event, flags));
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
-{
-    (void)stream;
-    *status = cudaStreamCaptureStatusNone;
-    return cudaSuccess;
-}
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *user)
-{
-    CALL(cuLaunchHostFunc(stream, function, user));
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t *event)
-{
-    CALL(cuEventCreate(event, 0));
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
-{
-    CALL(cuEventCreate(event, flags));
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-    CALL(cuEventRecord(event, stream));
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event)
-{
-    CALL(cuEventQuery(event));
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event)
-{
-    CALL(cuEventSynchronize(event));
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    CALL(cuEventDestroy(event));
-}
-
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
-{
-    CALL(cuEventElapsedTime(ms, start, end));
 }

@@ -91,8 +91,8 @@ void __cudaRegisterVar(void **handle, char *host, char *device, const char *name
 static CUresult load(binary_t *b)
 {
     CUresult r = runtime_ready();
-    if (r == CUDA_SUCCESS && !b->module && b->error == CUDA_SUCCESS)
-        b->error = cuModuleLoadData(&b->module, b->image);
+    if (r == CUDA_SUCCESS && !b->module && b->error == CUDA_SUCCESS && (r = cuCtxSynchronize()) == CUDA_SUCCESS)
+        b->error = cuModuleLoadData(&b->module, b->image); /* what is wrong before that is not the image's fault */
     return r ? r : b->error;
 }
 
@@ -169,8 +169,10 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared,
                                cudaStream_t stream)
 {
-    CALL(kernel ? start((CUfunction)kernel, grid, block, args, shared, stream, false)
-                : (CUresult)cudaErrorInvalidDeviceFunction);
+    const cudaError_t before = cudaPeekAtLastError(); /* why __cudaGetKernel gave none */
+    CALL(kernel   ? start((CUfunction)kernel, grid, block, args, shared, stream, false)
+         : before ? (CUresult)before
+                  : (CUresult)cudaErrorInvalidDeviceFunction);
 }
 
 cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
@@ -255,6 +257,49 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *host, int threads, size_t shared)
 {
     return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, host, threads, shared, 0);
+}
+
+/* ---- libraries ------------------------------------------------------------------------------ */
+
+cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *options, void **values,
+                                unsigned count, enum cudaLibraryOption *library_options, void **library_values,
+                                unsigned library_count)
+{
+    (void)options, (void)values, (void)count, (void)library_options, (void)library_values, (void)library_count;
+    CALL(cuLibraryLoadData((CUlibrary *)library, code, NULL, NULL, 0, NULL, NULL, 0));
+}
+
+cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *path, enum cudaJitOption *options,
+                                    void **values, unsigned count, enum cudaLibraryOption *library_options,
+                                    void **library_values, unsigned library_count)
+{
+    (void)options, (void)values, (void)count, (void)library_options, (void)library_values, (void)library_count;
+    CALL(cuLibraryLoadFromFile((CUlibrary *)library, path, NULL, NULL, 0, NULL, NULL, 0));
+}
+
+cudaError_t cudaLibraryUnload(cudaLibrary_t library)
+{
+    CALL(cuLibraryUnload((CUlibrary)library));
+}
+
+cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name)
+{
+    CALL(cuLibraryGetKernel((CUkernel *)kernel, (CUlibrary)library, name));
+}
+
+cudaError_t cudaLibraryGetKernelCount(unsigned *count, cudaLibrary_t library)
+{
+    CALL(cuLibraryGetKernelCount(count, (CUlibrary)library));
+}
+
+cudaError_t cudaLibraryGetGlobal(void **address, size_t *bytes, cudaLibrary_t library, const char *name)
+{
+    CALL(cuLibraryGetGlobal((CUdeviceptr *)address, bytes, (CUlibrary)library, name));
+}
+
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute a, int value, int device)
+{
+    CALL(cuKernelSetAttribute((CUfunction_attribute)a, value, (CUkernel)kernel, device));
 }
 
 /* ---- variables -------------------------------------------------------------------------------- */

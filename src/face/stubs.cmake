@@ -5,12 +5,9 @@
 
 # Names that a header declares with `marker` before them, and those that it gives them by #define.
 function(face_names out header marker prefix)
-    file(STRINGS ${header} lines REGEX "${marker} ${prefix}[A-Za-z0-9_]+ *\\(")
-    set(names "")
-    foreach(line IN LISTS lines)
-        string(REGEX MATCH "${marker} (${prefix}[A-Za-z0-9_]+) *\\(" unused "${line}")
-        list(APPEND names ${CMAKE_MATCH_1})
-    endforeach()
+    file(READ ${header} text)
+    string(REGEX MATCHALL "${marker}[ \n]+${prefix}[A-Za-z0-9_]+ *\\(" names "${text}") # some begin a line of their own
+    list(TRANSFORM names REPLACE "${marker}[ \n]+(${prefix}[A-Za-z0-9_]+) *\\(" "\\1")
     file(STRINGS ${header} lines REGEX "# *define ${prefix}[A-Za-z0-9]+ +.*${prefix}[A-Za-z0-9]+_v[0-9]")
     foreach(line IN LISTS lines)
         string(REGEX MATCH "(${prefix}[A-Za-z0-9]+_v[0-9]+)[) ]*$" unused "${line}")
@@ -53,6 +50,8 @@ endfunction()
 
 function(face_runtime_stubs path)
     face_names(names ${CUDA_INCLUDE}/cuda_runtime_api.h "CUDARTAPI" "cuda")
+    face_names(further ${CUDA_INCLUDE}/cuda_profiler_api.h "CUDARTAPI" "cuda")
+    list(APPEND names ${further})
     set(text "/* Made by src/face/stubs.cmake of cuda_runtime_api.h. */\n#include \"face/runtime.h\"\n\n")
     foreach(name IN LISTS names)
         string(APPEND text "__attribute__((used)) static cudaError_t stub_${name}(void) { return runtime_not_served(\"${name}\"); }\n"

@@ -5,6 +5,7 @@
 #include "problem/names.h"
 #include "problem/overlap.h"
 #include "problem/problem.h"
+#include "problem/weights.h"
 #include "table/kernels.h"
 
 #include <inttypes.h>
@@ -94,15 +95,15 @@ static call_t open_call(const hgemm_desc_t *desc)
 
 /* ---- The descriptor ---------------------------------------------------------------------------- */
 
-/* Sizes that hgemm_desc_t had: before it grew by types and what follows them, and today. */
+/* Sizes that hgemm_desc_t had: before it grew by types and what follows them, by weights, and today. */
 static hgemm_status_t take_desc(const hgemm_desc_t *given, hgemm_desc_t *desc, char *words)
 {
-    const size_t first = offsetof(hgemm_desc_t, type_a), today = sizeof *desc;
+    const size_t first = offsetof(hgemm_desc_t, type_a), second = offsetof(hgemm_desc_t, weights), today = sizeof *desc;
     if (!given)
         return refuse(words, HGEMM_STATUS_INVALID_DESC, "The descriptor is NULL.");
-    if (given->size != first && given->size != today)
-        return refuse(words, HGEMM_STATUS_INVALID_DESC, "size is %zu; this library knows %zu and %zu.", given->size,
-                      first, today);
+    if (given->size != first && given->size != second && given->size != today)
+        return refuse(words, HGEMM_STATUS_INVALID_DESC, "size is %zu; this library knows %zu, %zu and %zu.",
+                      given->size, first, second, today);
     memset(desc, 0, sizeof *desc);
     memcpy(desc, given, given->size);
     desc->size = today;
@@ -147,6 +148,7 @@ static const struct {
     {OPERAND_GATE, {FIELD(type_gate), type_names, 0, HGEMM_STATUS_INVALID_TYPE}},
 };
 #undef FIELD
+enum { TYPE_B = 2 }; /* its place in this list */
 
 static hgemm_status_t check_enumeration(const hgemm_desc_t *desc, const enumeration_t *of, char *words)
 {
@@ -179,7 +181,19 @@ static hgemm_status_t check_scales(const hgemm_desc_t *desc, char *words)
     return status;
 }
 
-static hgemm_status_t check_enumerations(const hgemm_desc_t *desc, char *words)
+/* Weights that are multiplied, whose type then is one that no caller says; others are not looked at. */
+static hgemm_status_t take_packed(hgemm_desc_t *desc, char *words)
+{
+    packed_form_t form;
+    if (!(accessed_operands(desc) >> OPERAND_B & 1u))
+        desc->weights = NULL;
+    if (!desc->weights)
+        return HGEMM_STATUS_SUCCESS;
+    desc->type_b = HGEMM_TYPE_PACKED;
+    return take_weights(desc->weights, &form, words);
+}
+
+static hgemm_status_t check_enumerations(hgemm_desc_t *desc, char *words)
 {
     const unsigned accessed = accessed_operands(desc);
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
@@ -189,10 +203,11 @@ static hgemm_status_t check_enumerations(const hgemm_desc_t *desc, char *words)
     if (desc->alignment < 0 || (desc->alignment & (desc->alignment - 1)))
         return refuse(words, HGEMM_STATUS_INVALID_ALIGNMENT, "alignment is %d.", desc->alignment);
     for (size_t i = 0; i < sizeof operand_enumerations / sizeof operand_enumerations[0]; i++)
-        if (accessed >> operand_enumerations[i].operand & 1u &&
+        if (accessed >> operand_enumerations[i].operand & 1u && !(desc->weights && i == TYPE_B) &&
             (status = check_enumeration(desc, &operand_enumerations[i].of, words)) != HGEMM_STATUS_SUCCESS)
             return status;
-    return check_scales(desc, words);
+    status = take_packed(desc, words);
+    return status == HGEMM_STATUS_SUCCESS ? check_scales(desc, words) : status;
 }
 
 /* ---- Sizes ------------------------------------------------------------------------------------- */
@@ -212,6 +227,21 @@ static hgemm_status_t check_signs(const hgemm_desc_t *desc, char *words)
     for (int i = 0; i < 4; i++)
         if (sizes[i].value < 0)
             return refuse(words, sizes[i].status, "%s is %" PRId64 ".", sizes[i].name, sizes[i].value);
+    return HGEMM_STATUS_SUCCESS;
+}
+
+/* Weights are those of the call, and each in a batch begins where a lane can load 16 bytes. */
+static hgemm_status_t check_packed(const hgemm_desc_t *desc, char *words)
+{
+    if (!desc->weights)
+        return HGEMM_STATUS_SUCCESS;
+    if (desc->weights->n != desc->n || desc->weights->k != desc->k)
+        return refuse(words, HGEMM_STATUS_INVALID_WEIGHTS,
+                      "The weights are %" PRId64 " by %" PRId64 ", and n is %" PRId64 ", k %" PRId64 ".",
+                      desc->weights->n, desc->weights->k, desc->n, desc->k);
+    if (desc->batch > 1 && desc->batch_mode != HGEMM_BATCH_POINTERS && desc->stride_b % 16 != 0)
+        return refuse(words, HGEMM_STATUS_INVALID_WEIGHTS,
+                      "stride_b is %" PRId64 ", and packed weights begin at multiples of 16 bytes.", desc->stride_b);
     return HGEMM_STATUS_SUCCESS;
 }
 
@@ -348,6 +378,11 @@ static hgemm_status_t check_support(const call_t *call, char *words)
         const char *feature;
         int is_used;
     } features[] = {
+        {"packed weights in column-major layout", desc->weights && desc->layout != HGEMM_ROW_MAJOR},
+        {"packed weights with op_b of HGEMM_OP_N: B is the transpose of what was packed",
+         desc->weights && desc->op_b != HGEMM_OP_T},
+        {"packed weights with op_a of HGEMM_OP_T: rows of A run along k", desc->weights && desc->op_a != HGEMM_OP_N},
+        {"HGEMM_ACCUMULATE_F16 for packed weights", desc->weights && desc->accumulate != HGEMM_ACCUMULATE_F32},
         {types, multiplies && factors_of(desc->type_a, desc->type_b) == FACTORS_COUNT},
         {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16", has_scales && desc->accumulate != HGEMM_ACCUMULATE_F32},
         {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_F32",
@@ -367,9 +402,9 @@ static hgemm_status_t check_support(const call_t *call, char *words)
 void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
 {
     char types[64] = "";
-    if ((unsigned)p->type_a < TYPE_COUNT && (unsigned)p->type_b < TYPE_COUNT && /* what is not read may be of any */
+    if ((unsigned)p->type_a <= TYPE_COUNT && (unsigned)p->type_b <= TYPE_COUNT && /* what is not read may be of any */
         (p->type_a != HGEMM_TYPE_F16 || p->type_b != HGEMM_TYPE_F16))
-        snprintf(types, sizeof types, ", A of %s and B of %s", type_names[p->type_a], type_names[p->type_b]);
+        snprintf(types, sizeof types, ", A of %s and B of %s", element_names[p->type_a], element_names[p->type_b]);
     const char *name = p->kernel == HGEMM_KERNEL_AUTO ? "No kernel" : kernel_table[p->kernel].info.name;
     refuse(words, HGEMM_STATUS_NOT_SUPPORTED,
            "%s %s this row-major problem: %s%s, %s sums, m %" PRId64 ", n %" PRId64 ", k %" PRId64 ", lda %" PRId64
@@ -394,6 +429,8 @@ hgemm_status_t check_call(const hgemm_desc_t *given, check_t depth, hgemm_desc_t
         status = check_enumerations(desc, words);
     if (status == HGEMM_STATUS_SUCCESS)
         status = check_signs(desc, words);
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = check_packed(desc, words);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
     const call_t call = open_call(desc);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "problem/problem.h"
 
+#include "problem/weights.h"
 #include "table/args.h"
 
 static int index_bits(const hgemm_desc_t *desc)
@@ -18,7 +19,7 @@ static unsigned mark(operand_t operand, int is_accessed)
 /* Before the types are checked. */
 static int has_scale(hgemm_type_t type)
 {
-    return (unsigned)type < TYPE_COUNT && type_table[type].has_scale;
+    return (unsigned)type <= TYPE_COUNT && type_table[type].has_scale;
 }
 
 unsigned accessed_operands(const hgemm_desc_t *desc)
@@ -81,6 +82,8 @@ static view_t view_stored(const hgemm_desc_t *desc, operand_t operand)
     case OPERAND_A:
         return view_matrix(desc, desc->a, desc->type_a, a_is_t ? k : m, a_is_t ? m : k, desc->lda, desc->stride_a);
     case OPERAND_B:
+        if (desc->type_b == HGEMM_TYPE_PACKED)
+            return view_vector(desc->b, 8, form_of(desc->weights).bytes, desc->batch, desc->stride_b);
         return view_matrix(desc, desc->b, desc->type_b, b_is_t ? n : k, b_is_t ? k : n, desc->ldb, desc->stride_b);
     case OPERAND_C: return view_matrix(desc, desc->c, desc->type_c, m, n, desc->ldc, desc->stride_c);
     case OPERAND_D: return view_matrix(desc, desc->d, desc->type_d, m, n, desc->ldd, desc->stride_d);
@@ -112,7 +115,7 @@ view_t view_operand(const hgemm_desc_t *desc, operand_t operand)
     const int row_major = desc->layout == HGEMM_ROW_MAJOR, is_matrix = operand <= OPERAND_GATE;
     const int has_rows_of_d = operand == OPERAND_C || operand == OPERAND_D || operand == OPERAND_GATE;
     view.is_known = 1;
-    view.alignment = (int)bytes_of_bits(view.bits, 1);
+    view.alignment = operand == OPERAND_B && desc->type_b == HGEMM_TYPE_PACKED ? 16 : (int)bytes_of_bits(view.bits, 1);
     if (is_matrix && desc->batch_mode == HGEMM_BATCH_POINTERS) {
         view.alignment = sizeof(void *), view.is_known = 0;
         view.batch = 1, view.stride = 0;
@@ -184,7 +187,7 @@ static void lie_along(int64_t rows, int64_t columns, hgemm_op_t *op, int64_t *ld
  * kernels that do not. */
 static void lay_columns_along(hgemm_desc_t *p)
 {
-    if (p->kernel != HGEMM_KERNEL_AUTO || p->flags & HGEMM_FLAG_BATCH_INVARIANT)
+    if (p->kernel != HGEMM_KERNEL_AUTO || p->flags & HGEMM_FLAG_BATCH_INVARIANT || p->type_b == HGEMM_TYPE_PACKED)
         return;
     const int a_is_t = p->op_a == HGEMM_OP_T, b_is_t = p->op_b == HGEMM_OP_T;
     if (!p->gather_a && p->batch_mode != HGEMM_BATCH_GROUPED)
@@ -207,6 +210,7 @@ hgemm_desc_t normalise(const hgemm_desc_t *desc)
         p.gather_a = NULL;
         p.lda = p.ldb = 1, p.stride_a = p.stride_b = 0;
         p.type_a = p.type_b = HGEMM_TYPE_F16;
+        p.weights = NULL;
         p.k = 0;
         p.alpha_pointer = NULL;
         p.alpha = accessed & 1u << OPERAND_C ? -0.0f : 0.0f;
@@ -216,6 +220,8 @@ hgemm_desc_t normalise(const hgemm_desc_t *desc)
         p.ldc = 1, p.stride_c = 0;
         p.type_c = HGEMM_TYPE_F16;
     }
+    if (p.weights)
+        p.type_b = HGEMM_TYPE_PACKED, p.ldb = 0, p.scale_b = 1, p.scale_b_pointer = NULL;
     lay_columns_along(&p);
     return p;
 }

@@ -13,7 +13,10 @@ typedef struct type_info_t {
 
 enum { TYPE_COUNT = HGEMM_TYPE_BF16 + 1 };
 
-extern const type_info_t type_table[TYPE_COUNT];
+/* The type of a B that is packed weights, within the library: of bytes. */
+#define HGEMM_TYPE_PACKED ((hgemm_type_t)TYPE_COUNT)
+
+extern const type_info_t type_table[TYPE_COUNT + 1];
 
 /* Bytes of so many elements of so many bits in a row, or between two elements so far apart. Elements of less than a
  * byte are packed. */

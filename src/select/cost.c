@@ -74,10 +74,10 @@ static int resident_blocks(variant_t variant, const image_t *image, const machin
     return blocks > 1 ? blocks : 1;
 }
 
-/* Elements of a k-tile, of A and B. */
-static double tile_elements(const hgemm_kernel_info_t *info)
+/* Elements of a k-tile, of A and B, that pass through shared memory: packed weights do not. */
+static double tile_elements(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
 {
-    return (double)(info->block_m + info->block_n) * info->block_k;
+    return (double)(info->block_m + (p->weights ? 0 : info->block_n)) * info->block_k;
 }
 
 /* Bytes in memory of a k-tile. */
@@ -92,7 +92,8 @@ static double converted_elements(const hgemm_desc_t *p, int kernel)
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     if (kernel_table[kernel].splits_first)
         return 0;
-    const int a = p->type_a != HGEMM_TYPE_F16 ? info->block_m : 0, b = p->type_b != HGEMM_TYPE_F16 ? info->block_n : 0;
+    const int a = p->type_a != HGEMM_TYPE_F16 ? info->block_m : 0,
+              b = p->type_b != HGEMM_TYPE_F16 && !p->weights ? info->block_n : 0;
     return (double)(a + b) * info->block_k;
 }
 
@@ -109,10 +110,10 @@ static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const int parts = type_table[p->type_a].bits == 32 ? 2 : 1, products = parts * (parts + 1) / 2; /* ptx/single.cu */
     double macs = (double)products * info->block_m * info->block_n * info->block_k;
-    double stored = parts * HGEMM_STAGED_BYTES * tile_elements(info);
+    double stored = parts * HGEMM_STAGED_BYTES * tile_elements(p, info);
     double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
-    double fragments =
-        (double)parts * HGEMM_STAGED_BYTES * (info->warp_m + info->warp_n) * info->warp_k * (info->threads / 32);
+    double fragments = (double)parts * HGEMM_STAGED_BYTES * (info->warp_m + (p->weights ? 0 : info->warp_n)) *
+                       info->warp_k * (info->threads / 32);
     double wavefronts = variant.access == ACCESS_x16   ? 1
                         : variant.access == ACCESS_x8  ? costs->factor_half_chunk_wavefronts
                         : variant.access == ACCESS_any ? costs->factor_unaligned_wavefronts
@@ -175,7 +176,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double dram_latency = costs->clocks_dram_latency;
     if (walk_of(variant.kernel, machine).prefetch) /* the first of the sharers fetches for the others */
         dram_latency = dram_latency * own / tile_bytes(p, info);
-    double chunks = tile_elements(info) / CHUNK, converted = converted_elements(p, variant.kernel) / CHUNK, more = 0;
+    double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, variant.kernel) / CHUNK, more = 0;
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
     more += costs->clocks_waited_chunk * converted / info->threads;

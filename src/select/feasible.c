@@ -30,9 +30,10 @@ int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
     return rows * ceil_div(p->n, kernel->block_n);
 }
 
-int is_invariant(const hgemm_kernel_info_t *kernel)
+int is_invariant(int kernel)
 {
-    return kernel->block_k == 64 && kernel->warp_k == 32;
+    const kernel_t *row = &kernel_table[kernel];
+    return row->info.block_k == 64 && row->info.warp_k == (row->limits[LIMIT_weights] ? 64 : 32);
 }
 
 int operand_is_aligned(const hgemm_desc_t *p, int which, int64_t width)
@@ -167,6 +168,13 @@ int is_plain_result(const hgemm_desc_t *p)
            (p->beta == 0 || result_is_aligned(p, p->c, p->ldc, p->stride_c));
 }
 
+/* Whether packed weights have integer codes of 4 bits, and no offsets. */
+static int has_few_facts(const hgemm_weights_t *weights)
+{
+    return (weights->code == HGEMM_CODE_INT4 || weights->code == HGEMM_CODE_UINT4) &&
+           weights->zero != HGEMM_ZERO_OFFSET;
+}
+
 /* Whether a kernel has such a variant, for what the problem asks beside its operands. */
 static int has_variant(const hgemm_desc_t *p, variant_t variant)
 {
@@ -175,7 +183,9 @@ static int has_variant(const hgemm_desc_t *p, variant_t variant)
     return has_sums(variant.kernel, p->accumulate) && variant_exists(variant) &&
            (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
            (!kernel->is_plain || is_plain_result(p)) &&
-           (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO || is_invariant(info)) &&
+           (!p->weights || HGEMM_TAKES_ALL_CODES(info->warp_m) || has_few_facts(p->weights)) &&
+           (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO ||
+            is_invariant(variant.kernel)) &&
            problem_tiles(p, info) <= INT32_MAX;
 }
 

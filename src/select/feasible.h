@@ -30,8 +30,9 @@ int64_t matrix_count(const hgemm_desc_t *p);
 int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel);
 
 /* Whether a kernel adds up in the order that batch invariance has chosen: in k-tiles of 64, of which two warps have 32
- * each. Tiles of D may then differ, and with them alignment, m and n, and not a bit of a sum does. */
-int is_invariant(const hgemm_kernel_info_t *kernel);
+ * each, or beside packed weights one warp has all. Tiles of D may then differ, and with them alignment, m and n, and
+ * not a bit of a sum does. */
+int is_invariant(int kernel);
 
 /* Whether D = alpha * A * B + beta * C, and rows of D, and of C where it is read, are whole chunks of 8 aligned halves:
  * what plain kernels (kernels.def) write. */

@@ -4,6 +4,7 @@
 #define HGEMM_PRICE_H
 
 #include "problem/types.h"
+#include "problem/weights.h"
 #include "select/machine.h"
 
 typedef struct costs_t {
@@ -45,6 +46,8 @@ static inline double bytes_a(const hgemm_desc_t *p)
 
 static inline double bytes_b(const hgemm_desc_t *p)
 {
+    if (p->weights) /* with what a group has beside its codes */
+        return weight_bytes(p->weights);
     return type_table[p->type_b].bits / 8.0;
 }
 

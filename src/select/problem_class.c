@@ -51,9 +51,17 @@ static int is_along_k(const int64_t *of, int which)
     return which == FACTOR_A ? !(of[CLASS_op] & 2) : of[CLASS_op] & 1;
 }
 
+/* Whether an operand is packed, and has no rows. */
+static int is_packed(const int64_t *of, int which)
+{
+    return which == FACTOR_B && of[CLASS_type_b] == HGEMM_TYPE_PACKED;
+}
+
 /* Leading dimension and stride of an operand without gaps. */
 static int64_t tight_ld(const int64_t *of, int which)
 {
+    if (is_packed(of, which))
+        return 0;
     return is_along_k(of, which) ? of[CLASS_k] : which == FACTOR_A ? of[CLASS_m] : of[CLASS_n];
 }
 
@@ -64,7 +72,9 @@ static int64_t tight_stride(const int64_t *of, int which)
     const int64_t ld = of[which == FACTOR_A ? CLASS_lda : CLASS_ldb];
     const int has_stride =
         which == FACTOR_A ? of[CLASS_batch_mode] == HGEMM_BATCH_STRIDED : of[CLASS_batch_mode] != HGEMM_BATCH_POINTERS;
-    return has_stride && of[CLASS_batch] > 1 && (lines == 0 || ld <= INT64_MAX / lines) ? lines * ld : 0;
+    return has_stride && !is_packed(of, which) && of[CLASS_batch] > 1 && (lines == 0 || ld <= INT64_MAX / lines)
+               ? lines * ld
+               : 0;
 }
 
 typedef enum word_t {
@@ -179,7 +189,7 @@ const char *class_from_text(const char *text, problem_class_t *problem)
 
 /* ---- A problem of a class -------------------------------------------------------------------------- */
 
-const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_major)
+const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_major, hgemm_weights_t *weights)
 {
     static const float bias;
     const int64_t *of = problem->of;
@@ -207,6 +217,13 @@ const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_majo
         desc.bias = &bias, desc.type_bias = HGEMM_TYPE_F32;
     if (of[CLASS_gathered])
         desc.gather_a = &bias;
+    if (desc.type_b == HGEMM_TYPE_PACKED) {
+        hgemm_weights_init(weights);
+        weights->n = desc.n, weights->k = desc.k;
+        weights->code = (hgemm_code_t)of[CLASS_code], weights->group = (int)of[CLASS_weight_group];
+        weights->zero = (hgemm_zero_t)of[CLASS_zero], weights->type_scale = (hgemm_type_t)of[CLASS_type_scale];
+        desc.weights = weights;
+    }
     if (desc.k < 1)
         return "k is 0";
     if (check_call(&desc, CHECK_ALIGNMENT, &checked, detail) != HGEMM_STATUS_SUCCESS || nothing_to_compute(&checked))

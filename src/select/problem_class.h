@@ -18,7 +18,10 @@
  *     grouped         HGEMM_BATCH_GROUPED
  *     col_major       C, D and gate are column-major, as the call's layout is: where it has groups or indices
  *     types T T       of A and of B, where one of them is not f16
- *     scaled_a        the scale of A is given, and does not have to be found; scaled_b: that of B
+ *     codes C, groups N, zeros Z, scales T
+ *                     of packed weights, which types has as packed: int4, in groups of N k's (0, as where nothing is
+ * said: all of a row), without zeros, and with scales of f16 scaled_a        the scale of A is given, and does not have
+ * to be found; scaled_b: that of B
  */
 #ifndef HGEMM_PROBLEM_CLASS_H
 #define HGEMM_PROBLEM_CLASS_H
@@ -50,8 +53,8 @@ void class_to_text(const problem_class_t *problem, char text[CLASS_TEXT]);
 /* Reads a class. Returns NULL, or what is wrong with the text. */
 const char *class_from_text(const char *text, problem_class_t *problem);
 
-/* Writes a row-major problem of the class, whose addresses are not those of memory. Returns NULL, or the words that
- * follow if such a problem is not valid. */
-const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_major);
+/* Writes a row-major problem of the class, whose addresses are not those of memory; and what weights it has, if these
+ * are packed, to which it then points. Returns NULL, or the words that follow if such a problem is not valid. */
+const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_major, hgemm_weights_t *weights);
 
 #endif

@@ -93,6 +93,7 @@ const char *tuning_fault(const hgemm_desc_t *p)
 static const char *parse_entry(char *line, entry_t *entry)
 {
     hgemm_desc_t example;
+    hgemm_weights_t weights;
     char *comment = strchr(line, '#');
     size_t length = comment ? (size_t)(comment - line) : strlen(line);
     while (length > 0 && line[length - 1] == ' ')
@@ -104,7 +105,7 @@ static const char *parse_entry(char *line, entry_t *entry)
     *plan = '\0';
     const char *fault = class_from_text(line, &entry->problem);
     if (!fault)
-        fault = class_example(&entry->problem, &example);
+        fault = class_example(&entry->problem, &example, &weights);
     if (!fault)
         fault = tuning_fault(&example);
     if (!fault && !take_ratio(plan + 3, &entry->cublas_ratio))

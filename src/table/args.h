@@ -6,6 +6,8 @@
 #ifndef HGEMM_ARGS_H
 #define HGEMM_ARGS_H
 
+#include "packed.h"
+
 /* Limits of an SM, the same on a T4 and on newer GPUs. */
 #define HGEMM_SM_REGISTERS 65536
 #define HGEMM_THREAD_REGISTERS 255
@@ -148,6 +150,12 @@ typedef struct split_operand_t {
 typedef struct split_args_t {
     split_operand_t operand[2];
 } split_args_t;
+/* What kernels for packed weights get, of whatever type A is. */
+typedef struct packed_args_t {
+    kernel_args_t product;
+    scales_t scales;
+    packed_form_t packed;
+} packed_args_t;
 
 /* Logarithms of the scales of bfloat16 operands: of one with the largest element below 2^128, and of one that makes any
  * bfloat16 a half exactly. */

@@ -19,6 +19,7 @@ enum {
     ACCUMULATE_f16 = HGEMM_ACCUMULATE_F16,
     ACCUMULATE_f32 = HGEMM_ACCUMULATE_F32,
     OPS_nn = HGEMM_OPS_NN,
+    OPS_nt = HGEMM_OPS_NT,
     OPS_all = HGEMM_OPS_NN | HGEMM_OPS_NT | HGEMM_OPS_TN | HGEMM_OPS_TT
 };
 
@@ -57,14 +58,21 @@ enum {
 #define ROW_THREADS(name)                                                                                           \
     HGEMM_THREADS(ROW(name, block_m), ROW(name, block_n), ROW(name, block_k), ROW(name, warp_m), ROW(name, warp_n), \
                   ROW(name, warp_k))
-#define ROW_MAIN_BYTES(name) \
-    (HGEMM_MAIN_BYTES(ROW(name, stages), ROW(name, block_m), ROW(name, block_n), ROW(name, block_k)) * PARTS_##name)
+#define ROW_MAIN_BYTES(name)                                                                            \
+    (HGEMM_MAIN_BYTES(ROW(name, stages), ROW(name, block_m), IS_PACKED_##name ? 0 : ROW(name, block_n), \
+                      ROW(name, block_k)) *                                                             \
+     PARTS_##name)
 #define ROW_SUMS_BYTES(name)                                                                         \
     HGEMM_SUMS_BYTES(ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name), ROW(name, block_n), \
                      ROW(name, acc_bytes))
 #define ROW_SIDE_BYTES(name) (PARTS_##name > 1 ? HGEMM_SIDE_BYTES(ROW(name, block_m), ROW(name, block_n)) : 0)
 #define ROW_MMA_SHARED(name) \
     ((ROW_MAIN_BYTES(name) > ROW_SUMS_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_SUMS_BYTES(name)) + ROW_SIDE_BYTES(name))
+
+/* Packed weights do not pass through shared memory. */
+#define WEIGHTS(most) +1
+#define HGEMM_KERNEL(rung, name, columns, ...) enum { IS_PACKED_##name = 0 columns };
+#include "table/kernels.def"
 
 /* Halves that an element of A or B is in shared memory. */
 #define F32(most) +1
@@ -129,6 +137,9 @@ const kernel_t kernel_table[KERNEL_END] = {
     .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
     .limits[LIMIT_f32] = ACCESS_##most == ACCESS_one ? ACCESS_x16 + 1 : ACCESS_##most + 1,
 #define SPLITS_FIRST() .splits_first = 1,
+#define WEIGHTS(most)                                                           \
+    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
+    .limits[LIMIT_weights] = ACCESS_##most + 1,
 #define PLAIN() .is_plain = 1,
 #define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
 #define HGEMM_KERNEL(rung_, name_, columns, ...)                \
@@ -280,6 +291,16 @@ const image_t *scale_image(void)
 const image_t *planes_image(void)
 {
     return find_image("split");
+}
+
+const image_t *pack_image(void)
+{
+    return find_image("pack_weights");
+}
+
+const image_t *unpack_image(void)
+{
+    return find_image("unpack_weights");
 }
 
 int hgemm_kernel_count(void)

@@ -124,9 +124,11 @@ void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL]);
 /* Its image, NULL if this build has none. */
 const image_t *variant_image(variant_t variant);
 
-/* The kernels realign, scale and split. */
+/* The kernels that are no rows of the table. */
 const image_t *realign_image(void);
 const image_t *scale_image(void);
+const image_t *pack_image(void);
+const image_t *unpack_image(void);
 const image_t *planes_image(void);
 
 #endif

@@ -27,6 +27,10 @@
 #define HGEMM_SUMS_PITCH(block_n, sum_bytes) (((block_n) + HGEMM_SUMS_PADDING) * (sum_bytes))
 #define HGEMM_SUMS_BYTES(warps, block_n, sum_bytes) ((warps)*HGEMM_STAGED_ROWS * HGEMM_SUMS_PITCH(block_n, sum_bytes))
 
+/* Whether a kernel for packed weights has registers for others than integer codes of 4 bits without
+ * offsets. */
+#define HGEMM_TAKES_ALL_CODES(warp_m) ((warp_m) <= 32)
+
 /*
  * Whether the last part of a split tile to arrive leaves its own sums in registers, if there are enough: where the sums
  * of a tile are many, so that to write and read them takes longer than to find out first whether others are missing.

@@ -567,8 +567,8 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     pthread_mutex_init(&m.finding, NULL);
     if (calls_system(kernel)) {
         m.ordered = true; /* what it prints, and which block malloc gives to whom */
-        if (!emu_heap_open(mem))
-            return turing_fail(err, "out of memory for the heap of device code");
+        if (!emu_heap_open(mem) || !emu_grid_open(&m))
+            return turing_fail(err, "out of memory for what device code calls");
     }
     fenv_t callers; /* the threads that run blocks get theirs from this one */
     fegetenv(&callers);
@@ -594,6 +594,7 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     emu_lower_free(&m);
     free(m.bank0);
     free(m.announced);
+    free(m.grid_sync);
     if (m.grid_barrier)
         turing_memory_free(mem, m.grid_barrier, NULL);
     pthread_mutex_destroy(&m.atomics);

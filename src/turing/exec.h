@@ -166,8 +166,9 @@ struct machine {
     row_t *constants;
     uint32_t n_constants;
     uint8_t *bank0;
-    uint64_t grid_barrier; /* of a cooperative launch                  */
-    uint32_t threads;      /* of a block                               */
+    uint64_t grid_barrier;       /* of a cooperative launch                  */
+    struct grid_sync *grid_sync; /* of one that may call the system: system.c */
+    uint32_t threads;            /* of a block                               */
     uint32_t n_warps;
     uint32_t shared_bytes, local_bytes;
     uint64_t n_blocks;

@@ -538,9 +538,13 @@ static void op_shfl(warp_t *w, const op_t *o, uint32_t on)
             in = j <= (int32_t)last;
             break;
         }
-        t[l] = a[in ? j & 31 : l];
+        t[l] = !in ? a[l] : on >> (j & 31) & 1 ? a[j & 31] : 0; /* undefined; 0 on an H100 */
         inside |= (uint32_t)in << l;
-        if (in && (on >> l & 1) && !(on >> (j & 31) & 1) && w->block->worker->m->checks & TURING_CHECK_CONVERGENCE)
+        /* Halving steps over a block of less than a warp: what lane + from does not have goes to a lane whose own value
+         * is being handed down, and which nobody reads any more. */
+        const bool spent = o->in->m.func == TURING_SHFL_DOWN && lane >= from && !(w->threads >> (j & 31) & 1);
+        if (in && !spent && (on >> l & 1) && !(on >> (j & 31) & 1) &&
+            w->block->worker->m->checks & TURING_CHECK_CONVERGENCE)
             emu_report(w, o, TURING_DIVERGENT, (site_t){.lane = lane},
                        "lane %u takes a value from lane %d, which does not execute this SHFL", lane, j & 31);
     }

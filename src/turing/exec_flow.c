@@ -46,10 +46,11 @@ static uint32_t company(const warp_t *w, const split_t *s)
 }
 
 /* Do two waiting splits wait for each other? A barrier register may be in use at several depths of calls:
- * those that wait at one depth have the same participants, and at another depth others. */
+ * those that wait at one depth have the same participants, and at another depth others. At a WARPSYNC those
+ * meet that name the same lanes. */
 static bool meet_each_other(const warp_t *w, const split_t *a, const split_t *b)
 {
-    return a->wait == b->wait && (a->wait == WAIT_WARPSYNC || company(w, a) == company(w, b));
+    return a->wait == b->wait && company(w, a) == company(w, b);
 }
 
 /* The lanes that wait where split s does. */
@@ -106,12 +107,14 @@ static bool pick(warp_t *w)
 static void stuck(warp_t *w, const op_t *o)
 {
     const machine_t *m = w->block->worker->m;
-    uint32_t missing = 0;
+    uint32_t missing = 0, in_warpsync = 0;
     char where[400] = "";
     size_t n = 0;
     for (int i = 0; i < w->n_splits; i++) {
         const split_t *s = &w->split[i];
         missing |= company(w, s) & ~s->mask;
+        if (s->wait == WAIT_WARPSYNC)
+            in_warpsync |= s->mask;
         const uint32_t at = s->pc && s->pc <= m->n_ops ? s->pc - 1 : 0;
         if (n + 1 < sizeof where) {
             int k = snprintf(where + n, sizeof where - n, "; lanes 0x%08x wait at 0x%x for 0x%08x", s->mask,
@@ -122,9 +125,11 @@ static void stuck(warp_t *w, const op_t *o)
     if (m->checks & TURING_CHECK_CONVERGENCE)
         emu_report(w, o, TURING_BARRIER_MISMATCH, (site_t){.lane = TURING_NO_LANE},
                    "lanes 0x%08x wait to reconverge with lanes 0x%08x, which wait elsewhere", w->alive, missing);
-    /* A shuffle or vote of more lanes than come: a GPU does not wait for those that wait elsewhere. */
+    /* A shuffle or vote of more lanes than come: a GPU does not wait for those that wait to reconverge (BSYNC). For
+     * those that wait at a WARPSYNC of other lanes it does, and for ever: lab note 376. */
     for (int i = 0; i < w->n_splits; i++)
-        if (w->split[i].wait == WAIT_WARPSYNC) {
+        if (w->split[i].wait == WAIT_WARPSYNC &&
+            !(company(w, &w->split[i]) & ~waiting(w, &w->split[i]) & in_warpsync)) {
             w->split[i].wait = WAIT_NONE;
             pick(w);
             return;
@@ -143,6 +148,9 @@ static void yield_to(warp_t *w, const op_t *o, uint32_t pc, int wait, uint32_t n
 
 void emu_exit_lanes(warp_t *w, uint32_t lanes)
 {
+    machine_t *m = w->block->worker->m;
+    if (m->grid_sync)
+        emu_grid_leave(m, lanes & w->alive);
     w->alive &= ~lanes;
     w->active &= ~lanes;
     for (int i = w->n_splits - 1; i >= 0; i--) {
@@ -196,9 +204,18 @@ static void branch_indirect(warp_t *w, const op_t *o, uint32_t taken, int source
         const machine_t *m = w->block->worker->m;
         uint64_t to = (uint64_t)o->in->target + ((uint64_t)r[1][l] << 32 | r[0][l]);
         if (o->in->op == TURING_CALL_ABS && emu_system_is(to)) {
-            emu_system_call(w, o, same, to);
+            const uint32_t waiting_lanes = same & ~emu_system_call(w, o, same, to);
             if (w->stop == STOP_FAULT)
                 return;
+            if (waiting_lanes) { /* for other warps: they call again */
+                park(w, waiting_lanes, w->pc, WAIT_NONE, 0);
+                w->stop = STOP_YIELD;
+                same &= ~waiting_lanes;
+                taken &= ~waiting_lanes;
+                if (!same)
+                    continue;
+                l = first_lane(same);
+            }
             to = ((uint64_t)w->r[RETURN_REGISTER + 1][l] << 32 | w->r[RETURN_REGISTER][l]);
             for (uint32_t k = l; k < LANES; k++) /* those that return elsewhere have a turn of their own */
                 if (same >> k & 1 && w->r[RETURN_REGISTER][k] != (uint32_t)to) {

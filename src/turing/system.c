@@ -15,14 +15,18 @@
 enum { SYSTEM_STEP = 16, FIRST_ARGUMENT = 4, TEXT_LIMIT = 4096, HEAP_ALIGNMENT = 16 };
 #define SYSTEM_BASE UINT64_C(0x0000700000000000)
 
-typedef void system_fn(warp_t *w, const op_t *o, uint32_t lane);
-static system_fn call_vprintf, call_assertfail, call_malloc, call_free;
+typedef bool system_fn(warp_t *w, const op_t *o, uint32_t lane); /* false: the lane waits */
+static system_fn call_vprintf, call_assertfail, call_malloc, call_free, call_grid_handle, call_grid_sync;
 
 static const struct {
     const char *name;
     system_fn *fn;
-} functions[] = {
-    {"vprintf", call_vprintf}, {"__assertfail", call_assertfail}, {"malloc", call_malloc}, {"free", call_free}};
+} functions[] = {{"vprintf", call_vprintf},
+                 {"__assertfail", call_assertfail},
+                 {"malloc", call_malloc},
+                 {"free", call_free},
+                 {"__cuda_syscall_CGS_get_intrinsic_handle", call_grid_handle},
+                 {"__cuda_syscall_CGS_sync", call_grid_sync}};
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 bool emu_system_address(const char *name, uint64_t *address)
@@ -40,12 +44,14 @@ bool emu_system_is(uint64_t address)
     return address >= SYSTEM_BASE && address < SYSTEM_BASE + FUNCTIONS * SYSTEM_STEP && address % SYSTEM_STEP == 0;
 }
 
-void emu_system_call(warp_t *w, const op_t *o, uint32_t on, uint64_t address)
+uint32_t emu_system_call(warp_t *w, const op_t *o, uint32_t on, uint64_t address)
 {
     system_fn *fn = functions[(address - SYSTEM_BASE) / SYSTEM_STEP].fn;
+    uint32_t done = 0;
     for (uint32_t l = 0; l < LANES && w->stop != STOP_FAULT; l++)
-        if (on >> l & 1)
-            fn(w, o, l);
+        if (on >> l & 1 && fn(w, o, l))
+            done |= 1u << l;
+    return done;
 }
 
 /* ---- arguments and memory ------------------------------------------------------------- */
@@ -193,7 +199,7 @@ static const char *convert(const warp_t *w, uint32_t lane, const char *format, u
     return f + 1;
 }
 
-static void call_vprintf(warp_t *w, const op_t *o, uint32_t lane)
+static bool call_vprintf(warp_t *w, const op_t *o, uint32_t lane)
 {
     (void)o;
     char format[TEXT_LIMIT];
@@ -210,11 +216,12 @@ static void call_vprintf(warp_t *w, const op_t *o, uint32_t lane)
             out.text[out.n++] = *f++;
     print(w, out.text, out.n);
     w->r[FIRST_ARGUMENT][lane] = (uint32_t)out.n;
+    return true;
 }
 
 /* ---- __assertfail(message, file, line, function, size of a character) ---------------------- */
 
-static void call_assertfail(warp_t *w, const op_t *o, uint32_t lane)
+static bool call_assertfail(warp_t *w, const op_t *o, uint32_t lane)
 {
     char message[256], file[256], function[256], text[1024];
     const machine_t *m = w->block->worker->m;
@@ -229,6 +236,7 @@ static void call_assertfail(warp_t *w, const op_t *o, uint32_t lane)
     print(w, text, n > 0 && (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
     emu_fault_as(w, o, TURING_FAILED_ASSERT, "lane %u: assertion `%.100s` of %.80s:%u failed", lane, message, file,
                  line);
+    return true;
 }
 
 /* ---- malloc and free ------------------------------------------------------------------------ */
@@ -304,7 +312,7 @@ static uint64_t take(const turing_memory_t *mem, heap_t *h, uint64_t bytes)
     return h->base + offset;
 }
 
-static void call_malloc(warp_t *w, const op_t *o, uint32_t lane)
+static bool call_malloc(warp_t *w, const op_t *o, uint32_t lane)
 {
     (void)o;
     machine_t *m = w->block->worker->m;
@@ -313,23 +321,106 @@ static void call_malloc(warp_t *w, const op_t *o, uint32_t lane)
         emu_race_forget(m, at, bytes); /* who had it before */
     w->r[FIRST_ARGUMENT][lane] = (uint32_t)at;
     w->r[FIRST_ARGUMENT + 1][lane] = (uint32_t)(at >> 32);
+    return true;
 }
 
-static void call_free(warp_t *w, const op_t *o, uint32_t lane)
+static bool call_free(warp_t *w, const op_t *o, uint32_t lane)
 {
     turing_memory_t *mem = w->block->worker->m->mem;
     heap_t *h = *emu_memory_heap(mem);
     const uint64_t at = pair(w, lane, FIRST_ARGUMENT);
     if (!at)
-        return;
+        return true;
     for (size_t i = 0; i < h->n; i++)
         if (h->base + h->chunk[i].offset == at) {
             mark_chunk(mem, h, h->chunk[i], BYTE_NOT_GIVEN);
             memmove(h->chunk + i, h->chunk + i + 1, (h->n - i - 1) * sizeof *h->chunk);
             h->n--;
-            return;
+            return true;
         }
     emu_fault_as(w, o, TURING_FAILED_ADDRESS,
                  "lane %u: free of 0x%llx, which malloc did not give or which is free already", lane,
                  (unsigned long long)at);
+    return true;
+}
+
+/* ---- the barrier of a grid, which is cooperative_groups' where code is linked with libcudadevrt ---- */
+
+enum { NOT_COOPERATIVE = 1 /* cudaErrorInvalidValue */ };
+
+struct grid_sync {
+    uint64_t threads, arrived; /* that have not ended; at the barrier in this round */
+    uint32_t round;            /* from 1 on */
+    uint32_t waits[];          /* the round that a thread of the grid waits in, or 0 */
+};
+
+bool emu_grid_open(machine_t *m)
+{
+    const uint64_t threads = m->n_blocks * m->threads;
+    if (!m->launch->cooperative)
+        return true;
+    m->grid_sync = calloc(1, sizeof *m->grid_sync + threads * sizeof *m->grid_sync->waits);
+    if (m->grid_sync)
+        *m->grid_sync = (struct grid_sync){.threads = threads, .round = 1};
+    return m->grid_sync;
+}
+
+static void next_round(struct grid_sync *g)
+{
+    if (g->arrived && g->arrived == g->threads) {
+        g->round++;
+        g->arrived = 0;
+    }
+}
+
+void emu_grid_leave(machine_t *m, uint32_t lanes)
+{
+    m->grid_sync->threads -= (unsigned)__builtin_popcount(lanes);
+    next_round(m->grid_sync);
+}
+
+/* What stands for the grid: the address that its accesses are ordered by. */
+static bool call_grid_handle(warp_t *w, const op_t *o, uint32_t lane)
+{
+    const uint64_t handle = w->block->worker->m->grid_barrier;
+    (void)o;
+    w->r[FIRST_ARGUMENT][lane] = (uint32_t)handle;
+    w->r[FIRST_ARGUMENT + 1][lane] = (uint32_t)(handle >> 32);
+    return true;
+}
+
+/* A lane's memory before the barrier is everybody's behind it. */
+static void order(warp_t *w, uint32_t lane, access_t kind)
+{
+    uint64_t address[LANES];
+    address[lane] = w->block->worker->m->grid_barrier;
+    if (!w->block->race)
+        return;
+    if (kind != ACCESS_READ)
+        emu_race_fence(w, true);
+    emu_race_strong(w, 1u << lane, kind, address);
+}
+
+static bool call_grid_sync(warp_t *w, const op_t *o, uint32_t lane)
+{
+    machine_t *m = w->block->worker->m;
+    struct grid_sync *g = m->grid_sync;
+    (void)o;
+    if (!g || pair(w, lane, FIRST_ARGUMENT) != m->grid_barrier) {
+        w->r[FIRST_ARGUMENT][lane] = NOT_COOPERATIVE;
+        return true;
+    }
+    uint32_t *waits = &g->waits[w->block->linear * m->threads + w->index * LANES + lane];
+    if (!*waits) {
+        *waits = g->round;
+        order(w, lane, ACCESS_ATOMIC);
+        g->arrived++;
+        next_round(g);
+    }
+    if (*waits == g->round)
+        return false;
+    *waits = 0;
+    order(w, lane, ACCESS_READ);
+    w->r[FIRST_ARGUMENT][lane] = 0;
+    return true;
 }

@@ -2,7 +2,7 @@
 #
 # Installs the build BUILD below WORK, moves the result, builds the project CONSUMER against it and
 # runs its programs, with the same GENERATOR; then builds one as the README of the project SOURCE says
-# for pkg-config, where that is installed. Last, CONSUMER takes SOURCE as a part of itself, with the kernels in IMAGES.
+# for pkg-config, where that is installed. CUDA_PROGRAM, if there is one, runs by the installed `turing exec`. Last, CONSUMER takes SOURCE as a part of itself, with the kernels in IMAGES.
 
 function(run)
     execute_process(COMMAND ${ARGV} RESULT_VARIABLE failed OUTPUT_VARIABLE log ERROR_VARIABLE log)
@@ -34,6 +34,9 @@ foreach(name LICENSE libhgemm.so.0.2 hgemm.pc)
 endforeach()
 if(EXISTS ${BUILD}/hgemm) # the command
     run(${WORK}/moved/bin/hgemm --version)
+endif()
+if(CUDA_PROGRAM) # on the emulated T4 that was installed
+    run(${WORK}/moved/bin/turing exec --check ${CUDA_PROGRAM} ${IMAGES}/turing_people.cubin)
 endif()
 if(pkg_config)
     get_filename_component(folder ${file} DIRECTORY) # of hgemm.pc, relative: the path to it may have blanks

@@ -14,16 +14,19 @@
 /* ---- Calls ------------------------------------------------------------------------------------------ */
 
 const entry_info_t entries[ENTRIES] = {
-#define HALF 0, 0, 0
-#define HALF_STRIDED 0, 1, 0
-#define HALF_BATCHED 0, 0, 1
-#define EX 1, 0, 0
-#define EX_STRIDED 1, 1, 0
-#define EX_BATCHED 1, 0, 1
+#define HALF 0, 0, 0, 0
+#define HALF_STRIDED 0, 0, 1, 0
+#define HALF_BATCHED 0, 0, 0, 1
+#define SINGLE 0, 1, 0, 0
+#define SINGLE_STRIDED 0, 1, 1, 0
+#define SINGLE_BATCHED 0, 1, 0, 1
+#define EX 1, 0, 0, 0
+#define EX_STRIDED 1, 0, 1, 0
+#define EX_BATCHED 1, 0, 0, 1
 #define X(name, kind, integer) {#name, kind},
     BLAS_ENTRIES(X)
 #undef X
-        {"cublasLtMatmul", 0, 0, 0}};
+        {"cublasLtMatmul", 0, 0, 0, 0}};
 
 #define CALL_HALF(name, T)                                                                                            \
     name(f->handle, f->op_a, f->op_b, (T)f->m, (T)f->n, (T)f->k, f->alpha, f->a, (T)f->lda, f->b, (T)f->ldb, f->beta, \
@@ -34,6 +37,9 @@ const entry_info_t entries[ENTRIES] = {
 #define CALL_HALF_BATCHED(name, T)                                                                               \
     name(f->handle, f->op_a, f->op_b, (T)f->m, (T)f->n, (T)f->k, f->alpha, (const void *const *)f->a, (T)f->lda, \
          (const void *const *)f->b, (T)f->ldb, f->beta, (void *const *)f->c, (T)f->ldc, (T)f->batch)
+#define CALL_SINGLE(name, T) CALL_HALF(name, T)
+#define CALL_SINGLE_STRIDED(name, T) CALL_HALF_STRIDED(name, T)
+#define CALL_SINGLE_BATCHED(name, T) CALL_HALF_BATCHED(name, T)
 #define CALL_EX(name, T)                                                                                     \
     name(f->handle, f->op_a, f->op_b, (T)f->m, (T)f->n, (T)f->k, f->alpha, f->a, f->type_a, (T)f->lda, f->b, \
          f->type_b, (T)f->ldb, f->beta, (void *)f->c, f->type_c, (T)f->ldc, f->compute, f->algo)
@@ -78,6 +84,7 @@ void assert_passed_on(const fake_call_t *seen, const fake_call_t *call)
 /* ---- Random calls ------------------------------------------------------------------------------------- */
 
 rng_t rng;
+int draws_floats = 1;
 static unsigned char before[ARENA];
 
 int64_t pick(int64_t lowest, int64_t highest)
@@ -129,11 +136,11 @@ static void make_scalars(fake_call_t *call, int is_half, int on_device, double a
 }
 
 /* A random call of one of cuBLAS's functions; `expected` becomes the arena after it. */
-fake_call_t make_blas(int entry, void *handle, unsigned char expected[ARENA], int *type_d)
+static fake_call_t make_blas_of(int type, int entry, void *handle, unsigned char expected[ARENA], int *type_d)
 {
-    int is_half = !entries[entry].is_ex || pick(0, 1);
+    int is_half = type == BLAS_R_16F && (!entries[entry].is_ex || pick(0, 1)); /* sums and scalars */
     int on_device = pick(0, 3) == 0;
-    int type_c = is_half || pick(0, 1) ? BLAS_R_16F : BLAS_R_32F;
+    int type_c = is_half || (type == BLAS_R_16F && pick(0, 1)) ? BLAS_R_16F : BLAS_R_32F;
     int is_batch = entries[entry].is_strided || entries[entry].is_batched;
     int64_t batch = is_batch ? pick(1, 3) : 1;
     fake_call_t call = {.name = entries[entry].name, .handle = handle};
@@ -143,8 +150,8 @@ fake_call_t make_blas(int entry, void *handle, unsigned char expected[ARENA], in
     double alpha = scalars[pick(0, 5)], beta = scalars[pick(0, 5)];
     make_scalars(&call, is_half, on_device, alpha, beta);
     int a_n = call.op_a == BLAS_OP_N, b_n = call.op_b == BLAS_OP_N, pointers = entries[entry].is_batched;
-    operand_t a = make_operand(a_n ? call.m : call.k, a_n ? call.k : call.m, BLAS_R_16F, batch, pointers, 1);
-    operand_t b = make_operand(b_n ? call.k : call.n, b_n ? call.n : call.k, BLAS_R_16F, batch, pointers, 1);
+    operand_t a = make_operand(a_n ? call.m : call.k, a_n ? call.k : call.m, type, batch, pointers, 1);
+    operand_t b = make_operand(b_n ? call.k : call.n, b_n ? call.n : call.k, type, batch, pointers, 1);
     operand_t c = make_operand(call.m, call.n, type_c, batch, pointers, 0);
     call.a = a.argument, call.lda = a.ld;
     call.b = b.argument, call.ldb = b.ld;
@@ -154,7 +161,7 @@ fake_call_t make_blas(int entry, void *handle, unsigned char expected[ARENA], in
     if (is_batch)
         call.batch = batch;
     if (entries[entry].is_ex) {
-        call.type_a = call.type_b = BLAS_R_16F, call.type_c = type_c;
+        call.type_a = call.type_b = type, call.type_c = type_c;
         call.compute = is_half ? BLAS_COMPUTE_16F : BLAS_COMPUTE_32F;
         call.algo = pick(0, 1) ? BLAS_GEMM_DEFAULT : BLAS_GEMM_DEFAULT_TENSOR_OP;
     }
@@ -164,8 +171,8 @@ fake_call_t make_blas(int entry, void *handle, unsigned char expected[ARENA], in
             for (int64_t j = 0; j < call.n; j++) {
                 double sum = 0;
                 for (int64_t p = 0; p < call.k; p++)
-                    sum += read_number(a.matrices[l], a_n ? i + p * a.ld : p + i * a.ld, BLAS_R_16F) *
-                           read_number(b.matrices[l], b_n ? p + j * b.ld : j + p * b.ld, BLAS_R_16F);
+                    sum += read_number(a.matrices[l], a_n ? i + p * a.ld : p + i * a.ld, type) *
+                           read_number(b.matrices[l], b_n ? p + j * b.ld : j + p * b.ld, type);
                 double old = beta != 0 ? beta * read_number(c.matrices[l], i + j * c.ld, type_c) : 0;
                 write_number(c.matrices[l], i + j * c.ld, type_c, alpha * sum + old);
             }
@@ -174,6 +181,12 @@ fake_call_t make_blas(int entry, void *handle, unsigned char expected[ARENA], in
     set_pointer_mode(handle, on_device ? BLAS_POINTER_MODE_DEVICE : BLAS_POINTER_MODE_HOST);
     *type_d = type_c;
     return call;
+}
+
+fake_call_t make_blas(int entry, void *handle, unsigned char expected[ARENA], int *type_d)
+{
+    const int is_single = entries[entry].is_single || (draws_floats && entries[entry].is_ex && pick(0, 2) == 0);
+    return make_blas_of(is_single ? BLAS_R_32F : BLAS_R_16F, entry, handle, expected, type_d);
 }
 
 static void set32(int (*set)(void *, int, const void *, size_t), void *object, int attribute, int value)
@@ -211,8 +224,10 @@ fake_call_t make_lt(unsigned char expected[ARENA], int *type, int *is_rounded)
     static const int epilogues[] = {LT_EPILOGUE_DEFAULT,   LT_EPILOGUE_BIAS, LT_EPILOGUE_RELU,
                                     LT_EPILOGUE_RELU_BIAS, LT_EPILOGUE_GELU, LT_EPILOGUE_GELU_BIAS};
     static const int ops[] = {BLAS_OP_N, BLAS_OP_T, BLAS_OP_C};
-    int is_half = (int)pick(0, 1), on_device = pick(0, 3) == 0;
-    int type_d = is_half || pick(0, 1) ? BLAS_R_16F : BLAS_R_32F;
+    int factors = draws_floats && pick(0, 2) == 0 ? BLAS_R_32F : BLAS_R_16F,
+        is_half = factors == BLAS_R_16F && pick(0, 1);
+    int on_device = pick(0, 3) == 0;
+    int type_d = is_half || (factors == BLAS_R_16F && pick(0, 1)) ? BLAS_R_16F : BLAS_R_32F;
     int order_a = (int)pick(0, 1), order_b = (int)pick(0, 1), order_d = (int)pick(0, 1), in_place = (int)pick(0, 1);
     int mode = pick(0, 5) == 0 ? LT_BATCH_MODE_POINTER_ARRAY : LT_BATCH_MODE_STRIDED;
     int epilogue = mode == LT_BATCH_MODE_STRIDED ? epilogues[pick(0, 5)] : epilogues[2 * pick(0, 2)];
@@ -229,8 +244,8 @@ fake_call_t make_lt(unsigned char expected[ARENA], int *type, int *is_rounded)
     set32(desc_set, call.desc, LT_DESC_TRANSB, op_b);
     set32(desc_set, call.desc, LT_DESC_EPILOGUE, epilogue);
     int a_n = op_a == BLAS_OP_N, b_n = op_b == BLAS_OP_N;
-    operand_t a = make_layout(&call.layout_a, order_a, a_n ? m : k, a_n ? k : m, BLAS_R_16F, batch, mode);
-    operand_t b = make_layout(&call.layout_b, order_b, b_n ? k : n, b_n ? n : k, BLAS_R_16F, batch, mode);
+    operand_t a = make_layout(&call.layout_a, order_a, a_n ? m : k, a_n ? k : m, factors, batch, mode);
+    operand_t b = make_layout(&call.layout_b, order_b, b_n ? k : n, b_n ? n : k, factors, batch, mode);
     operand_t c = make_layout(&call.layout_c, order_d, m, n, type_d, batch, mode), d = c;
     call.layout_d = call.layout_c;
     if (!in_place)
@@ -251,8 +266,8 @@ fake_call_t make_lt(unsigned char expected[ARENA], int *type, int *is_rounded)
             for (int64_t j = 0; j < n; j++) {
                 double sum = 0;
                 for (int64_t p = 0; p < k; p++)
-                    sum += element(&a, l, order_a, a_n ? i : p, a_n ? p : i, BLAS_R_16F) *
-                           element(&b, l, order_b, b_n ? p : j, b_n ? j : p, BLAS_R_16F);
+                    sum += element(&a, l, order_a, a_n ? i : p, a_n ? p : i, factors) *
+                           element(&b, l, order_b, b_n ? p : j, b_n ? j : p, factors);
                 double x = alpha * sum;
                 if (beta != 0)
                     x += beta * element(&c, l, order_d, i, j, type_d);
@@ -339,18 +354,28 @@ int destroy_handles(void **state)
 
 unsigned char scratch[ARENA];
 
-/* A call that hgemm runs. */
-fake_call_t good_call(int entry, void *handle)
+static fake_call_t good_call_of(int type, int entry, void *handle)
 {
     int type_d;
-    fake_call_t call = make_blas(entry, handle, scratch, &type_d);
+    fake_call_t call = make_blas_of(type, entry, handle, scratch, &type_d);
     set_pointer_mode(handle, BLAS_POINTER_MODE_HOST);
     static const float one = 1;
     static const uint16_t half_one = 0x3c00;
     if (entries[entry].is_ex)
-        call.type_c = BLAS_R_16F, call.compute = BLAS_COMPUTE_32F;
-    call.alpha = call.beta = entries[entry].is_ex ? (const void *)&one : &half_one;
+        call.type_c = type, call.compute = BLAS_COMPUTE_32F;
+    const int is_half = !entries[entry].is_ex && !entries[entry].is_single;
+    call.alpha = call.beta = is_half ? (const void *)&half_one : &one;
     return call;
+}
+
+fake_call_t good_call(int entry, void *handle)
+{
+    return good_call_of(entries[entry].is_single ? BLAS_R_32F : BLAS_R_16F, entry, handle);
+}
+
+fake_call_t good_call_of_floats(int entry, void *handle)
+{
+    return good_call_of(BLAS_R_32F, entry, handle);
 }
 
 /* The call reaches the real library as it is, whose status is given, and nothing is touched. */

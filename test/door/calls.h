@@ -14,7 +14,7 @@ enum entry_t {
 
 typedef struct entry_info_t {
     const char *name;
-    int is_ex, is_strided, is_batched;
+    int is_ex, is_single, is_strided, is_batched; /* is_single: of floats alone */
 } entry_info_t;
 
 extern const entry_info_t entries[ENTRIES];
@@ -25,6 +25,7 @@ int call_lt(const fake_call_t *call);
 /* ---- Random calls ------------------------------------------------------------------------------------- */
 
 extern rng_t rng;
+extern int draws_floats; /* of A and B */
 
 int64_t pick(int64_t lowest, int64_t highest);
 
@@ -40,7 +41,7 @@ typedef struct operand_t {
 operand_t make_layout(void **layout, int order, int64_t rows, int64_t columns, int type, int64_t batch, int mode);
 
 /* A random call of one of cuBLAS's functions in a fresh arena, with C of *type_d; `expected` becomes the arena after
- * it. */
+ * it. A function that takes types has halves (C of either) and, if it may, floats by turns. */
 fake_call_t make_blas(int entry, void *handle, unsigned char expected[ARENA], int *type_d);
 
 /* The same of cublasLtMatmul. `*is_rounded`: D comes from a function that has no exact values. */
@@ -49,8 +50,9 @@ void drop_lt(const fake_call_t *call);
 
 extern unsigned char scratch[ARENA]; /* for what is expected and not looked at */
 
-/* A call that hgemm runs, with scalars in host memory. */
+/* A call that hgemm runs, with scalars in host memory; of halves, where the function has a choice, or of floats. */
 fake_call_t good_call(int entry, void *handle);
+fake_call_t good_call_of_floats(int entry, void *handle);
 
 /* A handle of the fake cuBLAS, until destroy_handles, a group's teardown. */
 void *make_handle(void);

@@ -35,6 +35,9 @@ typedef struct fake_call_t {
 #define FAKE_HALF(name) FAKE_PRODUCT(name)
 #define FAKE_HALF_STRIDED(name) FAKE_PRODUCT(name), FAKE_STRIDES
 #define FAKE_HALF_BATCHED(name) FAKE_PRODUCT(name), .batch = batch
+#define FAKE_SINGLE(name) FAKE_HALF(name)
+#define FAKE_SINGLE_STRIDED(name) FAKE_HALF_STRIDED(name)
+#define FAKE_SINGLE_BATCHED(name) FAKE_HALF_BATCHED(name)
 #define FAKE_EX(name) FAKE_PRODUCT(name), FAKE_TYPES
 #define FAKE_EX_STRIDED(name) FAKE_PRODUCT(name), FAKE_TYPES, FAKE_STRIDES
 #define FAKE_EX_BATCHED(name) FAKE_PRODUCT(name), FAKE_TYPES, .batch = batch

@@ -2,7 +2,8 @@
 /*
  * A cuBLAS for tests: it multiplies nothing, notes each call with all its arguments, and refuses what cuBLAS refuses.
  * It shares the door's declarations, which test_door_abi holds to the vendor's. FAKE_CUBLAS_US, in the environment, is
- * the time that a product takes by the clock of a fake driver that has one (fake_cuda.c).
+ * the time that a product takes by the clock of a fake driver that has one (fake_cuda.c). FAKE_CUBLAS_TYPE is the one
+ * type of A that it knows.
  */
 #include "fake.h"
 
@@ -73,6 +74,12 @@ static int64_t at_least_1(int64_t value)
     return value > 1 ? value : 1;
 }
 
+static int is_unknown(int type)
+{
+    const char *known = getenv("FAKE_CUBLAS_TYPE");
+    return known && atoi(known) != type;
+}
+
 static int judge(const fake_call_t *call)
 {
     fake_cublas.calls++;
@@ -87,6 +94,8 @@ static int judge(const fake_call_t *call)
         call->lda < at_least_1(call->op_a == BLAS_OP_N ? call->m : call->k) ||
         call->ldb < at_least_1(call->op_b == BLAS_OP_N ? call->k : call->n) || call->ldc < at_least_1(call->m))
         return BLAS_STATUS_INVALID_VALUE;
+    if (is_unknown(call->type_a))
+        return BLAS_STATUS_NOT_SUPPORTED;
     return fake_cublas.status;
 }
 

@@ -144,10 +144,10 @@ hgemm_handle_t emulator; /* NULL: descriptors are evaluated here */
 static handle_t handles[64];
 int created;
 handle_t *last_used;
-atomic_int runs, overlaps;
+atomic_int runs, overlaps, runs_of_floats;
 int widenings;
 const void *last_alpha_pointer;
-double cublas_ratio;
+double cublas_ratio, expected_seconds = 1e-9;
 hgemm_status_t ratio_status;
 hgemm_status_t create_status, run_status;
 int does_nothing;
@@ -162,6 +162,10 @@ hgemm_status_t __wrap_hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *d
 hgemm_status_t __wrap_hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc);
 hgemm_status_t __wrap_hgemm_malloc(hgemm_handle_t handle, void **pointer, size_t bytes);
 hgemm_status_t __wrap_hgemm_get_cublas_ratio(hgemm_handle_t handle, const hgemm_desc_t *desc, double *ratio);
+hgemm_status_t __wrap_hgemm_plan_create(hgemm_plan_t *plan, hgemm_handle_t handle, const hgemm_desc_t *desc);
+hgemm_status_t __wrap_hgemm_plan_get_info(hgemm_plan_t plan, hgemm_plan_info_t *info);
+void __wrap_hgemm_plan_destroy(hgemm_plan_t plan);
+hgemm_status_t __wrap_hgemm_get_device_info(hgemm_handle_t handle, hgemm_device_info_t *info);
 const char *__wrap_hgemm_error_detail(hgemm_handle_t handle);
 
 hgemm_status_t __wrap_hgemm_create(hgemm_handle_t *handle, const char *device)
@@ -220,6 +224,32 @@ hgemm_status_t __wrap_hgemm_get_cublas_ratio(hgemm_handle_t handle, const hgemm_
     return ratio_status;
 }
 
+hgemm_status_t __wrap_hgemm_plan_create(hgemm_plan_t *plan, hgemm_handle_t handle, const hgemm_desc_t *desc)
+{
+    (void)handle, (void)desc;
+    *plan = NULL;
+    return HGEMM_STATUS_SUCCESS;
+}
+
+hgemm_status_t __wrap_hgemm_plan_get_info(hgemm_plan_t plan, hgemm_plan_info_t *info)
+{
+    (void)plan;
+    *info = (hgemm_plan_info_t){.seconds = expected_seconds};
+    return HGEMM_STATUS_SUCCESS;
+}
+
+void __wrap_hgemm_plan_destroy(hgemm_plan_t plan)
+{
+    (void)plan;
+}
+
+hgemm_status_t __wrap_hgemm_get_device_info(hgemm_handle_t handle, hgemm_device_info_t *info)
+{
+    (void)handle;
+    *info = (hgemm_device_info_t){.multiprocessors = 40, .clock_khz = 1590000};
+    return HGEMM_STATUS_SUCCESS;
+}
+
 static int type_of(hgemm_type_t type)
 {
     return type == HGEMM_TYPE_F16 ? BLAS_R_16F : BLAS_R_32F;
@@ -258,12 +288,12 @@ static void evaluate(const hgemm_desc_t *desc)
 {
     double alpha = desc->alpha_pointer ? read_number(desc->alpha_pointer, 0, BLAS_R_32F) : desc->alpha;
     double beta = desc->beta_pointer ? read_number(desc->beta_pointer, 0, BLAS_R_32F) : desc->beta;
-    check(desc->type_a == HGEMM_TYPE_F16 && desc->type_b == HGEMM_TYPE_F16 && !desc->gate && !desc->flags &&
+    check(desc->type_a != HGEMM_TYPE_BF16 && desc->type_b == desc->type_a && !desc->gate && !desc->flags &&
               desc->batch_mode != HGEMM_BATCH_GROUPED && !desc->gather_a && !desc->scatter_d && !desc->kernel,
           "the descriptor says what no call of cuBLAS does");
     for (int64_t l = 0; l < desc->batch; l++) {
-        const void *a = matrix_of(desc, desc->a, desc->stride_a, HGEMM_TYPE_F16, l);
-        const void *b = matrix_of(desc, desc->b, desc->stride_b, HGEMM_TYPE_F16, l);
+        const void *a = matrix_of(desc, desc->a, desc->stride_a, desc->type_a, l);
+        const void *b = matrix_of(desc, desc->b, desc->stride_b, desc->type_b, l);
         const void *c = desc->c ? matrix_of(desc, desc->c, desc->stride_c, desc->type_c, l) : NULL;
         void *d = (void *)matrix_of(desc, desc->d, desc->stride_d, desc->type_d, l);
         for (int64_t i = 0; i < desc->m; i++)
@@ -272,9 +302,9 @@ static void evaluate(const hgemm_desc_t *desc)
                 for (int64_t p = 0; p < desc->k; p++)
                     sum +=
                         read_number(a, desc->op_a == HGEMM_OP_N ? at(desc, i, p, desc->lda) : at(desc, p, i, desc->lda),
-                                    BLAS_R_16F) *
+                                    type_of(desc->type_a)) *
                         read_number(b, desc->op_b == HGEMM_OP_N ? at(desc, p, j, desc->ldb) : at(desc, j, p, desc->ldb),
-                                    BLAS_R_16F);
+                                    type_of(desc->type_b));
                 double value = alpha * sum;
                 if (beta != 0)
                     value += beta * read_number(c, at(desc, i, j, desc->ldc), type_of(desc->type_c));
@@ -299,6 +329,7 @@ static void count(const hgemm_desc_t *desc)
         return;
     }
     runs++;
+    runs_of_floats += desc->type_a == HGEMM_TYPE_F32;
     last_alpha_pointer = desc->alpha_pointer;
 }
 

@@ -5,9 +5,9 @@
     test/door/gpu.py build/release/src/cublas/libhgemm_cublas.so [--hgemm build/release/libhgemm.so] [--tool build/release/hgemm]
 
 Runs each case in a process without the door and in one with it (HGEMM_CUBLAS=everywhere). Every result is compared
-with the same computation in single precision, CPU or GPU: with the door its error may be at most 1.25 times what it
-is without (a model's in BF16: 1.1 times), plus a part of an FP16 rounding. Cases whose products the door is to take must
-show hits, and none that hgemm was asked for and did not run. Then the cost of a call to the host, and the policy `faster`
+with the same computation in single precision, CPU or GPU, and what is computed in FP32 with double precision: with the door its
+error may be at most 1.25 times what it is without (a model's in BF16 or FP32: 1.1 times), plus a rounding of a float, or a part of
+one of a half. Cases whose products the door is to take must show hits, and none that hgemm was asked for and did not run. Then the cost of a call to the host, and the policy `faster`
 with a file of `hgemm tune`: what the file says hgemm is faster at must be a hit, all else a miss.
 Needs torch; says what else (transformers, cupy) is missing and was therefore not run.
 """
@@ -23,10 +23,12 @@ import tempfile
 import time
 
 EPSILON = 2.0**-11  # half an ulp of a half at 1
+EPSILON_FP32 = 2.0**-24  # the same of a float
 MOST_ERROR = 0.1  # without the door: more is no computation to compare with
+RAISES = 1e9  # in the place of an error
 
 
-# ---- Cases: each gives named pairs (what the program computes in FP16, the same in FP32) --------------------------
+# ---- Cases: each gives named pairs (what the program computes in FP16, the same in FP32; or in FP32, and in double precision) ------
 
 
 def case_products(torch, device):
@@ -141,6 +143,54 @@ def case_bf16_graph(torch, device):
     yield "BF16 in a graph", (c, a.float() @ b.float())
 
 
+def case_fp32(torch, device):
+    def pair(function, *tensors):
+        return function(*tensors), function(*[t.double() for t in tensors])
+
+    def random(*shape):
+        return torch.randn(*shape, generator=generator).to(device)
+
+    generator = torch.Generator().manual_seed(21)
+    linear = torch.nn.functional.linear
+    a, b, bias, weight = random(384, 512), random(512, 256), random(256), random(256, 512)
+    batch_a, batch_b, batch_c = random(6, 64, 80), random(6, 80, 72), random(6, 64, 72)
+    yield "FP32 mm", pair(torch.mm, a, b)
+    yield "FP32 mm, both transposed", pair(lambda p, q: torch.mm(p.t(), q.t()), random(512, 384), random(256, 512))
+    yield "FP32 mm, odd sizes", pair(torch.mm, random(131, 77), random(77, 93))
+    yield "FP32 mm, slices", pair(lambda p, q: torch.mm(p[:, 3:400], q[3:400, :200]), a, b)
+    yield "FP32 mm, positive", pair(torch.mm, random(128, 4096).abs(), random(4096, 64).abs())
+    rows, columns = torch.logspace(-100, 20, 384, 2).unsqueeze(1).to(device), torch.logspace(-20, 100, 256, 2).to(device)
+    yield "FP32 mm, rows and columns far apart", tuple(x / rows / columns for x in pair(torch.mm, a * rows, b * columns))
+    spread = torch.exp2(torch.randint(-40, 41, (384, 512), generator=generator).float()).to(device)
+    yield "FP32 mm, 80 binades in a row", pair(torch.mm, a * spread, b)
+    yield "FP32 addmm, a matrix", pair(lambda c, p, q: torch.addmm(c, p, q, beta=0.5, alpha=2), random(384, 256), a, b)
+    yield "FP32 addmm, a vector", pair(torch.addmm, bias, a, b)
+    yield "FP32 addmm and ReLU", pair(lambda c, p, q: torch._addmm_activation(c, p, q), bias, a, b)
+    yield "FP32 bmm", pair(torch.bmm, batch_a, batch_b)
+    yield "FP32 baddbmm", pair(torch.baddbmm, batch_c, batch_a, batch_b)
+    yield "FP32 linear", pair(linear, random(4, 96, 512), weight)
+    yield "FP32 linear, bias", pair(linear, random(4, 96, 512), weight, bias)
+    # A permission, which changes nothing with the door; without it, compared is what is not allowed to be TF32.
+    torch.backends.cuda.matmul.allow_tf32 = "HGEMM_CUBLAS" in os.environ
+    yield "FP32 mm, TF32 allowed", pair(torch.mm, a, b)
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def case_fp32_graph(torch, device):
+    if device != "cuda":
+        return
+    a, b = (torch.randn(256, 256, generator=torch.Generator().manual_seed(seed)).to(device) for seed in (22, 23))
+    yield "FP32 before a graph", (a @ b, a.double() @ b.double())
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        c = a @ b
+    for step in range(3):
+        a.copy_(torch.randn(256, 256, generator=torch.Generator().manual_seed(step)))
+        graph.replay()
+        torch.cuda.synchronize()
+        yield f"FP32 in a graph, replay {step}", (c.clone(), a.double() @ b.double())
+
+
 def cublas_function(name, is_real=False):
     """A function as a program finds it that is linked to cuBLAS: the door's, where that is preloaded."""
     libraries = ["libcublas.so.13", "libcublas.so.12"] if is_real else [None, "libcublas.so.13", "libcublas.so.12"]
@@ -239,6 +289,22 @@ def case_transformers_bf16(torch, device):
     yield from case_transformers(torch, device, torch.bfloat16)
 
 
+def case_transformers_fp32(torch, device):
+    """Models as they come, beside double precision."""
+    for name, make, shapes, output in models(torch):
+        torch.manual_seed(25)
+        model = make().eval().to(device)
+        generator = torch.Generator().manual_seed(26)
+        inputs = {}
+        for key, shape in shapes.items():
+            is_ids = key.endswith("ids")
+            inputs[key] = (torch.randint(4, 999, shape, generator=generator) if is_ids else torch.randn(shape, generator=generator)).to(device)
+        with torch.no_grad():
+            single = getattr(model(**inputs), output).clone()
+            doubles = {key: value if value.dtype == torch.int64 else value.double() for key, value in inputs.items()}
+            yield "FP32 model, " + name, (single, getattr(model.double()(**doubles), output))
+
+
 def case_transformers(torch, device, dtype=None):
     dtype = dtype or torch.float16
     prefix = "BF16 model, " if dtype is torch.bfloat16 else ""
@@ -273,6 +339,21 @@ def case_training(torch, device):
         yield f"training step, gradient {index}", (got, want)
 
 
+def case_training_fp32(torch, device):
+    torch.manual_seed(27)
+    model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.Linear(512, 64)).to(device)
+    x, target = torch.randn(96, 256).to(device), torch.randn(96, 64).to(device)
+
+    def gradients(dtype):
+        model.to(dtype).zero_grad()
+        torch.nn.functional.mse_loss(model(x.to(dtype)), target.to(dtype)).backward()
+        return [parameter.grad.clone() for parameter in model.parameters()]
+
+    single = gradients(torch.float32)
+    for index, (got, want) in enumerate(zip(single, gradients(torch.float64))):
+        yield f"FP32 training step, gradient {index}", (got, want)
+
+
 def case_cupy(torch, device):
     if device != "cuda":
         return
@@ -282,12 +363,30 @@ def case_cupy(torch, device):
     b = cupy.random.RandomState(8).standard_normal((256, 192)).astype(cupy.float16)
     got, want = cupy.asnumpy(a @ b), cupy.asnumpy(a.astype(cupy.float32) @ b.astype(cupy.float32))
     yield "CuPy, A @ B", (torch.from_numpy(got), torch.from_numpy(want))
+    a, b = a.astype(cupy.float32), b.astype(cupy.float32) / 3
+    got, want = cupy.asnumpy(a @ b), cupy.asnumpy(a).astype("float64") @ cupy.asnumpy(b).astype("float64")
+    yield "FP32 CuPy, A @ B", (torch.from_numpy(got), torch.from_numpy(want))
+
+
+def case_opinfo(torch, device):
+    """torch's own samples, with gradients: an error for each result, or that torch raises."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python", "tests"))
+    import opinfo
+
+    for dtype in opinfo.ROUNDING:
+        for label, op, sample in opinfo.samples(device, dtype):
+            results, reference = opinfo.outcome(op, sample), opinfo.outcome(op, sample, torch.float64)
+            if isinstance(results, Exception) or isinstance(reference, Exception):
+                yield f"{dtype} {label}", RAISES if isinstance(results, Exception) else 0.0
+                continue
+            for i, (got, want) in enumerate(zip(results, reference)):
+                yield f"{dtype} {label}: result {i}", min(opinfo.error_of(got, want), 1e8)
 
 
 def case_tuned(torch, device):
     """Products for the policy `faster`: each with its time in us in the place of an error."""
-    for m, n, k in TUNED:
-        a, b = (torch.randn(*shape, device=device).half() for shape in ((m, k), (k, n)))
+    for is_fp32, (m, n, k) in [*((False, shape) for shape in TUNED), *((True, shape) for shape in TUNED_FP32)]:
+        a, b = (torch.randn(*shape, device=device).to(torch.float32 if is_fp32 else torch.float16) for shape in ((m, k), (k, n)))
         c = a @ b
         times = []
         for _ in range(7):
@@ -298,25 +397,32 @@ def case_tuned(torch, device):
             end.record()
             end.synchronize()
             times.append(begin.elapsed_time(end) / 50 * 1000)
-        yield f"{m}x{n}x{k}", (torch.tensor(1.0 + sorted(times)[3]), torch.tensor(1.0))
+        yield f"{'FP32 ' if is_fp32 else ''}{m}x{n}x{k}", (torch.tensor(1.0 + sorted(times)[3]), torch.tensor(1.0))
 
 
 TUNED = [(64, 64, 64), (256, 256, 256), (1023, 1023, 1023), (1024, 1024, 1024), (4096, 4096, 4096), (16, 4096, 4096), (2047, 300, 515)]
+TUNED_FP32 = [(64, 64, 64), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (16, 4096, 4096)]
 
 # Which functions must have run on hgemm: regular expressions of what the log says of a hit. (The math path of attention calls
 # none of them for FP16.)
 BF16 = r" [^\n]*bf16 sums"
+FP32 = r" [^\n]*A,B f32 sums"
 CASES = {
     "products": (case_products, ["cublasGemmEx", "cublasGemmStridedBatchedEx", "cublasLtMatmul"]),
     "graph": (case_graph, ["cublasGemmEx", "cublasLtMatmul"]),
     "bf16": (case_bf16, ["cublasGemmEx" + BF16, "cublasGemmStridedBatchedEx" + BF16, "cublasLtMatmul" + BF16]),
     "bf16_graph": (case_bf16_graph, ["cublasGemmEx" + BF16]),
+    "fp32": (case_fp32, ["cublasSgemm_v2" + FP32, "cublasSgemmStridedBatched" + FP32, "cublasLtMatmul" + FP32]),
+    "fp32_graph": (case_fp32_graph, ["cublasSgemm_v2" + FP32]),
+    "transformers_fp32": (case_transformers_fp32, ["cublasSgemm_v2" + FP32, "cublasLtMatmul" + FP32]),
+    "training_fp32": (case_training_fp32, ["cublasSgemm_v2" + FP32]),
     "scalars": (case_scalars, ["cublasHgemm"]),
     "threads": (case_threads, ["cublasGemmEx"]),
     "transformers": (case_transformers, ["cublasGemmEx", "cublasLtMatmul"]),
     "transformers_bf16": (case_transformers_bf16, ["cublasGemmEx" + BF16, "cublasLtMatmul" + BF16]),
     "training": (case_training, ["cublasGemmEx", "cublasLtMatmul"]),
     "cupy": (case_cupy, ["cublasGemmEx"]),
+    "opinfo": (case_opinfo, ["cublasGemmEx", "cublasGemmStridedBatchedEx", "cublasSgemm_v2" + FP32, "cublasSgemmStridedBatched" + FP32]),
 }
 # Reasons for which hgemm may decline what the door gives to it.
 MAY_DECLINE = {"bf16_graph": "NOT_SUPPORTED"}
@@ -330,7 +436,11 @@ def run_case(name, device):
     errors = {}
     try:
         case = case_tuned if name == "tuned" else CASES[name][0]
-        for label, (got, want) in case(torch, device):
+        for label, found in case(torch, device):
+            if isinstance(found, float):
+                errors[label] = found
+                continue
+            got, want = found
             got, want = got.double().cpu(), want.double().cpu()
             assert got.shape == want.shape, f"{label}: {got.shape}, not {want.shape}"
             scale = want.norm().item() or 1.0
@@ -412,15 +522,23 @@ def compare(name, needed, door, device):
         return f"fails with the door:\n{summary}"
     faults = []
     for label, error in taken["errors"].items():
+        if name == "opinfo":  # whatever torch's samples are: no error that torch lacks, and none much larger than torch's own
+            # As opinfo.py has it.
+            factor, rounding = (1.5, 2.0**-8) if "bfloat16" in label else (44, 2.0**-20) if "float32" in label else (1.5, EPSILON)
+            if not error <= factor * plain["errors"].get(label, 0.0) + rounding / 8:
+                faults.append(f"{label}: the error {error:.2e} is {plain['errors'].get(label, 0.0):.2e} without the door")
+            continue
         # Where sums are halves, hgemm rounds them after every 8 products, cuBLAS on newer GPUs than the T4 after 16.
-        factor = 2 if "sums in FP16" in label else 1.1 if "BF16 model" in label else 1.25
+        factor = 2 if "sums in FP16" in label else 1.1 if " model" in label else 1.25
         if not plain["errors"].get(label, 1e9) <= MOST_ERROR:
             faults.append(f"{label}: the error is {plain['errors'].get(label)} without the door")
             continue
-        limit = factor * plain["errors"][label] + EPSILON / 4
+        limit = factor * plain["errors"][label] + (EPSILON_FP32 if "FP32" in label else EPSILON / 4)
         print(f"{name}: {label}: relative error {error:.2e}, without the door {plain['errors'][label]:.2e}")
         if not error <= limit:
             faults.append(f"{label}: the error {error:.2e} is over {limit:.2e}")
+    if name == "opinfo":
+        print(f"{name}: {len(taken['errors'])} results")
     total = re.search(r"(\d+) hits, (\d+) misses", summary)
     print(f"{name}: {total.group(0) if total else 'no summary'}")
     for line in summary.splitlines():
@@ -438,25 +556,33 @@ def compare_tuned(door, tool, device):
     """The policy `faster` with a tuning file that compares hgemm with cuBLAS."""
     with tempfile.TemporaryDirectory() as folder:
         tuning = os.path.join(folder, "tuning")
-        shapes = [f"{m}x{n}x{k}" for m, n, k in TUNED]
-        done = subprocess.run([tool, "tune", "--device", device, "--accumulate", "f32", "--out", tuning, *shapes], capture_output=True, text=True)
+        shapes, problems = os.path.join(folder, "shapes.csv"), {}
+        for m, n, k in TUNED:
+            problems[f"{m}x{n}x{k}"] = (m, n, k, f"f32 nn {m}x{n}x{k}")
+        for m, n, k in TUNED_FP32:
+            problems[f"FP32 {m}x{n}x{k}"] = (m, n, k, f"f32 nn {m}x{n}x{k} fused types f32 f32")
+        with open(shapes, "w") as file:
+            file.write("m,n,k,trans_a,trans_b,batch\n")
+            file.writelines(f"# {words}\n{m},{n},{k},0,0,1\n" for m, n, k, words in problems.values())
+        done = subprocess.run([tool, "tune", "--device", device, "--shapes", shapes, "--out", tuning], capture_output=True, text=True)
         if done.returncode != 0:
             return f"hgemm tune fails:\n{done.stderr[-3000:]}"
-        ratios = dict(re.findall(r"^f32 nn (\d+x\d+x\d+) = .* cublas ([\d.]+)", open(tuning).read(), re.M))
-        if set(ratios) != set(shapes):
+        found = dict(re.findall(r"^(.*?) = .* cublas ([\d.]+)", open(tuning).read(), re.M))
+        if not all(words in found for *_, words in problems.values()):
             return f"not all shapes were compared with cuBLAS:\n{done.stderr[-3000:]}"
+        ratios = {label: found[words] for label, (*_, words) in problems.items()}
         plain, words = child(["--case", "tuned", "--device", "cuda", door], None)
         taken, summary = child(["--case", "tuned", "--device", "cuda", door], door, HGEMM_CUBLAS="faster", HGEMM_TUNING=tuning)
         if plain is None or taken is None:
             return words if plain is None else summary
     faults = []
-    for shape in shapes:
-        m, n, k = shape.split("x")
-        is_hit = re.search(rf"\d+ hit +cublasGemmEx NN {n}x{m}x{k} ", summary) is not None
-        print(f"faster: {shape}: cuBLAS takes {ratios[shape]} times as long as hgemm: {'hit' if is_hit else 'miss'}; torch.mm takes "
-              f"{taken['errors'][shape]:.2f} us, without the door {plain['errors'][shape]:.2f} us")
-        if is_hit != (float(ratios[shape]) >= 1):
-            faults.append(f"{shape} is a {'hit' if is_hit else 'miss'}")
+    for label, (m, n, k, _) in problems.items():
+        function, factors = ("cublasSgemm_v2", FP32) if label.startswith("FP32") else ("cublasGemmEx", "")
+        is_hit = re.search(rf"\d+ hit +{function} NN {n}x{m}x{k}{factors or ' '}", summary) is not None
+        print(f"faster: {label}: cuBLAS takes {ratios[label]} times as long as hgemm: {'hit' if is_hit else 'miss'}; torch.mm takes "
+              f"{taken['errors'][label]:.2f} us, without the door {plain['errors'][label]:.2f} us")
+        if is_hit != (float(ratios[label]) >= 1):
+            faults.append(f"{label} is a {'hit' if is_hit else 'miss'}")
     return "; ".join(faults) or None
 
 
@@ -466,6 +592,7 @@ def main():
     parser.add_argument("--hgemm", help="libhgemm.so, for the cost of its own call")
     parser.add_argument("--tool", help="the command hgemm, which measures for the policy `faster`")
     parser.add_argument("--device", default="cuda", help="cpu tries this script where there is no GPU")
+    parser.add_argument("--only", nargs="*", choices=[*CASES, "tuned"], help="these alone")
     parser.add_argument("--case", choices=[*CASES, "tuned", "cost"], help="one case, in this process")
     arguments = parser.parse_args()
     if arguments.case == "cost":
@@ -475,6 +602,8 @@ def main():
     door = os.path.abspath(arguments.door)
     faults = {}
     for name, (_, needed) in CASES.items():
+        if arguments.only is not None and name not in arguments.only:
+            continue
         fault = compare(name, needed, door, arguments.device)
         if fault:
             faults[name] = fault
@@ -486,7 +615,7 @@ def main():
             print(f"host: {cost['door']:.2f} us by cublasGemmEx, {cost['hgemm']:.2f} us by hgemm_run_f32")
             if cost["door"] - cost["hgemm"] > 2:
                 faults["cost"] = "over 2 us more than hgemm_run_f32"
-    if arguments.tool:
+    if arguments.tool and (arguments.only is None or "tuned" in arguments.only):
         fault = compare_tuned(door, os.path.abspath(arguments.tool), arguments.device)
         if fault:
             faults["faster"] = fault

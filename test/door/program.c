@@ -5,7 +5,9 @@
  *     opened     it opens a library, local to itself, that was linked to it, as Python opens PyTorch
  *     by_name    it opens libcublas.so.13 and looks names up there
  *     missing    there is none, though the function is there
- * The last argument is what must come of a product of halves: "hgemm" runs it, or "cublas", or "none": an error.
+ *     floats     as linked, but products of floats: a large one and a small one, which hgemm is the slower at on a T4
+ * The last argument is what must come of a product of halves, or of the large one of floats: "hgemm" runs it, or
+ * "cublas", or "none": an error. "everywhere": hgemm runs the small one of floats, too.
  * IS_LINKED: this build is linked to cuBLAS. IS_PLUGIN: it is the library that `opened` opens, its second argument.
  */
 #include <dlfcn.h>
@@ -91,6 +93,21 @@ static fake_cublas_t *find_cublas(void)
     return real ? dlsym(real, "fake_cublas") : NULL;
 }
 
+/* A product of floats of that size, whose memory nothing reads, is hgemm's or cuBLAS's. */
+static void try_floats(functions_t blas, void *handle, const fake_cuda_t *driver, int size, int is_hgemm)
+{
+    char *const memory = (char *)0x100000000; /* far apart */
+    const float one = 1, zero = 0;
+    const fake_cublas_t *cublas = must(find_cublas(), "cuBLAS");
+    const int calls = cublas->calls, launches = driver->launches;
+    int status = blas.gemm_ex(handle, BLAS_OP_N, BLAS_OP_T, size, size, size, &one, memory, BLAS_R_32F, size,
+                              memory + (1 << 30), BLAS_R_32F, size, &zero, memory + (2U << 30), BLAS_R_32F, size,
+                              BLAS_COMPUTE_32F, BLAS_GEMM_DEFAULT);
+    expect(status, is_hgemm ? 0 : 13, "the status for floats");
+    expect(driver->launches, launches + is_hgemm, "launches for floats");
+    expect(cublas->calls, calls + !is_hgemm, "calls of cuBLAS for floats");
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3)
@@ -113,6 +130,12 @@ int main(int argc, char **argv)
         expect(blas.create(&handle), 0, "cublasCreate");
     if (cublas)
         cublas->status = 13;
+    if (strcmp(way, "floats") == 0) {
+        const int is_everywhere = strcmp(wanted, "everywhere") == 0;
+        try_floats(blas, handle, driver, 2048, is_hgemm || is_everywhere);
+        try_floats(blas, handle, driver, 64, is_everywhere);
+        return 0;
+    }
     int failure = handle ? 13 : BLAS_STATUS_NOT_INITIALIZED;
     for (int i = 1; i <= 3; i++) {
         int status = blas.gemm_ex(handle, BLAS_OP_N, BLAS_OP_T, 64, 64, 64, &one, a, BLAS_R_16F, 64, b, BLAS_R_16F, 64,
@@ -123,11 +146,12 @@ int main(int argc, char **argv)
         expect(cublas != NULL, is_there, "cuBLAS is there");
         expect(cublas ? cublas->calls : 0, is_hgemm || !is_there ? 0 : i, "calls of cuBLAS");
     }
+    enum { R_64F = 1, COMPUTE_64F = 70 };
     int so_far = cublas ? cublas->calls : 0;
-    int status = blas.gemm_ex(handle, BLAS_OP_N, BLAS_OP_T, 64, 64, 64, &one, a, BLAS_R_32F, 64, b, BLAS_R_32F, 64,
-                              &zero, c, BLAS_R_32F, 64, BLAS_COMPUTE_32F, BLAS_GEMM_DEFAULT);
-    expect(status, failure, "the status for floats");
-    expect(cublas ? cublas->calls : 0, is_there ? so_far + 1 : 0, "calls of cuBLAS for floats");
+    int status = blas.gemm_ex(handle, BLAS_OP_N, BLAS_OP_T, 32, 32, 32, &one, a, R_64F, 32, b, R_64F, 32, &zero, c,
+                              R_64F, 32, COMPUTE_64F, BLAS_GEMM_DEFAULT);
+    expect(status, failure, "the status for doubles");
+    expect(cublas ? cublas->calls : 0, is_there ? so_far + 1 : 0, "calls of cuBLAS for doubles");
     return 0;
 }
 

@@ -68,6 +68,60 @@ static void bfloat16_is_taken(void **state)
     does_nothing = 0;
 }
 
+/* A and B of floats, by the functions that are for nothing else and by those that take types. */
+static void floats_are_taken(void **state)
+{
+    (void)state;
+    static const int computes[] = {BLAS_COMPUTE_32F, BLAS_COMPUTE_32F_FAST_16BF, BLAS_COMPUTE_32F_FAST_TF32};
+    void *handle = make_handle();
+    for (int entry = 0; entry < ENTRY_cublasLtMatmul; entry++)
+        for (int i = 0; i < 3 && (entries[entry].is_ex || (entries[entry].is_single && i == 0)); i++) {
+            fake_call_t call = good_call_of_floats(entry, handle);
+            if (entries[entry].is_ex)
+                call.compute = computes[i];
+            const int so_far = runs_of_floats;
+            expect_hit(entry, &call);
+            assert_int_equal(runs_of_floats, so_far + 1);
+        }
+}
+
+/* Of floats; what of other types is passed on is below. */
+static void floats_that_hgemm_does_not_do_cublas_does(void **state)
+{
+    (void)state;
+    static const int computes[] = {BLAS_COMPUTE_32F_PEDANTIC,
+                                   BLAS_COMPUTE_16F,
+                                   BLAS_COMPUTE_16F_PEDANTIC,
+                                   BLAS_COMPUTE_32F_FAST_16F /* tensor cores serve it */,
+                                   78,
+                                   70};
+    void *handle = make_handle();
+    cublas->status = EXECUTION_FAILED;
+    for (int entry = 0; entry < ENTRY_cublasLtMatmul; entry++) {
+        fake_call_t call;
+        if (!entries[entry].is_ex && !entries[entry].is_single)
+            continue;
+        for (int i = 0; i < 6 && entries[entry].is_ex; i++) {
+            call = good_call_of_floats(entry, handle);
+            call.compute = computes[i];
+            expect_passed_on(entry, &call, EXECUTION_FAILED);
+        }
+        for (int i = 0; i < 3 && entries[entry].is_ex; i++) {
+            call = good_call_of_floats(entry, handle);
+            *(i == 0 ? &call.type_a : i == 1 ? &call.type_b : &call.type_c) = BLAS_R_16F;
+            expect_passed_on(entry, &call, EXECUTION_FAILED);
+        }
+        call = good_call_of_floats(entry, handle);
+        set_math_mode(handle, BLAS_PEDANTIC_MATH);
+        expect_passed_on(entry, &call, EXECUTION_FAILED);
+        set_math_mode(handle, BLAS_TENSOR_OP_MATH); /* which lets it round to halves */
+        expect_passed_on(entry, &call, EXECUTION_FAILED);
+        set_math_mode(handle, BLAS_TF32_TENSOR_OP_MATH); /* which a T4 does not have */
+        expect_hit(entry, &call);
+        set_math_mode(handle, 0);
+    }
+}
+
 static void what_hgemm_does_not_do_cublas_does(void **state)
 {
     (void)state;
@@ -231,6 +285,8 @@ int test_declined(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cublas_refuses_it_refuses),
         cmocka_unit_test(bfloat16_is_taken),
+        cmocka_unit_test(floats_are_taken),
+        cmocka_unit_test(floats_that_hgemm_does_not_do_cublas_does),
         cmocka_unit_test(what_hgemm_does_not_do_cublas_does),
         cmocka_unit_test(what_hgemm_does_not_do_cublaslt_does),
     };

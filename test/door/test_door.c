@@ -8,7 +8,10 @@
  *     test_door LIBRARIES streams    handles, streams, captures, contexts, threads
  *     test_door LIBRARIES policy CAPABILITY RATIO hit|miss   what becomes of two products on such a GPU, for which a
  *                                    tuning file has that ratio
+ *     test_door LIBRARIES floats CAPABILITY RATIO EXACT TF32 HALVES   the same of floats; each a hit, a miss, or by the
+ *                                    cost model: those that are to be exact, or may be rounded to TF32, or to halves
  *     test_door LIBRARIES log        some products, for a log
+ *     test_door LIBRARIES log_floats    others, of floats
  *     test_door LIBRARIES cost       what the door costs the host
  *     test_door LIBRARIES old        a release of cuBLAS that lacks a function
  *     test_door LIBRARIES child      a child that multiplies and one that does not, for a summary
@@ -40,6 +43,8 @@ int main(int argc, char **argv)
         return test_streams();
     if (strcmp(group, "log") == 0)
         return test_log();
+    if (strcmp(group, "log_floats") == 0)
+        return test_log_of_floats();
     if (strcmp(group, "cost") == 0)
         return test_cost();
     if (strcmp(group, "old") == 0)
@@ -48,9 +53,10 @@ int main(int argc, char **argv)
         return test_child();
     if (strcmp(group, "forks") == 0)
         return test_forks();
-    if (strcmp(group, "policy") != 0 || argc != 6)
+    const int is_of_floats = strcmp(group, "floats") == 0;
+    if (argc != (is_of_floats ? 8 : 6) || (!is_of_floats && strcmp(group, "policy") != 0))
         return 2;
     driver->capability = atoi(argv[3]);
     cublas_ratio = atof(argv[4]);
-    return test_policy(argv[5]);
+    return is_of_floats ? test_floats((const char *const[]){argv[5], argv[6], argv[7]}) : test_policy(argv[5]);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -34,6 +35,72 @@ static void the_policy_decides(void **state)
     drop_lt(&lt_call);
 }
 
+/* ---- Floats ------------------------------------------------------------------------------------------- */
+
+static const char *const *expectations; /* of products that are to be exact, or may be of TF32, or of halves */
+
+/* The most that hgemm may expect to take, as docs/cublas.md has it: SGEMM at its best takes 1.5 times that. In clocks
+ * of a T4, whose 40 multiprocessors have 64 lanes each and 3.9 bytes of DRAM a clock. */
+static double limit_of(double macs, double bytes)
+{
+    return (fmax(macs / 64, bytes / 3.9) / 40 + 5000) / 1.59e9 / 1.5;
+}
+
+static void expect_of_floats(const char *expected, int entry, const fake_call_t *call, double limit)
+{
+    for (int is_slow = 0; is_slow < 2; is_slow++) {
+        expected_seconds = limit * (is_slow ? 1.001 : 0.999);
+        if (strcmp(expected, "hit") == 0 || (strcmp(expected, "model") == 0 && !is_slow))
+            expect_hit(entry, call);
+        else
+            expect_passed_on(entry, call, EXECUTION_FAILED);
+    }
+}
+
+static void the_policy_decides_on_floats(void **state)
+{
+    (void)state;
+    static const struct {
+        int compute, permits; /* the place in `expectations` */
+    } computes[] = {{BLAS_COMPUTE_32F, 0},
+                    {BLAS_COMPUTE_32F_FAST_TF32, 1},
+                    {BLAS_COMPUTE_32F_FAST_16BF, 1},
+                    {BLAS_COMPUTE_32F_FAST_16F, 2}};
+    static const struct {
+        int mode, permits;
+    } modes[] = {{0, 0}, {BLAS_TF32_TENSOR_OP_MATH, 1}, {BLAS_TENSOR_OP_MATH, 2}};
+    void *handle = make_handle();
+    cublas->status = EXECUTION_FAILED;
+    does_nothing = 1;
+    for (int entry = 0; entry < ENTRY_cublasLtMatmul; entry++) {
+        if (!entries[entry].is_ex && !entries[entry].is_single)
+            continue;
+        fake_call_t call = good_call_of_floats(entry, handle);
+        const int has_batch = entries[entry].is_strided || entries[entry].is_batched;
+        call.op_a = call.op_b = BLAS_OP_N;
+        call.m = 512, call.n = 256, call.k = 1024, call.lda = 512, call.ldb = 1024, call.ldc = 512;
+        call.batch = has_batch ? 3 : 0;
+        if (entries[entry].is_strided)
+            call.stride_a = 0, call.stride_b = 1024 * 256, call.stride_c = 512 * 256;
+        const double batch = has_batch ? 3 : 1, of_a = entries[entry].is_strided ? 1 : batch;
+        const double macs = 0x1p27 * batch, bytes = 4 * (of_a * 0x1p19 + batch * (0x1p18 + 0x1p17));
+        for (int i = 0; i < 4 && entries[entry].is_ex; i++) {
+            call.compute = computes[i].compute;
+            expect_of_floats(expectations[computes[i].permits], entry, &call, limit_of(macs, bytes));
+        }
+        call.compute = entries[entry].is_ex ? BLAS_COMPUTE_32F : 0;
+        for (int i = 0; i < 3; i++) {
+            set_math_mode(handle, modes[i].mode);
+            expect_of_floats(expectations[modes[i].permits], entry, &call, limit_of(macs, bytes));
+        }
+        set_math_mode(handle, 0);
+        call.m = 1; /* where bytes bind */
+        expect_of_floats(expectations[0], entry, &call,
+                         limit_of(0x1p18 * batch, 4 * (of_a * 0x1p10 + batch * (0x1p18 + 0x1p8))));
+    }
+    does_nothing = 0;
+}
+
 /* Distinct products for the log: the test's caller looks at what it says. */
 static void products_are_logged(void **state)
 {
@@ -50,6 +117,19 @@ static void products_are_logged(void **state)
     run_status = HGEMM_STATUS_SUCCESS;
     call.compute = BLAS_COMPUTE_32F_PEDANTIC;
     expect_passed_on(ENTRY_cublasGemmEx, &call, 0);
+}
+
+static void floats_are_logged(void **state)
+{
+    (void)state;
+    void *handle = make_handle();
+    fake_call_t call = good_call_of_floats(ENTRY_cublasSgemm_v2, handle);
+    call.op_a = BLAS_OP_T, call.op_b = BLAS_OP_N, call.m = 24, call.n = 16, call.k = 8;
+    call.lda = call.ldb = 8, call.ldc = 24;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(call_blas(ENTRY_cublasSgemm_v2, &call), 0);
+    expected_seconds = 1;
+    assert_int_equal(call_blas(ENTRY_cublasSgemm_v2, &call), 0);
 }
 
 static double seconds(void)
@@ -93,6 +173,19 @@ int test_policy(const char *expected)
 {
     static const struct CMUnitTest tests[] = {cmocka_unit_test(the_policy_decides)};
     expectation = expected;
+    return cmocka_run_group_tests(tests, NULL, destroy_handles);
+}
+
+int test_floats(const char *const expected[3])
+{
+    static const struct CMUnitTest tests[] = {cmocka_unit_test(the_policy_decides_on_floats)};
+    expectations = expected;
+    return cmocka_run_group_tests(tests, NULL, destroy_handles);
+}
+
+int test_log_of_floats(void)
+{
+    static const struct CMUnitTest tests[] = {cmocka_unit_test(floats_are_logged)};
     return cmocka_run_group_tests(tests, NULL, destroy_handles);
 }
 

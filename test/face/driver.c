@@ -2,12 +2,18 @@
 /*
  * driver CUBIN - a program of the driver's interface, which it finds as programs do, by dlopen. The
  * kernels are those of turing_people.cu. To be run by `turing exec`.
+ *
+ * driver CUBIN HANDLE - another process, which adds 1 to each word of the memory that the first one shares.
  */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* of launches as they were before CUDA 4 */
 
 static int failures;
 
@@ -33,7 +39,9 @@ static int failures;
             X(cuModuleGetFunction) X(cuModuleGetGlobal) X(cuLaunchKernel) X(cuLaunchCooperativeKernel)         \
                 X(cuFuncGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuEventCreate)  \
                     X(cuEventDestroy) X(cuEventRecord) X(cuEventElapsedTime) X(cuGetErrorName) X(cuMemGetInfo) \
-                        X(cuPointerGetAttribute) X(cuGraphCreate)
+                        X(cuPointerGetAttribute) X(cuGraphCreate)  \
+                            X(cuFuncSetBlockShape) X(cuParamSetv) X(cuParamSetSize) X(cuLaunchGrid)            \
+                                X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle)
 /* clang-format on */
 #define DECLARE(name) static __typeof__(&name) p_##name;
 FUNCTIONS(DECLARE)
@@ -58,10 +66,76 @@ static void *elsewhere(void *context)
     return NULL;
 }
 
+/* A block and parameters that stay with the function. */
+static void launch_as_of_old(CUmodule module, CUdeviceptr a, CUdeviceptr d)
+{
+    float product[4] = {0};
+    CUfunction f = find(module, "module_variables");
+    CALL(p_cuFuncSetBlockShape(f, 32, 1, 1));
+    CALL(p_cuParamSetSize(f, 16));
+    CALL(p_cuParamSetv(f, 0, &d, sizeof d));
+    CALL(p_cuParamSetv(f, 8, &a, sizeof a));
+    WANT(p_cuParamSetv(f, 4092, &a, sizeof a) == CUDA_ERROR_INVALID_VALUE);
+    CALL(p_cuMemsetD32(d, 0, 4));
+    CALL(p_cuLaunchGrid(f, 2, 1));
+    CALL(p_cuMemcpyDtoH(product, d, sizeof product));
+    WANT(product[0] == 2);
+}
+
+extern char **environ;
+
+enum { SHARED_WORDS = 2000 };
+
+static void share(char **argv)
+{
+    static int words[SHARED_WORDS];
+    CUipcMemHandle handle;
+    CUdeviceptr shared, same;
+    char text[2 * sizeof handle + 1];
+    pid_t child = 0;
+    int status = -1;
+    CALL(p_cuMemAlloc(&shared, sizeof words));
+    CALL(p_cuMemsetD32(shared, 41, SHARED_WORDS));
+    CALL(p_cuIpcGetMemHandle(&handle, shared));
+    WANT(p_cuIpcOpenMemHandle(&same, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_ERROR_INVALID_CONTEXT);
+    WANT(p_cuIpcCloseMemHandle(shared) == CUDA_ERROR_INVALID_VALUE);
+    WANT(p_cuIpcGetMemHandle(&handle, 8) == CUDA_ERROR_INVALID_VALUE);
+    for (size_t i = 0; i < sizeof handle; i++)
+        sprintf(text + 2 * i, "%02x", (unsigned char)handle.reserved[i]);
+    char *arguments[] = {argv[0], argv[1], text, NULL};
+    WANT(!posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ));
+    WANT(waitpid(child, &status, 0) == child && status == 0);
+    CALL(p_cuMemcpyDtoH(words, shared, sizeof words));
+    WANT(words[0] == 42 && words[SHARED_WORDS - 1] == 42);
+    CALL(p_cuMemFree(shared));
+    WANT(p_cuIpcGetMemHandle(&handle, shared) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static void be_shared_with(const char *text)
+{
+    static int words[SHARED_WORDS];
+    CUipcMemHandle handle;
+    CUdeviceptr shared, again;
+    unsigned byte;
+    for (size_t i = 0; i < sizeof handle && sscanf(text + 2 * i, "%2x", &byte) == 1; i++)
+        handle.reserved[i] = (char)byte;
+    CALL(p_cuIpcOpenMemHandle(&shared, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    CALL(p_cuIpcOpenMemHandle(&again, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    CALL(p_cuMemcpyDtoH(words, shared, sizeof words));
+    for (int i = 0; i < SHARED_WORDS; i++)
+        words[i]++;
+    CALL(p_cuMemcpyHtoD(again, words, sizeof words));
+    CALL(p_cuIpcCloseMemHandle(shared));
+    CALL(p_cuIpcCloseMemHandle(again));
+    WANT(p_cuMemcpyDtoH(words, shared, sizeof words) == CUDA_ERROR_INVALID_VALUE);
+    handle.reserved[0] ^= 1;
+    WANT(p_cuIpcOpenMemHandle(&shared, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_ERROR_INVALID_VALUE);
+}
+
 int main(int argc, char **argv)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (argc != 2 || !library || !(*(void **)&get = dlsym(library, "cuGetProcAddress_v2"))) {
+    if (argc < 2 || argc > 3 || !library || !(*(void **)&get = dlsym(library, "cuGetProcAddress_v2"))) {
         printf("no libcuda.so.1\n");
         return 1;
     }
@@ -85,6 +159,10 @@ int main(int argc, char **argv)
     WANT(strstr(name, "T4") && sms == 40);
     CALL(p_cuDevicePrimaryCtxRetain(&context, device));
     CALL(p_cuCtxSetCurrent(context));
+    if (argc == 3) {
+        be_shared_with(argv[2]);
+        return failures != 0;
+    }
     CALL(p_cuMemGetInfo(&before, &total));
 
     CALL(p_cuModuleLoad(&module, argv[1]));
@@ -112,6 +190,9 @@ int main(int argc, char **argv)
     CALL(p_cuLaunchKernel(find(module, "shared_lock"), 1, 1, 1, 64, 1, 1, 0, NULL, NULL, extra));
     CALL(p_cuMemcpyDtoH(back, d, 4));
     WANT(back[0] == 64);
+
+    launch_as_of_old(module, a, d);
+    share(argv);
 
     /* memory of the host, cooperation, events, errors that do not stay */
     void *grid[] = {&pinned, &d};

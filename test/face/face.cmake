@@ -44,11 +44,29 @@ if(HGEMM_NVCC AND NOT HGEMM_SANITIZE) # a program without the sanitizer cannot l
     add_test(NAME face_hang COMMAND ${exec} ${program} hang)
     set_tests_properties(face_hang PROPERTIES ENVIRONMENT TURING_LIMIT=1000000 PASS_REGULAR_EXPRESSION
         "endless loop[^\n]*warp 0 runs[^\n]*runtime.cu:.*cudaErrorLaunchTimeout")
+
+    # The example that launches a rung of the ladder.
+    foreach(rung k1_tiled k4_fastindex)
+        set(program ${CMAKE_CURRENT_BINARY_DIR}/face_${rung})
+        add_custom_command(OUTPUT ${program}
+            COMMAND ${HGEMM_NVCC} -arch=sm_75 -std=c++17 -O3 -lineinfo -cudart shared -I${PROJECT_SOURCE_DIR}/src
+                "-DRUNG=\"../ptx/${rung}.cu\"" -o ${program} ${PROJECT_SOURCE_DIR}/examples/rung.cu
+            DEPENDS ${PROJECT_SOURCE_DIR}/examples/rung.cu ${PROJECT_SOURCE_DIR}/ptx/${rung}.cu
+                ${PROJECT_SOURCE_DIR}/ptx/insn.cuh ${PROJECT_SOURCE_DIR}/src/table/args.h
+            COMMENT "Compiling a program that launches ${rung}"
+            VERBATIM)
+        add_custom_target(compile_face_${rung} ALL DEPENDS ${program})
+        add_test(NAME face_${rung} COMMAND ${exec} --check --time ${program})
+        set_tests_properties(face_${rung} PROPERTIES PASS_REGULAR_EXPRESSION
+            "no error, 0 of 27200 elements are wrong\n.* 1 +[0-9.]+ +[0-9.]+ +[0-9.]+ [^\n]* rung\n")
+    endforeach()
 endif()
 
 # cuda-python with NVRTC, from the package registry into a folder of its own.
 if(NOT HGEMM_SANITIZE)
     add_test(NAME face_python COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/face/python.sh $<TARGET_FILE:turing_tool>
         ${CMAKE_CURRENT_BINARY_DIR}/face_python)
-    set_tests_properties(face_python PROPERTIES SKIP_RETURN_CODE 77)
+    add_test(NAME face_torch COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/face/torch.sh $<TARGET_FILE:turing_tool>
+        $<TARGET_FILE:hgemm_cublas> $<TARGET_FILE:hgemm_shared> ${CMAKE_CURRENT_BINARY_DIR}/face_torch_log)
+    set_tests_properties(face_python face_torch PROPERTIES SKIP_RETURN_CODE 77)
 endif()

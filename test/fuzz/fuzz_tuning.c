@@ -77,12 +77,13 @@ static void use(char *line)
 {
     problem_class_t class;
     hgemm_desc_t example;
+    hgemm_weights_t weights;
     plan_t plan;
     char text[CLASS_TEXT];
     char *end = strstr(line, " = ");
     if (end)
         *end = '\0';
-    if (!end || class_from_text(line, &class) || class_example(&class, &example))
+    if (!end || class_from_text(line, &class) || class_example(&class, &example, &weights))
         return;
     class_to_text(&class, text);
     fuzz_check(handle_choose(&handle, &example, &plan) != HGEMM_STATUS_DEVICE_ERROR, "a problem of the file");

@@ -434,9 +434,14 @@ static void a_descriptor_of_the_old_size_is_understood(void **state)
     old.desc.ldd = 16;
     for (size_t size = 0; size < sizeof today + 64; size++) {
         old.desc.size = size;
-        if (size != sizeof(old_desc_t) && size != sizeof today)
+        if (size != sizeof(old_desc_t) && size != offsetof(hgemm_desc_t, weights) && size != sizeof today)
             assert_refused(given, HGEMM_STATUS_INVALID_DESC, "size is");
     }
+    hgemm_desc_t of_0_2 = today; /* the size of 0.2, which had no weights */
+    of_0_2.size = offsetof(hgemm_desc_t, weights);
+    memset(&of_0_2.weights, 0x7f, sizeof of_0_2.weights);
+    assert_status(hgemm_run_desc(&handle, &of_0_2), HGEMM_STATUS_SUCCESS);
+    assert_memory_equal(result, d, sizeof result);
 }
 
 /* A new descriptor says nothing beyond what its comment says. */

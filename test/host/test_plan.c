@@ -218,6 +218,11 @@ static void a_named_kernel_takes_k_whole(void **state)
             desc.type_a = desc.type_b = HGEMM_TYPE_F32;
         if (kernel_table[kernel].splits_first) /* whose operands become planes in the workspace */
             desc.k = 1 << 14;
+        hgemm_weights_t weights;
+        hgemm_weights_init(&weights);
+        weights.n = desc.n, weights.k = desc.k, weights.group = 128;
+        if (kernel_table[kernel].limits[LIMIT_weights])
+            desc.op_b = HGEMM_OP_T, desc.weights = &weights, desc.type_b = HGEMM_TYPE_PACKED;
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         assert_int_equal(plan.splits, 1);
         desc.kernel = HGEMM_KERNEL_AUTO; /* the same problem is worth splitting */
@@ -569,6 +574,18 @@ static void every_tuned_kernel_has_its_use(void **state)
         hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, m, 1024, 1024);
         plan_t plan;
         desc.type_a = desc.type_b = HGEMM_TYPE_F32;
+        assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        uses[plan.variant.kernel]++;
+        assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        newer_uses[plan.variant.kernel]++;
+    }
+    for (int64_t m = 1; m <= 8192; m *= 2) { /* by packed weights */
+        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, m, 4096, 4096);
+        hgemm_weights_t weights;
+        plan_t plan;
+        hgemm_weights_init(&weights);
+        weights.n = weights.k = 4096, weights.group = 128;
+        desc.op_b = HGEMM_OP_T, desc.weights = &weights, desc.type_b = HGEMM_TYPE_PACKED, desc.ldb = 0;
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         uses[plan.variant.kernel]++;
         assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);

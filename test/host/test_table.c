@@ -15,6 +15,7 @@
 typedef struct row_t {
     const char *rung, *name, *acc, *ops, *align;
     int bm, bn, bk, wm, wn, wk, stages, blocks;
+    int is_packed;
 } row_t;
 
 static const row_t rows[] = {
@@ -25,6 +26,7 @@ static const row_t rows[] = {
 #define OPS(which) .ops = #which,
 #define ALIGN(access) .align = #access,
 #define F32(access) .align = #access,
+#define WEIGHTS(access) .align = #access, .is_packed = 1,
 #define PER_SM(t4, newer) .blocks = (t4) ? (t4) : 1,
 #define HGEMM_KERNEL(rung_, name_, columns, ...) {.rung = #rung_, .name = #name_, columns},
 #include "table/kernels.def"
@@ -51,12 +53,15 @@ static void info_is_the_row(void **state)
         assert_int_equal(info.stages, rows[i].stages);
         assert_int_equal(info.threads, 32 * (info.block_m / info.warp_m) * (info.block_n / info.warp_n) *
                                            (info.block_k / info.warp_k));
-        assert_true(info.shared_bytes >= 2 * info.stages * info.block_k * (info.block_m + info.block_n));
+        const int staged_n = rows[i].is_packed ? 0 : info.block_n; /* packed weights do not pass through it */
+        assert_true(info.shared_bytes >= 2 * info.stages * info.block_k * (info.block_m + staged_n));
         assert_true(info.shared_bytes * rows[i].blocks <= 65536);
-        assert_int_equal(info.ops, strcmp(rows[i].ops, "all") == 0 ? 15 : HGEMM_OPS_NN);
+        assert_int_equal(info.ops, strcmp(rows[i].ops, "all") == 0  ? 15
+                                   : strcmp(rows[i].ops, "nt") == 0 ? HGEMM_OPS_NT
+                                                                    : HGEMM_OPS_NN);
         assert_int_equal(info.any_alignment, rows[i].align[0] != 'x');
         assert_true(info.registers >= 0 && info.registers <= 255); /* 0: of no variant in this build */
-        assert_true(info.registers * info.threads * rows[i].blocks <= 65536);
+        assert_true(info.registers * info.threads * (rows[i].is_packed ? 1 : rows[i].blocks) <= 65536);
         assert_int_equal(hgemm_find_kernel(info.name), i + 1);
     }
 }
@@ -76,7 +81,7 @@ static void other_kernels_do_not_exist(void **state)
 }
 
 /* Every variant of the table that the build was asked for has one image, in order, and there is no other image. The
- * build reads the table and the ways by itself: it knows of EVERY_IMAGE, realign's too, and made BUILT_IMAGES. */
+ * build reads the table and the ways by itself: it knows of EVERY_IMAGE, those of no row too, and made BUILT_IMAGES. */
 static void every_variant_has_its_image(void **state)
 {
     (void)state;
@@ -99,11 +104,13 @@ static void every_variant_has_its_image(void **state)
         assert_true(image->size > 0 && image->packed > 0 && image->pack);
         assert_true(image->registers > 0 && image->registers <= told.registers);
     }
-    assert_int_equal(variants + 3, EVERY_IMAGE);
-    assert_int_equal(built + 3, BUILT_IMAGES);
+    assert_int_equal(variants + 5, EVERY_IMAGE);
+    assert_int_equal(built + 5, BUILT_IMAGES);
     assert_non_null(realign_image());
     assert_non_null(planes_image());
     assert_non_null(scale_image());
+    assert_non_null(pack_image());
+    assert_non_null(unpack_image());
     assert_int_equal(hgemm_image_count, BUILT_IMAGES);
     for (int i = 1; i < hgemm_image_count; i++)
         assert_true(strcmp(hgemm_images[i - 1].symbol, hgemm_images[i].symbol) < 0);
@@ -125,6 +132,9 @@ static void variants_are_those_of_the_columns(void **state)
         {KERNEL_k5_16x64_f32,
          {"k5_16x64_f32_nt", "k5_16x64_f32_nt_bf16", "k5_16x64_f32_nt_indirect", "k5_16x64_f32_nt_indirect_bf16",
           "k5_16x64_f32_nt_x8", "k5_16x64_f32_nt_any"}},
+        {KERNEL_weights_16x128,
+         {"weights_16x128_nt_packed", "weights_16x128_nt_packed_bf16", "weights_16x128_nt_indirect_packed",
+          "weights_16x128_nt_indirect_packed_bf16"}},
     };
     for (size_t i = 0; i < sizeof rows_of / sizeof rows_of[0]; i++) {
         int count = 0, wanted = 0;

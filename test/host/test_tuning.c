@@ -137,12 +137,13 @@ static void a_class_is_what_selection_sees(void **state)
     rng_t rng = {test_seed()};
     for (int i = 0; i < 5000; i++) {
         hgemm_desc_t drawn = random_problem(&rng), desc = normalise(&drawn), other = desc, example;
+        hgemm_weights_t weights;
         problem_class_t class = class_of(&desc), read;
         char text[CLASS_TEXT];
         class_to_text(&class, text);
         assert_null(class_from_text(text, &read));
         assert_int_equal(class_compare(&class, &read), 0);
-        assert_null(class_example(&class, &example));
+        assert_null(class_example(&class, &example, &weights));
         problem_class_t of_example = class_of(&example);
         assert_int_equal(class_compare(&class, &of_example), 0);
 

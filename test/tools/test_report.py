@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import report  # noqa: E402
 import results  # noqa: E402
+from evidence import inputs  # noqa: E402
 
 
 def row(problem, kernel, us, **more):
@@ -19,7 +20,7 @@ def row(problem, kernel, us, **more):
     return {"problem": problem, "kernel": kernel, "median_us": us, "tflops": 2 * m * n * k / us * 1e-6, "us": [us], **more}
 
 
-def result(rows, date="2026-01-01T00:00:00Z", commit="abc", witness="measured", repetitions="3"):
+def result(rows, date="2026-01-01T00:00:00Z", commit="abc1234", witness="measured", repetitions="3"):
     return {"context": {"gpu": "a GPU", "clocks": "1 MHz", "driver": "1", "hgemm": f"0.2.0, commit {commit}, nvcc 13", "date": date,
                         "witness": witness, "mode": "burst", "alpha": "1", "beta": "0", "repetitions": repetitions,
                         "cutlass": "4, Sm75 kernels", "cublas": "13"}, "results": rows}
@@ -64,10 +65,10 @@ class Results(unittest.TestCase):
 
     def test_parts_of_a_list_are_joined_unless_they_contradict(self):
         other = "8x8x8 nn row"
-        with machine(bench_random1=result([row(SQUARE, "auto", 1)]), bench_random2=result([row(other, "auto", 1)], commit="def")) as gpu:
+        with machine(bench_random1=result([row(SQUARE, "auto", 1)]), bench_random2=result([row(other, "auto", 1)], commit="def5678")) as gpu:
             joined = results.lists(gpu)["bench_random"]
             self.assertEqual(len(joined["results"]), 2)
-            self.assertIn("commit abc and def", report.provenance(joined))
+            self.assertIn("commit abc1234 and def5678", report.provenance(joined))
         with machine(bench_random1=result([row(SQUARE, "auto", 1)]), bench_random2=result([row(SQUARE, "auto", 1)])) as gpu:
             self.assertRaises(SystemExit, results.lists, gpu)
         with machine(bench_random1=result([row(SQUARE, "auto", 1)]), bench_random2=result([row(other, "auto", 1)], repetitions="5")) as gpu:
@@ -91,16 +92,68 @@ class Results(unittest.TestCase):
             self.assertIn("| bias, relu | FP16 | 1 | 1.100 | 1.10 to 1.10 |", report.epilogues(gpu))
 
     def test_a_contest_with_some_of_cutlass_says_so(self):
-        of_all, of_some = result([]), result([])
+        of_some = result([])
         of_some["context"]["cutlass_only"] = "^64x64x32 align8$"
-        self.assertNotIn("took part", report.provenance(of_all | {"commits": {"abc"}}))
-        self.assertIn("CUTLASS 4, Sm75 kernels, of whose configurations some took part", report.provenance(of_some | {"commits": {"abc"}}))
+        with machine(bench_random=result([])) as gpu, self.subTest("all"):
+            of_all = results.lists(gpu)["bench_random"]
+            self.assertNotIn("took part", report.provenance(of_all))
+        with machine(bench_random=of_some) as gpu:
+            of_some = results.lists(gpu)["bench_random"]
+            self.assertIn("CUTLASS 4, Sm75 kernels, of whose configurations some took part", report.provenance(of_some))
 
     def test_invariance_costs_what_its_fastest_kernel_takes_longer(self):
         rows = [row(SQUARE, "auto", 10, note="k5_256x256"), row(SQUARE, "k5_64x64", 15), row(SQUARE, "k5_64x32", 20),
                 row(SQUARE, "k5_128x128", 12), row(SQUARE, "k5_64x64_f32", 11)]
         with machine(bench_invariant=result(rows)) as gpu:
             self.assertIn("| FP16 | `k5_256x256` | 10.0 | `k5_64x64` | 15.0 | 1.50 |", report.invariance(gpu))
+
+
+class Stale(unittest.TestCase):
+    """A file whose inputs are not what they were says so under every table; what CI can make again fails the check."""
+
+    def now(self, rows, **changed):
+        of = result(rows)
+        of["context"]["inputs"] = {part: inputs.now()[part] for part in inputs.needed(of)} | changed
+        return of
+
+    def test_a_file_of_this_tree_is_not_stale(self):
+        self.assertEqual(inputs.changed(self.now([row(SQUARE, "auto", 10, note="k5_64x64"), row(SQUARE, "k3_prefetch", 20)])), set())
+
+    def test_a_file_depends_on_its_rows_alone(self):
+        of = result([row(SQUARE, "k3_prefetch", 20), row(SQUARE, "cutlass", 20)])
+        self.assertEqual(inputs.needed(of), {"k3_prefetch"})
+        of = result([row(SQUARE, "auto+bias+relu", 20, note="k5_64x64 k/2"), row(SQUARE, "plan thin_8", 20)], witness="modelled")
+        self.assertLessEqual({"k5_tuned", "selection", "clock"}, inputs.needed(of))
+
+    def test_what_changed_is_named_under_the_table(self):
+        rows = [row(SQUARE, "auto", 10, note="k5_64x64"), row(SQUARE, "auto+bias", 10)]
+        with machine(bench_epilogues=self.now(rows, selection="0")) as gpu:
+            self.assertIn("(hgemm 0.2.0 commit abc1234). **Stale**: selection changed since.", report.epilogues(gpu))
+            self.assertEqual(report.stale_files()[1], {"gpu/bench_epilogues.json": ["selection"]})
+        with machine(bench_epilogues=self.now(rows)) as gpu:
+            self.assertNotIn("Stale", report.epilogues(gpu))
+            self.assertEqual(report.stale_files(), ({}, {}))
+
+    def test_a_file_without_inputs_is_stale(self):
+        self.assertEqual(inputs.changed(result([row(SQUARE, "k1_tiled", 10)])), {"k1_tiled"})
+
+    def test_comments_and_blanks_do_not_count(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "a.cu"
+            path.write_text("/* one\n */ int x; // two\n\n  int y;\n")
+            self.assertEqual(inputs.code_of(path), "int x; int y;")
+
+    def test_a_kernel_depends_on_the_instructions_that_it_calls(self):
+        pieces = [(pathlib.Path("k.cu"), "a();"), (pathlib.Path("insn.cuh"), "static DEVICE void a() {1} static DEVICE void b() {2}")]
+        self.assertEqual([*inputs.called(pieces)][1].strip(), "static DEVICE void a() {1}")
+
+    def test_every_file_says_what_it_is_of(self):
+        for path in results.RESULTS.glob("*/*.json"):
+            context = results.read(path)["context"]
+            self.assertIn(context["witness"], ("measured", "modelled", "emulated", "published"), path)
+            if context["witness"] != "published":
+                self.assertRegex(context["hgemm"], r"^\d+\.\d+\.\d+, commit [0-9a-f]{7,}(, |$)", path)
+                self.assertIn("inputs", context, path)
 
 
 class Documents(unittest.TestCase):
@@ -112,7 +165,7 @@ class Documents(unittest.TestCase):
             return {"problem": SQUARE, "type_d": type_d, "scales": scales, "plan": "k5", "measured_us": us, "percent_of_f16": percent}
 
         rows = [timed("none", 10, 100), timed("given", 20, 50), timed("none", 99, 100, "f32"), timed("given", 99, 100, "f32")]
-        with machine(bf16={"results": rows}) as gpu:
+        with machine(bf16=result(rows)) as gpu:
             named = results.bf16(gpu)[SQUARE]
             self.assertAlmostEqual(named["none"]["tflops"], 214.7, 1)
             self.assertAlmostEqual(named["given"]["tflops"], 107.4, 1)
@@ -140,7 +193,7 @@ class Documents(unittest.TestCase):
         self.assertRaises(SystemExit, report.inference, "nonsense")
 
     def test_modelled_and_published_figures_say_so(self):
-        for line in report.t4_ladder().splitlines()[2:]:
+        for line in report.t4_ladder().split("\n\n")[0].splitlines()[2:]:
             self.assertRegex(line, r"^\| [^|]+ \| (modelled|\[published\]\(https://[^)]+\)) \|")
 
     def test_anchors_are_those_of_headings(self):

@@ -129,6 +129,70 @@ KERNEL grid_sync(int *a, int *d)
     d[INDEX] = a[gridDim.x * blockDim.x - 1 - INDEX];
 }
 
+/* The same by the functions that libcudadevrt calls, as code does that is linked from several files. */
+extern "C" __device__ unsigned long long __cuda_syscall_CGS_get_intrinsic_handle(unsigned scope);
+extern "C" __device__ unsigned __cuda_syscall_CGS_sync(unsigned long long handle, unsigned flags);
+
+KERNEL grid_call(int *a, int *d)
+{
+    const unsigned long long grid = __cuda_syscall_CGS_get_intrinsic_handle(1);
+    for (int round = 0; round < 3; round++) {
+        a[INDEX] = INDEX + round;
+        const unsigned error = __cuda_syscall_CGS_sync(grid, 0);
+        d[INDEX] = error ? -1 : a[gridDim.x * blockDim.x - 1 - INDEX];
+        __cuda_syscall_CGS_sync(grid, 0);
+    }
+}
+
+/* The sum of a block of less than a warp: what lanes of its upper half take does not matter; that all lanes take from
+ * one that is not there does. */
+KERNEL half_warp_sum(const int *a, int *d)
+{
+    int sum = a[threadIdx.x];
+    for (int step = blockDim.x / 2; step; step /= 2)
+        sum += __shfl_down_sync(~0u, sum, step);
+    if (threadIdx.x == 0)
+        *d = sum;
+}
+
+KERNEL bad_half_warp_sum(const int *a, int *d)
+{
+    int sum = a[threadIdx.x];
+    for (int step = 16; step; step /= 2)
+        sum += __shfl_down_sync(~0u, sum, step);
+    if (threadIdx.x == 0)
+        *d = sum;
+}
+
+/* A vote of lanes that have gone on to the end of the branch does not wait for them; ones that wait for other lanes
+ * than those that wait for them never come together. */
+KERNEL early_vote(unsigned *d)
+{
+    unsigned seen = ~0u;
+    if (threadIdx.x < 16)
+        seen = __ballot_sync(~0u, 1);
+    d[threadIdx.x] = seen;
+}
+
+KERNEL bad_masks(unsigned *d)
+{
+    if (threadIdx.x < 16)
+        __syncwarp(~0u);
+    else
+        __syncwarp(0xffff0001u);
+    d[threadIdx.x] = threadIdx.x;
+}
+
+/* Who has ended is not waited for: 10 threads are left. */
+KERNEL grid_of_few(int *a, int *d)
+{
+    if (INDEX >= 10)
+        return;
+    a[INDEX] = INDEX;
+    __cuda_syscall_CGS_sync(__cuda_syscall_CGS_get_intrinsic_handle(1), 0);
+    d[INDEX] = a[9 - INDEX];
+}
+
 /* ---- atomics, locks, flags -------------------------------------------------------------------- */
 
 KERNEL cas_loops(int *top, unsigned short *count, double *sum, __half2 *pairs)

@@ -49,7 +49,7 @@ static result_t run(const char *name, turing_memory_t *mem, uint32_t grid, uint3
                          .block = {block, 1, 1},
                          .params = params,
                          .param_bytes = k->param_bytes,
-                         .cooperative = turing_waits_for_grid(k),
+                         .cooperative = turing_waits_for_grid(k) || !strncmp(name, "grid_", 5),
                          .checks = checks,
                          .report = at_end,
                          .found = at_once,
@@ -225,6 +225,23 @@ static void machine(void)
     run_clean("grid_sync", mem, 4, 128, args);
     for (int i = 0; i < 512; i++)
         EQUAL("grid_sync", i, words(mem, args[1], 512)[i], 511 - i);
+    run_clean("grid_call", mem, 4, 128, args);
+    for (int i = 0; i < 512; i++)
+        EQUAL("grid_call", i, words(mem, args[1], 512)[i], 511 - i + 2);
+    run_clean("half_warp_sum", mem, 1, 16, args);
+    EQUAL("half_warp_sum", 0, words(mem, args[1], 1)[0], 15 * 16 / 2 + 16 * 2);
+    result_t bad = run("bad_half_warp_sum", mem, 1, 16, args, TURING_CHECK_ALL);
+    CHECK(bad.found.count[TURING_DIVERGENT], "bad_half_warp_sum: nothing was found");
+    result_t vote = run("early_vote", mem, 1, 32, args, 0);
+    EQUAL("early_vote", 0, words(mem, args[0], 1)[0], 0xffff);
+    CHECK(vote.ok, "early_vote: %s", vote.err.text);
+    bad = run("bad_masks", mem, 1, 32, args, 0);
+    CHECK(!bad.ok && bad.failure == TURING_FAILED_STUCK && strstr(bad.err.text, "lanes 0x0000ffff wait at") &&
+              strstr(bad.err.text, "lanes 0xffff0000 wait at"),
+          "bad_masks: %s", bad.err.text);
+    run_clean("grid_of_few", mem, 4, 128, args);
+    for (int i = 0; i < 10; i++)
+        EQUAL("grid_of_few", i, words(mem, args[1], 10)[i], 9 - i);
     result_t r = run("grid_sync", mem, 1000, 1024, args, 0);
     CHECK(!r.ok && strstr(r.err.text, "a T4 holds 40 at a time"), "%s", r.err.text);
     turing_memory_destroy(mem);

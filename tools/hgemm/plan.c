@@ -23,13 +23,14 @@ static const char usage[] =
 static void show(hgemm_handle_t handle, const problem_class_t *problem, int kernel)
 {
     hgemm_desc_t desc;
+    hgemm_weights_t weights;
     hgemm_plan_t plan;
     hgemm_plan_info_t info;
     hgemm_kernel_info_t row;
     double ratio;
     char text[HGEMM_PLAN_TEXT], name[CLASS_TEXT];
     class_to_text(problem, name);
-    const char *fault = class_example(problem, &desc);
+    const char *fault = class_example(problem, &desc, &weights);
     if (fault)
         tool_fail("%s: %s", name, fault);
     desc.kernel = kernel;

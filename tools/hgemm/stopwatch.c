@@ -6,26 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COPIES = 64, MOST_LAUNCHES = 1000, SLACK = 16 /* elements before an operand that is not aligned */ };
+enum { MOST_COPIES = 64, MOST_LAUNCHES = 1000, SLACK = 16 /* bytes before an operand that is not aligned */ };
 static const double TURN_SECONDS = 2e-3; /* of launches back to back */
 static const double MOST_MEMORY = 0.25;  /* of the device's */
 
-/* Elements in device memory from which the operands are placed. */
+/* Device memory of an operand. */
 typedef struct operand_space_t {
-    size_t elements, offset; /* of a copy, with what lies before it */
+    size_t bytes, offset; /* of a copy, with what lies before it */
 } operand_space_t;
 
 struct stopwatch_t {
     hgemm_handle_t handle;
     const cublas_t *cublas; /* NULL: none */
     hgemm_desc_t problem;
+    hgemm_weights_t weights; /* to which it may point */
     operand_space_t a, b;
-    size_t d; /* elements */
-    uint16_t *memory;
+    size_t d; /* bytes */
+    unsigned char *memory;
     float *bias;
     int copies, next;
     void *events[2];
-    uint16_t *proved; /* D of the first plan that was proved; NULL: none was */
+    void *proved; /* D of the first plan that was proved; NULL: none was */
     uint64_t random;
     int is_random; /* A and B of all copies are; else those of the first are integers */
     int is_modelled;
@@ -38,25 +39,32 @@ static unsigned draw(stopwatch_t *watch)
     return (unsigned)(watch->random >> 33);
 }
 
-static operand_space_t space_of(int64_t lines, int64_t ld, int64_t batch, int64_t stride, int64_t alignment)
+static size_t whole_lines(size_t bytes)
 {
-    size_t elements = (size_t)(lines * ld + (batch > 1 ? (batch - 1) * stride : 0));
-    return (operand_space_t){(elements + SLACK + 127) / 128 * 128, alignment == 16 ? 0 : (size_t)alignment / 2};
+    return (bytes + 255) / 256 * 256;
 }
 
-static size_t elements_of_copy(const stopwatch_t *watch)
+static operand_space_t space_of(hgemm_type_t type, int64_t lines, int64_t ld, int64_t batch, int64_t stride,
+                                int64_t alignment)
 {
-    return watch->a.elements + watch->b.elements + (watch->d + 127) / 128 * 128;
+    const int64_t elements = lines * ld + (batch > 1 ? (batch - 1) * stride : 0);
+    return (operand_space_t){whole_lines((size_t)type_bytes(type, elements) + SLACK),
+                             alignment == 16 ? 0 : (size_t)alignment};
+}
+
+static size_t bytes_of_copy(const stopwatch_t *watch)
+{
+    return watch->a.bytes + watch->b.bytes + whole_lines(watch->d);
 }
 
 /* The problem on copy number `copy`. */
 static hgemm_desc_t problem_on(const stopwatch_t *watch, int copy)
 {
     hgemm_desc_t desc = watch->problem;
-    uint16_t *memory = watch->memory + (size_t)copy * elements_of_copy(watch);
+    unsigned char *memory = watch->memory + (size_t)copy * bytes_of_copy(watch);
     desc.a = memory + watch->a.offset;
-    desc.b = memory + watch->a.elements + watch->b.offset;
-    desc.c = desc.d = memory + watch->a.elements + watch->b.elements;
+    desc.b = memory + watch->a.bytes + watch->b.offset;
+    desc.c = desc.d = memory + watch->a.bytes + watch->b.bytes;
     if (desc.bias)
         desc.bias = watch->bias;
     return desc;
@@ -67,19 +75,36 @@ const hgemm_desc_t *stopwatch_problem(const stopwatch_t *watch)
     return &watch->problem;
 }
 
-/* Fills A and B of the first copy with -1, 0 and 1, or those of all copies with halves from 1/8 to 1/2 of either sign.
+/* Numbers of a type in so many bytes, which begin with no whole element where an operand does not. */
+static void fill_operand(stopwatch_t *watch, hgemm_type_t type, unsigned char *bytes, operand_space_t space,
+                         int is_exact)
+{
+    static const uint16_t integers[4] = {0xbc00, 0, 0, 0x3c00};
+    const size_t size = (size_t)type_bytes(type, 1);
+    for (size_t at = space.offset % size; at + size <= space.bytes; at += size) {
+        const unsigned bits = draw(watch);
+        const uint16_t half = is_exact ? integers[bits % 4] : (uint16_t)((bits & 0x87ff) | 0x3000);
+        float value = hgemm_half_to_float(half);
+        if (type == HGEMM_TYPE_F32 && !is_exact)
+            value *= 1 + 0x1p-11f * (float)(draw(watch) % 2048) / 2048; /* all bits that a float has */
+        memcpy(bytes + at, type == HGEMM_TYPE_F32 ? (const void *)&value : &half, size);
+    }
+}
+
+/* Fills A and B of the first copy with -1, 0 and 1, or those of all copies with numbers from 1/8 to 1/2 of either sign.
  */
 static hgemm_status_t fill(stopwatch_t *watch, int is_exact)
 {
-    static const uint16_t integers[4] = {0xbc00, 0, 0, 0x3c00};
-    size_t count = watch->a.elements + watch->b.elements;
-    uint16_t *host = calloc(count, sizeof *host);
+    const hgemm_desc_t *p = &watch->problem;
+    const size_t bytes = watch->a.bytes + watch->b.bytes;
+    unsigned char *host = calloc(bytes, 1);
     hgemm_status_t status = host ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_OUT_OF_MEMORY;
-    for (size_t i = 0; host && i < count; i++)
-        host[i] = is_exact ? integers[draw(watch) % 4] : (uint16_t)((draw(watch) & 0x87ff) | 0x3000);
+    if (host) {
+        fill_operand(watch, p->type_a, host, watch->a, is_exact);
+        fill_operand(watch, p->type_b, host + watch->a.bytes, watch->b, is_exact);
+    }
     for (int copy = 0; copy < (is_exact ? 1 : watch->copies) && status == HGEMM_STATUS_SUCCESS; copy++)
-        status = hgemm_upload(watch->handle, watch->memory + (size_t)copy * elements_of_copy(watch), host,
-                              count * sizeof *host);
+        status = hgemm_upload(watch->handle, watch->memory + (size_t)copy * bytes_of_copy(watch), host, bytes);
     watch->is_random = !is_exact;
     free(host);
     return status;
@@ -88,14 +113,13 @@ static hgemm_status_t fill(stopwatch_t *watch, int is_exact)
 static hgemm_status_t open_memory(stopwatch_t *watch)
 {
     const hgemm_device_info_t *info = &watch->handle->info;
-    const double copy = (double)elements_of_copy(watch) * 2;
+    const double copy = (double)bytes_of_copy(watch);
     const double wanted = ceil(1 + 2 * (double)watch->handle->machine.l2_bytes / copy);
     const double room = floor(MOST_MEMORY * (double)info->memory_bytes / copy);
     float *zeros = NULL;
     void *memory;
     watch->copies = (int)fmax(1, fmin(fmin(wanted, room), MOST_COPIES));
-    hgemm_status_t status =
-        hgemm_malloc(watch->handle, &memory, (size_t)watch->copies * elements_of_copy(watch) * sizeof(uint16_t));
+    hgemm_status_t status = hgemm_malloc(watch->handle, &memory, (size_t)watch->copies * bytes_of_copy(watch));
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
     watch->memory = memory;
@@ -128,17 +152,19 @@ stopwatch_t *stopwatch_open(hgemm_handle_t handle, const problem_class_t *proble
 {
     const int64_t *of = problem->of;
     stopwatch_t *watch = calloc(1, sizeof *watch);
-    *fault = watch ? class_example(problem, &watch->problem) : "there is no memory left";
+    *fault = watch ? class_example(problem, &watch->problem, &watch->weights) : "there is no memory left";
     if (!*fault) {
         const hgemm_desc_t *p = &watch->problem;
         watch->handle = handle;
         watch->random = 1;
-        if (p->type_a == HGEMM_TYPE_BF16 && p->bias) /* as cuBLAS has it; of the same size */
-            watch->problem.type_c = watch->problem.type_d = HGEMM_TYPE_BF16;
+        if (p->type_a == p->type_b && p->bias) /* as cuBLAS has it */
+            watch->problem.type_c = watch->problem.type_d = p->type_a;
         watch->is_modelled = strcmp(handle->info.kind, "t4model") == 0;
-        watch->a = space_of(p->op_a == HGEMM_OP_N ? p->m : p->k, p->lda, p->batch, p->stride_a, of[CLASS_aligned_a]);
-        watch->b = space_of(p->op_b == HGEMM_OP_N ? p->k : p->n, p->ldb, p->batch, p->stride_b, of[CLASS_aligned_b]);
-        watch->d = (size_t)(p->batch * p->m * p->n);
+        watch->a = space_of(p->type_a, p->op_a == HGEMM_OP_N ? p->m : p->k, p->lda, p->batch, p->stride_a,
+                            of[CLASS_aligned_a]);
+        watch->b = space_of(p->type_b, p->op_b == HGEMM_OP_N ? p->k : p->n, p->ldb, p->batch, p->stride_b,
+                            of[CLASS_aligned_b]);
+        watch->d = (size_t)type_bytes(p->type_d, p->batch * p->m * p->n);
         *fault = words_of(handle, open_memory(watch));
     }
     if (!*fault) {
@@ -182,8 +208,8 @@ static hgemm_status_t enqueue(stopwatch_t *watch, const hgemm_desc_t *problem, c
 
 int stopwatch_prove(stopwatch_t *watch, const plan_t *plan, const char **fault)
 {
-    const size_t bytes = watch->d * sizeof(uint16_t);
-    uint16_t *d = malloc(bytes);
+    const size_t bytes = watch->d;
+    void *d = malloc(bytes);
     if (!d) {
         *fault = "there is no memory left";
         return 0;

@@ -307,7 +307,8 @@ static double compare_cublas(stopwatch_t *watch, const plan_t *plan)
 static int tune_shape(const problem_class_t *problem, const char *name)
 {
     hgemm_desc_t example;
-    const char *fault = class_example(problem, &example);
+    hgemm_weights_t weights;
+    const char *fault = class_example(problem, &example, &weights);
     const char *witness = strcmp(handle->info.kind, "t4model") == 0 ? "modelled" : "measured";
     if (!fault)
         fault = tuning_fault(&example);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * weights: B is packed weights of 4 or 8 bits (packed.cuh).
+ *
+ * Idea      A lane loads 16 bytes of codes, which are its operands of 16 or 8 mma's: no shared memory, no ldmatrix. Codes
+ *           become halves by two instructions for a pair. The group's scale multiplies the group's sums, not the weight:
+ *           so nothing is rounded before it is added, and no weight overflows.
+ * Sums      part  of the k's of one group, since it was added last
+ *           all   of the groups before, in units of D
+ * Groups    A part ends with every k-tile of the warp, whether its group does or not; where groups are smaller, with each
+ *           16 k's, too. Its sums are added while the next part's first products replace them. Scales and zeros are
+ *           loaded one part ahead.
+ * Limits    Shared memory's round trip of A, where D has few rows; offsets take a further mma for each 16 rows.
+ */
+#include "convert.cuh"
+#include "tile.cuh"
+
+template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
+{
+    const typename T::block at(args);
+    constexpr int UNIT_SLICES = is_of_8_bits(KIND) ? 2 : 4, UNITS = T::SLICES / UNIT_SLICES;
+    constexpr int PARTS = T::SLICES / 2; /* of a k-tile, where groups are small */
+    static_assert(T::WN == HGEMM_PACKED_STRIP && HGEMM_PACKED_K % T::BK == 0, "packed weights are for other tiles");
+    constexpr int LDS_GAP = T::MMAS / 2 / T::LDSMS > 0 ? T::MMAS / 2 / T::LDSMS : 1;
+    constexpr int STS_FIRST = T::MMAS / 2, STEP_MMAS = (T::SLICES - 1) * T::MMAS; /* those before the barrier */
+    constexpr int STS_GAP = (STEP_MMAS - STS_FIRST - 1) / T::SLOTS;
+    static_assert((T::LDSMS - 1) * LDS_GAP < T::MMAS && STS_GAP > 0, "a k-tile has too few mma's");
+
+    const typename T::warp w;
+    const packed_form_t &form = args.packed;
+    const u32 strip = minimum((at.n0 + w.n) / HGEMM_PACKED_STRIP, (u32)packed_strips(&form) - 1);
+    constexpr u32 K_BYTES = HGEMM_PACKED_UNIT / (UNIT_SLICES * 8);
+    const u32 first_k = at.k0 + w.k_warp * T::WK;
+    const char *codes = at.b.base + (u64)strip * packed_units(&form) * HGEMM_PACKED_UNIT + w.lane * 16 + (u64)first_k * K_BYTES;
+    const groups_of_strip<ADDS> groups{at.b.base, strip, w.lane};
+    const lookup table{form.lookup};
+    const bool is_fine = 1u << form.log_group < (u32)T::WK; /* groups are smaller than a warp's k-tile */
+
+    /* Where k-tile t begins: the last one in memory comes first. */
+    const u32 k_tiles = at.k_tiles;
+    auto k_of = [&](u32 t) { return (t == 0 ? k_tiles - 1 : t - 1) * T::BK; };
+    b128 units[UNITS];
+    auto load_unit = [&](int u, u32 t) {
+        ld_global(units[u], codes + (u64)k_of(t) * K_BYTES + u * HGEMM_PACKED_UNIT, t < k_tiles);
+    };
+#pragma unroll
+    for (int u = 0; u < UNITS; ++u) units[u] = b128{}, load_unit(u, 0);
+    group_facts now = {}, then; /* of the sums in `part`, and of the next part */
+    groups.load(then, form, first_k + k_of(0), k_tiles > 0);
+
+    typename T::pipeline pipe(at, w); /* k-tile 0 is in shared memory, k-tile 1 in registers */
+    typename T::sums part;
+    typename T::fragments f[2];
+    zeros_of_tiles<KIND> zeros;
+
+    float rows[T::MT][4] = {}; /* ADDS: sums of A's rows, over the k's of `part` */
+    float scale[2], offset[2]; /* of a lane's columns in an mma tile */
+    auto add_one = [&](int h) { /* tile by tile along m */
+        const int i = h % T::MT, j = h / T::MT;
+#pragma unroll
+        for (int e = 0; e < 2 && i == 0; ++e) {
+            scale[e] = now.of(now.scale, w.lane, j, e);
+            if (ADDS) offset[e] = now.of(now.offset, w.lane, j, e);
+        }
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            all[i][j][e] = __fmaf_rn(part[i][j][e], scale[e % 2], all[i][j][e]);
+            if (ADDS) all[i][j][e] = __fmaf_rn(rows[i][e], offset[e % 2], all[i][j][e]);
+        }
+    };
+    auto next_group = [&](u32 k, bool more) {
+        now = then;
+        now.scale = number_of(now.scale, form.type_scale);
+        if (ADDS) now.offset = number_of(now.offset, form.type_scale);
+        groups.load(then, form, k, more);
+    };
+    barrier(); /* k-tile 0 is complete */
+    T::clear(part), T::clear(all);
+#pragma unroll
+    for (int j = 0; j < T::LDSMS; ++j) pipe.load_one(f[0], j, 0, 0);
+
+    u32 stage = 0;
+#pragma unroll 1
+    for (u32 t = 0; t < k_tiles; ++t) {
+        const u32 there = T::STAGE - stage;
+        const bool more = t + 2 < k_tiles;
+#pragma unroll
+        for (int kk = 0; kk < T::SLICES; ++kk) {
+            const bool last = kk == T::SLICES - 1;
+            const typename T::fragments &fragments = f[kk % 2];
+            if (last) barrier(); /* the next k-tile is complete, and every warp is done with this one */
+            if (kk == 0) zeros.set(then.zero);
+            if (kk > 0 && kk % 2 == 0 && is_fine) {
+#pragma unroll
+                for (int h = 0; h < T::MMAS; ++h) add_one(h);
+                T::clear(part);
+#pragma unroll
+                for (int i = 0; i < T::MT * 4; ++i) rows[i / 4][i % 4] = 0;
+                zeros.set(then.zero);
+                const bool is_last = kk / 2 == PARTS - 1;
+                next_group(first_k + (is_last ? k_of(t + 1) : k_of(t) + (kk / 2 + 1) * 16), !is_last || t + 1 < k_tiles);
+            }
+            u32 b[4];
+            halves_of_codes<KIND>(b, units[kk / UNIT_SLICES], kk % UNIT_SLICES, zeros, table);
+            if (kk % UNIT_SLICES == UNIT_SLICES - 1) load_unit(kk / UNIT_SLICES, t + 1);
+#pragma unroll
+            for (int h = 0; h < T::MMAS; ++h) {
+                const int i = h % T::MT, j = h / T::MT;
+                const int sts = kk * T::MMAS + h - STS_FIRST;
+                if (h % LDS_GAP == 0 && h / LDS_GAP < T::LDSMS)
+                    pipe.load_one(f[(kk + 1) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
+                if (kk == 0) {
+                    add_one(h);
+                    mma_m16n8k8_from_zero(part[i][j], fragments.a[i], b[j]);
+                } else {
+                    mma_m16n8k8(part[i][j], fragments.a[i], b[j]);
+                }
+                if (sts >= 0 && sts % STS_GAP == 0 && sts / STS_GAP < T::SLOTS) {
+                    const int q = sts / STS_GAP;
+                    pipe.convert(q), pipe.commit(q, there), pipe.fetch(at, q, more);
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < T::MT && ADDS; ++i) {
+                if (kk == 0) mma_m16n8k8_from_zero(rows[i], fragments.a[i], PAIR_OF_1);
+                else mma_m16n8k8(rows[i], fragments.a[i], PAIR_OF_1);
+            }
+            if (kk == 0) next_group(first_k + (is_fine ? k_of(t) + 16 : k_of(t + 1)), is_fine || t + 1 < k_tiles);
+        }
+        pipe.advance(at);
+        stage = there;
+    }
+#pragma unroll
+    for (int h = 0; h < T::MMAS; ++h) add_one(h);
+}
+
+template <class T> static DEVICE void weights(const arguments &args)
+{
+    if (T::is_unneeded(args)) return;
+    if (!typename T::block(args).is_needed(args)) return;
+    const packed_form_t &form = args.packed;
+    constexpr bool TAKES_ALL = HGEMM_TAKES_ALL_CODES(T::WM);
+    typename T::sums all;
+    if (TAKES_ALL && form.zero == PACKED_OFFSETS && packed_bits(&form) == 4) multiply_packed<T, CODES_4, TAKES_ALL>(all, args);
+    else if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<T, TAKES_ALL ? CODES_8 : CODES_4, TAKES_ALL>(all, args);
+    else if (TAKES_ALL && form.code == PACKED_E4M3) multiply_packed<T, TAKES_ALL ? CODES_E4M3 : CODES_4>(all, args);
+    else if (TAKES_ALL && packed_bits(&form) == 8) multiply_packed<T, TAKES_ALL ? CODES_8 : CODES_4>(all, args);
+    else if (TAKES_ALL && form.code == PACKED_TABLE16) multiply_packed<T, TAKES_ALL ? CODES_TABLE : CODES_4>(all, args);
+    else multiply_packed<T, CODES_4>(all, args);
+    T::store(args, typename T::block(args), all);
+}
+
+HGEMM_ENTRY(weights, SWIZZLED | TUNED)

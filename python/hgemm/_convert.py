@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""hgemm.torch.convert: puts packed weights in the place of a model's quantised layers, which are recognised by their tensors."""
+import torch
+
+from . import _c, _packed, formats
+from ._torch_packed import PackedLinear
+
+_FP8 = {getattr(torch, name) for name in ("float8_e4m3fn",) if hasattr(torch, name)}
+
+
+class Converted:
+    """What convert did: `replaced` and `left`, layers by name, with what they were or why they were left alone."""
+
+    def __init__(self):
+        self.replaced, self.left = {}, {}
+
+    def __repr__(self):
+        lines = [f"hgemm.torch.convert: {len(self.replaced)} layers replaced, {len(self.left)} left alone"]
+        lines += [f"  {name or '(the model itself)'}: {why}" for name, why in self.left.items()]
+        return "\n".join(lines)
+
+
+def convert(model, *, gptq_version=None, compute_dtype=None):
+    """Replaces the GPTQ, AWQ, compressed-tensors, bitsandbytes (4 bits) and FP8 layers of a model by PackedLinear, in place, on the device
+    where they are. None of these packages is needed. Returns what was replaced, and what was left alone and why.
+
+    gptq_version   1 or 2: which zeros GPTQ layers store (hgemm.formats.gptq). Nothing in them tells: without it they are left alone
+    compute_dtype  what x of float32 is rounded to; by default what the layer itself says, if it does
+
+    Layers that quantise their activations, too, are replaced by ones that take activations as they are."""
+    if gptq_version not in (None, 1, 2):
+        raise ValueError(f"gptq_version: {gptq_version!r} is neither 1 nor 2")
+    done, made = Converted(), {}
+    if _known(model) is not None:
+        done.left[""] = "it is itself such a layer, and only what is in a module can be replaced: use PackedLinear"
+    for prefix, parent in list(model.named_modules()):
+        for name, child in list(parent.named_children()):
+            full = f"{prefix}.{name}" if prefix else name
+            if child in made:  # one layer in two places
+                if made[child] is not None:
+                    setattr(parent, name, made[child])
+                continue
+            kind = _known(child)
+            if kind is None:
+                continue
+            made[child] = None
+            try:
+                made[child] = _layer(kind, child, gptq_version, compute_dtype)
+            except (ValueError, TypeError, NotImplementedError, _c.Error) as error:
+                done.left[full] = f"{kind}: {error}"
+                continue
+            made[child].train(child.training)
+            setattr(parent, name, made[child])
+            done.replaced[full] = f"{kind}, {made[child].extra_repr()}"
+    return done
+
+
+def _known(module):
+    """The kind of a quantised layer, or None."""
+    def has(*names):
+        return all(isinstance(getattr(module, name, None), torch.Tensor) for name in names)
+    if has("qweight", "scales"):
+        words, scales = module.qweight, module.scales
+        if words.dtype == torch.int32 and words.dim() == 2 and scales.dim() == 2:
+            if words.shape[1] * 8 == scales.shape[1]:
+                return "AWQ"
+            if words.shape[1] == scales.shape[1]:
+                return "GPTQ"
+        return "a layer with a qweight"
+    if has("weight_packed", "weight_scale"):
+        return "compressed-tensors"
+    weight = getattr(module, "weight", None)
+    if not isinstance(weight, torch.Tensor):
+        return None
+    if getattr(weight, "quant_state", None) is not None or getattr(module, "quant_state", None) is not None:
+        return "bitsandbytes"
+    if weight.dtype == torch.int8 or weight.dtype in _FP8:
+        if has("weight_scale") or has("weight_scale_inv"):
+            return "compressed-tensors" if weight.dtype == torch.int8 else "FP8"
+        return f"a layer of {weight.dtype}"
+    return None
+
+
+def _layer(kind, module, gptq_version, compute_dtype):
+    def get(name):
+        found = getattr(module, name, None)
+        return found if isinstance(found, torch.Tensor) and found.numel() else None
+    group_size = getattr(module, "group_size", None)
+    group_size = group_size if isinstance(group_size, int) else None
+    device = None
+    if kind == "GPTQ":
+        if gptq_version is None:
+            raise ValueError("nothing in it tells whether it stores zeros (version 2) or zeros - 1 (version 1): give gptq_version")
+        zeros, scales = get("qzeros"), get("scales")
+        if zeros is None:
+            raise ValueError("it has no qzeros")
+        weights = formats.gptq(get("qweight"), zeros, scales, get("g_idx"), version=gptq_version, bits=zeros.shape[-1] * 32 // scales.shape[-1],
+                               group_size=group_size)
+        device = scales.device
+    elif kind == "AWQ":
+        if get("qzeros") is None:
+            raise ValueError("it has no qzeros")
+        weights = formats.awq(get("qweight"), get("qzeros"), get("scales"), group_size=group_size)
+        device = module.scales.device
+    elif kind == "bitsandbytes":
+        weight = module.weight
+        state = getattr(weight, "quant_state", None) or module.quant_state
+        if getattr(state, "packing_format_for_cpu", False):
+            raise ValueError("its weight is in bitsandbytes' own order for CPUs")
+        weights, device = formats.bitsandbytes_state(weight, state), weight.device
+        compute_dtype = compute_dtype or getattr(module, "compute_dtype", None) or state.dtype
+    elif kind in ("compressed-tensors", "FP8"):
+        weights, device = _compressed(module, get, kind)
+    else:
+        raise ValueError("its format is not known")
+    bias = get("bias")
+    if kind == "bitsandbytes" and isinstance(compute_dtype, torch.dtype) and compute_dtype == torch.float32:
+        compute_dtype = torch.float16  # sums are float32 all the same
+    return PackedLinear(_packed.pack(weights, device=device), None if bias is None else bias.detach(), compute_dtype=compute_dtype)
+
+
+def _compressed(module, get, kind):
+    packed, weight = get("weight_packed"), get("weight")
+    names = ("weight_zero_point", "weight_g_idx", "weight_global_scale", "weight_shape")
+    options = {name: get(name) for name in names}
+    if packed is not None:
+        if packed.dtype == torch.int32:
+            options["bits"] = _bits(packed, options["weight_shape"], getattr(module, "in_features", None))
+        return formats.compressed_tensors(weight_packed=packed, weight_scale=get("weight_scale"), **options), packed.device
+    scale, block = get("weight_scale"), None
+    if scale is None or kind == "FP8" and scale.dim() == 2 and scale.numel() > 1 and scale.shape[0] not in (1, weight.shape[0]):
+        scale = get("weight_scale_inv") if scale is None else scale
+        block = getattr(module, "block_size", None) or (128, 128)
+    elif scale.dim() == 2 and scale.shape[0] == 1 and weight.shape[0] > 1 and scale.shape[1] > 1:
+        scale = scale.T  # one a row, as FBGEMM has them
+    return formats.compressed_tensors(weight=weight, weight_scale=scale, block=block,
+                                      **{name: options[name] for name in ("weight_zero_point", "weight_g_idx")}), weight.device
+
+
+def _bits(packed, shape, in_features):
+    k = int(shape.reshape(-1)[-1]) if shape is not None else in_features
+    if k is None:
+        raise ValueError("it has neither a weight_shape nor in_features, which tell how many bits its codes have")
+    for bits in (4, 8):
+        if -(-k * bits // 32) == packed.shape[-1]:
+            return bits
+    raise ValueError(f"weight_packed: its shape is {tuple(packed.shape)}; k = {k} has codes of neither 4 nor 8 bits in that")

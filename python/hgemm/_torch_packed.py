@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: MIT
+"""Packed weights for torch: an operator that is differentiated by x and compiled, and the module that holds them."""
+from ctypes import byref
+
+import torch
+
+from . import _c, _call, _derivatives, _packed, _prepared
+from ._activations import activation as row_of
+from ._device import handle_for
+from ._device_array import upload
+from ._packed import PackedWeights
+from ._plan import Shape
+
+_TYPES = {getattr(torch, name): name for name in _c.TYPE}
+_HALVES = (torch.float16, torch.bfloat16)
+
+
+def _handle(index):
+    return handle_for(f"cuda:{index}", _prepared.raw_stream(index))
+
+
+# ---- packing ------------------------------------------------------------------------------------------------------
+
+
+def pack(many, form, order, device, experts):
+    """hgemm.pack into a tensor on a device of torch's."""
+    device = torch.empty(0, device=device).device  # with its index
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"device: {device} is neither a CPU nor a CUDA device")
+    size = _packed.bytes_of(form)
+    data = torch.zeros((len(many), size), dtype=torch.uint8, device=device)  # so is what the library rounds up and does not write
+    for one, row in zip(many, data):
+        if device.type == "cpu":
+            row.copy_(torch.from_numpy(_packed.pack_on_host(one, form)))
+        elif size:
+            copies = [torch.from_numpy(part.reshape(-1).view("u1")).to(device) for part in _packed.parts(one)]
+            _handle(device.index).call(_c.lib.hgemm_pack_weights, byref(_packed.struct_of(form)), *_packed.pointers([x.data_ptr() for x in copies]),
+                                       row.data_ptr())
+    if order is not None:
+        order = torch.from_numpy(order).to(device)
+    return PackedWeights(data if experts else data[0], form, order, len(many) if experts else None)
+
+
+def unpack(w, dtype):
+    """PackedWeights.unpack of a tensor."""
+    rows = w.data if w.experts is not None else w.data.unsqueeze(0)
+    found = [torch.ops.hgemm.unpack(row, w.form, getattr(torch, dtype)) for row in rows]
+    matrix = found[0] if w.experts is None else torch.stack(found)
+    return matrix if w.order is None else matrix.index_select(-1, torch.argsort(w.order))
+
+
+# ---- the operators ------------------------------------------------------------------------------------------------
+
+_library = torch.library.Library("hgemm", "FRAGMENT")
+_library.define("linear_packed(Tensor x, Tensor packed, int[] form, Tensor? c=None, Tensor? bias=None, Tensor? gate=None, float alpha=1.0, "
+                'float beta=1.0, str activation="none", ScalarType? out_dtype=None, bool batch_invariant=False, float scale_a=0.0, '
+                "Tensor? scale_a_pointer=None) -> Tensor")
+_library.define("unpack(Tensor packed, int[] form, ScalarType dtype) -> Tensor")
+
+
+def _check(x, packed, form):
+    if x.dtype not in _HALVES:
+        raise TypeError(f"x: its type is {x.dtype}, not torch.float16 or torch.bfloat16")
+    if packed.dtype != torch.uint8 or packed.numel() != _packed.bytes_of(form) or not packed.is_contiguous():
+        raise ValueError(f"packed: it is a tensor of {packed.dtype} of the shape {tuple(packed.shape)}, not {_packed.bytes_of(form)} "
+                         "contiguous bytes, which packed weights of this form are")
+    if packed.device != x.device:
+        raise ValueError(f"packed: it is on {packed.device}, and x is on {x.device}")
+
+
+def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", out_dtype=None, batch_invariant=False,
+        scale_a=0.0, scale_a_pointer=None):
+    """The product, where nothing is recorded. x's columns are in the order of the packed ones. form: a tuple."""
+    if c is None or not beta:
+        c, beta = None, 0.0
+    if x.is_cuda:
+        beside = _prepared.given(c, bias, gate, None, scale_a_pointer, None)
+        key = _prepared.key_of((form, activation, out_dtype, batch_invariant, scale_a), False, x, packed, beside)
+        prepared = _prepared.find(key)
+        if prepared is not None:
+            return prepared(x, packed, beside, alpha, beta)
+    _check(x, packed, form)
+    n, k = form[:2]
+    operands = {"a": x if x.is_contiguous() or x.dim() == 2 and x.stride(1) == 1 and x.stride(0) >= k else x.contiguous()}
+    whole = Shape(x.shape, (k, n)).d
+    for name, tensor in (("c", c), ("bias", bias), ("gate", gate)):
+        if tensor is not None:
+            if tensor.dtype not in _TYPES:
+                raise TypeError(f"{name}: its type is {tensor.dtype}, not float16, bfloat16 or float32")
+            try:
+                spread = tensor.expand((n,) if name == "bias" else whole)
+            except RuntimeError:
+                raise _packed.wrong_shape(name, tensor.shape, f"one that broadcasts to {(n,) if name == 'bias' else tuple(whole)}") from None
+            operands[name] = tensor if name == "c" else spread.contiguous()
+    dtype = _TYPES[x.dtype] if out_dtype is None else _call.dtype_name("out_dtype", out_dtype)
+    scalars = {"alpha": float(alpha), "beta": float(beta)}
+
+    def plan_of(layouts, dtype, reads_c):
+        return _packed.plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, None)
+    if not x.is_cuda:
+        data = upload(packed.detach().numpy().reshape(-1), handle_for(None))
+        operands["b"] = PackedWeights(data, form, None).matrix(_TYPES[x.dtype])
+        if scale_a or scale_a_pointer is not None:
+            scalars["scale_a"] = scale_a or float(scale_a_pointer)
+        return _call.on_host(operands, scalars, dtype, lambda shapes: whole, plan_of)
+    for name, tensor in operands.items():
+        if tensor.device != x.device:
+            raise ValueError(f"{name}: it is on {tensor.device}, and x is on {x.device}")
+    if scale_a:
+        scalars["scale_a"] = scale_a
+    if scale_a_pointer is not None:
+        scalars["scale_a_pointer"] = scale_a_pointer.data_ptr()
+    if len(scalars) > 2 and x.dtype != torch.bfloat16:
+        raise ValueError("scale_a: x is float16, and only bfloat16 has a scale")
+    layouts = tuple([(name, _TYPES[tensor.dtype], tensor.shape, tensor.stride()) for name, tensor in operands.items()])
+    plan = plan_of((*layouts, ("b", _TYPES[x.dtype], (k, n), (1, k))), dtype, beta != 0)
+    result = torch.empty(plan.shape, dtype=getattr(torch, dtype), device=x.device)
+    if plan.copies_c:
+        result.copy_(c)
+    handle = _handle(x.get_device())
+    pointers = {name: tensor.data_ptr() for name, tensor in operands.items()}
+    _call.run(plan, handle, {**pointers, "b": packed.data_ptr(), "d": result.data_ptr()}, scalars)
+    if key is not None and all(operands["a" if name == "x" else name] is tensor for name, tensor in
+                               (("x", x), ("c", c), ("bias", bias), ("gate", gate)) if tensor is not None):
+        _prepared.keep(key, plan, handle, result.dtype, scalars, True)
+    return result
+
+
+def _linear_packed(x, packed, form, *rest, **options):
+    return run(x, packed, tuple(form), *rest, **options)
+
+
+def _unpack(packed, form, dtype):
+    form, name = tuple(form), _call.dtype_name("dtype", dtype)
+    if not packed.is_cuda:
+        return torch.from_numpy(_packed.unpack_on_host(form, packed.numpy().reshape(-1), "float32")).to(dtype)
+    n, k = form[:2]
+    matrix = torch.empty((n, k), dtype=dtype, device=packed.device)
+    _handle(packed.get_device()).call(_c.lib.hgemm_unpack_weights, byref(_packed.struct_of(form)), packed.data_ptr(), _c.TYPE[name],
+                                      matrix.data_ptr(), max(k, 1))
+    return matrix
+
+
+for _key in ("CUDA", "CPU"):
+    _library.impl("linear_packed", _linear_packed, _key)
+    _library.impl("unpack", _unpack, _key)
+
+
+@torch.library.register_fake("hgemm::linear_packed", lib=_library)
+def _(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", out_dtype=None, *rest, **options):
+    return x.new_empty((*x.shape[:-1], form[0]), dtype=out_dtype or x.dtype)
+
+
+@torch.library.register_fake("hgemm::unpack", lib=_library)
+def _(packed, form, dtype):
+    return packed.new_empty((form[0], form[1]), dtype=dtype)
+
+
+def _setup(ctx, inputs, output):
+    x, packed, form, c, bias, gate, alpha, beta, activation, *_ = inputs
+    if activation != "none" or gate is not None:
+        raise NotImplementedError("hgemm::linear_packed: with an activation or a gate the operator has no gradient; hgemm.torch.linear has")
+    ctx.form, ctx.alpha, ctx.beta, ctx.dtype = form, alpha, beta, x.dtype
+    ctx.like = [None if tensor is None else (tensor.shape, tensor.dtype) for tensor in (c, bias)]
+    ctx.save_for_backward(packed)
+
+
+def _backward(ctx, g):
+    grad_x = None
+    if ctx.needs_input_grad[0]:
+        matrix = torch.ops.hgemm.unpack(ctx.saved_tensors[0], ctx.form, ctx.dtype)
+        grad_x = torch.ops.hgemm.gemm(g.to(ctx.dtype).contiguous(), matrix, alpha=ctx.alpha)
+    grads = [None if like is None else (g * factor if factor != 1 else g).sum_to_size(like[0]).to(like[1])
+             for like, factor in zip(ctx.like, (ctx.beta, 1))]
+    return grad_x, None, None, *grads, *[None] * 8
+
+
+torch.library.register_autograd("hgemm::linear_packed", _backward, setup_context=_setup, lib=_library)
+
+
+# ---- the public calls ---------------------------------------------------------------------------------------------
+
+
+def linear(x, w, bias=None, *, alpha=1.0, beta=None, c=None, activation=None, gate=None, accumulate="float32", out_dtype=None, scale_a=None,
+           scale_b=None, batch_invariant=False):
+    """hgemm.linear of tensors with packed weights. Its gradient for x is a product with the matrix, unpacked to x's type."""
+    _packed.check_x(w, x.shape, {"accumulate": accumulate, "scale_b": scale_b})
+    _call.check_options("float32", activation)
+    alpha, beta = float(_call.scalar("alpha", alpha)), 1.0 if beta is None else float(_call.scalar("beta", beta))
+    if isinstance(out_dtype, str):
+        out_dtype = getattr(torch, _call.dtype_name("out_dtype", out_dtype))
+    scales = {}
+    if isinstance(scale_a, torch.Tensor):
+        scales["scale_a_pointer"] = scale_a
+    elif scale_a is not None:
+        scales["scale_a"] = float(scale_a)
+    packed, order = _on(w, x)
+    return product(x, packed, w.form, order, bias, c, gate, alpha, beta, activation or "none", out_dtype, batch_invariant, scales)
+
+
+def _on(w, x):
+    """The bytes and the order of packed weights as tensors on the device of x."""
+    if isinstance(w.data, torch.Tensor):
+        return w.data, w.order
+    return torch.from_numpy(w.data.numpy()[0]).to(x.device), None if w.order is None else torch.from_numpy(w.order).to(x.device)
+
+
+def product(x, packed, form, order, bias, c, gate, alpha, beta, activation, out_dtype, batch_invariant, scales):
+    """By the operator where torch records or traces the call, else past the dispatcher."""
+    if order is not None:
+        x = x.index_select(-1, order)
+    given = [tensor for tensor in (x, packed, bias, c, gate) if tensor is not None]
+    if not (torch.compiler.is_compiling() or _derivatives.transformed() or any(
+            type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.requires_grad and torch.is_grad_enabled() for tensor in given)):
+        return run(x, packed, form, c, bias, gate, alpha, beta, activation, out_dtype, batch_invariant, **scales)
+    row = x.dim() == 1
+    if row:
+        x, gate, c = x.unsqueeze(0), gate, c
+    recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
+    if recorded and (activation != "none" or gate is not None):  # the epilogue by torch, in float32
+        z = torch.ops.hgemm.linear_packed(x, packed, form, c, bias, None, alpha, beta, "none", torch.float32, batch_invariant, **scales)
+        z = row_of(activation).function(torch, z)
+        d = (z if gate is None else z * gate.float()).to(out_dtype or x.dtype)
+    else:
+        d = torch.ops.hgemm.linear_packed(x, packed, form, c, bias, gate, alpha, beta, activation, out_dtype, batch_invariant, **scales)
+    return d.squeeze(0) if row else d
+
+
+class PackedLinear(torch.nn.Module):
+    """A linear layer whose weights are packed: PackedLinear(hgemm.Weights, bias), or of what hgemm.pack(weights, device="cuda") made.
+
+    Its state dict has `packed` (bytes), `form` (what they are, as numbers), `order` (act-order) and `bias`: tensors, as safetensors takes
+    them. compute_dtype: what x of float32 is rounded to before the product; without it such x is refused."""
+
+    def __init__(self, weights, bias=None, *, device=None, compute_dtype=None):
+        super().__init__()
+        if not isinstance(weights, PackedWeights):
+            weights = _packed.pack(weights, device=device or "cpu")
+        if not isinstance(weights.data, torch.Tensor) or weights.experts is not None:
+            raise ValueError("weights: they are not packed in a tensor of torch's for one matrix; hgemm.pack(weights, device=...) does that")
+        self.register_buffer("packed", weights.data)
+        self.register_buffer("form", torch.tensor(weights.form, dtype=torch.int64))
+        self.register_buffer("order", weights.order)
+        if bias is not None and tuple(bias.shape) != (weights.n,):
+            raise _packed.wrong_shape("bias", bias.shape, (weights.n,))
+        self.register_parameter("bias", None if bias is None else torch.nn.Parameter(bias.detach(), requires_grad=False))
+        self.compute_dtype, self._form = compute_dtype, weights.form
+
+    in_features = property(lambda self: self._form[1])
+    out_features = property(lambda self: self._form[0])
+
+    @property
+    def weights(self):
+        """The hgemm.PackedWeights."""
+        return PackedWeights(self.packed, self._form, self.order)
+
+    def forward(self, x):
+        device, out_dtype = x.device.type, None
+        if torch.is_autocast_enabled(device):
+            x = x.to(torch.get_autocast_dtype(device))
+        elif x.dtype == torch.float32 and self.compute_dtype is not None:
+            x, out_dtype = x.to(self.compute_dtype), torch.float32
+        if x.shape[-1] != self._form[1]:
+            raise _packed.wrong_shape("x", x.shape, f"(..., {self._form[1]})")
+        return product(x, self.packed, self._form, self.order, self.bias, None, None, 1.0, 1.0, "none", out_dtype, False, {})
+
+    def extra_repr(self):
+        return repr(self.weights)[len("<hgemm.PackedWeights "):-1] + ("" if self.bias is None else ", bias")
+
+    def _load_from_state_dict(self, state_dict, prefix, *arguments):
+        form = state_dict.get(prefix + "form")
+        if form is not None and tuple(form.shape) == (_packed.FORM,) and tuple(form.tolist()) != self._form:
+            form = tuple(form.tolist())
+            size = _packed.bytes_of(form)
+            if form[:2] != self._form[:2]:
+                raise ValueError(f"{prefix}form: it is of weights of {form[0]}x{form[1]}, and the layer's are {self._form[0]}x{self._form[1]}")
+            self._form, self.packed = form, torch.empty(size, dtype=torch.uint8, device=self.packed.device)
+        order = state_dict.get(prefix + "order")
+        if (order is None) != (self.order is None):
+            self.order = None if order is None else torch.empty(self._form[1], dtype=order.dtype, device=self.packed.device)
+        super()._load_from_state_dict(state_dict, prefix, *arguments)

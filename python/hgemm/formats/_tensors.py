@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""What every converter does with a tensor of a checkpoint: makes it numpy's, and looks at its type and shape."""
+import sys
+
+import numpy as np
+
+from .._types import BFLOAT16
+from .._weights import wrong_shape
+
+INTEGERS = ("int32", "uint32")
+FLOATS = ("float16", "bfloat16", "float32")
+
+
+def is_torch(array):
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def to_numpy(name, array):
+    """numpy's array of a tensor of numpy's or torch's, on any device. FP8 becomes its bits."""
+    if is_torch(array):
+        torch = sys.modules["torch"]
+        array = array.detach().cpu()
+        if array.dtype == torch.bfloat16:
+            return array.contiguous().view(torch.int16).numpy().view(BFLOAT16)
+        if str(array.dtype).startswith("torch.float8"):
+            return _fp8_bits(name, str(array.dtype)[6:], array.contiguous().view(torch.uint8).numpy())
+        return array.numpy()
+    if not hasattr(array, "dtype"):
+        raise TypeError(f"{name}: a {type(array).__module__}.{type(array).__qualname__} is no array of numpy's or torch's")
+    array = np.asarray(array)
+    if array.dtype.name.startswith("float8"):
+        return _fp8_bits(name, array.dtype.name, array.view(np.uint8))
+    return array.astype(array.dtype.newbyteorder("=")) if not array.dtype.isnative else array
+
+
+def _fp8_bits(name, dtype, bits):
+    if dtype not in ("float8_e4m3fn", "float8_e8m0fnu"):
+        raise TypeError(f"{name}: its type is {dtype}; of FP8, float8_e4m3fn is taken")
+    return bits
+
+
+def tensor(name, array, types, shape=None):
+    """numpy's array of one of these types, named as numpy does, and of this shape, in which None is any size."""
+    array = to_numpy(name, array)
+    found = "bfloat16" if array.dtype == BFLOAT16 else array.dtype.name
+    if found not in types:
+        raise TypeError(f"{name}: its type is {found}, not {' or '.join(types)}")
+    if shape is not None:
+        check_shape(name, array, shape)
+    return array
+
+
+def check_shape(name, array, shape):
+    if array.ndim != len(shape) or any(want is not None and want != have for want, have in zip(shape, array.shape)):
+        raise wrong_shape(name, array.shape, "(" + ", ".join("any" if size is None else str(size) for size in shape) + ")")
+
+
+def words_to_bytes(words):
+    """The bytes of integers of 32 bits, the lowest one first: (..., words) becomes (..., 4 * words)."""
+    return np.ascontiguousarray(words).astype("<u4", copy=False).view(np.uint8)
+
+
+def group_of(name, k, groups, group_size):
+    """The group along k (0: the whole row) of a tensor that has `groups` of them. group_size: what the caller says, or None."""
+    if group_size is not None:
+        size = k if group_size in (-1, 0) else group_size
+        if size < 1 or -(-k // size) != groups:
+            raise ValueError(f"{name}: it has {groups} groups; k = {k} in groups of {group_size} has {-(-k // max(size, 1))}")
+        return 0 if groups == 1 else size
+    if groups == 1:
+        return 0
+    if groups == 0 or k % groups:
+        raise ValueError(f"{name}: it has {groups} groups, which do not divide k = {k}: say group_size")
+    return k // groups
+
+
+def sort_groups(name, g_idx, k, group, groups):
+    """(order, group) of an index that says for each k its group: None where they are in order. order[i] is the k that comes i-th."""
+    g_idx = tensor(name, g_idx, ("int32", "int64"), (k,))
+    group = group or k
+    in_order = np.arange(k) // group
+    if np.array_equal(g_idx, in_order):
+        return None
+    order = np.argsort(g_idx, kind="stable")
+    if not np.array_equal(g_idx[order], in_order):
+        raise ValueError(f"{name}: sorted, it has not {groups} groups of {group}, the last of what is left of k = {k}")
+    return order

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: MIT
+"""Packed weights on a GPU: the checks of them that gpu_check.py runs. Beside bitsandbytes and transformers, where these are installed."""
+import copy
+import statistics
+
+import numpy as np
+import torch
+
+import hgemm
+import hgemm.torch
+from hgemm import _packed, formats
+from random_weights import KINDS, made
+
+HALF = torch.float16
+CHECKS = []
+
+
+class Missing(Exception):
+    """A package that a check needs is not there."""
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+def random():
+    return np.random.default_rng(int(torch.randint(0, 2**31, ())))
+
+
+def integers(*shape, dtype=HALF):
+    return torch.randint(-2, 3, shape, device="cuda").to(dtype)
+
+
+def error(found, wanted):
+    return ((found.double() - wanted.double()).norm() / wanted.double().norm()).item()
+
+
+@check
+def packed_products():
+    """Every kind of codes, random shapes: the device packs what the host packs, unpacks the matrix, and products are exact."""
+    rng = random()
+    for code, zeros in KINDS:
+        for _ in range(4):
+            n, k, m = int(rng.integers(1, 600)), 2 * int(rng.integers(8, 500)), int(rng.choice([1, 2, 7, 16, 33, 64, 130, 300, 700]))
+            weights = made(rng, code, n, k, int(rng.choice([0, 16, 32, 64, 128, 256])), zeros)
+            packed = hgemm.pack(weights, device="cuda")
+            np.testing.assert_array_equal(packed.data.cpu().numpy(), _packed.pack_on_host(weights, packed.form), f"{weights!r}")
+            matrix = torch.from_numpy(weights.dequantize()).cuda()
+            assert torch.equal(packed.unpack("float32"), matrix), weights
+            x, bias = integers(m, k), integers(n)
+            for _ in range(2):  # the second one by the call that was kept
+                y = hgemm.linear(x, packed, bias, out_dtype="float32")
+                assert torch.equal(y, (x.double() @ matrix.double().T + bias).float()), (weights, m)
+            wide = integers(m, k).bfloat16() * 1e5
+            y, wanted = hgemm.linear(wide, packed, out_dtype="float32"), wide.double() @ matrix.double().T
+            assert torch.isfinite(y).all() and (y.double() - wanted).abs().max() <= 2e-6 * wanted.abs().max(), (weights, m)
+
+
+@check
+def packed_gradients_graphs_and_streams():
+    rng = random()
+    weights = made(rng, "int4", 512, 1024, 128)
+    layer, matrix = hgemm.torch.PackedLinear(weights, torch.ones(512).half(), device="cuda").cuda(), torch.from_numpy(weights.dequantize()).cuda()
+    x = integers(3, 40, 1024).requires_grad_()
+    y, g = layer(x), integers(3, 40, 512)
+    found, = torch.autograd.grad(y, x, g)
+    assert torch.equal(y.float(), (x.float() @ matrix.T + 1).half().float()) and error(found, g.double() @ matrix.double()) < 1e-3
+
+    compiled = torch.compile(lambda x: torch.nn.functional.silu(layer(x)), fullgraph=True)
+    assert error(compiled(x), torch.nn.functional.silu(y.float())) < 1e-3
+    found, = torch.autograd.grad(compiled(x).float().sum(), x)
+    assert torch.isfinite(found).all()
+
+    still, graph = x.detach().clone(), torch.cuda.CUDAGraph()
+    with torch.no_grad():
+        layer(still)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            out = layer(still)
+        still.copy_(integers(3, 40, 1024))
+        graph.replay()
+        assert torch.equal(out, layer(still))
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            other = layer(still)
+        torch.cuda.current_stream().wait_stream(stream)
+        assert torch.equal(out, other)
+
+
+@check
+def packed_experts():
+    rng = random()
+    weights = [made(rng, "int4", 320, 512, 128) for _ in range(8)]
+    packed = hgemm.pack(weights)
+    counts = torch.randint(0, 9, (8,), device="cuda")
+    ends = counts.cumsum(0).int()
+    x = integers(int(ends[-1]), 512)
+    y, begin = hgemm.grouped(x, packed, ends, out_dtype="float32"), 0
+    for one, end in zip(weights, ends.tolist()):
+        assert torch.equal(y[begin:end].double(), x[begin:end].double() @ torch.from_numpy(one.dequantize()).cuda().double().T)
+        begin = end
+
+
+@check
+def packed_by_the_library():
+    """Weights packed without torch, multiplied with arrays of several libraries where they are; with act-order, too."""
+    rng = random()
+    weights = made(rng, "int4", 320, 512, 128)
+    sorted_ = hgemm.Weights(weights.codes, weights.scales, "int4", group=128, order=rng.permutation(512), nibbles=True)
+    for one in (weights, sorted_):
+        packed, matrix = hgemm.pack(one), torch.from_numpy(one.dequantize()).cuda()
+        assert np.array_equal(packed.unpack("float32"), one.dequantize())
+        x = integers(9, 512)
+        wanted = (x.double() @ matrix.double().T).float()
+        assert torch.equal(hgemm.linear(x, packed, out_dtype="float32"), wanted)
+        assert np.array_equal(hgemm.linear(x.cpu().numpy(), packed, out_dtype="float32"), wanted.cpu().numpy())
+        try:
+            import cupy
+        except ImportError:
+            continue
+        assert np.array_equal(cupy.asnumpy(hgemm.linear(cupy.asarray(x), packed, out_dtype="float32")), wanted.cpu().numpy())
+
+
+def llama(hidden=512, layers=2):
+    try:
+        from transformers import LlamaConfig, LlamaForCausalLM
+    except ImportError as why:
+        raise Missing(str(why)) from None
+    config = LlamaConfig(hidden_size=hidden, intermediate_size=3 * hidden, num_hidden_layers=layers, num_attention_heads=8, num_key_value_heads=4,
+                         vocab_size=1024)
+    return LlamaForCausalLM(config).to("cuda", HALF).eval()
+
+
+def replace_linears(model, make):
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is torch.nn.Linear and name != "lm_head":
+                setattr(parent, name, make(child))
+    return model
+
+
+def dequantised(model, weight_of):
+    """The model in float32 with what quantised layers stand for."""
+    def linear(child):
+        made = torch.nn.Linear(child.in_features, child.out_features, bias=False, device="cuda")
+        made.weight.data = weight_of(child)
+        return made
+    single = copy.deepcopy(model)
+    for parent in list(single.modules()):
+        for name, child in list(parent.named_children()):
+            if weight_of(child) is not None:
+                setattr(parent, name, linear(child))
+    return single.float()
+
+
+@check
+def converted_checkpoints():
+    """A GPTQ (act-order) and an AWQ checkpoint, written here by rounding a model with random weights: convert() gives its logits."""
+    tokens = torch.randint(0, 1000, (2, 33), device="cuda")
+    rng = random()
+
+    class Quantised(torch.nn.Module):
+        def __init__(self, linear, awq):
+            super().__init__()
+            self.in_features, self.out_features, self.group_size, groups = linear.in_features, linear.out_features, 128, linear.in_features // 128
+            w = linear.weight.detach().float().cpu().numpy()
+            g_idx = np.arange(self.in_features) // 128 if awq else rng.permutation(np.arange(self.in_features) // 128)
+            codes, scales, zeros = np.zeros(w.shape, np.uint32), np.zeros((groups, len(w)), np.float16), np.zeros((groups, len(w)), np.uint32)
+            for g in range(groups):
+                part = w[:, g_idx == g]
+                low, high = part.min(1), part.max(1)
+                scales[g] = (high - low) / 15
+                zeros[g] = np.clip(np.round(-low / scales[g].astype(np.float32)), 1, 15)
+                codes[:, g_idx == g] = np.clip(np.round(part / scales[g].astype(np.float32)[:, None]) + zeros[g][:, None], 0, 15)
+            shifts = 4 * np.arange(8, dtype=np.uint32)
+
+            def join(fields, order=slice(None)):
+                """Eight codes along the last dimension to a word."""
+                return (fields.reshape(*fields.shape[:-1], -1, 8)[..., order] << shifts).sum(-1, dtype=np.uint32).view(np.int32)
+            if awq:
+                order = [0, 2, 4, 6, 1, 3, 5, 7]
+                tensors = {"qweight": join(codes.T, order), "qzeros": join(zeros, order), "scales": scales}
+            else:
+                tensors = {"qweight": np.ascontiguousarray(join(codes).T), "qzeros": join(zeros - 1), "scales": scales, "g_idx": g_idx.astype(np.int32)}
+            for name, tensor in tensors.items():
+                self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(tensor)).cuda())
+            stepped = (codes.astype(np.float32) - zeros.T[:, g_idx]) * scales.astype(np.float32).T[:, g_idx]
+            self.matrix = torch.from_numpy(stepped)
+    for awq in (False, True):
+        model = replace_linears(llama(), lambda linear: Quantised(linear, awq))
+        single = dequantised(model, lambda child: child.matrix.cuda() if isinstance(child, Quantised) else None)
+        plain = copy.deepcopy(single).half()
+        done = hgemm.torch.convert(model, gptq_version=1)
+        assert len(done.replaced) == 14 and not done.left, done
+        with torch.no_grad():
+            wanted, mine, theirs = (one(tokens).logits for one in (single, model, plain))
+            mine, theirs = error(mine, wanted), error(theirs, wanted)
+            print(f"    {'AWQ' if awq else 'GPTQ'}: error of logits to single precision {mine:.2e}; of the model dequantised to halves {theirs:.2e}", flush=True)
+            assert mine <= 1.2 * theirs
+            assert model.generate(tokens[:, :4], max_new_tokens=8, do_sample=False).shape == (2, 12)
+
+
+class Lora(torch.nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.down = torch.nn.Parameter(torch.randn(8, base.in_features, device="cuda") / 30)
+        self.up = torch.nn.Parameter(torch.randn(base.out_features, 8, device="cuda") / 30)
+
+    def forward(self, x):
+        return self.base(x) + ((x.float() @ self.down.T) @ self.up.T).to(x.dtype)
+
+
+@check
+def bitsandbytes_models():
+    """A model of bitsandbytes' 4 bits under enable(): logits as near to single precision as its own, generation, gradients of a QLoRA step."""
+    try:
+        import bitsandbytes
+    except ImportError as why:
+        raise Missing(str(why)) from None
+    tokens = torch.randint(0, 1000, (2, 33), device="cuda")
+    for kind, nested in (("nf4", True), ("fp4", False)):
+        def quantise(linear):
+            made = bitsandbytes.nn.Linear4bit(linear.in_features, linear.out_features, bias=False, compute_dtype=HALF, compress_statistics=nested,
+                                              quant_type=kind)
+            made.weight = bitsandbytes.nn.Params4bit(linear.weight.data.cpu(), requires_grad=False, compress_statistics=nested, quant_type=kind)
+            return made.cuda()
+        model = replace_linears(llama(), quantise)
+
+        def weight_of(child):
+            if not isinstance(child, bitsandbytes.nn.Linear4bit):
+                return None
+            state = copy.copy(child.weight.quant_state)
+            state.dtype = torch.float32  # in which it dequantises
+            return bitsandbytes.functional.dequantize_4bit(child.weight.data, state)
+        single = dequantised(model, weight_of)
+        with torch.no_grad():
+            wanted, theirs = single(tokens).logits, model(tokens).logits
+            with hgemm.torch.enable() as on:
+                mine = model(tokens).logits
+                assert on.ran["matmul_4bit"] == 14, (on.ran, on.passed)
+                state = model.state_dict()
+                assert model.generate(tokens[:, :4], max_new_tokens=8, do_sample=False).shape == (2, 12)
+            assert state.keys() == model.state_dict().keys()
+            converted = copy.deepcopy(model)
+            done = hgemm.torch.convert(converted)
+            assert len(done.replaced) == 14, done
+            print(f"    {kind}: error of logits to single precision {error(mine, wanted):.2e}, converted {error(converted(tokens).logits, wanted):.2e}, "
+                  f"bitsandbytes' {error(theirs, wanted):.2e}", flush=True)
+            assert error(mine, wanted) <= 1.2 * error(theirs, wanted) and error(converted(tokens).logits, wanted) <= 1.2 * error(theirs, wanted)
+        for parent in list(model.modules()):
+            for name, child in list(parent.named_children()):
+                if isinstance(child, bitsandbytes.nn.Linear4bit) and name in ("q_proj", "v_proj"):
+                    setattr(parent, name, Lora(child))
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(name.endswith(("down", "up")))
+
+        def step():
+            model.zero_grad()
+            model(tokens, labels=tokens).loss.backward()
+            return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+        theirs = step()
+        with hgemm.torch.enable() as on:
+            mine = step()
+        print(f"    {kind}: a QLoRA step's gradients differ by {error(mine, theirs):.2e} from bitsandbytes' own", flush=True)
+        assert on.ran["matmul_4bit"] == 14 and error(mine, theirs) < 2e-2
+
+
+@check
+def packed_speed():
+    """Microseconds of a linear layer of 4096 x 4096 on this GPU: packed weights beside torch's halves and bitsandbytes."""
+    try:
+        import bitsandbytes
+    except ImportError:
+        bitsandbytes = None
+    rng, n, k = random(), 4096, 4096
+    packed = {name: hgemm.pack(made(rng, code, n, k, group), device="cuda") for name, code, group in (
+        ("INT4, groups of 128", "int4", 128), ("INT8", "int8", 0), ("table, groups of 64", "table16", 64))}
+    matrix = torch.randn(n, k, device="cuda", dtype=HALF)
+    rows = {}
+    for m in (1, 4, 16, 64, 256, 1024):
+        x = torch.randn(m, k, device="cuda", dtype=HALF)
+        calls = {name: lambda w=w: hgemm.linear(x, w) for name, w in packed.items()}
+        calls["torch, halves"] = lambda: torch.nn.functional.linear(x, matrix)
+        if bitsandbytes is not None:
+            weight, state = bitsandbytes.functional.quantize_4bit(matrix, quant_type="nf4")
+            calls["bitsandbytes NF4"] = lambda: bitsandbytes.matmul_4bit(x, weight, state)
+        for name, call in calls.items():
+            rows.setdefault(name, {})[m] = timed(call)
+    for name, times in rows.items():
+        print(f"    {name:22}" + "".join(f"  m={m}: {us:8.1f}" for m, us in times.items()), flush=True)
+    return rows
+
+
+def timed(call):
+    """Microseconds of a call, by a graph of ten of them: the host takes no part in it."""
+    with torch.no_grad():
+        for _ in range(3):
+            call()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(10):
+                call()
+        times = []
+        for _ in range(15):
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            times.append(begin.elapsed_time(end) * 100)
+    return statistics.median(times)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""Products of torch.float32: the operator, its gradients, enable(float32=True), and torch's own samples of what multiplies matrices.
+They run on hgemm's default device. gpu_check.py has them on a GPU."""
+import copy
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+import hgemm
+import hgemm.torch
+import opinfo
+
+HALF = torch.float16
+MOST = 64 * 2.0**-24  # of the sum of magnitudes, for sums of up to 256 products: docs/contract.md
+needs_grouped_mm = pytest.mark.skipif(not (hasattr(torch.library, "get_kernel") and hasattr(torch, "_grouped_mm")),
+                                      reason="this torch has no grouped_mm that can be routed")
+
+
+@pytest.fixture(autouse=True)
+def seed(request):
+    torch.manual_seed(sum(map(ord, request.node.name)))
+
+
+def integers(*shape):
+    return torch.randint(-3, 4, shape).float()
+
+
+def assert_close(result, a, b):
+    x, y = a.double(), b.double()
+    assert result.dtype == torch.float32
+    assert ((result.double() - x @ y).abs() <= MOST * (x.abs() @ y.abs())).all()
+
+
+def double(x):
+    return x.detach().double().requires_grad_(x.requires_grad)
+
+
+@pytest.mark.parametrize("shape_a, shape_b", [((3, 5), (5, 7)), ((5,), (5, 7)), ((4, 3, 5), (5,)), ((2, 1, 3, 5), (4, 5, 7)), ((0, 5), (5, 7))])
+def test_the_operator_is_torchs_matmul(shape_a, shape_b):
+    a, b = torch.randn(shape_a), torch.randn(shape_b)
+    for function in (hgemm.matmul, hgemm.torch.matmul):
+        result = function(a, b)
+        assert result.shape == torch.matmul(a, b).shape
+        assert_close(result, a, b)
+    meta = hgemm.torch.matmul(a.to("meta"), b.to("meta"))
+    assert meta.shape == result.shape and meta.dtype == torch.float32
+    assert hgemm.torch.matmul(a, b, out_dtype=HALF).dtype == HALF
+
+
+@pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu"])
+def test_gradients_are_as_exact(activation):
+    inputs = [torch.randn(shape).requires_grad_() for shape in ((2, 9, 40), (24, 40), (24,), (9, 24))]
+    wanted = [double(x) for x in inputs]
+    x, weight, bias, gate = inputs
+    result = hgemm.linear(x, weight, bias, activation=activation, gate=gate)
+    x, weight, bias, gate = wanted
+    theirs = {None: lambda z: z, "relu": torch.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu,
+              "gelu_tanh": lambda z: torch.nn.functional.gelu(z, approximate="tanh")}[activation]
+    expected = theirs(torch.nn.functional.linear(x, weight, bias)) * gate
+    g = torch.randn(result.shape)
+    result.backward(g)
+    expected.backward(g.double())
+    for mine, want in zip([result, *(x.grad for x in inputs)], [expected, *(x.grad for x in wanted)]):
+        assert mine.dtype == torch.float32 and mine.shape == want.shape
+        assert (mine.double() - want).norm() <= 1e-6 * want.norm()
+
+
+def test_second_derivatives():
+    a, b = torch.randn(3, 4).requires_grad_(), torch.randn(4, 5).requires_grad_()
+
+    def penalty(product, a, b):
+        grad, = torch.autograd.grad(product(a, b).pow(2).sum(), a, create_graph=True)
+        return torch.autograd.grad(grad.pow(2).sum(), (a, b))
+    for mine, want in zip(penalty(hgemm.torch.matmul, a, b), penalty(torch.matmul, double(a), double(b))):
+        assert (mine.double() - want).norm() <= 1e-6 * want.norm()
+
+
+def test_opcheck():
+    torch.library.opcheck(torch.ops.hgemm.gemm.default, (torch.randn(3, 4).requires_grad_(), torch.randn(4, 5).requires_grad_()),
+                          test_utils=("test_schema", "test_autograd_registration", "test_faketensor"))
+
+
+def products(a, b, c, v, x, y, z):
+    f = torch.nn.functional
+    return [torch.mm(a, b), a @ b, torch.addmm(c, a, b, beta=2, alpha=-1), torch.addmm(v, a, b), torch.bmm(x, y), torch.baddbmm(z, x, y, beta=3),
+            torch.einsum("ij,jk->ik", a, b), f.linear(a, b.T), f.linear(a, b.T, v), f.linear(x, b.T, v)]
+
+
+def test_enable_runs_products_of_float32_where_it_is_asked_to():
+    operands = [integers(*shape) for shape in ((6, 8), (8, 5), (6, 5), (5,), (2, 6, 8), (2, 8, 5), (2, 6, 5))]
+    expected = products(*operands)
+    for allowed in (False, True):
+        before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, allowed
+        try:
+            with hgemm.torch.enable(devices=("cpu",), float32=True, accumulate="float16") as on:
+                results = products(*operands)
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
+        assert on.ran == {"mm": 3, "addmm": 4, "bmm": 2, "baddbmm": 1} and not on.passed
+        for result, want in zip(results, expected):
+            assert torch.equal(result, want)
+    with hgemm.torch.enable(devices=("cpu",)) as on:
+        products(*operands)
+        torch.mm(operands[0].half(), operands[1].half())
+    assert on.ran == {"mm": 1} and on.passed == {"torch.float32": 10}
+
+
+def test_enable_passes_on_other_types():
+    a, b = integers(6, 8), integers(8, 5)
+    with hgemm.torch.enable(devices=("cpu",), float32=True) as on:
+        assert torch.mm(a.double(), b.double()).dtype == torch.float64
+        with pytest.raises(RuntimeError):
+            torch.mm(a, b.half())
+        torch.mm(a.half(), b.half())
+    assert on.ran == {"mm": 1} and on.passed == {"torch.float64": 1, "torch.float16": 1}
+
+
+def test_batch_invariance_is_refused_in_words():
+    a, b = integers(6, 8), integers(8, 5)
+    with hgemm.torch.enable(devices=("cpu",), float32=True, batch_invariant=True):
+        with pytest.raises(hgemm.NotSupportedError, match="batch-invariant"):
+            torch.mm(a, b)
+
+
+def test_a_training_step_is_as_exact():
+    model = torch.nn.Sequential(torch.nn.Linear(24, 40), torch.nn.GELU(), torch.nn.Linear(40, 8))
+    plain = copy.deepcopy(model).double()
+    x, target = torch.randn(12, 24), torch.randn(12, 8)
+    with hgemm.torch.enable(devices=("cpu",), float32=True) as on:
+        torch.nn.functional.mse_loss(model(x), target).backward()
+    torch.nn.functional.mse_loss(plain(x.double()), target.double()).backward()
+    assert on.ran == {"addmm": 2, "mm": 3} and not on.passed
+    for mine, want in zip(model.parameters(), plain.parameters()):
+        assert (mine.grad.double() - want.grad).norm() <= 1e-6 * want.grad.norm()
+
+
+def test_compiled():
+    a, b, c = (torch.randn(shape) for shape in ((6, 8), (8, 5), (5,)))
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def f(a, b, c):
+        return torch.relu(hgemm.torch.matmul(a, b, c=c) * 0.5)
+    assert torch.equal(f(a, b, c), torch.relu(hgemm.torch.matmul(a, b, c=c) * 0.5))
+
+
+def test_torchs_own_samples():
+    on = hgemm.torch.enable(devices=("cpu",), float32=True)
+    count, faults = opinfo.check("cpu", torch.float32, on)
+    assert not faults and count > 100 and sum(on.ran.values()) > 400, (count, faults, on.ran, on.passed)
+
+
+@needs_grouped_mm
+def test_enable_runs_grouped_mm():
+    a, b, ends = integers(18, 8), integers(3, 16, 8).mT, torch.tensor([5, 5, 18], dtype=torch.int32)
+    with hgemm.torch.enable(devices=("cpu",), float32=True) as on:
+        result = torch._grouped_mm(a, b, offs=ends)
+    assert on.ran == {"_grouped_mm": 1}, on.passed
+    assert torch.equal(result, torch.cat([a[:5] @ b[0], a[5:] @ b[2]]))
+
+
+def test_autocast_makes_halves():
+    a, b = integers(3, 4), integers(4, 5)
+    with torch.autocast("cpu", HALF):
+        assert hgemm.torch.matmul(a, b).dtype == HALF
+    assert hgemm.torch.matmul(a, b).dtype == torch.float32
+
+
+DTENSORS = """
+import torch, torch.distributed
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
+import hgemm.torch
+
+torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+mesh = init_device_mesh("cpu", (1,))
+a, b = torch.randint(-3, 4, (6, 8)).float(), torch.randint(-3, 4, (8, 10)).float()
+x = distribute_tensor(a, mesh, [Replicate()]).requires_grad_()
+d = hgemm.torch.matmul(x, distribute_tensor(b, mesh, [Shard(1)]))
+assert d.placements == (Shard(1),) and torch.equal(d.to_local(), a @ b)
+d.sum().backward()
+assert torch.equal(x.grad.full_tensor(), b.sum(1).expand(6, 8))
+torch.distributed.destroy_process_group()
+print("same")
+"""
+
+
+def test_dtensors():
+    pytest.importorskip("torch.distributed.tensor.experimental", reason="this torch has no rules for DTensors")
+    ran = subprocess.run([sys.executable, "-c", DTENSORS], capture_output=True, text=True)
+    assert ran.stdout == "same\n", ran.stderr

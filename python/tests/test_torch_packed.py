@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT
+"""Packed weights for torch: the operator, its gradient, modules, models whose layers are replaced. On CPU tensors, by the emulated T4."""
+import sys
+import types
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import hgemm
+import hgemm.torch
+from hgemm import _c, formats
+from random_weights import KINDS, halves, made, words
+
+pytestmark = pytest.mark.skipif(not _c.has_weights(), reason="this libhgemm does not pack weights")
+
+
+def integers(rng, *shape):
+    return torch.from_numpy(rng.integers(-2, 3, shape).astype(np.float16))
+
+
+def matrix_of(weights):
+    return torch.from_numpy(weights.dequantize())
+
+
+@pytest.mark.parametrize("code, zeros", KINDS)
+def test_linear_and_its_gradient(rng, code, zeros):
+    weights = made(rng, code, 40, 96, 32, zeros)
+    packed, matrix = hgemm.pack(weights, device="cpu"), matrix_of(weights)
+    assert isinstance(packed.data, torch.Tensor)
+    assert torch.equal(packed.unpack("float32"), matrix)
+    x, bias = integers(rng, 2, 3, 96).requires_grad_(), integers(rng, 40).requires_grad_()
+    c = integers(rng, 2, 3, 40).requires_grad_()
+    y = hgemm.linear(x, packed, bias, alpha=0.5, c=c, beta=2, out_dtype="float32")
+    wanted = 0.5 * x.double() @ matrix.double().T + bias.double() + 2 * c.double()
+    assert torch.equal(y.double(), wanted)
+    g = integers(rng, 2, 3, 40).float()
+    found, expected = torch.autograd.grad(y, (x, bias, c), g), torch.autograd.grad(wanted, (x, bias, c), g.double())
+    for one, other in zip(found, expected):
+        assert one.dtype == torch.float16 and torch.allclose(one.double(), other.double(), rtol=2e-3, atol=0)
+    with torch.no_grad():
+        assert torch.equal(hgemm.torch.linear(x, packed, bias, alpha=0.5, c=c, beta=2, out_dtype="float32"), y)
+
+
+@pytest.mark.parametrize("activation, gated", [("silu", True), ("gelu", False), (None, True)])
+def test_an_epilogue_is_differentiated(rng, activation, gated):
+    weights = made(rng, "int4", 24, 64, 32)
+    packed, matrix = hgemm.pack(weights, device="cpu"), matrix_of(weights)
+    x, gate = (integers(rng, 5, 64) / 16).requires_grad_(), integers(rng, 5, 24).requires_grad_() if gated else None
+    y = hgemm.linear(x, packed, activation=activation, gate=gate)
+    with torch.no_grad():
+        assert torch.allclose(y, hgemm.linear(x, packed, activation=activation, gate=gate), rtol=2e-3, atol=1e-6)
+    z = x.float() @ matrix.T
+    wanted = {"silu": torch.nn.functional.silu, "gelu": torch.nn.functional.gelu, None: lambda z: z}[activation](z)
+    wanted = wanted * gate.float() if gated else wanted
+    given = [tensor for tensor in (x, gate) if tensor is not None]
+    g = integers(rng, 5, 24)
+    for one, other in zip(torch.autograd.grad(y, given, g), torch.autograd.grad(wanted, given, g.float())):
+        assert torch.allclose(one.float(), other.float(), rtol=1e-2, atol=1e-2)
+
+
+def test_vectors_and_bfloat16(rng):
+    weights = made(rng, "int4", 24, 64, 32)
+    packed, matrix = hgemm.pack(weights, device="cpu"), matrix_of(weights)
+    x = integers(rng, 64)
+    assert torch.equal(hgemm.linear(x, packed, out_dtype="float32"), x.float() @ matrix.T)
+    x = x.clone().requires_grad_()
+    y = hgemm.linear(x, packed, out_dtype="float32")
+    assert y.shape == (24,)
+    y.sum().backward()
+    assert torch.equal(x.grad.float(), matrix.sum(0))
+    wide = (integers(rng, 5, 64).float() * 1e5).bfloat16().requires_grad_()
+    y = hgemm.linear(wide, packed, out_dtype="float32")
+    assert torch.allclose(y, wide.float() @ matrix.T, rtol=1e-5)
+    y.sum().backward()
+    assert wide.grad.dtype == torch.bfloat16 and torch.allclose(wide.grad.float(), matrix.sum(0).expand(5, 64), rtol=1e-2)
+
+
+def test_what_is_refused(rng):
+    weights = made(rng, "int4", 24, 64, 32)
+    packed, x = hgemm.pack(weights, device="cpu"), integers(rng, 5, 64)
+    for arguments, error, match in (
+            ({"x": x[:, :62]}, ValueError, r"x: its shape is \(5, 62\)"), ({"x": x.float()}, TypeError, "x: its type is torch.float32"),
+            ({"bias": torch.zeros(23)}, ValueError, r"bias: its shape is \(23,\)"), ({"gate": torch.zeros(4, 24)}, ValueError, "gate: its shape"),
+            ({"out": torch.zeros(5, 24)}, ValueError, "out"), ({"scale_b": 1.0}, ValueError, "scale_b"),
+            ({"accumulate": "float16"}, NotImplementedError, "accumulate"), ({"c": torch.zeros(5, 24, dtype=torch.int32)}, TypeError, "c: its type")):
+        with pytest.raises(error, match=match):
+            hgemm.linear(**{"x": x, "weight": packed, **arguments})
+    with pytest.raises(ValueError, match="packed: it is a tensor of torch.uint8"):
+        torch.ops.hgemm.linear_packed(x, packed.data[:-1], packed.form)
+    with pytest.raises(NotImplementedError, match="no gradient; hgemm.torch.linear has"):
+        torch.ops.hgemm.linear_packed(x.requires_grad_(), packed.data, packed.form, activation="relu")
+
+
+def test_operator_checks(rng):
+    """What torch asks of an operator: its schema, its fake kernel, its autograd."""
+    packed = hgemm.pack(made(rng, "int4", 24, 64, 32), device="cpu")
+    for x in (integers(rng, 5, 64), integers(rng, 5, 64).requires_grad_()):
+        torch.library.opcheck(torch.ops.hgemm.linear_packed, (x, packed.data, list(packed.form)),
+                              test_utils=("test_schema", "test_faketensor", "test_autograd_registration"))
+    torch.library.opcheck(torch.ops.hgemm.unpack, (packed.data, list(packed.form), torch.float16), test_utils=("test_schema", "test_faketensor"))
+
+
+def test_compiled(rng):
+    weights = made(rng, "int4", 24, 64, 32)
+    layer = hgemm.torch.PackedLinear(weights, torch.ones(24, dtype=torch.float16))
+    x = integers(rng, 5, 64).requires_grad_()
+    compiled = torch.compile(lambda x: torch.relu(layer(x)), fullgraph=True, backend="aot_eager")
+    y = compiled(x)
+    assert torch.equal(y, torch.relu(layer(x)))
+    y.sum().backward()
+    assert torch.isfinite(x.grad).all() and x.grad.abs().max() > 0
+
+
+def test_module(rng, tmp_path):
+    weights = formats.gptq(words(rng, 16, 24), words(rng, 4, 3), halves(rng, 4, 24), rng.permutation(np.arange(128) // 32).astype(np.int32), version=2)
+    layer = hgemm.torch.PackedLinear(weights, torch.arange(24).half())
+    x = integers(rng, 3, 128)
+    wanted = layer(x)
+    assert torch.allclose(wanted.float(), x.float() @ matrix_of(weights).T + torch.arange(24), rtol=2e-3, atol=0.1)
+    torch.save(layer.state_dict(), tmp_path / "state")
+    state = torch.load(tmp_path / "state", weights_only=True)
+    assert all(isinstance(value, torch.Tensor) for value in state.values()) and set(state) == {"packed", "form", "order", "bias"}
+    other = hgemm.torch.PackedLinear(made(rng, "int8", 24, 128, 64), torch.zeros(24).half())  # of another form
+    other.load_state_dict(state)
+    assert torch.equal(other(x), wanted) and repr(other) == repr(layer)
+    with pytest.raises(ValueError, match="24x128, and the layer's are 24x64"):
+        hgemm.torch.PackedLinear(made(rng, "int8", 24, 64, 64), torch.zeros(24)).load_state_dict(state)
+    assert layer.half().packed.dtype == torch.uint8 and layer.in_features == 128 and layer.out_features == 24
+    with pytest.raises(TypeError, match="x: its type is torch.float32"):
+        layer(x.float())
+    layer.compute_dtype = torch.float16
+    assert layer(x.float()).dtype == torch.float32
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(x.float()).dtype == torch.bfloat16
+
+
+# ---- convert ------------------------------------------------------------------------------------------------------
+
+
+class Layer(torch.nn.Module):
+    """A quantised layer of some package's: the tensors that its checkpoint has."""
+
+    def __init__(self, bias=None, **tensors):
+        super().__init__()
+        for name, tensor in tensors.items():
+            self.register_buffer(name, tensor if isinstance(tensor, torch.Tensor) else torch.from_numpy(tensor))
+        self.bias = bias
+
+
+def quantised(rng, n=32, k=128):
+    """(name, layer, its Weights) of each format that convert knows."""
+    groups = k // 32
+    gptq = {"qweight": words(rng, k // 8, n), "qzeros": words(rng, groups, n // 8), "scales": halves(rng, groups, n),
+            "g_idx": rng.permutation(np.arange(k) // 32).astype(np.int32)}
+    awq = {"qweight": words(rng, k, n // 8), "qzeros": words(rng, groups, n // 8), "scales": halves(rng, groups, n)}
+    packed = {"weight_packed": words(rng, n, k // 8), "weight_scale": halves(rng, n, groups), "weight_shape": np.array([n, k])}
+    eight = {"weight_packed": words(rng, n, k // 4), "weight_scale": halves(rng, n, 1), "weight_shape": np.array([n, k])}
+    integer = {"weight": rng.integers(-128, 128, (n, k)).astype(np.int8), "weight_scale": halves(rng, n, 1)}
+    fp8 = {"weight": rng.integers(0, 100, (n, k)).astype(np.uint8), "weight_scale_inv": rng.uniform(0.1, 1, (1, 1)).astype(np.float32)}
+    bits8 = torch.from_numpy(fp8["weight"]).view(torch.float8_e4m3fn)
+    nf4 = rng.integers(0, 256, (n * k // 2, 1)).astype(np.uint8), rng.uniform(0.1, 1, n * k // 64).astype(np.float32)
+    state = types.SimpleNamespace(dtype=torch.float16)
+    state.as_dict = lambda: {"absmax": torch.from_numpy(nf4[1]), "shape": (n, k), "quant_type": "nf4", "blocksize": 64}
+    bnb = Layer(weight=nf4[0])
+    bnb.quant_state = state
+    return [
+        ("gptq", Layer(**gptq, bias=torch.ones(n).half()), formats.gptq(**gptq, version=1)), ("awq", Layer(**awq), formats.awq(**awq)),
+        ("packed", Layer(**packed), formats.compressed_tensors(**packed)), ("eight", Layer(**eight), formats.compressed_tensors(**eight, bits=8)),
+        ("integer", Layer(**integer), formats.compressed_tensors(**integer)),
+        ("fp8", Layer(weight=bits8, weight_scale_inv=fp8["weight_scale_inv"]), formats.fp8(fp8["weight"], fp8["weight_scale_inv"], block=(128, 128))),
+        ("bnb", bnb, formats.bitsandbytes(*nf4, (n, k)))]
+
+
+def test_convert(rng):
+    layers = quantised(rng)
+    model = torch.nn.ModuleDict({name: torch.nn.Sequential(layer) for name, layer, _ in layers})
+    model["again"] = torch.nn.Sequential(layers[1][1])
+    model["plain"] = torch.nn.Linear(4, 4)
+    model["odd"] = Layer(weight=torch.zeros(4, 4, dtype=torch.int8))
+    model["bad"] = Layer(**{"qweight": words(rng, 128, 4), "qzeros": words(rng, 3, 4), "scales": halves(rng, 4, 32)})
+    done = hgemm.torch.convert(model)
+    assert set(done.replaced) == {f"{name}.0" for name, _, _ in layers if name != "gptq"}
+    assert "give gptq_version" in done.left["gptq.0"] and "torch.int8" in done.left["odd"] and "qzeros: its shape is (3, 4), not" in done.left["bad"]
+    assert set(done.left) == {"gptq.0", "odd", "bad"} and "plain" not in done.left and "3 left alone" in repr(done)
+    assert set(hgemm.torch.convert(model, gptq_version=1).replaced) == {"gptq.0"}
+    assert model["again"][0] is model["awq"][0]
+    x = integers(rng, 3, 128)
+    for name, _, weights in layers:
+        layer = model[name][0]
+        assert isinstance(layer, hgemm.torch.PackedLinear)
+        np.testing.assert_array_equal(layer.weights.unpack("float16").numpy(), hgemm.pack(weights).unpack("float16"))
+        wanted = x.float() @ matrix_of(weights).T + (0 if layer.bias is None else 1)
+        assert (layer(x).float() - wanted).abs().max() <= 2e-3 * wanted.abs().max()
+    assert model["bnb"][0].compute_dtype == torch.float16
+    assert "the model itself" in repr(hgemm.torch.convert(layers[1][1]))
+    copied = torch.nn.ModuleDict({name: torch.nn.Sequential(layer) for name, layer, _ in quantised(rng)})
+    hgemm.torch.convert(copied, gptq_version=2)
+    for name in ("plain", "odd", "bad", "again"):
+        del model[name]
+    copied.load_state_dict(model.state_dict())
+    assert torch.equal(copied["nested" if "nested" in copied else "gptq"][0](x), model["gptq"][0](x))
+
+
+# ---- bitsandbytes -------------------------------------------------------------------------------------------------
+
+
+def test_bitsandbytes_under_enable(rng):
+    bitsandbytes = pytest.importorskip("bitsandbytes")
+    functional = bitsandbytes.functional
+    for nested in (False, True):
+        weight, state = functional.quantize_4bit(torch.randn(64, 128), quant_type="nf4", compress_statistics=nested)
+        matrix = functional.dequantize_4bit(weight, state).float()
+        x = integers(rng, 5, 128).requires_grad_()
+        with hgemm.torch.enable(devices=("cpu",)) as on:
+            y = bitsandbytes.matmul_4bit(x, weight, state, bias=torch.ones(64).half())
+            g, = torch.autograd.grad(y.sum(), x)
+            assert on.ran["matmul_4bit"] == 1 and not any("matmul" in why for why in on.passed)
+            bitsandbytes.matmul_4bit(x.float(), weight, state)
+            assert "torch.float32" in on.passed
+        wanted = x.float() @ matrix.T + 1
+        assert (y.float() - wanted).abs().max() <= 2e-3 * wanted.abs().max()
+        assert (g.float() - matrix.sum(0)).abs().max() <= 4e-3 * matrix.sum(0).abs().max()
+        count = on.ran["matmul_4bit"]
+        bitsandbytes.matmul_4bit(x, weight, state)
+        assert on.ran["matmul_4bit"] == count
+
+
+def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
+    """Of a module that has the function, without the package: which calls go on to it, and that a changed weight is packed again."""
+    class State:  # as bitsandbytes' it is compared by value, and so has no hash
+        dtype = torch.float16
+
+        def __init__(self, absmax, blocksize=64):
+            self.absmax, self.blocksize = absmax, blocksize
+
+        def __eq__(self, other):
+            return True
+
+        def as_dict(self):
+            return {"absmax": self.absmax, "shape": (32, 128), "quant_type": "nf4", "blocksize": self.blocksize}
+    passed = []
+    package = types.SimpleNamespace(matmul_4bit=lambda A, B, quant_state, out=None, bias=None: passed.append(A))
+    monkeypatch.setitem(sys.modules, "bitsandbytes", package)
+    monkeypatch.setattr(hgemm.torch._bitsandbytes_door, "_own", None)
+    weight, state = torch.from_numpy(rng.integers(0, 256, (2048, 1)).astype(np.uint8)), State(torch.rand(64) + 0.1)
+    x = integers(rng, 3, 128)
+
+    def wanted():
+        return x.float() @ matrix_of(formats.bitsandbytes_state(weight, state)).T
+    with hgemm.torch.enable(devices=("cpu",)) as on:
+        for B in (weight, weight.t()):
+            assert torch.allclose(package.matmul_4bit(x, B, state).float(), wanted(), rtol=2e-3, atol=2e-3)
+        weight[:500] ^= 0x77
+        assert torch.allclose(package.matmul_4bit(x, weight, state).float(), wanted(), rtol=2e-3, atol=2e-3)
+        assert on.ran == {"matmul_4bit": 3} and not passed
+        package.matmul_4bit(x, weight, state, out=torch.zeros(3, 32).half())
+        package.matmul_4bit(x.float(), weight, state)
+        package.matmul_4bit(x[:, :32], weight, state)
+        package.matmul_4bit(x, weight, State(torch.rand(64), blocksize=48))
+        assert len(passed) == 4 and set(on.passed) >= {"an out", "torch.float32", "weights of k x n"} and on.ran == {"matmul_4bit": 3}
+        with hgemm.torch.enable(devices=("cuda",)):
+            package.matmul_4bit(x, weight, state)
+        assert len(passed) == 5 and hgemm.torch._bitsandbytes_door._packed_of
+        del state
+        assert len(hgemm.torch._bitsandbytes_door._packed_of) == 0
+    package.matmul_4bit(x, weight, None)
+    assert len(passed) == 6

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "problem/weights.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static_assert((int)PACKED_INT4 == (int)HGEMM_CODE_INT4 && (int)PACKED_UINT4 == (int)HGEMM_CODE_UINT4 &&
+                  (int)PACKED_INT8 == (int)HGEMM_CODE_INT8 && (int)PACKED_UINT8 == (int)HGEMM_CODE_UINT8 &&
+                  (int)PACKED_TABLE16 == (int)HGEMM_CODE_TABLE16 && (int)PACKED_E4M3 == (int)HGEMM_CODE_E4M3,
+              "kernels number codes otherwise");
+static_assert((int)PACKED_NO_ZEROS == (int)HGEMM_ZERO_NONE && (int)PACKED_ZERO_CODES == (int)HGEMM_ZERO_CODE &&
+                  (int)PACKED_OFFSETS == (int)HGEMM_ZERO_OFFSET,
+              "kernels number zeros otherwise");
+static_assert((int)PACKED_F16 == (int)HGEMM_TYPE_F16 && (int)PACKED_F32 == (int)HGEMM_TYPE_F32 &&
+                  (int)PACKED_BF16 == (int)HGEMM_TYPE_BF16,
+              "kernels number types otherwise");
+
+enum { ALL_OF_A_ROW = 30 }; /* log_group: no k is as much */
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static hgemm_status_t
+refuse(char words[DEVICE_DETAIL], const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, DEVICE_DETAIL, format, arguments);
+    va_end(arguments);
+    return HGEMM_STATUS_INVALID_WEIGHTS;
+}
+
+/* The logarithm of a group's k's, -1 where there are no such groups. */
+static int log_of_group(int group)
+{
+    for (int log = 4; log <= 8; log++)
+        if (group == 1 << log)
+            return log;
+    return group == 0 ? ALL_OF_A_ROW : -1;
+}
+
+hgemm_status_t take_weights(const hgemm_weights_t *weights, packed_form_t *form, char words[DEVICE_DETAIL])
+{
+    const packed_form_t none = {0};
+    if (!weights)
+        return refuse(words, "weights is NULL.");
+    if (weights->size != sizeof *weights)
+        return refuse(words, "weights->size is %zu; this library knows %zu.", weights->size, sizeof *weights);
+    const int code = (int)weights->code, zero = (int)weights->zero, type = (int)weights->type_scale;
+    if (code < 0 || code > PACKED_E4M3)
+        return refuse(words, "weights->code is %d.", code);
+    if (zero < 0 || zero > PACKED_OFFSETS)
+        return refuse(words, "weights->zero is %d.", zero);
+    if (zero != PACKED_NO_ZEROS && (code == PACKED_TABLE16 || code == PACKED_E4M3))
+        return refuse(words, "weights->zero is %d, and codes of a table or of E4M3 have no zeros.", zero);
+    if (type < 0 || type > PACKED_BF16)
+        return refuse(words, "weights->type_scale is %d.", type);
+    const int log_group = log_of_group(weights->group);
+    if (log_group < 0)
+        return refuse(words, "weights->group is %d, and not 16, 32, 64, 128, 256, or 0 for all of a row.",
+                      weights->group);
+    if (weights->n < 0 || weights->n > INT32_MAX - HGEMM_PACKED_STRIP)
+        return refuse(words, "weights->n is %" PRId64 ".", weights->n);
+    if (weights->k < 0 || weights->k >= 1 << ALL_OF_A_ROW)
+        return refuse(words, "weights->k is %" PRId64 "; the most is %d.", weights->k, (1 << ALL_OF_A_ROW) - 1);
+    *form = none;
+    form->n = (int)weights->n, form->k = (int)weights->k;
+    form->code = code, form->zero = zero, form->type_scale = type;
+    form->log_group = log_group;
+    if (packed_bits(form) == 4 && weights->k % 2)
+        return refuse(words, "weights->k is %" PRId64 ", and codes of 4 bits fill no byte at the end of a row.",
+                      weights->k);
+    for (int i = 0; i < 16 && code == PACKED_TABLE16; i++) {
+        if ((weights->table[i] & 0x7c00) == 0x7c00)
+            return refuse(words, "weights->table[%d] is 0x%04x, which is no finite half.", i,
+                          (unsigned)weights->table[i]);
+        form->table[i] = weights->table[i];
+    }
+    for (int i = 0; i < 8; i++) {
+        const unsigned first = form->table[i], change = first ^ form->table[i + 8];
+        form->lookup[i / 4] |= (first & 0xff) << i % 4 * 8, form->lookup[2 + i / 4] |= (change & 0xff) << i % 4 * 8;
+        form->lookup[4 + i / 4] |= first >> 8 << i % 4 * 8, form->lookup[6 + i / 4] |= change >> 8 << i % 4 * 8;
+    }
+    const int64_t whole = 1 << log_group, padded = (weights->k + HGEMM_PACKED_K - 1) / HGEMM_PACKED_K * HGEMM_PACKED_K;
+    form->groups = (int)((weights->k + whole - 1) / whole);
+    form->slots = (int)((padded + whole - 1) / whole);
+    const int64_t codes = packed_chunks(form) * 16, scales = packed_scales(form);
+    const int64_t zeros = zero == PACKED_ZERO_CODES ? scales
+                          : zero == PACKED_OFFSETS  ? scales * packed_scale_bytes(form)
+                                                    : 0;
+    form->scales_at = codes;
+    form->zeros_at = codes + scales * packed_scale_bytes(form);
+    form->bytes = (form->zeros_at + zeros + 127) / 128 * 128;
+    return HGEMM_STATUS_SUCCESS;
+}
+
+packed_form_t form_of(const hgemm_weights_t *weights)
+{
+    packed_form_t form = {0};
+    char words[DEVICE_DETAIL];
+    (void)take_weights(weights, &form, words);
+    return form;
+}
+
+double weight_bytes(const hgemm_weights_t *weights)
+{
+    const packed_form_t form = form_of(weights);
+    return (double)form.bytes / ((double)form.n * (double)form.k);
+}

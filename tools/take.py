@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Takes results into bench/results/, where the documents' figures come from, and stamps them with what they depend on.
+
+    tools/take.py FILE... --into MACHINE    files of bench_hgemm and its kin: h100, t4model, t4emu ...
+    tools/take.py REPORT.json               what hgemm.report() wrote on a T4: becomes bench/results/t4/bench_report.json
+    tools/take.py --redo                    runs again what is stale and needs no GPU, with build/release; minutes
+
+A file must say which commit it was made with, and git must know that commit: the stamp is of its code, not of this tree. A report that
+contradicts itself, is of another GPU or of the emulator, or has a wrong product is refused. One that says that it is made up
+(`made_up`) is refused, too, unless --made-up: then every table says so, and tools/report.py --check fails while it is there. Then
+run tools/report.py.
+"""
+import argparse
+import json
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import results
+from evidence import inputs
+from results import ROOT
+
+
+class Refused(Exception):
+    """Why a file is not taken."""
+
+
+def commit_of(context):
+    found = re.search(r"\bcommit ([0-9a-f]{7,40})(-dirty)?", context.get("hgemm", ""))
+    if not found:
+        raise Refused("does not say of which commit it is")
+    if found[2]:
+        raise Refused(f"is of {found[1]} with changes that were not committed: build from a commit")
+    return found[1]
+
+
+def stamp(text):
+    """The text of a result file with the hashes of what it depends on, as first in its context."""
+    result = json.loads(text)
+    if "context" not in result:
+        raise Refused("has no context")
+    of = inputs.of_commit(commit_of(result["context"]))
+    if of is None:
+        raise Refused(f"is of commit {commit_of(result['context'])}, which git does not know here")
+    kept = {part: of[part] for part in sorted(inputs.needed(result)) if part in of}
+    text = re.sub(r'\n? *"inputs": \{[^}]*\},', "", text, count=1)
+    return re.sub(r'("context": \{)(\s*)', lambda found: f'{found[1]}{found[2]}"inputs": {json.dumps(kept)},{found[2] or " "}', text, count=1)
+
+
+# ---- a T4's report -------------------------------------------------------------------------------
+
+def must(condition, why):
+    if not condition:
+        raise Refused(why)
+
+
+def from_report(report, may_be_made_up=False):
+    """What hgemm.report() wrote, as a file of bench_hgemm."""
+    made_up = report.get("made_up")
+    must(report.get("what") == "hgemm report 1", "is no report of hgemm")
+    must(not made_up or may_be_made_up, f"says that it is made up ({made_up}): it is no evidence")
+    device, smi, bench = report["device"], report["gpu"], report["bench"]
+    must(not device["emulated"] and device["is a T4"] and bench["context"]["witness"] == "measured", f"is not of a T4: {device['device']}")
+    must(isinstance(smi, list) and smi and "T4" in smi[0]["name"], "nvidia-smi saw no T4 there")
+    must(report["exact_products"] and all(check["wrong_elements"] == 0 for check in report["exact_products"]), "has wrong products")
+    rows = []
+    for row in bench["rows"]:
+        m, n, k = map(int, row["shape"].split("x"))
+        where = f"{row['shape']} {row['kernel']}"
+        must(row["us"] and row["samples_us"], f"{where}: was not timed")
+        must(abs(statistics.median(row["samples_us"]) / row["us"] - 1) < 1e-6, f"{where}: {row['us']} us is not the median of its samples")
+        must(abs(2e-6 * m * n * k / row["us"] / row["tflops"] - 1) < 1e-6, f"{where}: {row['tflops']} TFLOPS are not {row['us']} us")
+        must(row["tflops"] < 70, f"{where}: {row['tflops']:.1f} TFLOPS are more than a T4's tensor cores have")
+        must(row["relative_error"] < 0.02, f"{where}: relative error {row['relative_error']}")
+        single = "_f32" if row["accumulate"] == "float32" else ""
+        rows.append({"problem": f"{row['shape']} nn row", "kernel": f"{'torch.mm' if row['kernel'] == 'torch' else row['kernel']}{single}",
+                     "median_us": row["us"], "q1_us": row["q1_us"], "q3_us": row["q3_us"], "tflops": row["tflops"],
+                     "relative_error": row["relative_error"], "us": row["samples_us"]})
+    clock = bench["context"]["clock_mhz"]
+    context = {"gpu": device["device"], "clocks": f"{clock:g} MHz while it was measured" if clock else "clock not known",
+               "driver": smi[0]["driver_version"], "power": smi[0].get("power.limit", "unknown"),
+               "torch": report["software"].get("torch", "none"), "hgemm": f"{report['hgemm']['version']}, commit {report['hgemm']['commit']}",
+               "sha256": report["hgemm"]["sha256"], "date": report["date"], "witness": "made up" if made_up else "measured",
+               "depends": "k5_tuned selection", "mode": bench["context"]["timing"], "alpha": "1", "beta": "0",
+               "repetitions": str(bench["context"]["repetitions"])}
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    return f'{{\n"context": {json.dumps(context, indent=2)},\n"results": [\n{lines}\n]\n}}\n'
+
+
+def take(path, machine, may_be_made_up=False):
+    """Where a file now lies, stamped."""
+    text = path.read_text()
+    content = json.loads(text)
+    name = path.name
+    if content.get("what", "").startswith("hgemm report"):
+        text, machine, name = from_report(content, may_be_made_up), "t4", "bench_report.json"
+    target = path if path.resolve().is_relative_to(results.RESULTS) else None
+    if target is None:
+        must(machine, "--into says which machine's folder of bench/results it is for")
+        target = results.RESULTS / machine / name
+    text = stamp(text)
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(text)
+    return target
+
+
+# ---- what needs no GPU ---------------------------------------------------------------------------
+
+def redo():
+    """Runs again what is stale and can be made here."""
+    for name, command in results.REDONE.items():
+        path = results.RESULTS / name
+        gone = inputs.changed(results.read(path)) if path.exists() else {"it is not there"}
+        if not gone:
+            continue
+        print(f"{name}: {', '.join(sorted(gone))}: {command}", file=sys.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / path.name
+            subprocess.run(command.replace("OUT", str(out)), shell=True, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+            stamped = stamp(out.read_text())
+        path.write_text(stamped)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=pathlib.Path)
+    parser.add_argument("--into", metavar="MACHINE", help="the folder of bench/results")
+    parser.add_argument("--made-up", action="store_true", help="take a report that says that it is made up")
+    parser.add_argument("--redo", action="store_true", help="run again what is stale and needs no GPU")
+    options = parser.parse_args()
+    if not shutil.which("git") or not (options.files or options.redo):
+        parser.error("git is missing" if options.files or options.redo else "which files?")
+    try:
+        if options.redo:
+            redo()
+        for path in options.files:
+            try:
+                print(f"{take(path, options.into, options.made_up)}: taken")
+            except (KeyError, TypeError, ValueError) as error:
+                raise Refused(f"is not laid out as a file of results: {error!r}") from error
+            except Refused as why:
+                raise Refused(f"{path}: {why}") from why
+    except Refused as why:
+        sys.exit(f"tools/take.py: {why}")
+
+
+if __name__ == "__main__":
+    main()
