@@ -39,8 +39,8 @@ static DEVICE void split_pair(u32 &high, u32 &low, u32 x0, u32 x1, float s0, flo
 }
 
 template <int X, int BK, bool K_CONTIGUOUS, int THREADS, access ACCESS, bool GATHERS>
-struct float_operand : shared_tile<X, BK, K_CONTIGUOUS, true>, source<X, BK, K_CONTIGUOUS, 4, GATHERS> {
-    using tile = shared_tile<X, BK, K_CONTIGUOUS, true>;
+struct float_operand : shared_tile<X, BK, K_CONTIGUOUS>, source<X, BK, K_CONTIGUOUS, 4, GATHERS> {
+    using tile = shared_tile<X, BK, K_CONTIGUOUS>;
     using from = source<X, BK, K_CONTIGUOUS, 4, GATHERS>;
     using from::row_clamped, from::start;
     using tile::offset, tile::phase;

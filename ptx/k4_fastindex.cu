@@ -24,6 +24,14 @@ constexpr u32 STAGE = A_BYTES + BK * BN * 2;   /* bytes of a k-tile there: it ha
 constexpr u32 PITCH = WN * 2 + 16;             /* bytes of a row of sums there, at the end; padded for the banks */
 constexpr u32 LDS_GAP = 5, STS_FIRST = 12, STS_GAP = 12, LDG_LAG = 6; /* the schedule, in mma's: see the loop */
 
+/* In a T4's machine code (HGEMM_T4) what is spread over the mma's stays there. ptxas would gather it in bunches, unless a barrier for
+ * the warp, which is compiled to nothing, keeps it apart. Newer GPUs are faster with the bunches. */
+#ifdef HGEMM_T4
+static DEVICE void keep_apart() { warp_barrier(); }
+#else
+static DEVICE void keep_apart() {}
+#endif
+
 /* Where in shared memory chunk c, which is 8 halves, of a row of A's or of B's part begins. */
 static DEVICE u32 place_a(u32 row, u32 c) { return row * (BK * 2) + (c ^ row / 2 % 4) * 16; }
 static DEVICE u32 place_b(u32 row, u32 c) { return A_BYTES + row * (BN * 2) + (c ^ row % 8) * 16; }
@@ -104,13 +112,13 @@ extern "C" __global__ void __launch_bounds__(128, 2) HGEMM_VARIANT(const kernel_
         for (u32 h = 0; h < BK / 8 * 32; ++h) { /* the mma's of a k-tile: 32 of each slice */
             const u32 kk = h / 32, sts = h - STS_FIRST, ldg = sts - LDG_LAG;
             if (h % 32 % LDS_GAP == 0 && h % 32 / LDS_GAP < 4 && kk < BK / 8 - 1)
-                load(h % 32 / LDS_GAP, kk + 1, stage), warp_barrier();
+                load(h % 32 / LDS_GAP, kk + 1, stage), keep_apart();
             const u32 i = h % 32 / 8, j = i % 2 ? 7 - h % 8 : h % 8;
             mma_m16n8k8(acc[i][j], fa[kk % 2][i], fb[kk % 2][j]);
             if (h >= STS_FIRST && sts % STS_GAP == 0 && sts / STS_GAP < 8)
-                warp_barrier(), commit(sts / STS_GAP, STAGE - stage);
+                keep_apart(), commit(sts / STS_GAP, STAGE - stage);
             if (h >= STS_FIRST + LDG_LAG && ldg % STS_GAP == 0 && ldg / STS_GAP < 8)
-                fetch(ldg / STS_GAP, left > 2), warp_barrier();
+                fetch(ldg / STS_GAP, left > 2), keep_apart();
         }
         advance();
         barrier(); /* the next k-tile is complete, and every warp is done with this one */

@@ -115,4 +115,4 @@ template <class T> static DEVICE void k5_tuned(const arguments &args)
     T::store(args, at, acc);
 }
 
-HGEMM_ENTRY(k5_tuned, SWIZZLED | TUNED)
+HGEMM_ENTRY(k5_tuned)

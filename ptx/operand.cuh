@@ -96,9 +96,9 @@ template <> struct chunk<ANY> {
 
 /* ---- a k-tile of A or B ------------------------------------------------------------------------ */
 
-template <int X, int BK, bool K_CONTIGUOUS, int THREADS, bool SWIZZLED, access ACCESS, bool GATHERS>
-struct operand : shared_tile<X, BK, K_CONTIGUOUS, SWIZZLED>, source<X, BK, K_CONTIGUOUS, HALF_BYTES, GATHERS> {
-    using tile = shared_tile<X, BK, K_CONTIGUOUS, SWIZZLED>;
+template <int X, int BK, bool K_CONTIGUOUS, int THREADS, access ACCESS, bool GATHERS>
+struct operand : shared_tile<X, BK, K_CONTIGUOUS>, source<X, BK, K_CONTIGUOUS, HALF_BYTES, GATHERS> {
+    using tile = shared_tile<X, BK, K_CONTIGUOUS>;
     using from = source<X, BK, K_CONTIGUOUS, HALF_BYTES, GATHERS>;
     using from::clamped, from::row_clamped, from::start;
     using tile::offset, tile::phase;

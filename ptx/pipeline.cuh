@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way of A and B to the tensor cores: fetch (global memory -> registers), commit (registers -> shared memory), load
- * (shared memory -> fragments), multiply. Twice: as functions that compute every address where it is needed, and as
- * struct pipeline, which computes every address once. What is special at the edges of a matrix is in operand.cuh.
+ * The way of A and B to the tensor cores: fetch (global memory -> registers), commit (registers -> shared memory), load_one
+ * (shared memory -> fragments), multiply_one. struct pipeline computes every address once. Where offsets exceed 32 bits (FAR), the
+ * first functions compute them where they are needed. What is special at the edges of a matrix is in operand.cuh.
  */
 #pragma once
 #include "position.cuh"
@@ -43,13 +43,7 @@ template <class V> static DEVICE void multiply_one(typename V::sums &acc, const 
     mma_m16n8k8(acc[i][j], f.a[i], f.b[j]);
 }
 
-template <class V> static DEVICE void multiply(typename V::sums &acc, const fragments<V> &f)
-{
-#pragma unroll
-    for (int h = 0; h < V::MMAS; ++h) multiply_one<V>(acc, f, h);
-}
-
-/* ---- every address computed where it is needed ------------------------------------------------- */
+/* ---- FAR: every address computed where it is needed ----------------------------------------------- */
 
 /* Chunk q of k-tile t; zeros past the last k-tile. */
 template <class V> static DEVICE b128 fetch_one(const block<V> &at, u32 t, int q)
@@ -82,17 +76,6 @@ template <class V> static DEVICE void commit(const staging<V> &s, u32 stage)
         const u32 offset = q < A::LOADS ? A::commit_offset(thread, q) : A::BYTES + B::commit_offset(thread, j);
         st_shared(to + offset, s.v[q]);
     }
-}
-
-template <class V> static DEVICE void load(fragments<V> &f, const warp<V> &w, u32 stage, int kk)
-{
-    using A = typename V::A;
-    using B = typename V::B;
-    const u32 from = shared_base() + stage * V::STAGE;
-#pragma unroll
-    for (int j = 0; j < V::LDSMS; ++j)
-        load_one(f, j, from + (j < V::B_LDSMS ? A::BYTES + B::fragment_offset(w.n, w.lane_b(), j, kk)
-                                              : A::fragment_offset(w.m, w.lane_a(), j - V::B_LDSMS, kk)));
 }
 
 /* ---- every address computed once -----------------------------------------------------------------

@@ -68,25 +68,20 @@ template <class SPEC, operands ARE, bool IS_OWN = ARE == OF_BFLOATS && (SPEC::bf
 template <class SPEC> struct schedule_of<SPEC, OF_BFLOATS, true> : SPEC::bf16_schedule {};
 
 /* A k-tile of one operand: who loads what. */
-template <operands ARE, int X, int BK, bool ALONG_K, int THREADS, bool SWIZZLED, access HOW, bool GATHERS>
-struct operand_of : operand<X, BK, ALONG_K, THREADS, SWIZZLED, HOW, GATHERS> {};
-template <int X, int BK, bool ALONG_K, int THREADS, bool SWIZZLED, access HOW, bool GATHERS>
-struct operand_of<OF_FLOATS, X, BK, ALONG_K, THREADS, SWIZZLED, HOW, GATHERS> : float_operand<X, BK, ALONG_K, THREADS, HOW, GATHERS> {};
+template <operands ARE, int X, int BK, bool ALONG_K, int THREADS, access HOW, bool GATHERS>
+struct operand_of : operand<X, BK, ALONG_K, THREADS, HOW, GATHERS> {};
+template <int X, int BK, bool ALONG_K, int THREADS, access HOW, bool GATHERS>
+struct operand_of<OF_FLOATS, X, BK, ALONG_K, THREADS, HOW, GATHERS> : float_operand<X, BK, ALONG_K, THREADS, HOW, GATHERS> {};
 
 /* The same of B, which may be packed weights. */
-template <bool IS_PACKED, operands ARE, int X, int BK, bool ALONG_K, int THREADS, bool SWIZZLED, access HOW>
-struct second_operand : operand_of<ARE, X, BK, ALONG_K, THREADS, SWIZZLED, HOW, false> {};
-template <operands ARE, int X, int BK, bool ALONG_K, int THREADS, bool SWIZZLED, access HOW>
-struct second_operand<true, ARE, X, BK, ALONG_K, THREADS, SWIZZLED, HOW> : packed_operand {};
+template <bool IS_PACKED, operands ARE, int X, int BK, bool ALONG_K, int THREADS, access HOW>
+struct second_operand : operand_of<ARE, X, BK, ALONG_K, THREADS, HOW, false> {};
+template <operands ARE, int X, int BK, bool ALONG_K, int THREADS, access HOW>
+struct second_operand<true, ARE, X, BK, ALONG_K, THREADS, HOW> : packed_operand {};
 
-/* What a rung has beside its loop. SWIZZLED: shared memory without bank conflicts (operand.cuh). TUNED: its warps may
- * idle where they are outside of D, and its tiles are split along k. */
-enum rung_features { SWIZZLED = 1, TUNED = 2 };
-
-template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, bool IS_INDIRECT, operands THEY_ARE> struct variant {
+template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, access HOW, bool IS_INDIRECT, operands THEY_ARE> struct variant {
     typedef SPEC spec; /* the row of the table */
     typedef schedule_of<SPEC, THEY_ARE> schedule;
-    static constexpr bool IS_TUNED = FEATURES & TUNED;
     static constexpr bool A_K_CONTIGUOUS = A_ALONG_K, B_K_CONTIGUOUS = B_ALONG_K;
     static constexpr access ACCESS = HOW;
     static constexpr accumulator ACC = spec::ACC;
@@ -125,8 +120,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
 
     /* ---- the k-tiles of A and B */
 
-    using A = operand_of<ARE, BM, BK, A_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS, INDIRECT>;
-    using B = second_operand<spec::PACKED, ARE, BN, BK, B_K_CONTIGUOUS, THREADS, FEATURES & SWIZZLED, ACCESS>;
+    using A = operand_of<ARE, BM, BK, A_K_CONTIGUOUS, THREADS, ACCESS, INDIRECT>;
+    using B = second_operand<spec::PACKED, ARE, BN, BK, B_K_CONTIGUOUS, THREADS, ACCESS>;
     static constexpr int STAGE = (A::BYTES + B::BYTES) * PARTS; /* bytes of a k-tile in shared memory */
     static constexpr int MAIN_BYTES = HGEMM_MAIN_BYTES(spec::STAGES, BM, spec::PACKED ? 0 : BN, BK) * PARTS;
     static_assert(MAIN_BYTES == spec::STAGES * STAGE, "the host counts the bytes of shared memory otherwise");
@@ -166,7 +161,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, int FEATURES, access HOW, 
     static constexpr bool IDLES_NEWER =
         spec::NEWER_BLOCKS == 1 && MMAS >= 32 && BN <= 128 && (ACC == f16 || K_WARPS == 1);
     static constexpr bool IDLES_T4 = ACCESS <= X8 || BN <= 128;
-    static constexpr bool IDLES = IS_TUNED && ARE != OF_FLOATS && MN_WARPS > 1 && (spec::T4_ROW ? IDLES_T4 : IDLES_NEWER);
+    static constexpr bool IDLES = ARE != OF_FLOATS && MN_WARPS > 1 && (spec::T4_ROW ? IDLES_T4 : IDLES_NEWER);
 
     /* Blocks that have one part of k of a tile come after those that have whole tiles, so that these start together. In
      * a T4's rows with two blocks on an SM they come first: at the end, a part that runs longest would leave the place

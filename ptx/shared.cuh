@@ -11,7 +11,7 @@
 
 constexpr int HALF_BYTES = 2;
 
-template <int X, int BK, bool K_CONTIGUOUS, bool SWIZZLED> struct shared_tile {
+template <int X, int BK, bool K_CONTIGUOUS> struct shared_tile {
     static constexpr int ROWS = K_CONTIGUOUS ? X : BK, COLS = K_CONTIGUOUS ? BK : X;
     static constexpr int BYTES = X * BK * HALF_BYTES;
     static constexpr int ROW_CHUNKS = COLS / 8;
@@ -33,7 +33,7 @@ template <int X, int BK, bool K_CONTIGUOUS, bool SWIZZLED> struct shared_tile {
      * ldmatrix takes 8 or 4 wavefronts instead of one.
      */
     static constexpr u32 LINE_ROWS = ROW_CHUNKS >= 8 ? 1 : 8 / ROW_CHUNKS, PHASES = ROW_CHUNKS >= 8 ? 8 : ROW_CHUNKS;
-    static DEVICE u32 phase(u32 row) { return SWIZZLED ? row / LINE_ROWS % PHASES : 0; }
+    static DEVICE u32 phase(u32 row) { return row / LINE_ROWS % PHASES; }
     static DEVICE u32 offset(u32 row, u32 c) { return row * (COLS * HALF_BYTES) + ((c ^ phase(row)) << 4); }
 
     /* Shared memory: the row that a lane passes to the j-th ldmatrix of slice kk (8 k's) of a warp tile that begins

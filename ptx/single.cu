@@ -292,4 +292,4 @@ template <class T> static DEVICE void single(const arguments &args)
     T::store(args, typename T::block(args), sums.all);
 }
 
-HGEMM_ENTRY_OF(single, SWIZZLED | TUNED, OF_FLOATS)
+HGEMM_ENTRY_OF(single, OF_FLOATS)

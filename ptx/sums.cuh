@@ -139,9 +139,9 @@ template <class V> static DEVICE bool add_parts(const arguments &args, typename 
     using chunks = sum_chunks<V>;
     constexpr int COUNT = chunks::COUNT, OWN_THREADS = V::OWN_THREADS;
 
-    /* How many chunks are added up at a time, and for how many parts they are in flight: 8 loads a thread, or 16 in
-     * rungs that are ever split, if registers suffice. */
-    constexpr bool MANY = V::IS_TUNED && V::SPARE_REGISTERS;
+    /* How many chunks are added up at a time, and for how many parts they are in flight: 8 loads a thread, or 16,
+     * if registers suffice. */
+    constexpr bool MANY = V::SPARE_REGISTERS;
     constexpr int BATCH = COUNT < 4 ? COUNT : COUNT > 4 && MANY ? 8 : 4;
     constexpr int PARTS = (COUNT >= 4 && MANY ? 16 : 8) / BATCH;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the rungs are written in: tile<V> has the verbs for a variant V, by the names that a rung's loop uses.
+ * What k5 and its kin are written in: tile<V> has the verbs for a variant V, by the names that their loops use.
  *
  *   row.cuh        a row of the table and what follows from it: sizes, registers, what a T4 does otherwise
  *   position.cuh   where a block and a warp stand
  *   operand.cuh    a k-tile of A or B: who loads what, where it lies; edges of the matrix and unaligned rows
- *   pipeline.cuh   fetch (global memory -> registers), commit (registers -> shared memory), load (shared memory ->
- *                  fragments), multiply
+ *   pipeline.cuh   fetch (global memory -> registers), commit (registers -> shared memory), load_one (shared memory ->
+ *                  fragments), multiply_one
  *   sums.cuh       warps and blocks that share a tile of D add up
  *   stage.cuh      sums through shared memory
  *   scaled.cuh     sums of bfloat16 operands become D where D is nothing else
@@ -21,7 +21,6 @@ template <class V> struct tile : V {
     using variant = V;
     using block = ::block<V>;
     using warp = ::warp<V>;
-    using staging = ::staging<V>;
     using fragments = ::fragments<V>;
     using pipeline = ::pipeline<V>;
     typedef typename V::sums sums;
@@ -30,10 +29,6 @@ template <class V> struct tile : V {
     /* Whether a launch for bfloat16 has nothing to do. */
     static DEVICE bool is_unneeded(const arguments &args) { return V::CONVERTS && ::is_unneeded(scales_of(args).only_after); }
     static DEVICE void clear(sums &acc) { ::clear<V>(acc); }
-    static DEVICE void fetch(staging &to, const block &at, u32 t) { ::fetch(to, at, t); }
-    static DEVICE void commit(const staging &from, u32 stage) { ::commit(from, stage); }
-    static DEVICE void load(fragments &f, const warp &w, u32 stage, int kk) { ::load(f, w, stage, kk); }
-    static DEVICE void multiply(sums &acc, const fragments &f) { ::multiply<V>(acc, f); }
     static DEVICE void multiply_one(sums &acc, const fragments &f, int h) { ::multiply_one<V>(acc, f, h); }
     static DEVICE void store(const arguments &args, const block &at, sums &acc) { ::store(args, at, acc); }
     static DEVICE void prefetch_c(const arguments &args, const block &at, u32 part) { ::prefetch_c(args, at, part); }
@@ -52,12 +47,10 @@ template <class V> struct tile : V {
 #define HGEMM_ROW_TYPE(name) row_##name
 #endif
 #define HGEMM_ROW_TYPE_OF(name) HGEMM_ROW_TYPE(name) /* expands `name` first */
-#define HGEMM_ENTRY(rung, features) HGEMM_ENTRY_OF(rung, features, HGEMM_BF16 ? OF_BFLOATS : OF_HALVES)
-#define HGEMM_ENTRY_OF(rung, features, operands)                                                         \
-    using built = variant<HGEMM_ROW_TYPE_OF(HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, features, HGEMM_ACCESS, \
-                          HGEMM_INDIRECT, operands>;                                                     \
-    extern "C" __global__ void __launch_bounds__(built::THREADS, built::MIN_BLOCKS)                      \
-        HGEMM_VARIANT(const arguments args)                                                              \
-    {                                                                                                    \
-        rung<tile<built>>(args);                                                                         \
+#define HGEMM_ENTRY(rung) HGEMM_ENTRY_OF(rung, HGEMM_BF16 ? OF_BFLOATS : OF_HALVES)
+#define HGEMM_ENTRY_OF(rung, operands)                                                                             \
+    using built = variant<HGEMM_ROW_TYPE_OF(HGEMM_ROW), !HGEMM_OP_A, HGEMM_OP_B, HGEMM_ACCESS, HGEMM_INDIRECT, operands>; \
+    extern "C" __global__ void __launch_bounds__(built::THREADS, built::MIN_BLOCKS) HGEMM_VARIANT(const arguments args) \
+    {                                                                                                              \
+        rung<tile<built>>(args);                                                                                   \
     }

@@ -150,4 +150,4 @@ template <class T> static DEVICE void weights(const arguments &args)
     T::store(args, typename T::block(args), all);
 }
 
-HGEMM_ENTRY(weights, SWIZZLED | TUNED)
+HGEMM_ENTRY(weights)

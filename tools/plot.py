@@ -242,7 +242,7 @@ def ladder(machine):
         ax.axhline(ceiling, color=COLOURS[CEILING], linestyle="--", linewidth=0.9, zorder=0.9)
         ax.annotate(f"ceiling {ceiling:.0f} TFLOPS; percentages are of it", (-0.45, ceiling), (0, 3), **NEAR)
     ax.set_ylabel("TFLOPS")
-    ax.set_title("Five rungs: half-precision 4096 x 4096 x 4096", loc="left")
+    ax.set_title("The rungs: half-precision 4096 x 4096 x 4096", loc="left")
     return figure, sources
 
 

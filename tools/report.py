@@ -20,11 +20,12 @@ import statistics
 import sys
 
 import results
-from evidence import clock, floats, inputs, measured, notes
+from evidence import clock, door, first_use, floats, inputs, measured, notes, python_calls
 from results import ROOT, geometric_mean
 
 GPU, MODEL = "h100", "t4model"  # the machines of the summaries
 SIZES = (1024, 2048, 4096, 8192)
+NAIVE = "k0_naive"  # the foot of the ladder
 LONG_DIFF = 40  # lines; longer ones are folded
 
 
@@ -100,6 +101,11 @@ def row_of(machine, size, kernel):
     return results.square(machine, size, kernel).get(kernel)
 
 
+def by_events(row):
+    """TFLOPS of a modelled launch as a pair of events after a pause would say, the way in which the published ones were timed."""
+    return f"{row['tflops'] * row['median_us'] / row['events_us']:.1f}" if row and "events_us" in row else "-"
+
+
 def t4_ladder():
     """A T4's TFLOPS by size: modelled ones, then published ones."""
     context, published = results.published()
@@ -114,6 +120,9 @@ def t4_ladder():
         cells = [number(row.get(kernel), "tflops") for row, _ in found]
         if any(cell != "-" for cell in cells):
             rows.append([label, "modelled", *cells])
+            shown = [by_events(row.get(kernel)) for row, _ in found]
+            if kernel.split("_f32")[0] in ("auto", "cutlass") and any(cell != "-" for cell in shown):
+                rows.append([f"{label}: by events after a pause", "modelled", *shown])
             used.update((id(of), of) for _, of in found if of)
     rows += measured.ladder_rows(sizes)
     rows.append(["cublasHgemm", f"[published]({context['url']})", *(str(published.get(size, "-")) for size in sizes)])
@@ -122,25 +131,36 @@ def t4_ladder():
 
 def climb():
     """Every rung on both witnesses."""
-    shown = [(witness, machine, [size for size in SIZES if rungs_at(machine, size)[0]])
+    shown = [(witness, machine, [size for size in SIZES if size <= 4096 and rungs_at(machine, size)[0]])
              for witness, machine in (("T4 model", MODEL), ("H100", GPU))]
     header = ["rung"]
     for witness, _, sizes in shown:
         header += [f"{witness}, {size}" for size in sizes] + [f"% of ceiling, {sizes[-1]}"]
     rows = []
-    for rung in results.rungs():
+    for rung in (NAIVE, *results.rungs()):
         cells = [f"`{rung}`"]
         for _, machine, sizes in shown:
-            cells += [number(rungs_at(machine, size)[0][rung], "tflops") for size in sizes]
+            cells += [number(rungs_at(machine, size)[0].get(rung), "tflops") for size in sizes]
             largest, _ = rungs_at(machine, sizes[-1])
-            cells.append(percent(largest[rung], largest.get("ceiling_f16")))
+            cells.append(percent(largest.get(rung), largest.get("ceiling_f16")))
         rows.append(cells)
     return table(header, rows) + "\n\nTFLOPS at squares of that size. T4 model: modelled, no T4 was measured. H100: measured. " + origin(
         *(rungs_at(machine, size)[1] for _, machine, sizes in shown for size in sizes))
 
 
+def evidence_of_naive():
+    """What a GPU says of the first rung, which has no tensor cores to be counted, and which the model would take minutes for."""
+    (rows, of), counted = rungs_at(GPU, 4096), results.counted()[0][NAIVE]
+    m, n, k = map(int, counted["problem"].split()[0].split("x"))
+    lines = [["bytes asked of the L2 for each byte of A, B and D", "counted", f"{counted['l2_bytes'] / (2 * (m * k + k * n + m * n)):.0f}"],
+             ["TFLOPS at 4096", "H100", number(rows[NAIVE], "tflops")], ["% of the ceiling", "H100", percent(rows[NAIVE], rows["ceiling_f16"], "{:.1f}")]]
+    return table(["", "witness", f"`{NAIVE}`"], lines) + f"\n\nSource: {described(NAIVE)}. " + origin(results.counted_path(), of)
+
+
 def evidence(rung):
     """What the witnesses say of a rung, beside the one before it."""
+    if rung == NAIVE:
+        return evidence_of_naive()
     rungs = results.rungs()
     before = rungs[rungs.index(rung) - 1] if rung != rungs[0] else None
     shown = [name for name in (before, rung) if name]
@@ -172,10 +192,10 @@ def evidence(rung):
             line("load/store units busy, %", "T4 model", profile("percent", "lsu"))]
     rows += [line(f"waiting for {what}, %", "T4 model", profile("waits", key))
              for key, what in (("global memory", "global memory"), ("shared memory", "shared memory"),
-                               ("load/store queue", "a place in the load/store queue"), ("barrier", "a barrier"))]
+                               ("load/store queue", "a place in the load/store queue"))]
     rows.append(line(f"TFLOPS at {gpu_size}", "H100", lambda n: number(gpu[n], "tflops")))
     rows.append(line("% of its ceiling", "H100", lambda n: percent(gpu[n], gpu.get("ceiling_f16"))))
-    return table(["", "witness", *(f"`{name}`" for name in shown)], rows) + "\n\n" + origin(
+    return table(["", "witness", *(f"`{name}`" for name in shown)], rows) + f"\n\nSource: {described(rung)}. " + origin(
         results.profiles_path(), results.counted_path(), of_model, of_gpu)
 
 
@@ -197,7 +217,7 @@ def loop(rung):
     found = re.search(r"^    for \(u32 (?:k0|left|k) .*?^    }$", source, re.M | re.S)
     if not found:
         sys.exit(f"ptx/{rung}.cu has no main loop")
-    return f"```cpp\n{found[0]}\n```\n\nSource: {described(rung)}"
+    return f"```cpp\n{found[0]}\n```"
 
 
 def diff(rung):
@@ -209,7 +229,7 @@ def diff(rung):
     changed = sum(line[0] in "+-" for line in lines)
     if len(lines) > LONG_DIFF:
         text = f"<details>\n<summary>{changed} changed lines</summary>\n\n{text}\n\n</details>"
-    return f"{text}\n\nSource: {described(rung)}"
+    return text
 
 
 def kernel_table():
@@ -218,11 +238,11 @@ def kernel_table():
 
     header = ["rung", "kernel", "block tile", "warp tile", "stages", "sums", "transposes", "access"]
     return table(header, [[f"`{k['rung']}`", f"`{k['name']}`", size(k, "block"), size(k, "warp"), str(k["stages"]),
-                           k["acc"], k["ops"], k.get("align") or k.get("f32") or k["weights"]] for k in results.kernels()])
+                           k["acc"], k["ops"], next(filter(None, map(k.get, ("align", "f32", "weights"))))] for k in results.kernels()])
 
 
 PARTS_OF_K5 = (  # what it is, the product, the plan without it and the plan with it
-    ("larger tiles", "2048x2048x2048", "k5_128x128", "k5_256x256"),
+    ("larger tiles", "2048x2048x2048", "k5_64x64", "k5_128x128"),
     ("split-K of the last wave", "2048x2048x2048", "k5_128x128", "k5_128x128 tail k/2"),
     ("split-K of all tiles", "64x64x16384", "k5_16x64", "k5_16x64 k/10"),
 )
@@ -236,11 +256,19 @@ def attribution():
         for machine in (MODEL, GPU):
             of = results.lists(machine).get("bench_parts")
             found = results.by_problem(of).get(f"{shape} nn row", {}) if of else {}
-            us = [found.get(f"plan {plan}", {}).get("median_us") for plan in (without, with_it)]
+            chosen = {found["auto"]["note"]: found["auto"]} if found else {}
+            us = [(found.get(f"plan {plan}") or found.get(plan) or chosen.get(plan, {})).get("median_us") for plan in (without, with_it)]
             cells.append(f"{us[0]:.1f} → {us[1]:.1f} us, {100 * us[1] / us[0] - 100:+.0f}%" if all(us) else "-")
             used += [of] if all(us) else []
         rows.append([what, shape, f"`{without}`, `{with_it}`", *cells])
     return table(["part", "product", "without it, with it", "T4 model", "H100"], rows) + "\n\n" + origin(*used)
+
+
+def newer_only():
+    """The kernels that a T4 never runs: their PER_SM begins with 0."""
+    table_ = (ROOT / "src" / "table" / "kernels.def").read_text()
+    names = re.findall(r"^HGEMM_KERNEL\(\w+, (\w+),[^;]*?PER_SM\((\d+)", table_, re.M)
+    return "They are " + ", ".join(f"`{name}`" for name, blocks in names if blocks == "0") + "."
 
 
 def invariance(machine):
@@ -293,6 +321,24 @@ def bf16_share(machine):
         *results.bf16_files(machine))
 
 
+WEIGHTS = (("int4:128:none", "f16", "INT4, groups of 128"), ("marlin int4:128", "f16", "Marlin"), ("table16:64:none", "f16", "NF4, groups of 64"),
+           ("int8:128:none", "f16", "INT8, groups of 128"), ("int4:128:none", "bf16", "INT4, A of BF16"), ("f16", "f16", "FP16"))
+
+
+def weights():
+    """Products by packed weights, by the T4's model, beside others."""
+    rows = []
+    for problem, named in sorted(results.weights().items(), key=lambda item: [int(x) for x in reversed(item[0].split()[0].split("x"))][:2]
+                                 + [int(item[0].split("x")[0])]):
+        ours = named.get(WEIGHTS[0][:2], {})
+        rows.append([problem.removesuffix(" nt row"), *(f"{named[key[:2]]['modelled_us']:.1f}" if key[:2] in named else "-" for key in WEIGHTS),
+                     f"`{ours['plan']}`" if ours else "-"])
+    return table(["m x n x k, us by weights", *(key[2] for key in WEIGHTS), "plan of INT4"], rows) + (
+        "\n\nTesla T4 (timing model), 1590 MHz: modelled, not measured. FP32 sums; "
+        "[Marlin](https://github.com/vllm-project/vllm), as vLLM builds it for sm_75, with FP16 sums. INT4 in groups of 128 takes 33 us "
+        "at 261 GB/s where n and k are 4096.")
+
+
 # ---- summaries -----------------------------------------------------------------------------------
 
 def with_witness(machine, *of):
@@ -333,12 +379,13 @@ def squares(machine):
             for peer, shown in ((f"ceiling_{sums[1:] or 'f16'}", percent), (f"cutlass{sums}", against), (cublas, against)):
                 found = newest_of(machine, size, used, ours, peer)
                 cells.append(shown(found.get(ours), found.get(peer)))
+        cells.append(by_events(newest_of(machine, size, used, "auto").get("auto")))
         cells.append(str(published.get(size, "-")) if machine == MODEL else "-")
         rows.append(cells)
     header = ["N"]
     for sums in ("", "FP32 sums: "):
         header += [f"{sums}TFLOPS", f"{sums}% of ceiling", f"{sums}speed / CUTLASS's", f"{sums}speed / cuBLAS's"]
-    return table([*header, "cublasHgemm's TFLOPS, published"], rows) + "\n\n" + with_witness(machine, *used.values())
+    return table([*header, "TFLOPS by events after a pause", "cublasHgemm's TFLOPS, published"], rows) + "\n\n" + with_witness(machine, *used.values())
 
 
 def aligned_square(problem):
@@ -581,17 +628,15 @@ limited it.
 """
 
 
-def first_use():
-    """What a machine without anything takes to a first result."""
-    path = results.RESULTS / "host" / "first_use.json"
-    rows = [[row["what"], f"{row['seconds']:g}"] for row in results.read(path)["results"]]
-    return table(["first use", "seconds"], rows) + "\n\n" + results.read(path)["context"]["machine"] + ". " + origin(path)
-
-
 # ---- where all this goes -------------------------------------------------------------------------
 
 def example():
-    return "```c\n" + (ROOT / "examples" / "multiply.c").read_text().rstrip("\n") + "\n```"
+    """The calls of examples/multiply.c, from the handle on to D in host memory."""
+    source = (ROOT / "examples" / "multiply.c").read_text()
+    found = re.search(r"^    (hgemm_handle_t handle .*?hgemm_download\(.*?\);)$", source, re.M | re.S)
+    if not found:
+        sys.exit("examples/multiply.c has no calls from hgemm_handle_t to hgemm_download")
+    return "```c\n#include <hgemm.h>\n\n" + re.sub(r"^    ", "", found[1], flags=re.M) + "\n```"
 
 
 def inference(function):
@@ -603,11 +648,13 @@ def inference(function):
     return f"```c\n{found[0]}\n```"
 
 
-PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "diff": diff, "evidence": evidence, "kernels": kernel_table,
+PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "diff": diff, "evidence": evidence, "kernels": kernel_table, "newer_only": newer_only,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
-         "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share,
+         "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share, "weights": weights,
          "floats": lambda: floats.products(table) + "\n\n" + origin(floats.path()), "float_errors": lambda: floats.errors() + "\n\n" + origin(floats.path()),
-         "measured_t4": lambda: measured.beside_model(table, origin), "first_use": first_use,
+         "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": first_use.with_gpu,
+         "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table),
+         "door": lambda: door.products(table), "door_host": door.host,
          "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
          "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)

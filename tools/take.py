@@ -69,7 +69,8 @@ def from_report(report, may_be_made_up=False):
     must(isinstance(smi, list) and smi and "T4" in smi[0]["name"], "nvidia-smi saw no T4 there")
     must(report["exact_products"] and all(check["wrong_elements"] == 0 for check in report["exact_products"]), "has wrong products")
     rows = []
-    for row in bench["rows"]:
+    floats = report.get("bench_float32", {"rows": []})
+    for of, row in [("", row) for row in bench["rows"]] + [(" of FP32", row) for row in floats["rows"]]:
         m, n, k = map(int, row["shape"].split("x"))
         where = f"{row['shape']} {row['kernel']}"
         must(row["us"] and row["samples_us"], f"{where}: was not timed")
@@ -77,7 +78,7 @@ def from_report(report, may_be_made_up=False):
         must(abs(2e-6 * m * n * k / row["us"] / row["tflops"] - 1) < 1e-6, f"{where}: {row['tflops']} TFLOPS are not {row['us']} us")
         must(row["tflops"] < 70, f"{where}: {row['tflops']:.1f} TFLOPS are more than a T4's tensor cores have")
         must(row["relative_error"] < 0.02, f"{where}: relative error {row['relative_error']}")
-        single = "_f32" if row["accumulate"] == "float32" else ""
+        single = of or ("_f32" if row["accumulate"] == "float32" else "")
         rows.append({"problem": f"{row['shape']} nn row", "kernel": f"{'torch.mm' if row['kernel'] == 'torch' else row['kernel']}{single}",
                      "median_us": row["us"], "q1_us": row["q1_us"], "q3_us": row["q3_us"], "tflops": row["tflops"],
                      "relative_error": row["relative_error"], "us": row["samples_us"]})
@@ -86,7 +87,7 @@ def from_report(report, may_be_made_up=False):
                "driver": smi[0]["driver_version"], "power": smi[0].get("power.limit", "unknown"),
                "torch": report["software"].get("torch", "none"), "hgemm": f"{report['hgemm']['version']}, commit {report['hgemm']['commit']}",
                "sha256": report["hgemm"]["sha256"], "date": report["date"], "witness": "made up" if made_up else "measured",
-               "depends": "k5_tuned selection", "mode": bench["context"]["timing"], "alpha": "1", "beta": "0",
+               "depends": "k5_tuned selection" + (" single" if floats["rows"] else ""), "mode": bench["context"]["timing"], "alpha": "1", "beta": "0",
                "repetitions": str(bench["context"]["repetitions"])}
     lines = ",\n".join(json.dumps(row) for row in rows)
     return f'{{\n"context": {json.dumps(context, indent=2)},\n"results": [\n{lines}\n]\n}}\n'

@@ -16,6 +16,7 @@
     hgemm.torch            operators for torch, and `with hgemm.torch.enable():`
 """
 import importlib
+import importlib.util
 
 from ._c import ArgumentError, DeviceError, Error, NotSupportedError, OutOfMemoryError, kernels
 from ._c import version_text as _version_text
@@ -31,8 +32,15 @@ __all__ = ["ArgumentError", "DeviceArray", "DeviceError", "Error", "NotSupported
            "Weights", "array", "bench", "find_scale", "gguf", "grouped", "info", "kernels", "linear", "matmul", "pack", "predictions", "report"]
 
 
+_LATER = ("bench", "info", "predictions", "report")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__, *(["torch"] if importlib.util.find_spec("torch") else [])} - {"importlib"})
+
+
 def __getattr__(name):  # loaded when asked for: torch takes seconds, and may not be there
-    if name in ("info", "bench", "predictions", "report"):
+    if name in _LATER:
         return getattr(importlib.import_module("._measure", __name__), name)
     if name in ("torch", "formats"):
         return importlib.import_module("." + name, __name__)

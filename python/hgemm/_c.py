@@ -189,10 +189,19 @@ def check(status, handle=None):
         raise error(status, handle)
 
 
-def error(status, handle=None):
+def hint(desc):
+    """What a caller who named a kernel may have meant: its sums are of another type than those that were asked for."""
+    desc = getattr(desc, "_obj", desc)  # of a byref
+    row = kernels()[desc.kernel - 1] if desc.kernel else None
+    if row is None or ACCUMULATE[row["accumulate"]] == desc.accumulate:
+        return ""
+    return f". accumulate: {row['name']} has {row['accumulate']} sums, accumulate={row['accumulate']!r} asks for them"
+
+
+def error(status, handle=None, hint=""):
     name = lib.hgemm_status_name(status).decode()
     detail = lib.hgemm_error_detail(handle).decode(errors="replace")
-    message = f"{lib.hgemm_status_string(status).decode()} ({name}{': ' + detail if detail else ''})"
+    message = f"{lib.hgemm_status_string(status).decode()} ({name}{': ' + detail if detail else ''}){hint}"
     short = name[len("HGEMM_STATUS_"):]
     if short == "NOT_SUPPORTED":
         kind = NotSupportedError

@@ -44,7 +44,7 @@ class Handle:
         with self.lock:
             status = _c.run_desc(self.pointer, desc)
             if status:
-                raise _c.error(status, self.pointer)
+                raise _c.error(status, self.pointer, _c.hint(desc))
 
     def free(self, pointer):
         """Frees memory now or, where a call is under way, before the next one that takes or copies memory. Finalizers call it: in any

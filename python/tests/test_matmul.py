@@ -2,6 +2,8 @@
 """hgemm.matmul and hgemm.linear against numpy: shapes, strides, scalars, epilogues, faults. Integers: bit for bit."""
 import itertools
 import math
+import pathlib
+import re
 import threading
 
 import numpy as np
@@ -304,3 +306,36 @@ def test_words_about_group_ends_and_weights(integers):
         hgemm.grouped(integers(4, 8), integers(2, 8, 4), None)
     with pytest.raises(TypeError, match="weight: a builtins.int is no array"):
         hgemm.linear(integers(4, 8), 3)
+
+
+def test_the_readmes_lines_run():
+    clone = pathlib.Path(__file__).parents[2]
+    for page in (clone / "README.md", clone / "python" / "README.md"):
+        lines = re.search(r"```python\n(.*?)```", page.read_text(), re.S)[1]
+        namespace = {}
+        exec(lines, namespace)
+        d = namespace["hgemm"].matmul(namespace["a"], namespace["b"])
+        assert (np.asarray(d) == 128).all() and d.shape == (64, 32)
+
+
+def test_what_is_there_is_listed():
+    assert {"bench", "info", "matmul", "predictions", "report"} <= set(dir(hgemm)) and "importlib" not in dir(hgemm)
+
+
+def test_a_kernel_with_other_sums_says_what_to_pass(integers):
+    with pytest.raises(hgemm.NotSupportedError, match="accumulate: k1_tiled has float16 sums, accumulate='float16' asks for them"):
+        hgemm.matmul(integers(64, 64), integers(64, 64), kernel="k1_tiled")
+    with pytest.raises(hgemm.NotSupportedError) as raised:  # other reasons have no hint
+        hgemm.matmul(integers(63, 63), integers(63, 63), kernel="k1_tiled", accumulate="float16")
+    assert "asks for them" not in str(raised.value)
+
+
+def test_host_arrays_have_any_strides(integers):
+    a, b = integers(64, 96), integers(48, 32)
+    same(hgemm.matmul(a[:, ::2], b), product(a[:, ::2], b))
+
+
+def test_the_page_names_every_activation():
+    from hgemm._activations import ACTIVATIONS
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "python.md").read_text()
+    assert all(f'"{name}"' in page for name in ACTIVATIONS if name)

@@ -164,9 +164,8 @@ int main(int argc, char **argv)
     for (int kernel = 1; kernel <= hgemm_kernel_count(); kernel++) {
         hgemm_kernel_info_t info;
         hgemm_get_kernel_info(kernel, &info);
-        /* No tensor cores, whose rounding is another on each GPU; and rungs, which the file has not yet. */
-        if (!info.stages || kernel_table[kernel].is_plain ||
-            !kernel_table[kernel].limits[LIMIT_align]) /* not of halves */
+        /* Without tensor cores rounding is another on each GPU; FP32 operands are no halves. */
+        if (!info.stages || !kernel_table[kernel].limits[LIMIT_align])
             continue;
         for (int op = 0; op < 4; op++)
             for (int number = 0; number < CASES && info.ops >> op & 1; number++, count++) {

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 #
 # The ladder climbs: by the T4's model each rung is faster than the one before, and what selection chooses is faster
-# than all of them. k0_naive has a sixteenth of the rows: even so it takes longer than k1_tiled with all of them, and
-# the model would take minutes for the rest.
+# than all of them. Of a square of 2048 or 4096 some rows of tiles are enough, of whole columns and the whole k: the model would take
+# minutes for the rest. k0_naive has a sixteenth of the rows: even so it takes longer than k1_tiled with all of them.
 #
-#   cmake -D BENCH=bench_hgemm -D SIZE=N -P ladder.cmake       1024, 2048 or 4096
+#   cmake -D BENCH=bench_hgemm -D SHAPE=MxNxK -P ladder.cmake
 
 function(model kernels shape csv)
     execute_process(COMMAND ${BENCH} --device t4emu:time,dry --kernel "${kernels}" --peers none --reps 1 --format csv ${shape}
@@ -15,9 +15,11 @@ function(model kernels shape csv)
     set(${csv} "${text}" PARENT_SCOPE)
 endfunction()
 
-math(EXPR rows "${SIZE} / 16")
-model("^k0_naive$" ${rows}x${SIZE}x${SIZE} naive)
-model("^(k[1-4]_.*|auto)$" ${SIZE} csv)
+string(REPLACE "x" ";" sides ${SHAPE})
+list(POP_FRONT sides m n k)
+math(EXPR rows "${m} / 16")
+model("^k0_naive$" ${rows}x${n}x${k} naive)
+model("^(k[1-4]_.*|auto)$" ${SHAPE} csv)
 string(APPEND csv "${naive}")
 set(before "")
 foreach(rung k0_naive k1_tiled k2_swizzled k3_prefetch k4_fastindex auto)

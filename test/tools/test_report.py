@@ -180,6 +180,14 @@ class Documents(unittest.TestCase):
         for rung in rungs[1:]:
             self.assertRegex(report.diff(rung), r"(?m)^[+-] *\S")
 
+    def test_each_rung_is_faster_than_the_one_before_in_what_was_modelled_and_measured(self):
+        for machine in (report.MODEL, report.GPU):
+            for size in (1024, 2048, 4096):
+                rows, _ = report.rungs_at(machine, size)
+                speeds = [rows[rung]["tflops"] for rung in (report.NAIVE, *results.rungs()) if rung in rows]
+                self.assertEqual(len(speeds), 6 if machine == report.GPU else 5)
+                self.assertEqual(speeds, sorted(speeds), f"{machine}, {size}")
+
     def test_the_swizzle_changes_two_lines(self):
         changed = [line for line in report.diff("k2_swizzled").splitlines() if line[:1] in "+-" and line]
         self.assertEqual(len(changed), 4)

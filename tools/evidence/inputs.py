@@ -33,8 +33,9 @@ APART = ("kernels.def", "args.h")
 
 
 def code_of(path):
-    """A source without comments, and with single blanks."""
+    """A source without comments, with single blanks, and without the lines that name what is included."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", path.read_text(), flags=re.S)
+    text = re.sub(r"^\s*#\s*(include|pragma once)\b.*$", "", text, flags=re.M)
     return " ".join(text.split())
 
 

@@ -3,7 +3,8 @@
 import results
 
 MACHINE, MODEL = "t4", "t4model"
-NAMES = {"auto": "**hgemm** (`k5_tuned`)", "auto_f32": "**hgemm**, FP32 sums", "torch.mm": "torch.mm", "torch.mm_f32": "torch.mm, FP32 sums"}
+NAMES = {"auto": "**hgemm** (`k5_tuned`)", "auto_f32": "**hgemm**, FP32 sums", "torch.mm": "torch.mm", "torch.mm_f32": "torch.mm, FP32 sums",
+         "auto of FP32": "**hgemm**, A and B of FP32", "torch.mm of FP32": "torch.mm, A and B of FP32"}
 
 
 def paths():
