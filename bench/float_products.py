@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Products of FP32 by hgemm beside torch.mm, in FP32 and in TF32: times, alternating, and errors against float64.
 
-    python3 bench/float_products.py LIBHGEMM.so OUT.json COMMIT    on a machine with a GPU and PyTorch, in a clone
+    python3 bench/float_products.py LIBHGEMM.so OUT.json COMMIT [KERNEL...]    on a machine with a GPU and PyTorch, in a clone
+
+hgemm takes part with its own choice, and with each kernel that is named.
 """
 import ctypes
 import importlib.util
@@ -32,7 +34,7 @@ def smi(field):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")[0]
 
 
-def descriptor(a, b, d, op_a, op_b):
+def descriptor(a, b, d, op_a, op_b, kernel=None):
     desc = c.Desc()
     desc.size, desc.accumulate, desc.alpha, desc.batch = ctypes.sizeof(c.Desc), c.ACCUMULATE["float32"], 1, 1
     desc.m, desc.n, desc.k = *d.shape, a.shape[0] if op_a else a.shape[1]
@@ -40,6 +42,7 @@ def descriptor(a, b, d, op_a, op_b):
     desc.a, desc.b, desc.d = a.data_ptr(), b.data_ptr(), d.data_ptr()
     desc.lda, desc.ldb, desc.ldd = a.shape[1], b.shape[1], d.shape[1]
     desc.type_a = desc.type_b = desc.type_d = FLOAT
+    desc.kernel = lib.hgemm_find_kernel(kernel.encode()) if kernel else 0
     return desc
 
 
@@ -47,12 +50,13 @@ def measure(m, n, k, op_a, op_b, draw, turns=9, calls=3):
     a = draw(k, m, device="cuda") if op_a else draw(m, k, device="cuda")
     b = draw(n, k, device="cuda") if op_b else draw(k, n, device="cuda")
     ours, theirs = torch.full((m, n), float("nan"), device="cuda"), torch.empty((m, n), device="cuda")
-    desc, left, right = descriptor(a, b, ours, op_a, op_b), a.t() if op_a else a, b.t() if op_b else b
+    descs = {name: descriptor(a, b, ours, op_a, op_b, name if name != "hgemm" else None) for name in ["hgemm", *sys.argv[4:]]}
+    left, right = a.t() if op_a else a, b.t() if op_b else b
 
     def run(which):
         torch.backends.cuda.matmul.allow_tf32 = which == "tf32"
-        if which == "hgemm":
-            status = lib.hgemm_run_desc(handle, ctypes.byref(desc))
+        if which in descs:
+            status = lib.hgemm_run_desc(handle, ctypes.byref(descs[which]))
             assert status == 0, lib.hgemm_error_detail(handle)
         else:
             torch.mm(left, right, out=theirs)
@@ -63,7 +67,7 @@ def measure(m, n, k, op_a, op_b, draw, turns=9, calls=3):
     exact = left[some].double() @ right.double()
     sums = left[some].double().abs() @ right.double().abs()
     errors = [(x[some].double() - exact).abs() / sums for x in (ours, theirs)]
-    times = {"hgemm": [], "sgemm": [], "tf32": []}
+    times = {which: [] for which in [*descs, "sgemm", "tf32"]}
     with torch.cuda.stream(stream):
         for _ in range(turns + 2):
             for which, list_ in times.items():

@@ -16,6 +16,9 @@
 constexpr int LOW_LOG = 11;               /* a low part is 2^LOW_LOG times what it stands for */
 constexpr u32 LEAST_SPLIT = (127 - 14) << 23; /* the bits of 2^-14 */
 
+/* The exponent of a float that is not zero, from its bits without the sign. */
+static DEVICE int exponent_of(u32 bits) { return bits >> 23 ? (int)(bits >> 23) - 127 : 31 - __clz(bits) - 149; }
+
 /* What was seen of the elements that a thread has split. */
 struct split_check {
     u32 least = 0xffffffff; /* twice the bits, less 1, of the smallest one; of zero that is the largest number */

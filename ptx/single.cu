@@ -22,9 +22,6 @@ template <class V> struct split_fragments { fragments<V> high, low; };
 
 template <class V> struct split_sums { typename V::sums high, low, near, all; };
 
-/* The exponent of a float that is not zero, from its bits without the sign. */
-static DEVICE int exponent_of(u32 bits) { return bits >> 23 ? (int)(bits >> 23) - 127 : 31 - __clz(bits) - 149; }
-
 template <class V> struct float_pipeline {
     using A = typename V::A;
     using B = typename V::B;
@@ -160,7 +157,9 @@ template <class V> struct float_pipeline {
         int log = log_at(side);
         if (most == 0) return;
         const int top = exponent_of(most), bottom = exponent_of(least);
-        if (anew || top + log > 14 || bottom + log < -14) log = min(max(14 - top, HGEMM_LEAST_SCALE_LOG), HGEMM_MOST_SCALE_LOG);
+        /* With room for larger ones to come, if it is not needed for the smallest. */
+        const int best = max(12 - top, min(14 - top, -14 - bottom));
+        if (anew || top + log > 14 || bottom + log < -14) log = min(best, HGEMM_MOST_SCALE_LOG);
         st_shared_word(base + SCALES, __float_as_uint(power_of_two(log)));
         if (most >= 0x7f800000 || (bottom + log < -14 && log < HGEMM_MOST_SCALE_LOG)) max_shared(shared_base() + WIDE, 1);
     }

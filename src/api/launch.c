@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is enqueued for a plan: the search for scales and copies of operands, if it makes them, and the kernel's
+/* What is enqueued for a plan: the search for scales, copies or planes of operands, if it makes them, and the kernel's
  * launches with their arguments; where scales were found in samples, a second search and the same launches again, which
  * do nothing unless a scale was too large; and what has to be recomputed where no scale serves. */
 #include "api/handle.h"
@@ -47,6 +47,61 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
     return handle->device->ops->launch(handle->device, handle->stream, handle->realign, &launch);
 }
 
+/* Where the planes of A and B are in the workspace, at its end, and their scales behind those of each. */
+static planes_t planes_in(const hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p)
+{
+    const planes_of_t a = planes_of(p, FACTOR_A, plan->variant.kernel),
+                      b = planes_of(p, FACTOR_B, plan->variant.kernel);
+    char *const at_a = (char *)handle->workspace + handle->workspace_bytes - a.bytes, *const at_b = at_a - b.bytes;
+    return (planes_t){.a = at_a,
+                      .b = at_b,
+                      .scale_a = (const float *)(at_a + a.matrices * a.matrix_bytes),
+                      .scale_b = (const float *)(at_b + b.matrices * b.matrix_bytes),
+                      .stride_a = a.matrices > 1 ? a.matrix_bytes : 0,
+                      .stride_b = b.matrices > 1 ? b.matrix_bytes : 0,
+                      .scale_stride_a = a.matrices > 1 ? a.scales : 0,
+                      .scale_stride_b = b.matrices > 1 ? b.scales : 0};
+}
+
+/* Enqueues what makes them. */
+static hgemm_status_t split(hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
+    const planes_t planes = planes_in(handle, plan, p);
+    split_args_t args = {0};
+    launch_t launch = {
+        .grid = {1, 1, 2},
+        .threads = HGEMM_SPLIT_THREADS,
+        .shared_bytes = HGEMM_SPLIT_X * 3 * 4,
+        .args = &args,
+        .args_size = sizeof args,
+    };
+    for (int i = 0; i < 2; i++) {
+        const int which = i ? FACTOR_B : FACTOR_A;
+        const factor_t x = factor_of(p, which);
+        const planes_of_t of = planes_of(p, which, plan->variant.kernel);
+        const unsigned blocks = (unsigned)(of.scales / HGEMM_SPLIT_X), matrices = (unsigned)of.matrices;
+        args.operand[i] = (split_operand_t){
+            .from = (const void *)x.address,
+            .to = (void *)(uintptr_t)(i ? planes.b : planes.a),
+            .scale = (float *)(uintptr_t)(i ? planes.scale_b : planes.scale_a),
+            .ld = x.ld,
+            .stride = of.matrices > 1 ? x.stride : 0,
+            .to_stride = of.matrix_bytes,
+            .scale_stride = of.scales,
+            .x_size = (int)(i ? p->n : p->m),
+            .tile_x = i ? info->block_n : info->block_m,
+            .k = (int)p->k,
+            .is_along_k = x.is_along_k,
+            .is_aligned = operand_is_aligned(p, which, 4),
+            .matrices = (int)of.matrices,
+        };
+        launch.grid[0] = launch.grid[0] > blocks ? launch.grid[0] : blocks;
+        launch.grid[1] = launch.grid[1] > matrices ? launch.grid[1] : matrices;
+    }
+    return handle->device->ops->launch(handle->device, handle->stream, handle->split, &launch);
+}
+
 /* blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many launches as the limit
  * of blockIdx.y asks for. The last product tells whether what is not finite is recomputed after it. */
 static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, const plan_t *plan, search_t search,
@@ -61,9 +116,10 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
     const unsigned by_columns = p->layout == HGEMM_COL_MAJOR ? HGEMM_INDIRECT_BY_COLUMNS : 0;
     const int64_t matrices = matrix_count(p);
     const int64_t split_tiles = plan->tiles - plan->whole_tiles;
-    const int thin = is_thin(plan->variant.kernel);
+    const int thin = is_thin(plan->variant.kernel), splits_first = kernel_table[plan->variant.kernel].splits_first;
     const int64_t block_tiles = thin ? thin_block_tiles(p, plan, &handle->machine) : 1;
     const int64_t blocks = thin ? thin_blocks(p, plan, block_tiles) : plan->whole_tiles + split_tiles * plan->splits;
+    const planes_t no_planes = {0};
     const packed_form_t none = {0}, form = p->weights ? form_of(p->weights) : none;
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
 
@@ -113,12 +169,15 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
             .scales = scales_of(handle, plan, p, search),
             .packed = form,
         };
+        const planes_args_t of_planes = {.product = args.product,
+                                         .planes = splits_first ? planes_in(handle, plan, p) : no_planes};
         launch_t launch = {
             .grid = {(unsigned)blocks, (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), 1},
             .threads = (unsigned)kernel->threads,
             .shared_bytes = (unsigned)(thin ? thin_shared_bytes(p, plan, block_tiles) : kernel->shared_bytes),
-            .args = &args,
-            .args_size = p->weights                           ? sizeof args
+            .args = splits_first ? (const void *)&of_planes : &args,
+            .args_size = splits_first                         ? sizeof of_planes
+                         : p->weights                         ? sizeof args
                          : have_scales(plan->variant.factors) ? offsetof(packed_args_t, packed)
                                                               : sizeof args.product,
         };
@@ -141,6 +200,8 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_majo
         status = find_scales(handle, plan, row_major, search);
     if (status == HGEMM_STATUS_SUCCESS && plan->copies)
         status = realign(handle, plan, &problem);
+    if (status == HGEMM_STATUS_SUCCESS && kernel_table[plan->variant.kernel].splits_first)
+        status = split(handle, plan, &problem);
     if (status == HGEMM_STATUS_SUCCESS)
         status = multiply(handle, &problem, plan, search, plan->scales && search == SEARCH_ALL && !is_once(row_major));
     if (search != SEARCH_SAMPLE)

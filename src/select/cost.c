@@ -87,8 +87,11 @@ static double tile_bytes(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
 }
 
 /* Elements of it that become halves on their way. */
-static double converted_elements(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+static double converted_elements(const hgemm_desc_t *p, int kernel)
 {
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    if (kernel_table[kernel].splits_first)
+        return 0;
     const int a = p->type_a != HGEMM_TYPE_F16 ? info->block_m : 0,
               b = p->type_b != HGEMM_TYPE_F16 && !p->weights ? info->block_n : 0;
     return (double)(a + b) * info->block_k;
@@ -173,7 +176,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double dram_latency = costs->clocks_dram_latency;
     if (walk_of(variant.kernel, machine).prefetch) /* the first of the sharers fetches for the others */
         dram_latency = dram_latency * own / tile_bytes(p, info);
-    double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, info) / CHUNK, more = 0;
+    double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, variant.kernel) / CHUNK, more = 0;
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
     more += p->weights ? costs->clocks_packed_step : 0;
@@ -187,13 +190,13 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
                     .store = store / machine->multiprocessors};
 }
 
-/* Clocks until all copies are made. What fits half of the L2 cache is not written back to DRAM meanwhile. */
-static double copy_clocks(const hgemm_desc_t *p, int copies, const machine_t *machine)
+/* Clocks until all copies are made, or planes. What fits half of the L2 cache is not written back to DRAM meanwhile. */
+static double copy_clocks(const hgemm_desc_t *p, int kernel, int copies, const machine_t *machine)
 {
     const costs_t *costs = costs_of(machine);
-    double bytes = (double)copied_bytes(p, copies);
+    double bytes = (double)(copied_bytes(p, copies) + planes_bytes(p, kernel));
     bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0);
-    return copies ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
+    return bytes > 0 ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
 }
 
 /* The same until the scales of bfloat16 operands are found. */
@@ -218,7 +221,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, image, machine),
         .least_steps = is_thin(variant.kernel) && info->block_m == info->block_n ? 1 : 2,
-        .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, copies, machine) + scale_clocks(p, machine),
+        .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, variant.kernel, copies, machine) +
+                  scale_clocks(p, machine),
         .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
         .overlap = costs->clocks_block,
         .sum_bytes = (double)sum_bytes(info),

@@ -36,9 +36,7 @@ int is_invariant(int kernel)
     return row->info.block_k == 64 && row->info.warp_k == (row->limits[LIMIT_weights] ? 64 : 32);
 }
 
-/* Whether every group of `width` elements along the rows of an operand, FACTOR_A or FACTOR_B, is whole, and aligned to
- * its own bytes, or to the 16 of the widest load. */
-static int operand_is_aligned(const hgemm_desc_t *p, int which, int64_t width)
+int operand_is_aligned(const hgemm_desc_t *p, int which, int64_t width)
 {
     const factor_t x = factor_of(p, which);
     const int64_t bytes = type_bytes(x.type, width), aligned = bytes < WIDEST_LOAD ? bytes : WIDEST_LOAD;
@@ -115,6 +113,27 @@ copy_t copy_of(const hgemm_desc_t *p, int which)
     return copy;
 }
 
+planes_of_t planes_of(const hgemm_desc_t *p, int which, int kernel)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    const factor_t x = factor_of(p, which);
+    const int64_t extent = which == FACTOR_A ? p->m : p->n, tile = which == FACTOR_A ? info->block_m : info->block_n;
+    const int64_t padded = ceil_div(extent, tile) * tile, depth = ceil_div(p->k, HGEMM_PLANE_K) * HGEMM_PLANE_K;
+    planes_of_t planes = {.matrices = p->batch > 1 && x.stride ? p->batch : 1, .scales = padded};
+    planes.matrix_bytes = saturated_product(padded, 2 * HGEMM_STAGED_BYTES * depth);
+    const int64_t bytes =
+        saturated_product(planes.matrices, saturated_product(padded, 2 * HGEMM_STAGED_BYTES * depth + 4));
+    planes.bytes = bytes < INT64_MAX / 4 ? ceil_div(bytes, COPY_ALIGNMENT) * COPY_ALIGNMENT : INT64_MAX / 4;
+    return planes;
+}
+
+int64_t planes_bytes(const hgemm_desc_t *p, int kernel)
+{
+    return kernel_table[kernel].splits_first
+               ? planes_of(p, FACTOR_A, kernel).bytes + planes_of(p, FACTOR_B, kernel).bytes
+               : 0;
+}
+
 int copies_needed(const hgemm_desc_t *p)
 {
     if (type_table[p->type_a].bits != 16 || type_table[p->type_b].bits != 16) /* which realign cannot copy */
@@ -187,6 +206,8 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
         copied.lda = copy_of(p, FACTOR_A).ld;
     if (copies & FACTOR_B)
         copied.ldb = copy_of(p, FACTOR_B).ld;
+    if (kernel_table[kernel].splits_first && (p->k == 0 || p->batch > MOST_GRID_Y)) /* of a launch of split */
+        return 0;
     access_t access = kernel_table[kernel].access == ACCESS_one ? ACCESS_x16 : needed_access(&copied, info);
     if (copies && kernel_table[kernel].access == ACCESS_one) /* it needs none */
         return 0;
@@ -220,10 +241,11 @@ int64_t scale_bytes(int scales)
 int64_t plan_workspace(const hgemm_desc_t *p, const plan_t *plan)
 {
     int64_t parts = (plan->tiles - plan->whole_tiles) * matrix_count(p) * plan->splits;
-    int64_t bytes = copied_bytes(p, plan->copies) + scale_bytes(plan->scales);
+    int64_t planes = planes_bytes(p, plan->variant.kernel);
+    int64_t bytes = copied_bytes(p, plan->copies) + scale_bytes(plan->scales) + planes;
     if (plan->splits > 1)
         bytes += parts * sum_bytes(&kernel_table[plan->variant.kernel].info);
-    return plan->splits > 1 || plan->copies || plan->scales ? HGEMM_WORKSPACE_TILES * 4 + bytes : 0;
+    return plan->splits > 1 || plan->copies || plan->scales || planes ? HGEMM_WORKSPACE_TILES * 4 + bytes : 0;
 }
 
 static const char *variant_fault(const hgemm_desc_t *p, variant_t variant, int copies)

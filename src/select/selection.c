@@ -54,9 +54,10 @@ static void consider(ranking_t *s, const price_t *price, plan_t plan)
 }
 
 /* The most parts for `split_tiles` tiles of `steps` steps that are worth a try and fit in the workspace. */
-static double most_splits(const ranking_t *s, const price_t *price, int64_t split_tiles, int64_t steps)
+static double most_splits(const ranking_t *s, const price_t *price, int kernel, int64_t split_tiles, int64_t steps)
 {
-    double room = ((double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0) / ((double)split_tiles * price->sum_bytes);
+    double bytes = (double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0 - (double)planes_bytes(s->p, kernel);
+    double room = bytes / ((double)split_tiles * price->sum_bytes);
     double blocks = (double)MOST_SPLIT_ROUNDS * price->multiprocessors * price->resident;
     return fmin(fmin(MOST_SPLITS, room), fmin((double)(steps / price->least_steps), blocks / (double)split_tiles));
 }
@@ -69,7 +70,7 @@ static void try_splits(ranking_t *s, const price_t *price, variant_t variant, in
         (tiles - whole_tiles) * s->p->batch > HGEMM_WORKSPACE_TILES)
         return;
     int64_t split_tiles = (tiles - whole_tiles) * s->p->batch, steps = steps_of(s->p, variant);
-    double most = most_splits(s, price, split_tiles, steps);
+    double most = most_splits(s, price, variant.kernel, split_tiles, steps);
     for (int splits = 2, last = 1; splits <= most; splits += splits < 8 ? 1 : splits / 8) {
         int64_t even = ceil_div(steps, splits), uneven = long_part(s->p, price, split_tiles, steps, splits);
         plan_t plan = make_plan(s->p, variant, tiles, whole_tiles, even);
@@ -87,7 +88,8 @@ static void try_variant(ranking_t *s, variant_t variant)
     const kernel_t *kernel = &kernel_table[variant.kernel];
     const image_t *image = variant_image(variant);
     int is_for_t4 = kernel->blocks > 0;
-    if (!image || (!is_for_t4 && !s->machine->is_newer))
+    const int64_t planes = planes_bytes(s->p, variant.kernel), room = (int64_t)s->workspace - HGEMM_WORKSPACE_TILES * 4;
+    if (!image || (!is_for_t4 && !s->machine->is_newer) || (planes && planes > room))
         return;
     price_t price = price_variant(s->p, variant, image, s->copies, s->machine);
     int64_t tiles = problem_tiles(s->p, &kernel->info);
@@ -156,7 +158,9 @@ hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size
     priced_plan_t best;
     variant_t variant;
     if (p->kernel != HGEMM_KERNEL_AUTO) {
-        if (!find_variant(p, p->kernel, 0, &variant) || !has_room_for_scales(p, workspace_bytes))
+        const int64_t planes = planes_bytes(p, p->kernel), room = (int64_t)workspace_bytes - HGEMM_WORKSPACE_TILES * 4;
+        if (!find_variant(p, p->kernel, 0, &variant) || !has_room_for_scales(p, workspace_bytes) ||
+            (planes && planes > room))
             return HGEMM_STATUS_NOT_SUPPORTED;
         int64_t tiles = problem_tiles(p, &kernel_table[p->kernel].info);
         *plan = make_plan(p, variant, tiles, tiles, steps_of(p, variant));

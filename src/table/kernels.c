@@ -133,8 +133,10 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
 #define INDIRECT(most) .limits[LIMIT_indirect] = ACCESS_##most + 1,
 #define BF16(most) .limits[LIMIT_bf16] = ACCESS_##most + 1,
-#define F32(most) \
-    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, .limits[LIMIT_f32] = ACCESS_##most + 1,
+#define F32(most)                                                               \
+    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
+    .limits[LIMIT_f32] = ACCESS_##most == ACCESS_one ? ACCESS_x16 + 1 : ACCESS_##most + 1,
+#define SPLITS_FIRST() .splits_first = 1,
 #define WEIGHTS(most)                                                           \
     .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
     .limits[LIMIT_weights] = ACCESS_##most + 1,
@@ -289,6 +291,11 @@ const image_t *scale_image(void)
 const image_t *recompute_image(void)
 {
     return find_image("recompute");
+}
+
+const image_t *planes_image(void)
+{
+    return find_image("split");
 }
 
 const image_t *pack_image(void)

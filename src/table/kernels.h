@@ -56,6 +56,7 @@ typedef struct kernel_t {
     int newer_blocks;         /* that an SM of a newer GPU holds */
     access_t access;          /* the most general that it is compiled for; all before it are, too */
     int limits[LIMIT_COUNT];  /* by column: the number of accesses, from the first, up to the one there; 0: no column */
+    int splits_first;         /* 1: its floats are split before, in the workspace */
     int is_plain; /* 1: it is there to be read: aligned rows, no fused epilogue, no split k, run by name only */
     walk_t walk;  /* on newer GPUs, ... */
     struct {
@@ -129,5 +130,6 @@ const image_t *scale_image(void);
 const image_t *recompute_image(void);
 const image_t *pack_image(void);
 const image_t *unpack_image(void);
+const image_t *planes_image(void);
 
 #endif

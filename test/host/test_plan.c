@@ -216,6 +216,8 @@ static void a_named_kernel_takes_k_whole(void **state)
         desc.kernel = kernel, desc.accumulate = kernel_table[kernel].info.accumulate;
         if (kernel_table[kernel].limits[LIMIT_f32])
             desc.type_a = desc.type_b = HGEMM_TYPE_F32;
+        if (kernel_table[kernel].splits_first) /* whose operands become planes in the workspace */
+            desc.k = 1 << 14;
         hgemm_weights_t weights;
         hgemm_weights_init(&weights);
         weights.n = desc.n, weights.k = desc.k, weights.group = 128;

@@ -107,6 +107,7 @@ static void every_variant_has_its_image(void **state)
     assert_int_equal(variants + 5, EVERY_IMAGE);
     assert_int_equal(built + 5, BUILT_IMAGES);
     assert_non_null(realign_image());
+    assert_non_null(planes_image());
     assert_non_null(scale_image());
     assert_non_null(recompute_image());
     assert_non_null(pack_image());
