@@ -37,7 +37,8 @@ typedef struct contestant_t {
     const internals_plan_t *plan; /* of hgemm: what a PLAN runs */
     epilogue_t epilogue;          /* of hgemm */
     char name[48], failure[VERIFY_WORDS];
-    double *seconds, *mhz, *power, *joules, *window; /* of the repetitions, see gbench_case_t */
+    double *seconds, *mhz, *power, *joules, *window, *beside; /* of the repetitions, see gbench_case_t */
+    double shown_beside;                                      /* the same of the last turn */
 } contestant_t;
 
 typedef struct group_t {

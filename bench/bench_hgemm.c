@@ -47,11 +47,12 @@ static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate,
     double turns = bench.options.beta != 0 ? 2 : 1;
     *c = (contestant_t){.kind = kind, .accumulate = accumulate, .kernel = kernel};
     snprintf(c->name, sizeof c->name, "%s", name);
-    c->seconds = calloc(5 * (size_t)repetitions, sizeof *c->seconds);
+    c->seconds = calloc(6 * (size_t)repetitions, sizeof *c->seconds);
     c->mhz = c->seconds + repetitions;
     c->power = c->mhz + repetitions;
     c->joules = c->power + repetitions;
     c->window = c->joules + repetitions;
+    c->beside = c->window + repetitions;
     c->result = (gbench_case_t){.group = g->name,
                                 .name = c->name,
                                 .operations = batch * 2 * m * n * k,
@@ -68,6 +69,7 @@ static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate,
                                 .power = c->power,
                                 .joules = c->joules,
                                 .window = c->window,
+                                .beside = c->beside,
                                 .error = -1};
     if (kind == CEILING) { /* as many operations as the problem has, in whole iterations */
         double per_iteration = ceiling_operations(accumulate);

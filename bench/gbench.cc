@@ -65,6 +65,7 @@ struct Row {
     const gbench_case_t *c;
     std::vector<double> seconds;
     double median, q1, q3;
+    double events;                                           // modelled: seconds by events after a pause
     double mhz, power, watts, picojoules;                    // -1: unknown; by the counter: watts, and per operation
     double percent_cublas, percent_cutlass, percent_ceiling; // -1: unknown
     double percent_copy;                                     // of its bytes per second
@@ -95,7 +96,8 @@ class Output
                 fprintf(file_, "# %s: %s\n", line.first.c_str(), line.second.c_str());
             fprintf(file_,
                     "problem,kernel,note,median_us,q1_us,q3_us,tflops,percent_cublas,percent_cutlass,"
-                    "percent_ceiling,percent_copy,gb_per_s,mhz,power_w,watts,pj_per_flop,relative_error,failure\n");
+                    "percent_ceiling,percent_copy,gb_per_s,mhz,power_w,watts,pj_per_flop,relative_error,failure%s\n",
+                    modelled_ ? ",events_us" : "");
         } else {
             for (const auto &line : context_lines)
                 fprintf(file_, "%-12s %s\n", line.first.c_str(), line.second.c_str());
@@ -134,6 +136,7 @@ class Output
         return {
             {"median us", 11, number(r.median * 1e6, "%.2f"), true, true},
             {"quartiles us", 23, number(r.q1 * 1e6, "%.2f") + ' ' + number(r.q3 * 1e6, "%11.2f"), true, false},
+            {"events us", 10, number(r.events * 1e6, "%.2f"), false, true},
             {"TFLOPS", 8, number(r.rate() * 1e-12, "%.2f"), true, true},
             {"% cuBLAS", 8, number(r.percent_cublas, "%.1f"), true, false},
             {"% published", 11, number(r.percent_published, "%.1f"), false, true},
@@ -172,7 +175,7 @@ class Output
 
     void csv(const Row &r)
     {
-        fprintf(file_, "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s,%s,%s,%.2f,%s,%s,%s,%s,%s,%s\n", r.c->group, r.c->name,
+        fprintf(file_, "%s,%s,%s,%.3f,%.3f,%.3f,%.3f,%s,%s,%s,%s,%.2f,%s,%s,%s,%s,%s,%s", r.c->group, r.c->name,
                 r.c->note ? r.c->note : "", r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.c->failure ? 0 : r.rate() * 1e-12,
                 number(r.percent_cublas, "%.2f").c_str(), number(r.percent_cutlass, "%.2f").c_str(),
                 number(r.percent_ceiling, "%.2f").c_str(), number(r.percent_copy, "%.2f").c_str(),
@@ -180,6 +183,9 @@ class Output
                 number(r.power, "%.1f", "").c_str(), number(r.watts, "%.2f", "").c_str(),
                 number(r.picojoules, "%.4f", "").c_str(), number(r.c->error, "%.3e").c_str(),
                 r.c->failure ? quoted(r.c->failure).c_str() : "");
+        if (modelled_)
+            fprintf(file_, ",%s", number(r.events * 1e6, "%.3f", "").c_str());
+        fprintf(file_, "\n");
     }
 
     void json(const Row &r)
@@ -199,6 +205,7 @@ class Output
                 ", \"median_us\": %.3f, \"q1_us\": %.3f, \"q3_us\": %.3f, \"tflops\": %.3f, "
                 "\"gb_per_s\": %.2f",
                 r.median * 1e6, r.q1 * 1e6, r.q3 * 1e6, r.rate() * 1e-12, r.c->bytes / r.median * 1e-9);
+        member("events_us", r.events * 1e6, "%.3f");
         member("mhz", r.mhz, "%.0f");
         member("power_w", r.power, "%.1f");
         member("watts", r.watts, "%.2f");
@@ -280,6 +287,8 @@ class Reporter : public benchmark::BenchmarkReporter
         row.median = quantile(row.seconds, 0.5);
         row.q1 = quantile(row.seconds, 0.25);
         row.q3 = quantile(row.seconds, 0.75);
+        const double beside = median_of_known({row.c->beside, row.c->beside + row.c->repetitions});
+        row.events = beside < 0 || row.c->failure ? -1 : row.median + beside;
         std::vector<double> watts, picojoules;
         for (size_t i = 0; i < row.seconds.size() && !row.c->failure; ++i)
             if (row.c->window[i] > 0) {
@@ -296,7 +305,9 @@ class Reporter : public benchmark::BenchmarkReporter
         row.percent_cutlass = percent(rates_, number, row.c->cutlass);
         row.percent_ceiling = percent(rates_, number, row.c->ceiling);
         row.percent_copy = percent(moved_, number, row.c->copy);
-        row.percent_published = row.c->published > 0 ? 100 * rates_[number] / row.c->published : -1;
+        const double shown = row.events > 0 ? row.events : row.median; // as the published times were taken
+        row.percent_published =
+            rates_[number] > 0 && row.c->published > 0 ? 100 * row.c->operations / shown / row.c->published : -1;
         failures_ += row.c->failure != nullptr;
         for (Output &output : outputs_)
             output.row(row);

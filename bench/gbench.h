@@ -27,6 +27,8 @@ typedef struct gbench_case_t {
     /* Of each repetition; but for the seconds of a call, 0 is unknown: clock, a reading of the
      * board's power in watts, and the energy that it used in a window of so many seconds. */
     const double *seconds, *mhz, *power, *joules, *window;
+    /* Modelled: seconds that a pair of events around the call of an idle GPU would show beside its own. */
+    const double *beside;
     double error;        /* of the result, relative to its own size, -1: not checked */
     const char *failure; /* why its times do not count, NULL: they do */
     const char *note;    /* such as the kernel that was chosen, may be NULL */

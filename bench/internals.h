@@ -61,6 +61,11 @@ void internals_count(hgemm_handle_t handle, struct turing_counters *counters);
 typedef void internals_visit_fn(const struct face_host *host);
 void internals_receive(hgemm_handle_t handle, internals_visit_fn *visit);
 
+/* Of a handle whose times are modelled: seconds that a pair of events around what is launched between these two, on a
+ * T4 after a pause, would show beside the kernels' own. */
+void internals_begin_beside(hgemm_handle_t handle);
+double internals_end_beside(hgemm_handle_t handle);
+
 /* Whether a kernel is there to be read: a rung of the ladder, shown among the others whatever its own sums are. */
 int internals_is_plain(int kernel);
 

@@ -206,6 +206,8 @@ int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_co
             return 0;
     }
     for (int i = -lead; i < launches; i++) {
+        if (i == 0 && modelled())
+            internals_begin_beside(bench.handle);
         if ((i == 0 || i == -lead) && !mark(c, 0)) /* the T4 model runs only what follows an event */
             return 0;
         if (!enqueue_next(c, p, sets, set_count, next))
@@ -213,6 +215,7 @@ int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_co
     }
     if (!mark(c, 1) || !seconds_between_marks(c, seconds))
         return 0;
+    c->shown_beside = modelled() ? internals_end_beside(bench.handle) : 0;
     *seconds /= launches;
     return 1;
 }
@@ -238,6 +241,7 @@ static void take_timed_turn(contestant_t *c, const problem_t *p, const set_t *se
         return;
     }
     take_turn(c, p, sets, set_count, next, turn->launches, &c->seconds[repetition]);
+    c->beside[repetition] = c->shown_beside;
     c->mhz[repetition] = clocks_sm_mhz();
     c->power[repetition] = clocks_power_w();
 }

@@ -130,6 +130,15 @@ def bf16(machine):
     return problems
 
 
+def weights():
+    """{problem: {(what weights are, what A is): row}} of bench_weights, with those of others in weights_peers.json."""
+    problems = {}
+    for row in (row for path in sorted((RESULTS / "t4model").glob("weights*.json")) for row in read(path)["results"]):
+        if "candidate" not in row:
+            problems.setdefault(row["problem"], {}).setdefault((row["weights"], row["type_a"]), row)
+    return problems
+
+
 def bf16_errors():
     """{(type, scales): {data: error}}; None: infinite or NaN."""
     found = {}

@@ -71,8 +71,10 @@ step "the ladder on a T4, by a timing model"
 cat <<EOF
 
 Nothing above was measured: a model of the T4 (docs/emulator.md) executed the kernels' machine code. "auto" is what
-hgemm_run runs, the fifth rung. "% published" is of cublasHgemm's rate on a T4 as others published it, "% ceiling" of
-the rate of mma.m16n8k8 alone in the same model. On a machine with a GPU this script measures.
+hgemm_run runs, the fifth rung. "median us" is the kernel alone; "events us" is what a T4 that is timed by a pair of
+events after a pause would say, and "% published" compares that with cublasHgemm's rate on a T4, which others timed so.
+"% ceiling" is of the rate of mma.m16n8k8 alone in the same model. The model is calibrated by twelve published times and
+not yet judged on times that were kept back. On a machine with a GPU this script measures.
     tools/run.sh --counts       what the emulator counts
     $bench --help
 EOF

@@ -65,7 +65,7 @@ images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
 kernels_again='^(gemm|check)_(auto|k|single|thin)|^(newer_.*|test_samples|samples_kernels|check_(invariance|plan_run)|bench_ladder_.*|bench_sets)$' # once is enough; gemm_random stays
 build_and_test sanitize "$kernels_again|^turing_(time|dry)\$" "$images" # bits_timed and bench_modelled model time
 if command -v clang >/dev/null; then
-    build_and_test clang "$kernels_again|^(check|bits)|^turing_(mutation|dry)\$" "$images" # host code
+    build_and_test clang "$kernels_again|^(check|bits)|^(turing_(mutation|dry)|face_python)\$" "$images" # host code
 else
     step "clang: not installed, host code was built by gcc only"
 fi
@@ -78,7 +78,7 @@ part=$(sed -n "s/.*-DHGEMM_KERNELS='\\([^']*\\)'.*/\\1/p" CONTRIBUTING.md | head
 [ -n "$part" ] || { echo 'FAILED: CONTRIBUTING.md has no example of HGEMM_KERNELS' >&2; exit 1; }
 quietly cmake --preset release -B build/part -DHGEMM_WERROR=ON "-DHGEMM_KERNELS=$part" "$images"
 quietly cmake --build build/part
-quietly ctest --test-dir build/part -j "$(nproc)" -E "^(gemm|check|turing|door|bench)_" --no-tests=error --output-on-failure
+quietly ctest --test-dir build/part -j "$(nproc)" -E "^(gemm|check|turing|door|bench|face)_" --no-tests=error --output-on-failure
 quietly ctest --test-dir build/part -j "$(nproc)" -R "^gemm_(random|copies)$|^(bench|door)_|^turing_(count|mutation|cubin)$" \
     --no-tests=error --output-on-failure
 if command -v python3 >/dev/null; then

@@ -419,6 +419,7 @@ static void print_time(const turing_time_t *t)
     printf("  time                %.0f cycles, %.2f us\n", t->cycles, t->cycles / TURING_T4_MHZ);
     printf("  start-up, not in it up to %.2f us warm, %.2f us cold\n", t->warm_start / TURING_T4_MHZ,
            t->cold_start / TURING_T4_MHZ);
+    printf("  events would say    %.2f us after a pause\n", (t->cycles + t->paused) / TURING_T4_MHZ);
     printf("  busy                tensor cores %.1f%%, load/store units %.1f%%, DRAM %.1f%%, issue %.1f%%\n",
            percent * t->tensor, percent * t->lsu, percent * t->dram,
            percent * (double)t->instructions / (4 * TURING_T4_SMS));

@@ -215,7 +215,7 @@ def product(x, packed, form, order, bias, c, gate, alpha, beta, activation, out_
         return run(x, packed, form, c, bias, gate, alpha, beta, activation, out_dtype, batch_invariant, **scales)
     row = x.dim() == 1
     if row:
-        x, gate, c = x.unsqueeze(0), gate, c
+        x = x.unsqueeze(0)
     recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
     if recorded and (activation != "none" or gate is not None):  # the epilogue by torch, in float32
         z = torch.ops.hgemm.linear_packed(x, packed, form, c, bias, None, alpha, beta, "none", torch.float32, batch_invariant, **scales)

@@ -187,12 +187,12 @@ static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t 
 /* ---- The shape ----------------------------------------------------------------------------------- */
 
 /* A row of six columns behind a comment that says all of the class. Addresses and sizes that come from the device do
- * not fit such rows, and a plan that was measured serves no invariant problem. */
+ * not fit such rows, and a plan that was measured serves no invariant problem, nor packed weights. */
 static void record_shape(const hgemm_desc_t *p)
 {
     char problem[CLASS_TEXT], text[MOST_LINE];
     const problem_class_t class = class_of(p);
-    if (is_indirect(p) || p->flags & HGEMM_FLAG_BATCH_INVARIANT || p->kernel != HGEMM_KERNEL_AUTO)
+    if (is_indirect(p) || p->weights || p->flags & HGEMM_FLAG_BATCH_INVARIANT || p->kernel != HGEMM_KERNEL_AUTO)
         return;
     class_to_text(&class, problem);
     if (!is_new(&recorded, problem))

@@ -176,6 +176,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, info) / CHUNK, more = 0;
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
+    more += p->weights ? costs->clocks_packed_step : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;
     lone += costs->clocks_converted_chunk * converted;
     beside += costs->clocks_converted_chunk * converted;

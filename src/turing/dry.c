@@ -12,7 +12,8 @@
  * Forward: a register is bulk where its value may come from an HMMA or from
  * memory.  A store of bulk is taken to be of data that decide nothing.  That is
  * a guess, and it is checked: bytes that such a store leaves out are marked as
- * absent, and an instruction that needs one ends the launch with an error.
+ * absent, and an instruction that needs one ends the launch with an error.  To
+ * local memory, where pointers are spilled as well, that is said of sums only.
  *
  * Backward: a register is needed where a path leads to a guard, an address, an
  * operand of a control instruction, an atomic or a store of what is not bulk.
@@ -127,8 +128,8 @@ static role_t role_of(const turing_insn_t *in)
     case TURING_LDSM: return ROLE_LOAD;
     case TURING_STG:
     case TURING_ST:
-    case TURING_STS: return ROLE_STORE;
-    case TURING_STL:
+    case TURING_STS:
+    case TURING_STL: return ROLE_STORE;
     case TURING_ATOM:
     case TURING_ATOM_CAS:
     case TURING_ATOMG:
@@ -413,7 +414,9 @@ static void find_bulk(graph_t *g)
         set_t data = node->reads;
         take_out(&data, &node->address);
         take_out(&data, &node->condition);
-        node->bulk_store |= g->reached[p] && node->role == ROLE_STORE && meets(&data, &g->bulk[p]);
+        const bool spills = g->m->ops[p % g->n].in->op == TURING_STL;
+        node->bulk_store |= g->reached[p] && node->role == ROLE_STORE &&
+                            (spills ? any_of(&g->sums[p], &data) : meets(&data, &g->bulk[p]));
         node->blocked |= g->reached[p] && any_of(&g->sums[p], &node->condition);
     }
 }

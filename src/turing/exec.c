@@ -106,7 +106,7 @@ block_t *emu_block_create(worker_t *worker)
     const size_t local = round_64((size_t)LANES * m->local_bytes), shared = round_64(m->shared_bytes);
     const bool shadow = m->checks & TURING_CHECK_MEMORY;
     const size_t schedule = m->checks & TURING_CHECK_SCHEDULE ? round_64(emu_schedule_bytes(m)) : 0;
-    const size_t per_warp = round_64(sizeof(warp_t)) + rows + local * (shadow ? 2 : 1) + schedule;
+    const size_t per_warp = round_64(sizeof(warp_t)) + rows + local * (1 + shadow + m->dry) + schedule;
     block_t *b = calloc(1, sizeof *b);
     if (!b)
         return NULL;
@@ -133,6 +133,10 @@ block_t *emu_block_create(worker_t *worker)
         p += local;
         if (shadow) {
             w->local_valid = p;
+            p += local;
+        }
+        if (m->dry) {
+            w->local_absent = p;
             p += local;
         }
         if (schedule) {
@@ -186,6 +190,8 @@ void emu_block_start(block_t *b, uint64_t linear)
         memset(w->local, POISON_BYTE, (size_t)LANES * m->local_bytes);
         if (w->local_valid)
             memset(w->local_valid, 0, (size_t)LANES * m->local_bytes);
+        if (w->local_absent)
+            memset(w->local_absent, 0, (size_t)LANES * m->local_bytes);
         if (w->schedule)
             emu_schedule_start(w);
     }

@@ -109,6 +109,7 @@ struct warp {
     alloc_t *hit;   /* allocation of the last global access     */
     uint8_t *local; /* local_bytes per lane                     */
     uint8_t *local_valid;
+    uint8_t *local_absent; /* as alloc_t has; NULL: not a dry launch */
     schedule_t *schedule;
     trace_t *trace; /* what the timing model will replay, or NULL */
     block_t *block;

@@ -111,7 +111,9 @@ static uint8_t *absent(const warp_t *w, turing_space_t space, const uint8_t *p)
 {
     if (space == TURING_SPACE_SHARED)
         return w->block->shared_absent ? w->block->shared_absent + (p - w->block->shared) : NULL;
-    return space == TURING_SPACE_GLOBAL && w->hit->absent ? w->hit->absent + (p - w->hit->host) : NULL;
+    if (space == TURING_SPACE_LOCAL)
+        return w->local_absent ? w->local_absent + (p - w->local) : NULL;
+    return w->hit->absent ? w->hit->absent + (p - w->hit->host) : NULL;
 }
 
 /* False after a fault: what is read was left out. */
@@ -159,7 +161,7 @@ static void load(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, co
     }
 }
 
-/* Bytes of global or shared memory have a value now. */
+/* Bytes have a value now. */
 static void mark(const warp_t *w, turing_space_t space, const uint8_t *p, uint32_t bytes)
 {
     uint8_t *a = absent(w, space, p);
@@ -181,8 +183,10 @@ static void leave_out(warp_t *w, const op_t *o, uint32_t on, turing_space_t spac
             memset(w->block->shared_absent + address[l], 1, 16);
         else if (space == TURING_SPACE_SHARED)
             memset(w->block->shared_absent + address[l], 1, bytes);
-        else if (space == TURING_SPACE_LOCAL || !emu_memory_absent(w->hit, address[l] - w->hit->base, bytes, true)) {
-            emu_fault(w, o, "a dry launch cannot leave out this store to %s memory", space_name(space));
+        else if (space == TURING_SPACE_LOCAL)
+            memset(w->local_absent + (p - w->local), 1, bytes);
+        else if (!emu_memory_absent(w->hit, address[l] - w->hit->base, bytes, true)) {
+            emu_fault(w, o, "out of memory to leave out this store");
             return;
         }
     }

@@ -254,6 +254,7 @@ typedef struct turing_time {
     /* Not in `cycles`: the most that fetching code, constants and page entries for the first time adds, where
      * a launch of the kernel went just before, and on a GPU that has been idle. */
     double warm_start, cold_start;
+    double paused; /* not in `cycles` either: what a pair of events around a launch of an idle GPU shows beside it */
     uint64_t instructions;            /* warp instructions issued                     */
     uint64_t l2_sectors;              /* of 32 bytes, read and written, in L2         */
     uint64_t l2_hits;                 /* of these: present or on their way, or stored */

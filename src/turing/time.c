@@ -648,6 +648,7 @@ static void finish(model_t *model)
     sum->warm_start = code * (model->c.fetch_l2 - model->c.issue) + model->c.constant_l2;
     sum->cold_start = code * (model->c.fetch_dram - model->c.issue) + model->c.constant_l2 + model->c.dram_latency +
                       model->c.tlb_miss;
+    sum->paused = sum->cold_start + model->c.event;
     sum->cycles = model->end;
     sum->tensor /= TURING_T4_SMS * SUBCORES;
     sum->lsu /= TURING_T4_SMS;
@@ -715,6 +716,7 @@ void turing_time_add(turing_time_t *sum, const turing_time_t *time)
     sum->dram += time->dram;
     sum->warm_start += time->warm_start;
     sum->cold_start += time->cold_start;
+    sum->paused += time->paused;
     for (int i = 0; i < TURING_STALL_COUNT; i++)
         sum->stall[i] += time->stall[i];
     sum->instructions += time->instructions;

@@ -124,7 +124,8 @@ static double serve(double *free_at, double t, double cycles)
 
 static double dram(time_memory_t *m, uint64_t hashed, uint32_t sectors, double cost, double t, turing_time_t *sum)
 {
-    const double cycles = emu_time_sectors(sectors) * SECTOR_BYTES * cost / m->c->dram_rate;
+    const double share = (emu_time_sectors(sectors) * SECTOR_BYTES + m->c->dram_open) / (LINE_BYTES + m->c->dram_open);
+    const double cycles = share * LINE_BYTES * cost / m->c->dram_rate;
     sum->dram += cycles;
     return serve(&m->channel[(hashed >> 40) % DRAM_CHANNELS], t, cycles * DRAM_CHANNELS);
 }

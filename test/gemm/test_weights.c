@@ -526,14 +526,14 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
     test_free(scatter), test_free(packed);
 }
 
-static const char *const kernels[] = {"weights_16x128", "weights_32x128", "weights_64x128", "weights_64x128x128", NULL};
+static const char *const kernels[] = {"weights_16x128", "weights_32x128", "weights_64x128", NULL};
 enum { KERNELS = sizeof kernels / sizeof kernels[0] };
 
-/* Kernel number i of the four, or one for these codes in its place; then the automatic choice. */
+/* Kernel number i of the three, or one for these codes in its place; then the automatic choice. */
 static const char *kernel_for(int i, int kind)
 {
     const int is_common = kinds[kind].code <= HGEMM_CODE_UINT4 && kinds[kind].zero != HGEMM_ZERO_OFFSET;
-    return kernels[(i == 2 || i == 3) && !is_common ? 1 : i];
+    return kernels[i == 2 && !is_common ? 1 : i];
 }
 
 /* Of whole numbers and powers of two sums are exact in any order: every kernel, group and kind of integers, and edges.

@@ -200,6 +200,7 @@ static void faults_are_told(void **state)
         {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 cublas 0.000\n", "such as 1.250"},
         {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 cublas 1.250 1.250\n", "such as 1.250"},
         {HEADER "f16 nn 64x64x64 grouped = k5_64x64 nn x16\n", "are not tuned"},
+        {HEADER "f32 nt 64x64x64 types f16 packed groups 32 = weights_16x128 nt x16\n", "are not tuned"},
         {HEADER "f16 nn 64x64x64 invariant = k5_64x64 nn x16\n", "are not tuned"},
         {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16\nf16 nn 64x64x72 = k5_64x64 nn x16\n"
                 "f16 nn 64x64x64 lda 64 = k5_64x32 nn x16 # once more\n",

@@ -58,10 +58,10 @@ class Calibrate(unittest.TestCase):
         self.assertRegex(kernel, r"without weights +event=0: -50\.00%\n")
 
     def test_says_the_model_as_it_is(self):
-        self.made_up((), 0, ("flag", 0.5))
+        self.made_up((), 5, ("flag", 0.5))
         run = self.run_it()
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertIn("3 of 4 times, by event=0\n", run.stdout)
+        self.assertIn("3 of 4 times, by event=5\n", run.stdout)
         self.assertEqual(len(re.findall(r"  flag \d+: published [\d.]+, modelled [\d.]+ us, \+100.00%\n", run.stdout)), 2)
         self.assertNotIn("without", run.stdout)
 

@@ -5,7 +5,7 @@
 function(turing_test name)
     add_executable(${name} turing/${name}.c)
     target_compile_options(${name} PRIVATE ${warnings} -ffp-contract=off)
-    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
     target_link_libraries(${name} PRIVATE turing m)
 endfunction()
 

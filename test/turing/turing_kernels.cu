@@ -309,6 +309,24 @@ template <int N> static __device__ __forceinline__ void products(uint4 *d, uint3
 TIMED(time_products) { products<8>(d, n); }
 TIMED(time_chained_products) { products<1>(d, n); }
 
+/* What comes from memory by way of shared memory, and is multiplied, is spilled and read again. */
+TIMED(time_spilled)
+{
+    __shared__ uint4 s[32];
+    const uint32_t lane = threadIdx.x % 32;
+    s[lane] = a[lane];
+    __syncwarp();
+    const uint4 v = load_matrices(shared_address(s + lane));
+    uint32_t c[2] = {};
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%3}, {%4}, {%0,%1};"
+                 : "+r"(c[0]), "+r"(c[1])
+                 : "r"(v.x), "r"(v.y), "r"(v.z));
+    uint32_t spilled[64];
+    TURNS
+        spilled[turn * x & 63] = c[0] + turn;
+    d[INDEX].x = spilled[n & 63];
+}
+
 /* 64 loads of 512 bytes a turn, no two the same, lanes x bytes apart. */
 template <uint4 (*LOAD)(uint32_t)> static __device__ __forceinline__ void loads(uint4 *d, uint32_t n, uint32_t x)
 {

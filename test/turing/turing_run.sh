@@ -63,8 +63,8 @@ X
 }
 plain=$(cycles time)
 test "$plain" = "$(cycles 'time dry')"
-test "$plain" = "$(cycles time 'clock dram_latency 280' 'clock l2_part 0')"
-test "$((plain + 100))" = "$(cycles 'clock dram_latency 380' time)"
+test "$plain" = "$(cycles time 'clock dram_latency 220' 'clock l2_part 0')"
+test "$((plain + 100))" = "$(cycles 'clock dram_latency 320' time)"
 # A block of 13 lanes stores one sector whole and half of another, not in L2.
 half=$(cycles 'block 13' time)
 test "$half" -lt "$(cycles 'block 13' time 'clock l2_part 8')"

@@ -8,7 +8,7 @@ from results import ROOT
 
 FILE = ROOT / "src" / "turing" / "time.def"
 ROW = re.compile(r'^TIME\((\w+), ([\d.]+), ([\d.]+), ([\d.]+), (\w+), "(.*?)", "(.*?)"\)$')
-KINDS = ("published", "assumed", "candidate")
+KINDS = ("published", "assumed", "calibrated", "candidate")
 
 
 class Constant(NamedTuple):

@@ -4,16 +4,12 @@ import sys
 
 import numpy as np
 
+from .._arrays import is_torch
 from .._types import BFLOAT16
 from .._weights import wrong_shape
 
 INTEGERS = ("int32", "uint32")
 FLOATS = ("float16", "bfloat16", "float32")
-
-
-def is_torch(array):
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array, torch.Tensor)
 
 
 def to_numpy(name, array):
