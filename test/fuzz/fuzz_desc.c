@@ -74,6 +74,18 @@ static hgemm_desc_t draw(fuzz_source_t *source)
     desc.scale_a = (float)choice(source, 3), desc.scale_b = (float)choice(source, 3);
     desc.scale_a_pointer = fuzz_byte(source) % 2 ? NULL : address(source);
     desc.scale_b_pointer = fuzz_byte(source) % 2 ? NULL : address(source);
+    if (fuzz_byte(source) % 4 == 1) {
+        static hgemm_weights_t weights;
+        hgemm_weights_init(&weights);
+        weights.n = fuzz_byte(source) > 250 ? fuzz_number(source) : desc.n, weights.k = desc.k;
+        weights.code = (hgemm_code_t)choice(source, 6), weights.zero = (hgemm_zero_t)choice(source, 3);
+        weights.group = fuzz_byte(source) % 8 ? 16 << fuzz_byte(source) % 5 : choice(source, 2);
+        weights.type_scale = (hgemm_type_t)choice(source, 3);
+        desc.weights = &weights;
+        if (fuzz_byte(source) % 8) /* what kernels have */
+            desc.layout = HGEMM_ROW_MAJOR, desc.op_a = HGEMM_OP_N, desc.op_b = HGEMM_OP_T,
+            desc.stride_b &= ~INT64_C(15);
+    }
     return desc;
 }
 
