@@ -198,7 +198,8 @@ int main(int argc, char **argv)
     for (int kernel = 1; kernel <= hgemm_kernel_count(); kernel++) {
         hgemm_kernel_info_t info;
         hgemm_get_kernel_info(kernel, &info);
-        if (strcmp(info.rung, rung) == 0 || info.stages == 0 || info.rung[0] != 'k') /* k0_naive takes too long */
+        if (strcmp(info.rung, rung) == 0 || info.stages == 0 || /* thin kernels are no rung, k0_naive takes too long, */
+            !kernel_table[kernel].limits[LIMIT_align])          /* and some are not for matrices of halves */
             continue;
         rung = info.rung;
         hgemm_desc_t desc;

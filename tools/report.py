@@ -244,7 +244,7 @@ def kernel_table():
 PARTS_OF_K5 = (  # what it is, the product, the plan without it and the plan with it
     ("larger tiles", "2048x2048x2048", "k5_64x64", "k5_128x128"),
     ("split-K of the last wave", "2048x2048x2048", "k5_128x128", "k5_128x128 tail k/2"),
-    ("split-K of all tiles", "64x64x16384", "k5_16x64", "k5_16x64 k/10"),
+    ("split-K of all tiles", "64x64x16384", "k5_16x64", "k5_16x64 k/8"),
 )
 
 

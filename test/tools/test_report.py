@@ -140,7 +140,7 @@ class Stale(unittest.TestCase):
     def test_comments_and_blanks_do_not_count(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "a.cu"
-            path.write_text("/* one\n */ int x; // two\n\n  int y;\n")
+            path.write_text("#pragma once\n#include <x.h>\n/* one\n */ int x; // two\n\n  int y;\n")
             self.assertEqual(inputs.code_of(path), "int x; int y;")
 
     def test_a_kernel_depends_on_the_instructions_that_it_calls(self):

@@ -120,7 +120,7 @@ def needed(result):
                 parts.add(source)
             elif re.match(r"(k\d|thin|single)_", kernel):
                 parts.add("a kernel that is gone")
-        if row.get("kernel", "").startswith("auto"):
+        if row.get("kernel", "").startswith("auto") and result["context"].get("witness") != "emulated":  # counts are shown by kernel
             parts.add("selection")
     parts |= set(result["context"].get("depends", "").split())
     witness = result["context"].get("witness")
