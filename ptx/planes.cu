@@ -241,4 +241,4 @@ template <class T> static DEVICE void planes(const arguments &args)
     T::store(args, where, all);
 }
 
-HGEMM_ENTRY_OF(planes, SWIZZLED | TUNED, OF_FLOATS)
+HGEMM_ENTRY_OF(planes, OF_FLOATS)
