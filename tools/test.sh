@@ -57,12 +57,12 @@ clang_format() {
 
 twice='^$'
 if ! nvidia-smi >/dev/null 2>&1; then
-    step "no GPU: cases of gemm_auto, gemm_k5_*, gemm_single_* and gemm_thin_* run once, as check_*: on the emulated T4, with all its checks"
-    twice='^gemm_(auto|k5_|single_|thin_)'
+    step "no GPU: cases of gemm_auto, those of tuned kernels and test_weights run once, as check_*: on the emulated T4, with all its checks"
+    twice='^(gemm_(auto|k5_|planes_|single_|thin_)|test_weights$)'
 fi
 build_and_test release "$twice"
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
-kernels_again='^(gemm|check)_(auto|k|single|thin)|^(newer_.*|test_samples|samples_kernels|check_(invariance|plan_run)|bench_ladder_.*|bench_sets)$' # once is enough; gemm_random stays
+kernels_again='^(gemm|check)_(auto|k|planes|single|thin|weights)|^(newer_.*|test_samples|samples_kernels|check_(invariance|plan_run)|bench_ladder_.*|bench_sets)$' # once is enough; gemm_random stays
 build_and_test sanitize "$kernels_again|^turing_(time|dry)\$" "$images" # bits_timed and bench_modelled model time
 if command -v clang >/dev/null; then
     build_and_test clang "$kernels_again|^(check|bits)|^(turing_(mutation|dry)|face_python)\$" "$images" # host code
