@@ -6,8 +6,8 @@
 hgemm takes part with its own choice, and with each kernel that is named.
 """
 import ctypes
-import importlib.util
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -16,9 +16,9 @@ import sys
 import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
-spec = importlib.util.spec_from_file_location("hgemm_c", HERE.parent / "python/hgemm/_c.py")
-c = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(c)
+sys.path.insert(0, str(HERE.parent / "python"))
+os.environ.setdefault("HGEMM_LIBRARY", sys.argv[1])
+from hgemm import _c as c  # noqa: E402
 FLOAT = c.TYPE["float32"]
 
 lib = ctypes.CDLL(sys.argv[1])
@@ -95,6 +95,6 @@ for shape in SHAPES:
     rows.append(measure(*shape))
     print(" ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in rows[-1].items()), flush=True)
 context = {"gpu": torch.cuda.get_device_name(), "clocks": smi("clocks.max.sm") + " MHz at most", "driver": smi("driver_version"),
-           "torch": torch.__version__, "hgemm": f"{c.version_text()}, commit {sys.argv[3]}", "witness": "measured", "depends": "single"}
+           "torch": torch.__version__, "hgemm": f"{c.version_text()}, commit {sys.argv[3]}", "witness": "measured", "depends": "single planes"}
 lines = ",\n".join(map(json.dumps, rows))
 pathlib.Path(sys.argv[2]).write_text(f'{{\n"context": {json.dumps(context, indent=2)},\n"results": [\n{lines}\n]\n}}\n')
