@@ -25,7 +25,7 @@ struct hgemm_handle {
     size_t workspace_bytes;
     void *own_workspace; /* the handle's, NULL: none could be had */
     size_t own_workspace_bytes;
-    void *functions[VARIANT_COUNT];                            /* what the device loaded, by variant_index; NULL: not yet */
+    void *functions[VARIANT_COUNT]; /* what the device loaded, by variant_index; NULL: not yet */
     void *realign, *scale, *recompute, *split, *pack, *unpack; /* the same for these kernels */
     known_plan_t known[KNOWN_PLANS];                           /* what was chosen of late, by a hash of the class */
 };
