@@ -372,9 +372,11 @@ HGEMM_API hgemm_status_t hgemm_weights_bytes(const hgemm_weights_t *weights, siz
 HGEMM_API hgemm_status_t hgemm_pack_weights(hgemm_handle_t handle, const hgemm_weights_t *weights, const void *codes,
                                             const void *scales, const void *zeros, void *packed);
 
-/* Writes W, n rows of k elements `ld` apart, from its packed form: rounded to the type, once from FP32 arithmetic. */
+/* Writes columns of W from its packed form, `count` from number `first` on: n rows of so many elements, `ld` apart,
+ * rounded to the type once, from FP32 arithmetic. All of W: from 0, k of them. */
 HGEMM_API hgemm_status_t hgemm_unpack_weights(hgemm_handle_t handle, const hgemm_weights_t *weights, const void *packed,
-                                              hgemm_type_t type, void *matrix, int64_t ld);
+                                              int64_t first, int64_t count, hgemm_type_t type, void *matrix,
+                                              int64_t ld);
 
 /*
  * Everything a call can say:
