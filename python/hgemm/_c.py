@@ -143,7 +143,7 @@ def _load(path):
         signatures["hgemm_weights_init_sized"] = (None, [form, c_size_t])
         signatures["hgemm_weights_bytes"] = (status, [form, POINTER(c_size_t)])
         signatures["hgemm_pack_weights"] = (status, [handle, form, c_void_p, c_void_p, c_void_p, c_void_p])
-        signatures["hgemm_unpack_weights"] = (status, [handle, form, c_void_p, c_int, c_void_p, c_int64])
+        signatures["hgemm_unpack_weights"] = (status, [handle, form, c_void_p, c_int64, c_int64, c_int, c_void_p, c_int64])
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

@@ -71,7 +71,7 @@ def _reduced(g, like):
 # ---- a product alone ----------------------------------------------------------------------------------------------
 
 
-def _fitted(x, half):
+def fitted(x, half):
     """A factor of a product in the type `half`, and by what the product must be multiplied then, or None. Of a float32, the largest
     magnitude goes below 2^15, so that neither gradients beyond float16's range nor those below it are lost."""
     if x.dtype == half or half != torch.float16 or x.numel() == 0:
@@ -84,8 +84,8 @@ def _fitted(x, half):
 
 def _run(x, y, alpha_pointer, scale_x_pointer, scale_y_pointer, scale_x, scale_y, alpha, accumulate, batch_invariant, half, out_dtype):
     """alpha * x @ y, or *alpha_pointer times that, of matrices in float32 or in the type `half`, computed in that. Scales: as gemm's."""
-    x, of_x = _fitted(x, half)
-    y, of_y = _fitted(y, half)
+    x, of_x = fitted(x, half)
+    y, of_y = fitted(y, half)
     for factor in (of_x, of_y):
         if factor is not None:
             alpha_pointer = factor * (alpha if alpha_pointer is None else alpha_pointer)

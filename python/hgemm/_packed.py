@@ -68,12 +68,14 @@ def pointers(given):
     return [*given, *[None] * (3 - len(given))]
 
 
-def unpack_on_host(form, packed, dtype):
+def unpack_on_host(form, packed, dtype, first=0, count=None):
+    """The matrix, or `count` of its columns."""
     aligned = aligned_bytes(packed.size)
     aligned[:] = packed
-    n, k = form[:2]
-    matrix = np.empty((n, k), BFLOAT16 if dtype == "bfloat16" else dtype)
-    _c.check(_c.lib.hgemm_unpack_weights(None, byref(struct_of(form)), aligned.ctypes.data, _c.TYPE[dtype], matrix.ctypes.data, max(k, 1)))
+    count = form[1] if count is None else count
+    matrix = np.empty((form[0], count), BFLOAT16 if dtype == "bfloat16" else dtype)
+    _c.check(_c.lib.hgemm_unpack_weights(None, byref(struct_of(form)), aligned.ctypes.data, first, count, _c.TYPE[dtype],
+                                          matrix.ctypes.data, max(count, 1)))
     return matrix
 
 

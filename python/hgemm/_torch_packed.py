@@ -56,6 +56,7 @@ _library.define("linear_packed(Tensor x, Tensor packed, int[] form, Tensor? c=No
                 'float beta=1.0, str activation="none", ScalarType? out_dtype=None, bool batch_invariant=False, float scale_a=0.0, '
                 "Tensor? scale_a_pointer=None) -> Tensor")
 _library.define("unpack(Tensor packed, int[] form, ScalarType dtype) -> Tensor")
+_library.define("linear_packed_grad(Tensor g, Tensor packed, int[] form, ScalarType dtype, float alpha=1.0) -> Tensor")
 
 
 def _check(x, packed, form):
@@ -131,19 +132,57 @@ def _linear_packed(x, packed, form, *rest, **options):
 
 
 def _unpack(packed, form, dtype):
-    form, name = tuple(form), _call.dtype_name("dtype", dtype)
-    if not packed.is_cuda:
-        return torch.from_numpy(_packed.unpack_on_host(form, packed.numpy().reshape(-1), "float32")).to(dtype)
-    n, k = form[:2]
-    matrix = torch.empty((n, k), dtype=dtype, device=packed.device)
-    _handle(packed.get_device()).call(_c.lib.hgemm_unpack_weights, byref(_packed.struct_of(form)), packed.data_ptr(), _c.TYPE[name],
-                                      matrix.data_ptr(), max(k, 1))
+    form = tuple(form)
+    matrix = torch.empty(form[:2], dtype=dtype, device=packed.device)
+    _unpack_columns(packed, form, 0, form[1], matrix)
     return matrix
+
+
+def _unpack_columns(packed, form, first, count, to):
+    """`count` columns of the matrix into the first ones of a tensor."""
+    if not packed.is_cuda:
+        to[:, :count] = torch.from_numpy(_packed.unpack_on_host(form, packed.numpy().reshape(-1), "float32", first, count))
+        return
+    _handle(packed.get_device()).call(_c.lib.hgemm_unpack_weights, byref(_packed.struct_of(form)), packed.data_ptr(), first, count,
+                                      _c.TYPE[_TYPES[to.dtype]], to.data_ptr(), max(to.stride(0), 1))
+
+
+PANEL = 64 << 20  # bytes of the matrix that are unpacked at a time, for a gradient
+
+
+def _panel(n, k, size):
+    """How many columns of an n x k matrix that is: all, or of panels of nearly one width, in multiples of 128."""
+    panels = -(-n * k * size // PANEL)
+    return max(k, 1) if panels <= 1 else -(-k // panels // 128) * 128
+
+
+def _linear_packed_grad(g, packed, form, dtype, alpha=1.0):
+    """alpha * g W in dtype: a panel of columns after the other, each unpacked before its product."""
+    form = tuple(form)
+    n, k = form[:2]
+    rows, factor = _derivatives.fitted(g.reshape(-1, n), dtype)
+    rows = rows.contiguous()
+    if factor is not None:
+        factor = factor * alpha
+    width = _panel(n, k, dtype.itemsize)
+    if width >= k:
+        d = torch.ops.hgemm.gemm(rows, torch.ops.hgemm.unpack(packed, form, dtype), alpha=alpha, alpha_pointer=factor)
+        return d.reshape(*g.shape[:-1], k)
+    from . import torch as door
+    panel = torch.empty((n, width), dtype=dtype, device=g.device)
+    d = torch.empty((rows.shape[0], k), dtype=dtype, device=g.device)
+    for first in range(0, k, width):
+        count = min(width, k - first)
+        _unpack_columns(packed, form, first, count, panel)
+        door.compute({"a": rows, "b": panel[:, :count], "out": d[:, first:first + count]},
+                     {"alpha": alpha if factor is None else factor, "beta": 0.0}, None, "none", "float32", False)
+    return d.reshape(*g.shape[:-1], k)
 
 
 for _key in ("CUDA", "CPU"):
     _library.impl("linear_packed", _linear_packed, _key)
     _library.impl("unpack", _unpack, _key)
+    _library.impl("linear_packed_grad", _linear_packed_grad, _key)
 
 
 @torch.library.register_fake("hgemm::linear_packed", lib=_library)
@@ -154,6 +193,11 @@ def _(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activa
 @torch.library.register_fake("hgemm::unpack", lib=_library)
 def _(packed, form, dtype):
     return packed.new_empty((form[0], form[1]), dtype=dtype)
+
+
+@torch.library.register_fake("hgemm::linear_packed_grad", lib=_library)
+def _(g, packed, form, dtype, alpha=1.0):
+    return g.new_empty((*g.shape[:-1], form[1]), dtype=dtype)
 
 
 def _setup(ctx, inputs, output):
@@ -168,8 +212,7 @@ def _setup(ctx, inputs, output):
 def _backward(ctx, g):
     grad_x = None
     if ctx.needs_input_grad[0]:
-        matrix = torch.ops.hgemm.unpack(ctx.saved_tensors[0], ctx.form, ctx.dtype)
-        grad_x = torch.ops.hgemm.gemm(g.to(ctx.dtype).contiguous(), matrix, alpha=ctx.alpha)
+        grad_x = torch.ops.hgemm.linear_packed_grad(g, ctx.saved_tensors[0], ctx.form, ctx.dtype, ctx.alpha)
     grads = [None if like is None else (g * factor if factor != 1 else g).sum_to_size(like[0]).to(like[1])
              for like, factor in zip(ctx.like, (ctx.beta, 1))]
     return grad_x, None, None, *grads, *[None] * 8
@@ -178,12 +221,27 @@ def _backward(ctx, g):
 torch.library.register_autograd("hgemm::linear_packed", _backward, setup_context=_setup, lib=_library)
 
 
+def _setup_grad(ctx, inputs, output):
+    g, packed, ctx.form, ctx.half, ctx.alpha = inputs
+    ctx.dtype = g.dtype
+    ctx.save_for_backward(packed)
+
+
+def _backward_grad(ctx, gg):
+    """Of a gradient: the product itself."""
+    return torch.ops.hgemm.linear_packed(gg.to(ctx.half), ctx.saved_tensors[0], ctx.form, alpha=ctx.alpha, out_dtype=ctx.dtype), *[None] * 4
+
+
+torch.library.register_autograd("hgemm::linear_packed_grad", _backward_grad, setup_context=_setup_grad, lib=_library)
+
+
 # ---- the public calls ---------------------------------------------------------------------------------------------
 
 
 def linear(x, w, bias=None, *, alpha=1.0, beta=None, c=None, activation=None, gate=None, accumulate="float32", out_dtype=None, scale_a=None,
            scale_b=None, batch_invariant=False):
-    """hgemm.linear of tensors with packed weights. Its gradient for x is a product with the matrix, unpacked to x's type."""
+    """hgemm.linear of tensors with packed weights. Its gradient for x is a product with the matrix, unpacked to x's type:
+    at most PANEL bytes of it at a time."""
     _packed.check_x(w, x.shape, {"accumulate": accumulate, "scale_b": scale_b})
     _call.check_options("float32", activation)
     alpha, beta = float(_call.scalar("alpha", alpha)), 1.0 if beta is None else float(_call.scalar("beta", beta))

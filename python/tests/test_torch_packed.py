@@ -43,6 +43,39 @@ def test_linear_and_its_gradient(rng, code, zeros):
         assert torch.equal(hgemm.torch.linear(x, packed, bias, alpha=0.5, c=c, beta=2, out_dtype="float32"), y)
 
 
+def test_gradients_of_any_size(rng):
+    """An incoming gradient in float32 may be beyond halves, or below them; that of a gradient is the product."""
+    weights = made(rng, "int4", 24, 64, 32)
+    packed, matrix = hgemm.pack(weights, device="cpu"), matrix_of(weights)
+    for size in (1e-9, 1.0, 1e7):
+        x = integers(rng, 5, 64).requires_grad_()
+        g = (integers(rng, 5, 24).float() * size).requires_grad_()
+        y = hgemm.linear(x, packed, alpha=1 / size, out_dtype="float32")
+        found, = torch.autograd.grad(y, x, g, create_graph=True)
+        wanted = (g.double() @ matrix.double() / size).detach()
+        assert torch.isfinite(found).all() and (found - wanted).abs().max() <= 1e-3 * wanted.abs().max(), size
+        seed = integers(rng, 5, 64)
+        twice, = torch.autograd.grad(found, g, seed)
+        wanted = seed.double() @ matrix.double().T / size
+        assert twice.dtype == torch.float32 and (twice - wanted).abs().max() <= 1e-5 * wanted.abs().max()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_gradient_in_panels(rng, monkeypatch, dtype):
+    """Of a matrix of more than PANEL bytes some columns are unpacked at a time: the same gradient."""
+    weights = made(rng, "uint4", 24, 700, 32, "integer")
+    packed = hgemm.pack(weights, device="cpu")
+    x = torch.zeros(2, 3, 700, dtype=getattr(torch, dtype), requires_grad=True)
+    y = hgemm.linear(x, packed, out_dtype="float32")
+    g = integers(rng, 2, 3, 24).float()
+    whole, = torch.autograd.grad(y, x, g, retain_graph=True)
+    assert whole.shape == x.shape and whole.dtype == x.dtype and torch.allclose(whole.double(), g.double() @ matrix_of(weights).double(), rtol=1e-2)
+    monkeypatch.setattr(hgemm.torch.packed, "PANEL", 2 * 24 * 300)
+    assert hgemm.torch.packed._panel(24, 700, 2) == 256  # 256, 256 and 188 columns
+    assert torch.equal(torch.autograd.grad(y, x, g)[0], whole)
+    assert [hgemm.torch.packed._panel(*nk, 2) for nk in ((0, 5), (5, 0), (10, 256), (7200, 300))] == [5, 1, 256, 128]
+
+
 @pytest.mark.parametrize("activation, gated", [("silu", True), ("gelu", False), (None, True)])
 def test_an_epilogue_is_differentiated(rng, activation, gated):
     weights = made(rng, "int4", 24, 64, 32)
@@ -98,6 +131,9 @@ def test_operator_checks(rng):
     packed = hgemm.pack(made(rng, "int4", 24, 64, 32), device="cpu")
     for x in (integers(rng, 5, 64), integers(rng, 5, 64).requires_grad_()):
         torch.library.opcheck(torch.ops.hgemm.linear_packed, (x, packed.data, list(packed.form)),
+                              test_utils=("test_schema", "test_faketensor", "test_autograd_registration"))
+    for g in (integers(rng, 5, 24), integers(rng, 2, 3, 24).float().requires_grad_()):
+        torch.library.opcheck(torch.ops.hgemm.linear_packed_grad, (g, packed.data, list(packed.form), torch.float16, 0.5),
                               test_utils=("test_schema", "test_faketensor", "test_autograd_registration"))
     torch.library.opcheck(torch.ops.hgemm.unpack, (packed.data, list(packed.form), torch.float16), test_utils=("test_schema", "test_faketensor"))
 
