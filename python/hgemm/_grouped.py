@@ -70,13 +70,13 @@ def _of_packed(a, weights, kind, options):
     if weights.experts is None:
         raise ValueError("b: it is not packed for experts: pack a sequence of hgemm.Weights")
     _packed.refuse(options)
-    if _arrays.is_torch(weights.data):
-        raise NotImplementedError("b: weights for hgemm.grouped are packed without a device of torch's")
     if kind not in ("float16", "bfloat16"):
         raise TypeError(f"a: its type is {kind}, not float16 or bfloat16")
     a = _packed.gathered(a, weights.order, "a")
     if isinstance(a, np.ndarray):
         a = np.ascontiguousarray(a)
+    elif _arrays.is_torch(a):
+        a = a.contiguous()
     return a, weights.matrix(kind, experts=True)
 
 

@@ -7,7 +7,6 @@ import torch
 from . import _c, _call, _derivatives, _packed, _prepared
 from ._activations import activation as row_of
 from ._device import handle_for
-from ._device_array import upload
 from ._packed import PackedWeights
 from ._plan import Shape
 
@@ -99,8 +98,7 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
     def plan_of(layouts, dtype, reads_c):
         return _packed.plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, None)
     if not x.is_cuda:
-        data = upload(packed.detach().numpy().reshape(-1), handle_for(None))
-        operands["b"] = PackedWeights(data, form, None).matrix(_TYPES[x.dtype])
+        operands["b"] = PackedWeights(packed, form, None).matrix(_TYPES[x.dtype])
         if scale_a or scale_a_pointer is not None:
             scalars["scale_a"] = scale_a or float(scale_a_pointer)
         return _call.on_host(operands, scalars, dtype, lambda shapes: whole, plan_of)

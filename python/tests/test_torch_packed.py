@@ -110,6 +110,29 @@ def test_vectors_and_bfloat16(rng):
     assert wide.grad.dtype == torch.bfloat16 and torch.allclose(wide.grad.float(), matrix.sum(0).expand(5, 64), rtol=1e-2)
 
 
+@pytest.mark.parametrize("kind, dtype", [("int4", "float16"), ("table16", "float16"), ("int4", "bfloat16")])
+def test_eight_experts_of_which_each_row_takes_two(rng, kind, dtype):
+    """As a mixture of experts runs: rows of x gathered for the experts that they chose, results scattered to where they are added."""
+    weights = [made(rng, kind, 40, 64, 32) for _ in range(8)]
+    packed = hgemm.pack(weights, device="cpu")
+    assert packed.shape == (8, 40, 64) and packed.data.shape[0] == 8
+    tokens = 5
+    x = integers(rng, tokens, 64).to(getattr(torch, dtype))
+    chosen = torch.from_numpy(np.stack([rng.permutation(8)[:2] for _ in range(tokens)]))
+    order = chosen.flatten().argsort(stable=True)
+    ends = torch.bincount(chosen.flatten(), minlength=8).cumsum(0).int()
+    y = hgemm.grouped(x, packed, ends, gather_a=(order // 2).int(), scatter_d=order.int(), out_dtype="float32")
+    wanted = torch.stack([x[i].double() @ matrix_of(weights[expert]).double().T for i in range(tokens) for expert in chosen[i]])
+    assert isinstance(y, torch.Tensor) and torch.equal(y.double(), wanted)
+    ends = torch.tensor([0, 0, 3, 3, 3, 3, 5, 5], dtype=torch.int32)
+    if dtype == "float16":  # experts without rows, packed for any arrays: the same
+        same = [hgemm.grouped(x, w, ends, activation="silu") for w in (packed, hgemm.pack(weights))]
+        assert torch.equal(*same) and same[0].dtype == torch.float16
+    sorted_ = [hgemm.Weights(one.codes, one.scales, kind, group=32, table=one.table, order=np.arange(64)[::-1], nibbles=True) for one in weights]
+    y = hgemm.grouped(x, hgemm.pack(sorted_, device="cpu"), ends, out_dtype="float32")
+    assert torch.equal(y.double(), torch.cat([x[:3].double() @ matrix_of(sorted_[2]).double().T, x[3:].double() @ matrix_of(sorted_[6]).double().T]))
+
+
 def test_what_is_refused(rng):
     weights = made(rng, "int4", 24, 64, 32)
     packed, x = hgemm.pack(weights, device="cpu"), integers(rng, 5, 64)
