@@ -25,7 +25,7 @@ def convert(model, *, gptq_version=None, compute_dtype=None):
     where they are. None of these packages is needed. Returns what was replaced, and what was left alone and why.
 
     gptq_version   1 or 2: which zeros GPTQ layers store (hgemm.formats.gptq). Nothing in them tells: without it they are left alone
-    compute_dtype  what x of float32 is rounded to; by default what the layer itself says, if it does
+    compute_dtype  what x of float32 is rounded to, such as torch.float16; by default what the layer itself says, if it does
 
     Layers that quantise their activations, too, are replaced by ones that take activations as they are."""
     if gptq_version not in (None, 1, 2):
@@ -114,8 +114,8 @@ def _layer(kind, module, gptq_version, compute_dtype):
     else:
         raise ValueError("its format is not known")
     bias = get("bias")
-    if kind == "bitsandbytes" and isinstance(compute_dtype, torch.dtype) and compute_dtype == torch.float32:
-        compute_dtype = torch.float16  # sums are float32 all the same
+    if compute_dtype == torch.float32:  # in which x of float32 is multiplied anyway
+        compute_dtype = None
     return PackedLinear(_packed.pack(weights, device=device), None if bias is None else bias.detach(), compute_dtype=compute_dtype)
 
 

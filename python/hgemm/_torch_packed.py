@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Packed weights for torch: an operator that is differentiated by x and compiled, and the module that holds them."""
+import math
 from ctypes import byref
 
 import torch
@@ -60,7 +61,7 @@ _library.define("linear_packed_grad(Tensor g, Tensor packed, int[] form, ScalarT
 
 def _check(x, packed, form):
     if x.dtype not in _HALVES:
-        raise TypeError(f"x: its type is {x.dtype}, not torch.float16 or torch.bfloat16")
+        raise TypeError(f"x: its type is {x.dtype}, not torch.float16, torch.bfloat16 or torch.float32")
     if packed.dtype != torch.uint8 or packed.numel() != _packed.bytes_of(form) or not packed.is_contiguous():
         raise ValueError(f"packed: it is a tensor of {packed.dtype} of the shape {tuple(packed.shape)}, not {_packed.bytes_of(form)} "
                          "contiguous bytes, which packed weights of this form are")
@@ -73,6 +74,11 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
     """The product, where nothing is recorded. x's columns are in the order of the packed ones. form: a tuple."""
     if c is None or not beta:
         c, beta = None, 0.0
+    if x.dtype == torch.float32:
+        if scale_a or scale_a_pointer is not None:
+            raise ValueError("scale_a: x is float32, and only bfloat16 has a scale")
+        z = _of_floats(x, packed, form, alpha, batch_invariant)
+        return _epilogue(z, c, bias, gate, beta, activation).to(out_dtype or torch.float32)
     if x.is_cuda:
         beside = _prepared.given(c, bias, gate, None, scale_a_pointer, None)
         key = _prepared.key_of((form, activation, out_dtype, batch_invariant, scale_a), False, x, packed, beside)
@@ -123,6 +129,43 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
                                (("x", x), ("c", c), ("bias", bias), ("gate", gate)) if tensor is not None):
         _prepared.keep(key, plan, handle, result.dtype, scalars, True)
     return result
+
+
+LOW = 2.0**11
+
+
+def _of_floats(x, packed, form, alpha, batch_invariant):
+    """alpha * x W^T of float32, in float32: each row, times a power of two, is a half and a rest that is 2^11 times larger than it counts
+    for. They are rows of one product, so that weights are read once, and x is off by 2^-22 of itself at most."""
+    row = x.unsqueeze(0) if x.dim() == 1 else x
+    finite = torch.where(row.isfinite(), row, 0)
+    largest = torch.linalg.vector_norm(finite, math.inf, dim=-1, keepdim=True).clamp(min=2.0**-100)
+    scale = torch.exp2(14 - largest.log2().floor())
+    scaled = row * scale
+    high = scaled.half()
+    low = torch.where(high.isfinite(), (scaled - high.float()) * LOW, 0).half()
+    high, low = run(torch.stack((high, low)), packed, form, None, None, None, alpha, 1.0, "none", torch.float32, batch_invariant)
+    z = torch.where(high.isfinite(), high + low / LOW, high) / scale
+    return z.squeeze(0) if x.dim() == 1 else z
+
+
+def _epilogue(z, c, bias, gate, beta, activation):
+    """By torch, in float32."""
+    for name, tensor in (("c", c), ("bias", bias), ("gate", gate)):
+        if tensor is not None and tensor.dtype not in _TYPES:
+            raise TypeError(f"{name}: its type is {tensor.dtype}, not float16, bfloat16 or float32")
+        wanted = z.shape[-1:] if name == "bias" else z.shape
+        try:
+            spread = None if tensor is None else tensor.expand(wanted)
+        except RuntimeError:
+            raise _packed.wrong_shape(name, tensor.shape, f"one that broadcasts to {tuple(wanted)}") from None
+        if name == "c" and tensor is not None:
+            z = z + beta * spread
+        elif name == "bias" and tensor is not None:
+            z = z + spread
+    if activation != "none":
+        z = row_of(activation).function(torch, z)
+    return z if gate is None else z * gate
 
 
 def _linear_packed(x, packed, form, *rest, **options):
@@ -286,7 +329,7 @@ class PackedLinear(torch.nn.Module):
     """A linear layer whose weights are packed: PackedLinear(hgemm.Weights, bias), or of what hgemm.pack(weights, device="cuda") made.
 
     Its state dict has `packed` (bytes), `form` (what they are, as numbers), `order` (act-order) and `bias`: tensors, as safetensors takes
-    them. compute_dtype: what x of float32 is rounded to before the product; without it such x is refused."""
+    them. compute_dtype: what x of float32 is rounded to before the product; without it, nothing."""
 
     def __init__(self, weights, bias=None, *, device=None, compute_dtype=None):
         super().__init__()

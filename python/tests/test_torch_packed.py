@@ -133,11 +133,45 @@ def test_eight_experts_of_which_each_row_takes_two(rng, kind, dtype):
     assert torch.equal(y.double(), torch.cat([x[:3].double() @ matrix_of(sorted_[2]).double().T, x[3:].double() @ matrix_of(sorted_[6]).double().T]))
 
 
+def test_float32(rng):
+    """x of float32 keeps its bits: the product is as near to the exact one as float32's sums are, whatever a row's magnitude."""
+    weights = made(rng, "int4", 24, 320, 32)
+    packed, matrix = hgemm.pack(weights, device="cpu"), matrix_of(weights)
+    sizes = torch.tensor([1e-30, 1e-7, 1.0, 3e4, 8e5, 1e25])[:, None]
+    x = (torch.from_numpy(rng.standard_normal((6, 320)).astype(np.float32)) * sizes).requires_grad_()
+    bias, gate, c = (torch.from_numpy(rng.standard_normal(shape).astype(np.float32)) for shape in ((24,), (6, 24), (6, 24)))
+    y = hgemm.linear(x, packed)
+    wanted, bound = x.double() @ matrix.double().T, x.double().abs() @ matrix.double().abs().T
+    assert y.dtype == torch.float32 and ((y - wanted).abs() <= 1e-6 * bound).all()
+    assert ((hgemm.linear(x.detach().bfloat16(), packed, out_dtype="float32") - wanted).abs() > 1e-5 * bound).any()  # which halves do not
+    g = torch.from_numpy(rng.standard_normal((6, 24)).astype(np.float32))
+    found, = torch.autograd.grad(y, x, g)
+    wanted = g.double() @ matrix.double()
+    assert found.dtype == torch.float32 and (found - wanted).abs().max() <= 1e-6 * wanted.abs().max()
+    x, c, gate = x.detach()[1:3], c[1:3], gate[1:3]
+    y = hgemm.linear(x, packed, bias, c=c, beta=0.5, alpha=2, activation="gelu", gate=gate, out_dtype="float16")
+    wanted = torch.nn.functional.gelu(2 * (x @ matrix.T) + 0.5 * c + bias) * gate
+    assert y.dtype == torch.float16 and torch.allclose(y.float(), wanted, rtol=1e-3, atol=1e-2)
+    assert torch.equal(hgemm.linear(x[0], packed), hgemm.linear(x, packed)[0])
+    assert torch.equal(hgemm.linear(torch.zeros(0, 320), packed), torch.zeros(0, 24))
+    odd = torch.ones(3, 320)
+    odd[0, 0], odd[1, 5] = torch.inf, torch.nan
+    found, wanted = hgemm.linear(odd, packed), odd @ matrix.T
+    assert torch.equal(found.isnan(), wanted.isnan()) and torch.equal(found.isinf(), wanted.isinf())
+    layer = hgemm.torch.PackedLinear(packed)
+    assert layer(x).dtype == torch.float32 and torch.equal(layer(x), hgemm.linear(x, packed))
+    layer.compute_dtype = torch.float16
+    assert torch.equal(layer(x), hgemm.linear(x.half(), packed, out_dtype="float32"))
+
+
 def test_what_is_refused(rng):
     weights = made(rng, "int4", 24, 64, 32)
     packed, x = hgemm.pack(weights, device="cpu"), integers(rng, 5, 64)
     for arguments, error, match in (
-            ({"x": x[:, :62]}, ValueError, r"x: its shape is \(5, 62\)"), ({"x": x.float()}, TypeError, "x: its type is torch.float32"),
+            ({"x": x[:, :62]}, ValueError, r"x: its shape is \(5, 62\)"), ({"x": x.double()}, TypeError, "x: its type is torch.float64"),
+            ({"x": x.float(), "bias": torch.zeros(23)}, ValueError, r"bias: its shape is \(23,\)"),
+            ({"x": x.float(), "gate": torch.zeros(5, 24, dtype=torch.int32)}, TypeError, "gate: its type"),
+            ({"x": x.float(), "scale_a": 1.0}, ValueError, "scale_a: x is float32"),
             ({"bias": torch.zeros(23)}, ValueError, r"bias: its shape is \(23,\)"), ({"gate": torch.zeros(4, 24)}, ValueError, "gate: its shape"),
             ({"out": torch.zeros(5, 24)}, ValueError, "out"), ({"scale_b": 1.0}, ValueError, "scale_b"),
             ({"accumulate": "float16"}, NotImplementedError, "accumulate"), ({"c": torch.zeros(5, 24, dtype=torch.int32)}, TypeError, "c: its type")):
@@ -187,8 +221,7 @@ def test_module(rng, tmp_path):
     with pytest.raises(ValueError, match="24x128, and the layer's are 24x64"):
         hgemm.torch.PackedLinear(made(rng, "int8", 24, 64, 64), torch.zeros(24)).load_state_dict(state)
     assert layer.half().packed.dtype == torch.uint8 and layer.in_features == 128 and layer.out_features == 24
-    with pytest.raises(TypeError, match="x: its type is torch.float32"):
-        layer(x.float())
+    assert torch.allclose(layer(x.float()), wanted.float(), rtol=2e-3, atol=0.1) and layer(x.float()).dtype == torch.float32
     layer.compute_dtype = torch.float16
     assert layer(x.float()).dtype == torch.float32
     with torch.autocast("cpu", torch.bfloat16):
@@ -316,6 +349,9 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
         assert on.ran == {"matmul_4bit": 3} and not passed
         package.matmul_4bit(x, weight, state, out=torch.zeros(3, 32).half())
         package.matmul_4bit(x.float(), weight, state)
+        with hgemm.torch.enable(devices=("cpu",), float32=True) as inner:
+            y = package.matmul_4bit(x.float(), weight, state)
+            assert inner.ran == {"matmul_4bit": 1} and y.dtype == torch.float32 and torch.allclose(y, wanted(), rtol=1e-5, atol=1e-5)
         package.matmul_4bit(x[:, :32], weight, state)
         package.matmul_4bit(x, weight, State(torch.rand(64), blocksize=48))
         assert len(passed) == 4 and set(on.passed) >= {"an out", "torch.float32", "weights of k x n"} and on.ran == {"matmul_4bit": 3}
