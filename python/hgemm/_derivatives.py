@@ -210,7 +210,7 @@ def _backward(ctx, g):
         # What the activation was applied to is computed again: keeping it would take as much memory as the result.
         # It may be beyond the range of the result's type.
         recorded = torch.is_grad_enabled() or transformed()  # torch's kernels are quicker, but some have no derivative
-        z = _added(_product(*product, wide), c, ctx.beta, bias) if recorded else _gemm_op(
+        z = added(_product(*product, wide), c, ctx.beta, bias) if recorded else _gemm_op(
             a, b, c, bias, None, ctx.alpha, ctx.beta, "none", ctx.accumulate, wide, ctx.batch_invariant, ctx.scale_a, ctx.scale_b, scale_a, scale_b,
             alpha_pointer)
         g = g.to(wide)
@@ -244,7 +244,7 @@ class _Gemm(torch.autograd.Function):
         return None, *_backward(ctx, g)
 
 
-def _added(z, c, beta, bias):
+def added(z, c, beta, bias):
     if c is not None:  # with a beta of 0 it has a gradient of 0, whatever it holds
         c = c.to(z.dtype)
         z = z + (c if beta else c.nan_to_num()) * beta
@@ -271,7 +271,7 @@ def _composed(*arguments):
     for name, x in (("c", c), ("bias", bias), ("gate", gate)):
         if x is not None:
             broadcast(name, x.shape, (0,) * x.dim(), z.shape, "the result's shape")
-    d = row_of(activation).formula(torch, _added(z, c, beta, bias))
+    d = row_of(activation).formula(torch, added(z, c, beta, bias))
     if gate is not None:
         d = d * gate.to(wide)
     return d.to(a.dtype if out_dtype is None else out_dtype)

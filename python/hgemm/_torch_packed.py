@@ -5,7 +5,7 @@ from ctypes import byref
 
 import torch
 
-from . import _c, _call, _derivatives, _packed, _prepared
+from . import _c, _call, _derivatives, _packed, _packed_derivatives, _prepared
 from ._activations import activation as row_of
 from ._device import handle_for
 from ._packed import PackedWeights
@@ -226,6 +226,9 @@ for _key in ("CUDA", "CPU"):
     _library.impl("linear_packed_grad", _linear_packed_grad, _key)
 
 
+_library.impl("linear_packed", _packed_derivatives.composed, "FuncTorchDynamicLayerFrontMode")  # what it meets first under a transform
+
+
 @torch.library.register_fake("hgemm::linear_packed", lib=_library)
 def _(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", out_dtype=None, *rest, **options):
     return x.new_empty((*x.shape[:-1], form[0]), dtype=out_dtype or x.dtype)
@@ -309,12 +312,15 @@ def product(x, packed, form, order, bias, c, gate, alpha, beta, activation, out_
     if order is not None:
         x = x.index_select(-1, order)
     given = [tensor for tensor in (x, packed, bias, c, gate) if tensor is not None]
-    if not (torch.compiler.is_compiling() or _derivatives.transformed() or any(
+    if not (torch.compiler.is_compiling() or _derivatives.transformed() or x.is_meta or any(
             type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.requires_grad and torch.is_grad_enabled() for tensor in given)):
         return run(x, packed, form, c, bias, gate, alpha, beta, activation, out_dtype, batch_invariant, **scales)
     row = x.dim() == 1
     if row:
         x = x.unsqueeze(0)
+    if _derivatives.transformed():
+        d = _packed_derivatives.composed(x, packed, form, c, bias, gate, alpha, beta, activation, out_dtype, batch_invariant)
+        return d.squeeze(0) if row else d
     recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
     if recorded and (activation != "none" or gate is not None):  # the epilogue by torch, in float32
         z = torch.ops.hgemm.linear_packed(x, packed, form, c, bias, None, alpha, beta, "none", torch.float32, batch_invariant, **scales)
@@ -355,7 +361,7 @@ class PackedLinear(torch.nn.Module):
 
     def forward(self, x):
         device, out_dtype = x.device.type, None
-        if torch.is_autocast_enabled(device):
+        if device in ("cuda", "cpu") and torch.is_autocast_enabled(device):
             x = x.to(torch.get_autocast_dtype(device))
         elif x.dtype == torch.float32 and self.compute_dtype is not None:
             x, out_dtype = x.to(self.compute_dtype), torch.float32

@@ -133,6 +133,38 @@ def test_eight_experts_of_which_each_row_takes_two(rng, kind, dtype):
     assert torch.equal(y.double(), torch.cat([x[:3].double() @ matrix_of(sorted_[2]).double().T, x[3:].double() @ matrix_of(sorted_[6]).double().T]))
 
 
+def test_transforms(rng):
+    """Under torch.func's transforms, and forward-mode derivatives, it is the product with the matrix."""
+    func = torch.func
+    weights = made(rng, "int4", 24, 64, 32)
+    packed, matrix = hgemm.pack(weights, device="cpu"), matrix_of(weights)
+    many, x, t, gate = integers(rng, 4, 3, 64), integers(rng, 3, 64), integers(rng, 3, 64), integers(rng, 3, 24)
+
+    def product(x):
+        return hgemm.linear(x, packed, alpha=0.5, gate=gate.to(x.dtype), activation="silu", out_dtype="float32")
+
+    def reference(x):
+        return torch.nn.functional.silu(0.5 * x.float() @ matrix.T) * gate.float()
+    modes = {"grad": lambda f: func.grad(lambda x: f(x).sum())(x), "jvp": lambda f: func.jvp(f, (x,), (t,))[1], "vmap": lambda f: func.vmap(f, 1)(
+        many.movedim(0, 1)), "vmap of grad": lambda f: func.vmap(func.grad(lambda x: f(x).sum()))(many), "vjp": lambda f: func.vjp(f, x)[1](
+            torch.ones(3, 24))[0], "jvp of grad": lambda f: func.jvp(func.grad(lambda x: f(x).sum()), (x,), (t,))[1],
+        "jvp of jvp": lambda f: func.jvp(lambda x: func.jvp(f, (x,), (t,))[1], (x,), (t,))[1], "jacrev": lambda f: func.jacrev(f)(x[:1] * 1)}
+    for name, mode in modes.items():
+        if name == "jacrev":
+            gate = gate[:1]
+        found, wanted = mode(product), mode(reference)
+        assert found.shape == wanted.shape and (found.float() - wanted.float()).abs().max() <= 2e-3 * wanted.abs().max() > 0, name
+    with torch.autograd.forward_ad.dual_level():
+        y = hgemm.linear(torch.autograd.forward_ad.make_dual(x, t), packed, out_dtype="float32")
+        assert torch.equal(torch.autograd.forward_ad.unpack_dual(y).tangent, t.float() @ matrix.T)
+    operator = lambda x: torch.ops.hgemm.linear_packed(x, packed.data, packed.form, out_dtype=torch.float32)
+    assert torch.equal(func.jvp(operator, (x,), (t,))[1], t.float() @ matrix.T)
+    with pytest.raises(NotImplementedError, match="packed: there is no batching rule"):
+        func.vmap(lambda data: torch.ops.hgemm.linear_packed(x, data, packed.form))(packed.data.expand(2, -1))
+    layer = hgemm.torch.PackedLinear(weights).to("meta")
+    assert layer(x.to("meta")).shape == (3, 24)
+
+
 def test_float32(rng):
     """x of float32 keeps its bits: the product is as near to the exact one as float32's sums are, whatever a row's magnitude."""
     weights = made(rng, "int4", 24, 320, 32)
