@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Packed weights for torch: the operator, its gradient, modules, models whose layers are replaced. On CPU tensors, by the emulated T4."""
+import copy
+import pickle
 import sys
 import types
 
@@ -325,6 +327,98 @@ def test_convert(rng):
         del model[name]
     copied.load_state_dict(model.state_dict())
     assert torch.equal(copied["nested" if "nested" in copied else "gptq"][0](x), model["gptq"][0](x))
+
+
+def gptq_layer(rng, n=32, k=128):
+    return Layer(qweight=words(rng, k // 8, n), qzeros=words(rng, k // 32, n // 8), scales=halves(rng, k // 32, n))
+
+
+def test_versions_that_layers_tell(rng):
+    """GPTQModel's layers have a method for it, which says what its loader made of a checkpoint's zeros."""
+    for says in (1, 2):
+        model = torch.nn.Sequential(gptq_layer(rng))
+        model[0].qzero_format = lambda: says
+        wanted = formats.gptq(model[0].qweight, model[0].qzeros, model[0].scales, version=says).dequantize()
+        assert f"says that its zeros are of version {says}" in hgemm.torch.convert(model, gptq_version=3 - says).left["0"]
+        assert not hgemm.torch.convert(model).left
+        np.testing.assert_array_equal(model[0].weights.unpack("float32").numpy(), wanted)
+
+
+def test_what_convert_leaves_alone_and_why(rng):
+    """Layers whose tensors have familiar names, in another order or form: never taken for what they are not, never passed over in silence."""
+    shuffled, old, marlin = gptq_layer(rng), gptq_layer(rng), Layer(B=words(rng, 8, 64), s=halves(rng, 4, 32))
+    shuffled.q_handle, old.q4 = 140, 7
+    repacked = Layer(qweight=words(rng, 8, 64), scales=halves(rng, 4, 32), qzeros=words(rng, 4, 4), workspace=words(rng, 8))
+    sparse = Layer(weight_packed=words(rng, 8, 64), scale_packed=halves(rng, 1, 32), meta=torch.zeros(8, 32, dtype=torch.int16))
+    gemv = Layer(qweight=words(rng, 32, 16), qzeros=words(rng, 32, 1), scales=halves(rng, 32, 8))
+    float8 = Layer(weight=torch.zeros(32, 128).to(torch.float8_e5m2), weight_scale=torch.ones(1))
+    hqq, three = Layer(W_q=torch.zeros(64, 32, dtype=torch.uint8)), Layer(qweight=words(rng, 12, 32), qzeros=words(rng, 4, 3), scales=halves(rng, 4, 32))
+    class Linear4bit(torch.nn.Linear):
+        """bitsandbytes', which quantises its weight when that is moved."""
+    model = torch.nn.ModuleDict({"shuffled": shuffled, "old": old, "marlin": marlin, "repacked": repacked, "sparse": sparse, "gemv": gemv,
+                                 "float8": float8, "hqq": hqq, "three": three, "later": Linear4bit(64, 32), "plain": torch.nn.Linear(4, 4),
+                                 "away": gptq_layer(rng).to("meta")})
+    done = hgemm.torch.convert(model, gptq_version=2)
+    assert not done.replaced and set(done.left) == set(model) - {"plain"}
+    for name, words_ in (("shuffled", "ExLlama's kernels"), ("old", "ExLlama's kernels"), ("marlin", "Marlin's kernels"), ("repacked", "Marlin's"),
+                         ("sparse", "Marlin's"), ("gemv", r"not known: it has qweight int32 (32, 16)"), ("float8", "float8_e5m2"),
+                         ("hqq", "W_q uint8 (64, 32)"), ("three", "bits: 3"), ("later", "after that"), ("away", "meta")):
+        assert words_ in done.left[name], (name, done.left[name])
+
+
+def test_bitsandbytes_of_8_bits(rng):
+    """Linear8bitLt: rows of int8, and their largest magnitudes, in the weight or, after its first product, in the layer's state."""
+    class Linear8bitLt(torch.nn.Linear):
+        pass
+    for in_state in (False, True):
+        layer = Linear8bitLt(64, 24)
+        layer.weight = torch.nn.Parameter(torch.from_numpy(rng.integers(-127, 128, (24, 64)).astype(np.int8)), requires_grad=False)
+        scales = torch.from_numpy(rng.uniform(1, 2, 24).astype(np.float32))
+        layer.state = types.SimpleNamespace(SCB=scales if in_state else None)
+        layer.weight.SCB = None if in_state else scales
+        matrix, bias, model = layer.weight.float() * (scales / 127)[:, None], layer.bias.detach(), torch.nn.Sequential(layer)
+        assert not hgemm.torch.convert(model).left
+        x = integers(rng, 3, 64)
+        assert torch.equal(model[0].weights.unpack("float32"), matrix)
+        assert torch.allclose(model[0](x).float(), x.float() @ matrix.T + bias, rtol=2e-3, atol=2e-3)
+
+
+def test_hooks_are_taken_over(rng):
+    model, seen = torch.nn.Sequential(gptq_layer(rng)), []
+    model[0].register_forward_pre_hook(lambda module, x: seen.append("before"))
+    model[0].register_forward_hook(lambda module, x, options, y: (seen.append("after"), y + 1)[1], with_kwargs=True)
+    hgemm.torch.convert(model, gptq_version=1)
+    x = integers(rng, 3, 128)
+    assert torch.equal(model(x), hgemm.linear(x, model[0].weights) + 1) and seen == ["before", "after"]
+
+
+def test_modules_as_others_handle_them(rng, tmp_path):
+    """Copied, pickled, cast, saved as safetensors, kept small by checkpointing, exported: the same product."""
+    order = rng.permutation(64)
+    first = made(rng, "int4", 24, 64, 32)
+    layer = hgemm.torch.PackedLinear(hgemm.Weights(first.codes, first.scales, "int4", group=32, order=order, nibbles=True), torch.ones(24))
+    x = integers(rng, 3, 64)
+    wanted = layer(x)
+    assert torch.equal(wanted.float(), (x.float() @ matrix_of(first)[:, np.argsort(order)].T + 1).half().float())
+    copies = [copy.deepcopy(layer), pickle.loads(pickle.dumps(layer)), copy.deepcopy(layer).half(), copy.deepcopy(layer).bfloat16().float(),
+              copy.deepcopy(layer).to("cpu", torch.float16), copy.deepcopy(layer).requires_grad_().eval()]
+    for way in (False, True):
+        copies.append(hgemm.torch.PackedLinear(made(rng, "int8", 24, 64, 64), torch.zeros(24)))
+        copies[-1].load_state_dict(layer.state_dict(), assign=way)
+    for i, other in enumerate(copies):
+        assert torch.equal(other(x), wanted), i
+    with pytest.raises(TypeError, match="bias: its type is torch.float64"):
+        copy.deepcopy(layer).double()(x)
+    trained = copies[5]
+    torch.utils.checkpoint.checkpoint(trained, x, use_reentrant=False).float().sum().backward()
+    assert torch.equal(trained.bias.grad, torch.full((24,), 3.0))
+    assert torch.equal(torch.func.functional_call(layer, dict(layer.state_dict()), x), wanted)
+    assert torch.equal(torch.export.export(layer.eval(), (x,)).module()(x), wanted)
+    safetensors = pytest.importorskip("safetensors.torch")
+    safetensors.save_model(torch.nn.Sequential(layer), tmp_path / "model")
+    loaded = torch.nn.Sequential(copies[6])
+    safetensors.load_model(loaded, tmp_path / "model")
+    assert torch.equal(loaded(x), wanted)
 
 
 # ---- bitsandbytes -------------------------------------------------------------------------------------------------
