@@ -69,6 +69,25 @@ int is_dry(void)
     return modelled() && strstr(device_name(), "dry") != NULL;
 }
 
+/* Exits with 2 where the timing model has no such constant. */
+static void set_constants(void)
+{
+    char list[512];
+    snprintf(list, sizeof list, "%s", bench.options.clock);
+    for (char *rest, *item = strtok_r(list, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
+        char name[32] = "";
+        double value;
+        int end = 0;
+        if (sscanf(item, "%31[a-z_0-9]=%lf%n", name, &value, &end) != 2 || item[end] || !modelled() ||
+            !internals_set_clock(bench.handle, name, value)) {
+            fprintf(stderr,
+                    "bench_hgemm: --clock is for t4emu:time, which has no such constant, or no value for it: %s\n",
+                    item);
+            exit(2);
+        }
+    }
+}
+
 static hgemm_status_t open_device(void)
 {
     hgemm_status_t status = hgemm_create(&bench.handle, bench.options.device);
@@ -77,6 +96,8 @@ static hgemm_status_t open_device(void)
     status = hgemm_get_device_info(bench.handle, &bench.info);
     if (!bench.options.repetitions)
         bench.options.repetitions = modelled() ? 3 : 21;
+    if (status == HGEMM_STATUS_SUCCESS && bench.options.clock)
+        set_constants();
     if (emulated())
         return status;
     for (int i = 0; i < 2 && status == HGEMM_STATUS_SUCCESS; i++)
@@ -174,6 +195,8 @@ static void describe_run(void)
                 "calibrated by twelve published times, from which \"events us\" differs by 3.5%% on average, 12%% at "
                 "most; not yet judged on times that were kept back (docs/emulator.md)");
     }
+    if (o->clock)
+        context("clock", "%s", o->clock);
     context("mode", "%s", o->continuous ? "continuous" : "burst");
     if (typed())
         context("operands", "%s", o->operands);

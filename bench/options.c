@@ -57,6 +57,8 @@ static const char usage[] =
     "                        t4emu:time      a timing model of it at 1590 MHz: modelled times, beside\n"
     "                                        published ones of cuBLAS on a T4 (row-major squares); on two\n"
     "                                        cores 1024 takes a second or two a kernel, 4096 minutes\n"
+    "  --clock NAME=VALUE[,NAME=VALUE]\n"
+    "                      constants of the timing model, of t4emu:time (docs/emulator.md)\n"
     "  --format F          table, csv or json\n"
     "  --out FILE          write the format there, and the table to stdout\n"
     "  --version           print the library's version, commit and compiler of kernels\n"
@@ -341,6 +343,7 @@ void options_parse(options_t *o, int argc, char **argv)
         PLANS,
         EPILOGUES,
         DEVICE,
+        CLOCK,
         FORMAT,
         OUT,
         VERSION,
@@ -364,6 +367,7 @@ void options_parse(options_t *o, int argc, char **argv)
                                           {"peers", 1, NULL, PEERS},
                                           {"plans", 1, NULL, PLANS},
                                           {"device", 1, NULL, DEVICE},
+                                          {"clock", 1, NULL, CLOCK},
                                           {"format", 1, NULL, FORMAT},
                                           {"out", 1, NULL, OUT},
                                           {"version", 0, NULL, VERSION},
@@ -403,6 +407,7 @@ void options_parse(options_t *o, int argc, char **argv)
         case PLANS: o->plans = whole("--plans", optarg, 0); break;
         case EPILOGUES: o->epilogues = 1; break;
         case DEVICE: o->device = optarg; break;
+        case CLOCK: o->clock = optarg; break;
         case FORMAT: o->format = optarg; break;
         case OUT: o->out = optarg; break;
         case VERSION: puts(version()); exit(0);
