@@ -362,6 +362,24 @@ def weights():
         "each. INT4 in groups of 128 takes 33 us at 261 GB/s where n and k are 4096. " + origin(*used))
 
 
+def sensitivity(machine):
+    """How far modelled times move with each constant of the timing model."""
+    path = results.RESULTS / machine / "sensitivity.json"
+    times, constants = {}, clock.constants()
+    for row in results.read(path)["results"]:
+        times.setdefault(row["change"], {})[row["kernel"], row["problem"]] = row["median_us"]
+    usual = times.pop("")
+    lines, most = [], {}
+    for change, moved in times.items():
+        name, value = change.split("=")
+        shares = {product: 100 * (us / usual[product] - 1) for product, us in moved.items()}
+        lines.append([f"`{name}` {constants[name].value:.5g} -> {value}", *(f"{share:+.1f}%" for share in shares.values())])
+        most = {product: max(most.get(product, 0), abs(share)) for product, share in shares.items()}
+    header = [("" if kernel == "auto" else f"`{kernel}` ") + re.sub(r"^(\d+)x\1x\1$", r"\1", problem.split()[0]) for kernel, problem in usual]
+    lines.append(["the most", *(f"{most[product]:.1f}%" for product in usual)])
+    return table(["change", *header], lines) + "\n\nKernel times of the T4 model, one run each: modelled, not measured. " + origin(path)
+
+
 # ---- summaries -----------------------------------------------------------------------------------
 
 def with_witness(machine, *of):
@@ -679,7 +697,7 @@ PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "di
          "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": first_use.with_gpu,
          "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table),
          "door": lambda: door.products(table), "door_host": door.host,
-         "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
+         "sensitivity": sensitivity, "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
          "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
 

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 
 CHANGES = ("", "dram_rate=150.94", "dram_latency=320", "dram_open=0", "barrier=40", "shared_latency=23", "block=1200", "wave=2.2", "queue=3",
-           "l2_hit=236", "pipe_read=10", "port=32")
+           "l2_hit=236", "port=32")
 PRODUCTS = (("^auto$", "1024"), ("^auto$", "2048"), ("^auto$", "16x4096x4096"), ("^k1_tiled$", "1024"), ("^k4_fastindex$", "1024"))
 
 
