@@ -292,13 +292,14 @@ def energy(machine):
 # kernel: label, colour, marker
 FLOATS = {"cublasGemmEx_f32": ("FP16, cuBLAS", "#999999", "^"), "auto_f32": ("FP16, hgemm", "#E69F00", "o"),
           "cublasGemmEx_bf16": ("BF16, cuBLAS", "#555555", "^"), "auto_of_bf16": ("BF16, hgemm", "#CC79A7", "o"),
-          "cublasGemmEx_tf32": ("TF32, cuBLAS", "#56B4E9", "^"), "cublasSgemm": ("FP32, cuBLAS", "#009E73", "^"), "auto_of_f32": ("FP32, hgemm", "#0072B2", "o")}
+          "cublasGemmEx_tf32": ("TF32, cuBLAS", "#56B4E9", "^"), "auto_of_f32_11bits": ("FP32 to 11 bits, hgemm", "#85B4D7", "o"), "auto_of_f32_16bits": ("FP32 to 16 bits, hgemm", "#5598C6", "o"),
+          "cublasSgemm": ("FP32, cuBLAS", "#009E73", "^"), "auto_of_f32": ("FP32, hgemm", "#0072B2", "o")}
 
 
 def of_f32(machine):
     """{size: {kernel: row}} of the newest lists of FP32 and of BF16, and their sources."""
     found, sources = {}, []
-    for asked, kernels in (("f32", ("auto_f32", "cublasGemmEx_f32", "cublasGemmEx_tf32", "cublasSgemm", "auto_of_f32")), ("bf16", ("cublasGemmEx_bf16", "auto_of_bf16"))):
+    for asked, kernels in (("f32", ("auto_f32", "cublasGemmEx_f32", "cublasGemmEx_tf32", "cublasSgemm", "auto_of_f32", "auto_of_f32_16bits", "auto_of_f32_11bits")), ("bf16", ("cublasGemmEx_bf16", "auto_of_bf16"))):
         able = [source for source in machine if source.context.get("operands") == asked and "energy" not in source.context
                 and any(problem.plain_square for problem in source.problems.values())]
         for source in able[-1:]:
