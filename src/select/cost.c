@@ -22,6 +22,7 @@
 
 #include <math.h>
 
+#include "select/few.h"
 #include "select/scale_search.h"
 #include "select/thin.h"
 #include "table/tile_facts.h"
@@ -157,6 +158,8 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     if (is_thin(variant.kernel))
         return thin_pace(p, variant, machine, fmin(tiles, (double)problem_tiles(p, info)));
+    if (is_few(variant.kernel))
+        return few_pace(p, variant, machine);
     const costs_t *costs = costs_of(machine);
     const sharers_t sharers = sharers_of(p, variant.kernel, machine, tiles);
     double lines_m = lines_there(costs, info->block_m, (double)p->m);
@@ -220,7 +223,7 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         .costs = costs,
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, image, machine),
-        .least_steps = is_thin(variant.kernel) && info->block_m == info->block_n ? 1 : 2,
+        .least_steps = is_few(variant.kernel) || (is_thin(variant.kernel) && info->block_m == info->block_n) ? 1 : 2,
         .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, variant.kernel, copies, machine) +
                   scale_clocks(p, machine),
         .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
@@ -238,6 +241,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
     if (is_thin(variant.kernel))
         price_thin(p, variant.kernel, &price);
+    if (is_few(variant.kernel))
+        price_few(p, variant.kernel, &price);
     price.pace = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
     return price;
 }
