@@ -76,6 +76,9 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
     }
     if (copies)
         return overshoots ? ACCESS_COUNT : ACCESS_x16;
+    if (c->type[A] == HGEMM_TYPE_F32 && !is_indirect) /* in units of 4, and columns are clamped */
+        return has_aligned(o, A, 4) && has_aligned(o, B, 4) ? ACCESS_x16
+                                                            : access_from(ACCESS_any, is_indirect, case_factors(c));
     access_t access = ACCESS_any;
     for (int width = 4; width <= 8 && !overshoots; width *= 2)
         if (has_aligned(o, A, width) && has_aligned(o, B, width))
