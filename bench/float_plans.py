@@ -112,11 +112,16 @@ def measure(handle, with_all, shape):
     exact = x[0].double() @ y[0].double()
     sums = x[0].double().abs() @ y[0].double().abs()
 
-    def run_plan(plan):
-        return lambda: _c.check(lib.hgemm_plan_run(plan, handle, byref(desc)), handle)
+    def run_plan(plan, kernel):  # a plan is for the call that it was made for, the kernel included
+        number = lib.hgemm_find_kernel(kernel.encode()) if kernel != "auto" else 0
+
+        def run():
+            desc.kernel = number
+            _c.check(lib.hgemm_plan_run(plan, handle, byref(desc)), handle)
+        return run
 
     sgemm = (lambda: torch.mm(x[0], y[0], out=d[0])) if batch == 1 else (lambda: torch.bmm(x, y, out=d))
-    runs = [sgemm] + [run_plan(plan[0]) for _, plan in plans]
+    runs = [sgemm] + [run_plan(plan[0], name) for name, plan in plans]
     errors = []
     for run in runs:
         d.fill_(float("nan"))
@@ -157,7 +162,11 @@ def main():
         if time.time() > stop:
             print("stopped for time")
             break
-        rows.append(measure(handle, "all" in sys.argv, shape))
+        try:
+            rows.append(measure(handle, "all" in sys.argv, shape))
+        except Exception as error:
+            print(shape, error, flush=True)
+            continue
         row = rows[-1]
         auto, best = row["plans"][0], min(row["plans"], key=lambda plan: plan["us"])
         print(f"{row['m']}x{row['n']}x{row['k']} {row['op']} b{row['batch']} pad {row['pad']}: sgemm {row['sgemm_us']} auto {auto['us']} "

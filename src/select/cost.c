@@ -183,9 +183,12 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
     more += p->weights ? costs->clocks_packed_step : 0;
+    if (p->type_a == HGEMM_TYPE_F32)
+        more += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_step : costs->clocks_split_step;
     more += costs->clocks_waited_chunk * converted / info->threads;
-    lone += costs->clocks_converted_chunk * converted;
-    beside += costs->clocks_converted_chunk * converted;
+    const double each = p->type_a == HGEMM_TYPE_F32 ? costs->clocks_split_chunk : costs->clocks_converted_chunk;
+    lone += each * converted;
+    beside += each * converted;
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
                     .latency = costs->clocks_step + more + dram_latency + exposed,

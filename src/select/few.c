@@ -43,6 +43,12 @@ static double multiplied_columns(const hgemm_desc_t *p, int kernel)
     return columns;
 }
 
+/* Rounds of loads in which a warp takes its part of a k-tile, and waits for each (ptx/few.cu). */
+static double rounds(double columns, int is_along_k)
+{
+    return fmax(columns / (is_along_k ? 4 : 8), 1);
+}
+
 pace_t few_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine)
 {
     const int kernel = variant.kernel;
@@ -52,7 +58,8 @@ pace_t few_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machi
     const double lines = fmin((double)lines_of(p, kernel), most_lines(kernel));
     const double columns = fmin((double)columns_of(p, kernel), most_columns(kernel));
     const double k = fmin((double)p->k, info->block_k);
-    const double macs = multiplied_columns(p, kernel) * most_lines(kernel) * info->block_k;
+    const double multiplied = multiplied_columns(p, kernel);
+    const double macs = multiplied * most_lines(kernel) * info->block_k;
     const double loads = operand_is_aligned(p, is_tall(kernel) ? FACTOR_A : FACTOR_B, UNIT) ? 1 : UNIT;
     const double bytes = FLOAT_BYTES * lines * k + (w.is_along_k ? lines : k) * costs->overhead_dram_row;
     const double loaded = bytes + FLOAT_BYTES * columns * k;
@@ -61,9 +68,9 @@ pace_t few_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machi
              fmax(loaded / costs->rate_l2_bytes, bytes / costs->rate_dram_bytes_alone));
     return (pace_t){.lone = pipes,
                     .beside = pipes,
-                    .latency = costs->clocks_few_step,
-                    .dram = bytes / costs->rate_dram_bytes / machine->multiprocessors,
-                    .store = STORED_BYTES * lines * columns / costs->rate_dram_bytes / machine->multiprocessors};
+                    .latency = costs->clocks_few_step + costs->clocks_few_round * rounds(multiplied, w.is_along_k),
+                    .dram = bytes / costs->rate_few_bytes / machine->multiprocessors,
+                    .store = STORED_BYTES * lines * columns / costs->rate_few_bytes / machine->multiprocessors};
 }
 
 void price_few(const hgemm_desc_t *p, int kernel, price_t *price)

@@ -170,7 +170,8 @@ int is_few(int kernel)
 
 int has_sums(int kernel, hgemm_accumulate_t accumulate)
 {
-    return kernel_table[kernel].info.accumulate == accumulate || kernel_table[kernel].info.stages == 0;
+    return kernel_table[kernel].info.accumulate == accumulate ||
+           (kernel_table[kernel].info.stages == 0 && !is_few(kernel));
 }
 
 int is_selectable(int kernel)
