@@ -596,9 +596,9 @@ HGEMM_API void hgemm_plan_destroy(hgemm_plan_t plan);
  * A file of another library, device or driver, or with a line that is not understood, is not used at all: this call
  * then is an HGEMM_STATUS_INVALID_TUNING, whose detail says why, and hgemm_create goes on without, and says why where
  * HGEMM_LOG asks for it. An entry that does not fit a handle's workspace gives way to the cost model. A file changes
- * what a call computes no more than another kernel's rounding does, and makes none fail. Calls that have packed
- * weights, or are HGEMM_FLAG_BATCH_INVARIANT, gathered, grouped, of pointers, or scattered in column-major layout look
- * at no file. hgemm_plan_info_t.is_tuned tells whether one lists a call.
+ * what a call computes no more than another kernel's rounding does, and makes none fail. Calls that are
+ * HGEMM_FLAG_BATCH_INVARIANT, gathered, grouped, of pointers, or scattered in column-major layout look at no file.
+ * hgemm_plan_info_t.is_tuned tells whether one lists a call.
  */
 HGEMM_API hgemm_status_t hgemm_load_tuning(hgemm_handle_t handle, const char *path);
 
