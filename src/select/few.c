@@ -63,9 +63,8 @@ pace_t few_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machi
     const double loads = operand_is_aligned(p, is_tall(kernel) ? FACTOR_A : FACTOR_B, UNIT) ? 1 : UNIT;
     const double bytes = FLOAT_BYTES * lines * k + (w.is_along_k ? lines : k) * costs->overhead_dram_row;
     const double loaded = bytes + FLOAT_BYTES * columns * k;
-    const double pipes =
-        fmax(macs / costs->rate_few_macs + loads * lines * k / UNIT * costs->clocks_few_unit,
-             fmax(loaded / costs->rate_l2_bytes, bytes / costs->rate_dram_bytes_alone));
+    const double pipes = fmax(macs / costs->rate_few_macs + loads * lines * k / UNIT * costs->clocks_few_unit,
+                              fmax(loaded / costs->rate_l2_bytes, bytes / costs->rate_dram_bytes_alone));
     return (pace_t){.lone = pipes,
                     .beside = pipes,
                     .latency = costs->clocks_few_step + costs->clocks_few_round * rounds(multiplied, w.is_along_k),

@@ -82,13 +82,11 @@ enum {
 /* A thin kernel has no k-tiles there, but a tile's sums. */
 #define ROW_IS_THIN(name) (ROW(name, stages) == 0)
 #define ROW_THIN_SHARED(name) (ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
-#define ROW_FEW_SHARED(name)                                                                                  \
+#define ROW_FEW_SHARED(name)                                                                           \
     HGEMM_FEW_BYTES(ROW(name, block_m) < ROW(name, block_n) ? ROW(name, block_m) : ROW(name, block_n), \
                     ROW(name, block_k))
-#define ROW_NEEDS_SHARED(name)                      \
-    (!ROW_IS_THIN(name)      ? ROW_MMA_SHARED(name) \
-     : PARTS_##name > 1      ? ROW_FEW_SHARED(name)  \
-                             : ROW_THIN_SHARED(name))
+#define ROW_NEEDS_SHARED(name) \
+    (!ROW_IS_THIN(name) ? ROW_MMA_SHARED(name) : PARTS_##name > 1 ? ROW_FEW_SHARED(name) : ROW_THIN_SHARED(name))
 
 /* A plain kernel takes its share of an SM, needed or not: PER_SM then says how many run there at one time. Else a rung
  * with less shared memory would have more of them, and what it gains or loses would not be due to its idea. */

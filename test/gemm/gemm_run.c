@@ -101,8 +101,8 @@ int has_variant(const case_t *c, int kernel, access_t access)
         return 0;
     if (c->invariant && !c->kernel && !(info->block_k == 64 && info->warp_k == 32))
         return 0;
-    int sums_fit = info->accumulate == (hgemm_accumulate_t)c->accumulate ||
-                   (info->stages == 0 && c->type[A] != HGEMM_TYPE_F32);
+    int sums_fit =
+        info->accumulate == (hgemm_accumulate_t)c->accumulate || (info->stages == 0 && c->type[A] != HGEMM_TYPE_F32);
     const variant_t variant = {kernel, op, access, case_is_indirect(c), case_factors(c)};
     return sums_fit && access < ACCESS_COUNT && variant_exists(variant) && variant_image(variant);
 }
