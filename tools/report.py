@@ -20,7 +20,7 @@ import statistics
 import sys
 
 import results
-from evidence import clock, door, first_use, floats, inputs, measured, notes, python_calls
+from evidence import clock, door, first_use, floats, inputs, measured, notes, packed, python_calls
 from results import ROOT, geometric_mean
 
 GPU, MODEL = "h100", "t4model"  # the machines of the summaries
@@ -722,7 +722,7 @@ PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "di
          "floats": lambda: floats.products(table) + "\n\n" + origin(floats.path()), "float_errors": lambda: floats.errors() + "\n\n" + origin(floats.path()),
          "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": first_use.with_gpu,
          "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table),
-         "door": lambda: door.products(table), "door_host": door.host,
+         "door": lambda: door.products(table), "door_host": door.host, "packed_logits": lambda: packed.logits(table), "packed_times": lambda: packed.times(table),
          "sensitivity": sensitivity, "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
          "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
