@@ -135,6 +135,12 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
             c.accumulate = HGEMM_ACCUMULATE_F32;
     } else if (once_in(rng, 6)) {
         c.type[A] = c.type[B] = HGEMM_TYPE_F32;
+        if (once_in(rng, 3)) /* beside another type */
+            c.type[rng_between(rng, A, B)] = rng_between(rng, 0, 1) ? HGEMM_TYPE_F16 : HGEMM_TYPE_BF16;
+        if (once_in(rng, 2))
+            c.accuracy = rng_between(rng, HGEMM_ACCURACY_F32, HGEMM_ACCURACY_11_BITS);
+        if (c.fill != BOUNDED && once_in(rng, 3)) /* integers that are halves */
+            c.exact = rng_between(rng, 1, 3);
         if (!once_in(rng, 8))
             c.accumulate = HGEMM_ACCUMULATE_F32;
         while (c.kernel && !kernel_table[c.kernel].limits[LIMIT_f32] && !once_in(rng, 99))
