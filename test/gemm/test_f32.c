@@ -560,7 +560,7 @@ int main(void)
     int failures = 0;
     handle = test_open();
     type_a = type_b = HGEMM_TYPE_F32;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < (int)(sizeof turns / sizeof turns[0]); i++) {
         kernel = turns[i].kernel, accuracy = turns[i].accuracy;
         print_message("%s\n", kernel ? kernel : "any kernel");
         if (kernel)
