@@ -100,6 +100,12 @@ static double converted_elements(const hgemm_desc_t *p, int kernel)
     return (double)(a + b) * info->block_k;
 }
 
+/* Whether A and B become floats that the main loop splits. */
+static int splits_in_loop(const hgemm_desc_t *p, int kernel)
+{
+    return has_floats(p) && !kernel_table[kernel].splits_first && !is_few(kernel);
+}
+
 /* Halves that an element of A or B becomes, and products of them for one of A and B (ptx/single.cu). */
 static int parts_of(const hgemm_desc_t *p, int kernel)
 {
@@ -198,10 +204,10 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
     more += p->weights ? costs->clocks_packed_step : 0;
-    if (has_floats(p))
-        more += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_step : costs->clocks_split_step;
+    more += splits_in_loop(p, variant.kernel) ? costs->clocks_split_step : 0;
+    more += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_step : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;
-    const double each = has_floats(p) ? costs->clocks_split_chunk : costs->clocks_converted_chunk;
+    const double each = splits_in_loop(p, variant.kernel) ? costs->clocks_split_chunk : costs->clocks_converted_chunk;
     lone += each * converted;
     beside += each * converted;
     return (pace_t){.lone = fmax(lone, dram_alone),
@@ -211,13 +217,16 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
                     .store = store / machine->multiprocessors};
 }
 
-/* Clocks until all copies are made, or planes. What fits half of the L2 cache is not written back to DRAM meanwhile. */
+/* Clocks until all copies are made, or planes, of which a block has all k's. What fits half of the L2 cache is not
+ * written back to DRAM meanwhile. */
 static double copy_clocks(const hgemm_desc_t *p, int kernel, int copies, const machine_t *machine)
 {
     const costs_t *costs = costs_of(machine);
     double bytes = (double)(copied_bytes(p, copies) + planes_bytes(p, kernel));
     bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0);
-    return bytes > 0 ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
+    const double rows = kernel_table[kernel].splits_first ? costs->clocks_planes_k * (double)p->k : 0;
+    return bytes > 0 ? costs->clocks_copy_launch + rows + bytes / (costs->rate_copy_bytes * machine->multiprocessors)
+                     : 0;
 }
 
 /* The same until the scales of bfloat16 operands are found. */
@@ -255,6 +264,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
     }
     if (p->n % 8 != 0)
         price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
+    if (splits_in_loop(p, variant.kernel))
+        price.end += costs->clocks_split_block;
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
     if (is_thin(variant.kernel))
@@ -320,6 +331,8 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
 static int64_t short_rounds(const hgemm_desc_t *p, const price_t *price, int64_t tiles, int64_t splits)
 {
     int64_t left = price->multiprocessors - (splits - 1) * tiles;
+    if (p->type_a == HGEMM_TYPE_F32) /* whose parts take long to begin and to end */
+        return 0;
     return left > 0 && price->resident == 1 && matrix_count(p) == 1 ? ceil_div(tiles, left) : 0;
 }
 
