@@ -286,18 +286,25 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
     return fmax(mixed, apart - price->end) + ends - behind;
 }
 
+/* Blocks that run at one time. */
+static int64_t places(const price_t *price)
+{
+    return (int64_t)price->multiprocessors * price->resident;
+}
+
 /*
- * Parts of unequal length. If multiprocessors are left when every longer part of all tiles has one, the last parts
+ * Parts of unequal length. If places are left when every longer part of all tiles has one, the last parts
  * can be so short that several rounds of them fit there in the time of a longer one: tiles that fill three quarters
  * of a round then take little more than three quarters of its time, not all of it. Blocks must have a
- * multiprocessor to themselves, and all longer parts must start first, which they do not in a batch.
+ * multiprocessor to themselves, unless they are of packed weights, and all longer parts must start first, which they do
+ * not in a batch.
  *
  * Returns the rounds of short parts, 0 if there cannot be such.
  */
 static int64_t short_rounds(const hgemm_desc_t *p, const price_t *price, int64_t tiles, int64_t splits)
 {
-    int64_t left = price->multiprocessors - (splits - 1) * tiles;
-    return left > 0 && price->resident == 1 && matrix_count(p) == 1 ? ceil_div(tiles, left) : 0;
+    int64_t left = places(price) - (splits - 1) * tiles;
+    return left > 0 && (price->resident == 1 || p->weights) && matrix_count(p) == 1 ? ceil_div(tiles, left) : 0;
 }
 
 /* A part's end and the start of the next one, in steps. */
@@ -346,7 +353,7 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
     int is_uneven = rounds > 1 && (double)rounds * last + (double)(rounds - 1) * steps_between(price) <= part;
     double clocks = phase_clocks(price, &pace,
                                  (phase_t){
-                                     .blocks = is_uneven ? price->multiprocessors : (double)tiles * plan->splits,
+                                     .blocks = is_uneven ? (double)places(price) : (double)tiles * plan->splits,
                                      .steps = part,
                                      .end = price->end + costs->clocks_split_arrival + sums,
                                      .are_parts = 1,
