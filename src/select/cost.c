@@ -110,6 +110,7 @@ static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const int parts = type_table[p->type_a].bits == 32 ? 2 : 1, products = parts * (parts + 1) / 2; /* ptx/single.cu */
     double macs = (double)products * info->block_m * info->block_n * info->block_k;
+    macs *= p->weights ? costs->factor_packed_macs : 1;
     double stored = parts * HGEMM_STAGED_BYTES * tile_elements(p, info);
     double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
     double fragments = (double)parts * HGEMM_STAGED_BYTES * (info->warp_m + (p->weights ? 0 : info->warp_n)) *
@@ -179,7 +180,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, variant.kernel) / CHUNK, more = 0;
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
-    more += p->weights ? costs->clocks_packed_step : 0;
+    more += p->weights ? costs->clocks_packed_k * info->block_k : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;
     lone += costs->clocks_converted_chunk * converted;
     beside += costs->clocks_converted_chunk * converted;
@@ -358,7 +359,10 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
                                      .end = price->end + costs->clocks_split_arrival + sums,
                                      .are_parts = 1,
                                  });
-    return (is_uneven ? costs->factor_uneven_parts : 1) * clocks +
+    return (!is_uneven   ? 1
+            : p->weights ? costs->factor_packed_parts
+                         : costs->factor_uneven_parts) *
+               clocks +
            costs->factor_spilled_sums * spilled / (costs->rate_dram_bytes * machine->multiprocessors);
 }
 

@@ -27,8 +27,8 @@
 #define HGEMM_SUMS_PITCH(block_n, sum_bytes) (((block_n) + HGEMM_SUMS_PADDING) * (sum_bytes))
 #define HGEMM_SUMS_BYTES(warps, block_n, sum_bytes) ((warps)*HGEMM_STAGED_ROWS * HGEMM_SUMS_PITCH(block_n, sum_bytes))
 
-/* Whether a kernel for packed weights has registers for others than integer codes of 4 bits without
- * offsets. */
+/* Whether a kernel for packed weights has registers for others than integer codes of 4 bits without offsets, whose groups
+ * are no smaller than a warp's k-tile. */
 #define HGEMM_TAKES_ALL_CODES(warp_m) ((warp_m) <= 32)
 
 /*
