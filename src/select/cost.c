@@ -22,6 +22,7 @@
 
 #include <math.h>
 
+#include "select/few.h"
 #include "select/scale_search.h"
 #include "select/thin.h"
 #include "table/tile_facts.h"
@@ -92,9 +93,22 @@ static double converted_elements(const hgemm_desc_t *p, int kernel)
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     if (kernel_table[kernel].splits_first)
         return 0;
-    const int a = p->type_a != HGEMM_TYPE_F16 ? info->block_m : 0,
-              b = p->type_b != HGEMM_TYPE_F16 && !p->weights ? info->block_n : 0;
+    const int a = p->type_a != HGEMM_TYPE_F16 || has_floats(p) ? info->block_m : 0,
+              b = (p->type_b != HGEMM_TYPE_F16 && !p->weights) || has_floats(p) ? info->block_n : 0;
     return (double)(a + b) * info->block_k;
+}
+
+/* Halves that an element of A or B becomes, and products of them for one of A and B (ptx/single.cu). */
+static int parts_of(const hgemm_desc_t *p, int kernel)
+{
+    return has_floats(p) && kernel_table[kernel].accuracy != HGEMM_ACCURACY_11_BITS ? 2 : 1;
+}
+
+static int products_of(const hgemm_desc_t *p, int kernel)
+{
+    if (!has_floats(p) || kernel_table[kernel].accuracy != HGEMM_ACCURACY_F32)
+        return parts_of(p, kernel);
+    return 3 - ((exact_factors(p) & FACTOR_A) != 0) - ((exact_factors(p) & FACTOR_B) != 0);
 }
 
 /* Rows in memory of a k-tile of A and of B, each with a weight. */
@@ -108,7 +122,7 @@ static double weighted_rows(const hgemm_kernel_info_t *info, int op, double weig
 static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_t *costs, double overlap)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
-    const int parts = type_table[p->type_a].bits == 32 ? 2 : 1, products = parts * (parts + 1) / 2; /* ptx/single.cu */
+    const int parts = parts_of(p, variant.kernel), products = products_of(p, variant.kernel);
     double macs = (double)products * info->block_m * info->block_n * info->block_k;
     macs *= p->weights ? costs->factor_packed_macs : 1;
     double stored = parts * HGEMM_STAGED_BYTES * tile_elements(p, info);
@@ -158,6 +172,8 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     if (is_thin(variant.kernel))
         return thin_pace(p, variant, machine, fmin(tiles, (double)problem_tiles(p, info)));
+    if (is_few(variant.kernel))
+        return few_pace(p, variant, machine);
     const costs_t *costs = costs_of(machine);
     const sharers_t sharers = sharers_of(p, variant.kernel, machine, tiles);
     double lines_m = lines_there(costs, info->block_m, (double)p->m);
@@ -181,9 +197,12 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
     more += p->weights ? costs->clocks_packed_k * info->block_k : 0;
+    if (has_floats(p))
+        more += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_step : costs->clocks_split_step;
     more += costs->clocks_waited_chunk * converted / info->threads;
-    lone += costs->clocks_converted_chunk * converted;
-    beside += costs->clocks_converted_chunk * converted;
+    const double each = has_floats(p) ? costs->clocks_split_chunk : costs->clocks_converted_chunk;
+    lone += each * converted;
+    beside += each * converted;
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
                     .latency = costs->clocks_step + more + dram_latency + exposed,
@@ -221,7 +240,7 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         .costs = costs,
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, image, machine),
-        .least_steps = is_thin(variant.kernel) && info->block_m == info->block_n ? 1 : 2,
+        .least_steps = is_few(variant.kernel) || (is_thin(variant.kernel) && info->block_m == info->block_n) ? 1 : 2,
         .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, variant.kernel, copies, machine) +
                   scale_clocks(p, machine),
         .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
@@ -239,6 +258,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
     if (is_thin(variant.kernel))
         price_thin(p, variant.kernel, &price);
+    if (is_few(variant.kernel))
+        price_few(p, variant.kernel, &price);
     price.pace = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
     return price;
 }
