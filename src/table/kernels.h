@@ -72,6 +72,9 @@ extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
 /* Whether a kernel is thin: it streams operands through registers, with f32 sums that serve for f16, too. */
 int is_thin(int kernel);
 
+/* Whether a kernel is the same for few rows or columns of floats. */
+int is_few(int kernel);
+
 /* Whether each warp of its blocks has a tile of D by itself, of any matrix of a batch. */
 int is_tiny(int kernel);
 

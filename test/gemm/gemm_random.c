@@ -118,7 +118,8 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
     draw_long_extent(&c, rng);
     hgemm_kernel_info_t info;
     c.accumulate = rng_between(rng, 0, 1);
-    if (hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS && info.stages)
+    if (hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS && !is_thin((int)c.kernel) &&
+        !is_tiny((int)c.kernel))
         c.accumulate = (int64_t)info.accumulate;
     if (rng_between(rng, 0, 2))
         draw_epilogue(&c, rng);
@@ -146,8 +147,8 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
             c.exact = rng_between(rng, 1, 3);
         if (!once_in(rng, 8))
             c.accumulate = HGEMM_ACCUMULATE_F32;
-        if (c.kernel && !once_in(rng, 8))
-            c.kernel = hgemm_find_kernel(kernels[rng_between(rng, 0, 2)]);
+        while (c.kernel && !kernel_table[c.kernel].limits[LIMIT_f32] && !once_in(rng, 99))
+            c.kernel = rng_between(rng, 1, KERNEL_END - 1);
     } else if (once_in(rng, 100)) {
         c.type[B] = HGEMM_TYPE_BF16;
     }
