@@ -224,9 +224,10 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
     if (kernel_table[kernel].splits_first &&
         (p->k == 0 || p->batch > MOST_GRID_Y || is_mixed(p))) /* split reads floats */
         return 0;
-    access_t access = kernel_table[kernel].access == ACCESS_one ? ACCESS_x16 : needed_access(&copied, info);
-    if (copies && kernel_table[kernel].access == ACCESS_one) /* it needs none */
+    const int takes_all = kernel_table[kernel].access == ACCESS_one; /* but halves beside floats: they are copied */
+    if (takes_all && (copies != 0) != is_mixed(p))
         return 0;
+    access_t access = takes_all ? ACCESS_x16 : needed_access(&copied, info);
     if (copies && access != ACCESS_far) {
         if (!has_floats(p) &&
             !columns_stay_inside(&copied, info)) /* the rows of an operand that needs no copy are too short */
