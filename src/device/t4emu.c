@@ -187,6 +187,7 @@ static hgemm_status_t t4emu_launch(device_t *device, void *stream, void *functio
         .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
         .block = {launch->threads, 1, 1},
         .shared_bytes = launch->shared_bytes,
+        .most_shared = t4emu_of(device)->newer ? H100_SHARED : 0,
         .params = launch->args,
         .param_bytes = launch->args_size,
         .dry = true,

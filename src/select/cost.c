@@ -28,7 +28,6 @@
 
 enum {
     SUB_CORES = 4,           /* of a multiprocessor */
-    SYSTEM_SHARED = 1 << 10, /* bytes of shared memory that newer GPUs reserve in each block */
     DRAM_OVERLAP = 6,        /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
                               * H100's plans and those of the T4's model alike */
     FAR_LOADS = 8,           /* ACCESS_far loads each half of a chunk by itself */
@@ -66,9 +65,8 @@ static int resident_blocks(variant_t variant, const image_t *image, const machin
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     int registers = (image->registers + 7) / 8 * 8; /* allocated by eights */
-    int shared = info->shared_bytes + (machine->is_newer ? SYSTEM_SHARED : 0);
     int blocks = smaller(HGEMM_SM_REGISTERS / (registers * info->threads),
-                         smaller(machine->shared_bytes / shared, machine->threads / info->threads));
+                         smaller(machine->shared_bytes / shared_bytes_on(machine, variant.kernel), machine->threads / info->threads));
     if (machine->is_newer) /* the driver compiles the PTX and may use more registers than the sm_75 code */
         blocks = smaller(blocks, kernel_table[variant.kernel].newer_blocks);
     return blocks > 1 ? blocks : 1;

@@ -214,6 +214,9 @@ void turing_counters_free(turing_counters_t *counters);
 void turing_counters_lines(const turing_counters_t *counters, const turing_kernel_t *kernel,
                            void (*each)(void *user, turing_line_t line, const turing_count_t *count), void *user);
 
+/* A launch's dynamic shared memory, as far as a T4 has so much: one that may have more has a multiprocessor to itself. */
+uint32_t turing_resident_shared(const turing_kernel_t *kernel, const turing_launch_t *launch);
+
 turing_occupancy_t turing_occupancy(const turing_kernel_t *kernel, uint32_t threads, uint32_t dynamic_shared);
 
 /* Static: the innermost loop with most HMMA.  `counters` may be NULL. */
@@ -309,6 +312,7 @@ typedef enum turing_failure {
 typedef struct turing_launch {
     uint32_t grid[3], block[3];
     uint32_t shared_bytes; /* dynamic                                   */
+    uint32_t most_shared;  /* that a block may have; 0: what a T4 has   */
     const void *params;    /* laid out as turing_kernel_t.params says   */
     size_t param_bytes;
     /* Its blocks may wait for each other all at once, as cooperative_groups' grid.sync() does: the grid must

@@ -318,7 +318,7 @@ int main(void)
         cmocka_unit_test(long_sums_stay_close),        cmocka_unit_test(half_sums_are_refused),
     };
     handle = test_open();
-    static const char *const kernels[] = {"single_128x64", "planes_128x64"};
+    static const char *const kernels[] = {"single_128x64", "planes_128x128"};
     int failures = 0;
     for (int i = 0; i < 2; i++) {
         kernel = kernels[i];
