@@ -13,6 +13,7 @@ typedef struct bench_t {
     options_t options;
     hgemm_handle_t handle;
     hgemm_device_info_t info;
+    hgemm_weights_t weights;  /* of the last call that was described: the library looks at them during the call only */
     cublas_t *cublas;         /* NULL: not there */
     const cutlass_t *cutlass; /* NULL: not there */
     copy_fn *copy;            /* NULL: not there */
@@ -25,18 +26,26 @@ typedef struct bench_t {
 
 extern bench_t bench;
 
-typedef enum kind_t { CEILING, COPY, CUBLAS_HGEMM, CUBLAS_GEMM_EX, CUTLASS, KERNEL, PLAN } kind_t;
+typedef enum kind_t { CEILING, COPY, CUBLAS, CUBLAS_TF32, CUTLASS, KERNEL, PLAN } kind_t;
+
+/* How a contestant takes the operands: rounded to halves, or as the options' type and weights have them. */
+typedef enum form_t { AS_HALVES, AS_ASKED, FORMS } form_t;
+
+/* Which scales of BF16 operands the caller gives; the call finds the others. */
+typedef enum scales_t { SCALES_GIVEN, SCALES_B_GIVEN, SCALES_FOUND, SCALES } scales_t;
 
 typedef struct contestant_t {
     char note[INTERNALS_WORDS], on_t4[INTERNALS_WORDS];
     gbench_case_t result;
     kind_t kind;
+    form_t form;
+    scales_t scales;
     hgemm_accumulate_t accumulate;
     int kernel;                   /* of hgemm; of CUTLASS the configuration */
     int slices, parallel;         /* of CUTLASS's call, see peers_cutlass.h */
     const internals_plan_t *plan; /* of hgemm: what a PLAN runs */
     epilogue_t epilogue;          /* of hgemm */
-    char name[48], failure[VERIFY_WORDS];
+    char name[80], failure[VERIFY_WORDS];
     double *seconds, *mhz, *power, *joules, *window, *beside; /* of the repetitions, see gbench_case_t */
     double shown_beside;                                      /* the same of the last turn */
 } contestant_t;
@@ -52,13 +61,33 @@ typedef struct group_t {
     contestant_t *contestants;
 } group_t;
 
-/* One copy of the operands on the device, one after the other. */
+/* One copy of the operands on the device, one after the other, in each form that contestants take. */
 typedef struct set_t {
-    char *a, *b, *c;
+    struct operands_t {
+        char *a, *b, *c;
+    } as[FORMS];
 } set_t;
 
-/* Whether the device is an emulated T4 whose events tell what a timing model says, no measurement. */
+/* Whether the device is an emulated T4: one that counts, or one whose events tell what a timing model says, no
+ * measurement. */
+int emulated(void);
 int modelled(void);
+
+/* Whether launches that are timed compute no results. */
+int is_dry(void);
+
+/* Whether A and B are something else than halves: then products of halves are there to be compared with. */
+int typed(void);
+
+/* Bytes of op(B)'s matrix, and of an element of the others, in that form. */
+size_t bytes_of_b(const shape_t *shape, form_t form);
+size_t element_bytes(form_t form);
+
+/* ---- contestants.c: who takes part -------------------------------------------------------------
+ */
+
+/* Baselines come first, so that they are known when a kernel is compared with them. */
+void add_contestants(group_t *g);
 
 /* ---- timing.c: measures ----------------------------------------------------------------------
  */
@@ -79,7 +108,7 @@ double ceiling_operations(hgemm_accumulate_t accumulate);
 hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alpha, float beta);
 
 /* The same from the shape alone, with the options' scalars. */
-hgemm_desc_t plan(const shape_t *s, hgemm_accumulate_t accumulate, int kernel);
+hgemm_desc_t plan(const shape_t *s, const contestant_t *c);
 
 /* Enqueues the contestant's call on a set, with D in `d`. 1, or 0 where the contestant has failed.
  */
@@ -88,7 +117,7 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
 /* Computes D from the first set and proves it; the contestant fails where it is wrong. Kernels of
  * hgemm write integer problems to a matrix of their own, `apart`, that was filled with NaN; all
  * else is in place, as it is timed. `host` has room for D. */
-void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, uint16_t *host);
+void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, void *host);
 
 /* Seconds of a call, by device events around `launches` calls that begin with set number `*next`.
  * 1, or 0 where the contestant has failed. */
@@ -137,7 +166,7 @@ hopefuls_t find_hopefuls(const group_t *g, const problem_t *p, const set_t *set)
 
 /* Gives the group's contestants of kind CUTLASS the hopefuls that are right and fastest in a few
  * turns, those that have failed left out. Proves them with this problem. */
-void qualify(group_t *g, hopefuls_t *hopefuls, const problem_t *p, const set_t *sets, int set_count, uint16_t *host);
+void qualify(group_t *g, hopefuls_t *hopefuls, const problem_t *p, const set_t *sets, int set_count, void *host);
 
 /* After the contest: the first contestant of CUTLASS, whose result is shown, gets the better. */
 void crown(group_t *g);

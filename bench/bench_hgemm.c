@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Times the kernels against cuBLAS and against the tensor cores' ceiling; without a GPU, tells what
- * is known without one. Here is who takes part and what the results depend on; how it is measured
- * is in timing.c.
+ * is known without one. Here is what the results depend on; who takes part is in contestants.c, how it is measured in
+ * timing.c.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -18,180 +18,19 @@ bench_t bench;
 static group_t *groups;
 static int group_count;
 
-static int emulated(void)
+int emulated(void)
 {
     return strcmp(bench.info.kind, "t4emu") == 0;
 }
 
-/* The same, but its events tell what a timing model says. */
 int modelled(void)
 {
     return strcmp(bench.info.kind, "t4model") == 0;
 }
 
-/* ---- who takes part ---------------------------------------------------------------------- */
-
-static void time_once(void *context)
+int typed(void)
 {
-    group_t *g = context;
-    if (!g->measured)
-        prove_group(g, time_group);
-    g->measured = 1;
-}
-
-static contestant_t *add(group_t *g, kind_t kind, hgemm_accumulate_t accumulate, int kernel, const char *name)
-{
-    int repetitions = bench.options.repetitions;
-    contestant_t *c = &g->contestants[g->count++];
-    double m = (double)g->shape.m, n = (double)g->shape.n, k = (double)g->shape.k, batch = (double)g->shape.batch;
-    double turns = bench.options.beta != 0 ? 2 : 1;
-    *c = (contestant_t){.kind = kind, .accumulate = accumulate, .kernel = kernel};
-    snprintf(c->name, sizeof c->name, "%s", name);
-    c->seconds = calloc(6 * (size_t)repetitions, sizeof *c->seconds);
-    c->mhz = c->seconds + repetitions;
-    c->power = c->mhz + repetitions;
-    c->joules = c->power + repetitions;
-    c->window = c->joules + repetitions;
-    c->beside = c->window + repetitions;
-    c->result = (gbench_case_t){.group = g->name,
-                                .name = c->name,
-                                .operations = batch * 2 * m * n * k,
-                                .bytes = batch * 2 * (m * k + k * n + turns * m * n),
-                                .cublas = -1,
-                                .cutlass = -1,
-                                .ceiling = -1,
-                                .copy = -1,
-                                .repetitions = repetitions,
-                                .measure = time_once,
-                                .context = g,
-                                .seconds = c->seconds,
-                                .mhz = c->mhz,
-                                .power = c->power,
-                                .joules = c->joules,
-                                .window = c->window,
-                                .beside = c->beside,
-                                .error = -1};
-    if (kind == CEILING) { /* as many operations as the problem has, in whole iterations */
-        double per_iteration = ceiling_operations(accumulate);
-        c->result.operations = per_iteration * (double)(int)(c->result.operations / per_iteration + 1);
-        c->result.bytes = 0;
-    }
-    if (kind == COPY) {
-        c->result.operations = 0;
-        c->result.bytes = 2 * (double)copy_bytes();
-    }
-    return c;
-}
-
-static int wanted(const char *name)
-{
-    return regexec(&bench.options.kernels, name, 0, NULL, 0) == 0;
-}
-
-/* Notes what hgemm chooses on this device and would on a T4. */
-static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
-{
-    if (internals_describe_choice(bench.handle, desc, c->note) == HGEMM_STATUS_SUCCESS)
-        c->result.note = c->note;
-    if (internals_describe_choice(NULL, desc, c->on_t4) == HGEMM_STATUS_SUCCESS)
-        c->result.on_t4 = c->on_t4;
-}
-
-/* The plans that selection's model finds cheapest. */
-static void add_plans(group_t *g, hgemm_accumulate_t accumulate)
-{
-    hgemm_desc_t call = plan(&g->shape, accumulate, HGEMM_KERNEL_AUTO);
-    internals_plan_t **best = calloc((size_t)bench.options.plans + 1, sizeof *best);
-    int count = best ? internals_rank_plans(bench.handle, &call, bench.options.plans, best) : 0;
-    for (int i = 0; i < count; i++) {
-        char name[5 + INTERNALS_WORDS] = "plan ";
-        internals_describe_plan(best[i], name + 5);
-        contestant_t *c = add(g, PLAN, accumulate, HGEMM_KERNEL_AUTO, name);
-        c->plan = best[i]; /* as long as the program runs, like its contestant */
-        gbench_register(&c->result);
-    }
-    free(best);
-}
-
-/* Automatic selection with a bias and each activation. */
-static void add_epilogues(group_t *g, hgemm_accumulate_t accumulate)
-{
-    for (int i = HGEMM_ACTIVATION_NONE; hgemm_activation_name((hgemm_activation_t)i); i++) {
-        char name[48];
-        snprintf(name, sizeof name, "%s+bias%s%s", accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32",
-                 i == HGEMM_ACTIVATION_NONE ? "" : "+",
-                 i == HGEMM_ACTIVATION_NONE ? "" : hgemm_activation_name((hgemm_activation_t)i));
-        contestant_t *c = add(g, KERNEL, accumulate, HGEMM_KERNEL_AUTO, name);
-        c->epilogue = (epilogue_t){.has_bias = 1, .activation = (hgemm_activation_t)i};
-        gbench_register(&c->result);
-    }
-}
-
-static void add_kernels(group_t *g, hgemm_accumulate_t accumulate, int cublas, int cutlass, int ceiling, int copy)
-{
-    const char *automatic = accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32";
-    for (int i = 1; i <= hgemm_kernel_count() + 1; i++) { /* up the ladder, then hgemm's own choice */
-        int kernel = i <= hgemm_kernel_count() ? i : HGEMM_KERNEL_AUTO;
-        hgemm_kernel_info_t info = {.name = automatic, .accumulate = accumulate};
-        hgemm_desc_t desc = plan(&g->shape, accumulate, kernel);
-        int runs;
-        if (kernel != HGEMM_KERNEL_AUTO)
-            hgemm_get_kernel_info(kernel, &info);
-        const hgemm_accumulate_t shown_with = internals_is_plain(kernel) ? HGEMM_ACCUMULATE_F16 : info.accumulate;
-        if (shown_with != accumulate || !wanted(info.name) || hgemm_select(&desc, &runs) != HGEMM_STATUS_SUCCESS)
-            continue;
-        contestant_t *c = add(g, KERNEL, accumulate, kernel, info.name);
-        c->result.cublas = cublas;
-        c->result.cutlass = cutlass;
-        c->result.ceiling = ceiling;
-        c->result.copy = copy;
-        if (modelled() && accumulate == HGEMM_ACCUMULATE_F16)
-            c->result.published = 1e12 * published_cublas(bench.options.layout, &g->shape);
-        if (kernel == HGEMM_KERNEL_AUTO)
-            note_choice(c, &desc);
-        gbench_register(&c->result);
-    }
-}
-
-/* Baselines come first, so that they are known when a kernel is compared with them. */
-static void add_contestants(group_t *g)
-{
-    int cublas[2] = {-1, -1}, cutlass[2] = {-1, -1}, ceiling[2] = {-1, -1}; /* by accumulator */
-    int copy = -1;
-    g->contestants = calloc((size_t)(hgemm_kernel_count() + 20 + 2 * bench.options.plans), sizeof *g->contestants);
-    for (int acc = 0; acc < 2; acc++)
-        if (bench.ceilings[acc] && (bench.options.peers & PEER_CEILING) && (bench.options.accumulate & 1U << acc)) {
-            contestant_t *c = add(g, CEILING, (hgemm_accumulate_t)acc, 0,
-                                  acc == HGEMM_ACCUMULATE_F16 ? "ceiling_f16" : "ceiling_f32");
-            ceiling[acc] = gbench_register(&c->result);
-        }
-    if (bench.copy)
-        copy = gbench_register(&add(g, COPY, HGEMM_ACCUMULATE_F16, 0, "copy")->result);
-    if (bench.cublas) {
-        contestant_t *half = add(g, CUBLAS_HGEMM, HGEMM_ACCUMULATE_F16, 0, "cublasHgemm");
-        contestant_t *single = add(g, CUBLAS_GEMM_EX, HGEMM_ACCUMULATE_F32, 0, "cublasGemmEx_f32");
-        if (g->shape.batch > 1) { /* the functions that are called then */
-            half->result.note = "cublasHgemmStridedBatched";
-            single->result.note = "cublasGemmStridedBatchedEx";
-        }
-        cublas[HGEMM_ACCUMULATE_F16] = gbench_register(&half->result);
-        cublas[HGEMM_ACCUMULATE_F32] = gbench_register(&single->result);
-    }
-    for (int acc = 0; acc < 2; acc++)
-        if (bench.cutlass && (bench.options.accumulate & 1U << acc)) {
-            /* Two take part; `crown` lets the first, which is shown, have the better's result. */
-            const char *name = acc == HGEMM_ACCUMULATE_F16 ? "cutlass" : "cutlass_f32";
-            cutlass[acc] = gbench_register(&add(g, CUTLASS, (hgemm_accumulate_t)acc, 0, name)->result);
-            add(g, CUTLASS, (hgemm_accumulate_t)acc, 0, name);
-        }
-    for (int acc = 0; acc < 2; acc++)
-        if (bench.options.accumulate & 1U << acc) {
-            add_kernels(g, (hgemm_accumulate_t)acc, cublas[acc], cutlass[acc], ceiling[acc], copy);
-            if (bench.options.epilogues && !emulated())
-                add_epilogues(g, (hgemm_accumulate_t)acc);
-            if (bench.options.plans && !emulated())
-                add_plans(g, (hgemm_accumulate_t)acc);
-        }
+    return bench.options.fill.is_packed || bench.options.fill.type != HGEMM_TYPE_F16;
 }
 
 static void make_groups(void)
@@ -225,6 +64,30 @@ static const char *device_name(void)
     return name ? name : "";
 }
 
+int is_dry(void)
+{
+    return modelled() && strstr(device_name(), "dry") != NULL;
+}
+
+/* Exits with 2 where the timing model has no such constant. */
+static void set_constants(void)
+{
+    char list[512];
+    snprintf(list, sizeof list, "%s", bench.options.clock);
+    for (char *rest, *item = strtok_r(list, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
+        char name[32] = "";
+        double value;
+        int end = 0;
+        if (sscanf(item, "%31[a-z_0-9]=%lf%n", name, &value, &end) != 2 || item[end] || !modelled() ||
+            !internals_set_clock(bench.handle, name, value)) {
+            fprintf(stderr,
+                    "bench_hgemm: --clock is for t4emu:time, which has no such constant, or no value for it: %s\n",
+                    item);
+            exit(2);
+        }
+    }
+}
+
 static hgemm_status_t open_device(void)
 {
     hgemm_status_t status = hgemm_create(&bench.handle, bench.options.device);
@@ -233,6 +96,8 @@ static hgemm_status_t open_device(void)
     status = hgemm_get_device_info(bench.handle, &bench.info);
     if (!bench.options.repetitions)
         bench.options.repetitions = modelled() ? 3 : 21;
+    if (status == HGEMM_STATUS_SUCCESS && bench.options.clock)
+        set_constants();
     if (emulated())
         return status;
     for (int i = 0; i < 2 && status == HGEMM_STATUS_SUCCESS; i++)
@@ -247,6 +112,8 @@ static hgemm_status_t open_device(void)
         if (!bench.cublas)
             fprintf(stderr, "bench_hgemm: no comparison with cuBLAS: %s\n", why);
     }
+    if (typed()) /* CUTLASS's kernels are of halves */
+        bench.options.peers &= ~(unsigned)PEER_CUTLASS;
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUTLASS)) {
         bench.cutlass = cutlass_open(internals_ordinal(bench.handle), modelled() ? bench.handle : NULL, why);
         if (!bench.cutlass)
@@ -328,7 +195,11 @@ static void describe_run(void)
                 "calibrated by twelve published times, from which \"events us\" differs by 3.5%% on average, 12%% at "
                 "most; not yet judged on times that were kept back (docs/emulator.md)");
     }
+    if (o->clock)
+        context("clock", "%s", o->clock);
     context("mode", "%s", o->continuous ? "continuous" : "burst");
+    if (typed())
+        context("operands", "%s", o->operands);
     context("alpha", "%g", (double)o->alpha);
     context("beta", "%g", (double)o->beta);
     context("repetitions", "%d", o->repetitions);

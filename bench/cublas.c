@@ -13,6 +13,7 @@ enum {
     R_16F = 2,
     R_16BF = 14,
     COMPUTE_32F = 68,
+    COMPUTE_32F_FAST_TF32 = 77,
     ALGORITHM_DEFAULT = -1
 }; /* of cublas_api.h */
 
@@ -28,6 +29,10 @@ struct cublas_t {
                          int, long long, const uint16_t *, void *, int, long long, int);
     int (*gemm_batched_ex)(void *, int, int, int, int, int, const void *, const void *, int, int, long long,
                            const void *, int, int, long long, const void *, void *, int, int, long long, int, int, int);
+    int (*sgemm)(void *, int, int, int, int, int, const float *, const void *, int, const void *, int, const float *,
+                 void *, int);
+    int (*sgemm_batched)(void *, int, int, int, int, int, const float *, const void *, int, long long, const void *,
+                         int, long long, const float *, void *, int, long long, int);
 };
 
 /* POSIX, not C, lets an object pointer carry a function: it is copied, not converted. */
@@ -67,7 +72,9 @@ cublas_t *cublas_open(int ordinal, char why[CUBLAS_WORDS])
         find(library, "cublasGetVersion_v2", &cublas->version) && find(library, "cublasHgemm", &cublas->hgemm) &&
         find(library, "cublasGemmEx", &cublas->gemm_ex) &&
         find(library, "cublasHgemmStridedBatched", &cublas->hgemm_batched) &&
-        find(library, "cublasGemmStridedBatchedEx", &cublas->gemm_batched_ex) && cublas_make_current(ordinal) &&
+        find(library, "cublasGemmStridedBatchedEx", &cublas->gemm_batched_ex) &&
+        find(library, "cublasSgemm_v2", &cublas->sgemm) &&
+        find(library, "cublasSgemmStridedBatched", &cublas->sgemm_batched) && cublas_make_current(ordinal) &&
         create(&cublas->handle) == 0)
         return cublas;
     snprintf(why, CUBLAS_WORDS, "libcublas was found but could not be started");
@@ -125,9 +132,15 @@ static columns_t as_columns(const hgemm_desc_t *p)
 
 int cublas_multiply(const cublas_t *cublas, const hgemm_desc_t *desc)
 {
+    return cublas_multiply_by(cublas, desc, 0);
+}
+
+int cublas_multiply_by(const cublas_t *cublas, const hgemm_desc_t *desc, int tf32)
+{
     const columns_t q = as_columns(desc);
     static const int types[] = {[HGEMM_TYPE_F16] = R_16F, [HGEMM_TYPE_F32] = R_32F, [HGEMM_TYPE_BF16] = R_16BF};
     const int type = types[desc->type_a], is_half = desc->accumulate == HGEMM_ACCUMULATE_F16;
+    const int compute = tf32 ? COMPUTE_32F_FAST_TF32 : COMPUTE_32F;
     const uint16_t half_alpha = hgemm_half_from_float(desc->alpha), half_beta = hgemm_half_from_float(desc->beta);
     void *blas = cublas->handle;
     if (is_half && q.batch == 1)
@@ -136,10 +149,16 @@ int cublas_multiply(const cublas_t *cublas, const hgemm_desc_t *desc)
     if (is_half)
         return cublas->hgemm_batched(blas, q.op_a, q.op_b, q.m, q.n, q.k, &half_alpha, q.a, q.lda, q.stride_a, q.b,
                                      q.ldb, q.stride_b, &half_beta, desc->d, q.ldd, q.stride_d, q.batch);
+    if (type == R_32F && !tf32 && q.batch == 1)
+        return cublas->sgemm(blas, q.op_a, q.op_b, q.m, q.n, q.k, &desc->alpha, q.a, q.lda, q.b, q.ldb, &desc->beta,
+                             desc->d, q.ldd);
+    if (type == R_32F && !tf32)
+        return cublas->sgemm_batched(blas, q.op_a, q.op_b, q.m, q.n, q.k, &desc->alpha, q.a, q.lda, q.stride_a, q.b,
+                                     q.ldb, q.stride_b, &desc->beta, desc->d, q.ldd, q.stride_d, q.batch);
     if (q.batch == 1)
         return cublas->gemm_ex(blas, q.op_a, q.op_b, q.m, q.n, q.k, &desc->alpha, q.a, type, q.lda, q.b, type, q.ldb,
-                               &desc->beta, desc->d, type, q.ldd, COMPUTE_32F, ALGORITHM_DEFAULT);
+                               &desc->beta, desc->d, type, q.ldd, compute, ALGORITHM_DEFAULT);
     return cublas->gemm_batched_ex(blas, q.op_a, q.op_b, q.m, q.n, q.k, &desc->alpha, q.a, type, q.lda, q.stride_a, q.b,
                                    type, q.ldb, q.stride_b, &desc->beta, desc->d, type, q.ldd, q.stride_d, q.batch,
-                                   COMPUTE_32F, ALGORITHM_DEFAULT);
+                                   compute, ALGORITHM_DEFAULT);
 }

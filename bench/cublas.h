@@ -17,8 +17,12 @@ int cublas_version(const cublas_t *cublas); /* major * 10000 + minor * 100 + pat
 
 /* Enqueues D = alpha * op(A) * op(B) + beta * D on the default stream, where D is the descriptor's and of the type of A
  * and B; bias, activation, gate and c are not looked at. Half accumulation is cublasHgemm, with half scalars, single
- * precision cublasGemmEx; of a strided batch cublasHgemmStridedBatched and cublasGemmStridedBatchedEx. 0 on success. */
+ * precision cublasGemmEx, of floats cublasSgemm; of a strided batch cublasHgemmStridedBatched and so on. 0 on success.
+ */
 int cublas_multiply(const cublas_t *cublas, const hgemm_desc_t *desc);
+
+/* The same, where A and B are FP32 by TF32's tensor cores if `tf32`. */
+int cublas_multiply_by(const cublas_t *cublas, const hgemm_desc_t *desc, int tf32);
 
 /* Makes the primary context of the GPU of that ordinal current: cuBLAS computes there, else on the first GPU. 0 where
  * it cannot. */

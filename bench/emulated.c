@@ -52,21 +52,22 @@ static void count_group(group_t *g, const problem_t *p, const set_t *sets, int s
         if (g->contestants[i].result.failure)
             continue;
         internals_count(bench.handle, &counters[i]);
-        enqueue(&g->contestants[i], p, &sets[0], sets[0].c, bench.options.alpha, bench.options.beta);
+        enqueue(&g->contestants[i], p, &sets[0], sets[0].as[g->contestants[i].form].c, bench.options.alpha,
+                bench.options.beta);
         internals_count(bench.handle, NULL);
     }
 }
 
 static void print_table(FILE *file, const group_t *g)
 {
-    fprintf(file, "\n%s, emulated T4\n  %-18s", g->name, "kernel");
+    fprintf(file, "\n%s, emulated T4\n  %-22s", g->name, "kernel");
 #define FIGURE(name, title, format, value) fprintf(file, "%*s", atoi(&format[1]), title);
     FIGURES(FIGURE)
 #undef FIGURE
     fprintf(file, " rel error\n");
     for (int i = 0; i < g->count; i++) {
         const gbench_case_t *r = &g->contestants[i].result;
-        fprintf(file, "  %-18s", r->name);
+        fprintf(file, "  %-22s", r->name);
         if (r->failure) {
             fprintf(file, " %s\n", r->failure);
             continue;

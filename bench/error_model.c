@@ -11,6 +11,12 @@ double sum_error(hgemm_accumulate_t accumulate, int64_t k, double half)
     return ERROR_SINGLE * sqrt(8 * v) * 2 / 3 * pow(steps + 1, 1.5);
 }
 
+double float_sum_error(int64_t k)
+{
+    const double v = PRODUCT_VARIANCE, steps = (double)k;
+    return hypot(ERROR_SINGLE * sqrt(v * steps * (steps + 1) / 2), 0x1p-22 * sqrt(v * steps));
+}
+
 /*
  * The error of y = act(x), computed in single precision, where x has the error e: at most L e for the function's
  * slope, which is nowhere above 1.13 for the smooth ones, and that of the computation. There exp2 errs by 2^-22 of its

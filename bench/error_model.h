@@ -6,6 +6,8 @@
 #include "hgemm.h"
 
 #define ERROR_HALF 0x1p-11   /* most that rounding to a half changes a number, as a part of it */
+#define ERROR_BFLOAT 0x1p-8  /* the same of a bfloat16 ... */
+#define ERROR_FLOAT 0x1p-24  /* ... and of a float */
 #define ERROR_SINGLE 0x1p-23 /* most that a truncation to 24 bits does */
 #define PRODUCT_VARIANCE (1.0 / 9)
 
@@ -17,6 +19,10 @@
  * `half` is that of one rounding to a half, as a part of the sum's deviation.
  */
 double sum_error(hgemm_accumulate_t accumulate, int64_t k, double half);
+
+/* The same of a sum by FP32 arithmetic, S = k: ERROR_SINGLE * sqrt(sum of j v), independent; and of its products, of
+ * which hgemm's leave out 2^-22. */
+double float_sum_error(int64_t k);
 
 /* The activation's value as the header's formula gives it in IEEE arithmetic. */
 double activation_value(hgemm_activation_t activation, double x);

@@ -29,7 +29,7 @@ void print_facts(void)
         const shape_t *s = &bench.options.shapes[i];
         hgemm_accumulate_t accumulate =
             bench.options.accumulate & 1U << HGEMM_ACCUMULATE_F16 ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
-        hgemm_desc_t desc = plan(s, accumulate, HGEMM_KERNEL_AUTO);
+        hgemm_desc_t desc = plan(s, &(contestant_t){.accumulate = accumulate});
         hgemm_kernel_info_t info;
         char name[SHAPE_NAME];
         int kernel;

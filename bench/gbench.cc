@@ -156,13 +156,13 @@ class Output
         const std::vector<Column> all = columns(r);
         if (group_ != r.c->group) {
             group_ = r.c->group;
-            fprintf(file_, "\n%s%s\n  %-18s", group_.c_str(), modelled_ ? ", modelled, not measured" : "", "kernel");
+            fprintf(file_, "\n%s%s\n  %-22s", group_.c_str(), modelled_ ? ", modelled, not measured" : "", "kernel");
             for (const Column &column : all)
                 if (modelled_ ? column.when_modelled : column.when_measured)
                     fprintf(file_, " %*s", column.width, column.title);
             fprintf(file_, "\n");
         }
-        fprintf(file_, "  %-18s", r.c->name);
+        fprintf(file_, "  %-22s", r.c->name);
         if (r.c->failure) {
             fprintf(file_, " %s\n", r.c->failure);
             return;

@@ -61,6 +61,10 @@ void internals_count(hgemm_handle_t handle, struct turing_counters *counters);
 typedef void internals_visit_fn(const struct face_host *host);
 void internals_receive(hgemm_handle_t handle, internals_visit_fn *visit);
 
+/* Of a handle whose times are modelled: from now on a constant of the model (turing/time.def) has that value. 0 where
+ * there is no such constant, or it cannot have it. */
+int internals_set_clock(hgemm_handle_t handle, const char *name, double value);
+
 /* Of a handle whose times are modelled: seconds that a pair of events around what is launched between these two, on a
  * T4 after a pause, would show beside the kernels' own. */
 void internals_begin_beside(hgemm_handle_t handle);

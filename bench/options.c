@@ -3,6 +3,7 @@
 
 #include "commit.h"
 #include "problem/names.h"
+#include "problem/weights_text.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -24,6 +25,12 @@ static const char usage[] =
     "                      batched mode\n"
     "  --trans LIST        of nn, nt, tn, tt (op_a, op_b); default nn\n"
     "  --layout row|col    default row\n"
+    "  --type TYPE         of A, B, C and D: f16 (default), bf16 or f32. Beside hgemm's product of halves with\n"
+    "                      FP32 sums, and what cuBLAS has: SGEMM and, where there is one, TF32, whose errors\n"
+    "                      differ a thousandfold. Of bf16 scales are given; and found by the call for A, or for\n"
+    "                      both, which wants results: not t4emu:time,dry\n" WEIGHTS_TEXT_HELP
+    "                      A, C and D are then f16 or bf16. Row-major, nt; beside products of halves,\n"
+    "                      hgemm's and cuBLAS's\n"
     "  --kernel REGEX      only kernels whose name matches (\"auto\" is hgemm's own choice)\n"
     "  --cutlass REGEX     of CUTLASS only configurations whose name matches, such as\n"
     "                      \"64x128x32 align8 k/4 parallel\"; default all. For shapes of which is known\n"
@@ -50,6 +57,8 @@ static const char usage[] =
     "                        t4emu:time      a timing model of it at 1590 MHz: modelled times, beside\n"
     "                                        published ones of cuBLAS on a T4 (row-major squares); on two\n"
     "                                        cores 1024 takes a second or two a kernel, 4096 minutes\n"
+    "  --clock NAME=VALUE[,NAME=VALUE]\n"
+    "                      constants of the timing model, of t4emu:time (docs/emulator.md)\n"
     "  --format F          table, csv or json\n"
     "  --out FILE          write the format there, and the table to stdout\n"
     "  --version           print the library's version, commit and compiler of kernels\n"
@@ -260,6 +269,51 @@ static hgemm_layout_t layout_named(const char *text)
     return (hgemm_layout_t)value;
 }
 
+static void parse_weights(fill_t *fill, const char *text)
+{
+    const char *wrong = weights_from_text(text, &fill->weights);
+    if (wrong)
+        refuse(wrong, text);
+    fill->is_packed = 1;
+}
+
+static hgemm_type_t type_named(const char *text)
+{
+    const int value = name_value(type_names, text);
+    if (value < 0)
+        refuse("--type takes f16, bf16 and f32", text);
+    return (hgemm_type_t)value;
+}
+
+/* What goes with other operands than halves. */
+static void settle_operands(options_t *o)
+{
+    const fill_t *fill = &o->fill;
+    const char *type = type_names[fill->type];
+    char weights[WEIGHTS_TEXT];
+    weights_to_text(&fill->weights, weights);
+    if (fill->is_packed)
+        snprintf(o->operands, sizeof o->operands, "%s%s%s", fill->type == HGEMM_TYPE_F16 ? "" : type,
+                 fill->type == HGEMM_TYPE_F16 ? "" : "_", weights);
+    else
+        snprintf(o->operands, sizeof o->operands, "%s", type);
+    if (!fill->is_packed && fill->type == HGEMM_TYPE_F16)
+        return;
+    if (fill->is_packed && o->layout != HGEMM_ROW_MAJOR)
+        refuse("products by packed weights are row-major", layout_names[o->layout]);
+    for (int i = 0; fill->is_packed && i < o->shape_count; i++)
+        if (o->shapes[i].op_a != HGEMM_OP_N || o->shapes[i].op_b != HGEMM_OP_T) {
+            char name[SHAPE_NAME];
+            shape_name(&o->shapes[i], name);
+            refuse("products by packed weights are nt", name);
+        }
+    if (o->accumulate & 1U << HGEMM_ACCUMULATE_F16)
+        refuse("sums are f32, as --accumulate may say", o->operands);
+    if (o->epilogues)
+        refuse("--epilogues are timed of halves", o->operands);
+    o->accumulate = 1U << HGEMM_ACCUMULATE_F32;
+}
+
 static int one_of(const char *name, const char *text, const char *first, const char *second)
 {
     if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
@@ -274,6 +328,8 @@ void options_parse(options_t *o, int argc, char **argv)
         TRANS,
         EVERY_BATCH,
         LAYOUT,
+        TYPE,
+        WEIGHTS,
         KERNEL,
         CUTLASS_NAMES,
         ACCUMULATE,
@@ -287,6 +343,7 @@ void options_parse(options_t *o, int argc, char **argv)
         PLANS,
         EPILOGUES,
         DEVICE,
+        CLOCK,
         FORMAT,
         OUT,
         VERSION,
@@ -296,6 +353,8 @@ void options_parse(options_t *o, int argc, char **argv)
                                           {"trans", 1, NULL, TRANS},
                                           {"batch", 1, NULL, EVERY_BATCH},
                                           {"layout", 1, NULL, LAYOUT},
+                                          {"type", 1, NULL, TYPE},
+                                          {"weights", 1, NULL, WEIGHTS},
                                           {"kernel", 1, NULL, KERNEL},
                                           {"cutlass", 1, NULL, CUTLASS_NAMES},
                                           {"accumulate", 1, NULL, ACCUMULATE},
@@ -308,6 +367,7 @@ void options_parse(options_t *o, int argc, char **argv)
                                           {"peers", 1, NULL, PEERS},
                                           {"plans", 1, NULL, PLANS},
                                           {"device", 1, NULL, DEVICE},
+                                          {"clock", 1, NULL, CLOCK},
                                           {"format", 1, NULL, FORMAT},
                                           {"out", 1, NULL, OUT},
                                           {"version", 0, NULL, VERSION},
@@ -321,6 +381,7 @@ void options_parse(options_t *o, int argc, char **argv)
                      .min_time = 0.02,
                      .peers = PEER_CEILING | PEER_COPY | PEER_CUBLAS | PEER_CUTLASS,
                      .format = "table"};
+    hgemm_weights_init(&o->fill.weights);
 
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
         switch (option) {
@@ -328,6 +389,8 @@ void options_parse(options_t *o, int argc, char **argv)
         case TRANS: trans = optarg; break;
         case EVERY_BATCH: batch = whole("--batch", optarg, 1); break;
         case LAYOUT: o->layout = layout_named(optarg); break;
+        case TYPE: o->fill.type = type_named(optarg); break;
+        case WEIGHTS: parse_weights(&o->fill, optarg); break;
         case KERNEL: kernels = optarg; break;
         case CUTLASS_NAMES: o->cutlass_regex = optarg; break;
         case ACCUMULATE: each_item(optarg, o, parse_accumulate); break;
@@ -344,6 +407,7 @@ void options_parse(options_t *o, int argc, char **argv)
         case PLANS: o->plans = whole("--plans", optarg, 0); break;
         case EPILOGUES: o->epilogues = 1; break;
         case DEVICE: o->device = optarg; break;
+        case CLOCK: o->clock = optarg; break;
         case FORMAT: o->format = optarg; break;
         case OUT: o->out = optarg; break;
         case VERSION: puts(version()); exit(0);
@@ -359,8 +423,10 @@ void options_parse(options_t *o, int argc, char **argv)
     for (int i = 0; i < o->shape_count; i++)
         if (o->shapes[i].batch == 0) /* its file has no such column */
             o->shapes[i].batch = batch;
-    if (trans)
-        multiply_transposes(o, trans);
+    static char only_nt[] = "nt";
+    if (trans || o->fill.is_packed)
+        multiply_transposes(o, trans ? trans : only_nt);
+    settle_operands(o);
     if (!o->accumulate)
         o->accumulate = 1U << HGEMM_ACCUMULATE_F16;
     if (o->energy) {

@@ -18,6 +18,8 @@ typedef struct options_t {
     regex_t cutlass;           /* names of CUTLASS's configurations that may take part ... */
     const char *cutlass_regex; /* ... as it was given, NULL: all */
     hgemm_layout_t layout;
+    fill_t fill;       /* what A and B are */
+    char operands[64]; /* the same in a word, such as "f32", "int4:128:none:f16" or "bf16_int4:128:none:f16" */
     float alpha, beta;
     unsigned accumulate;      /* bit HGEMM_ACCUMULATE_*: kernels of which accumulators */
     int continuous;           /* launches back to back instead of single ones after a pause */
@@ -27,6 +29,7 @@ typedef struct options_t {
     unsigned peers;           /* PEER_*: what is timed too, where it is there */
     int epilogues;            /* time automatic selection with epilogues, too */
     int plans;                /* of automatic selection that are timed too, the cheapest by its model */
+    const char *clock;        /* constants of the timing model, as they were given; NULL: its own */
     const char *format, *out; /* table, csv or json; NULL: stdout */
 } options_t;
 

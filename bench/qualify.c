@@ -53,6 +53,7 @@ static void add_hopeful(hopefuls_t *h, const contestant_t *like, int config, int
 hopefuls_t find_hopefuls(const group_t *g, const problem_t *p, const set_t *set)
 {
     static const int slices[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
+    const struct operands_t *from = &set->as[AS_HALVES];
     hopefuls_t h = {0};
     unsigned seen = 0;
     for (int i = 0; i < g->count; i++) {
@@ -60,7 +61,7 @@ hopefuls_t find_hopefuls(const group_t *g, const problem_t *p, const set_t *set)
         if (like->kind != CUTLASS || (seen & 1U << like->accumulate))
             continue;
         seen |= 1U << like->accumulate;
-        peers_call_t call = cutlass_call(p, like->accumulate, 1, set->a, set->b, 0, set->c);
+        peers_call_t call = cutlass_call(p, like->accumulate, 1, from->a, from->b, 0, from->c);
         for (int config = 0; config < bench.cutlass->count(); config++) {
             peers_config_t about = bench.cutlass->config(config);
             double blocks =
@@ -120,7 +121,7 @@ static int sort_hopefuls(group_t *g, hopefuls_t *h, const problem_t *p, const se
     return count;
 }
 
-void qualify(group_t *g, hopefuls_t *h, const problem_t *p, const set_t *sets, int set_count, uint16_t *host)
+void qualify(group_t *g, hopefuls_t *h, const problem_t *p, const set_t *sets, int set_count, void *host)
 {
     int *order = calloc((size_t)h->count + 1, sizeof *order);
     if (h->count)

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "error_model.h"
 
 enum {
     CEILING_THREADS = 256,
@@ -86,12 +87,37 @@ double ceiling_operations(hgemm_accumulate_t accumulate)
     return (double)mma * MMA_OPERATIONS * (CEILING_THREADS / 32) * bench.info.multiprocessors;
 }
 
+static hgemm_type_t type_of(form_t form)
+{
+    return form == AS_ASKED ? bench.options.fill.type : HGEMM_TYPE_F16;
+}
+
+static int is_packed(form_t form)
+{
+    return form == AS_ASKED && bench.options.fill.is_packed;
+}
+
+size_t element_bytes(form_t form)
+{
+    return fill_element_bytes(type_of(form));
+}
+
+size_t bytes_of_b(const shape_t *s, form_t form)
+{
+    const hgemm_weights_t weights = fill_described(&bench.options.fill, s->n, s->k, 0);
+    size_t bytes = (size_t)(s->k * s->n) * element_bytes(form);
+    if (is_packed(form) && hgemm_weights_bytes(&weights, &bytes) != HGEMM_STATUS_SUCCESS)
+        bytes = 0; /* its calls say why */
+    return bytes;
+}
+
 hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alpha, float beta)
 {
     hgemm_desc_t desc;
     hgemm_desc_init(&desc);
     desc.layout = p->layout;
     desc.op_a = p->op_a, desc.op_b = p->op_b;
+    desc.type_a = desc.type_b = desc.type_c = desc.type_d = desc.type_bias = type_of(c->form);
     desc.accumulate = c->accumulate;
     desc.kernel = c->kernel;
     desc.m = p->m, desc.n = p->n, desc.k = p->k, desc.batch = p->batch;
@@ -100,18 +126,27 @@ hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alph
     desc.bias_mode = HGEMM_BIAS_PER_COLUMN;
     desc.lda = p->lda, desc.ldb = p->ldb, desc.ldc = desc.ldd = p->ldc;
     desc.stride_a = p->size_a, desc.stride_b = p->size_b, desc.stride_c = desc.stride_d = p->size_c;
+    if (desc.type_a == HGEMM_TYPE_BF16) {
+        desc.scale_a = c->scales == SCALES_GIVEN ? 1 : 0;
+        desc.scale_b = c->scales == SCALES_FOUND ? 0 : 1;
+    }
+    if (is_packed(c->form)) {
+        bench.weights = fill_described(&bench.options.fill, p->n, p->k, p->exact);
+        desc.weights = &bench.weights;
+        desc.stride_b = (int64_t)bytes_of_b(&(shape_t){.n = p->n, .k = p->k}, c->form);
+    }
     return desc;
 }
 
-hgemm_desc_t plan(const shape_t *s, hgemm_accumulate_t accumulate, int kernel)
+hgemm_desc_t plan(const shape_t *s, const contestant_t *c)
 {
     problem_t p = problem_of(bench.options.layout, s);
-    contestant_t c = {.accumulate = accumulate, .kernel = kernel};
-    return describe_call(&c, &p, bench.options.alpha, bench.options.beta);
+    return describe_call(c, &p, bench.options.alpha, bench.options.beta);
 }
 
 int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha, float beta)
 {
+    const struct operands_t *from = &set->as[c->form];
     hgemm_desc_t desc;
     peers_call_t call;
     switch (c->kind) {
@@ -123,19 +158,19 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
                           copy_bytes(), NULL) == 0 ||
                fail(c, "the driver did not copy");
     case CUTLASS:
-        call = cutlass_call(p, c->accumulate, alpha, set->a, set->b, beta, d);
+        call = cutlass_call(p, c->accumulate, alpha, from->a, from->b, beta, d);
         call.slices = c->slices, call.parallel = c->parallel;
         return bench.cutlass->run(c->kernel, &call) == 0 || fail(c, "CUTLASS failed");
-    case CUBLAS_HGEMM:
-    case CUBLAS_GEMM_EX:
+    case CUBLAS:
+    case CUBLAS_TF32:
     case KERNEL:
     case PLAN: break;
     }
     desc = describe_call(c, p, alpha, beta);
-    desc.a = set->a, desc.b = set->b, desc.c = set->c, desc.d = d;
-    desc.bias = c->epilogue.has_bias ? set->b : NULL;
-    if (c->kind == CUBLAS_HGEMM || c->kind == CUBLAS_GEMM_EX)
-        return cublas_multiply(bench.cublas, &desc) == 0 || fail(c, "%s failed", c->name);
+    desc.a = from->a, desc.b = from->b, desc.c = from->c, desc.d = d;
+    desc.bias = c->epilogue.has_bias ? from->b : NULL;
+    if (c->kind == CUBLAS || c->kind == CUBLAS_TF32)
+        return cublas_multiply_by(bench.cublas, &desc, c->kind == CUBLAS_TF32) == 0 || fail(c, "%s failed", c->name);
     if (c->kind == PLAN)
         return check(c, internals_run_plan(bench.handle, c->plan, &desc));
     return check(c, hgemm_run_desc(bench.handle, &desc));
@@ -143,9 +178,23 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
 
 /* ---- proof ------------------------------------------------------------------------------- */
 
-void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, uint16_t *host)
+/* The operands of the problem in hand as contestants take them; b is NULL where it is packed. */
+static struct stored_t {
+    void *a, *b, *c;
+} stored[FORMS];
+
+/* Of other operands than halves the peers' are rounded to halves, and TF32's further on. */
+static double rounding_of_operands(const contestant_t *c)
 {
-    size_t count = (size_t)(p->batch * p->size_c);
+    if (c->kind == CUBLAS_TF32)
+        return ERROR_HALF;
+    return typed() && c->form == AS_HALVES ? ERROR_HALF : 0;
+}
+
+void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, void *host)
+{
+    const size_t bytes = (size_t)(p->batch * p->size_c) * element_bytes(c->form);
+    const struct operands_t *from = &set->as[c->form];
     float alpha = bench.options.alpha, beta = bench.options.beta;
     if (p->exact) /* scalars that keep integers integers, and 0 and 1, for which kernels may have code of their own */
         alpha = alpha == 0 || alpha == 1 ? alpha : 2, beta = beta == 0 || beta == 1 ? beta : -3;
@@ -153,19 +202,28 @@ void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, 
         return;
 
     int separate = p->exact && (c->kind == KERNEL || c->kind == PLAN);
-    char *d = separate ? apart : set->c;
-    memset(host, 0xff, count * sizeof *host); /* NaN */
-    if (!check(c, hgemm_upload(bench.handle, d, separate || beta == 0 ? host : p->c, count * sizeof *host)) ||
-        (separate && !check(c, hgemm_upload(bench.handle, set->c, p->c, count * sizeof *host))) ||
+    char *d = separate ? apart : from->c;
+    memset(host, 0xff, bytes); /* NaN */
+    if (!check(c, hgemm_upload(bench.handle, d, separate || beta == 0 ? host : stored[c->form].c, bytes)) ||
+        (separate && !check(c, hgemm_upload(bench.handle, from->c, stored[c->form].c, bytes))) ||
         !enqueue(c, p, set, d, alpha, beta) || !check(c, hgemm_synchronize(bench.handle)) ||
-        !check(c, hgemm_download(bench.handle, host, d, count * sizeof *host)))
+        !check(c, hgemm_download(bench.handle, host, d, bytes)))
         return;
-    if (c->kind == CUBLAS_HGEMM || /* their scalars are halves */
-        (c->kind == CUTLASS && c->accumulate == HGEMM_ACCUMULATE_F16)) {
+    if ((c->kind == CUBLAS || c->kind == CUTLASS) &&
+        c->accumulate == HGEMM_ACCUMULATE_F16) { /* their scalars are halves */
         alpha = hgemm_half_to_float(hgemm_half_from_float(alpha));
         beta = hgemm_half_to_float(hgemm_half_from_float(beta));
     }
-    c->result.failure = problem_verify(p, host, alpha, beta, c->accumulate, c->epilogue, &c->result.error, c->failure);
+    const hgemm_type_t type = type_of(c->form);
+    const made_t made = {.d = host,
+                         .type = type,
+                         .alpha = alpha,
+                         .beta = beta,
+                         .accumulate = c->accumulate,
+                         .is_float = type == HGEMM_TYPE_F32 && !is_packed(c->form),
+                         .operands = rounding_of_operands(c),
+                         .epilogue = c->epilogue};
+    c->result.failure = problem_verify(p, &made, &c->result.error, c->failure);
 }
 
 /* ---- turns ------------------------------------------------------------------------------- */
@@ -186,7 +244,7 @@ int enqueue_next(contestant_t *c, const problem_t *p, const set_t *sets, int set
     const set_t *set = &sets[*next];
     if (c->kind != CEILING && c->kind != COPY) /* which read none: a set is used again when all others were */
         *next = (*next + 1) % set_count;
-    return enqueue(c, p, set, set->c, bench.options.alpha, bench.options.beta);
+    return enqueue(c, p, set, set->as[c->form].c, bench.options.alpha, bench.options.beta);
 }
 
 int seconds_between_marks(contestant_t *c, double *seconds)
@@ -286,57 +344,128 @@ void time_group(group_t *g, const problem_t *p, const set_t *sets, int set_count
 
 /* ---- a problem --------------------------------------------------------------------------- */
 
-static size_t padded(int64_t elements)
+static size_t padded(size_t bytes)
 {
-    return ((size_t)elements * sizeof(uint16_t) + 255) / 256 * 256;
+    return (bytes + 255) / 256 * 256;
 }
 
-static hgemm_status_t upload_set(const problem_t *p, const set_t *set)
+/* Whether a contestant of the group takes the operands so. */
+static int takes(const group_t *g, form_t form)
 {
-    hgemm_status_t status = hgemm_upload(bench.handle, set->a, p->a, (size_t)(p->batch * p->size_a) * 2);
-    if (status == HGEMM_STATUS_SUCCESS)
-        status = hgemm_upload(bench.handle, set->b, p->b, (size_t)(p->batch * p->size_b) * 2);
-    if (status == HGEMM_STATUS_SUCCESS)
-        status = hgemm_upload(bench.handle, set->c, p->c, (size_t)(p->batch * p->size_c) * 2);
+    for (int i = 0; i < g->count; i++)
+        if (g->contestants[i].form == form && g->contestants[i].kind != CEILING && g->contestants[i].kind != COPY)
+            return 1;
+    return 0;
+}
+
+/* Bytes of a form's operands on the device, from A's to C's. */
+typedef struct room_t {
+    size_t a, b, c;
+} room_t;
+
+static room_t room_of(const group_t *g, form_t form)
+{
+    const shape_t *s = &g->shape;
+    const size_t element = element_bytes(form), batch = (size_t)s->batch;
+    if (!takes(g, form))
+        return (room_t){0, 0, 0};
+    return (room_t){padded(batch * (size_t)(s->m * s->k) * element), padded(batch * bytes_of_b(s, form)),
+                    padded(batch * (size_t)(s->m * s->n) * element)};
+}
+
+static void forget_stored(void)
+{
+    for (int form = 0; form < FORMS; form++) {
+        free(stored[form].a), free(stored[form].b), free(stored[form].c);
+        stored[form] = (struct stored_t){NULL, NULL, NULL};
+    }
+}
+
+static hgemm_status_t store(const group_t *g, const problem_t *p)
+{
+    forget_stored();
+    for (form_t form = AS_HALVES; form < FORMS; form++) {
+        const hgemm_type_t type = type_of(form);
+        struct stored_t *to = &stored[form];
+        if (!takes(g, form))
+            continue;
+        to->a = fill_elements(p->a, p->batch * p->size_a, type);
+        to->b = is_packed(form) ? NULL : fill_elements(p->b, p->batch * p->size_b, type);
+        to->c = fill_elements(p->c, p->batch * p->size_c, type);
+        if (!to->a || !to->c || (!to->b && !is_packed(form)))
+            return HGEMM_STATUS_OUT_OF_MEMORY;
+    }
+    return HGEMM_STATUS_SUCCESS;
+}
+
+static hgemm_status_t upload_set(const group_t *g, const problem_t *p, const set_t *set)
+{
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    for (form_t form = AS_HALVES; form < FORMS && status == HGEMM_STATUS_SUCCESS; form++) {
+        const struct operands_t *to = &set->as[form];
+        const size_t element = element_bytes(form), batch = (size_t)p->batch;
+        if (!takes(g, form))
+            continue;
+        status = hgemm_upload(bench.handle, to->a, stored[form].a, batch * (size_t)p->size_a * element);
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = hgemm_upload(bench.handle, to->b, is_packed(form) ? p->weights.packed : stored[form].b,
+                                  batch * bytes_of_b(&g->shape, form));
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = hgemm_upload(bench.handle, to->c, stored[form].c, batch * (size_t)p->size_c * element);
+    }
     return status;
 }
 
-static hgemm_status_t upload_sets(const problem_t *p, const set_t *sets, int count)
+static hgemm_status_t upload_sets(const group_t *g, const problem_t *p, const set_t *sets, int count)
 {
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
     for (int i = 0; i < count && status == HGEMM_STATUS_SUCCESS; i++)
-        status = upload_set(p, &sets[i]);
+        status = upload_set(g, p, &sets[i]);
     return status;
+}
+
+/* Gives every set its places; returns where they end. */
+static char *lay_out(char *at, const room_t rooms[FORMS], set_t *sets, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int form = 0; form < FORMS; form++) {
+            const room_t *r = &rooms[form];
+            sets[i].as[form] = (struct operands_t){at, at + r->a, at + r->a + r->b};
+            at += r->a + r->b + r->c;
+        }
+    return at;
 }
 
 void prove_group(group_t *g, group_fn *use)
 {
-    const shape_t s = g->shape;
-    const size_t a = padded(s.batch * s.m * s.k), b = padded(s.batch * s.k * s.n), c = padded(s.batch * s.m * s.n);
-    double copies = 1 + L2_COPIES * (double)bench.info.l2_bytes / (double)(a + b + c);
+    const room_t rooms[FORMS] = {room_of(g, AS_HALVES), room_of(g, AS_ASKED)};
+    const size_t c = rooms[AS_HALVES].c > rooms[AS_ASKED].c ? rooms[AS_HALVES].c : rooms[AS_ASKED].c;
+    size_t bytes = 0, least = SIZE_MAX; /* of a set, and of what a contestant takes of it */
+    for (int form = 0; form < FORMS; form++) {
+        const size_t taken = rooms[form].a + rooms[form].b + rooms[form].c;
+        bytes += taken;
+        least = taken && taken < least ? taken : least;
+    }
+    double copies = 1 + L2_COPIES * (double)bench.info.l2_bytes / (double)least;
     int set_count = copies < 2 ? 2 : copies < MOST_SETS ? (int)copies : MOST_SETS;
     set_t *sets = calloc((size_t)set_count, sizeof *sets);
-    uint16_t *host = malloc((size_t)(s.batch * s.m * s.n) * sizeof *host);
-    void *slab = NULL;
+    void *host = malloc(c + 1), *slab = NULL;
+    char *apart = NULL;
     problem_t p = {0};
     hopefuls_t hopefuls = {0};
-    hgemm_status_t status = sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * (a + b + c) + c)
-                                         : HGEMM_STATUS_OUT_OF_MEMORY;
-    for (int i = 0; i < set_count && status == HGEMM_STATUS_SUCCESS; i++) {
-        sets[i].a = (char *)slab + (size_t)i * (a + b + c);
-        sets[i].b = sets[i].a + a;
-        sets[i].c = sets[i].b + b;
-    }
-    char *apart = status == HGEMM_STATUS_SUCCESS ? (char *)slab + (size_t)set_count * (a + b + c) : NULL;
+    hgemm_status_t status =
+        sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * bytes + c) : HGEMM_STATUS_OUT_OF_MEMORY;
+    if (status == HGEMM_STATUS_SUCCESS)
+        apart = lay_out(slab, rooms, sets, set_count);
 
     for (int exact = 1; exact >= 0 && status == HGEMM_STATUS_SUCCESS; exact--) {
         progress("[%d/%d] %s: verifying (%s inputs)", g->number, g->of, g->name, exact ? "integer" : "random");
         problem_destroy(&p);
-        if (!problem_create(&p, bench.options.layout, &s, exact)) {
-            status = HGEMM_STATUS_OUT_OF_MEMORY;
-            break;
-        }
-        status = exact ? upload_set(&p, &sets[0]) : upload_sets(&p, sets, set_count);
+        status = problem_create(&p, bench.options.layout, &g->shape, &bench.options.fill, exact);
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = store(g, &p);
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = exact ? upload_set(g, &p, &sets[0]) : upload_sets(g, &p, sets, set_count);
         for (int i = 0; i < g->count && status == HGEMM_STATUS_SUCCESS; i++)
             if (g->contestants[i].kind != CUTLASS)
                 verify(&g->contestants[i], &p, &sets[0], apart, host);
@@ -351,7 +480,7 @@ void prove_group(group_t *g, group_fn *use)
         }
     }
     if (status == HGEMM_STATUS_SUCCESS)
-        status = upload_sets(&p, sets, set_count);
+        status = upload_sets(g, &p, sets, set_count);
     if (status == HGEMM_STATUS_SUCCESS) {
         progress("[%d/%d] %s: measuring %d contestants", g->number, g->of, g->name, g->count);
         use(g, &p, sets, set_count);
@@ -362,6 +491,7 @@ void prove_group(group_t *g, group_fn *use)
     if (isatty(2))
         progress("%s", "");
     hgemm_free(bench.handle, slab);
+    forget_stored();
     problem_destroy(&p);
     free(hopefuls.all);
     free(host);
@@ -373,6 +503,14 @@ size_t copy_bytes(void)
     return COPY_L2S * (bench.info.l2_bytes ? bench.info.l2_bytes : UNKNOWN_L2);
 }
 
+static uint16_t *random_halves(int64_t count)
+{
+    float *values = fill_matrix(count, HGEMM_TYPE_F16, 1, 0, 3);
+    uint16_t *halves = values ? fill_elements(values, count, HGEMM_TYPE_F16) : NULL;
+    free(values);
+    return halves;
+}
+
 hgemm_status_t open_copy(int ordinal)
 {
     void *memory;
@@ -381,27 +519,27 @@ hgemm_status_t open_copy(int ordinal)
         fprintf(stderr, "bench_hgemm: no comparison with the driver's copy: libcuda has none\n");
         return HGEMM_STATUS_SUCCESS;
     }
-    problem_t operands; /* random, like all that is timed */
-    if (!problem_create(&operands, HGEMM_ROW_MAJOR, &(shape_t){.m = COPY_PIECE, .n = 1, .k = 1, .batch = 1}, 0))
+    uint16_t *operands = random_halves(COPY_PIECE); /* like all that is timed */
+    if (!operands)
         return HGEMM_STATUS_OUT_OF_MEMORY;
     hgemm_status_t status = hgemm_malloc(bench.handle, &memory, 2 * copy_bytes());
     if (status == HGEMM_STATUS_SUCCESS)
         bench.copied = memory;
     for (size_t at = 0, piece = COPY_PIECE * sizeof(uint16_t);
          status == HGEMM_STATUS_SUCCESS && at + piece <= copy_bytes(); at += piece)
-        status = hgemm_upload(bench.handle, bench.copied + at, operands.c, piece);
-    problem_destroy(&operands);
+        status = hgemm_upload(bench.handle, bench.copied + at, operands, piece);
+    free(operands);
     return status;
 }
 
 hgemm_status_t open_ceilings(void)
 {
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
-    problem_t operands;
+    uint16_t *operands = random_halves(2 * CEILING_WORDS);
     double seconds = 0;
     for (int acc = 0; acc < 2 && status == HGEMM_STATUS_SUCCESS; acc++)
         status = internals_load_ceiling(bench.handle, (hgemm_accumulate_t)acc, &bench.ceilings[acc]);
-    if (!problem_create(&operands, HGEMM_ROW_MAJOR, &(shape_t){.m = 2, .n = CEILING_WORDS, .k = 1, .batch = 1}, 0))
+    if (!operands)
         return HGEMM_STATUS_OUT_OF_MEMORY;
     if (status == HGEMM_STATUS_SUCCESS)
         status = hgemm_malloc(bench.handle, &bench.ceiling_in, CEILING_WORDS * sizeof(uint32_t));
@@ -409,8 +547,8 @@ hgemm_status_t open_ceilings(void)
         status = hgemm_malloc(bench.handle, &bench.ceiling_out,
                               (size_t)bench.info.multiprocessors * CEILING_THREADS * sizeof(uint32_t));
     if (status == HGEMM_STATUS_SUCCESS)
-        status = hgemm_upload(bench.handle, bench.ceiling_in, operands.c, CEILING_WORDS * sizeof(uint32_t));
-    problem_destroy(&operands);
+        status = hgemm_upload(bench.handle, bench.ceiling_in, operands, CEILING_WORDS * sizeof(uint32_t));
+    free(operands);
 
     if (modelled())
         return status;

@@ -3,7 +3,7 @@
 #ifndef HGEMM_BENCH_VERIFY_H
 #define HGEMM_BENCH_VERIFY_H
 
-#include "hgemm.h"
+#include "fill.h"
 
 enum { VERIFY_VECTORS = 2, VERIFY_SAMPLES = 4096, VERIFY_WORDS = 200 };
 
@@ -18,8 +18,8 @@ typedef struct epilogue_t {
     hgemm_activation_t activation;
 } epilogue_t;
 
-/* A problem with dense matrices on the host: every leading dimension is the stored extent, and the matrices of a
- * batch follow one another. */
+/* A problem with dense matrices on the host, as numbers: every leading dimension is the stored extent, and the matrices
+ * of a batch follow one another. */
 typedef struct problem_t {
     hgemm_layout_t layout;
     hgemm_op_t op_a, op_b;
@@ -27,7 +27,8 @@ typedef struct problem_t {
     int64_t lda, ldb, ldc;
     int64_t size_a, size_b, size_c; /* elements of one matrix, which are the strides of a batch */
     int exact;                      /* inputs are small integers: every sum is exact */
-    uint16_t *a, *b, *c;
+    float *a, *b, *c;
+    fill_packed_t weights;           /* of B, where they are packed: b is what they stand for */
     double *signs[VERIFY_VECTORS];   /* x: n random signs, for all matrices of the batch */
     double *product[VERIFY_VECTORS]; /* op(A) * (op(B) * x): m for each matrix */
     double *addend[VERIFY_VECTORS];  /* C * x: m for each */
@@ -37,16 +38,26 @@ typedef struct problem_t {
     } * samples;                /* VERIFY_SAMPLES */
 } problem_t;
 
+/* What a contestant made of a problem, and by what arithmetic. */
+typedef struct made_t {
+    const void *d;
+    hgemm_type_t type; /* of D, and of C as it was taken */
+    float alpha, beta;
+    hgemm_accumulate_t accumulate;
+    int is_float;    /* A and B are FP32, and D is as exact as FP32 arithmetic */
+    double operands; /* most that taking A, B and C changed an element, as a part of it */
+    epilogue_t epilogue;
+} made_t;
+
 /* The same without matrices: all of them are NULL. */
 problem_t problem_of(hgemm_layout_t layout, const shape_t *shape);
 
-/* Random halves in [-1, 1), or, if exact, random integers of {-1, 0, 1} so sparse that no partial
- * sum of a product leaves the integers that a half represents. 0 where memory ran out. */
-int problem_create(problem_t *p, hgemm_layout_t layout, const shape_t *shape, int exact);
+/* Random operands in [-1, 1), or, if exact, random integers of {-1, 0, 1} (fill.h). Else a status, and no problem. */
+hgemm_status_t problem_create(problem_t *p, hgemm_layout_t layout, const shape_t *shape, const fill_t *fill, int exact);
 void problem_destroy(problem_t *p);
 
 /*
- * Whether d is act(alpha * op(A) * op(B) + beta * C + bias), for every matrix of the batch. NULL if so, otherwise words
+ * Whether D is act(alpha * op(A) * op(B) + beta * C + bias), for every matrix of the batch. NULL if so, otherwise words
  * in `why`. `relative_error` gets the root mean square of the sampled errors over that of the values.
  *
  * Every element counts (Freivalds): for a vector x of random signs, D * x is compared with
@@ -57,11 +68,9 @@ void problem_destroy(problem_t *p);
  * epilogue, these alone count, and the bound grows by the rounding of the bias and by the most that an activation's
  * slope is, 1.13.
  *
- * An element's error has the standard deviation of its sum (error_model.h), times alpha, and of the rounding of D:
- * 2^-11 * sqrt(alpha^2 * k / 9 + beta^2 / 3).
+ * An element's error has the standard deviation of its sum (error_model.h), times alpha, of what its operands were
+ * rounded by, and of the rounding of D: half an ulp of sqrt(alpha^2 * k / 9 + beta^2 / 3).
  */
-const char *problem_verify(const problem_t *p, const uint16_t *d, float alpha, float beta,
-                           hgemm_accumulate_t accumulate, epilogue_t epilogue, double *relative_error,
-                           char why[VERIFY_WORDS]);
+const char *problem_verify(const problem_t *p, const made_t *made, double *relative_error, char why[VERIFY_WORDS]);
 
 #endif

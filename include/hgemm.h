@@ -4,9 +4,9 @@
  *
  *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
  *
- * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, or both bfloat16, or both floats; C and D halves,
- * bfloat16 or floats. op(X) is X or its transpose. op(A) is m x k, op(B) is k x n, C and D are m x n. D may be C. Bias,
- * activation and gate are optional.
+ * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, or both bfloat16, or floats, or
+ * one floats and the other either; C and D halves, bfloat16 or floats. op(X) is X or its transpose. op(A) is m x k,
+ * op(B) is k x n, C and D are m x n. D may be C. Bias, activation and gate are optional.
  *
  * Contents
  *     1. Version                     5. One call: hgemm_run, hgemm_run_f32
@@ -143,6 +143,7 @@ typedef enum hgemm_status_t {
     HGEMM_STATUS_INVALID_TUNING,       /* a tuning file cannot be used */
     HGEMM_STATUS_INVALID_SCALE,        /* scale_a or scale_b is neither 0 nor a power of two from 2^-112 to 2^126 */
     HGEMM_STATUS_INVALID_WEIGHTS,      /* an hgemm_weights_t was not initialised, or one of its fields cannot be */
+    HGEMM_STATUS_INVALID_ACCURACY,     /* accuracy is not an hgemm_accuracy_t */
     HGEMM_STATUS_COUNT_                /* number of statuses, not one itself */
 } hgemm_status_t;
 
@@ -314,8 +315,18 @@ typedef enum hgemm_batch_mode_t {
 typedef enum hgemm_index_t { HGEMM_INDEX_I32 = 0, HGEMM_INDEX_I64 = 1 } hgemm_index_t;
 
 enum {
-    HGEMM_FLAG_BATCH_INVARIANT = 1 /* row i of D has the same bits whatever m, the batch and the other rows are */
+    HGEMM_FLAG_BATCH_INVARIANT = 1, /* row i of D has the same bits whatever m, the batch and the other rows are */
+    HGEMM_FLAG_HALVES_IN_A = 2,     /* A is of HGEMM_TYPE_F32, and was made of halves or of bfloat16: see FP32 below */
+    HGEMM_FLAG_HALVES_IN_B = 4
 };
+
+/* What is promised of D where A or B is of HGEMM_TYPE_F32: bounds are in docs/contract.md. All hold over all of FP32's
+ * range. */
+typedef enum hgemm_accuracy_t {
+    HGEMM_ACCURACY_F32 = 0, /* as FP32 arithmetic */
+    HGEMM_ACCURACY_16_BITS, /* as if A and B had been rounded to 16 significant bits */
+    HGEMM_ACCURACY_11_BITS  /* as if they had been rounded to 11, which halves have, and TF32 */
+} hgemm_accuracy_t;
 
 /*
  * Weights of 4 or 8 bits: an n x k matrix W of codes, of which `group` along k have a scale, and a zero, in common. An
@@ -372,9 +383,11 @@ HGEMM_API hgemm_status_t hgemm_weights_bytes(const hgemm_weights_t *weights, siz
 HGEMM_API hgemm_status_t hgemm_pack_weights(hgemm_handle_t handle, const hgemm_weights_t *weights, const void *codes,
                                             const void *scales, const void *zeros, void *packed);
 
-/* Writes W, n rows of k elements `ld` apart, from its packed form: rounded to the type, once from FP32 arithmetic. */
+/* Writes columns of W from its packed form, `count` from number `first` on: n rows of so many elements, `ld` apart,
+ * rounded to the type once, from FP32 arithmetic. All of W: from 0, k of them. */
 HGEMM_API hgemm_status_t hgemm_unpack_weights(hgemm_handle_t handle, const hgemm_weights_t *weights, const void *packed,
-                                              hgemm_type_t type, void *matrix, int64_t ld);
+                                              int64_t first, int64_t count, hgemm_type_t type, void *matrix,
+                                              int64_t ld);
 
 /*
  * Everything a call can say:
@@ -411,7 +424,10 @@ HGEMM_API hgemm_status_t hgemm_unpack_weights(hgemm_handle_t handle, const hgemm
  *
  * FP32. A and B of HGEMM_TYPE_F32 become two halves each on their way to the tensor cores, and a product of them three.
  * Sums are HGEMM_ACCUMULATE_F32. D is as exact as that of FP32 arithmetic, for all of FP32's range: docs/contract.md
- * has the bound. HGEMM_FLAG_BATCH_INVARIANT is not supported.
+ * has the bound. `accuracy` allows less, for two products or one; a call may get more than it asks for. Beside a float
+ * the other operand may be HGEMM_TYPE_F16 or HGEMM_TYPE_BF16, which needs two products for FP32's accuracy. So does one
+ * of HGEMM_TYPE_F32 that has HGEMM_FLAG_HALVES_IN_A or _B, whose elements have 11 significant bits at most; those that
+ * have more are rounded to them.
  *
  * BF16. A and B of HGEMM_TYPE_BF16 become halves on their way to the tensor cores, each operand multiplied by a power
  * of two, its scale, of which the sums are divided again. Sums are HGEMM_ACCUMULATE_F32. An element x is exact where
@@ -447,7 +463,7 @@ typedef struct hgemm_desc_t {
     void *d;
     int64_t ldd, stride_d;
     /* Since 0.2. A descriptor of 0.1's size is one with zeros from here on. */
-    hgemm_type_t type_a, type_b, type_c, type_d; /* A and B alike: F16, BF16 or F32 */
+    hgemm_type_t type_a, type_b, type_c, type_d; /* A and B alike, F16, BF16 or F32, or one is F32 */
     hgemm_activation_t activation;
     unsigned flags; /* HGEMM_FLAG_* */
     hgemm_bias_t bias_mode;
@@ -467,6 +483,7 @@ typedef struct hgemm_desc_t {
     const float *scale_a_pointer, *scale_b_pointer; /* device memory; NULL: scale_a, scale_b */
     /* Since 0.3. */
     const hgemm_weights_t *weights; /* NULL: B is a matrix; else b is packed */
+    hgemm_accuracy_t accuracy;      /* of D, where A or B is F32 */
 } hgemm_desc_t;
 
 /* Makes the first `size` bytes a descriptor: all of it by the caller's header, which may be older than the library. For
@@ -596,9 +613,9 @@ HGEMM_API void hgemm_plan_destroy(hgemm_plan_t plan);
  * A file of another library, device or driver, or with a line that is not understood, is not used at all: this call
  * then is an HGEMM_STATUS_INVALID_TUNING, whose detail says why, and hgemm_create goes on without, and says why where
  * HGEMM_LOG asks for it. An entry that does not fit a handle's workspace gives way to the cost model. A file changes
- * what a call computes no more than another kernel's rounding does, and makes none fail. Calls that have packed
- * weights, or are HGEMM_FLAG_BATCH_INVARIANT, gathered, grouped, of pointers, or scattered in column-major layout look
- * at no file. hgemm_plan_info_t.is_tuned tells whether one lists a call.
+ * what a call computes no more than another kernel's rounding does, and makes none fail. Calls that are
+ * HGEMM_FLAG_BATCH_INVARIANT, gathered, grouped, of pointers, or scattered in column-major layout look at no file.
+ * hgemm_plan_info_t.is_tuned tells whether one lists a call.
  */
 HGEMM_API hgemm_status_t hgemm_load_tuning(hgemm_handle_t handle, const char *path);
 

@@ -31,6 +31,15 @@ static DEVICE void mma_m16n8k8(float (&d)[4], const u32 (&a)[2], u32 b)
 }
 
 /* The same where D is zero before. */
+/* The same, if `when`: alike for all lanes. */
+static DEVICE void mma_m16n8k8(float (&d)[4], const u32 (&a)[2], u32 b, bool when)
+{
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %7, 0;"
+                 " @p mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};}"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(b), "r"((u32)when));
+}
+
 static DEVICE void mma_m16n8k8_from_zero(float (&d)[4], const u32 (&a)[2], u32 b)
 {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%7,%7,%7};"

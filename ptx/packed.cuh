@@ -19,9 +19,10 @@ struct packed_operand {
         DEVICE const char *chunk_at(int) const { return base; }
         template <class CHUNK> DEVICE void load_checked(CHUNK *, const panel &, int, u32, u32) const {}
     };
-    static DEVICE panel panel_at(const char *base, u64, u32 x0, u32 x_size, u32)
+    static DEVICE u32 bytes_of(u32) { return ELEMENT; }
+    static DEVICE panel panel_at(const char *base, u64, u32 x0, u32 x_size, u32, u32 type)
     {
-        return panel{base, base, base, 0, x0, x_size, nullptr, false};
+        return panel{base, base, base, 0, x0, x_size, nullptr, false, type};
     }
     static DEVICE u64 k_bytes(const panel &, u32) { return 0; }
     static DEVICE const char *start(const panel &src, u32) { return src.base; }

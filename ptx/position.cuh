@@ -136,10 +136,12 @@ private:
         tail = k - (k_tiles - 1) * V::BK;
         head = V::BK;
         if (tail < HGEMM_LEAST_TAIL && k_tiles > 1 && !V::spec::PACKED) tail += HGEMM_LEAST_TAIL, head -= HGEMM_LEAST_TAIL;
-        a = A::panel_at(matrix_at<V>(args, args.a, args.stride_a, A::ELEMENT, shared_matrix(args)),
-                        (u64)args.lda * A::ELEMENT, m0, m_end(args), (u32)args.k);
-        b = B::panel_at(matrix_at<V>(args, args.b, args.stride_b, B::ELEMENT, own_matrix(args)),
-                        (u64)args.ldb * B::ELEMENT, n0, (u32)args.n, (u32)args.k);
+        const u32 type_a = args.indirect >> HGEMM_FLOATS_TYPE_A & HGEMM_FUSED_TYPE_MASK;
+        const u32 type_b = args.indirect >> HGEMM_FLOATS_TYPE_B & HGEMM_FUSED_TYPE_MASK;
+        a = A::panel_at(matrix_at<V>(args, args.a, args.stride_a, A::bytes_of(type_a), shared_matrix(args)),
+                        (u64)args.lda * A::bytes_of(type_a), m0, m_end(args), (u32)args.k, type_a);
+        b = B::panel_at(matrix_at<V>(args, args.b, args.stride_b, B::bytes_of(type_b), own_matrix(args)),
+                        (u64)args.ldb * B::bytes_of(type_b), n0, (u32)args.n, (u32)args.k, type_b);
         if (V::INDIRECT) a.list = args.gather_a, a.is_list_64 = args.fused & HGEMM_FUSED_INDEX_64;
         if (V::CONVERTS) {
             scale_a = power_of_two(scales_of(args).a, scales_of(args).a_pointer);

@@ -40,6 +40,7 @@ struct row_defaults {
     static constexpr int LDS_GAP = 0, STS_FIRST = 0, STS_GAP = 0, LDG_LAG = 0;
     struct bf16_schedule { static constexpr int LDS_GAP = 0; };
     static constexpr bool T4_ROW = false, PACKED = false;
+    static constexpr accuracy ACCURACY = TO_F32;
 };
 #define BLOCK(m, n, k) static constexpr int BM = m, BN = n, BK = k;
 #define WARP(m, n, k) static constexpr int WM = m, WN = n, WK = k;
@@ -47,6 +48,7 @@ struct row_defaults {
 #define ACC(type) static constexpr accumulator ACC = type;
 #define PER_SM(t4, newer) static constexpr int BLOCKS = t4, NEWER_BLOCKS = newer;
 #define WEIGHTS(access) static constexpr bool PACKED = true; /* B is packed weights */
+#define ACCURACY(level) static constexpr accuracy ACCURACY = TO_##level;
 #define WALK(group, prefetch) static constexpr int GROUP = group, PREFETCH = prefetch;
 #define SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag) \
     static constexpr int LDS_GAP = lds_gap, STS_FIRST = sts_first, STS_GAP = sts_gap, LDG_LAG = ldg_lag;
@@ -88,7 +90,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, access HOW, bool IS_INDIRE
     static constexpr bool INDIRECT = IS_INDIRECT; /* batches of pointers, groups, gathered rows of A */
     static constexpr operands ARE = THEY_ARE;
     static constexpr bool CONVERTS = ARE == OF_BFLOATS; /* chunks of A and B become halves in their registers; D is divided by scales */
-    static constexpr int PARTS = ARE == OF_FLOATS ? 2 : 1; /* halves that an element becomes */
+    static constexpr int PARTS = ARE == OF_FLOATS && SPEC::ACCURACY != TO_11_BITS ? 2 : 1; /* halves that an element becomes */
     static constexpr bool FUSES = HGEMM_CAN_FUSE(spec::BM, spec::BN, HOW > X8);
     static constexpr bool ACTIVATES = HOW == X16; /* it has the fastest way for smooth activations, too, which is long */
 

@@ -10,8 +10,11 @@
  *             near  of up to 512 k's     all three in units of the scales
  *             all   in units of D
  * Scales    A row of A, or a column of B, keeps its power of two until an element does not fit: then all threads settle the
- *           k-tile that it is in. They read it again, choose scales, and write it anew. A k-tile of which a row or a column
- *           spans more than two halves can hold, or has infinities, is multiplied by FP32 units, and left out as zeros.
+ *           k-tile that it is in. They read it again, choose scales, and write it anew. A row or a column that spans more
+ *           there than two halves can hold, or has infinities, is multiplied by FP32 units, and left out as zeros.
+ * Rows      What becomes of a row of D depends on that row of A and on B, if sums are added up after every k-tile: for batch
+ *           invariance the host asks for that.
+ * Levels    Rows of the table that promise less multiply less, at the end of this file.
  * Limits    An element of A or B is split by every block that loads it.
  */
 #include "convert.cuh"
@@ -27,8 +30,9 @@ template <class V> struct float_pipeline {
     using B = typename V::B;
     static constexpr int SLOTS = V::SLOTS, SIDES = V::BM + V::BN;
     static constexpr bool KEEPS = V::ACCESS == X16; /* scales in registers: where there are enough */
+    using split = split_of<V::spec::ACCURACY>;
 
-    /* Beyond the stages in shared memory, words for each row of A's tile and each column of B's: their scales, and, while a k-tile is settled, the largest and smallest element there. Then one word: what does not fit. */
+    /* Beyond the stages in shared memory, words for each row of A's tile and each column of B's: their scales, and, while a k-tile is settled, the largest and smallest element there, then whether FP32 units have it. Then one word: what does not fit. */
     static constexpr u32 SCALES = V::MAIN_BYTES, MOST = SCALES + SIDES * 4, LEAST = MOST + SIDES * 4, WIDE = LEAST + SIDES * 4;
 
     typename A::addresses a; /* of the k-tile to fetch next */
@@ -52,9 +56,9 @@ template <class V> struct float_pipeline {
     {
         const u32 base = shared_base(), thread = thread_index();
         commit_a = base + A::commit_offset(thread);
-        commit_b = base + 2 * A::BYTES + B::commit_offset(thread);
+        commit_b = base + V::PARTS * A::BYTES + B::commit_offset(thread);
         fragment_a = base + A::fragment_offset(w.m, w.lane_a(), 0, w.k_warp * V::SLICES);
-        fragment_b = base + 2 * A::BYTES + B::fragment_offset(w.n, w.lane_b(), 0, w.k_warp * V::SLICES);
+        fragment_b = base + V::PARTS * A::BYTES + B::fragment_offset(w.n, w.lane_b(), 0, w.k_warp * V::SLICES);
         if (V::ACCESS == X16) a.locate(at.a, first_k(at, 1), thread), b.locate(at.b, first_k(at, 1), thread);
         for (u32 i = thread; i < SIDES; i += V::THREADS) st_shared_word(base + SCALES + i * 4, __float_as_uint(1));
         a.advance(A::k_bytes(at.a, at.head)), b.advance(B::k_bytes(at.b, at.head));
@@ -88,11 +92,11 @@ template <class V> struct float_pipeline {
             return q < A::LOADS ? read_scale_a(i) : read_scale_b(i);
         };
         u32 high[2], low[2];
-        split_pair(high[0], low[0], v.x, v.y, scale(0), scale(1), seen);
-        split_pair(high[1], low[1], v.z, v.w, scale(2), scale(3), seen);
+        split::pair(high[0], low[0], v.x, v.y, scale(0), scale(1), seen);
+        split::pair(high[1], low[1], v.z, v.w, scale(2), scale(3), seen);
         const u32 to = q < A::LOADS ? (commit_a ^ A::commit_xor(q)) + A::commit_add(q) : (commit_b ^ B::commit_xor(j)) + B::commit_add(j);
         st_shared_words(to + stage, high[0], high[1]);
-        st_shared_words(to + stage + (q < A::LOADS ? A::BYTES : B::BYTES), low[0], low[1]);
+        if (V::PARTS > 1) st_shared_words(to + stage + (q < A::LOADS ? A::BYTES : B::BYTES), low[0], low[1]);
     }
 
     /* The j-th ldmatrix of a slice: of high parts, then of low ones. */
@@ -130,6 +134,17 @@ template <class V> struct float_pipeline {
         for (int i = 0; i < B::SCALES; ++i) scale_b[i] = read_scale_b(i);
     }
 
+    /* Takes the sums of an element that are in units of the scales. */
+    static DEVICE float take(split_sums<V> &sums, int i, int j, int e)
+    {
+        float &high = sums.high[i][j][e], &low = sums.low[i][j][e], &near = sums.near[i][j][e];
+        float x = high;
+        if (V::spec::ACCURACY == TO_F32) x = __fadd_rn(near, __fmaf_rn(low, 1.0f / (1 << LOW_LOG), high)), near = low = 0;
+        if (V::spec::ACCURACY == TO_16_BITS) x = __fmul_rn(__fadd_rn(near, high), 64.0f / 65), near = 0;
+        high = 0;
+        return x;
+    }
+
     /* Adds what is in units of the scales to `all`. The factor may be no float, but its root is one. */
     static DEVICE void drain(split_sums<V> &sums, const warp<V> &w)
     {
@@ -139,11 +154,8 @@ template <class V> struct float_pipeline {
 #pragma unroll
             for (int i = 0; i < V::MT * 2; ++i) { /* read again each time, for want of registers */
                 const int log = -(log_at(w.m + i * 8 + w.lane / 4) + column), half = log >> 1, e = i % 2 * 2 + j % 2;
-                float &high = sums.high[i / 2][j / 2][e], &low = sums.low[i / 2][j / 2][e], &near = sums.near[i / 2][j / 2][e];
                 float &all = sums.all[i / 2][j / 2][e];
-                const float x = __fmul_rn(__fadd_rn(near, __fmaf_rn(low, 1.0f / (1 << LOW_LOG), high)), power_of_two(half));
-                all = __fmaf_rn(x, power_of_two(log - half), all);
-                near = low = high = 0;
+                all = __fmaf_rn(__fmul_rn(take(sums, i / 2, j / 2, e), power_of_two(half)), power_of_two(log - half), all);
             }
         }
     }
@@ -155,33 +167,51 @@ template <class V> struct float_pipeline {
         u32 most, least;
         ld_shared_word(most, base + MOST), ld_shared_word(least, base + LEAST);
         int log = log_at(side);
-        if (most == 0) return;
+        if (most == 0) return; /* which says that it is not wide */
+        constexpr int LEAST_LOG = split::LEAST_LOG;
         const int top = exponent_of(most), bottom = exponent_of(least);
-        /* With room for larger ones to come, if it is not needed for the smallest. */
-        const int best = max(12 - top, min(14 - top, -14 - bottom));
-        if (anew || top + log > 14 || bottom + log < -14) log = min(best, HGEMM_MOST_SCALE_LOG);
+        /* With room for larger ones to come, if it is not needed for the smallest. It is kept if split_check finds nothing,
+         * so that it does not depend on other rows and columns. */
+        const int best = max(12 - top, min(14 - top, LEAST_LOG - bottom));
+        const bool fits = __fmul_rn(__uint_as_float(most), power_of_two(log)) < LEAST_INFINITE && bottom + log >= LEAST_LOG;
+        if (anew || !fits) log = min(best, HGEMM_MOST_SCALE_LOG);
+        const bool is_wide = most >= 0x7f800000 || (bottom + log < LEAST_LOG && log < HGEMM_MOST_SCALE_LOG);
         st_shared_word(base + SCALES, __float_as_uint(power_of_two(log)));
-        if (most >= 0x7f800000 || (bottom + log < -14 && log < HGEMM_MOST_SCALE_LOG)) max_shared(shared_base() + WIDE, 1);
+        st_shared_word(base + MOST, is_wide);
+        if (is_wide) max_shared(shared_base() + WIDE, 1);
     }
 
-    /* Multiplies k-tile t by FP32 units. */
+    /* After that: whether FP32 units multiply a row or column of the k-tile. */
+    static DEVICE bool is_wide(u32 side)
+    {
+        u32 wide;
+        ld_shared_word(wide, shared_base() + MOST + side * 4);
+        return wide != 0;
+    }
+
+    /* Multiplies rows and columns of k-tile t by FP32 units. */
     static DEVICE void multiply_wide(split_sums<V> &sums, const block<V> &at, const warp<V> &w, u32 t)
     {
         const u32 k0 = first_k(at, t), live = w.k_warp == 0 ? live_k(at, t) : 0;
+        u32 rows = 0, columns = 0; /* bits of those that are wide */
+#pragma unroll
+        for (int i = 0; i < V::MT * 2; ++i) rows |= is_wide(w.m + i * 8 + w.lane / 4) << i;
+#pragma unroll
+        for (int j = 0; j < V::NT * 2; ++j) columns |= is_wide(V::BM + w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2) << j;
 #pragma unroll 1
         for (u32 k = k0; k < k0 + live; ++k) {
             panel a = at.a, b = at.b;
             a.ld = in_place(a.ld), b.ld = in_place(b.ld); /* or all addresses are computed before the loop, to lie in registers */
             u32 x[V::MT * 2], y;
 #pragma unroll
-            for (int i = 0; i < V::MT * 2; ++i) ld_global_word(x[i], A::element(a, w.m + i * 8 + w.lane / 4, k), true);
+            for (int i = 0; i < V::MT * 2; ++i) A::load(x[i], a, w.m + i * 8 + w.lane / 4, k, true);
 #pragma unroll
             for (int j = 0; j < V::NT * 2; ++j) {
-                ld_global_word(y, B::element(b, w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, k), true);
+                B::load(y, b, w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, k, true);
 #pragma unroll
                 for (int i = 0; i < V::MT * 2; ++i) {
                     float &sum = sums.all[i / 2][j / 2][i % 2 * 2 + j % 2];
-                    sum = __fmaf_rn(__uint_as_float(x[i]), __uint_as_float(y), sum);
+                    if (rows >> i & 1 || columns >> j & 1) sum = __fmaf_rn(__uint_as_float(x[i]), __uint_as_float(y), sum);
                 }
             }
         }
@@ -212,7 +242,14 @@ template <class V> struct float_pipeline {
         ld_shared_word(wide, base + WIDE);
         if (wide) multiply_wide(sums, at, w, t);
 #pragma unroll 1
-        for (int q = 0; q < SLOTS; ++q) commit<false>(q, wide ? b128{} : unit(at, t, q), stage);
+        for (int q = 0; q < SLOTS; ++q) {
+            b128 v = unit(at, t, q);
+            u32 *const bits[4] = {&v.x, &v.y, &v.z, &v.w};
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                if (wide && is_wide(q < A::LOADS ? A::x_of(thread, q, e) : V::BM + B::x_of(thread, q - A::LOADS, e))) *bits[e] = 0;
+            commit<false>(q, v, stage);
+        }
         if (KEEPS) load_scales();
 #pragma unroll
         for (int q = 0; q < SLOTS; ++q) next[q] = unit(at, t + 1, q); /* read again, rather than kept meanwhile */
@@ -244,9 +281,10 @@ template <class T> static DEVICE void single(const arguments &args)
 
     u32 t = 0, stage = 0;
     bool unsettled = k_tiles > 0;
+    const bool low_a = !(args.indirect & HGEMM_FLOATS_EXACT_A), low_b = !(args.indirect & HGEMM_FLOATS_EXACT_B);
 #pragma unroll 1
     for (;;) {
-        if (t > 0 && (unsettled || t % NEAR_TILES == 0 || t == k_tiles)) float_pipeline<V>::drain(sums, w);
+        if (t > 0 && (unsettled || t % NEAR_TILES == 0 || t == k_tiles || args.indirect & HGEMM_FLOATS_EACH_STEP)) float_pipeline<V>::drain(sums, w);
         if (unsettled) {
             pipe.settle(sums, args, w, t, stage);
 #pragma unroll
@@ -260,7 +298,7 @@ template <class T> static DEVICE void single(const arguments &args)
 #pragma unroll
             for (int j = 0; !AHEAD && j < LDSMS; ++j) pipe.load_one(f[0], j, kk, stage);
             /* The next k-tile is complete, and every warp has read the last of this one. */
-            if (last) unsettled = any_at_barrier(pipe.seen.failed()) && t + 1 < k_tiles;
+            if (last) unsettled = any_at_barrier(pipe.seen.failed(float_pipeline<V>::split::LEAST_LOG)) && t + 1 < k_tiles;
 #pragma unroll
             for (int h = 0; h < MMAS; ++h) {
                 const int sts = kk * MMAS + h - STS_FIRST, ldg = sts - LDG_LAG, i = h % T::MMAS / T::NT;
@@ -270,9 +308,9 @@ template <class T> static DEVICE void single(const arguments &args)
                     pipe.load_one(f[(kk + AHEAD) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
                 const split_fragments<V> &now = f[AHEAD ? kk % 2 : 0];
                 if (h < T::MMAS) {
-                    mma_m16n8k8(sums.low[i][j], now.low.a[i], now.high.b[j]);
+                    mma_m16n8k8(sums.low[i][j], now.low.a[i], now.high.b[j], low_a);
                 } else if (h < 2 * T::MMAS) {
-                    mma_m16n8k8(sums.low[i][j], now.high.a[i], now.low.b[j]);
+                    mma_m16n8k8(sums.low[i][j], now.high.a[i], now.low.b[j], low_b);
                 } else if (kk % 2) {
                     mma_m16n8k8(sums.high[i][j], now.high.a[i], now.high.b[j]);
                 } else {
@@ -292,4 +330,74 @@ template <class T> static DEVICE void single(const arguments &args)
     T::store(args, typename T::block(args), sums.all);
 }
 
-HGEMM_ENTRY_OF(single, OF_FLOATS)
+/*
+ * For less than FP32's accuracy: one product of the parts of an element, or two (floats.cuh), which add up in one sum. Of one
+ * product it stays in the tensor cores for 512 k's, and a warp has registers for a larger tile; of two it leaves them after
+ * every k-tile. What they cut off meanwhile is far less than the parts leave out.
+ */
+template <class T> static DEVICE void rounded(const arguments &args)
+{
+    constexpr int MMAS = T::PARTS * T::MMAS, LDSMS = T::PARTS * T::LDSMS; /* of a slice */
+    constexpr int LDS_GAP = MMAS / LDSMS, STEP_MMAS = (T::SLICES - 1) * MMAS; /* those before the barrier */
+    constexpr bool IS_NEAR = T::spec::ACCURACY == TO_16_BITS;
+    constexpr u32 NEAR_TILES = 512 / T::BK;
+    constexpr int STS_FIRST = 2, STS_GAP = (STEP_MMAS - STS_FIRST - 1) / T::SLOTS, LDG_LAG = 2;
+    using V = typename T::variant;
+    const typename T::block first(args);
+    const u32 k_tiles = first.k_tiles;
+    const typename T::warp w;
+    float_pipeline<V> pipe(first, w);
+    split_sums<V> sums;
+    split_fragments<V> f[2];
+    T::clear(sums.high), T::clear(sums.near), T::clear(sums.all);
+
+    u32 t = 0, stage = 0;
+    bool unsettled = k_tiles > 0;
+#pragma unroll 1
+    for (;;) {
+        if (t > 0 && (unsettled || t % NEAR_TILES == 0 || t == k_tiles)) float_pipeline<V>::drain(sums, w);
+        if (unsettled) {
+            pipe.settle(sums, args, w, t, stage);
+#pragma unroll
+            for (int j = 0; j < LDSMS; ++j) pipe.load_one(f[0], j, 0, stage);
+        }
+        if (t >= k_tiles) break;
+        const u32 there = T::STAGE - stage;
+#pragma unroll
+        for (int kk = 0; kk < T::SLICES; ++kk) {
+            const bool last = kk == T::SLICES - 1;
+            /* The next k-tile is complete, and every warp has read the last of this one. */
+            if (last) unsettled = any_at_barrier(pipe.seen.failed(float_pipeline<V>::split::LEAST_LOG)) && t + 1 < k_tiles;
+#pragma unroll
+            for (int h = 0; h < MMAS; ++h) {
+                const int sts = kk * MMAS + h - STS_FIRST, ldg = sts - LDG_LAG;
+                auto due = [](int mmas) { return mmas >= 0 && mmas % STS_GAP == 0 && mmas / STS_GAP < T::SLOTS; };
+                if (h % LDS_GAP == 0 && h / LDS_GAP < LDSMS) pipe.load_one(f[(kk + 1) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
+                const fragments<V> &now = h < T::MMAS ? f[kk % 2].high : f[kk % 2].low;
+                if (IS_NEAR && kk == 0 && h < T::MMAS) {
+                    const int i = h / T::NT, j = i % 2 ? T::NT - 1 - h % T::NT : h % T::NT;
+#pragma unroll
+                    for (int e = 0; e < 4; ++e) sums.near[i][j][e] = __fadd_rn(sums.near[i][j][e], sums.high[i][j][e]);
+                    mma_m16n8k8_from_zero(sums.high[i][j], now.a[i], now.b[j]);
+                } else {
+                    T::multiply_one(sums.high, now, h % T::MMAS);
+                }
+                if (due(sts)) pipe.template commit<true>(sts / STS_GAP, pipe.next[sts / STS_GAP], there);
+                if (due(ldg)) pipe.fetch(args, t + 2, ldg / STS_GAP, t + 2 < k_tiles);
+            }
+        }
+        pipe.seen = split_check();
+        pipe.advance(args);
+        ++t;
+        stage = there;
+    }
+    T::store(args, typename T::block(args), sums.all);
+}
+
+template <class T> static DEVICE void floats(const arguments &args)
+{
+    if constexpr (T::spec::ACCURACY == TO_F32) single<T>(args);
+    else rounded<T>(args);
+}
+
+HGEMM_ENTRY_OF(floats, OF_FLOATS)

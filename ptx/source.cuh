@@ -4,7 +4,7 @@
  * in shared memory is not known here.
  */
 #pragma once
-#include "insn.cuh"
+#include "typed.cuh"
 
 static DEVICE u32 minimum(u32 a, u32 b) { return a < b ? a : b; }
 
@@ -47,6 +47,7 @@ struct panel {
     u32 x0, x_size;          /* first x of the block; extent of x in the matrix */
     const void *list;        /* GATHERS: where each x is in the matrix; NULL: in its place */
     bool is_list_64;
+    u32 type;                /* ANY_BYTES: of its elements */
 };
 
 /* The words from p on, where they reach outside of the matrix: loads those inside, and a lone half at either end of
@@ -64,23 +65,31 @@ template <int WORDS> static DEVICE void load_words_inside(u32 (&w)[WORDS], const
     for (int i = 0; i < WORDS; ++i) w[i] |= (end - 2 == i * 4 ? low : 0) | (begin - 2 == i * 4 ? high << 16 : 0);
 }
 
+/* Where the element's bytes should be known: they are those of the panel's type. */
+constexpr int ANY_BYTES = 0;
+
 /* A k-tile of X x BK elements of ELEMENT bytes, in memory (shared.cuh tells of x and of rows). */
 template <int X, int BK, bool K_CONTIGUOUS, int ELEMENT_BYTES, bool GATHERS> struct source {
     static constexpr int ELEMENT = ELEMENT_BYTES;
+    static constexpr bool IS_ANY_TYPE = ELEMENT_BYTES == ANY_BYTES;
+
+    /* Bytes of an element of a type, and of a panel's. */
+    static DEVICE u32 bytes_of(u32 type) { return IS_ANY_TYPE ? ::bytes_of(type) : ELEMENT; }
+    static DEVICE u32 bytes_in(const panel &src) { return bytes_of(src.type); }
 
     /* The panel from x0 on of a matrix of k_size k's. */
-    static DEVICE panel panel_at(const char *base, u64 ld, u32 x0, u32 x_size, u32 k_size)
+    static DEVICE panel panel_at(const char *base, u64 ld, u32 x0, u32 x_size, u32 k_size, u32 type)
     {
         const u32 rows = K_CONTIGUOUS ? x_size : k_size, cols = K_CONTIGUOUS ? k_size : x_size;
-        return panel{base, base, base + (rows - 1) * ld + cols * ELEMENT, ld, x0, x_size, nullptr, false};
+        return panel{base, base, base + (rows - 1) * ld + cols * bytes_of(type), ld, x0, x_size, nullptr, false, type};
     }
 
     /* Global memory: bytes that k k's are apart, and the address at which the block's k-tile from k0 on begins. */
-    static DEVICE u64 k_bytes(const panel &src, u32 k) { return K_CONTIGUOUS ? (u64)k * ELEMENT : k * src.ld; }
+    static DEVICE u64 k_bytes(const panel &src, u32 k) { return K_CONTIGUOUS ? (u64)k * bytes_in(src) : k * src.ld; }
     static DEVICE const char *start(const panel &src, u32 k0)
     {
         if (GATHERS && src.list) return src.base + k_bytes(src, k0);
-        return src.base + (K_CONTIGUOUS ? src.x0 * src.ld : (u64)src.x0 * ELEMENT) + k_bytes(src, k0);
+        return src.base + (K_CONTIGUOUS ? src.x0 * src.ld : (u64)src.x0 * bytes_in(src)) + k_bytes(src, k0);
     }
 
     /* Byte offset from there of column c of row r. Rows past the last one are that one. Clamped, columns past the
@@ -92,9 +101,9 @@ template <int X, int BK, bool K_CONTIGUOUS, int ELEMENT_BYTES, bool GATHERS> str
             if (src.list) {
                 const u32 x = K_CONTIGUOUS ? minimum(r, src.x_size - src.x0 - 1) : c;
                 const long long listed = listed_row(src.list, src.is_list_64, src.x0 + x);
-                return K_CONTIGUOUS ? listed * src.ld + c * ELEMENT : r * src.ld + listed * ELEMENT;
+                return K_CONTIGUOUS ? listed * src.ld + c * bytes_in(src) : r * src.ld + listed * bytes_in(src);
             }
-        return (K_CONTIGUOUS ? minimum(r, src.x_size - src.x0 - 1) : r) * src.ld + c * ELEMENT;
+        return (K_CONTIGUOUS ? minimum(r, src.x_size - src.x0 - 1) : r) * src.ld + c * bytes_in(src);
     }
     static DEVICE u64 clamped(const panel &src, u32 r, u32 c, u32 width)
     {

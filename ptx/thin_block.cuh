@@ -73,6 +73,6 @@ private:
         const u64 ld = (u64)ld_elements * HALF_BYTES;
         const char *const begin = (const char *)first + batch_index() * stride * HALF_BYTES;
         const char *const end = begin + ((along_k ? extent : k) - 1) * ld + (along_k ? k : extent) * (u64)HALF_BYTES;
-        return panel{begin + x0 * (along_k ? ld : HALF_BYTES), begin, end, ld, x0, (u32)extent, nullptr, false};
+        return panel{begin + x0 * (along_k ? ld : HALF_BYTES), begin, end, ld, x0, (u32)extent, nullptr, false, F16};
     }
 };

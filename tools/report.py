@@ -287,56 +287,97 @@ def invariance(machine):
         machine, results.lists(machine)["bench_invariant"])
 
 
-BF16_WAYS = (("given", "bf16", "BF16, scales given (of weights: `hgemm_find_scale`)"), ("found", "bf16", "BF16, scales found by the call"),
-             ("none", "f16", "FP16, of the same numbers"), ("none", "f32", "FP32 on CUDA cores"))
+BF16_WAYS = (("auto_of_bf16", ("bf16", "given"), "BF16, scales given (of weights: `hgemm_find_scale`)"),
+             ("auto_of_bf16_found", ("bf16", "found"), "BF16, scales found by the call"), ("auto_f32", ("f16", "none"), "FP16, of the same numbers"),
+             (None, ("f32", "none"), "FP32 on CUDA cores"))
 T4_PEAK = "https://www.nvidia.com/en-us/data-center/tesla-t4/"  # of FP32, in TFLOPS: 8.1
+
+
+def bf16_list(machine):
+    """The list of BF16 products, and {problem: {kernel: row}}."""
+    result = results.lists(machine).get("bench_bf16")
+    return result, results.by_problem(result) if result else {}
 
 
 def bf16():
     """BF16 beside FP16 and FP32: squares' TFLOPS on both machines, and errors."""
     machines, errors = ((MODEL, "T4"), (GPU, "H100")), results.bf16_errors()
-    squares = [(machine, label, size, results.bf16(machine).get(f"{size}x{size}x{size} nn row", {}))
-               for machine, label in machines for size in SIZES]
+    squares = [(machine, label, size, bf16_list(machine)[1].get(square_name(size), {})) for machine, label in machines for size in SIZES]
     squares = [square for square in squares if square[-1]]
     rows = []
-    for scales, kind, label in BF16_WAYS:
-        cells = [number(named.get(scales), "tflops") if kind != "f32" else "below 8.1" if machine == MODEL else "-"
-                 for machine, _, _, named in squares]
-        cells += ["infinity" if error is None else f"{error:.0e}".replace("e-0", "e-") for error in errors[kind, scales].values()]
+    for kernel, of, label in BF16_WAYS:
+        cells = [number(named.get(kernel), "tflops") if kernel else "below 8.1" if machine == MODEL else "-" for machine, _, _, named in squares]
+        cells += ["infinity" if error is None else f"{error:.0e}".replace("e-0", "e-") for error in errors[of].values()]
         rows.append([label, *cells])
     header = [f"TFLOPS on {'a' if machine == MODEL else 'an'} {label}, {size}" for machine, label, size, _ in squares]
     return table(["A and B", *header, "error: normal data", "with outliers of 8e5", "over 80 binades"], rows) + (
         f"\n\nSquares, FP32 sums, D of the type of A and B. T4: modelled, and for FP32 the [published]({T4_PEAK}) peak; H100: measured. Errors: "
         "of FP32 results, 128x128 with k = 2048, root mean squares over that of sum |a||b|; emulated T4, and for FP32 computed, one "
-        "product after the other. " + origin(*results.bf16_files(MODEL), *results.bf16_files(GPU), results.bf16_errors_path()))
+        "product after the other. " + origin(bf16_list(MODEL)[0], bf16_list(GPU)[0], results.bf16_errors_path()))
+
+
+def share(row, whole):
+    return f"{100 * whole['median_us'] / row['median_us']:.0f}%" if row and whole else "-"
 
 
 def bf16_share(machine):
     """BF16's speed in that of FP16, of all products that were timed."""
+    result, problems = bf16_list(machine)
+    rows = [[problem.removesuffix(" row"), *(share(named.get(f"auto_of_bf16{ways}"), named.get("auto_f32")) for ways in ("", "_b_given", "_found")),
+             *(f"`{named[kernel]['note']}`" for kernel in ("auto_f32", "auto_of_bf16"))] for problem, named in problems.items()]
+    return table(["product", "both scales given", "B's given", "both found", "plan of FP16", "plan of BF16"], rows) + "\n\n" + origin(result)
+
+
+def f32_products(machine):
+    """Products of FP32: speeds in those of FP16 with FP32 sums and of the peers, and errors, of all products that were timed."""
+    result = results.lists(machine).get("bench_f32")
     rows = []
-    for problem, named in results.bf16(machine).items():
-        cells = [f"{named[scales]['percent_of_f16']:.0f}%" if scales in named else "-" for scales in ("given", "b_given", "found")]
-        rows.append([problem.removesuffix(" row"), *cells, *(f"`{named[scales]['plan']}`" for scales in ("none", "given"))])
-    return table(["product", "both scales given", "B's given", "both found", "plan of FP16", "plan of BF16"], rows) + "\n\n" + origin(
-        *results.bf16_files(machine))
+    for problem, named in (results.by_problem(result) if result else {}).items():
+        ours = named.get("auto_of_f32")
+        errors = (number(named.get(kernel), "relative_error", "{:.0e}").replace("e-0", "e-")
+                  for kernel in ("auto_of_f32", "cublasSgemm", "cublasGemmEx_tf32", "auto_f32"))
+        rows.append([problem.removesuffix(" row"), number(ours, "tflops"), share(ours, named.get("auto_f32")),
+                     *(against(ours, named.get(kernel)) for kernel in ("cublasSgemm", "cublasGemmEx_tf32")), *errors])
+    return table(["product", "TFLOPS", "of FP16's speed", "speed / SGEMM's", "speed / TF32's", "error", "SGEMM's", "TF32's", "FP16's"], rows) + (
+        "\n\n" + origin(result))
 
 
-WEIGHTS = (("int4:128:none", "f16", "INT4, groups of 128"), ("marlin int4:128", "f16", "Marlin"), ("table16:64:none", "f16", "NF4, groups of 64"),
-           ("int8:128:none", "f16", "INT8, groups of 128"), ("int4:128:none", "bf16", "INT4, A of BF16"), ("f16", "f16", "FP16"))
+WEIGHTS = (("auto_of_int4:128:none:f16", "INT4, groups of 128"), ("marlin int4:128", "Marlin"), ("auto_of_nf4:64:none:f16", "NF4, groups of 64"),
+           ("bitsandbytes nf4:64", "bitsandbytes NF4"), ("auto_of_int8:128:none:f16", "INT8, groups of 128"),
+           ("auto_of_bf16_int4:128:none:f16", "INT4, A of BF16"), ("auto_f32", "FP16"))
 
 
 def weights():
     """Products by packed weights, by the T4's model, beside others."""
+    problems, used = results.weights()
     rows = []
-    for problem, named in sorted(results.weights().items(), key=lambda item: [int(x) for x in reversed(item[0].split()[0].split("x"))][:2]
-                                 + [int(item[0].split("x")[0])]):
-        ours = named.get(WEIGHTS[0][:2], {})
-        rows.append([problem.removesuffix(" nt row"), *(f"{named[key[:2]]['modelled_us']:.1f}" if key[:2] in named else "-" for key in WEIGHTS),
-                     f"`{ours['plan']}`" if ours else "-"])
-    return table(["m x n x k, us by weights", *(key[2] for key in WEIGHTS), "plan of INT4"], rows) + (
+    for problem, named in sorted(problems.items(), key=lambda item: [int(x) for x in item[0].split()[0].split("x")[1:]] + [int(item[0].split("x")[0])]):
+        ours = named.get(WEIGHTS[0][0])
+        rows.append([problem.removesuffix(" nt row"), *(number(named.get(kernel), "median_us") for kernel, _ in WEIGHTS),
+                     f"`{ours['note']}`" if ours else "-"])
+    return table(["m x n x k, us by weights", *(label for _, label in WEIGHTS), "plan of INT4"], rows) + (
         "\n\nTesla T4 (timing model), 1590 MHz: modelled, not measured. FP32 sums; "
-        "[Marlin](https://github.com/vllm-project/vllm), as vLLM builds it for sm_75, with FP16 sums. INT4 in groups of 128 takes 33 us "
-        "at 261 GB/s where n and k are 4096.")
+        "[Marlin](https://github.com/vllm-project/vllm), as vLLM builds it for sm_75, with FP16 sums, and "
+        "[bitsandbytes](https://github.com/bitsandbytes-foundation/bitsandbytes), of which both have other kernels for some rows: one launch "
+        "each. INT4 in groups of 128 takes 33 us at 261 GB/s where n and k are 4096. " + origin(*used))
+
+
+def sensitivity(machine):
+    """How far modelled times move with each constant of the timing model."""
+    path = results.RESULTS / machine / "sensitivity.json"
+    times, constants = {}, clock.constants()
+    for row in results.read(path)["results"]:
+        times.setdefault(row["change"], {})[row["kernel"], row["problem"]] = row["median_us"]
+    usual = times.pop("")
+    lines, most = [], {}
+    for change, moved in times.items():
+        name, value = change.split("=")
+        shares = {product: 100 * (us / usual[product] - 1) for product, us in moved.items()}
+        lines.append([f"`{name}` {constants[name].value:.5g} -> {value}", *(f"{share:+.1f}%" for share in shares.values())])
+        most = {product: max(most.get(product, 0), abs(share)) for product, share in shares.items()}
+    header = [("" if kernel == "auto" else f"`{kernel}` ") + re.sub(r"^(\d+)x\1x\1$", r"\1", problem.split()[0]) for kernel, problem in usual]
+    lines.append(["the most", *(f"{most[product]:.1f}%" for product in usual)])
+    return table(["change", *header], lines) + "\n\nKernel times of the T4 model, one run each: modelled, not measured. " + origin(path)
 
 
 # ---- summaries -----------------------------------------------------------------------------------
@@ -650,12 +691,13 @@ def inference(function):
 
 PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "diff": diff, "evidence": evidence, "kernels": kernel_table, "newer_only": newer_only,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
-         "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share, "weights": weights,
+         "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share, "f32_products": f32_products,
+         "weights": weights,
          "floats": lambda: floats.products(table) + "\n\n" + origin(floats.path()), "float_errors": lambda: floats.errors() + "\n\n" + origin(floats.path()),
          "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": first_use.with_gpu,
          "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table),
          "door": lambda: door.products(table), "door_host": door.host,
-         "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
+         "sensitivity": sensitivity, "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
          "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
 

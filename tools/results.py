@@ -16,7 +16,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 PARTS = re.compile(r"(bench_[a-z]+)[1-9]")  # files that are parts of one list
-APART = ("bench_continuous", "bench_energy", "bench_invariant", "bench_parts", "bench_plans")  # other conditions, or not every contestant
+APART = ("bench_bf16", "bench_continuous", "bench_energy", "bench_f32", "bench_invariant", "bench_parts",
+         "bench_plans")  # other conditions, or not every contestant
 # What needs no GPU and little time: tools/report.py --check fails where one is stale, tools/take.py --redo makes it again.
 REDONE = {
     "t4emu/counted.json": "build/release/bench/bench_hgemm --device t4emu --accumulate f16,f32 512x512x1024 --format json --out OUT",
@@ -78,7 +79,7 @@ def newest(machine, problem, *wanted):
     single product takes its rows from here."""
     found, of = {}, None
     for name, result in lists(machine).items():
-        rows = by_problem(result).get(problem, {}) if name not in APART else {}
+        rows = by_problem(result).get(problem, {}) if name not in APART and not name.startswith("bench_weights_") else {}
         if all(kernel in rows for kernel in wanted) and (not of or result["context"]["date"] > of["context"]["date"]):
             found, of = rows, result
     return (found, of) if wanted and of else ({}, None)
@@ -113,30 +114,16 @@ def counted():
     return {row["kernel"]: row for row in result["results"]}, result["context"]
 
 
-def bf16_files(machine):
-    return sorted((RESULTS / machine).glob("bf16*.json"))
-
-
-def bf16(machine):
-    """{problem: {scales: row}} of bench_bf16, whose rows of FP16 are those without scales; D is of the type of A and B, or else of the
-    first type that the file has."""
-    problems, source = {}, {}
-    for path, row in ((path, row) for path in bf16_files(machine) for row in read(path)["results"]):
-        if source.setdefault(row["problem"], path) != path:
-            sys.exit(f"{path}: {row['problem']} is in {source[row['problem']].name} too: remove what is stale")
-        us = row.get("modelled_us", row.get("measured_us"))
-        m, n, k = map(int, row["problem"].split()[0].split("x"))
-        problems.setdefault(row["problem"], {}).setdefault(row["scales"], row | {"tflops": 2e-6 * m * n * k / us})
-    return problems
-
-
 def weights():
-    """{problem: {(what weights are, what A is): row}} of bench_weights, with those of others in weights_peers.json."""
+    """({problem: {kernel: row}} of products by packed weights on the modelled T4, hgemm's beside others', the results they are from)."""
+    used = [result for name, result in lists("t4model").items() if name.startswith("bench_weights_")]
+    peers = read(RESULTS / "t4model" / "weights_peers.json")
+    used.append(peers | {"paths": [RESULTS / "t4model" / "weights_peers.json"]})
     problems = {}
-    for row in (row for path in sorted((RESULTS / "t4model").glob("weights*.json")) for row in read(path)["results"]):
-        if "candidate" not in row:
-            problems.setdefault(row["problem"], {}).setdefault((row["weights"], row["type_a"]), row)
-    return problems
+    for result in used:
+        for problem, rows in by_problem(result).items():
+            problems.setdefault(problem, {}).update(rows)
+    return problems, used
 
 
 def bf16_errors():

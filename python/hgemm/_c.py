@@ -10,6 +10,7 @@ from ._links import LOADED, linked
 ROW_MAJOR, COL_MAJOR = 0, 1
 OP_N, OP_T = 0, 1
 ACCUMULATE = {"float16": 0, "float32": 1}
+ACCURACY = {"float32": 0, "16bits": 1, "11bits": 2}
 TYPE = {"float16": 0, "float32": 1, "bfloat16": 2}
 BIAS_PER_COLUMN, BIAS_PER_ROW = 0, 1
 BATCH_GROUPED = 2
@@ -37,7 +38,7 @@ class Desc(ctypes.Structure):
         ("batch_mode", c_int), ("alignment", c_int),
         ("group_ends", c_void_p), ("gather_a", c_void_p), ("scatter_d", c_void_p), ("index_type", c_int),
         ("scale_a", c_float), ("scale_b", c_float), ("scale_a_pointer", c_void_p), ("scale_b_pointer", c_void_p),
-        ("weights", c_void_p),  # since 0.3
+        ("weights", c_void_p), ("accuracy", c_int),  # since 0.3
     ]
 
 
@@ -143,7 +144,7 @@ def _load(path):
         signatures["hgemm_weights_init_sized"] = (None, [form, c_size_t])
         signatures["hgemm_weights_bytes"] = (status, [form, POINTER(c_size_t)])
         signatures["hgemm_pack_weights"] = (status, [handle, form, c_void_p, c_void_p, c_void_p, c_void_p])
-        signatures["hgemm_unpack_weights"] = (status, [handle, form, c_void_p, c_int, c_void_p, c_int64])
+        signatures["hgemm_unpack_weights"] = (status, [handle, form, c_void_p, c_int64, c_int64, c_int, c_void_p, c_int64])
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

@@ -14,14 +14,18 @@ from ._types import check_type, dtype_name, type_name
 LARGEST = 3.4028235677973366e38  # what is below rounds to a float of 32 bits
 
 
-def result_type(asked, of_a):
-    """The type of a result: the one asked for, or that of a."""
+def result_type(asked, of_a, of_b):
+    """The type of a result: the one asked for, or that of a; of b, if that is float32."""
+    if "float32" in (of_a, of_b):
+        return asked or "float32"
     return asked or (of_a if of_a in _c.TYPE else "float16")
 
 
-def check_options(accumulate, activation):
+def check_options(accumulate, activation, accuracy="float32"):
     if not isinstance(accumulate, str) or accumulate not in _c.ACCUMULATE:
         raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
+    if not isinstance(accuracy, str) or accuracy not in _c.ACCURACY:
+        raise ValueError(f'accuracy: {accuracy!r} is none of "float32", "16bits" and "11bits"')
     row_of(activation)
 
 
@@ -70,6 +74,8 @@ def check_scales(scalars, dtypes):
     for name, dtype in zip(("scale_a", "scale_b"), dtypes):
         if name in scalars and dtype != "bfloat16":
             raise ValueError(f"{name}: {name[-1]} is {dtype}, and only bfloat16 has a scale")
+        if name in scalars and "float32" in dtypes:
+            raise ValueError(f"{name}: beside float32 a bfloat16 has no scale")
 
 
 def ready(views, place, stream):
@@ -110,7 +116,7 @@ def on_host(operands, scalars, dtype, shape_of, plan_of, writes_all=True):
     arrays = {name: _arrays.to_host(name, array) for name, array in operands.items() if name not in copies}
     for name, array in arrays.items():
         check_type(name, type_name(array.dtype))
-    dtype = result_type(dtype, type_name(arrays["a"].dtype))
+    dtype = result_type(dtype, *(type_name((arrays if name in arrays else copies)[name].dtype) for name in ("a", "b")))
     shape = shape_of({name: array.shape for name, array in (*arrays.items(), *copies.items())})
     copies.update((name, upload(array, handle)) for name, array in arrays.items() if name not in ("c", "gate", "out"))
     for name in ("c", "gate"):  # on the device they have the result's layout
@@ -145,7 +151,7 @@ def on_device(arrays, scalars, dtype, plan_of, stream):
     pointed = {name: _arrays.view_of(name, value, stream) for name, value in scalars.items() if not isinstance(value, float)}
     place = _one_place({**views, **pointed})
     check_scales(scalars, (views["a"].dtype, views["b"].dtype))
-    dtype = result_type(dtype, views["a"].dtype)
+    dtype = result_type(dtype, views["a"].dtype, views["b"].dtype)
     for name, view in pointed.items():
         if view.dtype != "float32" or int(np.prod(view.shape)) != 1:
             raise TypeError(f"{name}: in device memory it must be one float32, not {view.dtype} of the shape {view.shape}")

@@ -5,7 +5,10 @@ import torch
 from . import _c, _packed, formats
 from ._torch_packed import PackedLinear
 
-_FP8 = {getattr(torch, name) for name in ("float8_e4m3fn",) if hasattr(torch, name)}
+_FP8 = {getattr(torch, name) for name in dir(torch) if name.startswith("float8_e")}
+_LINEAR_OF_BITSANDBYTES = ("Linear4bit", "Linear8bitLt", "LinearNF4", "LinearFP4")
+_HOOKS = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
+          "_backward_pre_hooks", "_backward_hooks")
 
 
 class Converted:
@@ -21,11 +24,12 @@ class Converted:
 
 
 def convert(model, *, gptq_version=None, compute_dtype=None):
-    """Replaces the GPTQ, AWQ, compressed-tensors, bitsandbytes (4 bits) and FP8 layers of a model by PackedLinear, in place, on the device
-    where they are. None of these packages is needed. Returns what was replaced, and what was left alone and why.
+    """Replaces the GPTQ, AWQ, compressed-tensors, bitsandbytes and FP8 layers of a model by PackedLinear, in place, on the device where they
+    are, with their forward and backward hooks. None of these packages is needed. Returns what was replaced, and what was left alone and why.
 
-    gptq_version   1 or 2: which zeros GPTQ layers store (hgemm.formats.gptq). Nothing in them tells: without it they are left alone
-    compute_dtype  what x of float32 is rounded to; by default what the layer itself says, if it does
+    gptq_version   1 or 2: which zeros GPTQ layers store (hgemm.formats.gptq). GPTQModel's layers tell by qzero_format(); nothing in others
+                   does, and without it they are left alone
+    compute_dtype  what x of float32 is rounded to, such as torch.float16; by default what the layer itself says, if it does
 
     Layers that quantise their activations, too, are replaced by ones that take activations as they are."""
     if gptq_version not in (None, 1, 2):
@@ -50,6 +54,8 @@ def convert(model, *, gptq_version=None, compute_dtype=None):
                 done.left[full] = f"{kind}: {error}"
                 continue
             made[child].train(child.training)
+            for hooks in _HOOKS:
+                getattr(made[child], hooks).update(getattr(child, hooks))
             setattr(parent, name, made[child])
             done.replaced[full] = f"{kind}, {made[child].extra_repr()}"
     return done
@@ -59,8 +65,12 @@ def _known(module):
     """The kind of a quantised layer, or None."""
     def has(*names):
         return all(isinstance(getattr(module, name, None), torch.Tensor) for name in names)
+    if has("B", "s") or has("weight_packed", "meta") or has("qweight", "scales", "workspace"):
+        return "Marlin"
     if has("qweight", "scales"):
         words, scales = module.qweight, module.scales
+        if getattr(module, "q_handle", None) is not None or getattr(module, "q4", None) is not None:
+            return "ExLlama"
         if words.dtype == torch.int32 and words.dim() == 2 and scales.dim() == 2:
             if words.shape[1] * 8 == scales.shape[1]:
                 return "AWQ"
@@ -71,14 +81,35 @@ def _known(module):
         return "compressed-tensors"
     weight = getattr(module, "weight", None)
     if not isinstance(weight, torch.Tensor):
-        return None
+        return "a layer with a W_q" if has("W_q") else None
     if getattr(weight, "quant_state", None) is not None or getattr(module, "quant_state", None) is not None:
         return "bitsandbytes"
+    if type(module).__name__ in _LINEAR_OF_BITSANDBYTES:
+        return "bitsandbytes, 8 bits" if _scales_of_8_bits(module) is not None else "bitsandbytes, not quantised yet"
     if weight.dtype == torch.int8 or weight.dtype in _FP8:
         if has("weight_scale") or has("weight_scale_inv"):
             return "compressed-tensors" if weight.dtype == torch.int8 else "FP8"
         return f"a layer of {weight.dtype}"
     return None
+
+
+def _scales_of_8_bits(module):
+    """What the rows of a Linear8bitLt's int8 weight are multiplied by, times 127; None where it has none."""
+    if module.weight.dtype != torch.int8:
+        return None
+    found = getattr(module.weight, "SCB", None)
+    return getattr(getattr(module, "state", None), "SCB", None) if found is None else found
+
+
+def _version(module, asked):
+    """Which zeros a GPTQ layer stores: what it says itself, or else what the caller does."""
+    says = getattr(module, "qzero_format", None)
+    says = says() if callable(says) else None
+    if says in (1, 2) and asked is not None and says != asked:
+        raise ValueError(f"gptq_version is {asked}, and it says that its zeros are of version {says}: without gptq_version that is taken")
+    if says not in (1, 2) and asked is None:
+        raise ValueError("nothing in it tells whether it stores zeros (version 2) or zeros - 1 (version 1): give gptq_version")
+    return says if asked is None else asked
 
 
 def _layer(kind, module, gptq_version, compute_dtype):
@@ -89,8 +120,7 @@ def _layer(kind, module, gptq_version, compute_dtype):
     group_size = group_size if isinstance(group_size, int) else None
     device = None
     if kind == "GPTQ":
-        if gptq_version is None:
-            raise ValueError("nothing in it tells whether it stores zeros (version 2) or zeros - 1 (version 1): give gptq_version")
+        gptq_version = _version(module, gptq_version)
         zeros, scales = get("qzeros"), get("scales")
         if zeros is None:
             raise ValueError("it has no qzeros")
@@ -109,13 +139,21 @@ def _layer(kind, module, gptq_version, compute_dtype):
             raise ValueError("its weight is in bitsandbytes' own order for CPUs")
         weights, device = formats.bitsandbytes_state(weight, state), weight.device
         compute_dtype = compute_dtype or getattr(module, "compute_dtype", None) or state.dtype
+    elif kind == "bitsandbytes, 8 bits":
+        weight = module.weight
+        weights, device = formats.compressed_tensors(weight=weight.data, weight_scale=_scales_of_8_bits(module).float() / 127), weight.device
+    elif kind in ("ExLlama", "Marlin"):
+        raise ValueError(f"its tensors were put in the order of {kind}'s kernels: load the checkpoint for another backend, such as torch's")
+    elif kind == "bitsandbytes, not quantised yet":
+        raise ValueError("its weight is quantised when it is moved to a device: convert the model after that")
     elif kind in ("compressed-tensors", "FP8"):
         weights, device = _compressed(module, get, kind)
     else:
-        raise ValueError("its format is not known")
+        shapes = ", ".join(f"{name} {str(x.dtype)[6:]} {tuple(x.shape)}" for name, x in (*module.named_buffers(), *module.named_parameters()))
+        raise ValueError(f"its format is not known: it has {shapes}")
     bias = get("bias")
-    if kind == "bitsandbytes" and isinstance(compute_dtype, torch.dtype) and compute_dtype == torch.float32:
-        compute_dtype = torch.float16  # sums are float32 all the same
+    if compute_dtype == torch.float32:  # in which x of float32 is multiplied anyway
+        compute_dtype = None
     return PackedLinear(_packed.pack(weights, device=device), None if bias is None else bias.detach(), compute_dtype=compute_dtype)
 
 

@@ -64,6 +64,13 @@ def _wide(dtype):
     return torch.promote_types(dtype, torch.float32)
 
 
+def common_type(a, b):
+    """The type that a product's operands have, or float32 beside another one."""
+    if a.dtype != b.dtype and torch.float32 not in (a.dtype, b.dtype):
+        raise TypeError(f"b: its type is {b.dtype}, and a's is {a.dtype}")
+    return a.dtype if a.dtype == b.dtype else torch.float32
+
+
 def _reduced(g, like):
     return g.sum_to_size(like.shape).to(like.dtype)
 
@@ -71,7 +78,7 @@ def _reduced(g, like):
 # ---- a product alone ----------------------------------------------------------------------------------------------
 
 
-def _fitted(x, half):
+def fitted(x, half):
     """A factor of a product in the type `half`, and by what the product must be multiplied then, or None. Of a float32, the largest
     magnitude goes below 2^15, so that neither gradients beyond float16's range nor those below it are lost."""
     if x.dtype == half or half != torch.float16 or x.numel() == 0:
@@ -82,16 +89,16 @@ def _fitted(x, half):
     return (x * scale).to(half), 1 / scale
 
 
-def _run(x, y, alpha_pointer, scale_x_pointer, scale_y_pointer, scale_x, scale_y, alpha, accumulate, batch_invariant, half, out_dtype):
+def _run(x, y, alpha_pointer, scale_x_pointer, scale_y_pointer, scale_x, scale_y, alpha, accumulate, batch_invariant, accuracy, half, out_dtype):
     """alpha * x @ y, or *alpha_pointer times that, of matrices in float32 or in the type `half`, computed in that. Scales: as gemm's."""
-    x, of_x = _fitted(x, half)
-    y, of_y = _fitted(y, half)
+    x, of_x = fitted(x, half)
+    y, of_y = fitted(y, half)
     for factor in (of_x, of_y):
         if factor is not None:
             alpha_pointer = factor * (alpha if alpha_pointer is None else alpha_pointer)
             accumulate = "float32"  # half sums have no room for such numbers
     return _gemm_op(x, y, None, None, None, alpha, 1.0, "none", accumulate, out_dtype, batch_invariant, scale_x, scale_y,
-                    scale_x_pointer, scale_y_pointer, alpha_pointer)
+                    scale_x_pointer, scale_y_pointer, alpha_pointer, accuracy)
 
 
 def _product(*arguments):
@@ -137,7 +144,7 @@ class _Product(torch.autograd.Function):
         if g is not None:
             _refuse_pointers(ctx.needs_input_grad[2:5])
             gradients = _operands_gradients(g, ctx.needs_input_grad[:2], *ctx.saved_tensors, *ctx.numbers)
-        return *gradients, *[None] * 10
+        return *gradients, *[None] * 11
 
     @staticmethod
     def jvp(ctx, of_x, of_y, *of_others):
@@ -185,7 +192,7 @@ def _refuse_pointers(asked):
 
 
 def _setup(ctx, inputs, output):
-    a, b, c, bias, gate, ctx.alpha, ctx.beta, ctx.activation, ctx.accumulate, _, ctx.batch_invariant, ctx.scale_a, ctx.scale_b, *pointers = inputs
+    a, b, c, bias, gate, ctx.alpha, ctx.beta, ctx.activation, ctx.accumulate, _, ctx.batch_invariant, ctx.scale_a, ctx.scale_b, *pointers, ctx.accuracy = inputs
     _refuse_vectors(a, b)
     ctx.save_for_backward(a, b, c, bias, gate, output if ctx.activation == "relu" and gate is None else None, *pointers)
 
@@ -201,7 +208,8 @@ def _backward(ctx, g):
     needs = ctx.needs_input_grad[1:] + (False,) * 16  # the keyset is first; arguments that were left out are not in it
     _refuse_pointers((needs[15], needs[13], needs[14]))
     needs_c, needs_bias, needs_gate = needs[2:5]
-    product = (a, b, alpha_pointer, scale_a, scale_b, ctx.scale_a, ctx.scale_b, ctx.alpha, ctx.accumulate, ctx.batch_invariant, a.dtype)
+    product = (a, b, alpha_pointer, scale_a, scale_b, ctx.scale_a, ctx.scale_b, ctx.alpha, ctx.accumulate, ctx.batch_invariant, ctx.accuracy,
+               common_type(a, b))
     wide = _wide(a.dtype)
     grad_gate, activation = None, row_of(ctx.activation)
     if output is not None:
@@ -210,9 +218,9 @@ def _backward(ctx, g):
         # What the activation was applied to is computed again: keeping it would take as much memory as the result.
         # It may be beyond the range of the result's type.
         recorded = torch.is_grad_enabled() or transformed()  # torch's kernels are quicker, but some have no derivative
-        z = _added(_product(*product, wide), c, ctx.beta, bias) if recorded else _gemm_op(
+        z = added(_product(*product, wide), c, ctx.beta, bias) if recorded else _gemm_op(
             a, b, c, bias, None, ctx.alpha, ctx.beta, "none", ctx.accumulate, wide, ctx.batch_invariant, ctx.scale_a, ctx.scale_b, scale_a, scale_b,
-            alpha_pointer)
+            alpha_pointer, ctx.accuracy)
         g = g.to(wide)
         if needs_gate:
             grad_gate = _reduced(g * (activation.formula if recorded else activation.function)(torch, z), gate)
@@ -227,7 +235,7 @@ def _backward(ctx, g):
         grad_c = _reduced(g.to(wide) * ctx.beta, c)
     if needs_bias:
         grad_bias = _reduced(g.to(wide), bias)
-    return grad_a, grad_b, grad_c, grad_bias, grad_gate, *[None] * 11
+    return grad_a, grad_b, grad_c, grad_bias, grad_gate, *[None] * 12
 
 
 class _Gemm(torch.autograd.Function):
@@ -244,7 +252,7 @@ class _Gemm(torch.autograd.Function):
         return None, *_backward(ctx, g)
 
 
-def _added(z, c, beta, bias):
+def added(z, c, beta, bias):
     if c is not None:  # with a beta of 0 it has a gradient of 0, whatever it holds
         c = c.to(z.dtype)
         z = z + (c if beta else c.nan_to_num()) * beta
@@ -262,16 +270,16 @@ def _under_transform(a, b, *rest):
 def _composed(*arguments):
     """The operator, of what torch differentiates and transforms in every way."""
     a, b, c, bias, gate, alpha, beta, activation, accumulate, out_dtype, batch_invariant, scale_a, scale_b, scale_a_pointer, scale_b_pointer, \
-        alpha_pointer = arguments + _defaults[len(arguments):]
+        alpha_pointer, accuracy = arguments + _defaults[len(arguments):]
     _refuse_vectors(a, b)
-    if a.dtype != b.dtype:
-        raise TypeError(f"b: its type is {b.dtype}, and a's is {a.dtype}")
-    wide = _wide(a.dtype)
-    z = _Product.apply(a, b, alpha_pointer, scale_a_pointer, scale_b_pointer, scale_a, scale_b, alpha, accumulate, batch_invariant, a.dtype, wide)
+    common = common_type(a, b)
+    wide = _wide(common)
+    z = _Product.apply(a, b, alpha_pointer, scale_a_pointer, scale_b_pointer, scale_a, scale_b, alpha, accumulate, batch_invariant, accuracy,
+                       common, wide)
     for name, x in (("c", c), ("bias", bias), ("gate", gate)):
         if x is not None:
             broadcast(name, x.shape, (0,) * x.dim(), z.shape, "the result's shape")
-    d = row_of(activation).formula(torch, _added(z, c, beta, bias))
+    d = row_of(activation).formula(torch, added(z, c, beta, bias))
     if gate is not None:
         d = d * gate.to(wide)
-    return d.to(a.dtype if out_dtype is None else out_dtype)
+    return d.to(common if out_dtype is None else out_dtype)

@@ -13,12 +13,12 @@ INDICES = ("group_ends", "gather_a", "scatter_d")
 
 
 def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=1.0, beta=None, c=None, bias=None, activation=None,
-            gate=None, accumulate="float32", out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, stream=None):
+            gate=None, accumulate="float32", out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, stream=None, accuracy="float32"):
     """activation(alpha * a[i] @ b[g] + beta * c[i] + bias[g]) * gate[i] for each row i of each group g, in one call. The host reads no
     size, so it waits for nothing.
 
     a           float16, bfloat16 or float32, (rows, k)
-    b           of a's type, (groups, k, n): the matrix of each group. Or what hgemm.pack made of a weight of each group
+    b           of a's type, or one of both is float32, (groups, k, n): the matrix of each group. Or what hgemm.pack made of a weight of each group
     group_ends  int32 or int64, (groups): group g has the rows from group_ends[g - 1] (0 for the first) to group_ends[g] - 1. They must
                 not decrease, nor exceed the number of rows. Rows from the last end on are not written
     gather_a    of group_ends' type: row i is a[gather_a[i]], and there are as many rows as it has elements
@@ -42,18 +42,21 @@ def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=
         from . import _derivatives
         if _derivatives.transformed() and any(map(_derivatives.is_transformed, tensors)):
             raise NotImplementedError("grouped: it has no derivatives and no batching rule, and an argument is of a transform (vmap, grad, jvp)")
-    check_options(accumulate, activation)
+    check_options(accumulate, activation, accuracy)
     dtype = asked_type(out, out_dtype)
     scales = {"a": scale_a, "b": scale_b}
-    for name, array in (("a", a), ("b", b))[:1 if weights else 2]:
-        if scales[name] is None and _arrays.type_of(name, array) == "bfloat16":
+    factors = (("a", a), ("b", b))[:1 if weights else 2]
+    has_floats = "float32" in [_arrays.type_of(name, array) for name, array in factors]
+    for name, array in factors:
+        if scales[name] is None and not has_floats and _arrays.type_of(name, array) == "bfloat16":
             scales[name] = find_scale(array, stream=stream)
     scalars = scalars_of(c, alpha, beta, scales["a"], scales["b"])
     if c is None and out is None and scalars["beta"] != 0.0:
         raise ValueError("beta: there is nothing to multiply: give c or out")
 
     def plan_of(layouts, dtype, reads_c):
-        plan = Groups({name: Layout(*layout) for name, *layout in layouts}, dtype, reads_c, accumulate, activation, batch_invariant)
+        plan = Groups({name: Layout(*layout) for name, *layout in layouts}, dtype, reads_c, accumulate, activation, batch_invariant,
+                      accuracy)
         if weights is not None:
             plan.desc = _packed.tell(plan.desc, weights.form)
             plan.desc.stride_b = _packed.bytes_of(weights.form)
@@ -70,13 +73,13 @@ def _of_packed(a, weights, kind, options):
     if weights.experts is None:
         raise ValueError("b: it is not packed for experts: pack a sequence of hgemm.Weights")
     _packed.refuse(options)
-    if _arrays.is_torch(weights.data):
-        raise NotImplementedError("b: weights for hgemm.grouped are packed without a device of torch's")
     if kind not in ("float16", "bfloat16"):
         raise TypeError(f"a: its type is {kind}, not float16 or bfloat16")
     a = _packed.gathered(a, weights.order, "a")
     if isinstance(a, np.ndarray):
         a = np.ascontiguousarray(a)
+    elif _arrays.is_torch(a):
+        a = a.contiguous()
     return a, weights.matrix(kind, experts=True)
 
 
@@ -108,7 +111,7 @@ class Groups(Calls):
 
     __slots__ = ()
 
-    def __init__(self, layouts, dtype, reads_c, accumulate, activation, batch_invariant):
+    def __init__(self, layouts, dtype, reads_c, accumulate, activation, batch_invariant, accuracy="float32"):
         if not _c.has_epilogues():
             raise _c.NotSupportedError(f"grouped: libhgemm {_c.version_text()} does not have it; 0.2 does", "HGEMM_STATUS_NOT_SUPPORTED")
         shapes = {name: tuple(layout.shape) for name, layout in layouts.items()}
@@ -126,7 +129,7 @@ class Groups(Calls):
         m = shapes["gather_a"][0] if "gather_a" in shapes else shapes["a"][0]
         desc = self.desc = _c.new_desc()
         desc.accumulate, desc.activation = _c.ACCUMULATE[accumulate], row_of(activation).value
-        desc.flags = _c.FLAG_BATCH_INVARIANT if batch_invariant else 0
+        desc.flags, desc.accuracy = _c.FLAG_BATCH_INVARIANT if batch_invariant else 0, _c.ACCURACY[accuracy]
         fill(desc, operands, m, shapes["b"][2], shapes["b"][1], True, shapes["a"][0], self.shape[0])
         desc.batch, desc.batch_mode, desc.index_type = shapes["b"][0], _c.BATCH_GROUPED, index
         desc.stride_b = operands["b"].strides[0]

@@ -9,11 +9,11 @@ again = None  # hgemm.torch's, once that is loaded: makes a call on its tensors 
 
 
 def matmul(a, b, *, out=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, gate=None, accumulate="float32",
-           out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, kernel=None, stream=None):
+           out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, kernel=None, stream=None, accuracy="float32"):
     """activation(alpha * a @ b + beta * c + bias) * gate, computed in FP32 and rounded once to the result's type.
 
-    a, b        both float16, both bfloat16 or both float32; shapes broadcast as in torch.matmul. Products of float32 are as exact as FP32
-                arithmetic makes them
+    a, b        both float16, both bfloat16 or both float32, or one float32 and the other either; shapes broadcast as in torch.matmul.
+                Products of float32 are as exact as FP32 arithmetic makes them
     out         where the result goes, of its shape; returned. Without it, a new array of the library that `a` is of
     alpha, beta numbers, or float32 arrays of one element in device memory. beta is 1 by default where there is a c, else 0.
                 beta without c: out is read as c
@@ -24,10 +24,12 @@ def matmul(a, b, *, out=None, alpha=1.0, beta=None, c=None, bias=None, activatio
     activation  None, "relu", "gelu" (by erf), "gelu_tanh", "silu"
     gate        float16, bfloat16 or float32, broadcast to the result's shape. One that is the same for all rows or columns is copied
     accumulate  "float32", or "float16": sums are rounded to half after every 8 products, and overflow beyond 65504
-    out_dtype   "float16", "bfloat16" or "float32"; by default that of out, else that of a
+    out_dtype   "float16", "bfloat16" or "float32"; by default that of out, else that of a, or float32 if b is
     scale_a, scale_b  of a and b that are bfloat16: powers of two, or what find_scale returned. By default the call finds them,
                 for which it reads a and b once more
     batch_invariant  a row of the result has the same bits whatever other rows there are
+    accuracy    of float32: "float32"; or what may suffice, "16bits" or "11bits", as if a and b had been rounded to as many significant
+                bits, over all of float32's range (11 are those of float16 and of TF32)
     kernel      one of hgemm.kernels() by name, instead of the library's choice
     stream      a stream of torch or cupy, or its address: by default the current one
 
@@ -36,7 +38,8 @@ def matmul(a, b, *, out=None, alpha=1.0, beta=None, c=None, bias=None, activatio
     copied but what is said above. Raises TypeError and ValueError that name the argument, and hgemm.Error."""
     key = None
     if again is not None and stream is None and kernel is None:
-        key, result = again(a, b, (c, bias, gate, out, scale_a, scale_b), alpha, beta, activation, accumulate, out_dtype, batch_invariant)
+        key, result = again(a, b, (c, bias, gate, out, scale_a, scale_b), alpha, beta, activation, accumulate, out_dtype, batch_invariant,
+                            accuracy)
         if result is not None:
             return result
     operands = given_of(a=a, b=b, c=c, bias=bias, gate=gate, out=out)
@@ -48,16 +51,16 @@ def matmul(a, b, *, out=None, alpha=1.0, beta=None, c=None, bias=None, activatio
                     raise ValueError(f"{name}: it cannot be given where torch records, transforms or traces the call")
             return door.matmul(a, b, alpha=alpha, beta=beta, c=c, bias=bias, activation=activation, gate=gate,
                                accumulate=accumulate, out_dtype=out_dtype, scale_a=scale_a, scale_b=scale_b,
-                               batch_invariant=batch_invariant)
-    check_options(accumulate, activation)
+                               batch_invariant=batch_invariant, accuracy=accuracy)
+    check_options(accumulate, activation, accuracy)
     dtype = asked_type(out, out_dtype)
     scalars = scalars_of(c, alpha, beta, scale_a, scale_b)
     if stream is None and kernel is None and all(_arrays.is_torch(array) and array.is_cuda for array in operands.values()) and all(
             isinstance(value, float) or name.startswith("scale") and _arrays.is_torch(value) for name, value in scalars.items()):
         if scalars["beta"] == 0:
             operands.pop("c", None)
-        return door.compute(operands, scalars, dtype, activation, accumulate, batch_invariant, key)
-    return compute(operands, scalars, dtype, shape_of, plans(activation, accumulate, batch_invariant, kernel), stream)
+        return door.compute(operands, scalars, dtype, activation, accumulate, batch_invariant, key, accuracy)
+    return compute(operands, scalars, dtype, shape_of, plans(activation, accumulate, batch_invariant, kernel, accuracy), stream)
 
 
 def given_of(**arrays):
@@ -73,9 +76,9 @@ def shape_of(shapes):
     return Shape(shapes["a"], shapes["b"]).d
 
 
-def plans(activation, accumulate, batch_invariant, kernel=None):
+def plans(activation, accumulate, batch_invariant, kernel=None, accuracy="float32"):
     """The plan of given layouts, by plan_for."""
-    return lambda layouts, dtype, reads_c: plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel)
+    return lambda layouts, dtype, reads_c: plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy)
 
 
 def linear(x, weight, bias=None, **options):

@@ -68,12 +68,14 @@ def pointers(given):
     return [*given, *[None] * (3 - len(given))]
 
 
-def unpack_on_host(form, packed, dtype):
+def unpack_on_host(form, packed, dtype, first=0, count=None):
+    """The matrix, or `count` of its columns."""
     aligned = aligned_bytes(packed.size)
     aligned[:] = packed
-    n, k = form[:2]
-    matrix = np.empty((n, k), BFLOAT16 if dtype == "bfloat16" else dtype)
-    _c.check(_c.lib.hgemm_unpack_weights(None, byref(struct_of(form)), aligned.ctypes.data, _c.TYPE[dtype], matrix.ctypes.data, max(k, 1)))
+    count = form[1] if count is None else count
+    matrix = np.empty((form[0], count), BFLOAT16 if dtype == "bfloat16" else dtype)
+    _c.check(_c.lib.hgemm_unpack_weights(None, byref(struct_of(form)), aligned.ctypes.data, first, count, _c.TYPE[dtype],
+                                          matrix.ctypes.data, max(count, 1)))
     return matrix
 
 
@@ -160,12 +162,27 @@ class PackedWeights:
         return matrix
 
     def matrix(self, dtype, experts=False):
-        """For plans: what stands for B, k x n, where the packed bytes are. Nothing but a plan looks at it."""
+        """For plans: what stands for B, k x n, where the packed bytes are. Nothing but a plan looks at it. A tensor of the CPU's is copied to
+        the default device."""
         dtype = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
         n, k = self.form[:2]
         width = dtype.itemsize
         shape, strides = ((self.experts, k, n), (n * k * width, width, k * width)) if experts else ((k, n), (width, k * width))
-        return DeviceArray(self.data._memory, self.data.pointer, shape, strides, dtype)
+        data = self.data
+        if _arrays.is_torch(data):
+            if data.is_cuda:
+                return _Lent(data, shape, strides, dtype)
+            data = upload(data.detach().numpy(), _device.handle_for(None))
+        return DeviceArray(data._memory, data.pointer, shape, strides, dtype)
+
+
+class _Lent:
+    """What stands for B where its bytes are in a tensor of the GPU's, in words that arrays of all libraries understand."""
+
+    def __init__(self, data, shape, strides, dtype):
+        self.data, self.dtype = data, "bfloat16" if dtype == BFLOAT16 else dtype
+        self.__cuda_array_interface__ = {"shape": shape, "strides": strides, "typestr": "|V2" if dtype == BFLOAT16 else dtype.str,
+                                         "data": (data.data_ptr(), True), "version": 3}
 
 
 # ---- plans --------------------------------------------------------------------------------------------------------
@@ -224,10 +241,12 @@ def gathered(x, order, name="x"):
     """x with its columns in the order of the packed weights."""
     if order is None:
         return x
+    if _arrays.is_torch(x):
+        return x.index_select(-1, (order if _arrays.is_torch(order) else _arrays.to_torch(order)).to(x.device))
+    if _arrays.is_torch(order):
+        order = order.cpu().numpy()
     if isinstance(x, np.ndarray):
         return np.take(x, order, axis=-1)
-    if _arrays.is_torch(x):
-        return x[..., _arrays.to_torch(order).to(x.device)]
     if type(x).__module__.split(".")[0] == "cupy":
         return x[..., order]
     raise TypeError(f"{name}: the weights' columns were sorted (act-order), and arrays of {type(x).__module__} cannot be: give numpy's, "

@@ -302,6 +302,7 @@ class Plan(Calls):
         m = fold_into_rows(sizes, shape.m, shape.n, operands, by_column) if shape.m else 0
         desc = self.desc = _c.new_desc()
         desc.accumulate = _c.ACCUMULATE[options["accumulate"]]
+        desc.accuracy = _c.ACCURACY[options["accuracy"]]
         desc.kernel = _c.kernel_number(options["kernel"])
         desc.activation = row_of(options["activation"]).value
         desc.flags = _c.FLAG_BATCH_INVARIANT if options["batch_invariant"] else 0
@@ -325,14 +326,14 @@ class Plan(Calls):
 _plans = {}
 
 
-def plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel):
+def plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy="float32"):
     """The plan for these layouts: ((name, dtype, shape, strides), ...)."""
-    key = layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel
+    key = layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy
     plan = _plans.get(key)
     if plan is None:
         plan = Plan({name: Layout(*layout) for name, *layout in layouts}, dtype,
                     {"reads_c": reads_c, "accumulate": accumulate, "activation": activation, "batch_invariant": batch_invariant,
-                     "kernel": kernel})
+                     "kernel": kernel, "accuracy": accuracy})
         if len(_plans) >= 4096:
             _plans.clear()
         _plans[key] = plan

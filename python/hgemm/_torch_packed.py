@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Packed weights for torch: an operator that is differentiated by x and compiled, and the module that holds them."""
+import math
 from ctypes import byref
 
 import torch
 
-from . import _c, _call, _derivatives, _packed, _prepared
+from . import _c, _call, _derivatives, _packed, _packed_derivatives, _prepared
 from ._activations import activation as row_of
 from ._device import handle_for
-from ._device_array import upload
 from ._packed import PackedWeights
 from ._plan import Shape
 
@@ -56,11 +56,12 @@ _library.define("linear_packed(Tensor x, Tensor packed, int[] form, Tensor? c=No
                 'float beta=1.0, str activation="none", ScalarType? out_dtype=None, bool batch_invariant=False, float scale_a=0.0, '
                 "Tensor? scale_a_pointer=None) -> Tensor")
 _library.define("unpack(Tensor packed, int[] form, ScalarType dtype) -> Tensor")
+_library.define("linear_packed_grad(Tensor g, Tensor packed, int[] form, ScalarType dtype, float alpha=1.0) -> Tensor")
 
 
 def _check(x, packed, form):
     if x.dtype not in _HALVES:
-        raise TypeError(f"x: its type is {x.dtype}, not torch.float16 or torch.bfloat16")
+        raise TypeError(f"x: its type is {x.dtype}, not torch.float16, torch.bfloat16 or torch.float32")
     if packed.dtype != torch.uint8 or packed.numel() != _packed.bytes_of(form) or not packed.is_contiguous():
         raise ValueError(f"packed: it is a tensor of {packed.dtype} of the shape {tuple(packed.shape)}, not {_packed.bytes_of(form)} "
                          "contiguous bytes, which packed weights of this form are")
@@ -73,6 +74,11 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
     """The product, where nothing is recorded. x's columns are in the order of the packed ones. form: a tuple."""
     if c is None or not beta:
         c, beta = None, 0.0
+    if x.dtype == torch.float32:
+        if scale_a or scale_a_pointer is not None:
+            raise ValueError("scale_a: x is float32, and only bfloat16 has a scale")
+        z = _of_floats(x, packed, form, alpha, batch_invariant)
+        return _epilogue(z, c, bias, gate, beta, activation).to(out_dtype or torch.float32)
     if x.is_cuda:
         beside = _prepared.given(c, bias, gate, None, scale_a_pointer, None)
         key = _prepared.key_of((form, activation, out_dtype, batch_invariant, scale_a), False, x, packed, beside)
@@ -98,8 +104,7 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
     def plan_of(layouts, dtype, reads_c):
         return _packed.plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, None)
     if not x.is_cuda:
-        data = upload(packed.detach().numpy().reshape(-1), handle_for(None))
-        operands["b"] = PackedWeights(data, form, None).matrix(_TYPES[x.dtype])
+        operands["b"] = PackedWeights(packed, form, None).matrix(_TYPES[x.dtype])
         if scale_a or scale_a_pointer is not None:
             scalars["scale_a"] = scale_a or float(scale_a_pointer)
         return _call.on_host(operands, scalars, dtype, lambda shapes: whole, plan_of)
@@ -126,24 +131,102 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
     return result
 
 
+LOW = 2.0**11
+
+
+def _of_floats(x, packed, form, alpha, batch_invariant):
+    """alpha * x W^T of float32, in float32: each row, times a power of two, is a half and a rest that is 2^11 times larger than it counts
+    for. They are rows of one product, so that weights are read once, and x is off by 2^-22 of itself at most."""
+    row = x.unsqueeze(0) if x.dim() == 1 else x
+    finite = torch.where(row.isfinite(), row, 0)
+    largest = torch.linalg.vector_norm(finite, math.inf, dim=-1, keepdim=True).clamp(min=2.0**-100)
+    scale = torch.exp2(14 - largest.log2().floor())
+    scaled = row * scale
+    high = scaled.half()
+    low = torch.where(high.isfinite(), (scaled - high.float()) * LOW, 0).half()
+    high, low = run(torch.stack((high, low)), packed, form, None, None, None, alpha, 1.0, "none", torch.float32, batch_invariant)
+    z = torch.where(high.isfinite(), high + low / LOW, high) / scale
+    return z.squeeze(0) if x.dim() == 1 else z
+
+
+def _epilogue(z, c, bias, gate, beta, activation):
+    """By torch, in float32."""
+    for name, tensor in (("c", c), ("bias", bias), ("gate", gate)):
+        if tensor is not None and tensor.dtype not in _TYPES:
+            raise TypeError(f"{name}: its type is {tensor.dtype}, not float16, bfloat16 or float32")
+        wanted = z.shape[-1:] if name == "bias" else z.shape
+        try:
+            spread = None if tensor is None else tensor.expand(wanted)
+        except RuntimeError:
+            raise _packed.wrong_shape(name, tensor.shape, f"one that broadcasts to {tuple(wanted)}") from None
+        if name == "c" and tensor is not None:
+            z = z + beta * spread
+        elif name == "bias" and tensor is not None:
+            z = z + spread
+    if activation != "none":
+        z = row_of(activation).function(torch, z)
+    return z if gate is None else z * gate
+
+
 def _linear_packed(x, packed, form, *rest, **options):
     return run(x, packed, tuple(form), *rest, **options)
 
 
 def _unpack(packed, form, dtype):
-    form, name = tuple(form), _call.dtype_name("dtype", dtype)
-    if not packed.is_cuda:
-        return torch.from_numpy(_packed.unpack_on_host(form, packed.numpy().reshape(-1), "float32")).to(dtype)
-    n, k = form[:2]
-    matrix = torch.empty((n, k), dtype=dtype, device=packed.device)
-    _handle(packed.get_device()).call(_c.lib.hgemm_unpack_weights, byref(_packed.struct_of(form)), packed.data_ptr(), _c.TYPE[name],
-                                      matrix.data_ptr(), max(k, 1))
+    form = tuple(form)
+    matrix = torch.empty(form[:2], dtype=dtype, device=packed.device)
+    _unpack_columns(packed, form, 0, form[1], matrix)
     return matrix
+
+
+def _unpack_columns(packed, form, first, count, to):
+    """`count` columns of the matrix into the first ones of a tensor."""
+    if not packed.is_cuda:
+        to[:, :count] = torch.from_numpy(_packed.unpack_on_host(form, packed.numpy().reshape(-1), "float32", first, count))
+        return
+    _handle(packed.get_device()).call(_c.lib.hgemm_unpack_weights, byref(_packed.struct_of(form)), packed.data_ptr(), first, count,
+                                      _c.TYPE[_TYPES[to.dtype]], to.data_ptr(), max(to.stride(0), 1))
+
+
+PANEL = 64 << 20  # bytes of the matrix that are unpacked at a time, for a gradient
+
+
+def _panel(n, k, size):
+    """How many columns of an n x k matrix that is: all, or of panels of nearly one width, in multiples of 128."""
+    panels = -(-n * k * size // PANEL)
+    return max(k, 1) if panels <= 1 else -(-k // panels // 128) * 128
+
+
+def _linear_packed_grad(g, packed, form, dtype, alpha=1.0):
+    """alpha * g W in dtype: a panel of columns after the other, each unpacked before its product."""
+    form = tuple(form)
+    n, k = form[:2]
+    rows, factor = _derivatives.fitted(g.reshape(-1, n), dtype)
+    rows = rows.contiguous()
+    if factor is not None:
+        factor = factor * alpha
+    width = _panel(n, k, dtype.itemsize)
+    if width >= k:
+        d = torch.ops.hgemm.gemm(rows, torch.ops.hgemm.unpack(packed, form, dtype), alpha=alpha, alpha_pointer=factor)
+        return d.reshape(*g.shape[:-1], k)
+    from . import torch as door
+    panel = torch.empty((n, width), dtype=dtype, device=g.device)
+    d = torch.empty((rows.shape[0], k), dtype=dtype, device=g.device)
+    for first in range(0, k, width):
+        count = min(width, k - first)
+        _unpack_columns(packed, form, first, count, panel)
+        door.compute({"a": rows, "b": panel[:, :count], "out": d[:, first:first + count]},
+                     {"alpha": alpha if factor is None else factor, "beta": 0.0}, None, "none", "float32", False)
+    return d.reshape(*g.shape[:-1], k)
 
 
 for _key in ("CUDA", "CPU"):
     _library.impl("linear_packed", _linear_packed, _key)
     _library.impl("unpack", _unpack, _key)
+    _library.impl("linear_packed_grad", _linear_packed_grad, _key)
+
+
+_library.impl("linear_packed", _packed_derivatives.composed, "FuncTorchDynamicLayerFrontMode")  # what it meets first under a transform
 
 
 @torch.library.register_fake("hgemm::linear_packed", lib=_library)
@@ -154,6 +237,11 @@ def _(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activa
 @torch.library.register_fake("hgemm::unpack", lib=_library)
 def _(packed, form, dtype):
     return packed.new_empty((form[0], form[1]), dtype=dtype)
+
+
+@torch.library.register_fake("hgemm::linear_packed_grad", lib=_library)
+def _(g, packed, form, dtype, alpha=1.0):
+    return g.new_empty((*g.shape[:-1], form[1]), dtype=dtype)
 
 
 def _setup(ctx, inputs, output):
@@ -168,8 +256,7 @@ def _setup(ctx, inputs, output):
 def _backward(ctx, g):
     grad_x = None
     if ctx.needs_input_grad[0]:
-        matrix = torch.ops.hgemm.unpack(ctx.saved_tensors[0], ctx.form, ctx.dtype)
-        grad_x = torch.ops.hgemm.gemm(g.to(ctx.dtype).contiguous(), matrix, alpha=ctx.alpha)
+        grad_x = torch.ops.hgemm.linear_packed_grad(g, ctx.saved_tensors[0], ctx.form, ctx.dtype, ctx.alpha)
     grads = [None if like is None else (g * factor if factor != 1 else g).sum_to_size(like[0]).to(like[1])
              for like, factor in zip(ctx.like, (ctx.beta, 1))]
     return grad_x, None, None, *grads, *[None] * 8
@@ -178,12 +265,27 @@ def _backward(ctx, g):
 torch.library.register_autograd("hgemm::linear_packed", _backward, setup_context=_setup, lib=_library)
 
 
+def _setup_grad(ctx, inputs, output):
+    g, packed, ctx.form, ctx.half, ctx.alpha = inputs
+    ctx.dtype = g.dtype
+    ctx.save_for_backward(packed)
+
+
+def _backward_grad(ctx, gg):
+    """Of a gradient: the product itself."""
+    return torch.ops.hgemm.linear_packed(gg.to(ctx.half), ctx.saved_tensors[0], ctx.form, alpha=ctx.alpha, out_dtype=ctx.dtype), *[None] * 4
+
+
+torch.library.register_autograd("hgemm::linear_packed_grad", _backward_grad, setup_context=_setup_grad, lib=_library)
+
+
 # ---- the public calls ---------------------------------------------------------------------------------------------
 
 
 def linear(x, w, bias=None, *, alpha=1.0, beta=None, c=None, activation=None, gate=None, accumulate="float32", out_dtype=None, scale_a=None,
            scale_b=None, batch_invariant=False):
-    """hgemm.linear of tensors with packed weights. Its gradient for x is a product with the matrix, unpacked to x's type."""
+    """hgemm.linear of tensors with packed weights. Its gradient for x is a product with the matrix, unpacked to x's type:
+    at most PANEL bytes of it at a time."""
     _packed.check_x(w, x.shape, {"accumulate": accumulate, "scale_b": scale_b})
     _call.check_options("float32", activation)
     alpha, beta = float(_call.scalar("alpha", alpha)), 1.0 if beta is None else float(_call.scalar("beta", beta))
@@ -210,12 +312,15 @@ def product(x, packed, form, order, bias, c, gate, alpha, beta, activation, out_
     if order is not None:
         x = x.index_select(-1, order)
     given = [tensor for tensor in (x, packed, bias, c, gate) if tensor is not None]
-    if not (torch.compiler.is_compiling() or _derivatives.transformed() or any(
+    if not (torch.compiler.is_compiling() or _derivatives.transformed() or x.is_meta or any(
             type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.requires_grad and torch.is_grad_enabled() for tensor in given)):
         return run(x, packed, form, c, bias, gate, alpha, beta, activation, out_dtype, batch_invariant, **scales)
     row = x.dim() == 1
     if row:
         x = x.unsqueeze(0)
+    if _derivatives.transformed():
+        d = _packed_derivatives.composed(x, packed, form, c, bias, gate, alpha, beta, activation, out_dtype, batch_invariant)
+        return d.squeeze(0) if row else d
     recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
     if recorded and (activation != "none" or gate is not None):  # the epilogue by torch, in float32
         z = torch.ops.hgemm.linear_packed(x, packed, form, c, bias, None, alpha, beta, "none", torch.float32, batch_invariant, **scales)
@@ -230,7 +335,7 @@ class PackedLinear(torch.nn.Module):
     """A linear layer whose weights are packed: PackedLinear(hgemm.Weights, bias), or of what hgemm.pack(weights, device="cuda") made.
 
     Its state dict has `packed` (bytes), `form` (what they are, as numbers), `order` (act-order) and `bias`: tensors, as safetensors takes
-    them. compute_dtype: what x of float32 is rounded to before the product; without it such x is refused."""
+    them. compute_dtype: what x of float32 is rounded to before the product; without it, nothing."""
 
     def __init__(self, weights, bias=None, *, device=None, compute_dtype=None):
         super().__init__()
@@ -256,7 +361,7 @@ class PackedLinear(torch.nn.Module):
 
     def forward(self, x):
         device, out_dtype = x.device.type, None
-        if torch.is_autocast_enabled(device):
+        if device in ("cuda", "cpu") and torch.is_autocast_enabled(device):
             x = x.to(torch.get_autocast_dtype(device))
         elif x.dtype == torch.float32 and self.compute_dtype is not None:
             x, out_dtype = x.to(self.compute_dtype), torch.float32

@@ -33,7 +33,8 @@ from ._types import check_type
 _library = torch.library.Library("hgemm", "DEF")
 _library.define("gemm(Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Tensor? gate=None, float alpha=1.0, float beta=1.0, "
                 'str activation="none", str accumulate="float32", ScalarType? out_dtype=None, bool batch_invariant=False, '
-                "float scale_a=0.0, float scale_b=0.0, Tensor? scale_a_pointer=None, Tensor? scale_b_pointer=None, Tensor? alpha_pointer=None) -> Tensor")
+                "float scale_a=0.0, float scale_b=0.0, Tensor? scale_a_pointer=None, Tensor? scale_b_pointer=None, Tensor? alpha_pointer=None, "
+                'str accuracy="float32") -> Tensor')
 _library.define("find_scale(Tensor x) -> Tensor")
 _gemm_op = torch.ops.hgemm.gemm.default
 
@@ -53,13 +54,13 @@ def _storable(tensor):
 _TYPES = {getattr(torch, name): name for name in _c.TYPE}
 
 
-def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, key=None):
+def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, key=None, accuracy="float32"):
     """The product of tensors on the CPU (copied to the default device) or on one GPU (where they are, on the current stream).
     scalars: alpha and beta, and scale_a and scale_b where they are given, which may be tensors. key: what the call is kept by."""
     a = operands["a"]
     if not a.is_cuda:
         scalars = {name: _call.scalar(name, value) for name, value in scalars.items()}
-        return _call.on_host(operands, scalars, dtype, _matmul.shape_of, _matmul.plans(activation, accumulate, batch_invariant))
+        return _call.on_host(operands, scalars, dtype, _matmul.shape_of, _matmul.plans(activation, accumulate, batch_invariant, None, accuracy))
     index = a.get_device()
     for name, x in operands.items():
         if x.get_device() != index:
@@ -67,7 +68,7 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, k
     for name in ("alpha", "beta"):
         if type(scalars[name]) is float and not -_call.LARGEST < scalars[name] < _call.LARGEST:
             _call.scalar(name, scalars[name])  # which refuses it, unless it is no finite number
-    dtype = _call.result_type(dtype, _TYPES.get(a.dtype))
+    dtype = _call.result_type(dtype, _TYPES.get(a.dtype), _TYPES.get(operands["b"].dtype))
     if len(scalars) > 2 or type(scalars["alpha"]) is not float:
         scalars = _pointed(scalars, operands)
     layouts = _layouts(operands)
@@ -77,7 +78,7 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, k
             if whole is not None:
                 operands, key = {**operands, name: whole}, None  # copied in each call
                 layouts = _layouts(operands)
-    plan = plan_for(layouts, dtype, scalars["beta"] != 0, accumulate, activation, batch_invariant, None)
+    plan = plan_for(layouts, dtype, scalars["beta"] != 0, accumulate, activation, batch_invariant, None, accuracy)
     result = operands.get("out")
     if result is None:
         result = torch.empty(plan.shape, dtype=getattr(torch, dtype), device=a.device)
@@ -124,14 +125,14 @@ def _pointed(scalars, operands):
     return pointed
 
 
-def _again(a, b, beside, alpha, beta, activation, accumulate, out_dtype, batch_invariant):
+def _again(a, b, beside, alpha, beta, activation, accumulate, out_dtype, batch_invariant, accuracy):
     """For hgemm.matmul: what to keep the call by and, if one like it was kept, its result; None for what there is not."""
     if torch.compiler.is_compiling() or _derivatives.transformed() or type(alpha) not in NUMBERS or not (beta is None or type(beta) in NUMBERS):
         return None, None
     if beta is None:
         beta = 0.0 if beside[0] is None else 1.0
     beside = given(*beside)
-    key = key_of((activation, accumulate, out_dtype, batch_invariant, beta != 0), torch.is_grad_enabled(), a, b, beside)
+    key = key_of((activation, accumulate, out_dtype, batch_invariant, beta != 0, accuracy), torch.is_grad_enabled(), a, b, beside)
     try:
         prepared = find(key)
     except TypeError:  # an option of a kind that no option is, which has no hash
@@ -143,13 +144,14 @@ _matmul.again = _again
 
 
 def _gemm(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", accumulate="float32", out_dtype=None,
-          batch_invariant=False, scale_a=0.0, scale_b=0.0, scale_a_pointer=None, scale_b_pointer=None, alpha_pointer=None):
+          batch_invariant=False, scale_a=0.0, scale_b=0.0, scale_a_pointer=None, scale_b_pointer=None, alpha_pointer=None,
+          accuracy="float32"):
     if c is None or not beta:
         c, beta = None, 0.0
     beside, key = (c, bias, gate, None, scale_a_pointer, scale_b_pointer), None
     if not (scale_a or scale_b) and alpha_pointer is None:
         beside = given(*beside)
-        key = key_of((activation, accumulate, out_dtype, batch_invariant, c is not None), False, a, b, beside)
+        key = key_of((activation, accumulate, out_dtype, batch_invariant, c is not None, accuracy), False, a, b, beside)
         prepared = find(key)
         if prepared is not None:
             return prepared(a, b, beside, alpha, beta)
@@ -167,7 +169,7 @@ def _gemm(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="n
     for name, number, tensor in (("scale_a", scale_a, scale_a_pointer), ("scale_b", scale_b, scale_b_pointer)):
         if number or tensor is not None:
             scalars[name] = number if tensor is None else tensor
-    return compute(operands, scalars, dtype, activation, accumulate, batch_invariant, key)
+    return compute(operands, scalars, dtype, activation, accumulate, batch_invariant, key, accuracy)
 
 
 _library.impl("gemm", _gemm, "CUDA")
@@ -181,10 +183,9 @@ def _fake(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="n
             check_type(name, _TYPES.get(x.dtype) or str(x.dtype))
             if x.device != a.device:
                 raise ValueError(f"{name}: it is on {x.device}, and a is on {a.device}")
-    if a.dtype != b.dtype:
-        raise TypeError(f"b: its type is {b.dtype}, and a's is {a.dtype}")
+    _derivatives.common_type(a, b)
     dtype = None if out_dtype is None else _call.dtype_name("out_dtype", out_dtype)
-    return a.new_empty(Shape(a.shape, b.shape).d, dtype=getattr(torch, _call.result_type(dtype, _TYPES[a.dtype])))
+    return a.new_empty(Shape(a.shape, b.shape).d, dtype=getattr(torch, _call.result_type(dtype, _TYPES[a.dtype], _TYPES[b.dtype])))
 
 
 torch.library.register_fake("hgemm::gemm", _fake, lib=_library)
@@ -249,12 +250,12 @@ _library.impl("gemm", _autocast("cpu"), "AutocastCPU")
 
 
 def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, gate=None, accumulate="float32", out_dtype=None,
-           scale_a=None, scale_b=None, batch_invariant=False):
+           scale_a=None, scale_b=None, batch_invariant=False, accuracy="float32"):
     """hgemm.matmul for tensors, as an operator that torch differentiates, compiles and shards (DTensor). Here, unlike there, a
     matrix whose strides no leading dimension can say is copied first, as torch.matmul does."""
     if not torch.compiler.is_compiling():
         _know_dtensor()
-    _call.check_options(accumulate, activation)
+    _call.check_options(accumulate, activation, accuracy)
     for name, tensor in (("a", a), ("b", b), ("c", c), ("bias", bias), ("gate", gate)):
         if not isinstance(tensor, torch.Tensor) and (tensor is not None or name in ("a", "b")):
             raise TypeError(f"{name}: a {type(tensor).__module__}.{type(tensor).__qualname__} is no tensor")
@@ -274,14 +275,14 @@ def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, ga
     if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
         out_dtype = getattr(torch, _call.dtype_name("out_dtype", out_dtype))
     if (c is None and bias is None and gate is None and activation is None and out_dtype is None and scale_a is None and scale_b is None
-            and alpha == 1 and accumulate == "float32" and not batch_invariant and alpha_pointer is None):
+            and alpha == 1 and accumulate == "float32" and not batch_invariant and alpha_pointer is None and accuracy == "float32"):
         d = _gemm_op(a, b)  # each argument takes time to convert, defaults take less
     else:
         numbers = [0.0 if scale is None or isinstance(scale, torch.Tensor) else float(_call.scalar(name, scale))
                    for name, scale in (("scale_a", scale_a), ("scale_b", scale_b))]
         pointers = [scale if isinstance(scale, torch.Tensor) else None for scale in (scale_a, scale_b)]
         d = _gemm_op(a, b, c, bias, gate, float(alpha), 1.0 if beta is None else float(beta), activation or "none", accumulate, out_dtype,
-                     batch_invariant, *numbers, *pointers, alpha_pointer)
+                     batch_invariant, *numbers, *pointers, alpha_pointer, accuracy)
     if column:
         d = d.squeeze(-1)
     return d.squeeze(-1 if column else -2) if row else d
@@ -433,6 +434,14 @@ def _lacks_bfloat16(device):
     return handle_for(None).info().compute_major < 8
 
 
+def _permits_tf32():
+    """Whether torch may round products of float32 to TF32."""
+    try:
+        return torch.backends.cuda.matmul.allow_tf32
+    except RuntimeError:  # it was set by a newer name
+        return torch.backends.cuda.matmul.fp32_precision == "tf32"
+
+
 class enable(contextlib.ContextDecorator):
     """Runs torch's products of float16 matrices on hgemm while it is entered: mm, addmm, bmm and baddbmm, and so linear, matmul and
     einsum, and grouped_mm of rows by matrices; in eager and compiled code, forward and backward, on every thread. Those of bfloat16
@@ -440,11 +449,12 @@ class enable(contextlib.ContextDecorator):
 
     accumulate       "float32", or "float16": see hgemm.matmul. Sums of bfloat16 and float32 products are float32
     batch_invariant  a row of a result has the same bits whatever other rows the batch has. Raises hgemm.NotSupportedError where the
-                     library cannot, as for bfloat16 and float32; products that torch runs are without that promise
+                     library cannot, as for bfloat16; products that torch runs are without that promise
     devices          device types; with "cpu", products of CPU tensors run on hgemm's default device
     bfloat16         True or False; by default True on GPUs that have no tensor cores for it: those before compute capability 8.0
-    float32          True, or False, the default: not because of exactness, which is that of FP32 arithmetic whatever torch's allow_tf32
-                     permits, but because torch's kernels are the faster for small products and for few rows
+    float32          False, the default: not because of exactness, but because torch's kernels are the faster for small products and for
+                     few rows. Or True: as exact as FP32 arithmetic, and where torch.backends.cuda.matmul.allow_tf32 permits, accuracy "11bits",
+                     which has TF32's. Or what accuracy may suffice: "float32", "16bits", "11bits"
 
     Each product finds the scales of bfloat16 operands. find_scales(module) has those of a module's parameters kept.
 
@@ -466,8 +476,11 @@ class enable(contextlib.ContextDecorator):
             raise _c.NotSupportedError(f"bfloat16: this libhgemm {_c.version_text()} does not have it", "HGEMM_STATUS_NOT_SUPPORTED")
         self.accumulate, self.batch_invariant, self.devices = accumulate, batch_invariant, tuple(devices)
         self.bfloat16 = bfloat16 if _c.has_bfloat16() else False
-        self.float32 = bool(float32)
-        self._asked = repr((accumulate, batch_invariant, self.devices, self.bfloat16, self.float32))  # a string's hash is found once
+        if isinstance(float32, str):
+            _call.check_options("float32", None, float32)
+        self.float32 = float32 if isinstance(float32, str) else bool(float32)
+        self._asked = {accuracy: repr((accumulate, batch_invariant, self.devices, self.bfloat16, self.float32, accuracy))
+                       for accuracy in _c.ACCURACY}  # a string's hash is found once
         self._scales = Scales(_find_scale)
         self.ran, self.passed = {}, {}
 
@@ -526,7 +539,7 @@ class enable(contextlib.ContextDecorator):
         scales, key = (None, None) if a.dtype == torch.float16 else self._scales_of(a, b), None
         if type(alpha) in NUMBERS and type(beta) in NUMBERS:
             beside = given(c, c, None, out, *scales)  # what is added may be a c or a bias
-            key = key_of((name, self._asked, beta == 0, beta == 1), False, a, b, beside)
+            key = key_of((name, self._asked[self._accuracy(a)], beta == 0, beta == 1), False, a, b, beside)
             prepared = find(key)
             if prepared is not None:
                 try:
@@ -560,7 +573,7 @@ class enable(contextlib.ContextDecorator):
 
         def product(beta, **addend):
             return compute({**operands, **addend}, {"alpha": float(alpha), "beta": float(beta), **scalars}, None, "none",
-                           self._sums(a), self.batch_invariant, key), None
+                           self._sums(a), self.batch_invariant, key, self._accuracy(a)), None
         if c is None or beta == 0:
             return product(0)
         if beta == 1 and c.dim() == 1 and c.stride(0) == 1 and _c.has_epilogues():
@@ -572,6 +585,14 @@ class enable(contextlib.ContextDecorator):
 
     def _sums(self, a):
         return self.accumulate if a.dtype == torch.float16 else "float32"
+
+    def _accuracy(self, a):
+        """That of a product of float32: what is asked for, or what torch permits."""
+        if a.dtype != torch.float32 or self.float32 is False:
+            return "float32"
+        if self.float32 is True:
+            return "11bits" if _permits_tf32() else "float32"
+        return self.float32
 
     def _scales_of(self, a, b):
         """The scales that are known of operands: of bfloat16, and that are hgemm's."""
@@ -591,4 +612,5 @@ class enable(contextlib.ContextDecorator):
         a, b = _storable(a), _storable(b)
         with torch.no_grad():
             scale_a, scale_b = self._scales_of(a, b)
-            return grouped(a, b, offs, accumulate=self._sums(a), batch_invariant=self.batch_invariant, scale_a=scale_a, scale_b=scale_b), None
+            return grouped(a, b, offs, accumulate=self._sums(a), batch_invariant=self.batch_invariant, scale_a=scale_a, scale_b=scale_b,
+                           accuracy=self._accuracy(a)), None

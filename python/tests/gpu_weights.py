@@ -101,6 +101,18 @@ def packed_experts():
     for one, end in zip(weights, ends.tolist()):
         assert torch.equal(y[begin:end].double(), x[begin:end].double() @ torch.from_numpy(one.dequantize()).cuda().double().T)
         begin = end
+    matrices = torch.stack([torch.from_numpy(one.dequantize()).cuda().double() for one in weights])
+    tensors = hgemm.pack(weights, device="cuda")
+    assert torch.equal(hgemm.grouped(x, tensors, ends, out_dtype="float32"), y)
+    for dtype in (HALF, torch.bfloat16):  # each row takes two experts: gathered, and scattered to where they are added
+        tokens = int(rng.integers(1, 65))
+        x = integers(tokens, 512, dtype=dtype)
+        chosen = torch.rand(tokens, 8, device="cuda").topk(2).indices
+        order = chosen.flatten().argsort(stable=True)
+        ends = torch.bincount(chosen.flatten(), minlength=8).cumsum(0).int()
+        y = hgemm.grouped(x, tensors, ends, gather_a=(order // 2).int(), scatter_d=order.int(), out_dtype="float32")
+        wanted = (matrices[chosen.flatten()] @ x.double().repeat_interleave(2, 0)[:, :, None])[:, :, 0]
+        assert torch.equal(y.double(), wanted)
 
 
 @check

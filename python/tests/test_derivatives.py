@@ -41,7 +41,7 @@ def doubles():
         rest += hgemm.torch._derivatives._defaults[1 + len(rest):]
         if a.dtype != DOUBLE:
             return hgemm.torch._gemm(a, *rest)
-        alpha_pointer = rest[-1]
+        alpha_pointer = rest[-2]
         assert rest[8] in (None, DOUBLE) and rest[7] in ("float32", "float16")
         return theirs(a, *rest) if alpha_pointer is None else theirs(a, *rest[:4], float(alpha_pointer), *rest[5:])
     library = torch.library.Library("hgemm", "IMPL")
@@ -237,7 +237,7 @@ def test_a_batch_is_summed_before_it_is_rounded():
     (lambda a: func.grad(lambda x: torch.ops.hgemm.gemm(x, a[0]).sum())(a), "b: it has 1 dimensions, and the operator's derivatives need matrices"),
     (lambda a: torch.vmap(lambda x: hgemm.torch.matmul(x, a, bias=a[0, :3]))(a[None]), "bias: its shape .* does not broadcast"),
     (lambda a: torch.vmap(lambda x: hgemm.torch.matmul(x, a, gate=a[0, :3]))(a[None]), "gate: its shape .* does not broadcast"),
-    (lambda a: func.grad(lambda x: torch.ops.hgemm.gemm(x, a.float()).sum())(a), "b: its type is torch.float32, and a's is torch.float16")])
+    (lambda a: func.grad(lambda x: torch.ops.hgemm.gemm(x, a.bfloat16()).sum())(a), "b: its type is torch.bfloat16, and a's is torch.float16")])
 def test_what_is_refused_says_so(function, words):
     with pytest.raises((TypeError, ValueError, NotImplementedError), match=words):
         function(torch.ones(4, 4, dtype=HALF))

@@ -43,6 +43,47 @@ def test_as_exact_as_the_contract_says(draw_a, draw_b, m, n, k, rng):
         assert_bounded(hgemm.matmul(x, y), a, b)
 
 
+def units_of(accuracy, k):
+    """What the contract promises, in 2^-24 of the sum of magnitudes."""
+    return {"16bits": 768 + k / 64, "11bits": 16384 + 1024 + k / 512}[accuracy]
+
+
+@pytest.mark.parametrize("accuracy", ["16bits", "11bits"])
+@pytest.mark.parametrize("draw", [normal, spread, far_apart, tiny])
+def test_an_accuracy_is_kept(accuracy, draw, rng):
+    a, b = draw(rng, 40, 72), normal(rng, 72, 36)
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    allowed = units_of(accuracy, 72) * 2.0**-24 * (np.abs(x) @ np.abs(y)) + 2.0**-24 * np.abs(x @ y) + 2.0**-149
+    result = hgemm.matmul(a, b, accuracy=accuracy)
+    assert result.dtype == F and (np.abs(result - x @ y) <= allowed).all()
+    if draw is normal:  # it is made use of
+        assert not np.array_equal(result, hgemm.matmul(a, b))
+    np.testing.assert_array_equal(hgemm.linear(a, b.T, accuracy=accuracy), result)
+    np.testing.assert_allclose(hgemm.grouped(a, b[None], np.array([40], np.int32), accuracy=accuracy), x @ y, atol=allowed.max())
+
+
+@pytest.mark.parametrize("halves", ["float16", "bfloat16"])
+def test_halves_beside_floats(halves, rng):
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    half = np.dtype(np.float16 if halves == "float16" else ml_dtypes.bfloat16)
+    a, b = normal(rng, 30, 64), normal(rng, 64, 24).astype(half)
+    assert_bounded(hgemm.matmul(a, b), a, b.astype(F))
+    assert_bounded(hgemm.matmul(b.T, a.T), b.astype(F).T, a.T)
+    assert_bounded(hgemm.grouped(a, b[None], np.array([30], np.int64)), a, b.astype(F))
+    assert hgemm.matmul(a, b, out_dtype="float16").dtype == np.float16
+    with pytest.raises(ValueError, match="scale_b: .*(beside float32|only bfloat16)"):
+        hgemm.matmul(a, b, scale_b=1.0)
+
+
+def test_rows_do_not_depend_on_others(rng):
+    a, b = spread(rng, 40, 96), normal(rng, 96, 24)
+    a[::2] = normal(rng, 20, 96)
+    whole = hgemm.matmul(a, b, batch_invariant=True)
+    assert_bounded(whole, a, b)
+    for rows in (slice(3, 4), slice(0, 17), slice(30, 40)):
+        np.testing.assert_array_equal(hgemm.matmul(a[rows], b, batch_invariant=True), whole[rows])
+
+
 def test_exact_integers(rng):
     a, b = rng.integers(-2**11, 2**11, (30, 4)).astype(F), rng.integers(-2**10, 2**10, (4, 20)).astype(F)
     np.testing.assert_array_equal(hgemm.matmul(a, b), a.astype(np.float64) @ b.astype(np.float64))
@@ -100,8 +141,9 @@ def test_groups(integers):
 def test_faults(integers):
     a, b = integers(3, 5).astype(F), integers(5, 7).astype(F)
     for kind, words, arguments, options in (
-            (hgemm.NotSupportedError, "HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_F32", (a, b), {"accumulate": "float16"}),
-            (hgemm.NotSupportedError, "A of f32 and B of f32, batch-invariant", (a, b), {"batch_invariant": True}),
+            (hgemm.NotSupportedError, "HGEMM_ACCUMULATE_F16 for A or B of HGEMM_TYPE_F32", (a, b), {"accumulate": "float16"}),
+            (hgemm.NotSupportedError, "HGEMM_ACCUMULATE_F16 for A or B of HGEMM_TYPE_F32", (a, b.astype(np.float16)), {"accumulate": "float16"}),
+            (ValueError, "accuracy: '12bits' is none of", (a, b), {"accuracy": "12bits"}),
             (ValueError, "scale_a: a is float32, and only bfloat16 has a scale", (a, b), {"scale_a": 1.0}),
             (TypeError, "a: its type is float64, not float16, bfloat16 or float32", (a.astype(np.float64), b), {}),
             (TypeError, "b: its type is int32, not float16, bfloat16 or float32", (a, b.astype(np.int32)), {})):

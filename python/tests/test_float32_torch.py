@@ -108,6 +108,52 @@ def test_enable_runs_products_of_float32_where_it_is_asked_to():
     assert on.ran == {"mm": 1} and on.passed == {"torch.float32": 10}
 
 
+@pytest.mark.parametrize("asked, allowed, accuracy", [(True, False, "float32"), (True, True, "11bits"), ("float32", True, "float32"),
+                                                      ("16bits", False, "16bits"), ("11bits", False, "11bits")])
+def test_enable_takes_the_accuracy_that_is_asked_for_or_permitted(asked, allowed, accuracy):
+    a, b = torch.randn(16, 64), torch.randn(64, 8)
+    before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, allowed
+    try:
+        with hgemm.torch.enable(devices=("cpu",), float32=asked):
+            result = a @ b
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+    assert torch.equal(result, hgemm.matmul(a, b, accuracy=accuracy))
+    assert (accuracy == "float32") == torch.equal(result, hgemm.matmul(a, b))
+
+
+def test_enable_refuses_what_is_no_accuracy():
+    with pytest.raises(ValueError, match="accuracy: 'tf32' is none of"):
+        hgemm.torch.enable(float32="tf32")
+
+
+@pytest.mark.parametrize("half", [HALF, torch.bfloat16])
+def test_halves_beside_floats(half):
+    x, weight = torch.randn(9, 40).requires_grad_(), torch.randn(24, 40).to(half).requires_grad_()
+    wanted = [double(x), double(weight)]
+    for function in (hgemm.linear, hgemm.torch.linear):
+        result, expected = function(x, weight), torch.nn.functional.linear(*wanted)
+        assert result.dtype == torch.float32 and (result.double() - expected).norm() <= 1e-6 * expected.norm()
+    g = torch.randn(result.shape)
+    result.backward(g)
+    expected.backward(g.double())
+    assert x.grad.dtype == torch.float32 and (x.grad.double() - wanted[0].grad).norm() <= 1e-6 * wanted[0].grad.norm()
+    assert weight.grad.dtype == half and (weight.grad.double() - wanted[1].grad).norm() <= 2.0**-8 * wanted[1].grad.norm()
+    meta = hgemm.torch.linear(x.to("meta"), weight.to("meta"))
+    assert meta.dtype == torch.float32 and meta.shape == result.shape
+    with pytest.raises(TypeError, match="b: its type is torch.bfloat16, and a's is torch.float16"):
+        hgemm.torch.matmul(torch.zeros(2, 3, dtype=HALF, device="meta"), torch.zeros(3, 2, dtype=torch.bfloat16, device="meta"))
+
+
+def test_gradients_have_the_products_accuracy():
+    x, y = torch.randn(8, 64).requires_grad_(), torch.randn(64, 32).requires_grad_()
+    g = torch.randn(8, 32)
+    hgemm.torch.matmul(x, y, accuracy="11bits").backward(g)
+    assert torch.equal(x.grad, hgemm.matmul(g, y.detach().mT, accuracy="11bits")) and not torch.equal(x.grad, hgemm.matmul(g, y.detach().mT))
+    forward = torch.func.jvp(lambda x: hgemm.torch.matmul(x, y.detach(), accuracy="16bits"), (x.detach(),), (x.detach(),))
+    assert torch.equal(forward[1], hgemm.matmul(x.detach(), y.detach(), accuracy="16bits"))
+
+
 def test_enable_passes_on_other_types():
     a, b = integers(6, 8), integers(8, 5)
     with hgemm.torch.enable(devices=("cpu",), float32=True) as on:
@@ -118,11 +164,10 @@ def test_enable_passes_on_other_types():
     assert on.ran == {"mm": 1} and on.passed == {"torch.float64": 1, "torch.float16": 1}
 
 
-def test_batch_invariance_is_refused_in_words():
-    a, b = integers(6, 8), integers(8, 5)
+def test_rows_do_not_depend_on_others():
+    a, b = torch.randn(40, 96), torch.randn(96, 8)
     with hgemm.torch.enable(devices=("cpu",), float32=True, batch_invariant=True):
-        with pytest.raises(hgemm.NotSupportedError, match="batch-invariant"):
-            torch.mm(a, b)
+        assert torch.equal((a @ b)[7:9], a[7:9] @ b)
 
 
 def test_a_training_step_is_as_exact():

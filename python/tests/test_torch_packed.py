@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Packed weights for torch: the operator, its gradient, modules, models whose layers are replaced. On CPU tensors, by the emulated T4."""
+import copy
+import pickle
 import sys
 import types
 
@@ -43,6 +45,39 @@ def test_linear_and_its_gradient(rng, code, zeros):
         assert torch.equal(hgemm.torch.linear(x, packed, bias, alpha=0.5, c=c, beta=2, out_dtype="float32"), y)
 
 
+def test_gradients_of_any_size(rng):
+    """An incoming gradient in float32 may be beyond halves, or below them; that of a gradient is the product."""
+    weights = made(rng, "int4", 24, 64, 32)
+    packed, matrix = hgemm.pack(weights, device="cpu"), matrix_of(weights)
+    for size in (1e-9, 1.0, 1e7):
+        x = integers(rng, 5, 64).requires_grad_()
+        g = (integers(rng, 5, 24).float() * size).requires_grad_()
+        y = hgemm.linear(x, packed, alpha=1 / size, out_dtype="float32")
+        found, = torch.autograd.grad(y, x, g, create_graph=True)
+        wanted = (g.double() @ matrix.double() / size).detach()
+        assert torch.isfinite(found).all() and (found - wanted).abs().max() <= 1e-3 * wanted.abs().max(), size
+        seed = integers(rng, 5, 64)
+        twice, = torch.autograd.grad(found, g, seed)
+        wanted = seed.double() @ matrix.double().T / size
+        assert twice.dtype == torch.float32 and (twice - wanted).abs().max() <= 1e-5 * wanted.abs().max()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_gradient_in_panels(rng, monkeypatch, dtype):
+    """Of a matrix of more than PANEL bytes some columns are unpacked at a time: the same gradient."""
+    weights = made(rng, "uint4", 24, 700, 32, "integer")
+    packed = hgemm.pack(weights, device="cpu")
+    x = torch.zeros(2, 3, 700, dtype=getattr(torch, dtype), requires_grad=True)
+    y = hgemm.linear(x, packed, out_dtype="float32")
+    g = integers(rng, 2, 3, 24).float()
+    whole, = torch.autograd.grad(y, x, g, retain_graph=True)
+    assert whole.shape == x.shape and whole.dtype == x.dtype and torch.allclose(whole.double(), g.double() @ matrix_of(weights).double(), rtol=1e-2)
+    monkeypatch.setattr(hgemm.torch.packed, "PANEL", 2 * 24 * 300)
+    assert hgemm.torch.packed._panel(24, 700, 2) == 256  # 256, 256 and 188 columns
+    assert torch.equal(torch.autograd.grad(y, x, g)[0], whole)
+    assert [hgemm.torch.packed._panel(*nk, 2) for nk in ((0, 5), (5, 0), (10, 256), (7200, 300))] == [5, 1, 256, 128]
+
+
 @pytest.mark.parametrize("activation, gated", [("silu", True), ("gelu", False), (None, True)])
 def test_an_epilogue_is_differentiated(rng, activation, gated):
     weights = made(rng, "int4", 24, 64, 32)
@@ -77,11 +112,100 @@ def test_vectors_and_bfloat16(rng):
     assert wide.grad.dtype == torch.bfloat16 and torch.allclose(wide.grad.float(), matrix.sum(0).expand(5, 64), rtol=1e-2)
 
 
+@pytest.mark.parametrize("kind, dtype", [("int4", "float16"), ("table16", "float16"), ("int4", "bfloat16")])
+def test_eight_experts_of_which_each_row_takes_two(rng, kind, dtype):
+    """As a mixture of experts runs: rows of x gathered for the experts that they chose, results scattered to where they are added."""
+    weights = [made(rng, kind, 40, 64, 32) for _ in range(8)]
+    packed = hgemm.pack(weights, device="cpu")
+    assert packed.shape == (8, 40, 64) and packed.data.shape[0] == 8
+    tokens = 5
+    x = integers(rng, tokens, 64).to(getattr(torch, dtype))
+    chosen = torch.from_numpy(np.stack([rng.permutation(8)[:2] for _ in range(tokens)]))
+    order = chosen.flatten().argsort(stable=True)
+    ends = torch.bincount(chosen.flatten(), minlength=8).cumsum(0).int()
+    y = hgemm.grouped(x, packed, ends, gather_a=(order // 2).int(), scatter_d=order.int(), out_dtype="float32")
+    wanted = torch.stack([x[i].double() @ matrix_of(weights[expert]).double().T for i in range(tokens) for expert in chosen[i]])
+    assert isinstance(y, torch.Tensor) and torch.equal(y.double(), wanted)
+    ends = torch.tensor([0, 0, 3, 3, 3, 3, 5, 5], dtype=torch.int32)
+    if dtype == "float16":  # experts without rows, packed for any arrays: the same
+        same = [hgemm.grouped(x, w, ends, activation="silu") for w in (packed, hgemm.pack(weights))]
+        assert torch.equal(*same) and same[0].dtype == torch.float16
+    sorted_ = [hgemm.Weights(one.codes, one.scales, kind, group=32, table=one.table, order=np.arange(64)[::-1], nibbles=True) for one in weights]
+    y = hgemm.grouped(x, hgemm.pack(sorted_, device="cpu"), ends, out_dtype="float32")
+    assert torch.equal(y.double(), torch.cat([x[:3].double() @ matrix_of(sorted_[2]).double().T, x[3:].double() @ matrix_of(sorted_[6]).double().T]))
+
+
+def test_transforms(rng):
+    """Under torch.func's transforms, and forward-mode derivatives, it is the product with the matrix."""
+    func = torch.func
+    weights = made(rng, "int4", 24, 64, 32)
+    packed, matrix = hgemm.pack(weights, device="cpu"), matrix_of(weights)
+    many, x, t, gate = integers(rng, 4, 3, 64), integers(rng, 3, 64), integers(rng, 3, 64), integers(rng, 3, 24)
+
+    def product(x):
+        return hgemm.linear(x, packed, alpha=0.5, gate=gate.to(x.dtype), activation="silu", out_dtype="float32")
+
+    def reference(x):
+        return torch.nn.functional.silu(0.5 * x.float() @ matrix.T) * gate.float()
+    modes = {"grad": lambda f: func.grad(lambda x: f(x).sum())(x), "jvp": lambda f: func.jvp(f, (x,), (t,))[1], "vmap": lambda f: func.vmap(f, 1)(
+        many.movedim(0, 1)), "vmap of grad": lambda f: func.vmap(func.grad(lambda x: f(x).sum()))(many), "vjp": lambda f: func.vjp(f, x)[1](
+            torch.ones(3, 24))[0], "jvp of grad": lambda f: func.jvp(func.grad(lambda x: f(x).sum()), (x,), (t,))[1],
+        "jvp of jvp": lambda f: func.jvp(lambda x: func.jvp(f, (x,), (t,))[1], (x,), (t,))[1], "jacrev": lambda f: func.jacrev(f)(x[:1] * 1)}
+    for name, mode in modes.items():
+        if name == "jacrev":
+            gate = gate[:1]
+        found, wanted = mode(product), mode(reference)
+        assert found.shape == wanted.shape and (found.float() - wanted.float()).abs().max() <= 2e-3 * wanted.abs().max() > 0, name
+    with torch.autograd.forward_ad.dual_level():
+        y = hgemm.linear(torch.autograd.forward_ad.make_dual(x, t), packed, out_dtype="float32")
+        assert torch.equal(torch.autograd.forward_ad.unpack_dual(y).tangent, t.float() @ matrix.T)
+    operator = lambda x: torch.ops.hgemm.linear_packed(x, packed.data, packed.form, out_dtype=torch.float32)
+    assert torch.equal(func.jvp(operator, (x,), (t,))[1], t.float() @ matrix.T)
+    with pytest.raises(NotImplementedError, match="packed: there is no batching rule"):
+        func.vmap(lambda data: torch.ops.hgemm.linear_packed(x, data, packed.form))(packed.data.expand(2, -1))
+    layer = hgemm.torch.PackedLinear(weights).to("meta")
+    assert layer(x.to("meta")).shape == (3, 24)
+
+
+def test_float32(rng):
+    """x of float32 keeps its bits: the product is as near to the exact one as float32's sums are, whatever a row's magnitude."""
+    weights = made(rng, "int4", 24, 320, 32)
+    packed, matrix = hgemm.pack(weights, device="cpu"), matrix_of(weights)
+    sizes = torch.tensor([1e-30, 1e-7, 1.0, 3e4, 8e5, 1e25])[:, None]
+    x = (torch.from_numpy(rng.standard_normal((6, 320)).astype(np.float32)) * sizes).requires_grad_()
+    bias, gate, c = (torch.from_numpy(rng.standard_normal(shape).astype(np.float32)) for shape in ((24,), (6, 24), (6, 24)))
+    y = hgemm.linear(x, packed)
+    wanted, bound = x.double() @ matrix.double().T, x.double().abs() @ matrix.double().abs().T
+    assert y.dtype == torch.float32 and ((y - wanted).abs() <= 1e-6 * bound).all()
+    assert ((hgemm.linear(x.detach().bfloat16(), packed, out_dtype="float32") - wanted).abs() > 1e-5 * bound).any()  # which halves do not
+    g = torch.from_numpy(rng.standard_normal((6, 24)).astype(np.float32))
+    found, = torch.autograd.grad(y, x, g)
+    wanted = g.double() @ matrix.double()
+    assert found.dtype == torch.float32 and (found - wanted).abs().max() <= 1e-6 * wanted.abs().max()
+    x, c, gate = x.detach()[1:3], c[1:3], gate[1:3]
+    y = hgemm.linear(x, packed, bias, c=c, beta=0.5, alpha=2, activation="gelu", gate=gate, out_dtype="float16")
+    wanted = torch.nn.functional.gelu(2 * (x @ matrix.T) + 0.5 * c + bias) * gate
+    assert y.dtype == torch.float16 and torch.allclose(y.float(), wanted, rtol=1e-3, atol=1e-2)
+    assert torch.equal(hgemm.linear(x[0], packed), hgemm.linear(x, packed)[0])
+    assert torch.equal(hgemm.linear(torch.zeros(0, 320), packed), torch.zeros(0, 24))
+    odd = torch.ones(3, 320)
+    odd[0, 0], odd[1, 5] = torch.inf, torch.nan
+    found, wanted = hgemm.linear(odd, packed), odd @ matrix.T
+    assert torch.equal(found.isnan(), wanted.isnan()) and torch.equal(found.isinf(), wanted.isinf())
+    layer = hgemm.torch.PackedLinear(packed)
+    assert layer(x).dtype == torch.float32 and torch.equal(layer(x), hgemm.linear(x, packed))
+    layer.compute_dtype = torch.float16
+    assert torch.equal(layer(x), hgemm.linear(x.half(), packed, out_dtype="float32"))
+
+
 def test_what_is_refused(rng):
     weights = made(rng, "int4", 24, 64, 32)
     packed, x = hgemm.pack(weights, device="cpu"), integers(rng, 5, 64)
     for arguments, error, match in (
-            ({"x": x[:, :62]}, ValueError, r"x: its shape is \(5, 62\)"), ({"x": x.float()}, TypeError, "x: its type is torch.float32"),
+            ({"x": x[:, :62]}, ValueError, r"x: its shape is \(5, 62\)"), ({"x": x.double()}, TypeError, "x: its type is torch.float64"),
+            ({"x": x.float(), "bias": torch.zeros(23)}, ValueError, r"bias: its shape is \(23,\)"),
+            ({"x": x.float(), "gate": torch.zeros(5, 24, dtype=torch.int32)}, TypeError, "gate: its type"),
+            ({"x": x.float(), "scale_a": 1.0}, ValueError, "scale_a: x is float32"),
             ({"bias": torch.zeros(23)}, ValueError, r"bias: its shape is \(23,\)"), ({"gate": torch.zeros(4, 24)}, ValueError, "gate: its shape"),
             ({"out": torch.zeros(5, 24)}, ValueError, "out"), ({"scale_b": 1.0}, ValueError, "scale_b"),
             ({"accumulate": "float16"}, NotImplementedError, "accumulate"), ({"c": torch.zeros(5, 24, dtype=torch.int32)}, TypeError, "c: its type")):
@@ -98,6 +222,9 @@ def test_operator_checks(rng):
     packed = hgemm.pack(made(rng, "int4", 24, 64, 32), device="cpu")
     for x in (integers(rng, 5, 64), integers(rng, 5, 64).requires_grad_()):
         torch.library.opcheck(torch.ops.hgemm.linear_packed, (x, packed.data, list(packed.form)),
+                              test_utils=("test_schema", "test_faketensor", "test_autograd_registration"))
+    for g in (integers(rng, 5, 24), integers(rng, 2, 3, 24).float().requires_grad_()):
+        torch.library.opcheck(torch.ops.hgemm.linear_packed_grad, (g, packed.data, list(packed.form), torch.float16, 0.5),
                               test_utils=("test_schema", "test_faketensor", "test_autograd_registration"))
     torch.library.opcheck(torch.ops.hgemm.unpack, (packed.data, list(packed.form), torch.float16), test_utils=("test_schema", "test_faketensor"))
 
@@ -128,8 +255,7 @@ def test_module(rng, tmp_path):
     with pytest.raises(ValueError, match="24x128, and the layer's are 24x64"):
         hgemm.torch.PackedLinear(made(rng, "int8", 24, 64, 64), torch.zeros(24)).load_state_dict(state)
     assert layer.half().packed.dtype == torch.uint8 and layer.in_features == 128 and layer.out_features == 24
-    with pytest.raises(TypeError, match="x: its type is torch.float32"):
-        layer(x.float())
+    assert torch.allclose(layer(x.float()), wanted.float(), rtol=2e-3, atol=0.1) and layer(x.float()).dtype == torch.float32
     layer.compute_dtype = torch.float16
     assert layer(x.float()).dtype == torch.float32
     with torch.autocast("cpu", torch.bfloat16):
@@ -203,6 +329,98 @@ def test_convert(rng):
     assert torch.equal(copied["nested" if "nested" in copied else "gptq"][0](x), model["gptq"][0](x))
 
 
+def gptq_layer(rng, n=32, k=128):
+    return Layer(qweight=words(rng, k // 8, n), qzeros=words(rng, k // 32, n // 8), scales=halves(rng, k // 32, n))
+
+
+def test_versions_that_layers_tell(rng):
+    """GPTQModel's layers have a method for it, which says what its loader made of a checkpoint's zeros."""
+    for says in (1, 2):
+        model = torch.nn.Sequential(gptq_layer(rng))
+        model[0].qzero_format = lambda: says
+        wanted = formats.gptq(model[0].qweight, model[0].qzeros, model[0].scales, version=says).dequantize()
+        assert f"says that its zeros are of version {says}" in hgemm.torch.convert(model, gptq_version=3 - says).left["0"]
+        assert not hgemm.torch.convert(model).left
+        np.testing.assert_array_equal(model[0].weights.unpack("float32").numpy(), wanted)
+
+
+def test_what_convert_leaves_alone_and_why(rng):
+    """Layers whose tensors have familiar names, in another order or form: never taken for what they are not, never passed over in silence."""
+    shuffled, old, marlin = gptq_layer(rng), gptq_layer(rng), Layer(B=words(rng, 8, 64), s=halves(rng, 4, 32))
+    shuffled.q_handle, old.q4 = 140, 7
+    repacked = Layer(qweight=words(rng, 8, 64), scales=halves(rng, 4, 32), qzeros=words(rng, 4, 4), workspace=words(rng, 8))
+    sparse = Layer(weight_packed=words(rng, 8, 64), scale_packed=halves(rng, 1, 32), meta=torch.zeros(8, 32, dtype=torch.int16))
+    gemv = Layer(qweight=words(rng, 32, 16), qzeros=words(rng, 32, 1), scales=halves(rng, 32, 8))
+    float8 = Layer(weight=torch.zeros(32, 128).to(torch.float8_e5m2), weight_scale=torch.ones(1))
+    hqq, three = Layer(W_q=torch.zeros(64, 32, dtype=torch.uint8)), Layer(qweight=words(rng, 12, 32), qzeros=words(rng, 4, 3), scales=halves(rng, 4, 32))
+    class Linear4bit(torch.nn.Linear):
+        """bitsandbytes', which quantises its weight when that is moved."""
+    model = torch.nn.ModuleDict({"shuffled": shuffled, "old": old, "marlin": marlin, "repacked": repacked, "sparse": sparse, "gemv": gemv,
+                                 "float8": float8, "hqq": hqq, "three": three, "later": Linear4bit(64, 32), "plain": torch.nn.Linear(4, 4),
+                                 "away": gptq_layer(rng).to("meta")})
+    done = hgemm.torch.convert(model, gptq_version=2)
+    assert not done.replaced and set(done.left) == set(model) - {"plain"}
+    for name, words_ in (("shuffled", "ExLlama's kernels"), ("old", "ExLlama's kernels"), ("marlin", "Marlin's kernels"), ("repacked", "Marlin's"),
+                         ("sparse", "Marlin's"), ("gemv", r"not known: it has qweight int32 (32, 16)"), ("float8", "float8_e5m2"),
+                         ("hqq", "W_q uint8 (64, 32)"), ("three", "bits: 3"), ("later", "after that"), ("away", "meta")):
+        assert words_ in done.left[name], (name, done.left[name])
+
+
+def test_bitsandbytes_of_8_bits(rng):
+    """Linear8bitLt: rows of int8, and their largest magnitudes, in the weight or, after its first product, in the layer's state."""
+    class Linear8bitLt(torch.nn.Linear):
+        pass
+    for in_state in (False, True):
+        layer = Linear8bitLt(64, 24)
+        layer.weight = torch.nn.Parameter(torch.from_numpy(rng.integers(-127, 128, (24, 64)).astype(np.int8)), requires_grad=False)
+        scales = torch.from_numpy(rng.uniform(1, 2, 24).astype(np.float32))
+        layer.state = types.SimpleNamespace(SCB=scales if in_state else None)
+        layer.weight.SCB = None if in_state else scales
+        matrix, bias, model = layer.weight.float() * (scales / 127)[:, None], layer.bias.detach(), torch.nn.Sequential(layer)
+        assert not hgemm.torch.convert(model).left
+        x = integers(rng, 3, 64)
+        assert torch.equal(model[0].weights.unpack("float32"), matrix)
+        assert torch.allclose(model[0](x).float(), x.float() @ matrix.T + bias, rtol=2e-3, atol=2e-3)
+
+
+def test_hooks_are_taken_over(rng):
+    model, seen = torch.nn.Sequential(gptq_layer(rng)), []
+    model[0].register_forward_pre_hook(lambda module, x: seen.append("before"))
+    model[0].register_forward_hook(lambda module, x, options, y: (seen.append("after"), y + 1)[1], with_kwargs=True)
+    hgemm.torch.convert(model, gptq_version=1)
+    x = integers(rng, 3, 128)
+    assert torch.equal(model(x), hgemm.linear(x, model[0].weights) + 1) and seen == ["before", "after"]
+
+
+def test_modules_as_others_handle_them(rng, tmp_path):
+    """Copied, pickled, cast, saved as safetensors, kept small by checkpointing, exported: the same product."""
+    order = rng.permutation(64)
+    first = made(rng, "int4", 24, 64, 32)
+    layer = hgemm.torch.PackedLinear(hgemm.Weights(first.codes, first.scales, "int4", group=32, order=order, nibbles=True), torch.ones(24))
+    x = integers(rng, 3, 64)
+    wanted = layer(x)
+    assert torch.equal(wanted.float(), (x.float() @ matrix_of(first)[:, np.argsort(order)].T + 1).half().float())
+    copies = [copy.deepcopy(layer), pickle.loads(pickle.dumps(layer)), copy.deepcopy(layer).half(), copy.deepcopy(layer).bfloat16().float(),
+              copy.deepcopy(layer).to("cpu", torch.float16), copy.deepcopy(layer).requires_grad_().eval()]
+    for way in (False, True):
+        copies.append(hgemm.torch.PackedLinear(made(rng, "int8", 24, 64, 64), torch.zeros(24)))
+        copies[-1].load_state_dict(layer.state_dict(), assign=way)
+    for i, other in enumerate(copies):
+        assert torch.equal(other(x), wanted), i
+    with pytest.raises(TypeError, match="bias: its type is torch.float64"):
+        copy.deepcopy(layer).double()(x)
+    trained = copies[5]
+    torch.utils.checkpoint.checkpoint(trained, x, use_reentrant=False).float().sum().backward()
+    assert torch.equal(trained.bias.grad, torch.full((24,), 3.0))
+    assert torch.equal(torch.func.functional_call(layer, dict(layer.state_dict()), x), wanted)
+    assert torch.equal(torch.export.export(layer.eval(), (x,)).module()(x), wanted)
+    safetensors = pytest.importorskip("safetensors.torch")
+    safetensors.save_model(torch.nn.Sequential(layer), tmp_path / "model")
+    loaded = torch.nn.Sequential(copies[6])
+    safetensors.load_model(loaded, tmp_path / "model")
+    assert torch.equal(loaded(x), wanted)
+
+
 # ---- bitsandbytes -------------------------------------------------------------------------------------------------
 
 
@@ -257,6 +475,9 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
         assert on.ran == {"matmul_4bit": 3} and not passed
         package.matmul_4bit(x, weight, state, out=torch.zeros(3, 32).half())
         package.matmul_4bit(x.float(), weight, state)
+        with hgemm.torch.enable(devices=("cpu",), float32=True) as inner:
+            y = package.matmul_4bit(x.float(), weight, state)
+            assert inner.ran == {"matmul_4bit": 1} and y.dtype == torch.float32 and torch.allclose(y, wanted(), rtol=1e-5, atol=1e-5)
         package.matmul_4bit(x[:, :32], weight, state)
         package.matmul_4bit(x, weight, State(torch.rand(64), blocksize=48))
         assert len(passed) == 4 and set(on.passed) >= {"an out", "torch.float32", "weights of k x n"} and on.ran == {"matmul_4bit": 3}

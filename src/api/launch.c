@@ -29,14 +29,30 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, hgemm_d
     for (int which = FACTOR_A; which <= FACTOR_B; which <<= 1) {
         if (!(plan->copies & which))
             continue;
-        copy_t copy = copy_of(p, which);
+        const copy_t copy = copy_of(p, which);
+        const hgemm_type_t type = factor_of(p, which).type, copied = copied_type(p, type);
+        const int halves = type_table[type].bits / 16,
+                  to_halves = type_table[copied].bits / 16; /* of an element's bytes */
         const void **data = which == FACTOR_A ? &p->a : &p->b;
-        int64_t *ld = which == FACTOR_A ? &p->lda : &p->ldb, own = copy.lines * (copy.ld / 8);
+        int64_t *ld = which == FACTOR_A ? &p->lda : &p->ldb, row = copy.ld * halves / 8, own = copy.lines * row;
         end -= copy.bytes;
-        args.operand[count++] = (realign_operand_t){
-            *data, end, *ld, copy.ld, (int)copy.lines, (int)copy.width, HGEMM_RECIPROCAL((unsigned)(copy.ld / 8))};
+        args.operand[count++] = (realign_operand_t){.from = *data,
+                                                    .to = end,
+                                                    .ld = *ld * halves,
+                                                    .to_ld = copy.ld * to_halves,
+                                                    .lines = (int)copy.lines,
+                                                    .width = copy.width * halves,
+                                                    .row_chunks = (unsigned)row,
+                                                    .inv_row_chunks = HGEMM_RECIPROCAL((unsigned)row),
+                                                    .becomes_floats = halves != to_halves,
+                                                    .type = type};
         *data = end, *ld = copy.ld;
         chunks = chunks > own ? chunks : own;
+    }
+    if (has_floats(p)) { /* whatever they were made of */
+        p->flags |= (exact_factors(p) & FACTOR_A ? HGEMM_FLAG_HALVES_IN_A : 0) |
+                    (exact_factors(p) & FACTOR_B ? HGEMM_FLAG_HALVES_IN_B : 0);
+        p->type_a = p->type_b = HGEMM_TYPE_F32;
     }
     launch_t launch = {
         .grid = {(unsigned)((chunks + HGEMM_REALIGN_THREADS - 1) / HGEMM_REALIGN_THREADS), 1, count},
@@ -102,6 +118,15 @@ static hgemm_status_t split(hgemm_handle_t handle, const plan_t *plan, const hge
     return handle->device->ops->launch(handle->device, handle->stream, handle->split, &launch);
 }
 
+/* What kernels of floats are told. */
+static unsigned bits_of_floats(const hgemm_desc_t *p)
+{
+    return (p->flags & HGEMM_FLAG_BATCH_INVARIANT ? HGEMM_FLOATS_EACH_STEP : 0) |
+           (exact_factors(p) & FACTOR_A ? HGEMM_FLOATS_EXACT_A : 0) |
+           (exact_factors(p) & FACTOR_B ? HGEMM_FLOATS_EXACT_B : 0) | (unsigned)p->type_a << HGEMM_FLOATS_TYPE_A |
+           (unsigned)p->type_b << HGEMM_FLOATS_TYPE_B;
+}
+
 /* blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many launches as the limit
  * of blockIdx.y asks for. The last product tells whether what is not finite is recomputed after it. */
 static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, const plan_t *plan, search_t search,
@@ -164,7 +189,7 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
                     .gather_a = p->gather_a,
                     .group_ends = p->group_ends,
                     .groups = (int)p->batch,
-                    .indirect = batch_mode | by_columns,
+                    .indirect = batch_mode | by_columns | (has_floats(p) ? bits_of_floats(p) : 0),
                 },
             .scales = scales_of(handle, plan, p, search),
             .packed = form,

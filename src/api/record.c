@@ -14,6 +14,7 @@
 
 #include "files/append.h"
 #include "problem/names.h"
+#include "problem/weights_text.h"
 #include "select/plan_text.h"
 #include "select/problem_class.h"
 
@@ -160,7 +161,7 @@ static void name_device(device_t *device, char *text, size_t bytes)
  * has, and which plan was chosen for it. */
 static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t *plan, char line[MOST_LINE])
 {
-    char name[24], kernel[64], options[128] = "", problem[CLASS_TEXT], words[PLAN_TEXT];
+    char name[24], kernel[64], options[192] = "", weights[WEIGHTS_TEXT], problem[CLASS_TEXT], words[PLAN_TEXT];
     const int is_f32 = p->accumulate == HGEMM_ACCUMULATE_F32;
     const problem_class_t class = class_of(p);
     size_t used = 0;
@@ -174,7 +175,11 @@ static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t 
     if (p->beta != 0)
         used += (size_t)snprintf(options + used, sizeof options - used, " --beta %.9g", (double)p->beta);
     if (p->batch != 1)
-        snprintf(options + used, sizeof options - used, " --batch %" PRId64, p->batch);
+        used += (size_t)snprintf(options + used, sizeof options - used, " --batch %" PRId64, p->batch);
+    if (p->weights) {
+        weights_to_text(p->weights, weights);
+        snprintf(options + used, sizeof options - used, " --weights %s", weights);
+    }
     class_to_text(&class, problem);
     plan_to_text(plan, words);
     snprintf(line, MOST_LINE,
@@ -187,12 +192,12 @@ static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t 
 /* ---- The shape ----------------------------------------------------------------------------------- */
 
 /* A row of six columns behind a comment that says all of the class. Addresses and sizes that come from the device do
- * not fit such rows, and a plan that was measured serves no invariant problem, nor packed weights. */
+ * not fit such rows, and a plan that was measured serves no invariant problem. */
 static void record_shape(const hgemm_desc_t *p)
 {
     char problem[CLASS_TEXT], text[MOST_LINE];
     const problem_class_t class = class_of(p);
-    if (is_indirect(p) || p->weights || p->flags & HGEMM_FLAG_BATCH_INVARIANT || p->kernel != HGEMM_KERNEL_AUTO)
+    if (is_indirect(p) || p->flags & HGEMM_FLAG_BATCH_INVARIANT || p->kernel != HGEMM_KERNEL_AUTO)
         return;
     class_to_text(&class, problem);
     if (!is_new(&recorded, problem))

@@ -78,6 +78,8 @@ static const status_words_t table[] = {
     STATUS(INVALID_TUNING, "The tuning file cannot be used: what was loaded before stays."),
     STATUS(INVALID_SCALE, "A scale is neither 0 nor a power of two from 2^-112 to 2^126."),
     STATUS(INVALID_WEIGHTS, "The weights' description was not initialised, or a field of it cannot be."),
+    STATUS(INVALID_ACCURACY,
+           "accuracy is none of HGEMM_ACCURACY_F32, HGEMM_ACCURACY_16_BITS and HGEMM_ACCURACY_11_BITS."),
 };
 
 _Static_assert(sizeof table / sizeof table[0] == HGEMM_STATUS_COUNT_, "a status has no words");

@@ -54,7 +54,7 @@ static int is_usable(const void *pointer, int alignment)
 
 /* A thread for each item, in as many launches as a grid asks for: of which there is one in practice. */
 static hgemm_status_t launch(hgemm_handle_t handle, void **function, const image_t *image, const pack_args_t *args,
-                             int64_t items, int64_t rows, char *words)
+                             int64_t items, int64_t strips, char *words)
 {
     const int64_t blocks = (items + HGEMM_PACK_THREADS - 1) / HGEMM_PACK_THREADS;
     if (blocks > INT32_MAX) {
@@ -65,7 +65,7 @@ static hgemm_status_t launch(hgemm_handle_t handle, void **function, const image
     if (!*function)
         status = handle->device->ops->load(handle->device, image, 0, function);
     const launch_t how = {
-        .grid = {(unsigned)blocks, (unsigned)(rows < HGEMM_UNPACK_ROWS ? rows : HGEMM_UNPACK_ROWS), 1},
+        .grid = {(unsigned)blocks, (unsigned)(strips < HGEMM_UNPACK_STRIPS ? strips : HGEMM_UNPACK_STRIPS), 1},
         .threads = HGEMM_PACK_THREADS,
         .args = args,
         .args_size = sizeof *args};
@@ -105,7 +105,7 @@ hgemm_status_t hgemm_pack_weights(hgemm_handle_t handle, const hgemm_weights_t *
 }
 
 hgemm_status_t hgemm_unpack_weights(hgemm_handle_t handle, const hgemm_weights_t *weights, const void *packed,
-                                    hgemm_type_t type, void *matrix, int64_t ld)
+                                    int64_t first, int64_t count, hgemm_type_t type, void *matrix, int64_t ld)
 {
     pack_args_t args = {.packed = (void *)(uintptr_t)packed, .matrix = matrix, .ld = ld, .type = (int)type};
     packed_form_t *form = &args.form;
@@ -117,15 +117,21 @@ hgemm_status_t hgemm_unpack_weights(hgemm_handle_t handle, const hgemm_weights_t
         snprintf(words, DEVICE_DETAIL, "type is %d.", (int)type);
         return HGEMM_STATUS_INVALID_TYPE;
     }
-    if (ld < form->k) {
-        snprintf(words, DEVICE_DETAIL, "ld is %" PRId64 "; a row has %d elements.", ld, form->k);
+    if (first < 0 || count < 0 || first > form->k || count > form->k - first) {
+        snprintf(words, DEVICE_DETAIL, "first is %" PRId64 " and count %" PRId64 "; W has %d columns.", first, count,
+                 form->k);
+        return HGEMM_STATUS_INVALID_K;
+    }
+    args.first = (int)first, args.count = (int)count;
+    if (ld < count) {
+        snprintf(words, DEVICE_DETAIL, "ld is %" PRId64 "; a row has %" PRId64 " elements.", ld, count);
         return HGEMM_STATUS_INVALID_LDD;
     }
     if (form->n > 1 && ld > (INT64_C(1) << 60) / form->n) {
         snprintf(words, DEVICE_DETAIL, "ld is %" PRId64 " and there are %d rows.", ld, form->n);
         return HGEMM_STATUS_TOO_LARGE;
     }
-    if (form->n == 0 || form->k == 0)
+    if (form->n == 0 || count == 0)
         return status;
     const int bytes = (int)type_bytes(type, 1);
     if (!is_usable(packed, 16))
@@ -133,9 +139,10 @@ hgemm_status_t hgemm_unpack_weights(hgemm_handle_t handle, const hgemm_weights_t
     if (!is_usable(matrix, bytes))
         return refuse_pointer(words, matrix ? HGEMM_STATUS_MISALIGNED_D : HGEMM_STATUS_NULL_D, "matrix", matrix, bytes);
     if (handle)
-        return launch(handle, &handle->unpack, unpack_image(), &args, form->k, form->n, words);
+        return launch(handle, &handle->unpack, unpack_image(), &args, unpacked_units(&args) * 32, packed_strips(form),
+                      words);
     for (int64_t row = 0; row < form->n; row++)
-        for (int64_t k = 0; k < form->k; k++)
+        for (int64_t k = first; k < first + count; k++)
             unpack_element(&args, row, k);
     return HGEMM_STATUS_SUCCESS;
 }

@@ -22,6 +22,7 @@ typedef struct kind_t {
     hgemm_op_t op_a, op_b;
     hgemm_accumulate_t accumulate;
     hgemm_type_t type_a, type_d;
+    hgemm_accuracy_t accuracy;
     hgemm_activation_t activation;
     hgemm_batch_mode_t batch_mode;
     int has_bias;
@@ -88,7 +89,7 @@ static void open_once(void)
         print_to(log_file, "hgemm_cublas: HGEMM_CUBLAS is \"%s\", none of everywhere, nowhere and faster: nowhere\n",
                  asked->unknown);
     if (log_file >= 0 && asked->unknown_floats)
-        print_to(log_file, "hgemm_cublas: HGEMM_CUBLAS_F32 is \"%s\", neither on nor off: off\n",
+        print_to(log_file, "hgemm_cublas: HGEMM_CUBLAS_F32 is \"%s\", none of on, off, f32, 16bits and 11bits: off\n",
                  asked->unknown_floats);
     if (asked->record)
         record_file = open_output(asked->record, "m,n,k,trans_a,trans_b,batch\n"
@@ -107,6 +108,7 @@ static kind_t kind_of(const product_t *product)
     kind.accumulate = desc->accumulate;
     kind.type_a = desc->type_a;
     kind.type_d = desc->type_d;
+    kind.accuracy = desc->accuracy;
     kind.activation = desc->activation;
     kind.batch_mode = desc->batch_mode;
     kind.has_bias = desc->bias != NULL;
@@ -145,8 +147,9 @@ static note_t *find_note(const kind_t *kind)
 
 static void print_kind(char line[LINE], const kind_t *kind)
 {
-    static const char *const types[] = {"f16", "f32", "bf16"};         /* hgemm_type_t */
-    static const char *const of_factors[] = {"", "A,B f32 ", "bf16 "}; /* the same */
+    static const char *const types[] = {"f16", "f32", "bf16"};          /* hgemm_type_t */
+    static const char *const of_factors[] = {"", "A,B f32 ", "bf16 "};  /* the same */
+    static const char *const accuracies[] = {"", "16bits ", "11bits "}; /* hgemm_accuracy_t */
     const char *activation = kind->activation == HGEMM_ACTIVATION_NONE ? NULL : hgemm_activation_name(kind->activation);
     int end =
         snprintf(line, LINE, "%s %s %c%c %" PRId64 "x%" PRId64 "x%" PRId64, kind->why ? "miss" : "hit ", kind->entry,
@@ -155,11 +158,12 @@ static void print_kind(char line[LINE], const kind_t *kind)
         end += snprintf(line + end, LINE - (size_t)end, " batch %" PRId64 "%s", kind->batch,
                         kind->batch_mode == HGEMM_BATCH_POINTERS ? " of pointers" : "");
     if (kind->is_described)
-        end += snprintf(
-            line + end, LINE - (size_t)end, " %s lda %" PRId64 " ldb %" PRId64 " ldd %" PRId64 " %ssums %s D %s%s%s%s",
-            kind->layout == HGEMM_COL_MAJOR ? "column-major" : "row-major", kind->lda, kind->ldb, kind->ldd,
-            of_factors[kind->type_a], kind->accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32", types[kind->type_d],
-            kind->has_bias ? " bias" : "", activation ? " " : "", activation ? activation : "");
+        end += snprintf(line + end, LINE - (size_t)end,
+                        " %s lda %" PRId64 " ldb %" PRId64 " ldd %" PRId64 " %s%ssums %s D %s%s%s%s",
+                        kind->layout == HGEMM_COL_MAJOR ? "column-major" : "row-major", kind->lda, kind->ldb, kind->ldd,
+                        of_factors[kind->type_a], accuracies[kind->accuracy],
+                        kind->accumulate == HGEMM_ACCUMULATE_F16 ? "f16" : "f32", types[kind->type_d],
+                        kind->has_bias ? " bias" : "", activation ? " " : "", activation ? activation : "");
     if (kind->why)
         snprintf(line + end, LINE - (size_t)end, ": %s", kind->why);
 }

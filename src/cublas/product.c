@@ -69,6 +69,14 @@ static const char *ask_policy(product_t *product, const lease_t *lease)
     return why;
 }
 
+/* Of floats: what the setting says, or the program permits. Who may round to halves, bfloat16 or TF32 gets 11 bits. */
+static hgemm_accuracy_t accuracy_of(const product_t *product)
+{
+    if (product->desc.type_a != HGEMM_TYPE_F32)
+        return HGEMM_ACCURACY_F32;
+    return product->loose_from && settings()->honours_permission ? HGEMM_ACCURACY_11_BITS : settings()->accuracy;
+}
+
 static const char *enqueue(product_t *product, const lease_t *lease, const hgemm_desc_t *desc)
 {
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
@@ -127,6 +135,7 @@ int door_run(product_t *product)
 {
     product->detail[0] = '\0';
     product->is_described = product->why == NULL;
+    product->desc.accuracy = accuracy_of(product);
     if (product->is_described)
         product->why = run(product);
     if (log_is_on())

@@ -13,6 +13,19 @@ static const char *value_of(const char *name)
     return value && *value ? value : NULL;
 }
 
+/* HGEMM_CUBLAS_F32. */
+static void read_floats(const char *value)
+{
+    static const char *const accuracies[] = {"f32", "16bits", "11bits"}; /* hgemm_accuracy_t */
+    read_once.honours_permission = !value || strcmp(value, "on") == 0;
+    read_once.takes_floats = read_once.honours_permission;
+    for (int i = 0; value && i < 3; i++)
+        if (strcmp(value, accuracies[i]) == 0)
+            read_once.takes_floats = 1, read_once.accuracy = (hgemm_accuracy_t)i;
+    if (!read_once.takes_floats && strcmp(value, "off") != 0)
+        read_once.unknown_floats = value;
+}
+
 static void read_environment(void)
 {
     const char *policy = value_of("HGEMM_CUBLAS");
@@ -24,10 +37,7 @@ static void read_environment(void)
         read_once.policy = POLICY_NOWHERE;
     if (read_once.policy == POLICY_NOWHERE && strcmp(policy, "nowhere") != 0)
         read_once.unknown = policy;
-    const char *floats = value_of("HGEMM_CUBLAS_F32");
-    read_once.takes_floats = !floats || strcmp(floats, "on") == 0;
-    if (!read_once.takes_floats && strcmp(floats, "off") != 0)
-        read_once.unknown_floats = floats;
+    read_floats(value_of("HGEMM_CUBLAS_F32"));
     read_once.has_tuning = value_of("HGEMM_TUNING") != NULL;
     read_once.log = value_of("HGEMM_CUBLAS_LOG");
     read_once.summary = value_of("HGEMM_CUBLAS_SUMMARY");

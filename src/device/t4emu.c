@@ -14,16 +14,17 @@
 #include <time.h>
 
 #define MEMORY_BYTES ((size_t)15 << 30)
-enum { CLOCK_KHZ = TURING_T4_MHZ * 1000, L2_BYTES = 4 << 20 };
+enum { CLOCK_KHZ = TURING_T4_MHZ * 1000, L2_BYTES = 4 << 20, H100_SHARED = 227 << 10 };
 
 typedef struct t4emu_t {
     device_t base;
     turing_memory_t *memory;
     turing_tensor_t tensor;
     unsigned checks;
-    turing_counters_t *counters; /* of a launch, the caller's; NULL: nothing is counted */
-    turing_time_t *time_sum;     /* of modelled launches, the caller's, or NULL */
-    turing_watch_fn *watch;      /* told of what they issue, or NULL */
+    turing_counters_t *counters;     /* of a launch, the caller's; NULL: nothing is counted */
+    turing_time_t *time_sum;         /* of modelled launches, the caller's, or NULL */
+    const turing_clock_t *constants; /* of the model, the caller's, or NULL */
+    turing_watch_fn *watch;          /* told of what they issue, or NULL */
     void *watch_user;
     int modelled;              /* events tell modelled time */
     int dry;                   /* launches that are timed compute no results */
@@ -166,6 +167,7 @@ hgemm_status_t device_t4emu_run(device_t *device, const turing_kernel_t *kernel,
     launch->user = device;
     launch->counters = emulator->counters;
     launch->time = emulator->awaited || emulator->time_sum ? &modelled : NULL;
+    launch->clock = emulator->constants;
     launch->watch = emulator->watch;
     launch->watch_user = emulator->watch_user;
     launch->dry &= emulator->dry;
@@ -280,6 +282,11 @@ void device_t4emu_count(device_t *device, turing_counters_t *counters)
 void device_t4emu_time(device_t *device, turing_time_t *sum)
 {
     t4emu_of(device)->time_sum = sum;
+}
+
+void device_t4emu_clock(device_t *device, const turing_clock_t *clock)
+{
+    t4emu_of(device)->constants = clock;
 }
 
 void device_t4emu_watch(device_t *device, turing_watch_fn *watch, void *user)

@@ -16,6 +16,9 @@ void device_t4emu_count(device_t *device, turing_counters_t *counters);
  * there; NULL ends it. */
 void device_t4emu_time(device_t *device, turing_time_t *sum);
 
+/* From now on that emulated T4's model has the constants there; NULL: its own. */
+void device_t4emu_clock(device_t *device, const turing_clock_t *clock);
+
 /* From now on `watch` is told of every instruction that the model issues; NULL ends it. */
 void device_t4emu_watch(device_t *device, turing_watch_fn *watch, void *user);
 

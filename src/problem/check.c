@@ -95,15 +95,16 @@ static call_t open_call(const hgemm_desc_t *desc)
 
 /* ---- The descriptor ---------------------------------------------------------------------------- */
 
-/* Sizes that hgemm_desc_t had: before it grew by types and what follows them, by weights, and today. */
+/* Sizes that hgemm_desc_t had: before it grew by types and what follows them, by weights, by accuracy, and today. */
 static hgemm_status_t take_desc(const hgemm_desc_t *given, hgemm_desc_t *desc, char *words)
 {
-    const size_t first = offsetof(hgemm_desc_t, type_a), second = offsetof(hgemm_desc_t, weights), today = sizeof *desc;
+    const size_t first = offsetof(hgemm_desc_t, type_a), second = offsetof(hgemm_desc_t, weights),
+                 third = offsetof(hgemm_desc_t, accuracy), today = sizeof *desc;
     if (!given)
         return refuse(words, HGEMM_STATUS_INVALID_DESC, "The descriptor is NULL.");
-    if (given->size != first && given->size != second && given->size != today)
-        return refuse(words, HGEMM_STATUS_INVALID_DESC, "size is %zu; this library knows %zu, %zu and %zu.",
-                      given->size, first, second, today);
+    if (given->size != first && given->size != second && given->size != third && given->size != today)
+        return refuse(words, HGEMM_STATUS_INVALID_DESC, "size is %zu; this library knows %zu, %zu, %zu and %zu.",
+                      given->size, first, second, third, today);
     memset(desc, 0, sizeof *desc);
     memcpy(desc, given, given->size);
     desc->size = today;
@@ -129,9 +130,11 @@ static const enumeration_t enumerations[] = {
     {FIELD(accumulate), accumulate_names, 0, HGEMM_STATUS_INVALID_ACCUMULATE},
     {FIELD(kernel), NULL, KERNEL_END - 1, HGEMM_STATUS_INVALID_KERNEL},
     {FIELD(activation), activation_names, 0, HGEMM_STATUS_INVALID_ACTIVATION},
-    {FIELD(flags), NULL, HGEMM_FLAG_BATCH_INVARIANT, HGEMM_STATUS_INVALID_FLAGS},
+    {FIELD(flags), NULL, HGEMM_FLAG_BATCH_INVARIANT | HGEMM_FLAG_HALVES_IN_A | HGEMM_FLAG_HALVES_IN_B,
+     HGEMM_STATUS_INVALID_FLAGS},
     {FIELD(batch_mode), batch_mode_names, 0, HGEMM_STATUS_INVALID_BATCH_MODE},
     {FIELD(index_type), index_type_names, 0, HGEMM_STATUS_INVALID_INDEX},
+    {FIELD(accuracy), accuracy_names, 0, HGEMM_STATUS_INVALID_ACCURACY},
 };
 
 /* What belongs to an operand that is not accessed may have any value. */
@@ -174,9 +177,9 @@ static hgemm_status_t check_scales(const hgemm_desc_t *desc, char *words)
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
     if (!(accessed_operands(desc) >> OPERAND_A & 1u))
         return status;
-    if (type_table[desc->type_a].has_scale && !desc->scale_a_pointer)
+    if (factor_has_scale(desc, FACTOR_A) && !desc->scale_a_pointer)
         status = check_scale("scale_a", desc->scale_a, words);
-    if (status == HGEMM_STATUS_SUCCESS && type_table[desc->type_b].has_scale && !desc->scale_b_pointer)
+    if (status == HGEMM_STATUS_SUCCESS && factor_has_scale(desc, FACTOR_B) && !desc->scale_b_pointer)
         status = check_scale("scale_b", desc->scale_b, words);
     return status;
 }
@@ -369,7 +372,8 @@ static hgemm_status_t check_support(const call_t *call, char *words)
 {
     const hgemm_desc_t *desc = call->desc;
     const int multiplies = accesses(call, OPERAND_A);
-    const int has_scales = multiplies && (type_table[desc->type_a].has_scale || type_table[desc->type_b].has_scale);
+    const int has_scales = multiplies && (factor_has_scale(desc, FACTOR_A) || factor_has_scale(desc, FACTOR_B));
+    const int has_floats = multiplies && (desc->type_a == HGEMM_TYPE_F32 || desc->type_b == HGEMM_TYPE_F32);
     char types[96] = "";
     if (multiplies)
         snprintf(types, sizeof types, "A of %s beside B of %s", type_table[desc->type_a].constant,
@@ -385,8 +389,7 @@ static hgemm_status_t check_support(const call_t *call, char *words)
         {"HGEMM_ACCUMULATE_F16 for packed weights", desc->weights && desc->accumulate != HGEMM_ACCUMULATE_F32},
         {types, multiplies && factors_of(desc->type_a, desc->type_b) == FACTORS_COUNT},
         {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16", has_scales && desc->accumulate != HGEMM_ACCUMULATE_F32},
-        {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_F32",
-         multiplies && desc->type_a == HGEMM_TYPE_F32 && desc->accumulate != HGEMM_ACCUMULATE_F32},
+        {"HGEMM_ACCUMULATE_F16 for A or B of HGEMM_TYPE_F32", has_floats && desc->accumulate != HGEMM_ACCUMULATE_F32},
         {"A and B of HGEMM_TYPE_BF16 by pointers, in groups or gathered, whose scales are to be found",
          has_scales && scales_to_find(desc) &&
              (desc->batch_mode != HGEMM_BATCH_STRIDED || accesses(call, OPERAND_GATHER_A))},
@@ -401,10 +404,11 @@ static hgemm_status_t check_support(const call_t *call, char *words)
 
 void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
 {
-    char types[64] = "";
+    char types[96] = "";
     if ((unsigned)p->type_a <= TYPE_COUNT && (unsigned)p->type_b <= TYPE_COUNT && /* what is not read may be of any */
         (p->type_a != HGEMM_TYPE_F16 || p->type_b != HGEMM_TYPE_F16))
-        snprintf(types, sizeof types, ", A of %s and B of %s", element_names[p->type_a], element_names[p->type_b]);
+        snprintf(types, sizeof types, ", A of %s and B of %s%s%s", element_names[p->type_a], element_names[p->type_b],
+                 has_floats(p) ? ", accuracy " : "", has_floats(p) ? accuracy_names[p->accuracy] : "");
     const char *name = p->kernel == HGEMM_KERNEL_AUTO ? "No kernel" : kernel_table[p->kernel].info.name;
     refuse(words, HGEMM_STATUS_NOT_SUPPORTED,
            "%s %s this row-major problem: %s%s, %s sums, m %" PRId64 ", n %" PRId64 ", k %" PRId64 ", lda %" PRId64

@@ -36,6 +36,8 @@ names_t bias_mode_names = {[HGEMM_BIAS_PER_COLUMN] = "per column", [HGEMM_BIAS_P
 names_t batch_mode_names = {
     [HGEMM_BATCH_STRIDED] = "strided", [HGEMM_BATCH_POINTERS] = "pointers", [HGEMM_BATCH_GROUPED] = "grouped"};
 names_t index_type_names = {[HGEMM_INDEX_I32] = "i32", [HGEMM_INDEX_I64] = "i64"};
+names_t accuracy_names = {
+    [HGEMM_ACCURACY_F32] = "f32", [HGEMM_ACCURACY_16_BITS] = "16bits", [HGEMM_ACCURACY_11_BITS] = "11bits"};
 
 int name_count(names_t names)
 {

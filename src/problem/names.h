@@ -19,6 +19,7 @@ extern names_t activation_names; /* none relu ... */
 extern names_t bias_mode_names;
 extern names_t batch_mode_names;
 extern names_t index_type_names;
+extern names_t accuracy_names; /* f32 16bits 11bits */
 
 enum {
     ACTIVATION_COUNT = 0

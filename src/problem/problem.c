@@ -16,10 +16,11 @@ static unsigned mark(operand_t operand, int is_accessed)
     return is_accessed ? 1u << operand : 0;
 }
 
-/* Before the types are checked. */
-static int has_scale(hgemm_type_t type)
+/* Also before the types are checked. Beside floats a bfloat16 is taken for one. */
+int factor_has_scale(const hgemm_desc_t *p, int which)
 {
-    return (unsigned)type <= TYPE_COUNT && type_table[type].has_scale;
+    const hgemm_type_t type = which == FACTOR_A ? p->type_a : p->type_b;
+    return (unsigned)type <= TYPE_COUNT && type_table[type].has_scale && !has_floats(p);
 }
 
 unsigned accessed_operands(const hgemm_desc_t *desc)
@@ -33,8 +34,8 @@ unsigned accessed_operands(const hgemm_desc_t *desc)
            mark(OPERAND_ALPHA, multiplies && desc->alpha_pointer) | mark(OPERAND_BETA, desc->beta_pointer != NULL) |
            mark(OPERAND_GROUP_ENDS, desc->batch_mode == HGEMM_BATCH_GROUPED) |
            mark(OPERAND_GATHER_A, multiplies && desc->gather_a) | mark(OPERAND_SCATTER_D, desc->scatter_d != NULL) |
-           mark(OPERAND_SCALE_A, multiplies && has_scale(desc->type_a) && desc->scale_a_pointer) |
-           mark(OPERAND_SCALE_B, multiplies && has_scale(desc->type_b) && desc->scale_b_pointer);
+           mark(OPERAND_SCALE_A, multiplies && factor_has_scale(desc, FACTOR_A) && desc->scale_a_pointer) |
+           mark(OPERAND_SCALE_B, multiplies && factor_has_scale(desc, FACTOR_B) && desc->scale_b_pointer);
 }
 
 int d_is_c(const hgemm_desc_t *desc)
@@ -145,6 +146,9 @@ static hgemm_desc_t transpose(const hgemm_desc_t *desc)
     p.b = desc->a, p.ldb = desc->lda, p.stride_b = desc->stride_a, p.type_b = desc->type_a;
     p.scale_a = desc->scale_b, p.scale_a_pointer = desc->scale_b_pointer;
     p.scale_b = desc->scale_a, p.scale_b_pointer = desc->scale_a_pointer;
+    p.flags = (desc->flags & ~(HGEMM_FLAG_HALVES_IN_A | HGEMM_FLAG_HALVES_IN_B)) |
+              (desc->flags & HGEMM_FLAG_HALVES_IN_A ? HGEMM_FLAG_HALVES_IN_B : 0) |
+              (desc->flags & HGEMM_FLAG_HALVES_IN_B ? HGEMM_FLAG_HALVES_IN_A : 0);
     p.bias_mode = desc->bias_mode == HGEMM_BIAS_PER_ROW ? HGEMM_BIAS_PER_COLUMN : HGEMM_BIAS_PER_ROW;
     return p;
 }
@@ -222,6 +226,9 @@ hgemm_desc_t normalise(const hgemm_desc_t *desc)
     }
     if (p.weights)
         p.type_b = HGEMM_TYPE_PACKED, p.ldb = 0, p.scale_b = 1, p.scale_b_pointer = NULL;
+    /* One kernel alone adds up in the order of batch invariance. */
+    if (!has_floats(&p) || p.flags & HGEMM_FLAG_BATCH_INVARIANT)
+        p.accuracy = HGEMM_ACCURACY_F32;
     lay_columns_along(&p);
     return p;
 }
@@ -251,10 +258,26 @@ factor_t factor_of(const hgemm_desc_t *p, int which)
                       .stride = is_a ? p->stride_a : p->stride_b};
 }
 
+int has_floats(const hgemm_desc_t *p)
+{
+    return p->type_a == HGEMM_TYPE_F32 || p->type_b == HGEMM_TYPE_F32;
+}
+
+int is_mixed(const hgemm_desc_t *p)
+{
+    return has_floats(p) && p->type_a != p->type_b;
+}
+
+int exact_factors(const hgemm_desc_t *p)
+{
+    return (p->type_a != HGEMM_TYPE_F32 || p->flags & HGEMM_FLAG_HALVES_IN_A ? FACTOR_A : 0) |
+           (p->type_b != HGEMM_TYPE_F32 || p->flags & HGEMM_FLAG_HALVES_IN_B ? FACTOR_B : 0);
+}
+
 int scales_to_find(const hgemm_desc_t *p)
 {
-    const int a = has_scale(p->type_a) && p->scale_a == 0 && !p->scale_a_pointer;
-    const int b = has_scale(p->type_b) && p->scale_b == 0 && !p->scale_b_pointer;
+    const int a = factor_has_scale(p, FACTOR_A) && p->scale_a == 0 && !p->scale_a_pointer;
+    const int b = factor_has_scale(p, FACTOR_B) && p->scale_b == 0 && !p->scale_b_pointer;
     return (a ? FACTOR_A : 0) | (b ? FACTOR_B : 0);
 }
 
@@ -271,7 +294,7 @@ unsigned fused_bits(const hgemm_desc_t *p)
         bits |= (unsigned)p->type_gate << HGEMM_FUSED_TYPE_GATE | HGEMM_FUSED;
     if (p->index_type == HGEMM_INDEX_I64 && (p->scatter_d || p->gather_a || p->batch_mode == HGEMM_BATCH_GROUPED))
         bits |= HGEMM_FUSED_INDEX_64;
-    const hgemm_type_t common = p->type_a == HGEMM_TYPE_BF16 ? HGEMM_TYPE_BF16 : HGEMM_TYPE_F16;
+    const hgemm_type_t common = factor_has_scale(p, FACTOR_A) ? HGEMM_TYPE_BF16 : HGEMM_TYPE_F16;
     int is_common = (p->type_c == common || !p->c) && p->type_d == common && (!p->gate || p->type_gate == common) &&
                     !(bits & HGEMM_FUSED_BIAS_PER_ROW) && !p->scatter_d && !p->alpha_pointer && !p->beta_pointer;
     if (!is_common)

@@ -70,6 +70,16 @@ typedef struct factor_t {
 /* FACTOR_A or FACTOR_B of a row-major problem. */
 factor_t factor_of(const hgemm_desc_t *p, int which);
 
+/* Whether A or B is of floats, and only one of them is. */
+int has_floats(const hgemm_desc_t *p);
+int is_mixed(const hgemm_desc_t *p);
+
+/* The factors, FACTOR_A | FACTOR_B, of a problem with floats whose elements are halves or bfloat16, or were. */
+int exact_factors(const hgemm_desc_t *p);
+
+/* Whether FACTOR_A or FACTOR_B is multiplied by one scale for all of it. */
+int factor_has_scale(const hgemm_desc_t *p, int which);
+
 /* The factors, FACTOR_A | FACTOR_B, whose scale the call is to find. */
 int scales_to_find(const hgemm_desc_t *p);
 

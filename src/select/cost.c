@@ -27,11 +27,11 @@
 #include "table/tile_facts.h"
 
 enum {
-    SUB_CORES = 4,           /* of a multiprocessor */
-    DRAM_OVERLAP = 6,        /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
-                              * H100's plans and those of the T4's model alike */
-    FAR_LOADS = 8,           /* ACCESS_far loads each half of a chunk by itself */
-    CHUNK = 8,               /* elements of A or B that a thread stores to shared memory at once */
+    SUB_CORES = 4,    /* of a multiprocessor */
+    DRAM_OVERLAP = 6, /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
+                       * H100's plans and those of the T4's model alike */
+    FAR_LOADS = 8,    /* ACCESS_far loads each half of a chunk by itself */
+    CHUNK = 8,        /* elements of A or B that a thread stores to shared memory at once */
 };
 
 static walk_t walk_of(int kernel, const machine_t *machine)
@@ -65,8 +65,9 @@ static int resident_blocks(variant_t variant, const image_t *image, const machin
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     int registers = (image->registers + 7) / 8 * 8; /* allocated by eights */
-    int blocks = smaller(HGEMM_SM_REGISTERS / (registers * info->threads),
-                         smaller(machine->shared_bytes / shared_bytes_on(machine, variant.kernel), machine->threads / info->threads));
+    int blocks = smaller(
+        HGEMM_SM_REGISTERS / (registers * info->threads),
+        smaller(machine->shared_bytes / shared_bytes_on(machine, variant.kernel), machine->threads / info->threads));
     if (machine->is_newer) /* the driver compiles the PTX and may use more registers than the sm_75 code */
         blocks = smaller(blocks, kernel_table[variant.kernel].newer_blocks);
     return blocks > 1 ? blocks : 1;
@@ -90,9 +91,22 @@ static double converted_elements(const hgemm_desc_t *p, int kernel)
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     if (kernel_table[kernel].splits_first)
         return 0;
-    const int a = p->type_a != HGEMM_TYPE_F16 ? info->block_m : 0,
-              b = p->type_b != HGEMM_TYPE_F16 && !p->weights ? info->block_n : 0;
+    const int a = p->type_a != HGEMM_TYPE_F16 || has_floats(p) ? info->block_m : 0,
+              b = (p->type_b != HGEMM_TYPE_F16 && !p->weights) || has_floats(p) ? info->block_n : 0;
     return (double)(a + b) * info->block_k;
+}
+
+/* Halves that an element of A or B becomes, and products of them for one of A and B (ptx/single.cu). */
+static int parts_of(const hgemm_desc_t *p, int kernel)
+{
+    return has_floats(p) && kernel_table[kernel].accuracy != HGEMM_ACCURACY_11_BITS ? 2 : 1;
+}
+
+static int products_of(const hgemm_desc_t *p, int kernel)
+{
+    if (!has_floats(p) || kernel_table[kernel].accuracy != HGEMM_ACCURACY_F32)
+        return parts_of(p, kernel);
+    return 3 - ((exact_factors(p) & FACTOR_A) != 0) - ((exact_factors(p) & FACTOR_B) != 0);
 }
 
 /* Rows in memory of a k-tile of A and of B, each with a weight. */
@@ -106,7 +120,7 @@ static double weighted_rows(const hgemm_kernel_info_t *info, int op, double weig
 static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_t *costs, double overlap)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
-    const int parts = type_table[p->type_a].bits == 32 ? 2 : 1, products = parts * (parts + 1) / 2; /* ptx/single.cu */
+    const int parts = parts_of(p, variant.kernel), products = products_of(p, variant.kernel);
     double macs = (double)products * info->block_m * info->block_n * info->block_k;
     double stored = parts * HGEMM_STAGED_BYTES * tile_elements(p, info);
     double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;

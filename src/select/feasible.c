@@ -33,6 +33,8 @@ int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
 int is_invariant(int kernel)
 {
     const kernel_t *row = &kernel_table[kernel];
+    if (row->limits[LIMIT_f32]) /* the one that has all ways, and can add up k-tile by k-tile */
+        return kernel == KERNEL_single_128x64;
     return row->info.block_k == 64 && row->info.warp_k == (row->limits[LIMIT_weights] ? 64 : 32);
 }
 
@@ -80,6 +82,8 @@ static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *
 {
     if (p->k == 0) /* A and B are not read */
         return ACCESS_x16;
+    if (is_mixed(p)) /* loaded one by one, by types that are known when the kernel runs */
+        return ACCESS_far;
     if (is_indirect(p)) {
         int by_columns = p->op_a == HGEMM_OP_T && (p->batch_mode == HGEMM_BATCH_GROUPED || p->gather_a);
         hgemm_desc_t direct = *p;
@@ -102,14 +106,20 @@ static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *
     return operands_are_aligned(p, 8) ? ACCESS_x16 : operands_are_aligned(p, 4) ? ACCESS_x8 : ACCESS_any;
 }
 
+hgemm_type_t copied_type(const hgemm_desc_t *p, hgemm_type_t type)
+{
+    return has_floats(p) ? HGEMM_TYPE_F32 : type;
+}
+
 copy_t copy_of(const hgemm_desc_t *p, int which)
 {
     const factor_t x = factor_of(p, which);
-    const int64_t whole = COPY_ALIGNMENT * 8 / type_table[x.type].bits, ld = ceil_div(x.width, whole) * whole;
+    const hgemm_type_t type = copied_type(p, x.type);
+    const int64_t whole = COPY_ALIGNMENT * 8 / type_table[type].bits, ld = ceil_div(x.width, whole) * whole;
     copy_t copy = {.lines = x.lines, .width = x.width, .ld = ld};
     copy.bytes = INT64_MAX / 4; /* so that those of both are a number */
     if (copy.lines < INT64_MAX / 16 / ld)
-        copy.bytes = copy.lines * type_bytes(x.type, ld);
+        copy.bytes = copy.lines * type_bytes(type, ld);
     return copy;
 }
 
@@ -141,9 +151,12 @@ int64_t planes_bytes(const hgemm_desc_t *p, int kernel)
 
 int copies_needed(const hgemm_desc_t *p)
 {
-    if (type_table[p->type_a].bits != 16 || type_table[p->type_b].bits != 16) /* which realign cannot copy */
+    const int halves = !is_mixed(p) ? 0 : p->type_a == HGEMM_TYPE_F32 ? FACTOR_B : FACTOR_A; /* which become floats */
+    const int64_t width = has_floats(p) ? WIDEST_LOAD / 4 : 8;
+    if (p->weights)
         return 0;
-    return (operand_is_aligned(p, FACTOR_A, 8) ? 0 : FACTOR_A) | (operand_is_aligned(p, FACTOR_B, 8) ? 0 : FACTOR_B);
+    return halves | (operand_is_aligned(p, FACTOR_A, width) ? 0 : FACTOR_A) |
+           (operand_is_aligned(p, FACTOR_B, width) ? 0 : FACTOR_B);
 }
 
 int64_t copied_bytes(const hgemm_desc_t *p, int copies)
@@ -157,7 +170,9 @@ int64_t copied_bytes(const hgemm_desc_t *p, int copies)
 int possible_copies(const hgemm_desc_t *p, size_t workspace_bytes)
 {
     int64_t room = (int64_t)workspace_bytes - HGEMM_WORKSPACE_TILES * 4 - scale_bytes(scales_to_find(p));
-    int copies = p->k > 0 && p->batch == 1 && !is_indirect(p) && !operands_are_aligned(p, 4) ? copies_needed(p) : 0;
+    int copies = p->k > 0 && p->batch == 1 && !is_indirect(p) && (is_mixed(p) || !operands_are_aligned(p, 4))
+                     ? copies_needed(p)
+                     : 0;
     return copied_bytes(p, copies) <= room ? copies : 0;
 }
 
@@ -187,9 +202,9 @@ static int has_variant(const hgemm_desc_t *p, variant_t variant)
     const hgemm_kernel_info_t *info = &kernel->info;
     return has_sums(variant.kernel, p->accumulate) && variant_exists(variant) &&
            (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
-           (!kernel->is_plain || is_plain_result(p)) &&
+           (!kernel->is_plain || is_plain_result(p)) && kernel->accuracy <= p->accuracy &&
            (!p->weights || HGEMM_TAKES_ALL_CODES(info->warp_m) || has_few_facts(p->weights)) &&
-           (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || p->kernel != HGEMM_KERNEL_AUTO ||
+           (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || (p->kernel != HGEMM_KERNEL_AUTO && !has_floats(p)) ||
             is_invariant(variant.kernel)) &&
            problem_tiles(p, info) <= INT32_MAX;
 }
@@ -208,16 +223,18 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     hgemm_desc_t copied = *p;
     if (copies & FACTOR_A)
-        copied.lda = copy_of(p, FACTOR_A).ld;
+        copied.lda = copy_of(p, FACTOR_A).ld, copied.type_a = copied_type(p, copied.type_a);
     if (copies & FACTOR_B)
-        copied.ldb = copy_of(p, FACTOR_B).ld;
-    if (kernel_table[kernel].splits_first && (p->k == 0 || p->batch > MOST_GRID_Y)) /* of a launch of split */
+        copied.ldb = copy_of(p, FACTOR_B).ld, copied.type_b = copied_type(p, copied.type_b);
+    if (kernel_table[kernel].splits_first &&
+        (p->k == 0 || p->batch > MOST_GRID_Y || is_mixed(p))) /* split reads floats */
         return 0;
     access_t access = kernel_table[kernel].access == ACCESS_one ? ACCESS_x16 : needed_access(&copied, info);
     if (copies && kernel_table[kernel].access == ACCESS_one) /* it needs none */
         return 0;
     if (copies && access != ACCESS_far) {
-        if (!columns_stay_inside(&copied, info)) /* the rows of an operand that needs no copy are too short */
+        if (!has_floats(p) &&
+            !columns_stay_inside(&copied, info)) /* the rows of an operand that needs no copy are too short */
             return 0;
         access = ACCESS_x16;
     }

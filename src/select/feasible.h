@@ -44,6 +44,9 @@ typedef struct copy_t {
     int64_t bytes;
 } copy_t;
 
+/* The type of a copy: beside floats, copies are of floats. */
+hgemm_type_t copied_type(const hgemm_desc_t *p, hgemm_type_t type);
+
 /* The copy of operand `which`, FACTOR_A or FACTOR_B, of a problem with k > 0. */
 copy_t copy_of(const hgemm_desc_t *p, int which);
 
@@ -66,7 +69,8 @@ planes_of_t planes_of(const hgemm_desc_t *p, int which, int kernel);
 /* Bytes of both, 0 for other kernels. */
 int64_t planes_bytes(const hgemm_desc_t *p, int kernel);
 
-/* The operands that are not aligned to 16 bytes, so that a variant for ACCESS_x16 needs copies of them. */
+/* The operands that are not aligned to 16 bytes, or are no floats beside one of floats, so that a variant for
+ * ACCESS_x16 needs copies of them. */
 int copies_needed(const hgemm_desc_t *p);
 
 /* The copies that would make all operands aligned, if they are worth a try and the workspace has room for them. */

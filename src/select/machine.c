@@ -42,5 +42,6 @@ int shared_bytes_on(const machine_t *machine, int kernel)
 
 int has_room_for(const machine_t *machine, int kernel)
 {
-    return kernel_table[kernel].info.shared_bytes <= machine->shared_bytes; /* a block's most, without what is reserved */
+    return kernel_table[kernel].info.shared_bytes <=
+           machine->shared_bytes; /* a block's most, without what is reserved */
 }

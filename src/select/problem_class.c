@@ -77,6 +77,15 @@ static int64_t tight_stride(const int64_t *of, int which)
                : 0;
 }
 
+/* FACTOR_A and FACTOR_B, of floats or made of halves, by those that are of halves. */
+static const char *const factor_names[NAMES] = {"none", "a", "b", "ab"};
+
+static int64_t absent_exact(const int64_t *of)
+{
+    const int a_is_f32 = of[CLASS_type_a] == HGEMM_TYPE_F32, b_is_f32 = of[CLASS_type_b] == HGEMM_TYPE_F32;
+    return a_is_f32 || b_is_f32 ? (a_is_f32 ? 0 : FACTOR_A) | (b_is_f32 ? 0 : FACTOR_B) : 0;
+}
+
 typedef enum word_t {
 #define WORDS(word, first, count, names, absent) WORD_##first,
 #define FLAG(word, field, value) WORD_##field##_##value,
@@ -213,6 +222,9 @@ const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_majo
     }
     desc.type_a = (hgemm_type_t)of[CLASS_type_a], desc.type_b = (hgemm_type_t)of[CLASS_type_b];
     desc.scale_a = of[CLASS_scaled_a] ? 1 : 0, desc.scale_b = of[CLASS_scaled_b] ? 1 : 0;
+    desc.accuracy = (hgemm_accuracy_t)of[CLASS_accuracy];
+    desc.flags |= (of[CLASS_exact] & FACTOR_A ? HGEMM_FLAG_HALVES_IN_A : 0) |
+                  (of[CLASS_exact] & FACTOR_B ? HGEMM_FLAG_HALVES_IN_B : 0);
     if (of[CLASS_fused])
         desc.bias = &bias, desc.type_bias = HGEMM_TYPE_F32;
     if (of[CLASS_gathered])

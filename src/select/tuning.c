@@ -85,8 +85,6 @@ static int take_ratio(char *plan, double *ratio)
 
 const char *tuning_fault(const hgemm_desc_t *p)
 {
-    if (p->weights)
-        return "problems with packed weights are not tuned";
     return is_indirect(p) || p->flags ? "problems that are invariant, gathered, grouped or of pointers are not tuned"
                                       : NULL;
 }

@@ -7,6 +7,7 @@
  *     device Tesla T4
  *     driver 12.2
  *     f16 nn 4096x4096x4096 = k5_256x256 nn x16       # what follows is for people
+ *     f32 nt 8x4096x4096 types f16 packed groups 128 = weights_16x128 nt x16
  *     f32 nt 16x4096x1024 = k5_16x64_f32 nt x16 whole 0 splits 4 k 256 cublas 1.25
  *
  * The first four lines are as they are here. Then lines come in any order, each for another problem: its class

@@ -47,6 +47,17 @@
 #define HGEMM_INDIRECT_GROUPED 2u
 #define HGEMM_INDIRECT_BY_COLUMNS 4u
 
+/*
+ * Further bits there, for kernels of floats: sums are added up after every k-tile, so that a row of D does not depend
+ * on other rows of A; an operand's elements were halves or bfloat16, so that what a high part leaves is zero. And the
+ * types in memory, at a shift of their own: looked at where elements are loaded one by one.
+ */
+#define HGEMM_FLOATS_EACH_STEP 8u
+#define HGEMM_FLOATS_EXACT_A 16u
+#define HGEMM_FLOATS_EXACT_B 32u
+#define HGEMM_FLOATS_TYPE_A 6
+#define HGEMM_FLOATS_TYPE_B 8
+
 /* Whether a kernel's variant has registers for fused epilogues; `is_any` is 1 where elements are 2-byte aligned. */
 #define HGEMM_CAN_FUSE(block_m, block_n, is_any) (!(is_any) || (block_m) * (block_n) < 256 * 256)
 
@@ -163,15 +174,20 @@ typedef struct packed_args_t {
 #define HGEMM_LEAST_SCALE_LOG (-112)
 #define HGEMM_MOST_SCALE_LOG 126
 
-/* The kernel realign copies unaligned operands of a product. A thread copies a chunk of 8 elements. */
+/* The kernel realign copies unaligned operands of a product, and halves or bfloat16 as floats. Elements are halves, or
+ * a float's two halves, of which a thread copies a chunk of 8. */
 #define HGEMM_REALIGN_THREADS 128
 
 typedef struct realign_operand_t {
     const void *from;
     void *to;
     long long ld, to_ld;
-    int lines, width;        /* rows, and the contiguous elements of each */
-    unsigned inv_row_chunks; /* HGEMM_RECIPROCAL of the chunks of a row of the copy */
+    long long width;         /* contiguous elements of a row */
+    int lines;               /* rows */
+    unsigned row_chunks;     /* that are copied of a row, with what it is longer in the copy */
+    unsigned inv_row_chunks; /* HGEMM_RECIPROCAL of that */
+    unsigned becomes_floats; /* elements of `type`, an hgemm_type_t, become floats: two elements each in the copy */
+    unsigned type;
 } realign_operand_t;
 
 typedef struct realign_args_t {

@@ -29,8 +29,8 @@ enum {
 #define WARP(m, n, k) char warp_m[m], warp_n[n], warp_k[k];
 #define STAGES(count) char stages[count];
 #define ACC(type) char acc_bytes[ACC_BYTES_##type];
-#define PER_SM(t4, newer)         \
-    char blocks[(t4) ? (t4) : 1]; \
+#define PER_SM(t4, newer)                              \
+    char blocks[(t4) ? (t4) : 1];                      \
     char most_shared[(t4) ? T4_SHARED : NEWER_SHARED]; \
     char newer_blocks[newer];
 #define WALK(group_, prefetch_)                                                                              \
@@ -66,10 +66,10 @@ enum {
 #define ROW_SUMS_BYTES(name)                                                                         \
     HGEMM_SUMS_BYTES(ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name), ROW(name, block_n), \
                      ROW(name, acc_bytes))
-#define ROW_SIDE_BYTES(name)                                                              \
-    (SPLITS_FIRST_##name     ? HGEMM_KEPT_SUMS_BYTES(ROW(name, block_m), ROW(name, block_n)) \
-     : PARTS_##name > 1 ? HGEMM_SIDE_BYTES(ROW(name, block_m), ROW(name, block_n))       \
-                        : 0)
+#define ROW_SIDE_BYTES(name)                                                               \
+    (SPLITS_FIRST_##name   ? HGEMM_KEPT_SUMS_BYTES(ROW(name, block_m), ROW(name, block_n)) \
+     : IS_OF_FLOATS_##name ? HGEMM_SIDE_BYTES(ROW(name, block_m), ROW(name, block_n))      \
+                           : 0)
 #define ROW_MMA_SHARED(name) \
     ((ROW_MAIN_BYTES(name) > ROW_SUMS_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_SUMS_BYTES(name)) + ROW_SIDE_BYTES(name))
 
@@ -78,8 +78,14 @@ enum {
 #define HGEMM_KERNEL(rung, name, columns, ...) enum { IS_PACKED_##name = 0 columns };
 #include "table/kernels.def"
 
-/* Halves that an element of A or B is in shared memory. */
 #define F32(most) +1
+#define HGEMM_KERNEL(rung, name, columns, ...) enum { IS_OF_FLOATS_##name = 0 columns };
+#include "table/kernels.def"
+
+/* Halves that an element of A or B is in shared memory. */
+enum { LESS_PARTS_16_BITS = 0, LESS_PARTS_11_BITS = 1 };
+#define F32(most) +1
+#define ACCURACY(level) -LESS_PARTS_##level
 #define HGEMM_KERNEL(rung, name, columns, ...) enum { PARTS_##name = 1 columns };
 #include "table/kernels.def"
 
@@ -144,6 +150,7 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define F32(most)                                                               \
     .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
     .limits[LIMIT_f32] = ACCESS_##most == ACCESS_one ? ACCESS_x16 + 1 : ACCESS_##most + 1,
+#define ACCURACY(level) .accuracy = HGEMM_ACCURACY_##level,
 #define SPLITS_FIRST() .splits_first = 1,
 #define WEIGHTS(most)                                                           \
     .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
@@ -192,6 +199,10 @@ static const struct {
 factors_t factors_of(hgemm_type_t type_a, hgemm_type_t type_b)
 {
     factors_t factors = (factors_t)0;
+    if (type_table[type_a].bits == 16 && type_b == HGEMM_TYPE_F32) /* kernels of floats take these, too */
+        type_a = HGEMM_TYPE_F32;
+    if (type_table[type_b].bits == 16 && type_a == HGEMM_TYPE_F32)
+        type_b = HGEMM_TYPE_F32;
     while (factors < FACTORS_COUNT &&
            (factor_types[factors].type_a != type_a || factor_types[factors].type_b != type_b))
         factors++;

@@ -25,7 +25,8 @@ typedef enum access_t {
     ACCESS_one = ACCESS_COUNT /* of a kernel: its one variant, called ACCESS_x16, takes all of these */
 } access_t;
 
-/* Types of A and B that kernels take together: FACTORS_halves and so on. */
+/* Types of A and B that kernels take together: FACTORS_halves and so on. Kernels of floats take halves and bfloat16
+ * beside floats. */
 typedef enum factors_t {
 #define FACTORS(name, type_a, type_b) FACTORS_##name,
 #include "table/ways.def"
@@ -56,7 +57,8 @@ typedef struct kernel_t {
     int newer_blocks;         /* that an SM of a newer GPU holds */
     access_t access;          /* the most general that it is compiled for; all before it are, too */
     int limits[LIMIT_COUNT];  /* by column: the number of accesses, from the first, up to the one there; 0: no column */
-    int splits_first;         /* 1: its floats are split before, in the workspace */
+    hgemm_accuracy_t accuracy; /* of floats: what it promises */
+    int splits_first;          /* 1: its floats are split before, in the workspace */
     int is_plain; /* 1: it is there to be read: aligned rows, no fused epilogue, no split k, run by name only */
     walk_t walk;  /* on newer GPUs, ... */
     struct {

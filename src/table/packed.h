@@ -44,13 +44,13 @@ typedef struct pack_args_t {
     packed_form_t form;
     const void *codes, *scales, *zeros;
     void *packed;
-    void *matrix; /* unpack: of this type, rows ld elements apart */
+    void *matrix; /* unpack: columns first to first + count - 1 of W, of this type, rows ld elements apart */
     long long ld;
-    int type;
+    int type, first, count;
 } pack_args_t;
 
 #define HGEMM_PACK_THREADS 128
-#define HGEMM_UNPACK_ROWS 65535 /* that are walked over at one time, where there are so many */
+#define HGEMM_UNPACK_STRIPS 65535 /* that are walked over at one time, where there are so many */
 
 #ifdef __CUDACC__
 #define HGEMM_PACKED static __device__ __forceinline__
@@ -234,6 +234,17 @@ HGEMM_PACKED unsigned BITS_OF_FLOAT(float x)
 }
 #endif
 
+/* k's of a unit; and the units of a strip in which columns that are unpacked lie. */
+HGEMM_PACKED int packed_depth(const packed_form_t *form)
+{
+    return packed_bits(form) == 8 ? 16 : 32;
+}
+HGEMM_PACKED long long unpacked_units(const pack_args_t *args)
+{
+    const int depth = packed_depth(&args->form);
+    return (args->first + args->count - 1) / depth - args->first / depth + 1;
+}
+
 /* Scale, or offset, number i of those that begin at p. */
 HGEMM_PACKED float packed_float(const packed_form_t *form, const char *p, long long i)
 {
@@ -264,20 +275,24 @@ HGEMM_PACKED float packed_element(const packed_form_t *form, const char *packed,
     return scale * (float)((int)code - (int)zero);
 }
 
-/* Writes an element of the matrix that is unpacked: bfloat16 to nearest even, and NaN stays NaN. */
+/* The bfloat16 of a number, to nearest even; NaN stays NaN. */
+HGEMM_PACKED unsigned bfloat_of_float(float x)
+{
+    const unsigned bits = BITS_OF_FLOAT(x);
+    return (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+
+/* Writes an element of the matrix that is unpacked. */
 HGEMM_PACKED void unpack_element(const pack_args_t *args, long long row, long long k)
 {
     const float x = packed_element(&args->form, (const char *)args->packed, row, k);
-    const unsigned bits = BITS_OF_FLOAT(x);
-    const long long at = row * args->ld + k;
+    const long long at = row * args->ld + k - args->first;
     if (args->type == PACKED_F32)
         ((float *)args->matrix)[at] = x;
     else if (args->type == PACKED_F16)
         ((unsigned short *)args->matrix)[at] = (unsigned short)HALF_OF_FLOAT(x);
     else
-        ((unsigned short *)args->matrix)[at] =
-            (unsigned short)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u
-                                                                : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+        ((unsigned short *)args->matrix)[at] = (unsigned short)bfloat_of_float(x);
 }
 
 #endif

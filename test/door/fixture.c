@@ -322,6 +322,8 @@ static int widens(const hgemm_desc_t *desc)
     return desc->type_c == HGEMM_TYPE_F16 && desc->type_d == HGEMM_TYPE_F32 && desc->k == 0 && desc->beta == 1;
 }
 
+hgemm_accuracy_t last_accuracy;
+
 static void count(const hgemm_desc_t *desc)
 {
     if (widens(desc)) {
@@ -330,6 +332,7 @@ static void count(const hgemm_desc_t *desc)
     }
     runs++;
     runs_of_floats += desc->type_a == HGEMM_TYPE_F32;
+    last_accuracy = desc->accuracy;
     last_alpha_pointer = desc->alpha_pointer;
 }
 

@@ -82,6 +82,7 @@ static void floats_are_taken(void **state)
             const int so_far = runs_of_floats;
             expect_hit(entry, &call);
             assert_int_equal(runs_of_floats, so_far + 1);
+            assert_int_equal(last_accuracy, i ? HGEMM_ACCURACY_11_BITS : HGEMM_ACCURACY_F32);
         }
 }
 

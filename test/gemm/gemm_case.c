@@ -31,6 +31,8 @@ static const struct {
     FIELD("alpha_device", alpha_device),
     FIELD("beta_device", beta_device),
     FIELD("scaled", scaled),
+    FIELD("accuracy", accuracy),
+    FIELD("exact", exact),
     FIELD("invariant", invariant),
     FIELD("in_place", in_place),
     FIELD("index_64", index_64),
@@ -163,6 +165,11 @@ int case_reads_factors(const case_t *c)
 int case_reads_c(const case_t *c)
 {
     return c->beta_device || c->beta != 0;
+}
+
+int case_has_floats(const case_t *c)
+{
+    return c->type[A] == HGEMM_TYPE_F32 || c->type[B] == HGEMM_TYPE_F32;
 }
 
 int case_has_listed_rows(const case_t *c)

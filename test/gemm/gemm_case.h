@@ -38,6 +38,8 @@ typedef struct case_t {
     int64_t spare; /* rows that a matrix has beside those of the product, where indices choose among them */
     int64_t index_64;
     int64_t scaled; /* scales of bfloat16 A and B: 0, found; 1, of the host; 2, in device memory */
+    int64_t accuracy; /* of floats, an hgemm_accuracy_t */
+    int64_t exact;    /* bits: A, B of floats, promised to hold halves */
     int64_t invariant;
     int64_t in_place; /* D is C */
     int64_t null;     /* what is not accessed is NULL, without leading dimension; else it is memory full of NaN */
@@ -69,6 +71,9 @@ const char *case_kernel(const case_t *c);
 int case_has_output(const case_t *c);
 int case_reads_factors(const case_t *c);
 int case_reads_c(const case_t *c);
+
+/* Whether A or B, or both, are of floats. */
+int case_has_floats(const case_t *c);
 
 /* Whether rows of the product are in groups or have indices. */
 int case_has_listed_rows(const case_t *c);

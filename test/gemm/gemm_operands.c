@@ -313,7 +313,9 @@ static void make_desc(operands_t *o)
     d->type_a = (hgemm_type_t)c->type[A], d->type_b = (hgemm_type_t)c->type[B];
     d->type_c = (hgemm_type_t)c->type[C], d->type_d = (hgemm_type_t)c->type[D];
     d->activation = (hgemm_activation_t)c->activation;
-    d->flags = c->invariant ? HGEMM_FLAG_BATCH_INVARIANT : 0;
+    d->flags = (c->invariant ? HGEMM_FLAG_BATCH_INVARIANT : 0) | (c->exact & 1 ? HGEMM_FLAG_HALVES_IN_A : 0) |
+               (c->exact & 2 ? HGEMM_FLAG_HALVES_IN_B : 0);
+    d->accuracy = (hgemm_accuracy_t)c->accuracy;
     if (c->bias)
         describe(o, BIAS, 1, &d->bias, NULL, &d->stride_bias);
     d->bias_mode = c->bias == BIAS_PER_ROW ? HGEMM_BIAS_PER_ROW : HGEMM_BIAS_PER_COLUMN;

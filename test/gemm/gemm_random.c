@@ -97,6 +97,7 @@ static void draw_long_extent(case_t *c, rng_t *rng)
 case_t random_case(rng_t *rng, int64_t most, int copies)
 {
     static const double scalars[] = {0, 1, -1, 0.5, 2, 1};
+    static const char *const kernels[] = {"single_128x64", "single16_128x64", "single11_128x128"}; /* of floats */
     case_t c = {.kernel = rng_between(rng, 0, 1) ? rng_between(rng, 0, hgemm_kernel_count()) : HGEMM_KERNEL_AUTO,
                 .layout = copies || rng_between(rng, 0, 2) ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR,
                 .copies = copies,
@@ -135,10 +136,16 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
             c.accumulate = HGEMM_ACCUMULATE_F32;
     } else if (once_in(rng, 6)) {
         c.type[A] = c.type[B] = HGEMM_TYPE_F32;
+        if (once_in(rng, 3)) /* beside another type */
+            c.type[rng_between(rng, A, B)] = rng_between(rng, 0, 1) ? HGEMM_TYPE_F16 : HGEMM_TYPE_BF16;
+        if (once_in(rng, 2))
+            c.accuracy = rng_between(rng, HGEMM_ACCURACY_F32, HGEMM_ACCURACY_11_BITS);
+        if (c.fill != BOUNDED && once_in(rng, 3)) /* integers that are halves */
+            c.exact = rng_between(rng, 1, 3);
         if (!once_in(rng, 8))
             c.accumulate = HGEMM_ACCUMULATE_F32;
         if (c.kernel && !once_in(rng, 8))
-            c.kernel = hgemm_find_kernel("single_128x64");
+            c.kernel = hgemm_find_kernel(kernels[rng_between(rng, 0, 2)]);
     } else if (once_in(rng, 100)) {
         c.type[B] = HGEMM_TYPE_BF16;
     }

@@ -46,14 +46,16 @@ static void add_products(double *restrict sum, double *restrict low, double *res
  *     This needs no assumption on the numbers, yet it follows them: it grows with the sums that
  * occur, where the textbook's k u sum|a||b| grows with those that might.
  *     Thin kernels add in single precision, in an order of their own: for them, and where they may be chosen, the
- * textbook's comes on top.
+ * textbook's comes on top. So does what an accuracy of floats leaves out, by the contract's bound.
  */
-static double accumulator_error(const sums_t *s, int64_t j, int64_t k, int half, int may_be_thin)
+static double accumulator_error(const sums_t *s, int64_t j, int64_t k, int half, int may_be_thin, int64_t accuracy)
 {
+    static const double left_out[] = {
+        [HGEMM_ACCURACY_F32] = 0x1p-19, [HGEMM_ACCURACY_16_BITS] = 0x1p-14, [HGEMM_ACCURACY_11_BITS] = 0x1.2p-10};
     const double u = half ? 0x1p-11 : 0, v = 10 * 0x1p-23, tiny = half ? 0x1p-25 : 0;
     double steps = (double)((k + 7) / 8 + 2), partial = 2 * (s->high[j] - s->low[j]);
     return exp(steps * (u + v)) * (steps * ((u + v) * partial + tiny) + v * s->absolute[j]) +
-           (may_be_thin ? (double)k * 0x1p-24 * s->absolute[j] : 0);
+           ((may_be_thin ? (double)k * 0x1p-24 : 0) + (accuracy < 0 ? 0 : left_out[accuracy])) * s->absolute[j];
 }
 
 /* ---- Rows -------------------------------------------------------------------------------------- */
@@ -104,6 +106,7 @@ static void *compute_rows(void *argument)
     const int half = c->accumulate == HGEMM_ACCUMULATE_F16,
               may_be_thin = !c->kernel || has_sums((int)c->kernel, HGEMM_ACCUMULATE_F32);
     const int multiplies = case_reads_factors(c) && c->alpha != 0;
+    const int64_t accuracy = case_has_floats(c) ? c->accuracy : -1;
     int64_t n = c->n, last = -1;
     double *all = must(calloc(4 * (size_t)n + 1, sizeof *all));
     const sums_t sums = {all, all + n, all + 2 * n, all + 3 * n};
@@ -119,7 +122,7 @@ static void *compute_rows(void *argument)
             add_products(sums.sum, sums.low, sums.high, sums.absolute, operands_value(o, A, row->shared, row->a, p),
                          &b[p * n], n);
         for (int64_t j = 0; j < n; j++)
-            finish(part, r, j, sums.sum[j], accumulator_error(&sums, j, c->k, half, may_be_thin));
+            finish(part, r, j, sums.sum[j], accumulator_error(&sums, j, c->k, half, may_be_thin, accuracy));
     }
     free(b);
     free(all);
@@ -199,11 +202,16 @@ int reference_agrees(const case_t *c, const void *element, double value, double 
  * approximation. One error is the wider, the larger the sums on its way: over long sums its kurtosis is 7, and its tail
  * is no normal one but exponential. Hence the room.
  */
+static const double left_out_of_products[] = {
+    [HGEMM_ACCURACY_F32] = 0x1p-23, [HGEMM_ACCURACY_16_BITS] = 0x1p-17, [HGEMM_ACCURACY_11_BITS] = 0x1p-11};
+
 double reference_deviation(const case_t *c, double count)
 {
     const double share = 0.425, k = case_reads_factors(c) ? (double)c->k : 0;
     double values = sqrt(c->alpha * c->alpha * k * PRODUCT_VARIANCE + c->beta * c->beta / 3 + (c->bias ? 1.0 / 3 : 0));
     double sums = sum_error((hgemm_accumulate_t)c->accumulate, c->k, share * ERROR_HALF);
+    if (case_has_floats(c)) /* what parts of floats leave out, as if it were a rounding of A and B */
+        sums = hypot(sums, sqrt(k * PRODUCT_VARIANCE) * left_out_of_products[c->accuracy]);
     const hgemm_activation_t activation = (hgemm_activation_t)c->activation;
     double approximation = activation_is_exact(activation) ? 0 : 0x1p-20;
     double last = share * rounding((hgemm_type_t)c->type[D]) + 3 * 0x1p-24 + approximation;

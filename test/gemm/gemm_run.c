@@ -40,7 +40,7 @@ static int has_aligned(const operands_t *o, int which, int width)
     if (x->width % width || x->ld % width)
         return 0;
     if (c->batch_mode == HGEMM_BATCH_POINTERS)
-        return c->alignment >= 2 * width;
+        return c->alignment >= x->element * width;
     int has_strides = c->batch != 1 && (which == B || c->batch_mode != HGEMM_BATCH_GROUPED);
     return c->offset[which] % width == 0 && (!has_strides || x->stride % width == 0);
 }
@@ -75,9 +75,13 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
             overshoots = 1; /* a tile's missing columns reach too far */
     }
     if (copies)
-        return overshoots ? ACCESS_COUNT : ACCESS_x16;
+        return overshoots && !case_has_floats(c) ? ACCESS_COUNT : ACCESS_x16;
+    if (case_has_floats(c) && c->type[A] != c->type[B])
+        return ACCESS_far;
     access_t access = ACCESS_any;
-    for (int width = 4; width <= 8 && !overshoots; width *= 2)
+    if (case_has_floats(c) && has_aligned(o, A, 4) && has_aligned(o, B, 4)) /* columns are clamped */
+        access = ACCESS_x16;
+    for (int width = 4; width <= 8 && !overshoots && !case_has_floats(c); width *= 2)
         if (has_aligned(o, A, width) && has_aligned(o, B, width))
             access = width == 8 ? ACCESS_x16 : ACCESS_x8;
     /* Groups and gathered rows may begin at any column of a transposed A, and gathers come in whole chunks or single
@@ -91,12 +95,16 @@ int has_variant(const case_t *c, int kernel, access_t access)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     const int row_major = c->layout == HGEMM_ROW_MAJOR;
+    const int is_of_floats = case_factors(c) == FACTORS_f32;
     int op = 2 * (int)c->op_a + (int)c->op_b;
     if (!row_major)
         op = case_has_listed_rows(c) ? 3 - op : 2 * (int)c->op_b + (int)c->op_a;
     if (case_is_fused(c) && !HGEMM_CAN_FUSE(info->block_m, info->block_n, access >= ACCESS_any))
         return 0;
-    if (c->invariant && !c->kernel && !(info->block_k == 64 && info->warp_k == 32))
+    if (c->invariant && (!c->kernel || is_of_floats) && kernel != hgemm_find_kernel("single_128x64") &&
+        !(info->block_k == 64 && info->warp_k == 32))
+        return 0;
+    if (is_of_floats && (c->invariant ? HGEMM_ACCURACY_F32 : c->accuracy) < (int64_t)kernel_table[kernel].accuracy)
         return 0;
     int sums_fit = info->accumulate == (hgemm_accumulate_t)c->accumulate || info->stages == 0;
     const variant_t variant = {kernel, op, access, case_is_indirect(c), case_factors(c)};
@@ -154,9 +162,11 @@ static int is_covered(hgemm_handle_t handle, const operands_t *o, int copies)
         access_t access = copies ? needed_access(o, kernel, copies) : ACCESS_COUNT;
         return has_variant(c, kernel, access == ACCESS_COUNT ? needed_access(o, kernel, 0) : access);
     }
-    int unaligned = (has_aligned(o, A, 8) ? 0 : FACTOR_A) | (has_aligned(o, B, 8) ? 0 : FACTOR_B);
+    const int width = case_has_floats(c) ? 4 : 8, is_mixed = case_has_floats(c) && c->type[A] != c->type[B];
+    int unaligned = (has_aligned(o, A, width) && !(is_mixed && c->type[A] != HGEMM_TYPE_F32) ? 0 : FACTOR_A) |
+                    (has_aligned(o, B, width) && !(is_mixed && c->type[B] != HGEMM_TYPE_F32) ? 0 : FACTOR_B);
     int can_copy = case_reads_factors(c) && c->batch == 1 && !case_is_indirect(c) &&
-                   !(has_aligned(o, A, 4) && has_aligned(o, B, 4));
+                   (is_mixed || !(has_aligned(o, A, 4) && has_aligned(o, B, 4)));
     for (int kernel = 1; kernel < KERNEL_END; kernel++)
         if (is_drawn_from(handle, kernel) &&
             (has_variant(c, kernel, needed_access(o, kernel, 0)) ||
@@ -174,9 +184,9 @@ static hgemm_status_t select_on_copies(hgemm_handle_t handle, const hgemm_desc_t
     hgemm_desc_t like = *p;
     like.m = (p->m + 7) & -8, like.n = (p->n + 7) & -8, like.k = (p->k + 7) & -8;
     if (copies & FACTOR_A)
-        like.a = NULL, like.lda = copy_of(p, FACTOR_A).ld;
+        like.a = NULL, like.lda = copy_of(p, FACTOR_A).ld, like.type_a = copied_type(p, p->type_a);
     if (copies & FACTOR_B)
-        like.b = NULL, like.ldb = copy_of(p, FACTOR_B).ld;
+        like.b = NULL, like.ldb = copy_of(p, FACTOR_B).ld, like.type_b = copied_type(p, p->type_b);
     hgemm_status_t status = select_plan(&like, &handle->machine, handle->workspace_bytes / 2, plan);
     if (status == HGEMM_STATUS_SUCCESS && plan->variant.access == ACCESS_x16)
         plan->copies = copies;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A and B of single precision: the contract's bound, against double precision, on data of every range that floats have,
- * and what IEEE says of infinities and NaN. (test_gemm has layouts, batches, indices and epilogues, at random.)
+ * A and B of single precision, or one of them: the contract's bound for every accuracy, against double precision, on
+ * data of every range that floats have, and what IEEE says of infinities and NaN; batch invariance. (test_gemm has
+ * layouts, batches, indices and epilogues, at random.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,8 +19,13 @@
 #include <string.h>
 
 static hgemm_handle_t handle;
-static const char *kernel; /* whose turn it is */
 static rng_t rng = {1};
+
+/* Whose turn it is. */
+static const char *kernel; /* NULL: what selection takes */
+static hgemm_accuracy_t accuracy;
+static hgemm_type_t type_a, type_b; /* in memory. The problem's floats can be such */
+static unsigned flags;
 
 /* A product of contiguous row-major matrices, stored as the ops say; at(x, i, j) is element i, j of op(x). */
 typedef struct problem_t {
@@ -63,20 +69,50 @@ static void *place(const void *host, size_t bytes)
     return device;
 }
 
+/* The 16 bits of a number that has no more. */
+static uint16_t short_bits(hgemm_type_t type, float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return type == HGEMM_TYPE_F16 ? hgemm_half_from_float(x) : (uint16_t)(bits >> 16);
+}
+
+static void *place_as(hgemm_type_t type, const float *host, size_t count)
+{
+    if (type == HGEMM_TYPE_F32)
+        return place(host, count * sizeof *host);
+    uint16_t *bits = test_malloc(count * sizeof *bits);
+    for (size_t i = 0; i < count; i++)
+        bits[i] = short_bits(type, host[i]);
+    void *const device = place(bits, count * sizeof *bits);
+    test_free(bits);
+    return device;
+}
+
+static hgemm_desc_t describe(void)
+{
+    hgemm_desc_t desc;
+    hgemm_desc_init(&desc);
+    desc.kernel = kernel ? hgemm_find_kernel(kernel) : HGEMM_KERNEL_AUTO;
+    assert_true(!kernel || desc.kernel != HGEMM_KERNEL_AUTO);
+    desc.accumulate = HGEMM_ACCUMULATE_F32;
+    desc.type_a = type_a, desc.type_b = type_b, desc.type_d = HGEMM_TYPE_F32;
+    desc.accuracy = accuracy, desc.flags = flags;
+    return desc;
+}
+
 static void multiply(problem_t *p)
 {
     const size_t m = (size_t)p->m, n = (size_t)p->n, k = (size_t)p->k;
-    hgemm_desc_t desc;
+    hgemm_desc_t desc = describe();
     memset(p->d, 0xff, m * n * 4);
-    hgemm_desc_init(&desc);
-    desc.kernel = hgemm_find_kernel(kernel);
-    assert_int_not_equal(desc.kernel, HGEMM_KERNEL_AUTO);
-    desc.accumulate = HGEMM_ACCUMULATE_F32;
-    desc.type_a = desc.type_b = desc.type_d = HGEMM_TYPE_F32;
     desc.op_a = p->op_a, desc.op_b = p->op_b;
     desc.m = p->m, desc.n = p->n, desc.k = p->k;
+    if (accuracy != HGEMM_ACCURACY_F32 && (p->m % 4 || p->n % 4 || p->k % 4)) /* kernels for aligned rows alone */
+        desc.kernel = HGEMM_KERNEL_AUTO;
     desc.lda = p->op_a == HGEMM_OP_N ? p->k : p->m, desc.ldb = p->op_b == HGEMM_OP_N ? p->n : p->k, desc.ldd = p->n;
-    void *const a = place(p->a, m * k * 4), *const b = place(p->b, k * n * 4), *const d = place(p->d, m * n * 4);
+    void *const a = place_as(type_a, p->a, m * k), *const b = place_as(type_b, p->b, k * n),
+                *const d = place(p->d, m * n * 4);
     desc.a = a, desc.b = b, desc.d = d;
     expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS, "hgemm_run_desc");
     expect_status(handle, hgemm_download(handle, p->d, d, m * n * 4), HGEMM_STATUS_SUCCESS, "hgemm_download");
@@ -88,7 +124,18 @@ static void multiply(problem_t *p)
 /* The contract's bound, in units of 2^-24 times the sum of |a||b|. */
 static double bound(int k)
 {
-    return 40 + fmin(k / 16.0, 32) + k / 200.0;
+    switch (accuracy) {
+    case HGEMM_ACCURACY_F32: return 40 + fmin(k / 16.0, 32) + k / 200.0;
+    case HGEMM_ACCURACY_16_BITS: return 768 + k / 64.0;
+    case HGEMM_ACCURACY_11_BITS: return 16384 + 1024 + k / 512.0;
+    }
+    return 0;
+}
+
+/* The same of products by 1. */
+static double bound_of_elements(void)
+{
+    return accuracy == HGEMM_ACCURACY_F32 ? 4 : accuracy == HGEMM_ACCURACY_16_BITS ? 264 : 8192;
 }
 
 /* Multiplies, and holds every element to `units` of that. Returns the root mean square of the errors over the sums. */
@@ -206,7 +253,7 @@ static void check_structure(problem_t *p)
     for (int l = 0; l < p->k && l < p->n; l++)
         *b_at(p, l, l) = 1;
     fill((problem_t *)&(problem_t){p->m, 0, p->k, p->op_a, p->op_b, p->a, p->b, p->d}, of_80_binades, normal);
-    check(p, "times the identity", 4); /* 2^-22 of each */
+    check(p, "times the identity", bound_of_elements());
 }
 
 static void structure_keeps_the_bound(void **state)
@@ -220,9 +267,11 @@ static float integer(void)
     return (float)rng_between(&rng, -(1 << 9), 1 << 9);
 }
 
+/* Of 22 bits, or of 11 where no more are promised. */
 static float wide_integer(void)
 {
-    return (float)rng_between(&rng, -(1 << 22), 1 << 22);
+    const int most = accuracy == HGEMM_ACCURACY_F32 ? 1 << 22 : 1 << 11;
+    return (float)rng_between(&rng, -most, most);
 }
 
 static float sign_or_none(void)
@@ -233,8 +282,8 @@ static float sign_or_none(void)
 static void check_integers(problem_t *p)
 {
     fill(p, integer, integer);
-    for (int i = 0; i < p->m * p->k; i++) /* sums of less than 2^24 */
-        p->a[i] = (float)((int)p->a[i] % 256);
+    for (int i = 0; i < p->m * p->k; i++) /* sums of less than 2^24, or 2^17 */
+        p->a[i] = (float)((int)p->a[i] % (accuracy == HGEMM_ACCURACY_F32 ? 256 : 2));
     check(p, "integers", 0);
     fill(p, wide_integer, sign_or_none);
     for (int i = 0; i < p->k * p->n; i++) /* three products of 2^22 at most in a sum */
@@ -242,7 +291,7 @@ static void check_integers(problem_t *p)
     for (int j = 0; j < p->n; j++)
         for (int t = 0; t < 3; t++)
             *b_at(p, (int)rng_between(&rng, 0, p->k - 1), j) = 1;
-    check(p, "integers of 22 bits", 0);
+    check(p, "integers of many bits", 0);
 }
 
 static void integers_are_exact(void **state)
@@ -278,33 +327,201 @@ static void long_sums_stay_close(void **state)
         const char *what;
         float (*draw)(void);
         int k;
-        double most;
-    } cases[] = {{"normal numbers", normal, 2048, 1.4e-8}, {"positive numbers", positive, 2048, 1.2e-7}};
+        double most[3]; /* by accuracy */
+    } cases[] = {{"normal numbers", normal, 2048, {1.4e-8, 3e-7, 2e-5}},
+                 {"positive numbers", positive, 2048, {1.2e-7, 4e-6, 4e-5}}};
     for (int i = 0; i < 2; i++) {
         problem_t p = create(64, 48, cases[i].k, HGEMM_OP_N, HGEMM_OP_T);
         fill(&p, cases[i].draw, cases[i].draw);
         const double error = check(&p, cases[i].what, bound(p.k));
         print_message("%s, k %d: %.2g\n", cases[i].what, cases[i].k, error);
-        assert_true(error <= cases[i].most);
+        assert_true(error <= cases[i].most[accuracy]);
         destroy(&p);
     }
 }
 
-static void half_sums_are_refused(void **state)
+/* ---- Halves and bfloat16 beside floats ------------------------------------------------------------ */
+
+/* Makes the numbers such that a type has. */
+static void round_to(hgemm_type_t type, float *x, int count)
+{
+    for (int i = 0; i < count && type != HGEMM_TYPE_F32; i++) {
+        const uint16_t bits = short_bits(type, x[i]);
+        const uint32_t above = (uint32_t)bits << 16;
+        if (type == HGEMM_TYPE_F16)
+            x[i] = hgemm_half_to_float(bits);
+        else
+            memcpy(&x[i], &above, sizeof x[i]);
+    }
+}
+
+static void check_mixed(problem_t *p)
+{
+    static const hgemm_type_t types[][2] = {{HGEMM_TYPE_F32, HGEMM_TYPE_F16},
+                                            {HGEMM_TYPE_F32, HGEMM_TYPE_BF16},
+                                            {HGEMM_TYPE_F16, HGEMM_TYPE_F32},
+                                            {HGEMM_TYPE_BF16, HGEMM_TYPE_F32}};
+    static float (*const draw[])(void) = {normal, of_80_binades, positive};
+    for (int t = 0; t < 4; t++)
+        for (int i = 0; i < 3; i++) {
+            type_a = types[t][0], type_b = types[t][1];
+            fill(p, draw[i], draw[i]);
+            if (i == 2)
+                *a_at(p, p->m / 2, p->k / 3) = INFINITY, *b_at(p, p->k / 2, p->n / 3) = NAN;
+            round_to(type_a, p->a, p->m * p->k), round_to(type_b, p->b, p->k * p->n);
+            check(p, "floats beside others", bound(p->k));
+        }
+    type_a = type_b = HGEMM_TYPE_F32;
+}
+
+static void halves_beside_floats_keep_the_bound(void **state)
 {
     (void)state;
-    hgemm_desc_t desc;
+    with_all_layouts(check_mixed);
+}
+
+/* Where an operand of halves is copied as floats, and where it is not. */
+static void halves_are_copied_where_that_pays(void **state)
+{
+    (void)state;
+    hgemm_plan_t plan;
+    hgemm_plan_info_t info;
+    for (int is_aligned = 0; is_aligned < 2; is_aligned++) {
+        hgemm_desc_t desc = describe();
+        desc.type_b = HGEMM_TYPE_F16, desc.op_b = HGEMM_OP_T;
+        desc.m = 256, desc.n = 512, desc.k = 512, desc.lda = desc.ldb = desc.ldd = 512;
+        desc.a = (const void *)(uintptr_t)(is_aligned ? 256 : 4);
+        expect_status(handle, hgemm_plan_create(&plan, handle, &desc), HGEMM_STATUS_SUCCESS, "hgemm_plan_create");
+        expect_status(handle, hgemm_plan_get_info(plan, &info), HGEMM_STATUS_SUCCESS, "hgemm_plan_get_info");
+        assert_int_equal(info.copies_b, 1);
+        assert_int_equal(info.copies_a, !is_aligned);
+        hgemm_plan_destroy(plan);
+    }
+}
+
+/* What the flag says is relied on: such an operand has no low parts. */
+static void check_halves_in_floats(problem_t *p)
+{
+    for (int which = 0; which < 2; which++) {
+        fill(p, normal, normal);
+        flags = which ? HGEMM_FLAG_HALVES_IN_B : HGEMM_FLAG_HALVES_IN_A;
+        assert_true(check(p, "floats that are no halves", 2 * 8192) > 1e-6);
+        round_to(HGEMM_TYPE_F16, which ? p->b : p->a, which ? p->k * p->n : p->m * p->k);
+        check(p, "halves in floats", bound(p->k));
+        flags = 0;
+    }
+}
+
+static void floats_may_hold_halves(void **state)
+{
+    (void)state;
+    with_all_layouts(check_halves_in_floats);
+}
+
+/* ---- Batch invariance ----------------------------------------------------------------------------- */
+
+enum { ROWS = 150, COLUMNS = 40, DEPTH = 104 };
+typedef enum way_t { ALONE, OFFSET, GROUPED, GATHERED, BY_POINTERS, WAYS } way_t;
+
+/* Multiplies `count` rows of A from `first` on in one of the ways, and compares them with those of D. */
+static void compare_rows(const problem_t *p, hgemm_type_t type, way_t way, int first, int count)
+{
+    static const char *const names[] = {"alone", "unaligned", "grouped", "gathered", "by pointers"};
+    const int offset = way == OFFSET ? 1 : 0, element = type == HGEMM_TYPE_F32 ? 4 : 2;
+    const int32_t ends[2] = {count / 3, count};
+    int32_t rows[ROWS];
+    float d[ROWS * COLUMNS], *a = test_calloc((size_t)(count + 1) * DEPTH, 4);
+    hgemm_desc_t desc = describe();
+    for (int i = 0; i < count; i++)
+        rows[i] = count - 1 - i;
+    for (int i = 0; i < count; i++)
+        for (int l = 0; l < DEPTH; l++) {
+            const int row = way == GATHERED ? rows[i] : i;
+            a[offset + (p->op_a == HGEMM_OP_N ? row * DEPTH + l : l * count + row)] = *a_at(p, first + i, l);
+        }
+    void *const of_a = place_as(type, a, (size_t)(count + 1) * DEPTH), *const of_b = place(p->b, DEPTH * COLUMNS * 4),
+                *const of_d = place(d, sizeof d), *list = NULL;
+    desc.flags = HGEMM_FLAG_BATCH_INVARIANT;
+    desc.type_a = type, desc.op_a = p->op_a, desc.op_b = p->op_b;
+    desc.m = count, desc.n = COLUMNS, desc.k = DEPTH;
+    desc.a = (const char *)of_a + offset * element, desc.lda = p->op_a == HGEMM_OP_N ? DEPTH : count;
+    desc.b = of_b, desc.ldb = p->op_b == HGEMM_OP_N ? COLUMNS : DEPTH, desc.d = of_d, desc.ldd = COLUMNS;
+    const uint64_t pointers[] = {(uint64_t)(uintptr_t)desc.a, (uint64_t)(uintptr_t)desc.b, (uint64_t)(uintptr_t)of_d};
+    if (way == GROUPED) {
+        desc.batch_mode = HGEMM_BATCH_GROUPED, desc.batch = 2, desc.group_ends = list = place(ends, sizeof ends);
+    } else if (way == GATHERED) {
+        desc.gather_a = list = place(rows, sizeof rows);
+    } else if (way == BY_POINTERS) {
+        list = place(pointers, sizeof pointers);
+        desc.batch_mode = HGEMM_BATCH_POINTERS;
+        desc.a = list, desc.b = (const char *)list + 8, desc.d = (char *)list + 16;
+    }
+    expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS, "hgemm_run_desc");
+    expect_status(handle, hgemm_download(handle, d, of_d, sizeof d), HGEMM_STATUS_SUCCESS, "hgemm_download");
+    for (int i = 0; i < count * COLUMNS; i++)
+        if (memcmp(&d[i], &p->d[first * COLUMNS + i], 4) != 0)
+            fail_msg("%d rows from %d on, %s: row %d, column %d is %.9g, and %.9g among all", count, first, names[way],
+                     first + i / COLUMNS, i % COLUMNS, (double)d[i], (double)p->d[first * COLUMNS + i]);
+    void *const all[] = {of_a, of_b, of_d, list};
+    for (int i = 0; i < (list ? 4 : 3); i++)
+        expect_status(handle, hgemm_free(handle, all[i]), HGEMM_STATUS_SUCCESS, "hgemm_free");
+    test_free(a);
+}
+
+/* Rows of all kinds: some have scales of their own, some none, in a part of their k's. */
+static void rows_do_not_depend_on_others(void **state)
+{
+    (void)state;
+    static const hgemm_type_t types[] = {HGEMM_TYPE_F32, HGEMM_TYPE_BF16};
+    static const int counts[] = {1, 5, 64, 129};
+    kernel = NULL, accuracy = HGEMM_ACCURACY_11_BITS; /* which is no reason to depend on them */
+    for (int op = 0; op < 4; op++) {
+        const hgemm_type_t type = types[op % 2];
+        problem_t p = create(ROWS, COLUMNS, DEPTH, (hgemm_op_t)(op >> 1), (hgemm_op_t)(op & 1));
+        fill(&p, normal, normal);
+        for (int i = 0; i < ROWS; i++) {
+            const int from = (int)rng_between(&rng, 0, DEPTH - 1);
+            for (int l = from; l < DEPTH && i % 5 < 3; l++)
+                *a_at(&p, i, l) = i % 5 == 0 ? of_80_binades() : ldexpf(*a_at(&p, i, l), i % 5 == 1 ? 60 : -60);
+        }
+        *a_at(&p, ROWS / 2, DEPTH / 2) = INFINITY, *b_at(&p, DEPTH / 3, COLUMNS / 2) = 1e12f;
+        round_to(type, p.a, ROWS * DEPTH);
+        flags = HGEMM_FLAG_BATCH_INVARIANT, type_a = type;
+        check(&p, "rows of all kinds", 40 + 32 + DEPTH);
+        for (int way = 0; way < WAYS; way++)
+            compare_rows(&p, type, (way_t)way, (int)rng_between(&rng, 0, ROWS - 129), counts[(way + op) % 4]);
+        flags = 0, type_a = HGEMM_TYPE_F32;
+        destroy(&p);
+    }
+    accuracy = HGEMM_ACCURACY_F32;
+}
+
+/* ---- What is refused ------------------------------------------------------------------------------ */
+
+static void wrong_calls_are_refused(void **state)
+{
+    (void)state;
     float x[1] = {1};
-    hgemm_desc_init(&desc);
-    desc.type_a = desc.type_b = desc.type_d = HGEMM_TYPE_F32;
+    kernel = NULL;
+    hgemm_desc_t desc = describe();
     desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldd = 1;
     void *const a = place(x, 4), *const b = place(x, 4), *const d = place(x, 4);
     desc.a = a, desc.b = b, desc.d = d;
     desc.accumulate = HGEMM_ACCUMULATE_F16;
-    expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_NOT_SUPPORTED, "half sums of floats");
-    assert_non_null(strstr(hgemm_error_detail(handle), "HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_F32"));
-    desc.accumulate = HGEMM_ACCUMULATE_F32, desc.type_b = HGEMM_TYPE_F16;
-    expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_NOT_SUPPORTED, "floats beside halves");
+    for (int i = 0; i < 2; i++) {
+        desc.type_b = i ? HGEMM_TYPE_BF16 : HGEMM_TYPE_F32;
+        expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_NOT_SUPPORTED, "half sums of floats");
+        assert_non_null(strstr(hgemm_error_detail(handle), "HGEMM_ACCUMULATE_F16 for A or B of HGEMM_TYPE_F32"));
+    }
+    desc.accumulate = HGEMM_ACCUMULATE_F32, desc.accuracy = (hgemm_accuracy_t)3;
+    expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_INVALID_ACCURACY, "an accuracy that is none");
+    assert_non_null(strstr(hgemm_error_detail(handle), "accuracy is 3."));
+    desc.accuracy = HGEMM_ACCURACY_F32, desc.type_b = HGEMM_TYPE_F32;
+    desc.kernel = hgemm_find_kernel("single11_128x128");
+    expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_NOT_SUPPORTED, "a kernel that promises less");
+    assert_non_null(strstr(hgemm_error_detail(handle), "accuracy f32"));
+    desc.kernel = hgemm_find_kernel("planes_128x64"), desc.flags = HGEMM_FLAG_BATCH_INVARIANT;
+    expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_NOT_SUPPORTED, "a kernel that is not invariant");
     expect_status(handle, hgemm_free(handle, a), HGEMM_STATUS_SUCCESS, "hgemm_free");
     expect_status(handle, hgemm_free(handle, b), HGEMM_STATUS_SUCCESS, "hgemm_free");
     expect_status(handle, hgemm_free(handle, d), HGEMM_STATUS_SUCCESS, "hgemm_free");
@@ -312,19 +529,40 @@ static void half_sums_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest of_each_kernel[] = {
         cmocka_unit_test(every_range_keeps_the_bound), cmocka_unit_test(structure_keeps_the_bound),
         cmocka_unit_test(integers_are_exact),          cmocka_unit_test(specials_are_as_ieee_says),
-        cmocka_unit_test(long_sums_stay_close),        cmocka_unit_test(half_sums_are_refused),
+        cmocka_unit_test(long_sums_stay_close),
     };
-    handle = test_open();
-    static const char *const kernels[] = {"single_128x64", "planes_128x128"};
+    const struct CMUnitTest of_halves[] = {
+        cmocka_unit_test(halves_beside_floats_keep_the_bound),
+        cmocka_unit_test(floats_may_hold_halves),
+    };
+    const struct CMUnitTest once[] = {
+        cmocka_unit_test(halves_are_copied_where_that_pays),
+        cmocka_unit_test(rows_do_not_depend_on_others),
+        cmocka_unit_test(wrong_calls_are_refused),
+    };
+    static const struct {
+        const char *kernel;
+        hgemm_accuracy_t accuracy;
+    } turns[] = {{"single_128x64", HGEMM_ACCURACY_F32},
+                 {"planes_128x128", HGEMM_ACCURACY_F32},
+                 {"single16_128x64", HGEMM_ACCURACY_16_BITS},
+                 {"single11_128x128", HGEMM_ACCURACY_11_BITS},
+                 {NULL, HGEMM_ACCURACY_F32}};
     int failures = 0;
-    for (int i = 0; i < 2; i++) {
-        kernel = kernels[i];
-        print_message("%s\n", kernel);
-        failures += cmocka_run_group_tests(tests, NULL, NULL);
+    handle = test_open();
+    type_a = type_b = HGEMM_TYPE_F32;
+    for (int i = 0; i < 5; i++) {
+        kernel = turns[i].kernel, accuracy = turns[i].accuracy;
+        print_message("%s\n", kernel ? kernel : "any kernel");
+        if (kernel)
+            failures += cmocka_run_group_tests(of_each_kernel, NULL, NULL);
+        if (!kernel || i == 0) /* with copies, and without */
+            failures += cmocka_run_group_tests(of_halves, NULL, NULL);
     }
+    failures += cmocka_run_group_tests(once, NULL, NULL);
     hgemm_destroy(handle);
     return failures ? 1 : 0;
 }

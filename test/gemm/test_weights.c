@@ -191,10 +191,20 @@ static void *pack_on_device(const given_t *w, uint8_t *packed, size_t bytes)
     return device;
 }
 
-/* Packed on the host and on the device: the same bytes. Unpacked on both, each element is the one number next to it. */
+/* Packed on the host and on the device: the same bytes. Unpacked on both, each element is the one number next to it:
+ * of all columns, or of some, in rows that are aligned or not. */
 static void round_trip(const given_t *w)
 {
-    const int64_t n = w->of.n, k = w->of.k, ld = k + 3;
+    static int turn;
+    const int64_t n = w->of.n, k = w->of.k, begin = k / 3 / 8 * 8;
+    const struct {
+        int64_t first, count, ld;
+    } ranges[] = {{0, k, k + 3},
+                  {0, k, (k + 7) / 8 * 8},
+                  {begin, k - begin - k / 5, (k + 7) / 8 * 8},
+                  {k / 2, k - k / 2, k}},
+      range = ranges[turn++ % 4];
+    const int64_t first = range.first, count = range.count, ld = range.ld;
     const size_t bytes = packed_bytes(&w->of);
     uint8_t *const here = test_calloc(bytes, 1), *const there = test_calloc(bytes, 1);
     memset(here, 0x5a, bytes);
@@ -210,9 +220,9 @@ static void round_trip(const given_t *w)
                                                                                                     (size_t)size);
         memset(host, 0x77, (size_t)(n * ld * size));
         uint8_t *const matrix = place(host, n * ld * size);
-        expect_status(NULL, hgemm_unpack_weights(NULL, &w->of, here, type, host, ld), HGEMM_STATUS_SUCCESS,
-                      "hgemm_unpack_weights on the host");
-        expect_status(handle, hgemm_unpack_weights(handle, &w->of, device + GUARD, type, matrix, ld),
+        expect_status(NULL, hgemm_unpack_weights(NULL, &w->of, here, first, count, type, host, ld),
+                      HGEMM_STATUS_SUCCESS, "hgemm_unpack_weights on the host");
+        expect_status(handle, hgemm_unpack_weights(handle, &w->of, device + GUARD, first, count, type, matrix, ld),
                       HGEMM_STATUS_SUCCESS, "hgemm_unpack_weights");
         expect_status(handle, hgemm_download(handle, got, matrix, (size_t)(n * ld * size)), HGEMM_STATUS_SUCCESS,
                       "hgemm_download");
@@ -223,9 +233,10 @@ static void round_trip(const given_t *w)
         const double units = type == HGEMM_TYPE_F32 ? 0x1p-24 : type == HGEMM_TYPE_F16 ? 0x1.004p-11 : 0x1.01p-8;
         for (int64_t row = 0; row < n; row++)
             for (int64_t i = 0; i < ld; i++) {
-                const double x = number_of(type, got, row * ld + i), want = i < k ? w->element[row * k + i] : 0;
-                if (i < k ? !(fabs(x - want) <= units * fabs(want)) && !(isnan(x) && isnan(want))
-                          : memcmp(&got[(row * ld + i) * size], "\x77\x77\x77\x77", (size_t)size) != 0)
+                const double x = number_of(type, got, row * ld + i),
+                             want = i < count ? w->element[row * k + first + i] : 0;
+                if (i < count ? !(fabs(x - want) <= units * fabs(want)) && !(isnan(x) && isnan(want))
+                              : memcmp(&got[(row * ld + i) * size], "\x77\x77\x77\x77", (size_t)size) != 0)
                     fail_msg("element (%d, %d), as type %d, is %g, want %g", (int)row, (int)i, (int)type, x, want);
             }
         take_away(matrix);
@@ -309,7 +320,7 @@ static void bad_weights_are_refused(void **state)
         expect_status(handle, hgemm_pack_weights(handle, &of, packed, packed, packed, packed),
                       HGEMM_STATUS_INVALID_WEIGHTS, bad[i].word);
         assert_non_null(strstr(hgemm_error_detail(handle), bad[i].word));
-        expect_status(NULL, hgemm_unpack_weights(NULL, &of, packed, HGEMM_TYPE_F16, packed, 8),
+        expect_status(NULL, hgemm_unpack_weights(NULL, &of, packed, 0, 8, HGEMM_TYPE_F16, packed, 8),
                       HGEMM_STATUS_INVALID_WEIGHTS, bad[i].word);
     }
     hgemm_weights_t of;
@@ -335,10 +346,17 @@ static void bad_weights_are_refused(void **state)
     of.zero = HGEMM_ZERO_CODE;
     expect_status(NULL, hgemm_pack_weights(NULL, &of, x, x, NULL, x), HGEMM_STATUS_NULL_B, "zeros");
     of.zero = HGEMM_ZERO_NONE;
-    expect_status(NULL, hgemm_unpack_weights(NULL, &of, x, HGEMM_TYPE_F16, x, 7), HGEMM_STATUS_INVALID_LDD, "ld");
-    expect_status(NULL, hgemm_unpack_weights(NULL, &of, x, (hgemm_type_t)3, x, 8), HGEMM_STATUS_INVALID_TYPE, "type");
-    expect_status(NULL, hgemm_unpack_weights(NULL, &of, NULL, HGEMM_TYPE_F16, x, 8), HGEMM_STATUS_NULL_B, "packed");
-    expect_status(NULL, hgemm_unpack_weights(NULL, &of, x, HGEMM_TYPE_F32, x + 2, 8), HGEMM_STATUS_MISALIGNED_D,
+    const hgemm_type_t half = HGEMM_TYPE_F16;
+    const int64_t no_columns[][2] = {{0, 9}, {-1, 4}, {4, 5}, {9, 0}, {0, -1}, {8, INT64_MAX}};
+    for (int i = 0; i < 6; i++)
+        expect_status(NULL, hgemm_unpack_weights(NULL, &of, x, no_columns[i][0], no_columns[i][1], half, x, 9),
+                      HGEMM_STATUS_INVALID_K, "first and count");
+    expect_status(NULL, hgemm_unpack_weights(NULL, &of, x, 8, 0, half, x, 0), HGEMM_STATUS_SUCCESS, "no columns");
+    expect_status(NULL, hgemm_unpack_weights(NULL, &of, x, 0, 8, half, x, 7), HGEMM_STATUS_INVALID_LDD, "ld");
+    expect_status(NULL, hgemm_unpack_weights(NULL, &of, x, 0, 8, (hgemm_type_t)3, x, 8), HGEMM_STATUS_INVALID_TYPE,
+                  "type");
+    expect_status(NULL, hgemm_unpack_weights(NULL, &of, NULL, 0, 8, half, x, 8), HGEMM_STATUS_NULL_B, "packed");
+    expect_status(NULL, hgemm_unpack_weights(NULL, &of, x, 0, 8, HGEMM_TYPE_F32, x + 2, 8), HGEMM_STATUS_MISALIGNED_D,
                   "matrix");
 }
 

@@ -33,7 +33,7 @@ static void statuses_come_in_order(void **state)
     desc.op_a = (hgemm_op_t)2, desc.op_b = (hgemm_op_t)3;
     desc.accumulate = (hgemm_accumulate_t)4;
     desc.kernel = hgemm_kernel_count() + 1;
-    desc.activation = (hgemm_activation_t)5, desc.flags = 6;
+    desc.activation = (hgemm_activation_t)5, desc.flags = 8, desc.accuracy = (hgemm_accuracy_t)16;
     desc.bias_mode = (hgemm_bias_t)7, desc.batch_mode = (hgemm_batch_mode_t)8, desc.index_type = (hgemm_index_t)9;
     desc.alignment = 10;
     desc.type_a = HGEMM_TYPE_F32, desc.type_b = (hgemm_type_t)11, desc.type_c = (hgemm_type_t)12;
@@ -65,12 +65,14 @@ static void statuses_come_in_order(void **state)
     desc.kernel = KERNEL_k1_tiled;
     assert_refused(&desc, HGEMM_STATUS_INVALID_ACTIVATION, "activation is 5.");
     desc.activation = (hgemm_activation_t)(ACTIVATION_COUNT - 1);
-    assert_refused(&desc, HGEMM_STATUS_INVALID_FLAGS, "flags is 6.");
+    assert_refused(&desc, HGEMM_STATUS_INVALID_FLAGS, "flags is 8.");
     desc.flags = HGEMM_FLAG_BATCH_INVARIANT;
     assert_refused(&desc, HGEMM_STATUS_INVALID_BATCH_MODE, "batch_mode is 8.");
     desc.batch_mode = HGEMM_BATCH_GROUPED;
     assert_refused(&desc, HGEMM_STATUS_INVALID_INDEX, "index_type is 9.");
     desc.index_type = HGEMM_INDEX_I64;
+    assert_refused(&desc, HGEMM_STATUS_INVALID_ACCURACY, "accuracy is 16.");
+    desc.accuracy = HGEMM_ACCURACY_16_BITS;
     assert_refused(&desc, HGEMM_STATUS_INVALID_ALIGNMENT, "alignment is 10.");
     desc.alignment = -8;
     assert_refused(&desc, HGEMM_STATUS_INVALID_ALIGNMENT, "alignment is -8.");
@@ -434,12 +436,16 @@ static void a_descriptor_of_the_old_size_is_understood(void **state)
     old.desc.ldd = 16;
     for (size_t size = 0; size < sizeof today + 64; size++) {
         old.desc.size = size;
-        if (size != sizeof(old_desc_t) && size != offsetof(hgemm_desc_t, weights) && size != sizeof today)
+        if (size != sizeof(old_desc_t) && size != offsetof(hgemm_desc_t, weights) &&
+            size != offsetof(hgemm_desc_t, accuracy) && size != sizeof today)
             assert_refused(given, HGEMM_STATUS_INVALID_DESC, "size is");
     }
     hgemm_desc_t of_0_2 = today; /* the size of 0.2, which had no weights */
     of_0_2.size = offsetof(hgemm_desc_t, weights);
     memset(&of_0_2.weights, 0x7f, sizeof of_0_2.weights);
+    assert_status(hgemm_run_desc(&handle, &of_0_2), HGEMM_STATUS_SUCCESS);
+    of_0_2.size = offsetof(hgemm_desc_t, accuracy), of_0_2.weights = NULL; /* and with weights */
+    of_0_2.accuracy = (hgemm_accuracy_t)16;
     assert_status(hgemm_run_desc(&handle, &of_0_2), HGEMM_STATUS_SUCCESS);
     assert_memory_equal(result, d, sizeof result);
 }

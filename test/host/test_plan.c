@@ -215,7 +215,7 @@ static void a_named_kernel_takes_k_whole(void **state)
         desc.lda = desc.ldb = desc.ldc = desc.ldd = 1 << 20;
         desc.kernel = kernel, desc.accumulate = kernel_table[kernel].info.accumulate;
         if (kernel_table[kernel].limits[LIMIT_f32])
-            desc.type_a = desc.type_b = HGEMM_TYPE_F32;
+            desc.type_a = desc.type_b = HGEMM_TYPE_F32, desc.accuracy = kernel_table[kernel].accuracy;
         if (kernel_table[kernel].splits_first) /* whose operands become planes in the workspace */
             desc.k = 1 << 14;
         hgemm_weights_t weights;
@@ -570,10 +570,10 @@ static void every_tuned_kernel_has_its_use(void **state)
                     if (!chosen->blocks && chosen->info.threads == 128) /* slow where one of its blocks is alone */
                         assert_true(plan.tiles > newer.multiprocessors);
                 }
-    for (int64_t m = 2; m <= 8192; m *= 2) { /* of floats */
-        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, m, 1024, 1024);
+    for (int64_t i = 0; i < 3 * 13; i++) { /* of floats */
+        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, INT64_C(2) << i / 3, 1024, 1024);
         plan_t plan;
-        desc.type_a = desc.type_b = HGEMM_TYPE_F32;
+        desc.type_a = desc.type_b = HGEMM_TYPE_F32, desc.accuracy = (hgemm_accuracy_t)(i % 3);
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         uses[plan.variant.kernel]++;
         assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);

@@ -10,6 +10,7 @@
 
 #include "select/plan_text.h"
 #include "problem/problem.h"
+#include "problem/weights_text.h"
 #include "select/problem_class.h"
 #include "util.h"
 
@@ -110,7 +111,7 @@ static void wrong_words_are_refused(void **state)
     }
 }
 
-static hgemm_desc_t random_problem(rng_t *rng)
+static hgemm_desc_t random_problem(rng_t *rng, hgemm_weights_t *weights)
 {
     hgemm_desc_t desc;
     hgemm_desc_init(&desc);
@@ -127,6 +128,14 @@ static hgemm_desc_t random_problem(rng_t *rng)
     desc.b = (const void *)(uintptr_t)(4096 + 8 * rng_between(rng, 0, 3));
     desc.bias = rng_between(rng, 0, 3) ? NULL : desc.a;
     desc.flags = rng_between(rng, 0, 7) ? 0 : HGEMM_FLAG_BATCH_INVARIANT;
+    if (desc.accumulate == HGEMM_ACCUMULATE_F32 && !desc.op_a && desc.op_b && rng_between(rng, 0, 1)) {
+        static const char *const words[] = {"int4:128", "uint4:16:code", "int8:0:offset:f32", "e4m3:256:none:bf16",
+                                            "nf4:64"};
+        assert_null(weights_from_text(words[rng_between(rng, 0, 4)], weights));
+        weights->n = desc.n, weights->k = desc.k;
+        desc.weights = weights, desc.stride_b = 16 * rng_between(rng, 0, 9999);
+        desc.b = (const void *)(uintptr_t)(4096 + 16 * rng_between(rng, 0, 3));
+    }
     return desc;
 }
 
@@ -136,8 +145,8 @@ static void a_class_is_what_selection_sees(void **state)
     (void)state;
     rng_t rng = {test_seed()};
     for (int i = 0; i < 5000; i++) {
-        hgemm_desc_t drawn = random_problem(&rng), desc = normalise(&drawn), other = desc, example;
-        hgemm_weights_t weights;
+        hgemm_weights_t drawn_weights, weights;
+        hgemm_desc_t drawn = random_problem(&rng, &drawn_weights), desc = normalise(&drawn), other = desc, example;
         problem_class_t class = class_of(&desc), read;
         char text[CLASS_TEXT];
         class_to_text(&class, text);
@@ -200,7 +209,8 @@ static void faults_are_told(void **state)
         {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 cublas 0.000\n", "such as 1.250"},
         {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16 cublas 1.250 1.250\n", "such as 1.250"},
         {HEADER "f16 nn 64x64x64 grouped = k5_64x64 nn x16\n", "are not tuned"},
-        {HEADER "f32 nt 64x64x64 types f16 packed groups 32 = weights_16x128 nt x16\n", "are not tuned"},
+        {HEADER "f32 nt 64x64x64 types f16 packed groups 32 = k5_64x64_f32 nt x16\n", "does not run"},
+        {HEADER "f32 nt 64x64x64 types f16 packed groups 48 = weights_16x128 nt x16\n", "cannot be"},
         {HEADER "f16 nn 64x64x64 invariant = k5_64x64 nn x16\n", "are not tuned"},
         {HEADER "f16 nn 64x64x64 = k5_64x64 nn x16\nf16 nn 64x64x72 = k5_64x64 nn x16\n"
                 "f16 nn 64x64x64 lda 64 = k5_64x32 nn x16 # once more\n",
@@ -287,6 +297,38 @@ static void entries_are_followed(void **state)
     assert_string_equal(kernel_of(&desc, &is_tuned), "k5_256x128");
     assert_status(hgemm_load_tuning(&handle, NULL), HGEMM_STATUS_SUCCESS);
     assert_string_equal(kernel_of(&desc, &is_tuned), by_default);
+}
+
+/* An entry for packed weights serves calls with such weights, whatever their table, and no others. */
+static void entries_know_weights(void **state)
+{
+    (void)state;
+    static const char text[] =
+        HEADER "f32 nt 8x64x256 types f16 packed codes table16 groups 64 = weights_32x128 nt x16\n";
+    hgemm_weights_t weights;
+    hgemm_desc_t desc;
+    int is_tuned;
+    hgemm_desc_init(&desc);
+    desc.accumulate = HGEMM_ACCUMULATE_F32, desc.op_b = HGEMM_OP_T;
+    desc.m = 8, desc.n = 64, desc.k = 256, desc.lda = 256, desc.ldd = 64;
+    desc.a = a, desc.b = b, desc.d = c, desc.weights = &weights;
+    write_file(text, strlen(text));
+    static const struct {
+        const char *words;
+        int is_tuned;
+    } cases[] = {{"nf4:64", 1}, {"fp4:64", 1}, {"nf4:32", 0}, {"int4:64", 0}, {"nf4:64:none:f32", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_null(weights_from_text(cases[i].words, &weights));
+        weights.n = desc.n, weights.k = desc.k;
+        assert_status(hgemm_load_tuning(&handle, NULL), HGEMM_STATUS_SUCCESS);
+        assert_string_not_equal(kernel_of(&desc, &is_tuned), "weights_32x128");
+        assert_status(hgemm_load_tuning(&handle, path), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(strcmp(kernel_of(&desc, &is_tuned), "weights_32x128") == 0, cases[i].is_tuned);
+        assert_int_equal(is_tuned, cases[i].is_tuned);
+        assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(strstr(fake.image->symbol, "weights_32x128") != NULL, cases[i].is_tuned);
+    }
+    assert_status(hgemm_load_tuning(&handle, NULL), HGEMM_STATUS_SUCCESS);
 }
 
 /* The ratio of an entry is that of the calls that it serves, and of no other. */
@@ -406,6 +448,7 @@ int main(void)
         cmocka_unit_test(a_class_is_what_selection_sees),
         cmocka_unit_test_setup_teardown(faults_are_told, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(entries_are_followed, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(entries_know_weights, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(ratios_are_told, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(entries_without_workspace_give_way, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(spoilt_files_do_no_harm, open_fixture, close_fixture),

@@ -10,6 +10,8 @@
 
 #include "problem/names.h"
 #include "problem/problem.h"
+#include "problem/weights.h"
+#include "problem/weights_text.h"
 
 static void elements_have_bytes(void **state)
 {
@@ -52,6 +54,57 @@ static void values_are_found_by_name(void **state)
     assert_int_equal(name_value(batch_mode_names, "grouped"), HGEMM_BATCH_GROUPED);
 }
 
+/* Every word names weights that the library takes, and is written as it was read; what is not said is as it says. */
+static void weights_are_words(void **state)
+{
+    (void)state;
+    static const char *const whole[] = {"int4:128:none:f16",  "uint4:16:code:f16", "int8:0:offset:bf16",
+                                        "uint8:256:code:f32", "e4m3:64:none:f32",  "nf4:64:none:f32",
+                                        "fp4:32:none:f16",    "mxfp4:32:none:bf16"};
+    static const char *const faulty[] = {"",
+                                         ":128",
+                                         "int5",
+                                         "table16",
+                                         "int4:",
+                                         "int4:48",
+                                         "int4:0128",
+                                         "int4:128:zeros",
+                                         "nf4:64:code",
+                                         "e4m3:64:offset",
+                                         "int4:-16",
+                                         "int4:128::",
+                                         "int4:128:none:",
+                                         "int4:128:none:f64",
+                                         "int4:128:none:f16:",
+                                         "INT4",
+                                         "int4 ",
+                                         "int4:128:none:f16:f16",
+                                         "int4444444444444444444444"};
+    hgemm_weights_t weights;
+    packed_form_t form;
+    char text[WEIGHTS_TEXT], words[DEVICE_DETAIL];
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        assert_null(weights_from_text(whole[i], &weights));
+        weights_to_text(&weights, text);
+        assert_string_equal(text, whole[i]);
+        weights.n = weights.k = 64;
+        assert_int_equal(take_weights(&weights, &form, words), HGEMM_STATUS_SUCCESS);
+    }
+    for (size_t i = 0; i < sizeof faulty / sizeof faulty[0]; i++)
+        assert_non_null(weights_from_text(faulty[i], &weights));
+    assert_null(weights_from_text("int4", &weights));
+    weights_to_text(&weights, text);
+    assert_string_equal(text, whole[0]);
+    assert_null(weights_from_text("uint8:0", &weights));
+    weights_to_text(&weights, text);
+    assert_string_equal(text, "uint8:0:none:f16");
+    assert_null(weights_from_text("nf4", &weights));
+    assert_int_equal(weights.table[0], 0xbe8e);
+    weights.table[0] = 0; /* of no name */
+    weights_to_text(&weights, text);
+    assert_string_equal(text, "nf4:128:none:f16");
+}
+
 static void activations_have_names(void **state)
 {
     (void)state;
@@ -92,8 +145,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elements_have_bytes),      cmocka_unit_test(types_are_found_by_name),
-        cmocka_unit_test(values_are_found_by_name), cmocka_unit_test(activations_have_names),
-        cmocka_unit_test(factors_are_apart),
+        cmocka_unit_test(values_are_found_by_name), cmocka_unit_test(weights_are_words),
+        cmocka_unit_test(activations_have_names),   cmocka_unit_test(factors_are_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,6 +158,39 @@ for class in invariant gathered grouped pointers; do
     cmp -s tuning kept || fail "tune notes what cannot be tuned: $(cat tuning)"
 done
 
+# ---- packed weights: planned, recorded, tuned, and followed ------------------------------------------
+run 0 "$hgemm" plan --device t4emu --weights nf4:64:none:f32 "f16 nn 64x64x64" 16x128x256
+has out '^f16 nn 64x64x64$'
+has out '^f32 nt 16x128x256 types f16 packed codes table16 groups 64 scales f32$'
+has out '^    kernel +weights_'
+HGEMM_LOG=1 HGEMM_RECORD=weights.csv run 0 "$hgemm" plan --device t4emu --batch 2 --weights uint4:64:code 16x128x256
+has err "^bench_hgemm --device t4emu --trans nt --accumulate f32 --kernel '\^auto_f32\\$' --batch 2 --weights uint4:64:code:f16 16x128x256 #"
+HGEMM_RECORD=weights.csv run 0 "$hgemm" plan --device t4emu "f32 nt 4x64x128 types bf16 packed codes int8 groups 32 scales f32 scaled_a"
+lines weights.csv 5
+has weights.csv '^# f32 nt 16x128x256 batch 2 strides 4096 17920 types f16 packed codes uint4 groups 64 zeros code$'
+tune 0 packed.tuning --plans 4 --shapes weights.csv
+for weights in int4:128 uint4:32:offset int8:0 uint8:64:code e4m3:16 mxfp4:32:none:bf16; do
+    tune 0 packed.tuning --plans 3 --margin 0 --weights "$weights" 16x128x256
+done
+! grep -q 'does not count' err || fail "plans of packed weights disagree: $(cat err)"
+lines packed.tuning 12
+tune 0 packed.tuning --check
+has out '^0 of 8 shapes are slower than by default'
+HGEMM_TUNING=packed.tuning run 0 "$hgemm" plan --device t4emu:time --weights mxfp4:32:none:bf16 16x128x256 17x128x256
+[ "$(grep -c 'chosen by *the tuning file' out)$(grep -c 'chosen by *the cost model' out)" = 11 ] || fail "HGEMM_TUNING: $(cat out)"
+run 0 "$hgemm" plan --device t4emu:time --tuning packed.tuning --shapes weights.csv
+[ "$(grep -c 'chosen by *the tuning file' out)" = 2 ] || fail "recorded weights are not followed: $(cat out)"
+printf 'm,n,k\n8,64,256\n' >rows.csv
+printf 'm,n,k,trans_b\n8,64,256,0\n' >nn.csv
+run 0 "$hgemm" plan --device t4emu --weights int4 --shapes rows.csv
+has out '^f32 nt 8x64x256 types f16 packed groups 128$'
+for wrong in "int3 64" "int4:100 64" "nf4:64:code 64" "int4 1x1x63" "int4 --trans nn 64" "int4 --layout col 64" \
+    "int4 --accumulate f16 64" "int4 --shapes nn.csv"; do
+    # shellcheck disable=SC2086 # words
+    run 2 "$hgemm" plan --device t4emu --weights $wrong
+done
+has err 'packed weights are multiplied as f32 nt'
+
 # A file that is of no use is ignored; the log says why, and tune leaves it as it is.
 sed 's/^library .*/library 0.0.1/' tuning >old
 HGEMM_LOG=1 HGEMM_TUNING=old run 0 "$hgemm" plan --device t4emu:time "f32 nn 64x64x512"

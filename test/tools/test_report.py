@@ -160,16 +160,24 @@ class Documents(unittest.TestCase):
     def test_empty_columns_are_left_out(self):
         self.assertEqual(report.table(["a", "b"], [["1", "-"], ["2", ""]]), "| a |\n|---|\n| 1 |\n| 2 |")
 
-    def test_bfloat16_is_beside_fp16_with_d_of_the_first_type(self):
-        def timed(scales, us, percent, type_d="f16"):
-            return {"problem": SQUARE, "type_d": type_d, "scales": scales, "plan": "k5", "measured_us": us, "percent_of_f16": percent}
+    def test_bfloat16_is_beside_fp16(self):
+        rows = [row(SQUARE, "auto_f32", 10, note="k5"), row(SQUARE, "auto_of_bf16", 20, note="k5"), row(SQUARE, "auto_of_bf16_found", 40, note="k5")]
+        with machine(bench_bf16=result(rows)) as gpu:
+            self.assertIn("| 1024x1024x1024 nn | 50% | 25% | `k5` | `k5` |", report.bf16_share(gpu))
 
-        rows = [timed("none", 10, 100), timed("given", 20, 50), timed("none", 99, 100, "f32"), timed("given", 99, 100, "f32")]
-        with machine(bf16=result(rows)) as gpu:
-            named = results.bf16(gpu)[SQUARE]
-            self.assertAlmostEqual(named["none"]["tflops"], 214.7, 1)
-            self.assertAlmostEqual(named["given"]["tflops"], 107.4, 1)
-            self.assertIn("| 1024x1024x1024 nn | 50% |", report.bf16_share(gpu))
+    def test_fp32_is_beside_its_peers_with_everyones_error(self):
+        rows = [row(SQUARE, "auto_f32", 10, relative_error=3e-4), row(SQUARE, "auto_of_f32", 40, relative_error=1e-7),
+                row(SQUARE, "cublasSgemm", 60, relative_error=2e-7), row(SQUARE, "cublasGemmEx_tf32", 20, relative_error=4e-4)]
+        with machine(bench_f32=result(rows)) as gpu:
+            self.assertIn("| 1024x1024x1024 nn | 53.7 | 25% | 1.50 | 0.50 | 1e-7 | 2e-7 | 4e-4 | 3e-4 |", report.f32_products(gpu))
+
+    def test_sensitivity_is_the_change_of_time(self):
+        def timed(change, kernel, us):
+            return {"problem": SQUARE, "kernel": kernel, "note": "", "change": change, "median_us": us}
+
+        rows = [timed("", "auto", 50), timed("", "k1_tiled", 100), timed("wave=2.2", "auto", 52), timed("wave=2.2", "k1_tiled", 91)]
+        with machine(sensitivity=result(rows, witness="modelled")) as gpu:
+            self.assertIn("| `wave` 2 -> 2.2 | +4.0% | -9.0% |", report.sensitivity(gpu))
 
     def test_every_rung_differs_from_the_one_before_and_has_evidence(self):
         rungs = results.rungs()

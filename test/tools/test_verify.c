@@ -14,16 +14,16 @@
 
 static const float ALPHA = 2, BETA = -3;
 
-static float at(const uint16_t *x, int64_t ld, int rows_are_lines, int64_t i, int64_t j)
+static float at(const float *x, int64_t ld, int rows_are_lines, int64_t i, int64_t j)
 {
-    return hgemm_half_to_float(rows_are_lines ? x[i * ld + j] : x[i + j * ld]);
+    return rows_are_lines ? x[i * ld + j] : x[i + j * ld];
 }
 
 /* D of the problem, by three loops. */
-static uint16_t *product(const problem_t *p)
+static float *product(const problem_t *p)
 {
     const int row = p->layout == HGEMM_ROW_MAJOR;
-    uint16_t *d = malloc((size_t)(p->batch * p->size_c) * sizeof *d);
+    float *d = malloc((size_t)(p->batch * p->size_c) * sizeof *d);
     assert_non_null(d);
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t i = 0; i < p->m; i++)
@@ -33,44 +33,52 @@ static uint16_t *product(const problem_t *p)
                     sum += at(p->a + b * p->size_a, p->lda, row == (p->op_a == HGEMM_OP_N), i, q) *
                            at(p->b + b * p->size_b, p->ldb, row == (p->op_b == HGEMM_OP_N), q, j);
                 sum = ALPHA * sum + BETA * at(p->c + b * p->size_c, p->ldc, row, i, j);
-                d[b * p->size_c + (row ? i * p->ldc + j : i + j * p->ldc)] = hgemm_half_from_float(sum);
+                d[b * p->size_c + (row ? i * p->ldc + j : i + j * p->ldc)] = sum;
             }
     return d;
 }
 
-static const char *verdict(const problem_t *p, const uint16_t *d)
+/* Of D as that type has it. */
+static const char *verdict(const problem_t *p, const float *d, hgemm_type_t type)
 {
     static char why[VERIFY_WORDS];
     double error;
-    return problem_verify(p, d, ALPHA, BETA, HGEMM_ACCUMULATE_F32, (epilogue_t){0}, &error, why);
+    made_t made = {.type = type, .alpha = ALPHA, .beta = BETA, .accumulate = HGEMM_ACCUMULATE_F32};
+    void *elements = fill_elements(d, p->batch * p->size_c, type);
+    assert_non_null(elements);
+    made.d = elements;
+    made.is_float = type == HGEMM_TYPE_F32;
+    const char *words = problem_verify(p, &made, &error, why);
+    free(elements);
+    return words;
 }
 
-static void check_problem(hgemm_layout_t layout, const shape_t *shape)
+static void check_problem(hgemm_layout_t layout, const shape_t *shape, const fill_t *fill)
 {
     for (int exact = 0; exact < 2; exact++) {
         problem_t p;
-        assert_true(problem_create(&p, layout, shape, exact));
-        uint16_t *d = product(&p);
-        assert_null(verdict(&p, d));
+        assert_int_equal(problem_create(&p, layout, shape, fill, exact), HGEMM_STATUS_SUCCESS);
+        float *d = product(&p);
+        assert_null(verdict(&p, d, fill->type));
         const int64_t count = p.batch * p.size_c;
         const int64_t places[] = {0, p.size_c - 1, count / 2, count - 1};
         for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-            const uint16_t held = d[places[i]];
-            d[places[i]] = 0x7e00; /* NaN */
-            assert_non_null(verdict(&p, d));
-            d[places[i]] = hgemm_half_from_float(hgemm_half_to_float(held) + (exact ? 1.0F : 8.0F));
-            const char *why = verdict(&p, d);
+            const float held = d[places[i]];
+            d[places[i]] = NAN;
+            assert_non_null(verdict(&p, d, fill->type));
+            d[places[i]] = held + (exact ? 1.0F : fill->type == HGEMM_TYPE_F32 ? 0.01F : 8.0F);
+            const char *why = verdict(&p, d, fill->type);
             assert_non_null(why);
             assert_int_equal(strstr(why, "matrix ") != NULL, p.batch > 1);
             d[places[i]] = held;
         }
         if (p.batch > 1) { /* the right matrices in the wrong places */
-            uint16_t *swapped = malloc((size_t)count * sizeof *d);
+            float *swapped = malloc((size_t)count * sizeof *d);
             assert_non_null(swapped);
             memcpy(swapped, d, (size_t)count * sizeof *d);
             memcpy(swapped, d + p.size_c, (size_t)p.size_c * sizeof *d);
             memcpy(swapped + p.size_c, d, (size_t)p.size_c * sizeof *d);
-            assert_non_null(verdict(&p, swapped));
+            assert_non_null(verdict(&p, swapped, fill->type));
             free(swapped);
         }
         free(d);
@@ -80,20 +88,79 @@ static void check_problem(hgemm_layout_t layout, const shape_t *shape)
 
 static void finds_one_wrong_element(void **state)
 {
+    static const hgemm_type_t types[] = {HGEMM_TYPE_F16, HGEMM_TYPE_BF16, HGEMM_TYPE_F32};
     (void)state;
     for (int layout = 0; layout < 2; layout++)
         for (int op = 0; op < 4; op++)
             for (int batch = 1; batch <= 3; batch += 2)
-                check_problem((hgemm_layout_t)layout, &(shape_t){.m = 19,
-                                                                 .n = 33,
-                                                                 .k = 24,
-                                                                 .batch = batch,
-                                                                 .op_a = (hgemm_op_t)(op / 2),
-                                                                 .op_b = (hgemm_op_t)(op % 2)});
+                check_problem((hgemm_layout_t)layout,
+                              &(shape_t){.m = 19,
+                                         .n = 33,
+                                         .k = 24,
+                                         .batch = batch,
+                                         .op_a = (hgemm_op_t)(op / 2),
+                                         .op_b = (hgemm_op_t)(op % 2)},
+                              &(fill_t){.type = types[op % 3]});
+}
+
+/* Every code with every zero that it may have: what is packed stands for the numbers of B, and integers for integers.
+ */
+static void fills_packed_weights(void **state)
+{
+    (void)state;
+    for (int code = HGEMM_CODE_INT4; code <= HGEMM_CODE_E4M3; code++)
+        for (int zero = HGEMM_ZERO_NONE; zero <= (code < HGEMM_CODE_TABLE16 ? HGEMM_ZERO_OFFSET : HGEMM_ZERO_NONE);
+             zero++) {
+            const shape_t shape = {.m = 3, .n = 33, .k = 70, .batch = 2, .op_b = HGEMM_OP_T};
+            fill_t fill = {.is_packed = 1};
+            hgemm_weights_init(&fill.weights);
+            fill.weights.code = (hgemm_code_t)code, fill.weights.zero = (hgemm_zero_t)zero, fill.weights.group = 32;
+            for (int i = 0; i < 16; i++)
+                fill.weights.table[i] = hgemm_half_from_float((float)(i - 8) / 4);
+            check_problem(HGEMM_ROW_MAJOR, &shape, &fill);
+            for (int exact = 0; exact < 2; exact++) {
+                problem_t p;
+                double squares = 0;
+                assert_int_equal(problem_create(&p, HGEMM_ROW_MAJOR, &shape, &fill, exact), HGEMM_STATUS_SUCCESS);
+                for (int64_t i = 0; i < p.batch * p.size_b; i++) {
+                    if (exact)
+                        assert_true(p.b[i] == -1 || p.b[i] == 0 || p.b[i] == 1);
+                    squares += (double)(p.b[i] * p.b[i]);
+                }
+                squares /= (double)(p.batch * p.size_b);
+                assert_true(squares > 0.03 && squares < 0.7); /* 1/3, about; E4M3's are small, integers as they come */
+                problem_destroy(&p);
+            }
+        }
+}
+
+/* A product of FP32 that was rounded to TF32 on its way is none. */
+static void tells_tf32_from_fp32(void **state)
+{
+    problem_t p;
+    double error;
+    char why[VERIFY_WORDS];
+    (void)state;
+    assert_int_equal(problem_create(&p, HGEMM_ROW_MAJOR, &(shape_t){.m = 64, .n = 64, .k = 256, .batch = 1},
+                                    &(fill_t){.type = HGEMM_TYPE_F32}, 0),
+                     HGEMM_STATUS_SUCCESS);
+    float *const exact[] = {p.a, p.b};
+    for (int i = 0; i < 2; i++) /* 11 bits, as halves of that size have them */
+        for (int64_t j = 0; j < 64 * 256; j++)
+            exact[i][j] = hgemm_half_to_float(hgemm_half_from_float(exact[i][j]));
+    float *d = product(&p);
+    made_t made = {.d = d, .type = HGEMM_TYPE_F32, .alpha = ALPHA, .beta = BETA, .accumulate = HGEMM_ACCUMULATE_F32};
+    made.is_float = 1;
+    assert_non_null(problem_verify(&p, &made, &error, why));
+    made.operands = 0x1p-11;
+    assert_null(problem_verify(&p, &made, &error, why));
+    free(d);
+    problem_destroy(&p);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(finds_one_wrong_element)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(finds_one_wrong_element),
+                                       cmocka_unit_test(fills_packed_weights), cmocka_unit_test(tells_tf32_from_fp32)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

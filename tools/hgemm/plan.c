@@ -59,12 +59,12 @@ static void show(hgemm_handle_t handle, const problem_class_t *problem, int kern
 
 int tool_plan(int argc, char **argv)
 {
-    enum { SHAPES = 1, LAYOUT, ACCUMULATE, TRANS, BATCH, TUNING, KERNEL, DEVICE, HELP };
+    enum { SHAPES = 1, LAYOUT, ACCUMULATE, TRANS, BATCH, WEIGHTS, TUNING, KERNEL, DEVICE, HELP };
     static const struct option known[] = {
         {"shapes", 1, NULL, SHAPES}, {"layout", 1, NULL, LAYOUT}, {"accumulate", 1, NULL, ACCUMULATE},
-        {"trans", 1, NULL, TRANS},   {"batch", 1, NULL, BATCH},   {"tuning", 1, NULL, TUNING},
-        {"kernel", 1, NULL, KERNEL}, {"device", 1, NULL, DEVICE}, {"help", 0, NULL, HELP},
-        {NULL, 0, NULL, 0}};
+        {"trans", 1, NULL, TRANS},   {"batch", 1, NULL, BATCH},   {"weights", 1, NULL, WEIGHTS},
+        {"tuning", 1, NULL, TUNING}, {"kernel", 1, NULL, KERNEL}, {"device", 1, NULL, DEVICE},
+        {"help", 0, NULL, HELP},     {NULL, 0, NULL, 0}};
     shapes_options_t options = {0};
     shapes_t shapes = {0};
     const char *device = NULL, *tuning = NULL, *file = NULL;
@@ -76,6 +76,7 @@ int tool_plan(int argc, char **argv)
         case ACCUMULATE: shapes_take_accumulate(&options, optarg); break;
         case TRANS: shapes_take_trans(&options, optarg); break;
         case BATCH: shapes_take_batch(&options, optarg); break;
+        case WEIGHTS: shapes_take_weights(&options, optarg); break;
         case TUNING: tuning = optarg; break;
         case KERNEL:
             kernel = hgemm_find_kernel(optarg);

@@ -2,17 +2,19 @@
 #include "shapes.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem/problem.h"
-#include "tool.h"
 #include "problem/names.h"
+#include "problem/problem.h"
+#include "problem/weights.h"
 #include "select/parse.h"
 #include "table/kernels.h"
+#include "tool.h"
 
-enum { MOST_LINE = 1024 };
+enum { MOST_LINE = 1024, OP_NN = 0, OP_NT = 1 /* 2 * op_a + op_b */ };
 
 /* ---- Options --------------------------------------------------------------------------------------- */
 
@@ -58,6 +60,13 @@ void shapes_take_batch(shapes_options_t *options, const char *text)
     options->batch = (int64_t)tool_number("--batch", text, 1, INT32_MAX);
 }
 
+void shapes_take_weights(shapes_options_t *options, const char *text)
+{
+    const char *fault = weights_from_text(text, &options->weights);
+    if (fault)
+        tool_refuse("--weights does not take %s: %s", text, fault);
+}
+
 /* ---- Problems -------------------------------------------------------------------------------------- */
 
 void shapes_add(shapes_t *shapes, const problem_class_t *problem)
@@ -72,11 +81,42 @@ void shapes_add(shapes_t *shapes, const problem_class_t *problem)
     shapes->of[shapes->count++] = *problem;
 }
 
+/* Adds a product by packed weights, of contiguous operands. */
+static void add_packed(shapes_t *shapes, const shapes_options_t *options, int64_t m, int64_t n, int64_t k,
+                       int64_t batch)
+{
+    hgemm_desc_t desc;
+    hgemm_weights_t weights = options->weights;
+    packed_form_t form;
+    char words[DEVICE_DETAIL];
+    weights.n = n, weights.k = k;
+    if (take_weights(&weights, &form, words) != HGEMM_STATUS_SUCCESS)
+        tool_refuse("%" PRId64 "x%" PRId64 "x%" PRId64 ": %s", m, n, k, words);
+    hgemm_desc_init(&desc);
+    desc.accumulate = HGEMM_ACCUMULATE_F32;
+    desc.op_b = HGEMM_OP_T;
+    desc.m = m, desc.n = n, desc.k = k, desc.batch = batch;
+    desc.lda = k, desc.ldc = desc.ldd = n;
+    desc.stride_a = m * k, desc.stride_b = form.bytes, desc.stride_c = desc.stride_d = m * n;
+    desc.weights = &weights, desc.type_b = HGEMM_TYPE_PACKED;
+    hgemm_desc_t row_major = normalise(&desc);
+    problem_class_t problem = class_of(&row_major);
+    shapes_add(shapes, &problem);
+}
+
 /* Adds products of contiguous, aligned operands, one for each accumulator. */
 static void add_plain(shapes_t *shapes, const shapes_options_t *options, int64_t m, int64_t n, int64_t k, int op,
                       int64_t batch)
 {
     const int is_row_major = options->layout == HGEMM_ROW_MAJOR;
+    if (options->weights.size) {
+        if (!is_row_major || (options->accumulate & ~(1u << HGEMM_ACCUMULATE_F32)) || op != OP_NT)
+            tool_refuse(
+                "packed weights are multiplied as f32 nt in row layout, which --layout, --accumulate, --trans or "
+                "a file's columns contradict");
+        add_packed(shapes, options, m, n, k, batch);
+        return;
+    }
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         hgemm_desc_t desc;
         if (!((options->accumulate ? options->accumulate : 1u) >> accumulate & 1u))
@@ -94,6 +134,12 @@ static void add_plain(shapes_t *shapes, const shapes_options_t *options, int64_t
         problem_class_t problem = class_of(&row_major);
         shapes_add(shapes, &problem);
     }
+}
+
+/* Of shapes and rows that do not say. */
+static int default_op(const shapes_options_t *options)
+{
+    return options->weights.size ? OP_NT : OP_NN;
 }
 
 void shapes_add_argument(shapes_t *shapes, const shapes_options_t *options, const char *text)
@@ -116,7 +162,7 @@ void shapes_add_argument(shapes_t *shapes, const shapes_options_t *options, cons
     if (m < 1 || n < 1 || k < 1)
         tool_refuse("a side is 0: %s", text);
     for (int op = 0; op < 4; op++)
-        if ((options->ops ? options->ops : 1u) >> op & 1u)
+        if ((options->ops ? options->ops : 1u << default_op(options)) >> op & 1u)
             add_plain(shapes, options, m, n, k, op, options->batch ? options->batch : 1);
 }
 
@@ -161,7 +207,8 @@ void shapes_add_file(shapes_t *shapes, const shapes_options_t *options, const ch
     if (!file)
         tool_refuse("cannot read %s: %s", path, strerror(errno));
     for (int number = 1; fgets(line, sizeof line, file); number++) {
-        int64_t value[COLUMNS] = {[BATCH] = options->batch ? options->batch : 1};
+        int64_t value[COLUMNS] = {
+            [TRANS_B] = default_op(options) == OP_NT, [BATCH] = options->batch ? options->batch : 1};
         line[strcspn(line, "\r\n")] = '\0';
         if (line[0] == '#')
             is_told = strlen(line) > 2 && !class_from_text(line + 2, &problem);

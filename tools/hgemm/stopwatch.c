@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "packed_operand.h"
+#include "problem/weights.h"
+
 enum { MOST_COPIES = 64, MOST_LAUNCHES = 1000, SLACK = 16 /* bytes before an operand that is not aligned */ };
 static const double TURN_SECONDS = 2e-3; /* of launches back to back */
 static const double MOST_MEMORY = 0.25;  /* of the device's */
@@ -91,6 +94,17 @@ static void fill_operand(stopwatch_t *watch, hgemm_type_t type, unsigned char *b
     }
 }
 
+/* Fills the packed weights of a batch, which are the same in each. */
+static hgemm_status_t fill_weights(stopwatch_t *watch, unsigned char *bytes, int is_exact)
+{
+    const hgemm_desc_t *p = &watch->problem;
+    if (!packed_operand_write(p->weights, is_exact, draw(watch), bytes))
+        return HGEMM_STATUS_OUT_OF_MEMORY;
+    for (int64_t i = 1; i < p->batch && p->stride_b != 0; i++)
+        memcpy(bytes + i * p->stride_b, bytes, (size_t)form_of(p->weights).bytes);
+    return HGEMM_STATUS_SUCCESS;
+}
+
 /* Fills A and B of the first copy with -1, 0 and 1, or those of all copies with numbers from 1/8 to 1/2 of either sign.
  */
 static hgemm_status_t fill(stopwatch_t *watch, int is_exact)
@@ -101,7 +115,10 @@ static hgemm_status_t fill(stopwatch_t *watch, int is_exact)
     hgemm_status_t status = host ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_OUT_OF_MEMORY;
     if (host) {
         fill_operand(watch, p->type_a, host, watch->a, is_exact);
-        fill_operand(watch, p->type_b, host + watch->a.bytes, watch->b, is_exact);
+        if (p->weights)
+            status = fill_weights(watch, host + watch->a.bytes, is_exact);
+        else
+            fill_operand(watch, p->type_b, host + watch->a.bytes, watch->b, is_exact);
     }
     for (int copy = 0; copy < (is_exact ? 1 : watch->copies) && status == HGEMM_STATUS_SUCCESS; copy++)
         status = hgemm_upload(watch->handle, watch->memory + (size_t)copy * bytes_of_copy(watch), host, bytes);
@@ -162,8 +179,13 @@ stopwatch_t *stopwatch_open(hgemm_handle_t handle, const problem_class_t *proble
         watch->is_modelled = strcmp(handle->info.kind, "t4model") == 0;
         watch->a = space_of(p->type_a, p->op_a == HGEMM_OP_N ? p->m : p->k, p->lda, p->batch, p->stride_a,
                             of[CLASS_aligned_a]);
-        watch->b = space_of(p->type_b, p->op_b == HGEMM_OP_N ? p->k : p->n, p->ldb, p->batch, p->stride_b,
-                            of[CLASS_aligned_b]);
+        if (p->weights) {
+            packed_operand_table(&watch->weights);
+            watch->b = space_of(HGEMM_TYPE_PACKED, 1, form_of(p->weights).bytes, p->batch, p->stride_b, 16);
+        } else {
+            watch->b = space_of(p->type_b, p->op_b == HGEMM_OP_N ? p->k : p->n, p->ldb, p->batch, p->stride_b,
+                                of[CLASS_aligned_b]);
+        }
         watch->d = (size_t)type_bytes(p->type_d, p->batch * p->m * p->n);
         *fault = words_of(handle, open_memory(watch));
     }

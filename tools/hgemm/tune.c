@@ -281,6 +281,8 @@ static const plan_t *choose(stopwatch_t *watch, const plan_t *plans, int count, 
 static int prove_cublas(stopwatch_t *watch, const char *name)
 {
     const char *fault;
+    if (stopwatch_problem(watch)->weights) /* which cuBLAS does not take */
+        return 0;
     stopwatch_set_cublas(watch, cublas);
     if (!cublas || stopwatch_prove(watch, NULL, &fault))
         return cublas != NULL;
@@ -421,6 +423,7 @@ static void parse(int argc, char **argv, shapes_t *shapes)
         ACCUMULATE,
         TRANS,
         BATCH,
+        WEIGHTS,
         OUTPUT,
         AGAIN,
         PLANS,
@@ -433,12 +436,12 @@ static void parse(int argc, char **argv, shapes_t *shapes)
         HELP
     };
     static const struct option known[] = {
-        {"shapes", 1, NULL, SHAPES}, {"layout", 1, NULL, LAYOUT}, {"accumulate", 1, NULL, ACCUMULATE},
-        {"trans", 1, NULL, TRANS},   {"batch", 1, NULL, BATCH},   {"out", 1, NULL, OUTPUT},
-        {"again", 0, NULL, AGAIN},   {"plans", 1, NULL, PLANS},   {"reps", 1, NULL, REPS},
-        {"margin", 1, NULL, MARGIN}, {"budget", 1, NULL, BUDGET}, {"check", 0, NULL, CHECK},
-        {"device", 1, NULL, DEVICE}, {"help", 0, NULL, HELP},     {"no-cublas", 0, NULL, NO_CUBLAS},
-        {NULL, 0, NULL, 0}};
+        {"shapes", 1, NULL, SHAPES},       {"layout", 1, NULL, LAYOUT}, {"accumulate", 1, NULL, ACCUMULATE},
+        {"trans", 1, NULL, TRANS},         {"batch", 1, NULL, BATCH},   {"weights", 1, NULL, WEIGHTS},
+        {"out", 1, NULL, OUTPUT},          {"again", 0, NULL, AGAIN},   {"plans", 1, NULL, PLANS},
+        {"reps", 1, NULL, REPS},           {"margin", 1, NULL, MARGIN}, {"budget", 1, NULL, BUDGET},
+        {"check", 0, NULL, CHECK},         {"device", 1, NULL, DEVICE}, {"help", 0, NULL, HELP},
+        {"no-cublas", 0, NULL, NO_CUBLAS}, {NULL, 0, NULL, 0}};
     enum { MOST_FILES = 64 };
     const char *files[MOST_FILES];
     int file_count = 0;
@@ -454,6 +457,7 @@ static void parse(int argc, char **argv, shapes_t *shapes)
         case ACCUMULATE: shapes_take_accumulate(&options.shapes, optarg); break;
         case TRANS: shapes_take_trans(&options.shapes, optarg); break;
         case BATCH: shapes_take_batch(&options.shapes, optarg); break;
+        case WEIGHTS: shapes_take_weights(&options.shapes, optarg); break;
         case OUTPUT: options.out = optarg; break;
         case AGAIN: options.again = 1; break;
         case PLANS: options.plans = (int)tool_number("--plans", optarg, 1, 1000); break;
