@@ -214,9 +214,6 @@ void turing_counters_free(turing_counters_t *counters);
 void turing_counters_lines(const turing_counters_t *counters, const turing_kernel_t *kernel,
                            void (*each)(void *user, turing_line_t line, const turing_count_t *count), void *user);
 
-/* A launch's dynamic shared memory, as far as a T4 has so much: one that may have more has a multiprocessor to itself. */
-uint32_t turing_resident_shared(const turing_kernel_t *kernel, const turing_launch_t *launch);
-
 turing_occupancy_t turing_occupancy(const turing_kernel_t *kernel, uint32_t threads, uint32_t dynamic_shared);
 
 /* Static: the innermost loop with most HMMA.  `counters` may be NULL. */
@@ -340,6 +337,9 @@ typedef struct turing_launch {
      * in counts as absent until it is written again: whoever needs it gets an error. */
     bool dry;
 } turing_launch_t;
+
+/* A launch's dynamic shared memory, as far as a T4 has so much: one that may have more has a multiprocessor to itself. */
+uint32_t turing_resident_shared(const turing_kernel_t *kernel, const turing_launch_t *launch);
 
 /* Does the kernel wait for its whole grid, so that it needs `cooperative`? */
 bool turing_waits_for_grid(const turing_kernel_t *kernel);

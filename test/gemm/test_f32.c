@@ -552,16 +552,18 @@ int main(void)
                  {"single11_128x128", HGEMM_ACCURACY_11_BITS},
                  {NULL, HGEMM_ACCURACY_F32}};
     int failures = 0;
-    handle = test_open();
     type_a = type_b = HGEMM_TYPE_F32;
     for (int i = 0; i < 5; i++) {
         kernel = turns[i].kernel, accuracy = turns[i].accuracy;
         print_message("%s\n", kernel ? kernel : "any kernel");
+        handle = test_open_for(kernel ? hgemm_find_kernel(kernel) : HGEMM_KERNEL_AUTO);
         if (kernel)
             failures += cmocka_run_group_tests(of_each_kernel, NULL, NULL);
         if (!kernel || i == 0) /* with copies, and without */
             failures += cmocka_run_group_tests(of_halves, NULL, NULL);
+        hgemm_destroy(handle);
     }
+    handle = test_open();
     failures += cmocka_run_group_tests(once, NULL, NULL);
     hgemm_destroy(handle);
     return failures ? 1 : 0;
