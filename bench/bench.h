@@ -40,6 +40,7 @@ typedef struct contestant_t {
     kind_t kind;
     form_t form;
     scales_t scales;
+    hgemm_accuracy_t accuracy;
     hgemm_accumulate_t accumulate;
     int kernel;                   /* of hgemm; of CUTLASS the configuration */
     int slices, parallel;         /* of CUTLASS's call, see peers_cutlass.h */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "problem/names.h"
 #include "published.h"
 
 static void time_once(void *context)
@@ -208,21 +209,36 @@ static void add_halves(group_t *g)
         }
 }
 
-/* Of bfloat16: hgemm's choice where the call finds scales, which nobody can without results. */
-static void add_finders(group_t *g, const baselines_t *beside)
+/* hgemm's choice for a call that differs from the usual one in what `like` says. */
+static void add_choice(group_t *g, const char *name, const contestant_t *like, const baselines_t *beside)
 {
-    static const char *const names[SCALES] = {
-        [SCALES_B_GIVEN] = "auto_of_bf16_b_given", [SCALES_FOUND] = "auto_of_bf16_found"};
-    for (int scales = SCALES_B_GIVEN; scales < SCALES; scales++) {
-        const contestant_t call = {.form = AS_ASKED, .accumulate = HGEMM_ACCUMULATE_F32, .scales = (scales_t)scales};
-        if (!wanted(names[scales]))
-            continue;
-        contestant_t *c = add(g, KERNEL, AS_ASKED, HGEMM_ACCUMULATE_F32, HGEMM_KERNEL_AUTO, names[scales]);
-        const hgemm_desc_t desc = plan(&g->shape, &call);
-        c->scales = call.scales;
-        c->result.cublas = beside->cublas, c->result.ceiling = beside->ceiling, c->result.copy = beside->copy;
-        note_choice(c, &desc);
-        gbench_register(&c->result);
+    if (!wanted(name))
+        return;
+    contestant_t *c = add(g, KERNEL, like->form, like->accumulate, HGEMM_KERNEL_AUTO, name);
+    const hgemm_desc_t desc = plan(&g->shape, like);
+    c->scales = like->scales, c->accuracy = like->accuracy;
+    c->result.cublas = beside->cublas, c->result.ceiling = beside->ceiling, c->result.copy = beside->copy;
+    note_choice(c, &desc);
+    gbench_register(&c->result);
+}
+
+/* Of bfloat16 calls that find scales, which none can that computes no results; of floats less accurate ones. */
+static void add_variants(group_t *g, const baselines_t *beside)
+{
+    static const char *const finders[SCALES] = {[SCALES_B_GIVEN] = "b_given", [SCALES_FOUND] = "found"};
+    contestant_t call = {.form = AS_ASKED, .accumulate = HGEMM_ACCUMULATE_F32};
+    char name[48];
+    for (int scales = SCALES_B_GIVEN; bench.options.fill.type == HGEMM_TYPE_BF16 && scales < SCALES && !is_dry();
+         scales++) {
+        call.scales = (scales_t)scales;
+        snprintf(name, sizeof name, "auto_of_bf16_%s", finders[scales]);
+        add_choice(g, name, &call, beside);
+    }
+    for (int accuracy = HGEMM_ACCURACY_16_BITS; bench.options.fill.type == HGEMM_TYPE_F32 && accuracy_names[accuracy];
+         accuracy++) {
+        call.accuracy = (hgemm_accuracy_t)accuracy;
+        snprintf(name, sizeof name, "auto_of_f32_%s", accuracy_names[accuracy]);
+        add_choice(g, name, &call, beside);
     }
 }
 
@@ -242,17 +258,11 @@ static void add_typed(group_t *g)
     } else if (!is_packed) {
         beside.cublas = add_cublas(g, CUBLAS, AS_ASKED, sums, "cublasGemmEx_bf16", "cublasGemmStridedBatchedEx");
     }
-    if (wanted("auto_f32")) {
-        contestant_t *c = add(g, KERNEL, AS_HALVES, sums, HGEMM_KERNEL_AUTO, "auto_f32");
-        const hgemm_desc_t desc = plan(&g->shape, c);
-        c->result.cublas = halves.cublas, c->result.ceiling = halves.ceiling, c->result.copy = halves.copy;
-        note_choice(c, &desc);
-        gbench_register(&c->result);
-    }
+    add_choice(g, "auto_f32", &(contestant_t){.form = AS_HALVES, .accumulate = sums}, &halves);
     snprintf(automatic, sizeof automatic, "auto_of_%s", bench.options.operands);
     add_kernels(g, AS_ASKED, sums, automatic, &beside);
-    if (!is_packed && type == HGEMM_TYPE_BF16 && !is_dry())
-        add_finders(g, &beside);
+    if (!is_packed)
+        add_variants(g, &beside);
     if (bench.options.plans && !emulated())
         add_plans(g, AS_ASKED, sums);
 }

@@ -216,7 +216,7 @@ hgemm_status_t fill_weights(const hgemm_weights_t *w, int64_t batch, int exact, 
         draw(w, exact, &seed, groups, &codes);
         status = pack(w, &codes, groups, packed);
         if (status == HGEMM_STATUS_SUCCESS)
-            status = hgemm_unpack_weights(NULL, w, packed, HGEMM_TYPE_F32, filled->values + i * count, w->k);
+            status = hgemm_unpack_weights(NULL, w, packed, 0, w->k, HGEMM_TYPE_F32, filled->values + i * count, w->k);
     }
     free(codes.codes), free(codes.scales), free(codes.zeros);
     if (status != HGEMM_STATUS_SUCCESS)

@@ -126,6 +126,7 @@ hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alph
     desc.bias_mode = HGEMM_BIAS_PER_COLUMN;
     desc.lda = p->lda, desc.ldb = p->ldb, desc.ldc = desc.ldd = p->ldc;
     desc.stride_a = p->size_a, desc.stride_b = p->size_b, desc.stride_c = desc.stride_d = p->size_c;
+    desc.accuracy = c->accuracy;
     if (desc.type_a == HGEMM_TYPE_BF16) {
         desc.scale_a = c->scales == SCALES_GIVEN ? 1 : 0;
         desc.scale_b = c->scales == SCALES_FOUND ? 0 : 1;
@@ -183,11 +184,14 @@ static struct stored_t {
     void *a, *b, *c;
 } stored[FORMS];
 
-/* Of other operands than halves the peers' are rounded to halves, and TF32's further on. */
+/* Of other operands than halves the peers' are rounded to halves, TF32's further on, and ours to what a call promises.
+ */
 static double rounding_of_operands(const contestant_t *c)
 {
-    if (c->kind == CUBLAS_TF32)
+    if (c->kind == CUBLAS_TF32 || c->accuracy == HGEMM_ACCURACY_11_BITS)
         return ERROR_HALF;
+    if (c->accuracy == HGEMM_ACCURACY_16_BITS)
+        return ERROR_HALF / 32;
     return typed() && c->form == AS_HALVES ? ERROR_HALF : 0;
 }
 

@@ -8,7 +8,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
     static constexpr int BM = SPEC::BM, BN = SPEC::BN, THREADS = 128;
     static constexpr bool LONG_IS_M = BM >= BN;
     static constexpr bool W_ALONG_K = LONG_IS_M ? A_ALONG_K : B_ALONG_K, X_ALONG_K = LONG_IS_M ? B_ALONG_K : A_ALONG_K;
-    static constexpr int LONG = LONG_IS_M ? BM : BN;
+    static constexpr int LONG = LONG_IS_M ? BM : BN, SHORT = 8;
     static constexpr int TL = THREADS * 8 / SPEC::BK, TK = THREADS / TL;
     static constexpr int LINES = LONG / TL; /* of a thread */
     static_assert((LONG_IS_M ? BN : BM) == 8 && TL * TK == THREADS && TL * LINES == LONG, "not what threads can do");

@@ -5,10 +5,10 @@
 
 /* Adds up what blocks have, if k is split: the last block to arrive does. Lanes of a warp that share a sum take parts
  * in turn. Returns whether this block stores the tile. */
-template <class V> static DEVICE bool add_blocks(const arguments &args, const thin_block<V> &at)
+template <template <class> class PLACE, class V> static DEVICE bool add_blocks(const arguments &args, const PLACE<V> &at)
 {
     constexpr int TOGETHER = V::LONG == 8 ? 16 : 8; /* loads in flight */
-    constexpr u32 SUMS_BYTES = V::LONG * 8 * 4;     /* of a part */
+    constexpr u32 SUMS_BYTES = V::LONG * V::SHORT * 4; /* of a part */
     if (!at.is_part) return true;
     const u32 tiles = (((u32)args.m + V::BM - 1) / V::BM) * (((u32)args.n + V::BN - 1) / V::BN);
     const u32 tile = batch_index() * (tiles - args.whole_tiles) + at.tile - args.whole_tiles, splits = args.splits;
@@ -67,7 +67,7 @@ static DEVICE eight_sums<FLOATS> sums_from(u32 address, int count)
 }
 
 /* Stores rows of D, in chunks that are aligned there. */
-template <class V> static DEVICE void store_plain(const arguments &args, const thin_block<V> &at)
+template <template <class> class PLACE, class V> static DEVICE void store_plain(const arguments &args, const PLACE<V> &at)
 {
     const u64 ldc = args.ldc * HALF_BYTES, ldd = args.ldd * HALF_BYTES;
     const char *const c = (const char *)args.c + (batch_index() * args.stride_c + at.n0) * HALF_BYTES + at.m0 * ldc;
@@ -98,7 +98,7 @@ template <class V> static DEVICE void store_plain(const arguments &args, const t
 }
 
 /* The same by the fused epilogue: a thread has 8 columns at a time, in several rows. */
-template <class V> static DEVICE void store_fused(const arguments &args, const thin_block<V> &at)
+template <template <class> class PLACE, class V> static DEVICE void store_fused(const arguments &args, const PLACE<V> &at)
 {
     constexpr u32 ACROSS = V::LONG_IS_M ? 1 : V::TL, STEP = V::THREADS / ACROSS;
     const u32 rows = V::LONG_IS_M ? at.lines : at.columns, width = V::LONG_IS_M ? at.columns : at.lines;

@@ -27,7 +27,7 @@ esac
 step "installing it in a clean environment"
 quietly python3 -m venv "$work/venv"
 quietly "$work/venv/bin/pip" install -q --disable-pip-version-check "$wheel" pytest ml_dtypes gguf matplotlib nbconvert ipykernel
-strangers=$(nm -D --defined-only "$work"/venv/lib/python3*/site-packages/hgemm/libhgemm.so | grep -v ' hgemm_[a-z0-9_]*$' || true)
+strangers=$(nm -D --defined-only "$work"/venv/lib/python3*/site-packages/hgemm/libhgemm.so | grep -Ev ' (hgemm_[a-z0-9_]+@@)?HGEMM_(PRIVATE_)?[0-9.]+$' || true)
 [ -z "$strangers" ] || { printf 'FAILED: libhgemm.so exports\n%s\n' "$strangers" >&2; exit 1; }
 step "testing"
 cd "$work" # where Python finds the installed package only

@@ -14,6 +14,7 @@
 # more shapes (build with -DHGEMM_PEERS=ON), some two minutes each:
 #   sweep random    squares, random shapes         attention   strided batches of attention's products
 #   energy          by the GPU's own counter       deepbench1 to deepbench6
+#   types           products of FP32, of BF16 and by packed weights
 #   plans           selection's choice beside the plans it was made from; plans_attention the same for attention, and
 #                   one of its products with sums of 8 to 256
 #   tune            hgemm tune over random shapes, four minutes of it; then what its file chooses against the default
@@ -176,6 +177,12 @@ case " $parts " in *' bench '*)
     bench batch --kernel '^auto' --accumulate f16,f32 --reps 11 --trans nt --batch 384 512x512x64
 esac
 
+case " $parts " in *' types '*)
+    bench f32 --type f32 --kernel '^auto' --reps 9 1024,2048,4096,8192,1023,2047
+    bench f32_rows --type f32 --kernel '^auto' --reps 11 --trans nt 1x4096x4096,16x4096x4096,64x4096x4096,256x4096x4096,512x3072x768
+    bench bf16 --type bf16 --peers ceiling,cublas --kernel '^auto' --reps 11 --trans nn,nt,tn 1x4096x4096,16x4096x4096,64x4096x4096,1024,2048,4096
+    bench weights_int4 --weights int4:128 --kernel '^auto' --reps 11 1x4096x4096,16x4096x4096,64x4096x4096,256x4096x4096,2048x4096x4096
+esac
 case " $parts " in *' sweep '*)
     bench sweep --kernel '^auto$' --reps 9 128:1024:128,1280:2048:256,2560:4096:512,5120:8192:1024,192,320,448,576,704,960,1088,1600,3200,127,255,511,767,1023,1025,1279,1535,2047,2049,3071,3073,4095,4097,6143,8191
 esac
@@ -209,6 +216,7 @@ case " $parts " in *' tune '*)
 esac
 case " $parts " in *' energy '*)
     bench energy --energy --reps 3 --kernel '^auto' --accumulate f16,f32 8192
+    bench energy_f32 --type f32 --energy --reps 3 --peers cublas --kernel '^auto' 4096
 esac
 for part in 1 2 3 4 5 6; do
     case " $parts " in *" deepbench$part "*)

@@ -289,6 +289,78 @@ def energy(machine):
     return figure, sources
 
 
+# kernel: label, colour, marker
+FLOATS = {"cublasGemmEx_f32": ("FP16, cuBLAS", "#999999", "^"), "auto_f32": ("FP16, hgemm", "#E69F00", "o"),
+          "cublasGemmEx_bf16": ("BF16, cuBLAS", "#555555", "^"), "auto_of_bf16": ("BF16, hgemm", "#CC79A7", "o"),
+          "cublasGemmEx_tf32": ("TF32, cuBLAS", "#56B4E9", "^"), "auto_of_f32_11bits": ("FP32 to 11 bits, hgemm", "#85B4D7", "o"), "auto_of_f32_16bits": ("FP32 to 16 bits, hgemm", "#5598C6", "o"),
+          "cublasSgemm": ("FP32, cuBLAS", "#009E73", "^"), "auto_of_f32": ("FP32, hgemm", "#0072B2", "o")}
+
+
+def of_f32(machine):
+    """{size: {kernel: row}} of the newest lists of FP32 and of BF16, and their sources."""
+    found, sources = {}, []
+    for asked, kernels in (("f32", ("auto_f32", "cublasGemmEx_f32", "cublasGemmEx_tf32", "cublasSgemm", "auto_of_f32", "auto_of_f32_16bits", "auto_of_f32_11bits")), ("bf16", ("cublasGemmEx_bf16", "auto_of_bf16"))):
+        able = [source for source in machine if source.context.get("operands") == asked and "energy" not in source.context
+                and any(problem.plain_square for problem in source.problems.values())]
+        for source in able[-1:]:
+            sources.append(source)
+            for problem in source.problems.values():
+                if problem.plain_square and problem.n % 1024 == 0:
+                    found.setdefault(problem.n, {}).update({k: row for k, row in problem.rows.items() if k in kernels and "relative_error" in row})
+    return found, sources
+
+
+def floats(machine):
+    found, sources = of_f32(machine)
+    if not any("cublasSgemm" in rows and "auto_of_f32" in rows for rows in found.values()):
+        raise NotMade("no file has cublasSgemm and auto_of_f32 at a square")
+    figure, (ax,) = canvas(4.4, caption(sources, "error: root mean square of D's over that of its values, random A and B in [-1, 1); D is of the type of A and B, "
+                                        "and its rounding counts", "squares: " + ", ".join(map(str, sorted(found))) + ", of which the largest have the largest markers",
+                                        newer(sources)))
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    for kernel, (label, colour, marker) in FLOATS.items():
+        points = [(rows[kernel]["tflops"], rows[kernel]["relative_error"]) for _, rows in sorted(found.items()) if kernel in rows]
+        if not points:
+            continue
+        ax.plot(*zip(*points), color=colour, linewidth=1, zorder=1)
+        ax.scatter(*zip(*points), s=[18 + 22 * i for i in range(len(points))], color=colour, marker=marker, linewidths=0, zorder=2)
+        ours = kernel.startswith("auto")
+        ax.annotate(label, points[-1], (8, -3) if ours else (8, 2), **NEAR, color=colour, weight="bold" if ours else "normal", va="top" if ours else "bottom")
+    low, high = ax.get_xlim()
+    ax.set_xlim(low, high * 1.6)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.grid(axis="x", color="#DDDDDD", linewidth=0.6)
+    ax.set_xlabel("TFLOPS")
+    ax.set_ylabel("relative error")
+    ax.set_title("Error against speed: FP32 sums, by what A and B are", loc="left")
+    return figure, sources
+
+
+def energy_f32(machine):
+    name = "4096x4096x4096 nn row"
+    able = [source for source in machine if source.context.get("operands") == "f32" and name in source.problems
+            and sum(energy_of(row) is not None for row in source.problems[name].rows.values()) >= 2]
+    if not able:
+        raise NotMade("no file has energy of FP32 products at 4096")
+    source = max(able, key=lambda source: source.context.get("date", ""))
+    rows = source.problems[name].rows
+    bars = [(kernel, label.replace(", ", "\n"), colour) for kernel, (label, colour, _) in FLOATS.items() if kernel in rows and energy_of(rows[kernel])]
+    values = {kernel: energy_of(rows[kernel])[0] for kernel, _, _ in bars}
+    words = {kernel: f"{values[kernel]:.1f} pJ\n{energy_of(rows[kernel])[1]:.0f} W\n{rows[kernel]['tflops']:.0f} TFLOPS" for kernel, _, _ in bars}
+    whiskers = {}
+    for kernel, _, _ in bars:
+        turns = energy_of(rows[kernel])[2]
+        whiskers[kernel] = (min([*turns, values[kernel]]), max([*turns, values[kernel]]))
+    figure, (ax,) = canvas(4.2, caption([source], "whiskers: least and most", "energy of the whole board " + said([source], "energy", "").removesuffix("."),
+                                        newer([source])))
+    draw_bars(ax, bars, values, whiskers, words, {kernel for kernel in values if kernel.startswith("cublasGemmEx")} if newer([source]) else set())
+    ax.set_ylim(0, 1.35 * max(values.values()))
+    ax.set_ylabel("picojoules per operation")
+    ax.set_title("Energy: FP32 4096 x 4096 x 4096 beside less exact products, launches back to back", loc="left")
+    return figure, [source]
+
+
 # ---- TFLOPS over N -----------------------------------------------------------------------------
 
 def sweep(machine):
@@ -495,6 +567,11 @@ def stale(used):
     return f"STALE: {', '.join(changed)} changed since." if changed else ""
 
 
+def by_events(row):
+    """TFLOPS of a modelled launch by a pair of events after a pause; None where it is not known."""
+    return row["tflops"] * row["median_us"] / row["events_us"] if "events_us" in row else None
+
+
 def t4_ladder():
     """The rungs on a modelled T4, beside published figures of cuBLAS on a real one."""
     context, published = results.published()
@@ -503,18 +580,21 @@ def t4_ladder():
     used = [of for size in sizes for kernel, _ in bars if (of := results.newest(MODEL, f"{size}x{size}x{size} nn row", kernel)[1])]
     words = "\n".join(textwrap.fill(text, 146) for text in (
         "Blue, orange and the dashed ceiling: modelled, not measured; the timing model executes the sm_75 machine code at 1590 MHz "
-        "and leaves out the launch. CUTLASS is its fastest Turing kernel.",
+        "and leaves out the launch. Black lines: the same as a pair of events after a pause would say, which is how the published ones were timed. "
+        "CUTLASS is its fastest Turing kernel.",
         f"Hatched: published, cuBLAS on a real T4 with clocks {context['clocks']} ({context['source']}; {context['note']}). No T4 was measured here. " + stale(used)))
     figure, (ax,) = canvas(4.2, words)
     width = 0.8 / (len(bars) + 1)
     for group, size in enumerate(sizes):
         rows = {kernel: results.square(MODEL, size, kernel).get(kernel) for kernel, _ in bars}
-        heights = [(rows[kernel]["tflops"], colour, None) for kernel, colour in bars if rows[kernel]]
+        heights = [(rows[kernel]["tflops"], by_events(rows[kernel]), colour, None) for kernel, colour in bars if rows[kernel]]
         if size in published:
-            heights.append((published[size], COLOURS[CUBLAS], "//"))
+            heights.append((published[size], None, COLOURS[CUBLAS], "//"))
         left = group - width * (len(heights) - 1) / 2
-        for i, (height, colour, hatch) in enumerate(heights):
+        for i, (height, shown, colour, hatch) in enumerate(heights):
             ax.bar(left + i * width, height, 0.92 * width, color=colour, hatch=hatch, edgecolor="white" if hatch else colour, linewidth=0)
+            if shown:
+                ax.plot([left + (i - 0.46) * width, left + (i + 0.46) * width], [shown] * 2, color="black", linewidth=1.4, solid_capstyle="butt")
             ax.annotate(f"{height:.0f}", (left + i * width, height), (0, 2), textcoords="offset points", ha="center", fontsize=7.5)
         if ceiling := results.square(MODEL, size, CEILING).get(CEILING):
             ax.plot([left - width, left + width * len(heights)], [ceiling["tflops"]] * 2, color=COLOURS[CEILING], linestyle="--", linewidth=1)
@@ -525,8 +605,9 @@ def t4_ladder():
     names = {**{rung: rung for rung in RUNGS}, OURS: "hgemm (k5_tuned)", CUTLASS: "CUTLASS"}
     handles = [Patch(color=colour, label=names[kernel]) for kernel, colour in bars]
     handles += [Patch(facecolor=COLOURS[CUBLAS], hatch="//", edgecolor="white", label="cublasHgemm (published)"),
+                Line2D([], [], color="black", linewidth=1.4, label="by events after a pause"),
                 Line2D([], [], color=COLOURS[CEILING], linestyle="--", linewidth=1, label="ceiling")]
-    ax.legend(handles=handles, loc="upper left", ncols=4, fontsize=7.5, frameon=False)
+    ax.legend(handles=handles, loc="upper left", ncols=5, fontsize=7.5, frameon=False)
     ax.set_title("A T4: half precision, FP16 sums", loc="left")
     return figure
 
@@ -564,8 +645,47 @@ def t4_waits():
     return figure
 
 
-FIGURES = {"ladder": ladder, "sweep": sweep, "ratio": ratio, "roofline": roofline, "energy": energy}
-T4_FIGURES = {"ladder": t4_ladder, "waits": t4_waits}
+# kernel: label, colour, marker, line
+PACKED = {"auto_f32": ("FP16 weights, hgemm", "#333333", "o", "-"), "bitsandbytes nf4:64": ("NF4, bitsandbytes", "#CC79A7", "^", "--"),
+          "marlin int4:128": ("INT4, Marlin (FP16 sums)", "#E69F00", "s", "--"), "auto_of_int8:128:none:f16": ("INT8, hgemm", "#009E73", "o", "-"),
+          "auto_of_nf4:64:none:f16": ("NF4, hgemm", "#56B4E9", "o", "-"), "auto_of_int4:128:none:f16": ("INT4, hgemm", "#0072B2", "o", "-")}
+TENSOR_FLOPS = 40 * 4 * 2 * 16 * 8 * 8 / clock.constants()["tensor"].value * T4_MHZ * 1e6  # of a T4, by the model's constant
+
+
+def t4_weights():
+    """Products by packed weights over the number of rows, on a modelled T4, beside others."""
+    problems, used = results.weights()
+    side, rows = 4096, {}
+    for problem, named in problems.items():
+        m, n, k = map(int, problem.split()[0].split("x"))
+        if (n, k) == (side, side):
+            rows[m] = named
+    words = "\n".join(textwrap.fill(text, 146) for text in (
+        f"Modelled, not measured: kernel times of a T4 at {T4_MHZ} MHz, W of {side} x {side}, FP32 sums but Marlin's. Marlin is vLLM's, built for sm_75; of "
+        "bitsandbytes the kernel that uses tensor cores, for up to 32 rows. Grey: what INT4's bytes at "
+        f"{T4_DRAM / 1e9:.0f} GB/s, or tensor cores, ask for. " + stale(used),))
+    figure, (ax,) = canvas(4.6, words)
+    ms = sorted(rows)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    bytes_ = side * side * (0.5 + 2 / 128)
+    ax.plot(ms, [1e6 * max((bytes_ + 4 * m * side) / T4_DRAM, 2 * m * side * side / TENSOR_FLOPS) for m in ms], color="#AAAAAA", linewidth=5, alpha=0.5, zorder=0,
+            solid_capstyle="butt", label="floor, INT4")
+    for kernel, (label, colour, marker, line) in PACKED.items():
+        points = [(m, rows[m][kernel]["median_us"]) for m in ms if kernel in rows[m]]
+        if points:
+            ax.plot(*zip(*points), color=colour, linestyle=line, marker=marker, markersize=4, linewidth=1.2, label=label)
+    log2_axis(ax.xaxis, ms, "{:.0f}")
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.set_xlabel("rows of A")
+    ax.set_ylabel("us")
+    ax.legend(loc="upper left", fontsize=8, frameon=False)
+    ax.set_title("A T4: products by packed weights", loc="left")
+    return figure
+
+
+FIGURES = {"ladder": ladder, "floats": floats, "energy_f32": energy_f32, "sweep": sweep, "ratio": ratio, "roofline": roofline, "energy": energy}
+T4_FIGURES = {"ladder": t4_ladder, "weights": t4_weights, "waits": t4_waits}
 
 
 def save(figure, path):

@@ -20,7 +20,7 @@ import statistics
 import sys
 
 import results
-from evidence import clock, door, first_use, floats, inputs, measured, notes, python_calls
+from evidence import clock, door, first_use, floats, inputs, measured, notes, packed, python_calls
 from results import ROOT, geometric_mean
 
 GPU, MODEL = "h100", "t4model"  # the machines of the summaries
@@ -329,17 +329,40 @@ def bf16_share(machine):
 
 
 def f32_products(machine):
-    """Products of FP32: speeds in those of FP16 with FP32 sums and of the peers, and errors, of all products that were timed."""
-    result = results.lists(machine).get("bench_f32")
+    """Products of FP32: speeds in those of FP16 with FP32 sums and of the peers, and errors, of all products that were timed; and of random
+    shapes the geometric mean."""
+    lists = {name: result for name, result in results.lists(machine).items() if name.startswith("bench_f32")}
+    by_shape = lists.pop("bench_f32_random", None)
+    if not lists:
+        return "Not run yet."
     rows = []
-    for problem, named in (results.by_problem(result) if result else {}).items():
+    for problem, named in (item for result in lists.values() for item in results.by_problem(result).items()):
         ours = named.get("auto_of_f32")
         errors = (number(named.get(kernel), "relative_error", "{:.0e}").replace("e-0", "e-")
                   for kernel in ("auto_of_f32", "cublasSgemm", "cublasGemmEx_tf32", "auto_f32"))
         rows.append([problem.removesuffix(" row"), number(ours, "tflops"), share(ours, named.get("auto_f32")),
+                     *(share(named.get(f"auto_of_f32_{accuracy}"), named.get("auto_f32")) for accuracy in ("16bits", "11bits")),
                      *(against(ours, named.get(kernel)) for kernel in ("cublasSgemm", "cublasGemmEx_tf32")), *errors])
-    return table(["product", "TFLOPS", "of FP16's speed", "speed / SGEMM's", "speed / TF32's", "error", "SGEMM's", "TF32's", "FP16's"], rows) + (
-        "\n\n" + origin(result))
+    text = table(["product", "TFLOPS", "of FP16's speed", "of 16 bits", "of 11 bits", "speed / SGEMM's", "speed / TF32's", "error", "SGEMM's", "TF32's", "FP16's"], rows)
+    if by_shape:
+        speeds = results.ratios(results.by_problem(by_shape), "cublasSgemm", ours="auto_of_f32")
+        text += (f"\n\nOver {len(speeds)} random shapes the speed over SGEMM's is {geometric_mean(speeds):.2f} in the geometric mean, {speeds[0]:.2f} at "
+                 f"worst, and SGEMM is faster at {sum(speed < 1 for speed in speeds)}.")
+    return (f"{text}\n\nErrors: root mean squares of D's over that of its values; A and B are random in [-1, 1). "
+            f"{origin(*lists.values(), by_shape)}")
+
+
+def f32_energy(machine):
+    """What FP32 products cost in energy, beside others."""
+    result = results.lists(machine).get("bench_energy_f32")
+    if not result:
+        return "Not run yet."
+    rows = [[problem.removesuffix(" row"), label, number(named.get(kernel), "tflops"), number(named.get(kernel), "watts", "{:.0f}"),
+             number(named.get(kernel), "pj_per_flop", "{:.2f}")]
+            for problem, named in results.by_problem(result).items()
+            for kernel, label in (("auto_of_f32", "FP32, hgemm"), ("cublasSgemm", "FP32, cuBLAS's SGEMM"), ("cublasGemmEx_tf32", "TF32, cuBLAS"),
+                                  ("cublasGemmEx_f32", "FP16, cuBLAS"), ("auto_f32", "FP16, hgemm")) if kernel in named]
+    return table(["product", "A and B", "TFLOPS", "W", "pJ per operation"], rows) + "\n\n" + origin(result)
 
 
 WEIGHTS = (("auto_of_int4:128:none:f16", "INT4, groups of 128"), ("marlin int4:128", "Marlin"), ("auto_of_nf4:64:none:f16", "NF4, groups of 64"),
@@ -513,6 +536,9 @@ TITLES = {
     "bench_squares": "Squares, one launch at a time",
     "bench_large": "Large squares, one launch at a time",
     "bench_large_f32": "The same with FP32 sums",
+    "bench_bf16": "Products of BF16",
+    "bench_f32": "Products of FP32",
+    "bench_energy_f32": "Energy of FP32",
     "bench_single": "Squares with FP32 sums",
     "bench_continuous": "Squares, launches back to back",
     "bench_transposes": "Transposes and sums",
@@ -691,12 +717,12 @@ def inference(function):
 
 PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "diff": diff, "evidence": evidence, "kernels": kernel_table, "newer_only": newer_only,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
-         "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share, "f32_products": f32_products,
+         "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share, "f32_products": f32_products, "f32_energy": f32_energy,
          "weights": weights,
          "floats": lambda: floats.products(table) + "\n\n" + origin(floats.path()), "float_errors": lambda: floats.errors() + "\n\n" + origin(floats.path()),
          "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": first_use.with_gpu,
          "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table),
-         "door": lambda: door.products(table), "door_host": door.host,
+         "door": lambda: door.products(table), "door_host": door.host, "packed_logits": lambda: packed.logits(table), "packed_times": lambda: packed.times(table),
          "sensitivity": sensitivity, "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
          "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)

@@ -62,23 +62,27 @@ if ! nvidia-smi >/dev/null 2>&1; then
 fi
 build_and_test release "$twice"
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
-kernels_again='^(gemm|check)_(auto|k|planes|single|thin|weights)|^(newer_.*|test_samples|samples_kernels|check_(invariance|plan_run)|bench_ladder_.*|bench_sets)$' # once is enough; gemm_random stays
-build_and_test sanitize "$kernels_again|^turing_(time|dry)\$" "$images" # bits_timed and bench_modelled model time
+# Once is enough; gemm_random stays. The scripts are the same, whatever compiled the host code.
+scripts='arrows|bad_row|calibrate|find_nvcc|report|take|tools'
+again="^(gemm|check)_(auto|k|planes|single|thin|weights)|^(newer_.*|test_samples|samples_kernels|check_(invariance|plan_run)|bench_ladder_.*|bench_sets|$scripts)\$"
+build_and_test sanitize "$again|^(bits|turing_(time|dry))\$" "$images" # bits_timed runs the same, and models time
 if command -v clang >/dev/null; then
-    build_and_test clang "$kernels_again|^(check|bits)|^(turing_(mutation|dry)|face_python)\$" "$images" # host code
+    build_and_test clang "$again|^(check|bits)|^(turing_(mutation|dry)|face_python)\$" "$images" # host code
 else
     step "clang: not installed, host code was built by gcc only"
 fi
-step "without the emulator: building, testing what then is the default device"
-quietly cmake --preset release -B build/plain -DHGEMM_WERROR=ON -DHGEMM_EMULATOR=OFF -DHGEMM_TESTS=ON "$images"
-quietly cmake --build build/plain
-quietly ctest --test-dir build/plain -R '^(test_no_gpu|test_status|test_image|driver_)' --no-tests=error --output-on-failure
-step "a part of the kernels: the one that CONTRIBUTING.md has as an example"
+# Both in one folder, for most of their objects are the same.
 part=$(sed -n "s/.*-DHGEMM_KERNELS='\\([^']*\\)'.*/\\1/p" CONTRIBUTING.md | head -n 1)
 [ -n "$part" ] || { echo 'FAILED: CONTRIBUTING.md has no example of HGEMM_KERNELS' >&2; exit 1; }
-quietly cmake --preset release -B build/part -DHGEMM_WERROR=ON "-DHGEMM_KERNELS=$part" "$images"
+step "without the emulator: building, testing what then is the default device"
+quietly cmake --preset release -B build/part -DHGEMM_WERROR=ON -DHGEMM_EMULATOR=OFF "-DHGEMM_KERNELS=$part" "$images"
 quietly cmake --build build/part
-quietly ctest --test-dir build/part -j "$(nproc)" -E "^(gemm|check|turing|door|bench|face)_" --no-tests=error --output-on-failure
+quietly ctest --test-dir build/part -R '^(test_no_gpu|test_status|test_image|driver_)' --no-tests=error --output-on-failure
+step "a part of the kernels: the one that CONTRIBUTING.md has as an example"
+quietly cmake --preset release -B build/part -DHGEMM_EMULATOR=ON
+quietly cmake --build build/part
+quietly ctest --test-dir build/part -j "$(nproc)" -E "^(gemm|check|turing|door|bench|face|newer)_|^($scripts)\$" --no-tests=error \
+    --output-on-failure
 quietly ctest --test-dir build/part -j "$(nproc)" -R "^gemm_(random|copies)$|^(bench|door)_|^turing_(count|mutation|cubin)$" \
     --no-tests=error --output-on-failure
 if command -v python3 >/dev/null; then

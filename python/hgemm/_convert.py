@@ -183,3 +183,28 @@ def _bits(packed, shape, in_features):
         if -(-k * bits // 32) == packed.shape[-1]:
             return bits
     raise ValueError(f"weight_packed: its shape is {tuple(packed.shape)}; k = {k} has codes of neither 4 nor 8 bits in that")
+
+
+def load_state_dict(model, state_dict, *, strict=True, assign=False):
+    """model.load_state_dict for a state dict of a converted model, where `model` has not been converted, or has no memory yet (on meta, with
+    assign=True): a PackedLinear is first put in the place of each layer that is packed there. x of float32 is then not rounded."""
+    for key in state_dict:
+        prefix, _, last = key.rpartition(".")
+        packed = state_dict.get(f"{prefix}.packed")
+        if last != "form" or packed is None or not prefix:
+            continue
+        parent, _, name = prefix.rpartition(".")
+        parent = model.get_submodule(parent)
+        before = getattr(parent, name, None)
+        if isinstance(before, PackedLinear):
+            continue
+        if not isinstance(before, torch.nn.Module):
+            raise ValueError(f"{key}: the model has no layer {prefix}")
+        here = next((x.device for x in (*before.parameters(), *before.buffers())), packed.device)
+        form, order, bias = tuple(state_dict[key].tolist()), state_dict.get(f"{prefix}.order"), state_dict.get(f"{prefix}.bias")
+        if packed.numel() != _packed.bytes_of(form):
+            raise _packed.wrong_shape(f"{prefix}.packed", packed.shape, f"{_packed.bytes_of(form)} bytes, as its form has")
+        weights = _packed.PackedWeights(torch.empty_like(packed, device=here), form, None if order is None else torch.empty_like(order, device=here))
+        made = PackedLinear(weights, None if bias is None else torch.empty_like(bias, device=here))
+        setattr(parent, name, made.train(before.training))
+    return model.load_state_dict(state_dict, strict=strict, assign=assign)

@@ -348,7 +348,8 @@ _know_dtensor()
 
 packed = importlib.import_module("._torch_packed", __package__)  # once the operator is there
 PackedLinear = packed.PackedLinear
-convert = importlib.import_module("._convert", __package__).convert
+_convert = importlib.import_module("._convert", __package__)
+convert, load_state_dict = _convert.convert, _convert.load_state_dict
 
 # ---- torch's own products -----------------------------------------------------------------------------------------
 #

@@ -90,6 +90,77 @@ def packed_gradients_graphs_and_streams():
 
 
 @check
+def packed_gradients_in_panels():
+    """A gradient's matrix is unpacked some columns at a time: the same bits, and no more memory than a panel takes."""
+    rng, whole = random(), hgemm.torch.packed.PANEL
+    for code, zeros, dtype in (("int4", None, HALF), ("uint4", "integer", torch.bfloat16), ("int8", None, torch.float32), ("table16", None, HALF)):
+        n, k = int(rng.integers(300, 900)), 2 * int(rng.integers(300, 900))
+        weights = made(rng, code, n, k, 64, zeros)
+        packed, matrix = hgemm.pack(weights, device="cuda"), torch.from_numpy(weights.dequantize()).cuda().double()
+        x, g = torch.zeros(70, k, device="cuda", dtype=dtype, requires_grad=True), integers(70, n)
+        y = hgemm.linear(x, packed, out_dtype="float32")
+        found = []
+        for hgemm.torch.packed.PANEL in (whole, n * 256 * dtype.itemsize):
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            found += torch.autograd.grad(y, x, g.float(), retain_graph=True)
+            used = torch.cuda.max_memory_allocated() - before
+        hgemm.torch.packed.PANEL = whole
+        wanted = g.double() @ matrix
+        assert error(found[0], wanted) < {HALF: 1e-3, torch.bfloat16: 6e-3, torch.float32: 1e-6}[dtype], (code, dtype)
+        assert torch.equal(*found) or dtype == torch.float32 and error(*found) < 1e-6, (code, dtype)  # whose panels' tiles have scales of their own
+        assert used <= n * 256 * dtype.itemsize + 4 * 70 * (n + k) * 4 + (1 << 20), (used, n, k)
+
+
+@check
+def packed_float32():
+    """Activations of float32, of any magnitude: as near to the exact product as sums in FP32 are, in graphs and compiled, too."""
+    rng = random()
+    weights = made(rng, "int4", 512, 1024, 128)
+    packed, matrix = hgemm.pack(weights, device="cuda"), torch.from_numpy(weights.dequantize()).cuda()
+    x = torch.randn(6, 1024, device="cuda") * torch.tensor([1e-30, 1e-7, 1, 3e4, 8e5, 1e25], device="cuda")[:, None]
+    y = hgemm.linear(x, packed)
+    bound = x.double().abs() @ matrix.double().abs().T
+    assert y.dtype == torch.float32 and ((y - x.double() @ matrix.double().T).abs() <= 1e-6 * bound).all()
+    layer, x = hgemm.torch.PackedLinear(packed, torch.ones(512, device="cuda")), torch.randn(5, 1024, device="cuda", requires_grad=True)
+    y = layer(x)
+    assert error(y, x.double() @ matrix.double().T + 1) < 1e-6 and torch.equal(torch.compile(layer, fullgraph=True)(x), y)
+    g = torch.randn_like(y)
+    assert error(torch.autograd.grad(y, x, g)[0], g.double() @ matrix.double()) < 1e-6
+    still, graph = x.detach().clone(), torch.cuda.CUDAGraph()
+    with torch.no_grad():
+        layer(still)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            out = layer(still)
+        still.mul_(3e7)
+        graph.replay()
+        assert torch.equal(out, layer(still))
+    tangent = torch.func.jvp(layer, (x.detach().half(),), (torch.ones_like(x).half(),))[1]
+    assert error(tangent, torch.ones(5, 1024, device="cuda").double() @ matrix.double().T) < 1e-3
+
+
+@check
+def bitsandbytes_of_8_bits():
+    """Linear8bitLt: converted before and after its first product, it is what its rows stand for, with activations as they are."""
+    try:
+        import bitsandbytes
+    except ImportError as why:
+        raise Missing(str(why)) from None
+    linear, x = torch.nn.Linear(256, 320).half(), torch.randn(7, 256, device="cuda", dtype=HALF)
+    wanted = x.double() @ linear.weight.cuda().double().T + linear.bias.cuda().double()
+    for runs in (False, True):
+        layer = bitsandbytes.nn.Linear8bitLt(256, 320, has_fp16_weights=False)
+        layer.load_state_dict(linear.state_dict())
+        model = torch.nn.Sequential(layer).cuda()
+        theirs = model(x) if runs else None
+        done = hgemm.torch.convert(model)
+        assert not done.left, done
+        mine = error(model(x), wanted)
+        assert mine < 1e-2 and (theirs is None or mine <= 1.1 * error(theirs, wanted)), (runs, mine)
+
+
+@check
 def packed_experts():
     rng = random()
     weights = [made(rng, "int4", 320, 512, 128) for _ in range(8)]
@@ -301,8 +372,13 @@ def packed_speed():
             calls["bitsandbytes NF4"] = lambda: bitsandbytes.matmul_4bit(x, weight, state)
         for name, call in calls.items():
             rows.setdefault(name, {})[m] = timed(call)
+        g = torch.randn(m, n, device="cuda", dtype=HALF)
+        for name in ("INT4, groups of 128", "table, groups of 64"):
+            w = packed[name]
+            rows.setdefault(f"{name}: gradient", {})[m] = timed(lambda: torch.ops.hgemm.linear_packed_grad(g, w.data, w.form, HALF))
+        rows.setdefault("torch, halves: gradient", {})[m] = timed(lambda: g @ matrix)
     for name, times in rows.items():
-        print(f"    {name:22}" + "".join(f"  m={m}: {us:8.1f}" for m, us in times.items()), flush=True)
+        print(f"    {name:30}" + "".join(f"  m={m}: {us:8.1f}" for m, us in times.items()), flush=True)
     return rows
 
 

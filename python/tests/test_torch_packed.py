@@ -414,6 +414,14 @@ def test_modules_as_others_handle_them(rng, tmp_path):
     assert torch.equal(trained.bias.grad, torch.full((24,), 3.0))
     assert torch.equal(torch.func.functional_call(layer, dict(layer.state_dict()), x), wanted)
     assert torch.equal(torch.export.export(layer.eval(), (x,)).module()(x), wanted)
+    for device in ("cpu", "meta"):  # into a model that was not converted
+        with torch.device(device):
+            model = torch.nn.ModuleDict({"a": torch.nn.Sequential(torch.nn.Linear(64, 24)), "b": torch.nn.Linear(64, 24)})
+        state = {**{f"a.0.{name}": x for name, x in layer.state_dict().items()}, "b.weight": torch.ones(24, 64), "b.bias": torch.ones(24)}
+        hgemm.torch.load_state_dict(model, state, assign=device == "meta")
+        assert torch.equal(model["a"][0](x), wanted) and model["b"].weight.sum() == 24 * 64
+    with pytest.raises(ValueError, match="the model has no layer a.1"):
+        hgemm.torch.load_state_dict(model, {"a.1.form": layer.form, "a.1.packed": layer.packed})
     safetensors = pytest.importorskip("safetensors.torch")
     safetensors.save_model(torch.nn.Sequential(layer), tmp_path / "model")
     loaded = torch.nn.Sequential(copies[6])

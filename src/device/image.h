@@ -17,9 +17,10 @@ typedef struct image_t {
     int registers;             /* of a thread, in the sm_75 machine code */
 } image_t;
 
-/* Every variant of every kernel, realign and scale, sorted by symbol. The build generates them. */
-extern const image_t hgemm_images[];
-extern const int hgemm_image_count;
+/* Every variant of every kernel, realign and scale, sorted by symbol. The build generates them. libhgemm.so exports them to
+ * the commands of its own release (cmake/exports.map.in). */
+HGEMM_API extern const image_t hgemm_images[];
+HGEMM_API extern const int hgemm_image_count;
 
 /* Gives the image's fatbin, aligned for any type and the caller's to free. On failure there is none, and `detail`, of
  * `detail_size` bytes, says what is wrong, or nothing where memory ran out. */

@@ -22,6 +22,7 @@
 
 #include <math.h>
 
+#include "select/few.h"
 #include "select/scale_search.h"
 #include "select/thin.h"
 #include "table/tile_facts.h"
@@ -169,6 +170,8 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     if (is_thin(variant.kernel))
         return thin_pace(p, variant, machine, fmin(tiles, (double)problem_tiles(p, info)));
+    if (is_few(variant.kernel))
+        return few_pace(p, variant, machine);
     const costs_t *costs = costs_of(machine);
     const sharers_t sharers = sharers_of(p, variant.kernel, machine, tiles);
     double lines_m = lines_there(costs, info->block_m, (double)p->m);
@@ -192,9 +195,12 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
     more += p->weights ? costs->clocks_packed_step : 0;
+    if (has_floats(p))
+        more += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_step : costs->clocks_split_step;
     more += costs->clocks_waited_chunk * converted / info->threads;
-    lone += costs->clocks_converted_chunk * converted;
-    beside += costs->clocks_converted_chunk * converted;
+    const double each = has_floats(p) ? costs->clocks_split_chunk : costs->clocks_converted_chunk;
+    lone += each * converted;
+    beside += each * converted;
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
                     .latency = costs->clocks_step + more + dram_latency + exposed,
@@ -232,7 +238,7 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         .costs = costs,
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, image, machine),
-        .least_steps = is_thin(variant.kernel) && info->block_m == info->block_n ? 1 : 2,
+        .least_steps = is_few(variant.kernel) || (is_thin(variant.kernel) && info->block_m == info->block_n) ? 1 : 2,
         .launch = costs->clocks_cold_code * mmas * mmas + copy_clocks(p, variant.kernel, copies, machine) +
                   scale_clocks(p, machine),
         .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
@@ -250,6 +256,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
     if (is_thin(variant.kernel))
         price_thin(p, variant.kernel, &price);
+    if (is_few(variant.kernel))
+        price_few(p, variant.kernel, &price);
     price.pace = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
     return price;
 }

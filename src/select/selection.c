@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "select/cost.h"
+#include "select/few.h"
 #include "select/thin.h"
 
 enum {
@@ -110,7 +111,9 @@ static void try_variant(ranking_t *s, variant_t variant)
 /* Whether automatic selection draws from a kernel. Within that the cost model chooses. */
 static int is_drawn(const hgemm_desc_t *p, const machine_t *machine, int kernel)
 {
-    return is_thin(kernel) ? is_thin_drawn(p, machine, kernel) : is_selectable(kernel);
+    return is_thin(kernel)  ? is_thin_drawn(p, machine, kernel)
+           : is_few(kernel) ? is_few_drawn(p, kernel)
+                            : is_selectable(kernel);
 }
 
 /* Considers all variants that run the problem, on the operands or on copies. */

@@ -96,7 +96,11 @@ enum { LESS_PARTS_16_BITS = 0, LESS_PARTS_11_BITS = 1 };
 /* A thin kernel has no k-tiles there, but a tile's sums. */
 #define ROW_IS_THIN(name) (ROW(name, stages) == 0)
 #define ROW_THIN_SHARED(name) (ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
-#define ROW_NEEDS_SHARED(name) (ROW_IS_THIN(name) ? ROW_THIN_SHARED(name) : ROW_MMA_SHARED(name))
+#define ROW_FEW_SHARED(name)                                                                           \
+    HGEMM_FEW_BYTES(ROW(name, block_m) < ROW(name, block_n) ? ROW(name, block_m) : ROW(name, block_n), \
+                    ROW(name, block_k))
+#define ROW_NEEDS_SHARED(name) \
+    (!ROW_IS_THIN(name) ? ROW_MMA_SHARED(name) : PARTS_##name > 1 ? ROW_FEW_SHARED(name) : ROW_THIN_SHARED(name))
 
 /* A plain kernel takes its share of an SM, needed or not: PER_SM then says how many run there at one time. Else a rung
  * with less shared memory would have more of them, and what it gains or loses would not be due to its idea. */
@@ -168,12 +172,19 @@ const kernel_t kernel_table[KERNEL_END] = {
 
 int is_thin(int kernel)
 {
-    return kernel != KERNEL_NONE && kernel_table[kernel].info.stages == 0 && !kernel_table[kernel].is_plain;
+    return kernel != KERNEL_NONE && kernel_table[kernel].info.stages == 0 && !kernel_table[kernel].is_plain &&
+           !is_few(kernel);
+}
+
+int is_few(int kernel)
+{
+    return kernel_table[kernel].info.stages == 0 && kernel_table[kernel].limits[LIMIT_f32];
 }
 
 int has_sums(int kernel, hgemm_accumulate_t accumulate)
 {
-    return kernel_table[kernel].info.accumulate == accumulate || kernel_table[kernel].info.stages == 0;
+    return kernel_table[kernel].info.accumulate == accumulate ||
+           (kernel_table[kernel].info.stages == 0 && !is_few(kernel));
 }
 
 int is_selectable(int kernel)

@@ -71,6 +71,9 @@ extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
 /* Whether a kernel is thin: it streams operands through registers, with f32 sums that serve for f16, too. */
 int is_thin(int kernel);
 
+/* Whether a kernel is the same for few rows or columns of floats. */
+int is_few(int kernel);
+
 /* Whether a kernel's sums are those that a problem asks for: where no tensor core adds up, f32 serves for f16, too. */
 int has_sums(int kernel, hgemm_accumulate_t accumulate);
 

@@ -28,6 +28,9 @@
 #define HGEMM_SUMS_PITCH(block_n, sum_bytes) (((block_n) + HGEMM_SUMS_PADDING) * (sum_bytes))
 #define HGEMM_SUMS_BYTES(warps, block_n, sum_bytes) ((warps)*HGEMM_STAGED_ROWS * HGEMM_SUMS_PITCH(block_n, sum_bytes))
 
+/* Of a kernel for few rows or columns of floats: two k-tiles of the operand with few. */
+#define HGEMM_FEW_BYTES(few, block_k) (2 * ((few) + 4) * (block_k)*4)
+
 /* Whether a kernel for packed weights has registers for others than integer codes of 4 bits without
  * offsets. */
 #define HGEMM_TAKES_ALL_CODES(warp_m) ((warp_m) <= 32)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cubin.c - cubins and fatbins to modules and kernels.
+ * cubin.c - a cubin to kernels.
  *
  * A cubin is an ELF file (machine 190) with, for a kernel k:
  *   .text.k           code; sh_info bits 24-31 hold the register count
@@ -12,27 +12,22 @@
  *   .nv.global[.init] module-scope variables
  *   .nv.constant3     also __constant__ variables, which the host may set
  *   .debug_line       source lines, DWARF 2 to 4
- * A fatbin is a sequence of containers of cubins and PTX texts (see fatbin()).
  *
  * Input is not trusted: every read is inside a span that was checked against the
  * image, every count is bounded by the bytes that back it.
  */
+#include "cubin.h"
 #include "system.h"
-#include "turing.h"
 
-#include <elf.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 enum {
     EM_NVIDIA = 190,
     ABI_CUDA_11 = 0x33, /* EI_OSABI: architecture in bits 0-7 of e_flags  */
     ABI_CUDA_13 = 0x41, /* architecture in bits 8-15                      */
     ENTRY_POINT = 0x10, /* st_other: a kernel                             */
-    SM = 75,
     DEFAULT_PARAM_BASE = 0x160,
     MAX_SHARED = 65536
 };
@@ -43,15 +38,7 @@ enum { RELOC_64 = 0x02, RELOC_LO = 0x38, RELOC_HI = 0x39, RELOC_CALL = 0x3a };
 enum { PAGE = 4096 };
 #define NOWHERE UINT64_C(0x7ffff0000000) /* no code has this address */
 
-static const uint64_t max_unpacked = UINT64_C(1) << 28;
-
-/* A stretch of bytes; reading past the end gives zeros and sets `bad`. */
-typedef struct span {
-    const uint8_t *p, *end;
-    bool bad;
-} span_t;
-
-static uint64_t get(span_t *s, unsigned bytes)
+uint64_t emu_get(span_t *s, unsigned bytes)
 {
     uint64_t v = 0;
     if ((size_t)(s->end - s->p) < bytes) {
@@ -65,7 +52,7 @@ static uint64_t get(span_t *s, unsigned bytes)
     return v;
 }
 
-static span_t sub(span_t *s, uint64_t bytes)
+span_t emu_sub(span_t *s, uint64_t bytes)
 {
     span_t r = {s->p, s->p, false};
     if (bytes > (uint64_t)(s->end - s->p))
@@ -74,85 +61,15 @@ static span_t sub(span_t *s, uint64_t bytes)
     return r;
 }
 
-/* ---- the module ------------------------------------------------------------------- */
+/* ---- sections and symbols --------------------------------------------------------------- */
 
-struct turing_module {
-    turing_kernel_t *kernels;
-    size_t n_kernels;
-    turing_global_t *globals;
-    size_t n_globals;
-    turing_symbol_t *symbols;
-    size_t n_symbols;
-    uint64_t base, next_global;
-    void **owned; /* every other allocation of the module */
-    size_t n_owned;
-};
-
-static void *own(turing_module_t *m, size_t count, size_t size)
-{
-    void **list = realloc(m->owned, (m->n_owned + 1) * sizeof *list);
-    if (!list)
-        return NULL;
-    m->owned = list;
-    void *p = calloc(count ? count : 1, size ? size : 1);
-    if (p)
-        m->owned[m->n_owned++] = p;
-    return p;
-}
-
-static char *own_text(turing_module_t *m, const char *a, const char *b, const char *c)
-{
-    size_t n = strlen(a) + strlen(b) + strlen(c) + 1;
-    char *text = own(m, n, 1);
-    if (text)
-        snprintf(text, n, "%s%s%s", a, b, c);
-    return text;
-}
-
-static bool out_of_memory(turing_error_t *err)
-{
-    return turing_fail(err, "out of memory");
-}
-
-/* ---- one ELF image ------------------------------------------------------------------ */
-
-typedef struct section {
-    const char *name;
-    uint32_t name_at, type, link, info;
-    uint64_t flags, size;
-    const uint8_t *data; /* NULL: no bits in the file */
-    uint64_t address;    /* .nv.global*, .nv.constant3 */
-    uint32_t code_base;  /* of functions outside kernels: where they stand behind each kernel */
-    uint8_t *patched;    /* writable copy of data, made for relocations */
-    bool relocated;
-} section_t;
-
-typedef struct symbol {
-    const char *name;
-    uint64_t value, size;
-    uint32_t section;
-    uint8_t type, other;
-} symbol_t;
-
-typedef struct elf {
-    turing_module_t *module;
-    const uint8_t *image;
-    size_t size;
-    section_t *sections;
-    size_t n_sections;
-    symbol_t *symbols;
-    size_t n_symbols;
-    uint32_t functions, code_end; /* where functions outside kernels begin and end; 0: there are none */
-    turing_error_t *err;
-} elf_t;
-
-static span_t bytes_of(const section_t *s)
+span_t emu_bytes_of(const section_t *s)
 {
     const uint8_t *data = s->patched ? s->patched : s->data;
     return (span_t){data, data ? data + s->size : data, false};
 }
 
-static section_t *find_section(elf_t *e, const char *prefix, const char *name)
+section_t *emu_find_section(elf_t *e, const char *prefix, const char *name)
 {
     size_t n = strlen(prefix);
     for (size_t i = 1; i < e->n_sections; i++)
@@ -177,7 +94,7 @@ static bool read_sections(elf_t *e, const Elf64_Ehdr *header)
         count > (e->size - header->e_shoff) / sizeof(Elf64_Shdr))
         return turing_fail(e->err, "damaged ELF section table");
     if (!(e->sections = calloc(count, sizeof *e->sections)))
-        return out_of_memory(e->err);
+        return emu_out_of_memory(e->err);
     e->n_sections = count;
     for (size_t i = 1; i < count; i++) {
         Elf64_Shdr h;
@@ -198,7 +115,7 @@ static bool read_sections(elf_t *e, const Elf64_Ehdr *header)
         section_t *s = &e->sections[i];
         if (!(s->name = string(e, header->e_shstrndx, s->name_at)))
             return turing_fail(e->err, "damaged name of ELF section %zu", i);
-        if (s->type == SHT_NOBITS && s->size > max_unpacked)
+        if (s->type == SHT_NOBITS && s->size > EMU_MOST_BYTES)
             return turing_fail(e->err, "section %s claims %llu bytes", s->name, (unsigned long long)s->size);
     }
     return true;
@@ -217,16 +134,16 @@ static bool read_symbols(elf_t *e)
         return turing_fail(e->err, "the symbol table has no string table");
     e->n_symbols = (size_t)(table->size / 24);
     if (!(e->symbols = calloc(e->n_symbols + 1, sizeof *e->symbols)))
-        return out_of_memory(e->err);
-    span_t s = bytes_of(table);
+        return emu_out_of_memory(e->err);
+    span_t s = emu_bytes_of(table);
     for (size_t i = 0; i < e->n_symbols; i++) {
         symbol_t *y = &e->symbols[i];
-        uint64_t name = get(&s, 4);
-        y->type = (uint8_t)(get(&s, 1) & 15);
-        y->other = (uint8_t)get(&s, 1);
-        y->section = (uint32_t)get(&s, 2);
-        y->value = get(&s, 8);
-        y->size = get(&s, 8);
+        uint64_t name = emu_get(&s, 4);
+        y->type = (uint8_t)(emu_get(&s, 1) & 15);
+        y->other = (uint8_t)emu_get(&s, 1);
+        y->section = (uint32_t)emu_get(&s, 2);
+        y->value = emu_get(&s, 8);
+        y->size = emu_get(&s, 8);
         if (!(y->name = string(e, table->link, name)))
             return turing_fail(e->err, "damaged name of symbol %zu", i);
         if (y->section >= e->n_sections)
@@ -252,14 +169,14 @@ static bool place_globals(elf_t *e)
             continue;
         turing_global_t *list = realloc(m->globals, (m->n_globals + 1) * sizeof *list);
         if (!list)
-            return out_of_memory(e->err);
+            return emu_out_of_memory(e->err);
         m->globals = list;
         s->address = m->next_global;
         m->next_global += (s->size + PAGE - 1) / PAGE * PAGE + PAGE; /* with a hole between */
         m->globals[m->n_globals++] = (turing_global_t){s->address, s->size, NULL};
         if (s->data) {
-            if (!(s->patched = own(m, s->size, 1)))
-                return out_of_memory(e->err);
+            if (!(s->patched = emu_own(m, s->size, 1)))
+                return emu_out_of_memory(e->err);
             memcpy(s->patched, s->data, s->size);
             m->globals[m->n_globals - 1].init = s->patched;
         }
@@ -271,11 +188,11 @@ static bool place_globals(elf_t *e)
             continue;
         turing_symbol_t *list = realloc(m->symbols, (m->n_symbols + 1) * sizeof *list);
         if (!list)
-            return out_of_memory(e->err);
+            return emu_out_of_memory(e->err);
         m->symbols = list;
-        char *name = own_text(m, y->name, "", "");
+        char *name = emu_own_text(m, y->name, "", "");
         if (!name)
-            return out_of_memory(e->err);
+            return emu_out_of_memory(e->err);
         m->symbols[m->n_symbols++] = (turing_symbol_t){name, s->address + y->value, y->size};
     }
     return true;
@@ -286,17 +203,12 @@ static bool is_rela(const section_t *s)
     return s->type == SHT_RELA;
 }
 
-typedef struct reloc {
-    uint64_t offset, addend;
-    uint32_t type, symbol;
-} reloc_t;
-
-static reloc_t next_reloc(span_t *s, bool rela)
+reloc_t emu_next_reloc(span_t *s, bool has_addends)
 {
-    reloc_t r = {.offset = get(s, 8)};
-    r.type = (uint32_t)get(s, 4);
-    r.symbol = (uint32_t)get(s, 4);
-    r.addend = rela ? get(s, 8) : 0;
+    reloc_t r = {.offset = emu_get(s, 8)};
+    r.type = (uint32_t)emu_get(s, 4);
+    r.symbol = (uint32_t)emu_get(s, 4);
+    r.addend = has_addends ? emu_get(s, 8) : 0;
     return r;
 }
 
@@ -342,9 +254,9 @@ static bool relocate(elf_t *e, section_t *target, char *why, size_t why_size)
         if ((table->type != SHT_REL && table->type != SHT_RELA) || table->info != index || !table->data)
             continue;
         unsigned entry = is_rela(table) ? 24 : 16;
-        span_t s = bytes_of(table);
+        span_t s = emu_bytes_of(table);
         for (uint64_t n = table->size / entry; n; n--) {
-            reloc_t r = next_reloc(&s, is_rela(table));
+            reloc_t r = emu_next_reloc(&s, is_rela(table));
             uint64_t value;
             unsigned bytes = r.type == RELOC_64 ? 8 : 16;
             if (r.offset > target->size || target->size - r.offset < bytes)
@@ -385,8 +297,8 @@ static bool patch(elf_t *e, section_t *s, char *why, size_t why_size)
     if (!s->data)
         return turing_fail(e->err, "section %s has no bits", s->name);
     if (!s->patched) {
-        if (!(s->patched = own(e->module, s->size, 1)))
-            return out_of_memory(e->err);
+        if (!(s->patched = emu_own(e->module, s->size, 1)))
+            return emu_out_of_memory(e->err);
         memcpy(s->patched, s->data, s->size);
     }
     return relocate(e, s, why, why_size);
@@ -416,16 +328,17 @@ static bool damaged_info(elf_t *e, const section_t *s)
 
 static bool function_info(elf_t *e, turing_kernel_t *k, uint32_t symbol)
 {
-    const section_t *info = find_section(e, ".nv.info", "");
+    const section_t *info = emu_find_section(e, ".nv.info", "");
     if (!info || !info->data)
         return true;
-    span_t s = bytes_of(info);
+    span_t s = emu_bytes_of(info);
     while (s.p < s.end && !s.bad) {
-        unsigned format = (unsigned)get(&s, 1), attribute = (unsigned)get(&s, 1), value = (unsigned)get(&s, 2);
-        span_t v = sub(&s, format == INFO_SIZED ? value : 0);
+        unsigned format = (unsigned)emu_get(&s, 1), attribute = (unsigned)emu_get(&s, 1),
+                 value = (unsigned)emu_get(&s, 2);
+        span_t v = emu_sub(&s, format == INFO_SIZED ? value : 0);
         if (attribute != INFO_REGISTERS && attribute != INFO_FRAME_SIZE && attribute != INFO_MIN_STACK_SIZE)
             continue;
-        uint32_t who = (uint32_t)get(&v, 4), what = (uint32_t)get(&v, 4);
+        uint32_t who = (uint32_t)emu_get(&v, 4), what = (uint32_t)emu_get(&v, 4);
         if (v.bad)
             return damaged_info(e, info);
         if (who != symbol)
@@ -440,39 +353,40 @@ static bool function_info(elf_t *e, turing_kernel_t *k, uint32_t symbol)
 
 static bool kernel_info(elf_t *e, turing_kernel_t *k)
 {
-    const section_t *info = find_section(e, ".nv.info.", k->name);
+    const section_t *info = emu_find_section(e, ".nv.info.", k->name);
     k->param_base = DEFAULT_PARAM_BASE;
     if (!info || !info->data)
         return true;
-    turing_param_t *params = own(e->module, info->size / 16 + 1, sizeof *params);
+    turing_param_t *params = emu_own(e->module, info->size / 16 + 1, sizeof *params);
     if (!params)
-        return out_of_memory(e->err);
+        return emu_out_of_memory(e->err);
     size_t limit = info->size / 16 + 1;
     bool *seen = calloc(limit, sizeof *seen);
     if (!seen)
-        return out_of_memory(e->err);
+        return emu_out_of_memory(e->err);
     bool ok = true;
-    span_t s = bytes_of(info);
+    span_t s = emu_bytes_of(info);
     while (s.p < s.end && !s.bad && ok) {
-        unsigned format = (unsigned)get(&s, 1), attribute = (unsigned)get(&s, 1), value = (unsigned)get(&s, 2);
-        span_t v = sub(&s, format == INFO_SIZED ? value : 0);
+        unsigned format = (unsigned)emu_get(&s, 1), attribute = (unsigned)emu_get(&s, 1),
+                 value = (unsigned)emu_get(&s, 2);
+        span_t v = emu_sub(&s, format == INFO_SIZED ? value : 0);
         uint64_t x, y, z;
         switch (attribute) {
         case INFO_MAX_THREADS:
         case INFO_REQNTID:
-            x = get(&v, 4), y = get(&v, 4), z = get(&v, 4);
+            x = emu_get(&v, 4), y = emu_get(&v, 4), z = emu_get(&v, 4);
             ok = x <= 1024 && y <= 1024 && z <= 64;
             k->max_threads = ok ? (uint32_t)(x * y * z) : 0;
             break;
         case INFO_PARAM_CBANK:
-            get(&v, 4);
-            k->param_base = (uint32_t)get(&v, 2);
-            k->param_bytes = (uint32_t)get(&v, 2);
+            emu_get(&v, 4);
+            k->param_base = (uint32_t)emu_get(&v, 2);
+            k->param_bytes = (uint32_t)emu_get(&v, 2);
             break;
         case INFO_PARAM: {
-            get(&v, 4);
-            size_t ordinal = (size_t)get(&v, 2);
-            uint32_t offset = (uint32_t)get(&v, 2), size = (uint32_t)get(&v, 4) >> 18;
+            emu_get(&v, 4);
+            size_t ordinal = (size_t)emu_get(&v, 2);
+            uint32_t offset = (uint32_t)emu_get(&v, 2), size = (uint32_t)emu_get(&v, 4) >> 18;
             if (!(ok = ordinal < limit && !seen[ordinal]))
                 break;
             seen[ordinal] = true;
@@ -497,213 +411,6 @@ static bool kernel_info(elf_t *e, turing_kernel_t *k)
     return ok || damaged_info(e, info);
 }
 
-/* ---- source lines ------------------------------------------------------------------------ */
-
-static uint64_t uleb(span_t *s)
-{
-    uint64_t v = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        uint64_t b = get(s, 1);
-        if (shift < 64)
-            v |= (b & 127) << shift;
-        if (!(b & 128) || s->bad)
-            return v;
-    }
-}
-
-static int64_t sleb(span_t *s)
-{
-    uint64_t v = 0;
-    unsigned shift = 0;
-    uint64_t b;
-    do {
-        b = get(s, 1);
-        if (shift < 64)
-            v |= (b & 127) << shift;
-        shift += 7;
-    } while (b & 128 && !s->bad);
-    if (shift < 64 && b & 64)
-        v |= ~UINT64_C(0) << shift;
-    return (int64_t)v;
-}
-
-/* A string inside the span, or "" and bad. */
-static const char *text(span_t *s)
-{
-    const uint8_t *nul = s->p < s->end ? memchr(s->p, 0, (size_t)(s->end - s->p)) : NULL;
-    if (!nul) {
-        s->bad = true;
-        s->p = s->end;
-        return "";
-    }
-    const char *t = (const char *)s->p;
-    s->p = nul + 1;
-    return t;
-}
-
-typedef struct line_program {
-    uint8_t min_length, line_range, opcode_base;
-    int8_t line_base;
-    uint8_t lengths[256];
-    const char **files; /* by number, from 1 */
-    size_t n_files;
-} line_program_t;
-
-/* What the rows of one sequence are written to. */
-typedef struct line_sink {
-    turing_line_t *lines;
-    size_t n;
-    size_t filled; /* instructions before this one have their line */
-    turing_line_t last;
-} line_sink_t;
-
-static void line_row(line_sink_t *k, uint64_t address, turing_line_t line)
-{
-    uint64_t until = address / TURING_INSN_BYTES;
-    for (; k->filled < k->n && k->filled < until; k->filled++)
-        k->lines[k->filled] = k->last;
-    k->last = line;
-}
-
-static bool line_header(elf_t *e, span_t *s, unsigned version, line_program_t *p)
-{
-    span_t h = sub(s, get(s, 4));
-    p->min_length = (uint8_t)get(&h, 1);
-    if (version >= 4)
-        get(&h, 1);
-    get(&h, 1);
-    p->line_base = (int8_t)get(&h, 1);
-    p->line_range = (uint8_t)get(&h, 1);
-    p->opcode_base = (uint8_t)get(&h, 1);
-    for (unsigned i = 1; i < p->opcode_base; i++)
-        p->lengths[i] = (uint8_t)get(&h, 1);
-    if (h.bad || !p->line_range)
-        return false;
-
-    span_t dirs = h;
-    while (*text(&h))
-        ;
-    size_t room = (size_t)(h.end - h.p) / 4 + 2; /* an entry has at least four bytes */
-    if (h.bad || !(p->files = own(e->module, room, sizeof *p->files)))
-        return false;
-    for (p->n_files = 1; p->n_files < room; p->n_files++) {
-        const char *name = text(&h), *dir = "";
-        if (!*name)
-            break;
-        uint64_t d = uleb(&h);
-        uleb(&h);
-        uleb(&h);
-        span_t search = dirs;
-        for (uint64_t i = 0; i < d && !search.bad; i++)
-            if (!*(dir = text(&search)))
-                break;
-        if (name[0] == '/')
-            dir = "";
-        if (!(p->files[p->n_files] = own_text(e->module, dir, *dir ? "/" : "", name)))
-            return false;
-    }
-    return !h.bad && !s->bad;
-}
-
-/* Which kernel a DW_LNE_set_address at this offset of .debug_line names. */
-static const symbol_t *address_symbol(const elf_t *e, size_t debug_line, uint64_t offset)
-{
-    for (size_t i = 1; i < e->n_sections; i++) {
-        const section_t *t = &e->sections[i];
-        if ((t->type != SHT_REL && t->type != SHT_RELA) || t->info != debug_line || !t->data)
-            continue;
-        span_t s = bytes_of(t);
-        for (uint64_t n = t->size / (is_rela(t) ? 24 : 16); n; n--) {
-            reloc_t r = next_reloc(&s, is_rela(t));
-            if (r.offset == offset && r.symbol < e->n_symbols)
-                return &e->symbols[r.symbol];
-        }
-    }
-    return NULL;
-}
-
-/* One sequence of rows, up to its end or the end of the program. */
-static bool line_sequence(const elf_t *e, span_t *s, const line_program_t *p, const uint8_t *section, size_t debug_line,
-                          const symbol_t *kernel, line_sink_t *sink)
-{
-    uint64_t address = 0, file = 1;
-    int64_t line = 1;
-    bool here = false;
-    while (s->p < s->end && !s->bad) {
-        unsigned op = (unsigned)get(s, 1);
-        bool row = false;
-        if (op >= p->opcode_base) {
-            unsigned step = op - p->opcode_base;
-            address += (uint64_t)(step / p->line_range) * p->min_length;
-            line += p->line_base + (int)(step % p->line_range);
-            row = true;
-        } else if (op == 0) {
-            span_t x = sub(s, uleb(s));
-            unsigned ext = (unsigned)get(&x, 1);
-            if (ext == 1) { /* end_sequence */
-                if (here)
-                    line_row(sink, address, (turing_line_t){NULL, 0});
-                return !s->bad;
-            }
-            if (ext == 2) { /* set_address */
-                const symbol_t *y = address_symbol(e, debug_line, (uint64_t)(x.p - section));
-                address = get(&x, 8);
-                here = y && y->section == kernel->section && !x.bad;
-            }
-        } else
-            switch (op) {
-            case 1: row = true; break;
-            case 2: address += uleb(s) * p->min_length; break;
-            case 3: line = (int64_t)((uint64_t)line + (uint64_t)sleb(s)); break;
-            case 4: file = uleb(s); break;
-            case 8: address += (uint64_t)((255u - p->opcode_base) / p->line_range) * p->min_length; break;
-            case 9: address += get(s, 2); break;
-            default:
-                for (unsigned i = 0; i < p->lengths[op]; i++)
-                    uleb(s);
-                break;
-            }
-        if (row && here)
-            line_row(sink, address,
-                     (turing_line_t){file < p->n_files ? p->files[file] : NULL, line > 0 ? (uint32_t)line : 0});
-    }
-    return !s->bad;
-}
-
-/* Lines are a courtesy: a table of a newer version leaves them out. */
-static bool read_lines(elf_t *e, turing_kernel_t *k, const symbol_t *kernel)
-{
-    section_t *debug = find_section(e, ".debug_line", "");
-    if (!debug || !debug->data || !k->n_insns)
-        return true;
-    line_sink_t sink = {.n = k->n_insns};
-    if (!(sink.lines = own(e->module, sink.n, sizeof *sink.lines)))
-        return out_of_memory(e->err);
-    span_t all = bytes_of(debug);
-    bool any = false;
-    while (all.p < all.end) {
-        span_t unit = sub(&all, get(&all, 4));
-        unsigned version = (unsigned)get(&unit, 2);
-        if (all.bad || unit.bad)
-            return turing_fail(e->err, "section .debug_line is damaged");
-        if (version < 2 || version > 4)
-            continue;
-        line_program_t p = {0};
-        if (!line_header(e, &unit, version, &p))
-            return turing_fail(e->err, "the header of .debug_line is damaged");
-        while (unit.p < unit.end) {
-            sink.filled = 0;
-            sink.last = (turing_line_t){NULL, 0};
-            if (!line_sequence(e, &unit, &p, debug->data, (size_t)(debug - e->sections), kernel, &sink))
-                return turing_fail(e->err, "the program of .debug_line is damaged");
-        }
-    }
-    for (size_t i = 0; i < sink.n; i++)
-        any = any || sink.lines[i].file;
-    k->lines = any ? sink.lines : NULL;
-    return true;
-}
-
 /* ---- kernels ------------------------------------------------------------------------------- */
 
 static bool constant_banks(elf_t *e, turing_kernel_t *k)
@@ -711,10 +418,10 @@ static bool constant_banks(elf_t *e, turing_kernel_t *k)
     for (unsigned b = 0; b < TURING_BANKS; b++) {
         char prefix[32], why[8] = "";
         snprintf(prefix, sizeof prefix, ".nv.constant%u.", b);
-        section_t *s = find_section(e, prefix, k->name);
+        section_t *s = emu_find_section(e, prefix, k->name);
         if (!s) {
             prefix[strlen(prefix) - 1] = 0;
-            s = find_section(e, prefix, "");
+            s = emu_find_section(e, prefix, "");
         }
         if (!s || !s->size)
             continue;
@@ -733,16 +440,16 @@ static bool decode_code(elf_t *e, turing_kernel_t *k, const char *why)
     turing_error_t bad;
     turing_insn_t *insns = NULL;
     size_t n = k->code_bytes / TURING_INSN_BYTES;
-    if (!why[0] && !(insns = own(e->module, n, sizeof *insns)))
-        return out_of_memory(e->err);
+    if (!why[0] && !(insns = emu_own(e->module, n, sizeof *insns)))
+        return emu_out_of_memory(e->err);
     span_t s = {k->code, k->code + k->code_bytes, false};
     for (size_t i = 0; i < n && !why[0]; i++) {
-        uint64_t lo = get(&s, 8), hi = get(&s, 8);
+        uint64_t lo = emu_get(&s, 8), hi = emu_get(&s, 8);
         if (!turing_decode(&insns[i], lo, hi, (uint32_t)(i * TURING_INSN_BYTES), &bad))
             why = bad.text;
     }
     if (why[0])
-        return (k->unusable = own_text(e->module, why, "", "")) || out_of_memory(e->err);
+        return (k->unusable = emu_own_text(e->module, why, "", "")) || emu_out_of_memory(e->err);
     k->insns = insns;
     k->n_insns = (uint32_t)n;
     return true;
@@ -789,9 +496,9 @@ static bool place_functions(elf_t *e)
 static bool append_functions(elf_t *e, turing_kernel_t *k, char *why, size_t why_size)
 {
     static const uint64_t nop[2] = {UINT64_C(0x7918), UINT64_C(0x000fc00000000000)};
-    uint8_t *code = own(e->module, e->code_end, 1);
+    uint8_t *code = emu_own(e->module, e->code_end, 1);
     if (!code)
-        return out_of_memory(e->err);
+        return emu_out_of_memory(e->err);
     for (uint32_t at = 0; at < e->code_end; at += sizeof nop)
         memcpy(code + at, nop, sizeof nop);
     memcpy(code, k->code, k->code_bytes);
@@ -821,7 +528,7 @@ static bool add_kernel(elf_t *e, uint32_t index)
         return turing_fail(e->err, "section %s holds no whole number of instructions", code->name);
     turing_kernel_t *list = realloc(m->kernels, (m->n_kernels + 1) * sizeof *list);
     if (!list)
-        return out_of_memory(e->err);
+        return emu_out_of_memory(e->err);
     m->kernels = list;
     turing_kernel_t *k = &list[m->n_kernels];
     *k = (turing_kernel_t){
@@ -829,11 +536,11 @@ static bool add_kernel(elf_t *e, uint32_t index)
         .barriers = code->flags >> 20 & 0x7f, /* before CUDA 13; later an attribute */
         .code_bytes = (uint32_t)code->size,
     };
-    if (!(k->name = own_text(m, y->name, "", "")))
-        return out_of_memory(e->err);
+    if (!(k->name = emu_own_text(m, y->name, "", "")))
+        return emu_out_of_memory(e->err);
     m->n_kernels++;
 
-    const section_t *shared = find_section(e, ".nv.shared.", k->name);
+    const section_t *shared = emu_find_section(e, ".nv.shared.", k->name);
     if (shared && shared->size > MAX_SHARED)
         return turing_fail(e->err, "section %s is larger than shared memory", shared->name);
     k->shared_bytes = shared ? (uint32_t)shared->size : 0;
@@ -846,7 +553,7 @@ static bool add_kernel(elf_t *e, uint32_t index)
     k->code = code->patched;
     if (e->functions && !append_functions(e, k, why, sizeof why))
         return false;
-    return decode_code(e, k, why) && read_lines(e, k, y);
+    return decode_code(e, k, why) && emu_read_lines(e, k, y);
 }
 
 static unsigned architecture(const Elf64_Ehdr *h)
@@ -868,8 +575,8 @@ static bool read_elf(elf_t *e)
         return turing_fail(e->err, "an ELF file for machine %u, not a cubin", h.e_machine);
     if (h.e_ident[EI_OSABI] != ABI_CUDA_11 && h.e_ident[EI_OSABI] != ABI_CUDA_13)
         return turing_fail(e->err, "a cubin of an unknown ABI (0x%x)", h.e_ident[EI_OSABI]);
-    if (architecture(&h) != SM)
-        return turing_fail(e->err, "a cubin for sm_%u, not sm_%d", architecture(&h), SM);
+    if (architecture(&h) != EMU_SM)
+        return turing_fail(e->err, "a cubin for sm_%u, not sm_%d", architecture(&h), EMU_SM);
     if (h.e_type != ET_EXEC)
         return turing_fail(e->err, "a relocatable cubin: link it first");
     if (!read_sections(e, &h) || !read_symbols(e) || !place_globals(e) || !place_functions(e))
@@ -887,242 +594,11 @@ static bool read_elf(elf_t *e)
     return true;
 }
 
-static bool cubin(turing_module_t *m, const uint8_t *data, size_t size, turing_error_t *err)
+bool emu_read_cubin(turing_module_t *m, const uint8_t *data, size_t size, turing_error_t *err)
 {
     elf_t e = {.module = m, .image = data, .size = size, .err = err};
     const bool ok = read_elf(&e);
     free(e.sections);
     free(e.symbols);
     return ok;
-}
-
-/* ---- fatbins ---------------------------------------------------------------------------------- */
-
-/* LZ4 block format: a token holds the lengths of a run of literals and of a copy
- * from earlier output (at least four bytes); 15 is continued in further bytes. */
-static bool unpack_lz4(span_t in, uint8_t *out, size_t size)
-{
-    size_t n = 0;
-    while (in.p < in.end) {
-        unsigned token = (unsigned)get(&in, 1);
-        uint64_t run = token >> 4, copy = token & 15, more;
-        if (run == 15)
-            do
-                run += more = get(&in, 1);
-            while (more == 255);
-        if (in.bad || run > (uint64_t)(in.end - in.p) || run > size - n)
-            return false;
-        memcpy(out + n, in.p, (size_t)run);
-        in.p += run;
-        n += (size_t)run;
-        if (in.p == in.end)
-            break;
-        size_t distance = (size_t)get(&in, 2);
-        if (copy == 15)
-            do
-                copy += more = get(&in, 1);
-            while (more == 255);
-        copy += 4;
-        if (in.bad || !distance || distance > n || copy > size - n)
-            return false;
-        for (; copy; copy--, n++)
-            out[n] = out[n - distance];
-    }
-    return n == size;
-}
-
-enum {
-    FATBIN_MAGIC = 0xba55ed50,
-    FATBIN_CUBIN = 2, /* entry kind; 1 is PTX */
-    FATBIN_LZ4 = 0x2000,
-    FATBIN_ZSTD = 0x8000
-};
-
-/* Container: magic 4, version 2, header size 2, size of the entries 8.
- * Entry: kind 2, version 2, header size 4, padded size 8, packed size 4, -, minor 2,
- * major 2, architecture 4, name 4 4, flags 8, -, unpacked size 8. */
-static bool fatbin_entry(turing_module_t *m, span_t *s, unsigned *found, unsigned *other, turing_error_t *err)
-{
-    const uint8_t *start = s->p;
-    unsigned kind = (unsigned)get(s, 2);
-    get(s, 2);
-    uint64_t header = get(s, 4), padded = get(s, 8), packed = get(s, 4);
-    get(s, 4), get(s, 2), get(s, 2);
-    unsigned arch = (unsigned)get(s, 4);
-    get(s, 4), get(s, 4);
-    uint64_t flags = get(s, 8);
-    get(s, 8);
-    uint64_t unpacked = get(s, 8);
-    if (s->bad || header < 64 || header > (uint64_t)(s->end - start))
-        return turing_fail(err, "damaged fatbin entry");
-    s->p = start + header;
-    span_t body = sub(s, padded);
-    if (s->bad)
-        return turing_fail(err, "a fatbin entry runs past the end");
-    if (kind != FATBIN_CUBIN)
-        return true;
-    if (arch != SM) {
-        *other = arch;
-        return true;
-    }
-    ++*found;
-    if (!(flags & (FATBIN_LZ4 | FATBIN_ZSTD)))
-        return cubin(m, body.p, (size_t)(body.end - body.p), err);
-    span_t in = sub(&body, packed);
-    if (body.bad || unpacked > max_unpacked || !unpacked)
-        return turing_fail(err, "damaged size of a compressed fatbin entry");
-    uint8_t *out = malloc((size_t)unpacked);
-    if (!out)
-        return out_of_memory(err);
-    bool ok = flags & FATBIN_ZSTD ? ZSTD_decompress(out, (size_t)unpacked, in.p, (size_t)(in.end - in.p)) == unpacked
-                                  : unpack_lz4(in, out, (size_t)unpacked);
-    ok = ok ? cubin(m, out, (size_t)unpacked, err) : turing_fail(err, "damaged compressed fatbin entry");
-    free(out);
-    return ok;
-}
-
-static bool fatbin(turing_module_t *m, span_t s, turing_error_t *err)
-{
-    unsigned found = 0, other = 0;
-    while (s.p < s.end) {
-        const uint8_t *start = s.p;
-        if (get(&s, 4) != FATBIN_MAGIC) {
-            /* containers are padded to eight bytes */
-            if (start[0] == 0 && start != s.end) {
-                s.p = start + 1;
-                s.bad = false;
-                continue;
-            }
-            return turing_fail(err, "damaged fatbin container");
-        }
-        get(&s, 2);
-        uint64_t header = get(&s, 2), size = get(&s, 8);
-        if (s.bad || header < 16 || header > (uint64_t)(s.end - start))
-            return turing_fail(err, "damaged fatbin container");
-        s.p = start + header;
-        span_t entries = sub(&s, size);
-        if (s.bad)
-            return turing_fail(err, "truncated fatbin");
-        while (entries.p < entries.end)
-            if (!fatbin_entry(m, &entries, &found, &other, err))
-                return false;
-    }
-    if (!found && other)
-        return turing_fail(err, "the fatbin holds a cubin for sm_%u, none for sm_%d", other, SM);
-    return found || turing_fail(err, "the fatbin holds no cubin for sm_%d", SM);
-}
-
-/* ---- interface ----------------------------------------------------------------------------------- */
-
-turing_module_t *turing_module_open(const void *data, size_t size, turing_error_t *err)
-{
-    return turing_module_open_at(data, size, TURING_GLOBAL_BASE, err);
-}
-
-turing_module_t *turing_module_open_at(const void *data, size_t size, uint64_t base, turing_error_t *err)
-{
-    turing_module_t *m = calloc(1, sizeof *m);
-    if (!m) {
-        out_of_memory(err);
-        return NULL;
-    }
-    m->base = m->next_global = base;
-    span_t s = {data, (const uint8_t *)data + size, false};
-    span_t head = s;
-    uint32_t magic = (uint32_t)get(&head, 4);
-    bool ok;
-    if (magic == FATBIN_MAGIC)
-        ok = fatbin(m, s, err);
-    else if (magic == 0x464c457f)
-        ok = cubin(m, data, size, err);
-    else
-        ok = turing_fail(err, "neither a cubin nor a fatbin");
-    if (ok)
-        return m;
-    turing_module_close(m);
-    return NULL;
-}
-
-turing_module_t *turing_module_open_file(const char *path, turing_error_t *err)
-{
-    FILE *f = fopen(path, "rb");
-    long size = -1;
-    uint8_t *data = NULL;
-    turing_module_t *m = NULL;
-    if (f && !fseek(f, 0, SEEK_END))
-        size = ftell(f);
-    if (size < 0 || fseek(f, 0, SEEK_SET))
-        turing_fail(err, "%.200s: %s", path, strerror(errno));
-    else if (!(data = malloc((size_t)size + 1)))
-        out_of_memory(err);
-    else if (fread(data, 1, (size_t)size, f) != (size_t)size)
-        turing_fail(err, "%.200s: cannot be read", path);
-    else {
-        turing_error_t why = {""};
-        if (!(m = turing_module_open(data, (size_t)size, &why)))
-            turing_fail(err, "%.200s: %.300s", path, why.text);
-    }
-    free(data);
-    if (f)
-        fclose(f);
-    return m;
-}
-
-void turing_module_close(turing_module_t *m)
-{
-    if (!m)
-        return;
-    for (size_t i = 0; i < m->n_owned; i++)
-        free(m->owned[i]);
-    free(m->owned);
-    free(m->kernels);
-    free(m->globals);
-    free(m->symbols);
-    free(m);
-}
-
-size_t turing_module_kernel_count(const turing_module_t *m)
-{
-    return m->n_kernels;
-}
-
-const turing_kernel_t *turing_module_kernel(const turing_module_t *m, size_t index)
-{
-    return index < m->n_kernels ? &m->kernels[index] : NULL;
-}
-
-const turing_kernel_t *turing_module_find(const turing_module_t *m, const char *name)
-{
-    for (size_t i = 0; i < m->n_kernels; i++)
-        if (!strcmp(m->kernels[i].name, name))
-            return &m->kernels[i];
-    return NULL;
-}
-
-size_t turing_module_global_count(const turing_module_t *m)
-{
-    return m->n_globals;
-}
-
-const turing_global_t *turing_module_global(const turing_module_t *m, size_t index)
-{
-    return index < m->n_globals ? &m->globals[index] : NULL;
-}
-
-const turing_symbol_t *turing_module_symbol(const turing_module_t *m, size_t index)
-{
-    return index < m->n_symbols ? &m->symbols[index] : NULL;
-}
-
-const turing_symbol_t *turing_module_find_symbol(const turing_module_t *m, const char *name)
-{
-    for (size_t i = 0; i < m->n_symbols; i++)
-        if (!strcmp(m->symbols[i].name, name))
-            return &m->symbols[i];
-    return NULL;
-}
-
-uint64_t turing_module_end(const turing_module_t *m)
-{
-    return m->next_global;
 }

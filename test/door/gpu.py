@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The cuBLAS door on a GPU, under programs as they are: PyTorch, transformers, CuPy.
 
-    test/door/gpu.py build/release/src/cublas/libhgemm_cublas.so [--hgemm build/release/libhgemm.so] [--tool build/release/hgemm]
+    test/door/gpu.py build/release/libhgemm_cublas.so [--hgemm build/release/libhgemm.so] [--tool build/release/hgemm]
 
 Runs each case in a process without the door and in one with it (HGEMM_CUBLAS=everywhere). Every result is compared
 with the same computation in single precision, CPU or GPU, and what is computed in FP32 with double precision: with the door its

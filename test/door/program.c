@@ -8,7 +8,8 @@
  *     floats     as linked, but products of floats: a large one and a small one, which hgemm is the slower at on a T4
  * The last argument is what must come of a product of halves, or of the large one of floats: "hgemm" runs it, or
  * "cublas", or "none": an error. "everywhere": hgemm runs the small one of floats, too.
- * IS_LINKED: this build is linked to cuBLAS. IS_PLUGIN: it is the library that `opened` opens, its second argument.
+ * IS_LINKED: this build is linked to cuBLAS, and exports functions of an hgemm of its own, which nobody may call.
+ * IS_PLUGIN: it is the library that `opened` opens, its second argument.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #include "fake.h"
+#include "hgemm.h"
 #include "../device/fake_cuda/libcuda.h"
 
 typedef struct functions_t {
@@ -32,6 +34,24 @@ extern cublasGemmEx_fn cublasGemmEx;
 functions_t linked_functions(void)
 {
     return (functions_t){cublasCreate_v2, cublasGemmEx};
+}
+
+hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device)
+{
+    (void)handle, (void)device;
+    abort();
+}
+
+void hgemm_desc_init_sized(hgemm_desc_t *desc, size_t size)
+{
+    (void)desc, (void)size;
+    abort();
+}
+
+hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc)
+{
+    (void)handle, (void)desc;
+    abort();
 }
 #endif
 

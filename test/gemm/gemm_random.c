@@ -144,8 +144,8 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
             c.exact = rng_between(rng, 1, 3);
         if (!once_in(rng, 8))
             c.accumulate = HGEMM_ACCUMULATE_F32;
-        if (c.kernel && !once_in(rng, 8))
-            c.kernel = hgemm_find_kernel(kernels[rng_between(rng, 0, 2)]);
+        while (c.kernel && !kernel_table[c.kernel].limits[LIMIT_f32] && !once_in(rng, 99))
+            c.kernel = rng_between(rng, 1, KERNEL_END - 1);
     } else if (once_in(rng, 100)) {
         c.type[B] = HGEMM_TYPE_BF16;
     }

@@ -194,11 +194,13 @@ static void fill(problem_t *p, float (*draw_a)(void), float (*draw_b)(void))
 /* For each pair of ops, of extents that fill chunks and of others. */
 static void with_all_layouts(void (*body)(problem_t *))
 {
-    static const int extents[][3] = {{40, 72, 96}, {37, 19, 61}};
+    static const int extents[][3] = {{40, 72, 96}, {36, 20, 60}, {37, 19, 61}};
+    hgemm_kernel_info_t info;
+    assert_int_equal(hgemm_get_kernel_info(hgemm_find_kernel(kernel), &info), HGEMM_STATUS_SUCCESS);
     for (int op = 0; op < 4; op++)
         for (int e = 0; e < 2; e++) {
-            problem_t p =
-                create(extents[e][0], extents[e][1], extents[e][2], (hgemm_op_t)(op >> 1), (hgemm_op_t)(op & 1));
+            const int *const x = extents[e && info.any_alignment ? 2 : e];
+            problem_t p = create(x[0], x[1], x[2], (hgemm_op_t)(op >> 1), (hgemm_op_t)(op & 1));
             body(&p);
             destroy(&p);
         }
@@ -547,13 +549,16 @@ int main(void)
         const char *kernel;
         hgemm_accuracy_t accuracy;
     } turns[] = {{"single_128x64", HGEMM_ACCURACY_F32},
+                 {"single_32x64", HGEMM_ACCURACY_F32},
+                 {"few_64x16", HGEMM_ACCURACY_F32},
+                 {"few_16x64", HGEMM_ACCURACY_F32},
                  {"planes_128x128", HGEMM_ACCURACY_F32},
                  {"single16_128x64", HGEMM_ACCURACY_16_BITS},
                  {"single11_128x128", HGEMM_ACCURACY_11_BITS},
                  {NULL, HGEMM_ACCURACY_F32}};
     int failures = 0;
     type_a = type_b = HGEMM_TYPE_F32;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < (int)(sizeof turns / sizeof turns[0]); i++) {
         kernel = turns[i].kernel, accuracy = turns[i].accuracy;
         print_message("%s\n", kernel ? kernel : "any kernel");
         handle = test_open_for(kernel ? hgemm_find_kernel(kernel) : HGEMM_KERNEL_AUTO);

@@ -301,6 +301,8 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
     if (kernel != HGEMM_KERNEL_AUTO) {
         expect_status(handle, hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS, "hgemm_get_kernel_info");
         accumulators = 1;
+        if (kernel_table[kernel].limits[LIMIT_f32])
+            c.type[A] = c.type[B] = HGEMM_TYPE_F32;
     }
     for (int64_t acc = 0; acc < accumulators; acc++)
         for (int bits = 0; bits < 8; bits++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Weights of 4 and 8 bits: what is packed comes back, and products of it are those of the numbers that it stands for,
- * by the contract's bound. What numbers codes stand for is decoded here anew, from what the header says.
+ * by the contract's bound.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "gemm_operands.h"
+#include "weights_given.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,133 +19,6 @@
 
 static hgemm_handle_t handle;
 static rng_t rng = {1};
-
-static const uint16_t normal_floats[16] = {0xbc00, 0xb992, 0xb833, 0xb652, 0xb48d, 0xb1ea, 0xadd5, 0x0000,
-                                           0x2d18, 0x3126, 0x33e1, 0x3568, 0x370c, 0x3881, 0x39c9, 0x3c00};
-
-/* Weights as they are given, and the numbers they stand for. */
-typedef struct given_t {
-    hgemm_weights_t of;
-    int64_t groups, code_bytes, scale_count, zero_bytes;
-    uint8_t *codes;
-    void *scales, *zeros;
-    double *element;        /* the number */
-    double *exact;          /* code, or code - zero: what is multiplied */
-    double *scale, *offset; /* of each group */
-} given_t;
-
-static double number_of(hgemm_type_t type, const void *from, int64_t i)
-{
-    if (type == HGEMM_TYPE_F32)
-        return (double)((const float *)from)[i];
-    const uint16_t bits = ((const uint16_t *)from)[i];
-    if (type == HGEMM_TYPE_F16)
-        return (double)hgemm_half_to_float(bits);
-    const uint32_t wide = (uint32_t)bits << 16;
-    float x;
-    memcpy(&x, &wide, sizeof x);
-    return (double)x;
-}
-
-static void put_number(hgemm_type_t type, void *to, int64_t i, float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if (type == HGEMM_TYPE_F32)
-        ((float *)to)[i] = x;
-    else
-        ((uint16_t *)to)[i] = type == HGEMM_TYPE_F16 ? hgemm_half_from_float(x) : (uint16_t)(bits >> 16);
-}
-
-static int bits_of(hgemm_code_t code)
-{
-    return code == HGEMM_CODE_INT8 || code == HGEMM_CODE_UINT8 || code == HGEMM_CODE_E4M3 ? 8 : 4;
-}
-
-static double e4m3(int code)
-{
-    const int exponent = code >> 3 & 15, fraction = code & 7, sign = code & 0x80 ? -1 : 1;
-    if ((code & 0x7f) == 0x7f)
-        return NAN;
-    return sign * (exponent ? ldexp(8 + fraction, exponent - 10) : ldexp(fraction, -9));
-}
-
-static double value_of_code(const hgemm_weights_t *of, int code)
-{
-    switch (of->code) {
-    case HGEMM_CODE_INT4: return code < 8 ? code : code - 16;
-    case HGEMM_CODE_INT8: return code < 128 ? code : code - 256;
-    case HGEMM_CODE_TABLE16: return (double)hgemm_half_to_float(of->table[code]);
-    case HGEMM_CODE_E4M3: return e4m3(code);
-    default: return code;
-    }
-}
-
-static int code_at(const given_t *w, int64_t row, int64_t k)
-{
-    if (bits_of(w->of.code) == 8)
-        return w->codes[row * w->of.k + k];
-    const int byte = w->codes[row * (w->of.k / 2) + k / 2];
-    return k % 2 ? byte >> 4 : byte & 15;
-}
-
-/* Random codes, scales of 1/2 to 8 or, where sums are to be exact, powers of two, and zeros of all kinds. */
-static given_t give(hgemm_code_t code, hgemm_zero_t zero, hgemm_type_t type_scale, int group, int64_t n, int64_t k,
-                    int is_exact)
-{
-    given_t w = {0};
-    hgemm_weights_init(&w.of);
-    w.of.n = n, w.of.k = k;
-    w.of.code = code, w.of.zero = zero, w.of.type_scale = type_scale, w.of.group = group;
-    memcpy(w.of.table, normal_floats, sizeof normal_floats);
-    w.groups = group ? (k + group - 1) / group : 1;
-    w.code_bytes = n * k * bits_of(code) / 8, w.scale_count = n * w.groups;
-    const int64_t scale_bytes = type_scale == HGEMM_TYPE_F32 ? 4 : 2;
-    w.zero_bytes = zero == HGEMM_ZERO_OFFSET ? w.scale_count * scale_bytes : w.scale_count;
-    w.codes = test_calloc((size_t)w.code_bytes, 1);
-    w.scales = test_calloc((size_t)w.scale_count, (size_t)scale_bytes);
-    w.zeros = test_calloc((size_t)w.zero_bytes, 1);
-    w.element = test_calloc((size_t)(n * k), sizeof(double)), w.exact = test_calloc((size_t)(n * k), sizeof(double));
-    w.scale = test_calloc((size_t)w.scale_count, sizeof(double));
-    w.offset = test_calloc((size_t)w.scale_count, sizeof(double));
-    for (int64_t i = 0; i < w.code_bytes; i++) {
-        w.codes[i] = (uint8_t)rng_between(&rng, 0, 255);
-        if (code == HGEMM_CODE_E4M3)
-            while ((w.codes[i] & 0x7f) == 0x7f)
-                w.codes[i] = (uint8_t)rng_between(&rng, 0, 255);
-    }
-    for (int64_t i = 0; i < w.scale_count; i++) {
-        const float scale = is_exact ? ldexpf(1, (int)rng_between(&rng, -2, 2))
-                                     : ldexpf((float)rng_between(&rng, 129, 255), (int)rng_between(&rng, -8, -5));
-        put_number(type_scale, w.scales, i, scale);
-        w.scale[i] = number_of(type_scale, w.scales, i);
-        if (zero == HGEMM_ZERO_OFFSET) {
-            put_number(type_scale, w.zeros, i, (float)rng_between(&rng, -8, 8) * (is_exact ? 1 : 0.375f));
-            w.offset[i] = number_of(type_scale, w.zeros, i);
-        } else if (zero == HGEMM_ZERO_CODE) {
-            const int lowest = code == HGEMM_CODE_INT4 ? -8 : code == HGEMM_CODE_INT8 ? -128 : 0;
-            const int highest = code == HGEMM_CODE_INT4 ? 8 : code == HGEMM_CODE_UINT4 ? 16 : lowest + 255;
-            ((uint8_t *)w.zeros)[i] = (uint8_t)rng_between(&rng, lowest, highest);
-        }
-    }
-    for (int64_t row = 0; row < n; row++)
-        for (int64_t l = 0; l < k; l++) {
-            const int64_t at = row * w.groups + (group ? l / group : 0);
-            double x = value_of_code(&w.of, code_at(&w, row, l));
-            if (zero == HGEMM_ZERO_CODE)
-                x -= code == HGEMM_CODE_INT4 || code == HGEMM_CODE_INT8 ? ((int8_t *)w.zeros)[at]
-                                                                        : ((uint8_t *)w.zeros)[at];
-            w.exact[row * k + l] = x;
-            w.element[row * k + l] = w.scale[at] * x + w.offset[at];
-        }
-    return w;
-}
-
-static void forget(given_t *w)
-{
-    test_free(w->codes), test_free(w->scales), test_free(w->zeros);
-    test_free(w->element), test_free(w->exact), test_free(w->scale), test_free(w->offset);
-}
 
 static void *place(const void *host, int64_t bytes)
 {
@@ -267,10 +140,10 @@ static void packed_weights_come_back(void **state)
     for (int kind = 0; kind < KINDS; kind++)
         for (int g = 0; g < GROUPS; g++) {
             const int64_t *const shape = shapes[(kind + g) % 5];
-            given_t w = give(kinds[kind].code, kinds[kind].zero, (hgemm_type_t)((kind + g) % 3), every_group[g],
-                             shape[0], shape[1], 0);
+            given_t w = weights_give(&rng, kinds[kind].code, kinds[kind].zero, (hgemm_type_t)((kind + g) % 3),
+                                     every_group[g], shape[0], shape[1], 0);
             round_trip(&w);
-            forget(&w);
+            weights_forget(&w);
         }
 }
 
@@ -278,12 +151,12 @@ static void packed_weights_come_back(void **state)
 static void nan_codes_make_their_group_nan(void **state)
 {
     (void)state;
-    given_t w = give(HGEMM_CODE_E4M3, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 32, 5, 100, 0);
+    given_t w = weights_give(&rng, HGEMM_CODE_E4M3, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 32, 5, 100, 0);
     w.codes[3 * 100 + 70] = 0xff;
     for (int64_t k = 64; k < 96; k++)
         w.element[3 * 100 + k] = NAN;
     round_trip(&w);
-    forget(&w);
+    weights_forget(&w);
 }
 
 static void bad_weights_are_refused(void **state)
@@ -566,12 +439,12 @@ static void products_of_integers_are_exact(void **state)
             if (kinds[kind].code >= HGEMM_CODE_TABLE16)
                 continue;
             const int64_t *const shape = shapes[turn % 5];
-            given_t w = give(kinds[kind].code, kinds[kind].zero, (hgemm_type_t)(turn % 3), every_group[turn % GROUPS],
-                             shape[1], shape[2], 1);
+            given_t w = weights_give(&rng, kinds[kind].code, kinds[kind].zero, (hgemm_type_t)(turn % 3),
+                                     every_group[turn % GROUPS], shape[1], shape[2], 1);
             const product_t c = {
                 .w = &w, .m = shape[0], .kernel = kernel_for(kernel, kind), .type_d = HGEMM_TYPE_F32, .is_exact = 1};
             check(&c, "integers", NULL);
-            forget(&w);
+            weights_forget(&w);
             turn++;
         }
 }
@@ -584,15 +457,15 @@ static void products_are_within_the_bound(void **state)
     for (int kind = 0; kind < KINDS; kind++)
         for (int g = 0; g < GROUPS; g++) {
             const int64_t *const shape = shapes[(kind + g) % 4];
-            given_t w = give(kinds[kind].code, kinds[kind].zero, (hgemm_type_t)((kind + g) % 3), every_group[g],
-                             shape[1], shape[2], 0);
+            given_t w = weights_give(&rng, kinds[kind].code, kinds[kind].zero, (hgemm_type_t)((kind + g) % 3),
+                                     every_group[g], shape[1], shape[2], 0);
             const product_t c = {.w = &w,
                                  .m = shape[0],
                                  .kernel = kernel_for((kind + g) % KERNELS, kind),
                                  .type_a = (kind + g) % 4 == 3 ? HGEMM_TYPE_BF16 : HGEMM_TYPE_F16,
                                  .type_d = (hgemm_type_t)(g % 3)};
             check(&c, "random", NULL);
-            forget(&w);
+            weights_forget(&w);
         }
 }
 /* Every epilogue, batches, groups, indices, unaligned rows, split k and bfloat16, by the same kernels. */
@@ -601,9 +474,9 @@ static void products_have_all_that_others_have(void **state)
     (void)state;
     given_t w[3];
     for (int e = 0; e < 3; e++)
-        w[e] = give(HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 32, 72, 264, 1);
-    given_t of_8 = give(HGEMM_CODE_INT8, HGEMM_ZERO_NONE, HGEMM_TYPE_F32, 128, 136, 640, 1);
-    given_t deep = give(HGEMM_CODE_INT4, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 128, 128, 1096, 1);
+        w[e] = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 32, 72, 264, 1);
+    given_t of_8 = weights_give(&rng, HGEMM_CODE_INT8, HGEMM_ZERO_NONE, HGEMM_TYPE_F32, 128, 136, 640, 1);
+    given_t deep = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 128, 128, 1096, 1);
     const product_t calls[] = {
         {.w = w, .m = 9, .has_bias = 1, .activation = HGEMM_ACTIVATION_RELU, .is_exact = 1, .kernel = kernels[0]},
         {.w = w, .m = 40, .has_bias = 1, .has_gate = 1, .beta = 2, .alpha = 0.5f, .is_exact = 1, .kernel = kernels[1]},
@@ -649,28 +522,28 @@ static void products_have_all_that_others_have(void **state)
         check(&calls[i], what, NULL);
     }
     for (int e = 0; e < 3; e++)
-        forget(&w[e]);
-    forget(&of_8), forget(&deep);
+        weights_forget(&w[e]);
+    weights_forget(&of_8), weights_forget(&deep);
 }
 
 /* Numbers that no half holds, and sums that none would. */
 static void large_activations_stay_finite(void **state)
 {
     (void)state;
-    given_t w = give(HGEMM_CODE_UINT4, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 128, 64, 512, 0);
+    given_t w = weights_give(&rng, HGEMM_CODE_UINT4, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 128, 64, 512, 0);
     const product_t calls[] = {{.w = &w, .m = 4, .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_BF16, .size = 8e5f},
                                {.w = &w, .m = 70, .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_F32, .size = 8e5f},
                                {.w = &w, .m = 4, .type_d = HGEMM_TYPE_F32, .size = 6e4f}};
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         check(&calls[i], "large", NULL);
-    forget(&w);
+    weights_forget(&w);
 }
 
 /* A row's bits are those that it has alone. */
 static void rows_do_not_depend_on_others(void **state)
 {
     (void)state;
-    given_t w = give(HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 64, 200, 392, 0);
+    given_t w = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 64, 200, 392, 0);
     static uint8_t bits[3][80 * 200 * 4];
     static const int64_t rows[] = {1, 20, 80};
     for (int i = 0; i < 3; i++) {
@@ -680,7 +553,7 @@ static void rows_do_not_depend_on_others(void **state)
     }
     assert_memory_equal(bits[0], bits[1], 200 * 4);
     assert_memory_equal(bits[1], bits[2], 20 * 200 * 4);
-    forget(&w);
+    weights_forget(&w);
 }
 
 static void what_no_kernel_does_is_refused(void **state)

@@ -574,8 +574,9 @@ static void every_tuned_kernel_has_its_use(void **state)
                     if (!chosen->blocks && chosen->info.threads == 128) /* slow where one of its blocks is alone */
                         assert_true(plan.tiles > newer.multiprocessors);
                 }
-    for (int64_t i = 0; i < 3 * 13; i++) { /* of floats */
-        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, INT64_C(2) << i / 3, 1024, 1024);
+    for (int64_t i = 3 * 2; i < 3 * 28; i++) { /* of floats: ever more rows, or columns */
+        const int64_t some = INT64_C(1) << i / 6;
+        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, i / 3 % 2 ? 1024 : some, i / 3 % 2 ? some : 1024, 1024);
         plan_t plan;
         desc.type_a = desc.type_b = HGEMM_TYPE_F32, desc.accuracy = (hgemm_accuracy_t)(i % 3);
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
