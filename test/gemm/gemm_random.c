@@ -97,7 +97,6 @@ static void draw_long_extent(case_t *c, rng_t *rng)
 case_t random_case(rng_t *rng, int64_t most, int copies)
 {
     static const double scalars[] = {0, 1, -1, 0.5, 2, 1};
-    static const char *const kernels[] = {"single_128x64", "single16_128x64", "single11_128x128"}; /* of floats */
     case_t c = {.kernel = rng_between(rng, 0, 1) ? rng_between(rng, 0, hgemm_kernel_count()) : HGEMM_KERNEL_AUTO,
                 .layout = copies || rng_between(rng, 0, 2) ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR,
                 .copies = copies,
