@@ -408,7 +408,8 @@ static void check_halves_in_floats(problem_t *p)
     for (int which = 0; which < 2; which++) {
         fill(p, normal, normal);
         flags = which ? HGEMM_FLAG_HALVES_IN_B : HGEMM_FLAG_HALVES_IN_A;
-        assert_true(check(p, "floats that are no halves", 2 * 8192) > 1e-6);
+        const double error = check(p, "floats that are no halves", 2 * 8192);
+        assert_true(!kernel || error > 1e-6); /* FP32 units, which may be chosen, do not look at the flag */
         round_to(HGEMM_TYPE_F16, which ? p->b : p->a, which ? p->k * p->n : p->m * p->k);
         check(p, "halves in floats", bound(p->k));
         flags = 0;
