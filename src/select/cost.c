@@ -25,6 +25,7 @@
 #include "select/few.h"
 #include "select/scale_search.h"
 #include "select/thin.h"
+#include "select/tiny.h"
 #include "table/tile_facts.h"
 
 enum {
@@ -66,9 +67,10 @@ static int resident_blocks(variant_t variant, const image_t *image, const machin
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     int registers = (image->registers + 7) / 8 * 8; /* allocated by eights */
-    int blocks = smaller(
-        HGEMM_SM_REGISTERS / (registers * info->threads),
-        smaller(machine->shared_bytes / shared_bytes_on(machine, variant.kernel), machine->threads / info->threads));
+    const int shared = shared_bytes_on(machine, variant.kernel);
+    int blocks = smaller(HGEMM_SM_REGISTERS / (registers * info->threads), machine->threads / info->threads);
+    if (shared)
+        blocks = smaller(blocks, machine->shared_bytes / shared);
     if (machine->is_newer) /* the driver compiles the PTX and may use more registers than the sm_75 code */
         blocks = smaller(blocks, kernel_table[variant.kernel].newer_blocks);
     return blocks > 1 ? blocks : 1;
@@ -378,6 +380,8 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
 double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
 {
     double clocks = price->launch, steps = (double)steps_of(p, plan->variant);
+    if (is_tiny(plan->variant.kernel))
+        return tiny_clocks(p, machine, price, plan);
     int64_t split_tiles = (plan->tiles - plan->whole_tiles) * matrix_count(p);
     if (plan->whole_tiles > 0)
         clocks += phase_clocks(price, &price->pace,

@@ -292,7 +292,7 @@ static const char *split_fault(const hgemm_desc_t *p, const plan_t *plan)
 {
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     int64_t split_tiles = plan->tiles - plan->whole_tiles;
-    if (!is_selectable(plan->variant.kernel))
+    if (!can_split(plan->variant.kernel))
         return "the kernel cannot split k";
     if (p->flags & HGEMM_FLAG_BATCH_INVARIANT || is_indirect(p))
         return "k of this problem must not be split";
