@@ -111,7 +111,7 @@ def test_enable_runs_products_of_float32_where_it_is_asked_to():
 @pytest.mark.parametrize("asked, allowed, accuracy", [(True, False, "float32"), (True, True, "11bits"), ("float32", True, "float32"),
                                                       ("16bits", False, "16bits"), ("11bits", False, "11bits")])
 def test_enable_takes_the_accuracy_that_is_asked_for_or_permitted(asked, allowed, accuracy):
-    a, b = torch.randn(16, 64), torch.randn(64, 8)
+    a, b = torch.randn(512, 64), torch.randn(64, 512)  # where a T4 gains by it
     before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, allowed
     try:
         with hgemm.torch.enable(devices=("cpu",), float32=asked):
@@ -146,8 +146,8 @@ def test_halves_beside_floats(half):
 
 
 def test_gradients_have_the_products_accuracy():
-    x, y = torch.randn(8, 64).requires_grad_(), torch.randn(64, 32).requires_grad_()
-    g = torch.randn(8, 32)
+    x, y = torch.randn(512, 512).requires_grad_(), torch.randn(512, 64).requires_grad_()
+    g = torch.randn(512, 64)
     hgemm.torch.matmul(x, y, accuracy="11bits").backward(g)
     assert torch.equal(x.grad, hgemm.matmul(g, y.detach().mT, accuracy="11bits")) and not torch.equal(x.grad, hgemm.matmul(g, y.detach().mT))
     forward = torch.func.jvp(lambda x: hgemm.torch.matmul(x, y.detach(), accuracy="16bits"), (x.detach(),), (x.detach(),))
