@@ -5,11 +5,11 @@
  * Idea      A lane loads 16 bytes of codes, which are its operands of 16 or 8 mma's: no shared memory, no ldmatrix. Codes
  *           become halves by two instructions for a pair. The group's scale multiplies the group's sums, not the weight:
  *           so nothing is rounded before it is added, and no weight overflows.
- * Sums      part  of the k's of one group, since it was added last
+ * Sums      part  of k's of one group, since it was added last
  *           all   of the groups before, in units of D
- * Groups    A part ends with every k-tile of the warp, whether its group does or not; where groups are smaller, with each
- *           16 k's, too. Its sums are added while the next part's first products replace them. Scales and zeros are
- *           loaded one part ahead.
+ * Groups    A part ends with the warp's last k-tile of a group, or with every one where k-tiles are as deep as most groups;
+ *           where groups are smaller than a k-tile, with each 16 k's. Its sums are added while the next part's first
+ *           products replace them. Scales and zeros are loaded one part ahead.
  * Limits    Shared memory's round trip of A, where D has few rows; offsets take a further mma for each 16 rows.
  */
 #include "convert.cuh"
@@ -34,7 +34,8 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     const char *codes = at.b.base + (u64)strip * packed_units(&form) * HGEMM_PACKED_UNIT + w.lane * 16 + (u64)first_k * K_BYTES;
     const groups_of_strip<ADDS> groups{at.b.base, strip, w.lane};
     const lookup table{form.lookup};
-    const bool is_fine = 1u << form.log_group < (u32)T::WK; /* groups are smaller than a warp's k-tile */
+    constexpr bool MAY_BE_FINE = HGEMM_TAKES_ALL_CODES(T::WM);
+    const bool is_fine = MAY_BE_FINE && 1u << form.log_group < (u32)T::WK; /* groups are smaller than a warp's k-tile */
 
     /* Where k-tile t begins: the last one in memory comes first. */
     const u32 k_tiles = at.k_tiles;
@@ -68,11 +69,10 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
             if (ADDS) all[i][j][e] = __fmaf_rn(rows[i][e], offset[e % 2], all[i][j][e]);
         }
     };
-    auto next_group = [&](u32 k, bool more) {
+    auto next_group = [&] {
         now = then;
         now.scale = number_of(now.scale, form.type_scale);
         if (ADDS) now.offset = number_of(now.offset, form.type_scale);
-        groups.load(then, form, k, more);
     };
     barrier(); /* k-tile 0 is complete */
     T::clear(part), T::clear(all);
@@ -80,6 +80,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     for (int j = 0; j < T::LDSMS; ++j) pipe.load_one(f[0], j, 0, 0);
 
     u32 stage = 0;
+    bool begins = true; /* a group, with the k-tile */
 #pragma unroll 1
     for (u32 t = 0; t < k_tiles; ++t) {
         const u32 there = T::STAGE - stage;
@@ -89,7 +90,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
             const bool last = kk == T::SLICES - 1;
             const typename T::fragments &fragments = f[kk % 2];
             if (last) barrier(); /* the next k-tile is complete, and every warp is done with this one */
-            if (kk == 0) zeros.set(then.zero);
+            if (kk == 0 && begins) zeros.set(then.zero);
             if (kk > 0 && kk % 2 == 0 && is_fine) {
 #pragma unroll
                 for (int h = 0; h < T::MMAS; ++h) add_one(h);
@@ -98,34 +99,47 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
                 for (int i = 0; i < T::MT * 4; ++i) rows[i / 4][i % 4] = 0;
                 zeros.set(then.zero);
                 const bool is_last = kk / 2 == PARTS - 1;
-                next_group(first_k + (is_last ? k_of(t + 1) : k_of(t) + (kk / 2 + 1) * 16), !is_last || t + 1 < k_tiles);
+                next_group();
+                groups.load(then, form, first_k + (is_last ? k_of(t + 1) : k_of(t) + (kk / 2 + 1) * 16), !is_last || t + 1 < k_tiles);
             }
             u32 b[4];
             halves_of_codes<KIND>(b, units[kk / UNIT_SLICES], kk % UNIT_SLICES, zeros, table);
             if (kk % UNIT_SLICES == UNIT_SLICES - 1) load_unit(kk / UNIT_SLICES, t + 1);
+            auto multiply = [&](bool is_fresh) {
 #pragma unroll
-            for (int h = 0; h < T::MMAS; ++h) {
-                const int i = h % T::MT, j = h / T::MT;
-                const int sts = kk * T::MMAS + h - STS_FIRST;
-                if (h % LDS_GAP == 0 && h / LDS_GAP < T::LDSMS)
-                    pipe.load_one(f[(kk + 1) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
-                if (kk == 0) {
-                    add_one(h);
-                    mma_m16n8k8_from_zero(part[i][j], fragments.a[i], b[j]);
-                } else {
-                    mma_m16n8k8(part[i][j], fragments.a[i], b[j]);
+                for (int h = 0; h < T::MMAS; ++h) {
+                    const int i = h % T::MT, j = h / T::MT;
+                    const int sts = kk * T::MMAS + h - STS_FIRST;
+                    if (h % LDS_GAP == 0 && h / LDS_GAP < T::LDSMS)
+                        pipe.load_one(f[(kk + 1) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
+                    if (is_fresh) {
+                        add_one(h);
+                        mma_m16n8k8_from_zero(part[i][j], fragments.a[i], b[j]);
+                    } else {
+                        mma_m16n8k8(part[i][j], fragments.a[i], b[j]);
+                    }
+                    if (sts >= 0 && sts % STS_GAP == 0 && sts / STS_GAP < T::SLOTS) {
+                        const int q = sts / STS_GAP;
+                        pipe.convert(q), pipe.commit(q, there), pipe.fetch(at, q, more);
+                    }
                 }
-                if (sts >= 0 && sts % STS_GAP == 0 && sts / STS_GAP < T::SLOTS) {
-                    const int q = sts / STS_GAP;
-                    pipe.convert(q), pipe.commit(q, there), pipe.fetch(at, q, more);
-                }
-            }
 #pragma unroll
-            for (int i = 0; i < T::MT && ADDS; ++i) {
-                if (kk == 0) mma_m16n8k8_from_zero(rows[i], fragments.a[i], PAIR_OF_1);
-                else mma_m16n8k8(rows[i], fragments.a[i], PAIR_OF_1);
+                for (int i = 0; i < T::MT && ADDS; ++i) {
+                    if (is_fresh) mma_m16n8k8_from_zero(rows[i], fragments.a[i], PAIR_OF_1);
+                    else mma_m16n8k8(rows[i], fragments.a[i], PAIR_OF_1);
+                }
+            };
+            if (kk == 0 && begins) {
+                multiply(true);
+                next_group();
+            } else {
+                multiply(false);
             }
-            if (kk == 0) next_group(first_k + (is_fine ? k_of(t) + 16 : k_of(t + 1)), is_fine || t + 1 < k_tiles);
+            if (kk == 0) {
+                const u32 k = k_of(t), next_k = k_of(t + 1);
+                begins = T::BK == HGEMM_PACKED_K || is_fine || (first_k + k) >> form.log_group != (first_k + next_k) >> form.log_group;
+                if (begins) groups.load(then, form, first_k + (is_fine ? k + 16 : next_k), is_fine || t + 1 < k_tiles);
+            }
         }
         pipe.advance(at);
         stage = there;

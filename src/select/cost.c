@@ -100,6 +100,12 @@ static double converted_elements(const hgemm_desc_t *p, int kernel)
     return (double)(a + b) * info->block_k;
 }
 
+/* Whether A and B become floats that the main loop splits. */
+static int splits_in_loop(const hgemm_desc_t *p, int kernel)
+{
+    return has_floats(p) && !kernel_table[kernel].splits_first && !is_few(kernel);
+}
+
 /* Halves that an element of A or B becomes, and products of them for one of A and B (ptx/single.cu). */
 static int parts_of(const hgemm_desc_t *p, int kernel)
 {
@@ -126,6 +132,7 @@ static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const int parts = parts_of(p, variant.kernel), products = products_of(p, variant.kernel);
     double macs = (double)products * info->block_m * info->block_n * info->block_k;
+    macs *= p->weights ? costs->factor_packed_macs : 1;
     double stored = parts * HGEMM_STAGED_BYTES * tile_elements(p, info);
     double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
     double fragments = (double)parts * HGEMM_STAGED_BYTES * (info->warp_m + (p->weights ? 0 : info->warp_n)) *
@@ -197,11 +204,11 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, variant.kernel) / CHUNK, more = 0;
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
-    more += p->weights ? costs->clocks_packed_step : 0;
-    if (has_floats(p))
-        more += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_step : costs->clocks_split_step;
+    more += p->weights ? costs->clocks_packed_k * info->block_k : 0;
+    more += splits_in_loop(p, variant.kernel) ? costs->clocks_split_step : 0;
+    more += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_step : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;
-    const double each = has_floats(p) ? costs->clocks_split_chunk : costs->clocks_converted_chunk;
+    const double each = splits_in_loop(p, variant.kernel) ? costs->clocks_split_chunk : costs->clocks_converted_chunk;
     lone += each * converted;
     beside += each * converted;
     return (pace_t){.lone = fmax(lone, dram_alone),
@@ -211,13 +218,16 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
                     .store = store / machine->multiprocessors};
 }
 
-/* Clocks until all copies are made, or planes. What fits half of the L2 cache is not written back to DRAM meanwhile. */
+/* Clocks until all copies are made, or planes, of which a block has all k's. What fits half of the L2 cache is not
+ * written back to DRAM meanwhile. */
 static double copy_clocks(const hgemm_desc_t *p, int kernel, int copies, const machine_t *machine)
 {
     const costs_t *costs = costs_of(machine);
     double bytes = (double)(copied_bytes(p, copies) + planes_bytes(p, kernel));
     bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0);
-    return bytes > 0 ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
+    const double rows = kernel_table[kernel].splits_first ? costs->clocks_planes_k * (double)p->k : 0;
+    return bytes > 0 ? costs->clocks_copy_launch + rows + bytes / (costs->rate_copy_bytes * machine->multiprocessors)
+                     : 0;
 }
 
 /* The same until the scales of bfloat16 operands are found. */
@@ -255,6 +265,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
     }
     if (p->n % 8 != 0)
         price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
+    if (splits_in_loop(p, variant.kernel))
+        price.end += costs->clocks_split_block;
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
     if (is_thin(variant.kernel))
@@ -309,18 +321,27 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
     return fmax(mixed, apart - price->end) + ends - behind;
 }
 
+/* Blocks that run at one time. */
+static int64_t places(const price_t *price)
+{
+    return (int64_t)price->multiprocessors * price->resident;
+}
+
 /*
- * Parts of unequal length. If multiprocessors are left when every longer part of all tiles has one, the last parts
+ * Parts of unequal length. If places are left when every longer part of all tiles has one, the last parts
  * can be so short that several rounds of them fit there in the time of a longer one: tiles that fill three quarters
  * of a round then take little more than three quarters of its time, not all of it. Blocks must have a
- * multiprocessor to themselves, and all longer parts must start first, which they do not in a batch.
+ * multiprocessor to themselves, unless they are of packed weights, and all longer parts must start first, which they do
+ * not in a batch.
  *
  * Returns the rounds of short parts, 0 if there cannot be such.
  */
 static int64_t short_rounds(const hgemm_desc_t *p, const price_t *price, int64_t tiles, int64_t splits)
 {
-    int64_t left = price->multiprocessors - (splits - 1) * tiles;
-    return left > 0 && price->resident == 1 && matrix_count(p) == 1 ? ceil_div(tiles, left) : 0;
+    int64_t left = places(price) - (splits - 1) * tiles;
+    if (has_floats(p)) /* whose parts take long to begin and to end */
+        return 0;
+    return left > 0 && (price->resident == 1 || p->weights) && matrix_count(p) == 1 ? ceil_div(tiles, left) : 0;
 }
 
 /* A part's end and the start of the next one, in steps. */
@@ -369,12 +390,15 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
     int is_uneven = rounds > 1 && (double)rounds * last + (double)(rounds - 1) * steps_between(price) <= part;
     double clocks = phase_clocks(price, &pace,
                                  (phase_t){
-                                     .blocks = is_uneven ? price->multiprocessors : (double)tiles * plan->splits,
+                                     .blocks = is_uneven ? (double)places(price) : (double)tiles * plan->splits,
                                      .steps = part,
                                      .end = price->end + costs->clocks_split_arrival + sums,
                                      .are_parts = 1,
                                  });
-    return (is_uneven ? costs->factor_uneven_parts : 1) * clocks +
+    return (!is_uneven   ? 1
+            : p->weights ? costs->factor_packed_parts
+                         : costs->factor_uneven_parts) *
+               clocks +
            costs->factor_spilled_sums * spilled / (costs->rate_dram_bytes * machine->multiprocessors);
 }
 

@@ -420,10 +420,11 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
 static const char *const kernels[] = {"weights_16x128", "weights_32x128", "weights_64x128", NULL};
 enum { KERNELS = sizeof kernels / sizeof kernels[0] };
 
-/* Kernel number i of the three, or one for these codes in its place; then the automatic choice. */
-static const char *kernel_for(int i, int kind)
+/* Kernel number i of the three, or one for these codes and groups in its place; then the automatic choice. */
+static const char *kernel_for(int i, int kind, int group)
 {
-    const int is_common = kinds[kind].code <= HGEMM_CODE_UINT4 && kinds[kind].zero != HGEMM_ZERO_OFFSET;
+    const int is_common =
+        kinds[kind].code <= HGEMM_CODE_UINT4 && kinds[kind].zero != HGEMM_ZERO_OFFSET && (group == 0 || group >= 64);
     return kernels[i == 2 && !is_common ? 1 : i];
 }
 
@@ -441,8 +442,11 @@ static void products_of_integers_are_exact(void **state)
             const int64_t *const shape = shapes[turn % 5];
             given_t w = weights_give(&rng, kinds[kind].code, kinds[kind].zero, (hgemm_type_t)(turn % 3),
                                      every_group[turn % GROUPS], shape[1], shape[2], 1);
-            const product_t c = {
-                .w = &w, .m = shape[0], .kernel = kernel_for(kernel, kind), .type_d = HGEMM_TYPE_F32, .is_exact = 1};
+            const product_t c = {.w = &w,
+                                 .m = shape[0],
+                                 .kernel = kernel_for(kernel, kind, w.of.group),
+                                 .type_d = HGEMM_TYPE_F32,
+                                 .is_exact = 1};
             check(&c, "integers", NULL);
             weights_forget(&w);
             turn++;
@@ -461,7 +465,7 @@ static void products_are_within_the_bound(void **state)
                                      every_group[g], shape[1], shape[2], 0);
             const product_t c = {.w = &w,
                                  .m = shape[0],
-                                 .kernel = kernel_for((kind + g) % KERNELS, kind),
+                                 .kernel = kernel_for((kind + g) % KERNELS, kind, every_group[g]),
                                  .type_a = (kind + g) % 4 == 3 ? HGEMM_TYPE_BF16 : HGEMM_TYPE_F16,
                                  .type_d = (hgemm_type_t)(g % 3)};
             check(&c, "random", NULL);
@@ -475,13 +479,14 @@ static void products_have_all_that_others_have(void **state)
     given_t w[3];
     for (int e = 0; e < 3; e++)
         w[e] = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 32, 72, 264, 1);
+    given_t coarse = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 64, 72, 264, 1);
     given_t of_8 = weights_give(&rng, HGEMM_CODE_INT8, HGEMM_ZERO_NONE, HGEMM_TYPE_F32, 128, 136, 640, 1);
     given_t deep = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 128, 128, 1096, 1);
     const product_t calls[] = {
         {.w = w, .m = 9, .has_bias = 1, .activation = HGEMM_ACTIVATION_RELU, .is_exact = 1, .kernel = kernels[0]},
         {.w = w, .m = 40, .has_bias = 1, .has_gate = 1, .beta = 2, .alpha = 0.5f, .is_exact = 1, .kernel = kernels[1]},
-        {.w = w, .m = 70, .beta = -1, .type_d = HGEMM_TYPE_F32, .is_exact = 1, .kernel = kernels[2]},
-        {.w = w, .m = 70, .has_bias = 1, .activation = HGEMM_ACTIVATION_SILU, .kernel = kernels[2]},
+        {.w = &coarse, .m = 70, .beta = -1, .type_d = HGEMM_TYPE_F32, .is_exact = 1, .kernel = kernels[2]},
+        {.w = &coarse, .m = 70, .has_bias = 1, .activation = HGEMM_ACTIVATION_SILU, .kernel = kernels[2]},
         {.w = w,
          .m = 21,
          .has_gate = 1,
@@ -523,7 +528,7 @@ static void products_have_all_that_others_have(void **state)
     }
     for (int e = 0; e < 3; e++)
         weights_forget(&w[e]);
-    weights_forget(&of_8), weights_forget(&deep);
+    weights_forget(&of_8), weights_forget(&deep), weights_forget(&coarse);
 }
 
 /* Numbers that no half holds, and sums that none would. */
