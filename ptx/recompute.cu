@@ -65,7 +65,7 @@ static DEVICE long long load_row(float (&x)[8], const fused_epilogue<true> &end,
     return place;
 }
 
-extern "C" __global__ void __launch_bounds__(HGEMM_RECOMPUTE_THREADS) HGEMM_VARIANT(const recompute_args_t args)
+extern "C" __global__ void __launch_bounds__(HGEMM_RECOMPUTE_THREADS, 1) HGEMM_VARIANT(const recompute_args_t args)
 {
     if (is_unneeded(args.only_after)) return;
     const kernel_args_t &p = args.product;

@@ -39,7 +39,7 @@ if [ -n "$all" ]; then
     folder=build/release minutes=$((2 + 16 / cores))
     configure() { cmake --preset release; }
 else
-    folder=build/run minutes=$((1 + 4 / cores))
+    folder=build/run minutes=$((2 + 6 / cores))
     # all kernels for row-major matrices, not transposed, aligned, with sums in half precision
     configure() { cmake --preset release -B build/run -DHGEMM_TESTS=OFF '-DHGEMM_KERNELS=^k[0-9]_[a-z0-9]+_nn$'; }
 fi

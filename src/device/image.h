@@ -17,8 +17,8 @@ typedef struct image_t {
     int registers;             /* of a thread, in the sm_75 machine code */
 } image_t;
 
-/* Every variant of every kernel, realign and scale, sorted by symbol. The build generates them. libhgemm.so exports them to
- * the commands of its own release (cmake/exports.map.in). */
+/* Every variant of every kernel, realign and scale, sorted by symbol. The build generates them. libhgemm.so exports
+ * them to the commands of its own release (cmake/exports.map.in). */
 HGEMM_API extern const image_t hgemm_images[];
 HGEMM_API extern const int hgemm_image_count;
 

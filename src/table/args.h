@@ -94,7 +94,7 @@ typedef struct kernel_args_t {
     const void *gather_a;   /* NULL: none. Row i of op(A) is row gather_a[i] of the stored one */
     const void *group_ends; /* past the last row of each group */
     int groups;             /* or, where warps have tiles, matrices of the launch */
-    unsigned indirect; /* gather_a, group_ends: looked at by kernels that are compiled for it */
+    unsigned indirect;      /* gather_a, group_ends: looked at by kernels that are compiled for it */
 } kernel_args_t;
 
 /* Columns of D, or rows, that it is thin in, up to which a block of a thin kernel may have several tiles. The grid then

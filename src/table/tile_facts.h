@@ -31,8 +31,8 @@
 /* Of a kernel for few rows or columns of floats: two k-tiles of the operand with few. */
 #define HGEMM_FEW_BYTES(few, block_k) (2 * ((few) + 4) * (block_k)*4)
 
-/* Whether a kernel for packed weights has registers for others than integer codes of 4 bits without offsets, whose groups
- * are no smaller than a warp's k-tile. */
+/* Whether a kernel for packed weights has registers for others than integer codes of 4 bits without offsets, whose
+ * groups are no smaller than a warp's k-tile. */
 #define HGEMM_TAKES_ALL_CODES(warp_m) ((warp_m) <= 32)
 
 /*

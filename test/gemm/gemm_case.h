@@ -37,7 +37,7 @@ typedef struct case_t {
     int64_t gather, scatter;
     int64_t spare; /* rows that a matrix has beside those of the product, where indices choose among them */
     int64_t index_64;
-    int64_t scaled; /* scales of bfloat16 A and B: 0, found; 1, of the host; 2, in device memory */
+    int64_t scaled;   /* scales of bfloat16 A and B: 0, found; 1, of the host; 2, in device memory */
     int64_t accuracy; /* of floats, an hgemm_accuracy_t */
     int64_t exact;    /* bits: A, B of floats, promised to hold halves */
     int64_t invariant;
