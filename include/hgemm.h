@@ -427,7 +427,7 @@ HGEMM_API hgemm_status_t hgemm_unpack_weights(hgemm_handle_t handle, const hgemm
  * has the bound. `accuracy` allows less, for two products or one; a call may get more than it asks for. Beside a float
  * the other operand may be HGEMM_TYPE_F16 or HGEMM_TYPE_BF16, which needs two products for FP32's accuracy. So does one
  * of HGEMM_TYPE_F32 that has HGEMM_FLAG_HALVES_IN_A or _B, whose elements have 11 significant bits at most; those that
- * have more are rounded to them.
+ * have more may be rounded to them.
  *
  * BF16. A and B of HGEMM_TYPE_BF16 become halves on their way to the tensor cores, each operand multiplied by a power
  * of two, its scale, of which the sums are divided again. Sums are HGEMM_ACCUMULATE_F32. An element x is exact where

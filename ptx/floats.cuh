@@ -132,6 +132,12 @@ struct float_operand : shared_tile<X, BK, K_CONTIGUOUS>, source<X, BK, K_CONTIGU
     /* Unit i of the k-tile from k0 on, of which `live` k's are there; the others are zero. Any i, any k-tile. */
     static DEVICE b128 unit_at(const panel &src, u32 k0, u32 live, u32 thread, int i)
     {
+        if (ACCESS == X16) { /* whole or not there, along k or not */
+            b128 whole = {};
+            const u32 x = x_of(thread, i, 0), last = src.x_size - src.x0 - 1, k = k_of(thread, i, 0);
+            ld_global(whole, element(src, K_CONTIGUOUS ? x : minimum(x, last / UNIT * UNIT), k0 + k), k < live);
+            return whole;
+        }
         u32 v[UNIT] = {};
 #pragma unroll
         for (int e = 0; e < UNIT; ++e)

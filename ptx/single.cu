@@ -160,6 +160,36 @@ template <class V> struct float_pipeline {
         }
     }
 
+    /* Notes the largest and the smallest magnitude, from their bits, of each row or column of an operand's k-tile, which is
+     * in `next` from unit `FIRST` on: the smallest less 1, so that 0 is the largest number. Along k threads beside each other
+     * have a row, else those below each other have columns. */
+    template <class X, bool ALONG_K, int FIRST> DEVICE void note(u32 first_side) const
+    {
+        const u32 at = shared_base() + first_side * 4, thread = thread_index();
+        u32 most[4] = {}, least[4] = {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff};
+#pragma unroll
+        for (int i = 0; i < X::LOADS; ++i) {
+            const u32 bits[4] = {next[FIRST + i].x, next[FIRST + i].y, next[FIRST + i].z, next[FIRST + i].w};
+            if (ALONG_K) most[0] = 0, least[0] = 0xffffffff;
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const u32 x = bits[e] & 0x7fffffff;
+                most[ALONG_K ? 0 : e] = max(most[ALONG_K ? 0 : e], x), least[ALONG_K ? 0 : e] = min(least[ALONG_K ? 0 : e], x - 1);
+            }
+            if (!ALONG_K) continue;
+#pragma unroll
+            for (u32 across = 1; across < X::LANES; across *= 2)
+                most[0] = max(most[0], from_across(most[0], across)), least[0] = min(least[0], from_across(least[0], across));
+            if (thread % X::LANES == 0) {
+                st_shared_word(at + MOST + X::x_of(thread, i, 0) * 4, most[0]);
+                st_shared_word(at + LEAST + X::x_of(thread, i, 0) * 4, least[0]);
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < 4 && !ALONG_K; ++e)
+            max_shared(at + MOST + X::x_of(thread, 0, e) * 4, most[e]), min_shared(at + LEAST + X::x_of(thread, 0, e) * 4, least[e]);
+    }
+
     /* The scale of a row or column, and whether none holds its elements, from the largest and smallest that are not 0. */
     static DEVICE void choose(int side, bool anew)
     {
@@ -169,7 +199,7 @@ template <class V> struct float_pipeline {
         int log = log_at(side);
         if (most == 0) return; /* which says that it is not wide */
         constexpr int LEAST_LOG = split::LEAST_LOG;
-        const int top = exponent_of(most), bottom = exponent_of(least);
+        const int top = exponent_of(most), bottom = exponent_of(least + 1);
         /* With room for larger ones to come, if it is not needed for the smallest. It is kept if split_check finds nothing,
          * so that it does not depend on other rows and columns. */
         const int best = max(12 - top, min(14 - top, LEAST_LOG - bottom));
@@ -187,6 +217,19 @@ template <class V> struct float_pipeline {
         u32 wide;
         ld_shared_word(wide, shared_base() + MOST + side * 4);
         return wide != 0;
+    }
+
+    /* Makes zeros of such rows and columns. */
+    DEVICE void leave_out()
+    {
+        const u32 thread = thread_index();
+#pragma unroll
+        for (int q = 0; q < SLOTS; ++q) {
+            u32 *const bits[4] = {&next[q].x, &next[q].y, &next[q].z, &next[q].w};
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                if (is_wide(q < A::LOADS ? A::x_of(thread, q, e) : V::BM + B::x_of(thread, q - A::LOADS, e))) *bits[e] = 0;
+        }
     }
 
     /* Multiplies rows and columns of k-tile t by FP32 units. */
@@ -222,35 +265,22 @@ template <class V> struct float_pipeline {
     {
         const block<V> at(args); /* computed anew: the loop has no registers for it */
         const u32 base = shared_base(), thread = thread_index();
-        for (u32 i = thread; i < SIDES; i += V::THREADS) st_shared_word(base + MOST + i * 4, 0), st_shared_word(base + LEAST + i * 4, 0x7fffffff);
+        for (u32 i = thread; i < SIDES; i += V::THREADS) st_shared_word(base + MOST + i * 4, 0), st_shared_word(base + LEAST + i * 4, 0xffffffff);
         if (thread == 0) st_shared_word(base + WIDE, 0);
         barrier(); /* and every warp has drained, by the scales that were */
-#pragma unroll 1
-        for (int q = 0; q < SLOTS; ++q) {
-            const b128 v = unit(at, t, q);
-            const u32 bits[4] = {v.x & 0x7fffffff, v.y & 0x7fffffff, v.z & 0x7fffffff, v.w & 0x7fffffff};
 #pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                const u32 side = q < A::LOADS ? A::x_of(thread, q, e) : V::BM + B::x_of(thread, q - A::LOADS, e);
-                if (bits[e]) max_shared(base + MOST + side * 4, bits[e]), min_shared(base + LEAST + side * 4, bits[e]);
-            }
-        }
+        for (int q = 0; q < SLOTS; ++q) next[q] = unit(at, t, q);
+        note<A, V::A_K_CONTIGUOUS, 0>(0), note<B, V::B_K_CONTIGUOUS, A::LOADS>(V::BM);
         barrier();
         for (u32 i = thread; i < SIDES; i += V::THREADS) choose(i, t == 0);
         barrier();
         u32 wide;
         ld_shared_word(wide, base + WIDE);
-        if (wide) multiply_wide(sums, at, w, t);
-#pragma unroll 1
-        for (int q = 0; q < SLOTS; ++q) {
-            b128 v = unit(at, t, q);
-            u32 *const bits[4] = {&v.x, &v.y, &v.z, &v.w};
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                if (wide && is_wide(q < A::LOADS ? A::x_of(thread, q, e) : V::BM + B::x_of(thread, q - A::LOADS, e))) *bits[e] = 0;
-            commit<false>(q, v, stage);
-        }
+        if (wide) leave_out();
         if (KEEPS) load_scales();
+#pragma unroll
+        for (int q = 0; q < SLOTS; ++q) commit<KEEPS>(q, next[q], stage);
+        if (wide) multiply_wide(sums, at, w, t);
 #pragma unroll
         for (int q = 0; q < SLOTS; ++q) next[q] = unit(at, t + 1, q); /* read again, rather than kept meanwhile */
         seen = split_check();

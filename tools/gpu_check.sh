@@ -191,6 +191,7 @@ case " $parts " in *' random '*)
 esac
 case " $parts " in *' attention '*)
     bench attention --shapes bench/shapes/attention.csv --kernel '^auto' --accumulate f16,f32 --reps 9
+    bench batches --shapes bench/shapes/batches.csv --kernel '^auto' --accumulate f16,f32 --reps 9
 esac
 case " $parts " in *' plans_attention '*)
     grep -E '^(m,.*|512,512,64,0,1,384|512,64,512,0,0,384|1024,1024,64,0,1,48|2048,2048,128,0,1,32|2048,128,2048,0,0,32)$' \

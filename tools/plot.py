@@ -325,10 +325,17 @@ def floats(machine):
             continue
         ax.plot(*zip(*points), color=colour, linewidth=1, zorder=1)
         ax.scatter(*zip(*points), s=[18 + 22 * i for i in range(len(points))], color=colour, marker=marker, linewidths=0, zorder=2)
-        ours = kernel.startswith("auto")
-        ax.annotate(label, points[-1], (8, -3) if ours else (8, 2), **NEAR, color=colour, weight="bold" if ours else "normal", va="top" if ours else "bottom")
+        if kernel.startswith("auto"):
+            ax.annotate(label, points[0], (0, 7), **NEAR, color=colour, weight="bold")
+        else:
+            below = kernel == "cublasGemmEx_tf32"  # among those of FP16
+            ax.annotate(label, points[-1], (2, -8) if below else (8, 2), **NEAR, color=colour, va="top" if below else "bottom")
     low, high = ax.get_xlim()
     ax.set_xlim(low, high * 1.6)
+    low, high = ax.get_ylim()
+    ax.set_ylim(low / 1.5, high * 2)
+    ax.xaxis.set_major_locator(FixedLocator([20, 30, 50, 100, 200, 300, 500, 1000]))
+    ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.grid(axis="x", color="#DDDDDD", linewidth=0.6)
     ax.set_xlabel("TFLOPS")

@@ -69,7 +69,7 @@ def predictions(events=False):
         folder = pathlib.Path(__file__).parents[2] / "bench" / "results" / "t4model"
     found = {}
     files = [json.loads(path.read_text()) for path in folder.glob("bench_*.json") if not path.stem.startswith(("bench_parts", "bench_plans"))]
-    for file in sorted(files, key=lambda file: file["context"]["date"]):  # of a product in several, the newest
+    for file in sorted(files, key=lambda file: file["context"].get("date", "")):  # of a product in several, the newest; one that does not say is the oldest
         for row in file["results"]:
             shape, ops, layout = row["problem"].split()[:3]
             if (ops, layout) == ("nn", "row") and ("events_us" if events else "median_us") in row:

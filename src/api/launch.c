@@ -128,7 +128,8 @@ static unsigned bits_of_floats(const hgemm_desc_t *p)
 }
 
 /* blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many launches as the limit
- * of blockIdx.y asks for. The last product tells whether what is not finite is recomputed after it. */
+ * of blockIdx.y asks for. (Where warps have tiles, blockIdx.x counts those of all matrices.) The last product tells
+ * whether what is not finite is recomputed after it. */
 static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, const plan_t *plan, search_t search,
                                int recomputes)
 {
@@ -139,7 +140,8 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
                                 : p->batch_mode == HGEMM_BATCH_GROUPED ? HGEMM_INDIRECT_GROUPED
                                                                        : 0;
     const unsigned by_columns = p->layout == HGEMM_COL_MAJOR ? HGEMM_INDIRECT_BY_COLUMNS : 0;
-    const int64_t matrices = matrix_count(p);
+    const int64_t block_warps = kernel_table[plan->variant.kernel].tiles; /* that have tiles; 0: a block has one */
+    const int64_t matrices = matrix_count(p), most = block_warps ? INT32_MAX / plan->tiles : MOST_GRID_Y;
     const int64_t split_tiles = plan->tiles - plan->whole_tiles;
     const int thin = is_thin(plan->variant.kernel), splits_first = kernel_table[plan->variant.kernel].splits_first;
     const int64_t block_tiles = thin ? thin_block_tiles(p, plan, &handle->machine) : 1;
@@ -148,8 +150,8 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
     const packed_form_t none = {0}, form = p->weights ? form_of(p->weights) : none;
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
 
-    for (int64_t done = 0; status == HGEMM_STATUS_SUCCESS && done < matrices; done += MOST_GRID_Y) {
-        int64_t rest = matrices - done;
+    for (int64_t done = 0; status == HGEMM_STATUS_SUCCESS && done < matrices; done += most) {
+        const int64_t rest = matrices - done < most ? matrices - done : most;
         packed_args_t args = {
             .product =
                 {
@@ -173,7 +175,9 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
                     .whole_tiles = (int)plan->whole_tiles,
                     .k_split = (int)plan->k_split,
                     .splits = plan->splits,
-                    .inv_split_tiles = HGEMM_RECIPROCAL((unsigned)(split_tiles ? split_tiles : 1)),
+                    .inv_split_tiles = HGEMM_RECIPROCAL((unsigned)(block_warps   ? plan->tiles
+                                                                   : split_tiles ? split_tiles
+                                                                                 : 1)),
                     .inv_group_tiles = HGEMM_RECIPROCAL((unsigned)(group * columns)),
                     .inv_last_rows = HGEMM_RECIPROCAL((unsigned)(rows % group ? rows % group : group)),
                     .workspace = handle->workspace,
@@ -188,7 +192,7 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
                     .scatter_d = p->scatter_d,
                     .gather_a = p->gather_a,
                     .group_ends = p->group_ends,
-                    .groups = (int)p->batch,
+                    .groups = (int)(block_warps && matrices > 1 ? rest : p->batch),
                     .indirect = batch_mode | by_columns | (has_floats(p) ? bits_of_floats(p) : 0),
                 },
             .scales = scales_of(handle, plan, p, search),
@@ -197,7 +201,7 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
         const planes_args_t of_planes = {.product = args.product,
                                          .planes = splits_first ? planes_in(handle, plan, p) : no_planes};
         launch_t launch = {
-            .grid = {(unsigned)blocks, (unsigned)(rest < MOST_GRID_Y ? rest : MOST_GRID_Y), 1},
+            .grid = {(unsigned)blocks, (unsigned)rest, 1},
             .threads = (unsigned)kernel->threads,
             .shared_bytes = (unsigned)(thin ? thin_shared_bytes(p, plan, block_tiles) : kernel->shared_bytes),
             .args = splits_first ? (const void *)&of_planes : &args,
@@ -206,12 +210,14 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
                          : have_scales(plan->variant.factors) ? offsetof(packed_args_t, packed)
                                                               : sizeof args.product,
         };
+        if (block_warps)
+            launch.grid[0] = (unsigned)ceil_div(plan->tiles * rest, block_warps), launch.grid[1] = 1;
         status = handle->device->ops->launch(handle->device, handle->stream,
                                              handle->functions[variant_index(plan->variant)], &launch);
         if (status != HGEMM_STATUS_SUCCESS && plan->splits > 1)
             handle_forget_parts(handle);
         if (status == HGEMM_STATUS_SUCCESS && recomputes)
-            status = recompute(handle, p, &args.product, rest < MOST_GRID_Y ? rest : MOST_GRID_Y);
+            status = recompute(handle, p, &args.product, rest);
     }
     return status;
 }

@@ -34,9 +34,9 @@ static const char *ask_tuning(product_t *product, const lease_t *lease, double *
     return why ? why : settings_refuse_ratio(lease->capability, *ratio);
 }
 
-/* Times of what the cost model expects of a product of floats that it may take: on the T4's timing model it takes up to
- * 1.6 times as long, and large ones 1.4 times (docs/lab-notes/selection-t4.md, note 318). */
-static const double doubt = 1.5;
+/* Times of what the cost model expects of a product of floats that it may take, of those that are in question: on the
+ * T4's timing model it is 10% off there (docs/lab-notes/selection-t4.md, note 321). */
+static const double doubt = 1.1;
 
 /* The same of floats by the cost model: the time that hgemm expects beside that of cuBLAS's SGEMM at its best. */
 static const char *ask_model(product_t *product, const lease_t *lease)

@@ -383,7 +383,8 @@ static hgemm_status_t check_support(const call_t *call, char *words)
         int is_used;
     } features[] = {
         {"packed weights in column-major layout", desc->weights && desc->layout != HGEMM_ROW_MAJOR},
-        {"packed weights with op_b of HGEMM_OP_N: B is the transpose of what was packed",
+        {"packed weights with op_b of HGEMM_OP_N: B is the transpose of what was packed, and hgemm_unpack_weights "
+         "writes that",
          desc->weights && desc->op_b != HGEMM_OP_T},
         {"packed weights with op_a of HGEMM_OP_T: rows of A run along k", desc->weights && desc->op_a != HGEMM_OP_N},
         {"HGEMM_ACCUMULATE_F16 for packed weights", desc->weights && desc->accumulate != HGEMM_ACCUMULATE_F32},

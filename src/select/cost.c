@@ -25,6 +25,7 @@
 #include "select/few.h"
 #include "select/scale_search.h"
 #include "select/thin.h"
+#include "select/tiny.h"
 #include "table/tile_facts.h"
 
 enum {
@@ -68,8 +69,9 @@ static int resident_blocks(variant_t variant, const image_t *image, const machin
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     int registers = (image->registers + 7) / 8 * 8; /* allocated by eights */
     int shared = info->shared_bytes + (machine->is_newer ? SYSTEM_SHARED : 0);
-    int blocks = smaller(HGEMM_SM_REGISTERS / (registers * info->threads),
-                         smaller(machine->shared_bytes / shared, machine->threads / info->threads));
+    int blocks = smaller(HGEMM_SM_REGISTERS / (registers * info->threads), machine->threads / info->threads);
+    if (shared)
+        blocks = smaller(blocks, machine->shared_bytes / shared);
     if (machine->is_newer) /* the driver compiles the PTX and may use more registers than the sm_75 code */
         blocks = smaller(blocks, kernel_table[variant.kernel].newer_blocks);
     return blocks > 1 ? blocks : 1;
@@ -96,6 +98,12 @@ static double converted_elements(const hgemm_desc_t *p, int kernel)
     const int a = p->type_a != HGEMM_TYPE_F16 || has_floats(p) ? info->block_m : 0,
               b = (p->type_b != HGEMM_TYPE_F16 && !p->weights) || has_floats(p) ? info->block_n : 0;
     return (double)(a + b) * info->block_k;
+}
+
+/* Whether A and B become floats that the main loop splits. */
+static int splits_in_loop(const hgemm_desc_t *p, int kernel)
+{
+    return has_floats(p) && !kernel_table[kernel].splits_first && !is_few(kernel);
 }
 
 /* Halves that an element of A or B becomes, and products of them for one of A and B (ptx/single.cu). */
@@ -196,11 +204,14 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, variant.kernel) / CHUNK, more = 0;
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
-    more += p->weights ? costs->clocks_packed_k * info->block_k : 0;
-    if (has_floats(p))
-        more += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_step : costs->clocks_split_step;
+    if (p->weights) {
+        const packed_form_t form = form_of(p->weights);
+        more += costs->clocks_packed_k * packed_bits(&form) / 4 * info->block_k;
+    }
+    more += splits_in_loop(p, variant.kernel) ? costs->clocks_split_step : 0;
+    more += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_step : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;
-    const double each = has_floats(p) ? costs->clocks_split_chunk : costs->clocks_converted_chunk;
+    const double each = splits_in_loop(p, variant.kernel) ? costs->clocks_split_chunk : costs->clocks_converted_chunk;
     lone += each * converted;
     beside += each * converted;
     return (pace_t){.lone = fmax(lone, dram_alone),
@@ -210,13 +221,16 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
                     .store = store / machine->multiprocessors};
 }
 
-/* Clocks until all copies are made, or planes. What fits half of the L2 cache is not written back to DRAM meanwhile. */
+/* Clocks until all copies are made, or planes, of which a block has all k's. What fits half of the L2 cache is not
+ * written back to DRAM meanwhile. */
 static double copy_clocks(const hgemm_desc_t *p, int kernel, int copies, const machine_t *machine)
 {
     const costs_t *costs = costs_of(machine);
     double bytes = (double)(copied_bytes(p, copies) + planes_bytes(p, kernel));
     bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0);
-    return bytes > 0 ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
+    const double rows = kernel_table[kernel].splits_first ? costs->clocks_planes_k * (double)p->k : 0;
+    return bytes > 0 ? costs->clocks_copy_launch + rows + bytes / (costs->rate_copy_bytes * machine->multiprocessors)
+                     : 0;
 }
 
 /* The same until the scales of bfloat16 operands are found. */
@@ -254,6 +268,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
     }
     if (p->n % 8 != 0)
         price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
+    if (splits_in_loop(p, variant.kernel))
+        price.end += costs->clocks_split_block;
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
     if (is_thin(variant.kernel))
@@ -326,6 +342,8 @@ static int64_t places(const price_t *price)
 static int64_t short_rounds(const hgemm_desc_t *p, const price_t *price, int64_t tiles, int64_t splits)
 {
     int64_t left = places(price) - (splits - 1) * tiles;
+    if (has_floats(p)) /* whose parts take long to begin and to end */
+        return 0;
     return left > 0 && (price->resident == 1 || p->weights) && matrix_count(p) == 1 ? ceil_div(tiles, left) : 0;
 }
 
@@ -390,6 +408,8 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
 double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
 {
     double clocks = price->launch, steps = (double)steps_of(p, plan->variant);
+    if (is_tiny(plan->variant.kernel))
+        return tiny_clocks(p, machine, price, plan);
     int64_t split_tiles = (plan->tiles - plan->whole_tiles) * matrix_count(p);
     if (plan->whole_tiles > 0)
         clocks += phase_clocks(price, &price->pace,

@@ -224,9 +224,10 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
     if (kernel_table[kernel].splits_first &&
         (p->k == 0 || p->batch > MOST_GRID_Y || is_mixed(p))) /* split reads floats */
         return 0;
-    access_t access = kernel_table[kernel].access == ACCESS_one ? ACCESS_x16 : needed_access(&copied, info);
-    if (copies && kernel_table[kernel].access == ACCESS_one) /* it needs none */
+    const int takes_all = kernel_table[kernel].access == ACCESS_one; /* but halves beside floats: they are copied */
+    if (takes_all && (copies != 0) != is_mixed(p))
         return 0;
+    access_t access = takes_all ? ACCESS_x16 : needed_access(&copied, info);
     if (copies && access != ACCESS_far) {
         if (!has_floats(p) &&
             !columns_stay_inside(&copied, info)) /* the rows of an operand that needs no copy are too short */
@@ -287,7 +288,7 @@ static const char *split_fault(const hgemm_desc_t *p, const plan_t *plan)
 {
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     int64_t split_tiles = plan->tiles - plan->whole_tiles;
-    if (!is_selectable(plan->variant.kernel))
+    if (!can_split(plan->variant.kernel))
         return "the kernel cannot split k";
     if (p->flags & HGEMM_FLAG_BATCH_INVARIANT || is_indirect(p))
         return "k of this problem must not be split";

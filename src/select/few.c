@@ -3,7 +3,11 @@
 
 #include <math.h>
 
-enum { FLOAT_BYTES = 4, UNIT = 4 /* floats that a thread loads at once */ };
+enum {
+    FLOAT_BYTES = 4,
+    UNIT = 4, /* floats that a thread loads at once */
+    MOST_SLOW = 256,
+};
 
 static int is_tall(int kernel)
 {
@@ -29,9 +33,12 @@ static int most_lines(int kernel)
     return is_tall(kernel) ? kernel_table[kernel].info.block_m : kernel_table[kernel].info.block_n;
 }
 
+/* For more than 32 columns only where tensor cores have little to do, or load floats one by one. */
 int is_few_drawn(const hgemm_desc_t *p, int kernel)
 {
-    return columns_of(p, kernel) <= most_columns(kernel);
+    const int is_slow = !operand_is_aligned(p, FACTOR_A, UNIT) || !operand_is_aligned(p, FACTOR_B, UNIT);
+    const int64_t columns = columns_of(p, kernel);
+    return columns <= 2 * most_columns(kernel) || (columns <= MOST_SLOW && (is_slow || p->k <= MOST_SLOW));
 }
 
 /* The columns that are multiplied: a power of two. */

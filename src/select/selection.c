@@ -12,6 +12,7 @@
 #include "select/cost.h"
 #include "select/few.h"
 #include "select/thin.h"
+#include "select/tiny.h"
 
 enum {
     MOST_SPLITS = 256,
@@ -100,7 +101,7 @@ static void try_variant(ranking_t *s, variant_t variant)
         (double)tiles * (double)matrix_count(s->p) <= price.multiprocessors)
         return;
     consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
-    if (is_streamed(s->p, variant.kernel)) /* and priced so; parts of k are not */
+    if (is_streamed(s->p, variant.kernel) || !can_split(variant.kernel)) /* streamed: priced so; parts of k are not */
         return;
     try_splits(s, &price, variant, tiles, 0);
     if (s->p->batch == 1 && tiles > slots && tiles % slots)
@@ -110,6 +111,8 @@ static void try_variant(ranking_t *s, variant_t variant)
 /* Whether automatic selection draws from a kernel. Within that the cost model chooses. */
 static int is_drawn(const hgemm_desc_t *p, const machine_t *machine, int kernel)
 {
+    if (is_tiny(kernel))
+        return is_tiny_drawn(p);
     return is_thin(kernel)  ? is_thin_drawn(p, machine, kernel)
            : is_few(kernel) ? is_few_drawn(p, kernel)
                             : is_selectable(kernel);

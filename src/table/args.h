@@ -82,7 +82,7 @@ typedef struct kernel_args_t {
     int m, n, k;
     float alpha, beta;
     int whole_tiles, k_split, splits;
-    unsigned inv_split_tiles; /* HGEMM_RECIPROCAL of: the split tiles, */
+    unsigned inv_split_tiles; /* HGEMM_RECIPROCAL of: the split tiles (where warps have tiles: all of a matrix), */
     unsigned inv_group_tiles; /* the tiles in a group of rows of tiles that are walked together, */
     unsigned inv_last_rows;   /* the rows of tiles in the last group */
     void *workspace;
@@ -93,7 +93,7 @@ typedef struct kernel_args_t {
     const void *scatter_d;  /* NULL: none. Row i of the product is row scatter_d[i] of D, C, gate and a bias per row */
     const void *gather_a;   /* NULL: none. Row i of op(A) is row gather_a[i] of the stored one */
     const void *group_ends; /* past the last row of each group */
-    int groups;
+    int groups;             /* or, where warps have tiles, matrices of the launch */
     unsigned indirect; /* gather_a, group_ends: looked at by kernels that are compiled for it */
 } kernel_args_t;
 

@@ -55,9 +55,10 @@ enum {
 
 /* What follows from a row. In the main loop shared memory holds k-tiles of A and B; the epilogue reuses it for sums. */
 #define ROW_K_WARPS(name) HGEMM_K_WARPS(ROW(name, block_k), ROW(name, warp_k))
-#define ROW_THREADS(name)                                                                                           \
-    HGEMM_THREADS(ROW(name, block_m), ROW(name, block_n), ROW(name, block_k), ROW(name, warp_m), ROW(name, warp_n), \
-                  ROW(name, warp_k))
+#define ROW_THREADS(name)                                                                                            \
+    (HGEMM_THREADS(ROW(name, block_m), ROW(name, block_n), ROW(name, block_k), ROW(name, warp_m), ROW(name, warp_n), \
+                   ROW(name, warp_k)) *                                                                              \
+     (TILES_##name ? TILES_##name : 1))
 #define ROW_MAIN_BYTES(name)                                                                            \
     (HGEMM_MAIN_BYTES(ROW(name, stages), ROW(name, block_m), IS_PACKED_##name ? 0 : ROW(name, block_n), \
                       ROW(name, block_k)) *                                                             \
@@ -68,6 +69,11 @@ enum {
 #define ROW_SIDE_BYTES(name) (IS_OF_FLOATS_##name ? HGEMM_SIDE_BYTES(ROW(name, block_m), ROW(name, block_n)) : 0)
 #define ROW_MMA_SHARED(name) \
     ((ROW_MAIN_BYTES(name) > ROW_SUMS_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_SUMS_BYTES(name)) + ROW_SIDE_BYTES(name))
+
+/* Tiles of a block that a warp has by itself; 0: the block has one. */
+#define TILES(count) +(count)
+#define HGEMM_KERNEL(rung, name, columns, ...) enum { TILES_##name = 0 columns };
+#include "table/kernels.def"
 
 /* Packed weights do not pass through shared memory. */
 #define WEIGHTS(most) +1
@@ -85,9 +91,9 @@ enum { LESS_PARTS_16_BITS = 0, LESS_PARTS_11_BITS = 1 };
 #define HGEMM_KERNEL(rung, name, columns, ...) enum { PARTS_##name = 1 columns };
 #include "table/kernels.def"
 
-/* A thin kernel has no k-tiles there, but a tile's sums. */
+/* A kernel without stages has no k-tiles there. A thin one has a tile's sums, one whose warps have tiles nothing. */
 #define ROW_IS_THIN(name) (ROW(name, stages) == 0)
-#define ROW_THIN_SHARED(name) (ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
+#define ROW_THIN_SHARED(name) (TILES_##name ? 0 : ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
 #define ROW_FEW_SHARED(name)                                                                           \
     HGEMM_FEW_BYTES(ROW(name, block_m) < ROW(name, block_n) ? ROW(name, block_m) : ROW(name, block_n), \
                     ROW(name, block_k))
@@ -151,6 +157,7 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define WEIGHTS(most)                                                           \
     .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
     .limits[LIMIT_weights] = ACCESS_##most + 1,
+#define TILES(count) .tiles = (count),
 #define PLAIN() .is_plain = 1,
 #define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
 #define HGEMM_KERNEL(rung_, name_, columns, ...)                \
@@ -164,13 +171,18 @@ const kernel_t kernel_table[KERNEL_END] = {
 
 int is_thin(int kernel)
 {
-    return kernel != KERNEL_NONE && kernel_table[kernel].info.stages == 0 && !kernel_table[kernel].is_plain &&
-           !is_few(kernel);
+    const kernel_t *row = &kernel_table[kernel];
+    return kernel != KERNEL_NONE && row->info.stages == 0 && !row->is_plain && !row->tiles && !is_few(kernel);
 }
 
 int is_few(int kernel)
 {
     return kernel_table[kernel].info.stages == 0 && kernel_table[kernel].limits[LIMIT_f32];
+}
+
+int is_tiny(int kernel)
+{
+    return kernel_table[kernel].tiles > 0;
 }
 
 int has_sums(int kernel, hgemm_accumulate_t accumulate)
@@ -182,6 +194,11 @@ int has_sums(int kernel, hgemm_accumulate_t accumulate)
 int is_selectable(int kernel)
 {
     return kernel != KERNEL_NONE && !kernel_table[kernel].is_plain;
+}
+
+int can_split(int kernel)
+{
+    return is_selectable(kernel) && !is_tiny(kernel);
 }
 
 walk_t kernel_walk(int kernel, int on_t4)

@@ -57,6 +57,7 @@ typedef struct kernel_t {
     int newer_blocks;         /* that an SM of a newer GPU holds */
     access_t access;          /* the most general that it is compiled for; all before it are, too */
     int limits[LIMIT_COUNT];  /* by column: the number of accesses, from the first, up to the one there; 0: no column */
+    int tiles;                /* of a block, which has a warp for each; 0: its warps share one */
     hgemm_accuracy_t accuracy; /* of floats: what it promises */
     int splits_first;          /* 1: its floats are split before, in the workspace */
     int is_plain; /* 1: it is there to be read: aligned rows, no fused epilogue, no split k, run by name only */
@@ -74,11 +75,15 @@ int is_thin(int kernel);
 /* Whether a kernel is the same for few rows or columns of floats. */
 int is_few(int kernel);
 
-/* Whether a kernel's sums are those that a problem asks for: where no tensor core adds up, f32 serves for f16, too. */
+/* Whether each warp of its blocks has a tile of D by itself, of any matrix of a batch. */
+int is_tiny(int kernel);
+
+/* Whether a kernel's sums are those that a problem asks for: where there are no stages, f32 serves for f16, too. */
 int has_sums(int kernel, hgemm_accumulate_t accumulate);
 
-/* Whether automatic selection may draw from a kernel; its k can then be split. */
+/* Whether automatic selection may draw from a kernel, and whether its k can be split. */
 int is_selectable(int kernel);
+int can_split(int kernel);
 
 /* Bytes of a sum. */
 static inline int kernel_sum_bytes(const hgemm_kernel_info_t *kernel)

@@ -204,8 +204,17 @@ void emu_lower_free(machine_t *m);
 /* ---- dry.c: finds the idle instructions; false: out of memory ---- */
 bool emu_dry_open(machine_t *m);
 
-/* ---- exec_alu.c, exec_float.c, exec_mem.c, exec_tensor.c: fill op->fn, or leave it NULL ---- */
+/* ---- exec_alu.c, exec_lanes.c, exec_float.c, exec_mem.c, exec_tensor.c: fill op->fn, or leave it NULL ---- */
+#define EACH for (int l = 0; l < LANES; l++)
+
+/* The rows that an instruction reads, and one for its result. */
+#define SOURCES                                                                      \
+    const uint32_t *a = w->r[o->src[0]], *b = w->r[o->src[1]], *c = w->r[o->src[2]]; \
+    uint32_t t[LANES];                                                               \
+    (void)a, (void)b, (void)c
+
 void emu_select_alu(op_t *o);
+void emu_select_lanes(op_t *o);
 void emu_select_float(op_t *o);
 void emu_select_memory(op_t *o);
 void emu_select_tensor(op_t *o);

@@ -12,7 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-#define EACH for (int l = 0; l < LANES; l++)
 enum { NAN_F32 = 0x7fffffff, NAN_F16 = 0x7fff };
 
 static float as_float(uint32_t x)

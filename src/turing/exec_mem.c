@@ -13,7 +13,6 @@
 
 #include <string.h>
 
-#define EACH for (int l = 0; l < LANES; l++)
 #define EACH_ON                     \
     for (int l = 0; l < LANES; l++) \
         if (on >> l & 1)

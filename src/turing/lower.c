@@ -111,6 +111,8 @@ static void select_function(op_t *o)
     o->flow = FLOW_PLAIN;
     emu_select_alu(o);
     if (!o->fn)
+        emu_select_lanes(o);
+    if (!o->fn)
         emu_select_float(o);
     if (!o->fn)
         emu_select_memory(o);

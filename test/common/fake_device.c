@@ -83,9 +83,11 @@ static hgemm_status_t fake_launch(device_t *device, void *stream, void *function
     fake->image = function;
     fake->stream = stream;
     fake->launch = *launch;
-    fake->matrices += launch->grid[1];
     if (launch->args_size == sizeof fake->args)
         memcpy(&fake->args, launch->args, sizeof fake->args);
+    const int warps_have_tiles = strncmp(fake->image->symbol, "tiny_", 5) == 0;
+    const int64_t matrices = warps_have_tiles ? fake->args.groups : (int64_t)launch->grid[1];
+    fake->matrices += matrices;
     if (fake->launch_status == HGEMM_STATUS_SUCCESS && fake->compute) {
         const char *symbol = fake->image->symbol; /* <name>_<op>, and _x8, _any or _far */
         size_t length = strlen(symbol);
@@ -94,7 +96,7 @@ static hgemm_status_t fake_launch(device_t *device, void *stream, void *function
             op -= 4;
         else if (strcmp(symbol + length - 3, "_x8") == 0)
             op -= 3;
-        multiply(&fake->args, op[0] == 't', op[1] == 't', launch->grid[1]);
+        multiply(&fake->args, op[0] == 't', op[1] == 't', matrices);
     }
     return fake->launch_status;
 }

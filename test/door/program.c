@@ -134,7 +134,8 @@ int main(int argc, char **argv)
         return 2;
     const char *way = argv[1], *wanted = argv[argc - 1];
     functions_t blas = find_functions(way, argv[2]);
-    void *library = must(dlopen("libcuda.so.1", RTLD_NOW), "libcuda.so.1"), *context, *handle = NULL;
+    static void *handle; /* not a leak to a sanitizer */
+    void *library = must(dlopen("libcuda.so.1", RTLD_NOW), "libcuda.so.1"), *context;
     fake_cuda_t *driver = must(dlsym(library, "fake_cuda"), "fake_cuda");
     int (*retain)(void **, int), (*set_current)(void *);
     find(library, "cuDevicePrimaryCtxRetain", &retain);

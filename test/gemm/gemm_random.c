@@ -41,6 +41,8 @@ static void draw_batch(case_t *c, rng_t *rng)
     static const int64_t alignments[] = {0, 0, 1, 2, 4, 8, 16, 64};
     c->batch_mode = rng_between(rng, HGEMM_BATCH_STRIDED, HGEMM_BATCH_GROUPED);
     c->batch = once_in(rng, 6) ? rng_between(rng, 0, 70) : rng_between(rng, 1, 5);
+    if (c->batch > 5 && rng_between(rng, 0, 1)) /* of a few tiles each */
+        c->m = random_extent(rng, 40), c->n = random_extent(rng, 40), c->k = random_extent(rng, 100);
     c->alignment = alignments[rng_between(rng, 0, 7)];
     c->unused = once_in(rng, 3) ? rng_between(rng, 0, c->m) : 0;
 }
@@ -97,7 +99,6 @@ static void draw_long_extent(case_t *c, rng_t *rng)
 case_t random_case(rng_t *rng, int64_t most, int copies)
 {
     static const double scalars[] = {0, 1, -1, 0.5, 2, 1};
-    static const char *const kernels[] = {"single_128x64", "single16_128x64", "single11_128x128"}; /* of floats */
     case_t c = {.kernel = rng_between(rng, 0, 1) ? rng_between(rng, 0, hgemm_kernel_count()) : HGEMM_KERNEL_AUTO,
                 .layout = copies || rng_between(rng, 0, 2) ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR,
                 .copies = copies,
@@ -116,7 +117,7 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
     draw_long_extent(&c, rng);
     hgemm_kernel_info_t info;
     c.accumulate = rng_between(rng, 0, 1);
-    if (hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS && !is_thin((int)c.kernel))
+    if (hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS && info.stages)
         c.accumulate = (int64_t)info.accumulate;
     if (rng_between(rng, 0, 2))
         draw_epilogue(&c, rng);

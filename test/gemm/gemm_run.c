@@ -60,8 +60,9 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
     const int row_major = c->layout == HGEMM_ROW_MAJOR, is_indirect = case_is_indirect(c);
     const int is_turned = !row_major && !case_has_listed_rows(c); /* the kernel computes D^T */
     int overshoots = 0, by_m = row_major == (c->op_a == HGEMM_OP_T);
+    const int is_mixed = case_reads_factors(c) && case_has_floats(c) && c->type[A] != c->type[B];
     if (kernel_table[kernel].access == ACCESS_one)
-        return copies ? ACCESS_COUNT : ACCESS_x16;
+        return (copies != 0) != is_mixed || (is_mixed && kernel_table[kernel].splits_first) ? ACCESS_COUNT : ACCESS_x16;
     if (!case_reads_factors(c))
         return ACCESS_x16;
     for (int which = A; which <= B; which++) {
@@ -76,7 +77,7 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
     }
     if (copies)
         return overshoots && !case_has_floats(c) ? ACCESS_COUNT : ACCESS_x16;
-    if (case_has_floats(c) && c->type[A] != c->type[B])
+    if (is_mixed)
         return ACCESS_far;
     access_t access = ACCESS_any;
     if (case_has_floats(c) && has_aligned(o, A, 4) && has_aligned(o, B, 4)) /* columns are clamped */
@@ -106,8 +107,8 @@ int has_variant(const case_t *c, int kernel, access_t access)
         return 0;
     if (is_of_floats && (c->invariant ? HGEMM_ACCURACY_F32 : c->accuracy) < (int64_t)kernel_table[kernel].accuracy)
         return 0;
-    int sums_fit =
-        info->accumulate == (hgemm_accumulate_t)c->accumulate || (info->stages == 0 && c->type[A] != HGEMM_TYPE_F32);
+    int sums_fit = info->accumulate == (hgemm_accumulate_t)c->accumulate ||
+                   (info->stages == 0 && !kernel_table[kernel].limits[LIMIT_f32]);
     const variant_t variant = {kernel, op, access, case_is_indirect(c), case_factors(c)};
     return sums_fit && access < ACCESS_COUNT && variant_exists(variant) && variant_image(variant);
 }
@@ -125,6 +126,8 @@ static int is_beyond_all(const case_t *c)
     if (factors == FACTORS_COUNT)
         return 1;
     const int finds = !c->scaled && (c->batch_mode != HGEMM_BATCH_STRIDED || c->gather || c->invariant);
+    if (factors == FACTORS_f32)
+        return c->accumulate == HGEMM_ACCUMULATE_F16;
     return have_scales(factors) && (c->accumulate == HGEMM_ACCUMULATE_F16 || finds);
 }
 

@@ -207,7 +207,7 @@ static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, in
             run_shape(handle, *base, (shape_t){40, 24, 1032}, 3, seed);
             run_shape(handle, *base, (shape_t){16, 5184, 384}, 1, seed); /* on a T4: the last tile of 41 */
             run_shape(handle, *base, (shape_t){13, 5250, 391}, 1, seed);
-        } else if (is_selectable((int)base->kernel)) {
+        } else if (can_split((int)base->kernel)) {
             case_t tail = *base;
             tail.tail = 2;
             run_shape(handle, tail, (shape_t){2 * bm - 8, bn + 8, 3 * bk + 8}, 1, seed);
@@ -250,6 +250,25 @@ static void run_streamed(hgemm_handle_t handle, case_t c, const hgemm_kernel_inf
         run_shape(handle, c, info->block_m > info->block_n ? (shape_t){s.m, 1, s.k} : (shape_t){1, s.m, s.k},
                   i % 4 == 3 ? 3 : 1, seed);
     }
+}
+
+/* Tiles of a kernel whose warps have one each: those of a block are of several matrices, the last of a launch are fewer
+ * than a block has, and matrices, their rows or groups begin at any address. */
+static void run_batches(hgemm_handle_t handle, case_t c, uint64_t seed)
+{
+    static const struct {
+        shape_t shape;
+        int64_t batch;
+    } cases[] = {{{16, 16, 16}, 9}, {{5, 3, 2}, 7},    {{17, 31, 18}, 6}, {{32, 32, 32}, 5},
+                 {{48, 40, 20}, 3}, {{33, 65, 37}, 3}, {{1, 64, 66}, 11}, {{70, 1, 24}, 10}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int64_t mode = HGEMM_BATCH_STRIDED; mode <= HGEMM_BATCH_GROUPED; mode++)
+            for (int gather = 0; gather < 2; gather++) {
+                case_t batched = c;
+                batched.batch_mode = mode, batched.gather = gather;
+                batched.alignment = mode == HGEMM_BATCH_POINTERS ? (int64_t)i % 3 * 4 : 0;
+                run_shape(handle, batched, cases[i].shape, cases[i].batch, seed);
+            }
 }
 
 /* Where alpha is 1 and beta 0 a kernel stores its sums as they are: the same bits as with beta 1 and a
@@ -320,6 +339,8 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
             run_shapes(handle, &c, info.block_m, info.block_n, info.block_k, seed);
             if (is_thin(kernel) && info.block_m != info.block_n && c.layout == HGEMM_ROW_MAJOR)
                 run_several_tiles(handle, c, &info, seed), run_streamed(handle, c, &info, seed);
+            if (is_tiny(kernel))
+                run_batches(handle, c, seed);
             if (c.layout == HGEMM_ROW_MAJOR)
                 run_far(handle, c, &info, seed);
         }

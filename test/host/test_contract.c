@@ -688,11 +688,11 @@ static void short_forms_differ_in_their_sums(void **state)
     (void)state;
     for (int f32 = 0; f32 < 2; f32++) {
         set_up(NULL);
-        assert_status((f32 ? hgemm_run_f32 : hgemm_run)(&handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 24, 16, 24, 2,
-                                                        a, 24, b, 16, 3, d, 16),
+        assert_status((f32 ? hgemm_run_f32 : hgemm_run)(&handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, 24, 16, 160,
+                                                        2, a, 160, b, 16, 3, d, 16),
                       HGEMM_STATUS_SUCCESS);
         assert_int_equal(strstr(fake.image->symbol, "_f32_") != NULL, f32);
-        assert_true(fake.args.m == 24 && fake.args.n == 16 && fake.args.k == 24);
+        assert_true(fake.args.m == 24 && fake.args.n == 16 && fake.args.k == 160);
         assert_true(fake.args.alpha == 2 && fake.args.beta == 3 && fake.args.a == a && fake.args.b == b);
         assert_true(fake.args.c == d && fake.args.d == d && fake.args.ldc == 16 && fake.args.ldd == 16);
     }

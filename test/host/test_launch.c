@@ -45,10 +45,13 @@ static void launches_describe_the_product(void **state)
                 assert_int_equal(strncmp(fake.image->symbol, info.name, strlen(info.name)), 0);
                 assert_int_equal(fake.launch.threads, info.threads);
                 assert_int_equal(fake.launch.shared_bytes, info.shared_bytes);
-                assert_int_equal(fake.launch.grid[0],
-                                 ((m + info.block_m - 1) / info.block_m) * ((n + info.block_n - 1) / info.block_n));
+                const int64_t tiles = (m + info.block_m - 1) / info.block_m * ((n + info.block_n - 1) / info.block_n);
+                const int64_t each = kernel_table[kernel].tiles; /* of a block, of all matrices; 0: one */
+                assert_int_equal(fake.launch.grid[0], each ? (tiles * desc.batch + each - 1) / each : tiles);
+                assert_int_equal(fake.launch.grid[1], each ? 1 : desc.batch);
             }
-            assert_int_equal(fake.launch.grid[1], desc.batch);
+            assert_int_equal(fake.matrices, desc.batch);
+            fake.matrices = 0;
             assert_int_equal(fake.launch.grid[2], 1);
             assert_int_equal(fake.launch.args_size, sizeof(kernel_args_t));
             for (int64_t y = 0; y < desc.batch; y++)
@@ -123,7 +126,7 @@ static void large_batches_take_several_launches(void **state)
 {
     (void)state;
     hgemm_desc_t desc = small();
-    desc.batch = 3 * 65535 + 7;
+    desc.kernel = KERNEL_k5_64x64, desc.batch = 3 * 65535 + 7;
     desc.a = elsewhere(0), desc.b = elsewhere(UINT64_C(1) << 50), desc.c = elsewhere(UINT64_C(2) << 50);
     desc.stride_a = 5, desc.stride_b = -16, desc.stride_c = 0, desc.stride_d = 128;
     fake.compute = 0;
@@ -140,6 +143,27 @@ static void large_batches_take_several_launches(void **state)
     fake.launch_status = HGEMM_STATUS_DEVICE_ERROR;
     assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_DEVICE_ERROR);
     assert_int_equal(fake.launches, 1);
+}
+
+/* Warps that have tiles of all matrices count them in 31 bits: a launch has as many whole matrices. */
+static void tiles_of_all_matrices_fit_a_grid(void **state)
+{
+    (void)state;
+    enum { TILES = 1 << 10, MOST = INT32_MAX / TILES };
+    hgemm_desc_t desc = small();
+    desc.kernel = KERNEL_tiny_16x32, desc.batch = MOST + 5;
+    desc.m = 16 * TILES, desc.n = 32, desc.k = 8, desc.lda = 8, desc.ldb = desc.ldc = desc.ldd = 32;
+    desc.a = elsewhere(0), desc.b = elsewhere(UINT64_C(1) << 50), desc.c = elsewhere(UINT64_C(2) << 50);
+    desc.d = elsewhere(UINT64_C(3) << 50);
+    desc.stride_a = 5, desc.stride_b = 3, desc.stride_c = 0, desc.stride_d = 32 * desc.m;
+    fake.compute = 0;
+    assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake.launches, 2);
+    assert_int_equal(fake.matrices, desc.batch);
+    assert_int_equal(fake.args.groups, 5);
+    assert_int_equal(fake.launch.grid[0], 5 * TILES / 4);
+    assert_int_equal((uintptr_t)fake.args.a, (uintptr_t)desc.a + UINT64_C(2) * MOST * 5);
+    assert_int_equal((uintptr_t)fake.args.d, (uintptr_t)desc.d + UINT64_C(2) * MOST * 32 * (uint64_t)desc.m);
 }
 
 /* Where D has a column or two, a block of a thin kernel has as many tiles of 512 lines as fill the T4's 160 places, 4
@@ -283,6 +307,7 @@ int main(void)
         cmocka_unit_test_setup(launches_describe_the_product, set_up),
         cmocka_unit_test_setup(operands_choose_the_variant, set_up),
         cmocka_unit_test_setup(large_batches_take_several_launches, set_up),
+        cmocka_unit_test_setup(tiles_of_all_matrices_fit_a_grid, set_up),
         cmocka_unit_test_setup(thin_blocks_have_several_tiles, set_up),
         cmocka_unit_test_setup(scales_take_launches, set_up),
         cmocka_unit_test_setup(kernels_are_loaded_once, set_up),

@@ -15,7 +15,7 @@
 typedef struct row_t {
     const char *rung, *name, *acc, *ops, *align;
     int bm, bn, bk, wm, wn, wk, stages, blocks;
-    int is_packed;
+    int is_packed, tiles;
 } row_t;
 
 static const row_t rows[] = {
@@ -28,6 +28,7 @@ static const row_t rows[] = {
 #define F32(access) .align = #access,
 #define WEIGHTS(access) .align = #access, .is_packed = 1,
 #define PER_SM(t4, newer) .blocks = (t4) ? (t4) : 1,
+#define TILES(count) .tiles = count,
 #define HGEMM_KERNEL(rung_, name_, columns, ...) {.rung = #rung_, .name = #name_, columns},
 #include "table/kernels.def"
 };
@@ -52,7 +53,7 @@ static void info_is_the_row(void **state)
         assert_int_equal(info.warp_k, rows[i].wk);
         assert_int_equal(info.stages, rows[i].stages);
         assert_int_equal(info.threads, 32 * (info.block_m / info.warp_m) * (info.block_n / info.warp_n) *
-                                           (info.block_k / info.warp_k));
+                                           (info.block_k / info.warp_k) * (rows[i].tiles ? rows[i].tiles : 1));
         const int staged_n = rows[i].is_packed ? 0 : info.block_n; /* packed weights do not pass through it */
         assert_true(info.shared_bytes >= 2 * info.stages * info.block_k * (info.block_m + staged_n));
         assert_true(info.shared_bytes * rows[i].blocks <= 65536);

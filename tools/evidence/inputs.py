@@ -23,7 +23,7 @@ import tempfile
 from results import ROOT
 
 FILES = {
-    "selection": [f"src/select/{name}" for name in ("cost.c", "costs.def", "feasible.c", "machine.c", "price.c", "selection.c", "thin.c")],
+    "selection": [f"src/select/{name}" for name in ("cost.c", "costs.def", "feasible.c", "few.c", "machine.c", "price.c", "selection.c", "thin.c", "tiny.c")],
     "clock": ["src/turing/time.c", "src/turing/time.def", "src/turing/time_memory.c"],
     "counting": ["src/turing/count.c"],
 }
@@ -118,7 +118,7 @@ def needed(result):
             source = names.get(kernel) or next((rung for rung in now() if kernel == rung), None)
             if source:
                 parts.add(source)
-            elif re.match(r"(k\d|thin|single)_", kernel):
+            elif re.match(r"(k\d|thin|tiny|few|single\d*|planes|weights)_", kernel):
                 parts.add("a kernel that is gone")
         if row.get("kernel", "").startswith("auto") and result["context"].get("witness") != "emulated":  # counts are shown by kernel
             parts.add("selection")

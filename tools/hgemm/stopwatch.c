@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "packed_operand.h"
+#include "fill.h"
 #include "problem/weights.h"
 
 enum { MOST_COPIES = 64, MOST_LAUNCHES = 1000, SLACK = 16 /* bytes before an operand that is not aligned */ };
@@ -95,14 +95,17 @@ static void fill_operand(stopwatch_t *watch, hgemm_type_t type, unsigned char *b
 }
 
 /* Fills the packed weights of a batch, which are the same in each. */
-static hgemm_status_t fill_weights(stopwatch_t *watch, unsigned char *bytes, int is_exact)
+static hgemm_status_t pack_weights(stopwatch_t *watch, unsigned char *bytes, int is_exact)
 {
     const hgemm_desc_t *p = &watch->problem;
-    if (!packed_operand_write(p->weights, is_exact, draw(watch), bytes))
-        return HGEMM_STATUS_OUT_OF_MEMORY;
-    for (int64_t i = 1; i < p->batch && p->stride_b != 0; i++)
-        memcpy(bytes + i * p->stride_b, bytes, (size_t)form_of(p->weights).bytes);
-    return HGEMM_STATUS_SUCCESS;
+    fill_packed_t filled;
+    const hgemm_status_t status = fill_weights(p->weights, 1, is_exact, draw(watch), &filled);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
+    for (int64_t i = 0; i < p->batch && (i == 0 || p->stride_b != 0); i++)
+        memcpy(bytes + i * p->stride_b, filled.packed, filled.bytes);
+    fill_weights_free(&filled);
+    return status;
 }
 
 /* Fills A and B of the first copy with -1, 0 and 1, or those of all copies with numbers from 1/8 to 1/2 of either sign.
@@ -116,7 +119,7 @@ static hgemm_status_t fill(stopwatch_t *watch, int is_exact)
     if (host) {
         fill_operand(watch, p->type_a, host, watch->a, is_exact);
         if (p->weights)
-            status = fill_weights(watch, host + watch->a.bytes, is_exact);
+            status = pack_weights(watch, host + watch->a.bytes, is_exact);
         else
             fill_operand(watch, p->type_b, host + watch->a.bytes, watch->b, is_exact);
     }
@@ -180,7 +183,7 @@ stopwatch_t *stopwatch_open(hgemm_handle_t handle, const problem_class_t *proble
         watch->a = space_of(p->type_a, p->op_a == HGEMM_OP_N ? p->m : p->k, p->lda, p->batch, p->stride_a,
                             of[CLASS_aligned_a]);
         if (p->weights) {
-            packed_operand_table(&watch->weights);
+            watch->weights = fill_described(&(fill_t){.weights = watch->weights}, p->n, p->k, 1);
             watch->b = space_of(HGEMM_TYPE_PACKED, 1, form_of(p->weights).bytes, p->batch, p->stride_b, 16);
         } else {
             watch->b = space_of(p->type_b, p->op_b == HGEMM_OP_N ? p->k : p->n, p->ldb, p->batch, p->stride_b,

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Kernels whose warps have a tile each (ptx/tiny.cu), as automatic selection sees them: which products they are drawn
+ * for, and what they cost. */
+#ifndef HGEMM_TINY_H
+#define HGEMM_TINY_H
+
+#include "select/feasible.h"
+#include "select/price.h"
+
+/* Whether automatic selection draws from them. */
+int is_tiny_drawn(const hgemm_desc_t *p);
+
+/* Clocks of a plan whose price is that. */
+double tiny_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan);
+
+#endif
