@@ -21,8 +21,8 @@ sys.path.append(str(ROOT / "python"))
 import torch
 from hgemm import _c
 
-KERNELS = ["single_128x64", "single_32x64", "planes_128x64", "few_16x64", "few_64x16"]
-BLOCK_K = {"single_128x64": 32, "single_32x64": 32, "planes_128x64": 32, "few_16x64": 128, "few_64x16": 128}
+KERNELS = ["single_128x64", "single_32x64", "planes_128x128", "few_16x64", "few_64x16"]
+BLOCK_K = {"single_128x64": 32, "single_32x64": 32, "planes_128x128": 32, "few_16x64": 128, "few_64x16": 128}
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
 

@@ -4,9 +4,9 @@
  *
  *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
  *
- * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, or both bfloat16, or floats, or
- * one floats and the other either; C and D halves, bfloat16 or floats. op(X) is X or its transpose. op(A) is m x k,
- * op(B) is k x n, C and D are m x n. D may be C. Bias, activation and gate are optional.
+ * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, or both hold bfloat16, or floats, or
+ * one holds floats and the other either; C and D hold halves, bfloat16 or floats. op(X) is X or its transpose. op(A) is
+ * m x k, op(B) is k x n, C and D are m x n. D may be C. Bias, activation and gate are optional.
  *
  * Contents
  *     1. Version                     5. One call: hgemm_run, hgemm_run_f32
@@ -22,11 +22,11 @@
  *
  * What is read. Where beta == 0, C is not read; where k == 0 or alpha == 0, A and B are not; where m, n or
  * batch is 0, nothing is read or written. (A scalar in device memory counts as one that is not 0.) Of what
- * is not accessed nothing is checked: its pointer may be NULL, its leading dimension, stride and type
+ * is not accessed nothing is checked: its pointer may be NULL, and its leading dimension, stride and type
  * may be anything.
  *
- * Alignment. Any pointer that is a multiple of its elements' bytes and any leading dimension work. Fastest:
- * pointers that are multiples of 16 bytes, leading dimensions and contiguous extents of 8.
+ * Alignment. Any pointer that is a multiple of its elements' bytes and any leading dimension work. Calls are fastest
+ * where pointers are multiples of 16 bytes, and leading dimensions and contiguous extents are multiples of 8.
  *
  * Aliasing. D may be C: the same pointer, type, leading dimension and, with batch > 1, stride. Otherwise
  * no element of D may lie in anything that the call reads, nor in another D of the batch. Such an overlap
@@ -36,21 +36,21 @@
  *
  * Numbers. alpha * acc + beta * c and what follows it is computed in single precision and rounded once to
  * the type of D. NaN and infinity that are read propagate as IEEE 754 says.
- * The same call on the same device with the same library and tuning file gives the same bits, run after run: the same
- * descriptor, with addresses that are the same modulo 16 bytes. The same numbers laid out otherwise may be
- * given another kernel, which rounds otherwise, and so may a handle that got no workspace (below).
+ * The same call on the same device with the same library and tuning file gives the same bits, run after run. It is the
+ * same call if its descriptor is the same, and addresses are the same modulo 16 bytes. The same numbers laid out
+ * otherwise may go to another kernel, which rounds otherwise; so may those of a handle that got no workspace (below).
  *
  * Streams. Every call that computes is asynchronous: it enqueues on the handle's stream and
  * returns. It allocates nothing and can be captured into a CUDA graph once what it runs is loaded:
  * by hgemm_prepare or a run before, with the same handle, the same descriptor and addresses that are
  * the same modulo 16 bytes.
  *
- * Threads. One handle is used by one thread at a time. Different handles are independent: also while calls of one
- * are captured, in whatever mode, others may be created, used and destroyed. (What waits for the legacy default
+ * Threads. One thread uses a handle at a time. Different handles are independent: while calls of one are captured,
+ * in whatever mode, others may be created, used and destroyed. (What waits for the legacy default
  * stream, NULL, ends the capture of a stream that is not a non-blocking one, by the rules of CUDA.)
  *
- * Workspace. A handle owns device memory, made by hgemm_create: 32 MiB on a T4, on newer GPUs a
- * 512th of theirs, between 32 and 256 MiB; hgemm_set_workspace lets the caller's take its place. The parts of
+ * Workspace. A handle owns device memory, which hgemm_create allocates: 32 MiB on a T4, and on newer GPUs a
+ * 512th of their memory, between 32 and 256 MiB. hgemm_set_workspace lets the caller's take its place. The parts of
  * a product with a long k meet there, and on newer GPUs large operands that are not aligned are copied there,
  * aligned. So what one handle enqueues on different streams, or in graphs that it was captured into, must not
  * run at the same time: use a handle for each. Where the memory cannot be had, or a copy does not fit, the same
@@ -209,10 +209,10 @@ HGEMM_API hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, void **stream);
 /* Waits until all work on the handle's stream is done and reports an error that it met. */
 HGEMM_API hgemm_status_t hgemm_synchronize(hgemm_handle_t handle);
 
-/* Words for the last failure of this handle: which value was wrong, or what the device said; "" where there is no more
- * to say than the status does. With NULL, for the last hgemm_create or hgemm_select that failed on this
- * thread. Whole sentences: print them after that of the status. Valid until the next call with the handle (the next
- * hgemm_create or hgemm_select of the thread). Never NULL. */
+/* Says what the last failure of this handle was: which value was wrong, or what the device said. It is "" where there
+ * is no more to say than the status does. With NULL it speaks of the last hgemm_create or hgemm_select that failed on
+ * this thread. The words are whole sentences: print them after that of the status. They stay until the next call with
+ * the handle (the next hgemm_create or hgemm_select of the thread). Never NULL. */
 HGEMM_API const char *hgemm_error_detail(hgemm_handle_t handle);
 
 typedef struct hgemm_device_info_t {
@@ -234,7 +234,7 @@ HGEMM_API hgemm_status_t hgemm_get_device_info(hgemm_handle_t handle, hgemm_devi
 
 /* ---- 4. Device memory --------------------------------------------------------------------- */
 /*
- * Small helpers, so that one program runs on every device. Memory of the CUDA runtime or driver
+ * These are small helpers, so that one program runs on every device. Memory of the CUDA runtime or driver
  * serves as well. Copies are ordered on the handle's stream; both return when host memory may be
  * used again. A device pointer must not be dereferenced by the host.
  */
@@ -245,12 +245,12 @@ HGEMM_API hgemm_status_t hgemm_download(hgemm_handle_t handle, void *host, const
 
 /* Calls that follow use `bytes` of the caller's device memory as their workspace, which must be a multiple of 128
  * bytes and serves nothing else until another takes its place or the handle is destroyed. Its first 64 KiB are
- * cleared on the handle's stream, which the call waits for: not during a capture. With less than that, calls run
- * without a workspace. NULL and 0: the handle's own again. Graphs captured before go on using what they were captured
- * with. */
+ * cleared on the handle's stream, and the call waits for that, so do not make it during a capture. With fewer bytes
+ * than that, calls run without a workspace. NULL and 0 give the handle its own again. Graphs that were captured before
+ * go on using what they were captured with. */
 HGEMM_API hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void *pointer, size_t bytes);
 
-/* Conversion between float and the bits of a half: to nearest even, NaN stays NaN. */
+/* They convert between a float and the bits of a half, to nearest even; NaN stays NaN. */
 HGEMM_API uint16_t hgemm_half_from_float(float value);
 HGEMM_API float hgemm_half_to_float(uint16_t bits);
 
@@ -263,8 +263,8 @@ typedef enum hgemm_op_t { HGEMM_OP_N = 0, HGEMM_OP_T = 1 } hgemm_op_t;
  * C = alpha * op(A) * op(B) + beta * C by the kernel that hgemm_select chooses. a, b and c are device
  * pointers to halves. c is both C and D: where beta is 0, a c that is NULL is an HGEMM_STATUS_NULL_D.
  *
- * hgemm_run sums in half precision: fastest, but a sum overflows beyond 65504 and loses small terms beside large ones.
- * hgemm_run_f32 sums in single precision: only what is stored must fit a half.
+ * hgemm_run sums in half precision. It is the fastest, but a sum overflows beyond 65504 and loses small terms beside
+ * large ones. hgemm_run_f32 sums in single precision: only what is stored must fit a half.
  */
 HGEMM_API hgemm_status_t hgemm_run(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b,
                                    int64_t m, int64_t n, int64_t k, float alpha, const void *a, int64_t lda,
@@ -499,10 +499,10 @@ static inline void hgemm_desc_init(hgemm_desc_t *desc)
 
 HGEMM_API hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc);
 
-/* Chooses the kernel that hgemm_run_desc would use and loads it, so that the call itself does neither
- * (before a graph capture, before a timing). What is loaded stays. The choice is remembered until that
- * for another problem takes its place, one of 256 by a hash: the call then chooses the same once more,
- * which takes the host some microseconds. After hgemm_load_tuning or hgemm_set_workspace it may be another. */
+/* Chooses the kernel that hgemm_run_desc would use and loads it, so that the call itself does neither: call it before a
+ * graph capture or a timing. What is loaded stays. A handle remembers 256 choices, placed by a hash. Where the choice
+ * for another problem took this one's place, the call chooses the same once more, which takes the host some
+ * microseconds. After hgemm_load_tuning or hgemm_set_workspace the choice may be another. */
 HGEMM_API hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *desc);
 
 /* Writes the scale of a matrix of HGEMM_TYPE_BF16 to device memory, for scale_a_pointer or scale_b_pointer: the power
@@ -545,10 +545,10 @@ HGEMM_API int hgemm_find_kernel(const char *name);
 
 /*
  * Writes to `*kernel` the number of the kernel that would run on a T4 (40 multiprocessors), 0 where
- * the call has nothing to compute. Needs no device: a pure function of the descriptor, which is
- * checked as hgemm_run_desc does except that pointers count by their alignment only, and by whether D
- * is C. They may be NULL, which is aligned, and may overlap. Another GPU may be given another kernel. One for
- * aligned operands may run on copies of others, which a call that names it does not make.
+ * the call has nothing to compute. It needs no device: it is a pure function of the descriptor, and checks that as
+ * hgemm_run_desc does, except that pointers count by their alignment only, and by whether D is C. They may be NULL,
+ * which is aligned, and may overlap. Another GPU may be given another kernel. A kernel for aligned operands may run on
+ * copies of others, which a call that names it does not make.
  */
 HGEMM_API hgemm_status_t hgemm_select(const hgemm_desc_t *desc, int *kernel);
 
@@ -594,9 +594,9 @@ HGEMM_API hgemm_status_t hgemm_plan_get_info(hgemm_plan_t plan, hgemm_plan_info_
  * workspace, is an HGEMM_STATUS_INVALID_PLAN, and nothing is touched. */
 HGEMM_API hgemm_status_t hgemm_plan_run(hgemm_plan_t plan, hgemm_handle_t handle, const hgemm_desc_t *desc);
 
-/* A plan as one line of text without its end, which names the library's version, the device, the problem, row-major,
- * and the kernel; and a plan from such a text, for that call. One of another version, device or problem is an
- * HGEMM_STATUS_INVALID_PLAN, and so is what is no plan or cannot run the call. */
+/* They write a plan as one line of text, without the line's end, and make a plan of such a text for a call. The text
+ * names the library's version, the device, the problem as a row-major one, and the kernel. A text of another version,
+ * device or problem is an HGEMM_STATUS_INVALID_PLAN, and so is one that is no plan or cannot run the call. */
 enum { HGEMM_PLAN_TEXT = 768 }; /* bytes, with the zero at the end */
 HGEMM_API hgemm_status_t hgemm_plan_get_text(hgemm_plan_t plan, char text[HGEMM_PLAN_TEXT]);
 HGEMM_API hgemm_status_t hgemm_plan_from_text(hgemm_plan_t *plan, hgemm_handle_t handle, const hgemm_desc_t *desc,
@@ -607,8 +607,8 @@ HGEMM_API void hgemm_plan_destroy(hgemm_plan_t plan);
 
 /*
  * Takes from a file of `hgemm tune` which plans are the fastest on this very device: they go before the choice of the
- * cost model, for the problems that it lists, in calls that name no kernel. NULL: no file any more. The environment's
- * HGEMM_TUNING names the file that hgemm_create loads.
+ * cost model, for the problems that it lists, in calls that name no kernel. NULL ends the use of a file. The
+ * environment's HGEMM_TUNING names the file that hgemm_create loads.
  *
  * A file of another library, device or driver, or with a line that is not understood, is not used at all: this call
  * then is an HGEMM_STATUS_INVALID_TUNING, whose detail says why, and hgemm_create goes on without, and says why where

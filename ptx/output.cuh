@@ -8,6 +8,9 @@
 #include "scaled.cuh"
 #include "sums.cuh"
 
+/* The type of D that has the fastest ways, beside FP32: that of the operands. */
+template <class V> static constexpr type FAST_D = V::SCALED ? BF16 : F16;
+
 /* Where a warp's rows go. */
 struct output {
     const char *c; /* row 0 of C, and of D, at the warp's first column */
@@ -330,7 +333,7 @@ static DEVICE void store_rows_fused(const arguments &args, const SUMS &sums, con
                     x[q] = S::template get<false>(buffer + (below + q * STEP) * S::PITCH, across, 0);
                 }
                 if (AHEAD) fetch(first + N * STEP, q0 + N < ROUNDS || turn + 1 < S::TURNS);
-                finish_with<V::CONVERTS ? BF16 : F16>(v, x, cs, gates, o.end, more);
+                finish_with<FAST_D<V>>(v, x, cs, gates, o.end, more);
 #pragma unroll
                 for (int q = 0; q < N; ++q) {
                     const u32 row = first + q * STEP;
@@ -370,7 +373,7 @@ static DEVICE bool store_plain(const arguments &args, const typename V::sums &ac
                                u32 col0, int width, u32 block_width, const scaling &by)
 {
     const u32 t = args.fused >> HGEMM_FUSED_TYPE_D & HGEMM_FUSED_TYPE_MASK, bytes = bytes_of(t);
-    const bool is_more = V::CONVERTS && args.alpha != 1 || args.beta != 0 || args.alpha_pointer || args.beta_pointer || args.bias ||
+    const bool is_more = V::SCALED && args.alpha != 1 || args.beta != 0 || args.alpha_pointer || args.beta_pointer || args.bias ||
                          args.gate || args.scatter_d ||
                          args.fused & HGEMM_FUSED_ACTIVATION_MASK << HGEMM_FUSED_ACTIVATION;
     char *const d = (char *)args.d + (batch_index() * args.stride_d + col0) * bytes;
@@ -412,7 +415,7 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
     if constexpr (V::ARE == OF_FLOATS) {
         if (store_plain<V>(args, acc, w, row0, col0, width, block_width, scaling(args.alpha))) return;
     }
-    if constexpr (V::CONVERTS) {
+    if constexpr (V::SCALED) {
         report_overflow<V>(args, acc, w.lane, (int)(at.m_end(args) - row0), width);
         const scaling by(args);
         if (store_plain<V>(args, acc, w, row0, col0, width, block_width, by)) return;
@@ -434,14 +437,14 @@ template <class V> static DEVICE void store(const arguments &args, const block<V
             }
             if constexpr (V::ACTIVATES)
                 if (!simple) {
-                    store_activated<V::CONVERTS ? BF16 : F16>(acc, w, row0, o, bias, how);
+                    store_activated<FAST_D<V>>(acc, w, row0, o, bias, how);
                     return;
                 }
             if (V::ACC == f16) o.bias = bias.get_words(w.lane % (V::WN / 8) * 8), o.relu = how == RELU;
         }
     if constexpr (V::ACC == f32) {
         if (alone) {
-            store_rounded<V::CONVERTS ? BF16 : F16, V>(acc, w, row0, o, bias, fused, how == RELU);
+            store_rounded<FAST_D<V>, V>(acc, w, row0, o, bias, fused, how == RELU);
             return;
         }
     }

@@ -96,7 +96,7 @@ template <class V> struct pipeline {
     u32 fragment_a, fragment_b;     /* and of the lane's row of the first ldmatrix */
     u32 t;                          /* number of the k-tile to fetch next */
     chunk<ACCESS> next[SLOTS];      /* the k-tile in registers */
-    float scale_a, scale_b;         /* CONVERTS */
+    float scale_a, scale_b;         /* SCALED */
     const char *line;               /* cache line that the thread prefetches next, */
     u32 line_step, line_stop;       /* bytes to the next k-tile's; stops when no more k-tiles than this are left */
 

@@ -6,62 +6,91 @@
  *           adds up, and nothing else. k-tiles lie in the workspace as shared memory has them, a high plane and a low one, in
  *           the order in which a block reads them, padded with zeros: so the loop's addresses are constants, however A and B
  *           lie.
- * Sums      High products leave the tensor cores after a k-tile, that is 32 k's, and are added in single precision. They are
- *           multiplied last, a chain of four mma's for each tile of sums, which needs registers only until its end. Products
- *           with a low part are so much smaller that they may stay.
+ * Sums      Tensor cores cut off what they add. High products leave them after two slices, that is 16 k's, and are added in
+ *           single precision. Products with a low part are so much smaller that they may stay, for HGEMM_SPLIT_K k's.
  *             low    with a low part: 2^11 times what they are
- *             near   high ones, and at the end all: in units of the scales
- * Scales    A row of A and a column of B have one each. A block with a row or column that no scale holds, or that has an
- *           infinity or NaN, multiplies A and B themselves by FP32 units.
+ *             near   high ones: both of up to HGEMM_SPLIT_K k's, in units of the scales
+ *             all    in units of D; in shared memory, for want of registers
+ * Scales    A row of A and a column of B have one each for HGEMM_SPLIT_K k's. A block with a row or column that no scale holds,
+ *           or that has an infinity or NaN, multiplies A and B themselves by FP32 units.
+ * Order     A pair of slices is three phases: A's low parts by B's high ones, A's high by B's low, high by high. Fragments of
+ *           the next pair are loaded where those of this one are no longer needed, so that there is one set of either.
  */
 #define HGEMM_SPLITS_FIRST
 #include "tile.cuh"
 
-/* Scale number i of a row or column; past the last one, that. 0: it has none. */
-static DEVICE float scale_at(const float *scales, u32 i, u32 count)
+/* A row's or column's scale; 0: it has none. */
+static DEVICE float scale_at(const float *scales, u32 i)
 {
     u32 bits = 0;
-    ld_global_word(bits, (const char *)(scales + minimum(i, count - 1)), true);
+    ld_global_word(bits, (const char *)(scales + i), true);
     return __uint_as_float(bits);
 }
 
 template <class V> struct float_tile {
-    const float *scales_a, *scales_b; /* of the block's matrix */
-    u32 m0, n0;
+    const float *scales_a, *scales_b; /* of the block's tile, for the k's of a k-tile */
+    u32 pitch_a, pitch_b;             /* to those of the next HGEMM_SPLIT_K k's */
 
-    DEVICE float_tile(const arguments &args, const block<V> &at)
+    DEVICE float_tile(const arguments &args, const block<V> &at, u32 k_tile)
     {
-        scales_a = args.planes.scale_a + batch_index() * args.planes.scale_stride_a;
-        scales_b = args.planes.scale_b + batch_index() * args.planes.scale_stride_b;
-        m0 = at.m0, n0 = at.n0;
+        pitch_a = at.tile_rows * V::BM, pitch_b = at.tile_columns * V::BN;
+        const u32 panel = k_tile / (HGEMM_SPLIT_K / V::BK);
+        scales_a = args.planes.scale_a + batch_index() * args.planes.scale_stride_a + panel * pitch_a + at.m0;
+        scales_b = args.planes.scale_b + batch_index() * args.planes.scale_stride_b + panel * pitch_b + at.n0;
     }
 
-    /* Whether every row and column has a scale. All threads of the block ask. */
-    DEVICE bool has_scales(const arguments &args) const
+    /* Whether all rows and columns have scales for `k` k's, which begin anywhere. All threads of the block ask. */
+    DEVICE bool has_scales(u32 k0, u32 k) const
     {
+        const u32 panels = (k0 % HGEMM_SPLIT_K + k + HGEMM_SPLIT_K - 1) / HGEMM_SPLIT_K;
         bool lacks = false;
         for (u32 i = thread_index(); i < V::BM + V::BN; i += V::THREADS)
-            lacks |= (i < V::BM ? scale_at(scales_a, m0 + i, args.m) : scale_at(scales_b, n0 + i - V::BM, args.n)) == 0;
+#pragma unroll 4
+            for (u32 t = 0; t < panels; ++t)
+                lacks |= (i < V::BM ? scale_at(scales_a, t * pitch_a + i) : scale_at(scales_b, t * pitch_b + i - V::BM)) == 0;
         return !any_at_barrier(lacks);
     }
 
-    /* Joins the sums, in units of D. The factor may be no float, but its root is one. */
-    DEVICE void join(typename V::sums &near, const typename V::sums &low, const arguments &args, const warp<V> &w) const
+    /* Adds the sums of these k's to those in shared memory, in units of D, leaves all in `near`, and clears `low`. */
+    DEVICE void join(typename V::sums &near, typename V::sums &low) const
     {
-        int row[V::MT * 2];
+        const warp<V> w;
+        int row[V::MT * 2], column[V::NT * 2]; /* logarithms of what to multiply by */
 #pragma unroll
-        for (int i = 0; i < V::MT * 2; ++i) row[i] = log2_of(scale_at(scales_a, m0 + w.m + i * 8 + w.lane / 4, args.m));
+        for (int i = 0; i < V::MT * 2; ++i) row[i] = -log2_of(scale_at(scales_a, w.m + i * 8 + w.lane / 4));
 #pragma unroll
-        for (int j = 0; j < V::NT * 2; ++j) {
-            const int column = log2_of(scale_at(scales_b, n0 + w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, args.n));
+        for (int j = 0; j < V::NT * 2; ++j) column[j] = -log2_of(scale_at(scales_b, w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2));
+        int least_row = row[0], most_row = row[0], least_column = column[0], most_column = column[0];
 #pragma unroll
-            for (int i = 0; i < V::MT * 2; ++i) {
-                const int log = -(row[i] + column), half = log >> 1, e = i % 2 * 2 + j % 2;
-                float &sum = near[i / 2][j / 2][e];
-                sum = __fmaf_rn(low[i / 2][j / 2][e], 1.0f / (1 << LOW_LOG), sum);
-                sum = __fmul_rn(__fmul_rn(sum, power_of_two(half)), power_of_two(log - half));
+        for (int i = 1; i < V::MT * 2; ++i) least_row = min(least_row, row[i]), most_row = max(most_row, row[i]);
+#pragma unroll
+        for (int j = 1; j < V::NT * 2; ++j) least_column = min(least_column, column[j]), most_column = max(most_column, column[j]);
+        /* The factor may be no float, but its root is one. */
+        const bool are_floats = all_lanes(least_row + least_column >= -126 && most_row + most_column <= 127);
+#pragma unroll
+        for (int i = 0; i < V::MT; ++i)
+#pragma unroll
+            for (int j = 0; j < V::NT; ++j) {
+                b128 v;
+                ld_shared(v, all_at(i * V::NT + j));
+                float *const all[4] = {(float *)&v.x, (float *)&v.y, (float *)&v.z, (float *)&v.w};
+#pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    const int log = row[i * 2 + e / 2] + column[j * 2 + e % 2], half = are_floats ? 0 : log >> 1;
+                    const float sum = __fmaf_rn(low[i][j][e], 1.0f / (1 << LOW_LOG), near[i][j][e]);
+                    near[i][j][e] = __fmaf_rn(are_floats ? sum : __fmul_rn(sum, power_of_two(half)), power_of_two(log - half), *all[e]);
+                    low[i][j][e] = 0;
+                    *all[e] = near[i][j][e];
+                }
+                st_shared(all_at(i * V::NT + j), v);
             }
-        }
+    }
+    /* Where a thread keeps the sums of mma tile c of its warp's, beyond the stages. */
+    static DEVICE u32 all_at(int c) { return shared_base() + V::MAIN_BYTES + (c * V::THREADS + thread_index()) * 16; }
+    static DEVICE void clear()
+    {
+#pragma unroll
+        for (int c = 0; c < V::MMAS; ++c) st_shared(all_at(c), b128{});
     }
 
     /* Adds sums to those of more k's. */
@@ -108,56 +137,57 @@ template <class V> struct plane_pipeline {
     using B = typename V::B;
     static constexpr u32 A_BYTES = A::BYTES * V::PARTS, B_BYTES = B::BYTES * V::PARTS, ROUND = V::THREADS * 16;
     static constexpr int A_LOADS = A_BYTES / ROUND, LOADS = A_LOADS + B_BYTES / ROUND; /* chunks of a thread */
-    static_assert(A_BYTES % ROUND == 0 && B_BYTES % ROUND == 0, "threads do not share the chunks evenly");
+    /* Chunks that are on their way at one time. A T4's machine code is for the emulator alone, and has fewer registers. */
+    static constexpr int FLYING = V::spec::T4_ROW ? 1 : LOADS / 2;
+    static_assert(A_BYTES % ROUND == 0 && B_BYTES == A_BYTES && LOADS == 8, "threads do not share the chunks evenly");
 
-    const char *a, *b; /* the thread's first chunk of the k-tile to fetch next */
-    b128 next[LOADS];
+    const arguments &args;
+    u32 a, b; /* the thread's first chunk of the k-tile to fetch next, counted from the first of all planes: half of an address */
+    b128 next[FLYING];
     u32 own, fragment_a, fragment_b; /* in the first stage: the thread's first chunk, the lane's row of the first ldmatrix */
 
-    DEVICE plane_pipeline(const arguments &args, const block<V> &at, const warp<V> &w)
+    DEVICE plane_pipeline(const arguments &arguments, const block<V> &at, const warp<V> &w) : args(arguments)
     {
-        const u32 base = shared_base(), thread = thread_index(), k_tiles = ((u32)args.k + V::BK - 1) / V::BK;
-        const assignment<V> mine(args, at.tile_rows * at.tile_columns);
-        const u32 first = mine.part * ((u32)args.k_split / V::BK);
-        a = (const char *)args.planes.a + batch_index() * args.planes.stride_a + thread * 16;
-        b = (const char *)args.planes.b + batch_index() * args.planes.stride_b + thread * 16;
-        a += (at.m0 / V::BM * (u64)k_tiles + first) * A_BYTES, b += (at.n0 / V::BN * (u64)k_tiles + first) * B_BYTES;
+        const u32 base = shared_base(), thread = thread_index(), k_tiles = ((u32)args.k + V::BK - 1) / V::BK, first = at.k0 / V::BK;
+        a = (u32)(batch_index() * args.planes.stride_a / 16) + (at.m0 / V::BM * k_tiles + first) * (A_BYTES / 16) + thread;
+        b = (u32)(batch_index() * args.planes.stride_b / 16) + (at.n0 / V::BN * k_tiles + first) * (B_BYTES / 16) + thread;
         own = base + thread * 16;
         fragment_a = base + A::fragment_offset(w.m, w.lane_a(), 0, 0);
         fragment_b = base + A_BYTES + B::fragment_offset(w.n, w.lane_b(), 0, 0);
     }
 
-    DEVICE void fetch(int q, bool more)
-    {
-        if (q < A_LOADS) ld_generic(next[q], a + q * ROUND, more);
-        else ld_generic(next[q], b + (q - A_LOADS) * ROUND, more);
-    }
-    DEVICE void commit(int q, u32 stage) const { st_shared(own + q * ROUND + stage, next[q]); }
-    DEVICE void advance() { a += A_BYTES, b += B_BYTES; }
+    DEVICE const char *chunk_at(bool is_b) const { return (const char *)(is_b ? args.planes.b : args.planes.a) + (is_b ? b : a) * 16ull; }
 
-    /* All of a k-tile, and on to the next one. */
-    DEVICE void fetch(bool more)
+    /* Chunk q, or chunk q - LOADS of the k-tile beyond, where there are `left` k-tiles. */
+    DEVICE void fetch(int q, u32 left)
     {
-#pragma unroll
-        for (int q = 0; q < LOADS; ++q) fetch(q, more);
-        advance();
+        const int c = q % LOADS;
+        const u32 beyond = q / LOADS * A_BYTES + c % A_LOADS * ROUND;
+        ld_generic(next[q % FLYING], chunk_at(c >= A_LOADS) + beyond, left > q / LOADS);
+    }
+    DEVICE void advance() { a += A_BYTES / 16, b += B_BYTES / 16; }
+    DEVICE void commit(int q, u32 stage) const { st_shared(own + q * ROUND + stage, next[q % FLYING]); }
+
+    /* A line of the k-tile `ahead` ones beyond: 8 threads have chunks of it, and as many chunks each. */
+    DEVICE void prefetch(u32 ahead) const
+    {
+        const u32 q = thread_index() % 8;
+        prefetch_l2(chunk_at(q >= A_LOADS) + q % A_LOADS * ROUND + ahead * A_BYTES);
     }
 
-    /* Fragments of slice kk, of A only the i-th ldmatrix; low ones lie a plane beyond. */
+    /* Fragments of slice kk: the i-th ldmatrix of A, all of B. Low ones lie a plane beyond. */
     DEVICE void load_a(fragments<V> &f, int i, int kk, bool low, u32 stage) const
     {
         ::load_one(f, V::B_LDSMS + i, (fragment_a ^ A::fragment_xor(i, kk)) + A::fragment_add(i, kk) + low * A::BYTES + stage);
     }
-    DEVICE void load_a(fragments<V> &f, int kk, bool low, u32 stage) const
+    DEVICE void load_b(u32 (&to)[V::NT], int kk, bool low, u32 stage) const
     {
-#pragma unroll
-        for (int i = 0; i < V::LDSMS - V::B_LDSMS; ++i) load_a(f, i, kk, low, stage);
-    }
-    DEVICE void load_b(fragments<V> &f, int kk, bool low, u32 stage) const
-    {
+        fragments<V> f;
 #pragma unroll
         for (int i = 0; i < V::B_LDSMS; ++i)
             ::load_one(f, i, (fragment_b ^ B::fragment_xor(i, kk)) + B::fragment_add(i, kk) + low * B::BYTES + stage);
+#pragma unroll
+        for (int j = 0; j < V::NT; ++j) to[j] = f.b[j];
     }
 };
 
@@ -165,80 +195,112 @@ template <class T> static DEVICE void planes(const arguments &args)
 {
     using V = typename T::variant;
     using pipeline = plane_pipeline<V>;
-    constexpr int SLICES = T::SLICES, LOW_MMAS = 2 * T::MMAS, MMAS = SLICES * LOW_MMAS; /* of a slice, of a step before its barrier */
-    /* In mma's from the begin of a step: a chunk of the next k-tile is committed, and that of the one after it fetched at
-     * once, so that it has a whole step to come. */
-    constexpr int GAP = 4, LAG = 2, COMMIT = MMAS - GAP * pipeline::LOADS;
-    static_assert(COMMIT >= 0, "a chunk is committed before the barrier");
-    constexpr int CHAIN = 2; /* mma's, after which high products leave the tensor cores */
-    constexpr u32 NEAR_TILES = 512 / T::BK;
-    const typename T::warp w;
-    typename T::sums near, low, all;
-    T::clear(near), T::clear(low), T::clear(all);
+    constexpr int PHASE = 2 * T::MMAS, PAIR = 3 * PHASE; /* in mma's */
+    constexpr int BEFORE = T::SLICES / 2 * PAIR - PHASE; /* those of a step before its barrier */
+    /* In mma's from the begin of a step: a chunk of the next k-tile is committed, and the next to lie in its registers
+     * fetched. High products are added so many mma's after the last one of a row of them. */
+    constexpr int STS_GAP = BEFORE / pipeline::LOADS, LDG_LAG = 2, ADD_LAG = T::spec::T4_ROW ? 0 : 2;
+    /* The first fragments of a pair are loaded in the last phase of the one before. Not in a T4's machine code, which runs in
+     * the emulator alone: there ptxas puts off additions and spills the products. So it loads late, and has each row of
+     * products depend on the sums of the one before. */
+    constexpr bool EARLY = !T::spec::T4_ROW;
+    constexpr u32 PANEL = HGEMM_SPLIT_K / T::BK;
     const typename T::block at(args);
-    if (!float_tile<V>(args, at).has_scales(args)) {
-        float_tile<V>::multiply_floats(near, low, args, w);
+    typename T::sums near, low;
+    T::clear(near), T::clear(low);
+    if (!float_tile<V>(args, at, at.k0 / T::BK).has_scales(at.k0, at.k)) {
+        float_tile<V>::multiply_floats(near, low, args, typename T::warp());
         T::store(args, typename T::block(args), near);
         return;
     }
-    pipeline pipe(args, at, w);
-    typename T::fragments high[SLICES], rest;
-    float part[T::NT][4];
-    u32 left = at.k_tiles, stage = 0;
-    pipe.fetch(left > 0);
+    pipeline pipe(args, at, typename T::warp());
+    typename T::fragments f[2]; /* of a pair's slices: A's low parts, then its high ones; and B's high parts */
+    u32 low_b[2][T::NT];
+    float part[2][T::NT][4];
+    u32 t = at.k0 / T::BK; /* the k-tile to multiply, and the one past the last */
+    const u32 end = t + at.k_tiles, first = t % 2 * T::STAGE;
+    float_tile<V>::clear();
 #pragma unroll
-    for (int q = 0; q < pipeline::LOADS; ++q) pipe.commit(q, 0);
-    pipe.fetch(left > 1);
+    for (int q = 0; q < pipeline::FLYING; ++q) pipe.fetch(q, at.k_tiles);
+#pragma unroll
+    for (int q = 0; q < pipeline::LOADS; ++q) pipe.commit(q, first), pipe.fetch(q + pipeline::FLYING, at.k_tiles);
+    pipe.advance();
     barrier(); /* k-tile 0 is complete */
-    pipe.load_a(high[0], 0, false, 0), pipe.load_b(rest, 0, true, 0);
+
+    /* What is loaded for pair p before its mma h; before its first one, h counts from there. */
+    auto load = [&](int h, int p, u32 from) {
+        constexpr int S = T::MMAS, HALF = T::MMAS / 2;
+        auto is_due = [h](int due) { return h == (EARLY ? due : max(due, 0)); };
+        if (is_due(-PHASE + 2)) pipe.load_b(f[0].b, 2 * p, false, from);
+        if (is_due(-PHASE + 6)) pipe.load_b(f[1].b, 2 * p + 1, false, from);
+        if (is_due(-S + 1)) pipe.load_a(f[0], 0, 2 * p, true, from);
+        if (is_due(-S + 3)) pipe.load_a(f[0], 1, 2 * p, true, from);
+        if (is_due(0)) pipe.load_a(f[1], 0, 2 * p + 1, true, from);
+        if (is_due(2)) pipe.load_a(f[1], 1, 2 * p + 1, true, from);
+        if (is_due(S)) pipe.load_a(f[0], 0, 2 * p, false, from);
+        if (is_due(S + 2)) pipe.load_a(f[0], 1, 2 * p, false, from);
+        if (is_due(S + HALF)) pipe.load_a(f[1], 0, 2 * p + 1, false, from);
+        if (is_due(PHASE)) pipe.load_a(f[1], 1, 2 * p + 1, false, from);
+        if (is_due(PHASE + S)) pipe.load_b(low_b[0], 2 * p, true, from);
+        if (is_due(PHASE + S + 4)) pipe.load_b(low_b[1], 2 * p + 1, true, from);
+    };
+#pragma unroll
+    for (int h = EARLY ? -PHASE : 0; h < 0; ++h) load(h, 0, first);
 
 #pragma unroll 1
-    for (; left > 0; --left) {
-        const u32 there = T::STAGE - stage;
+    for (;;) {
+        const u32 stage = t % 2 * T::STAGE, there = T::STAGE - stage, left = end - t;
         auto move = [&](int h) { /* what is due after so many mma's */
-            const int sts = h - COMMIT, ldg = sts - LAG;
-            auto due = [](int mmas) { return mmas >= 0 && mmas % GAP == 0 && mmas / GAP < pipeline::LOADS; };
-            if (due(sts)) warp_barrier(), pipe.commit(sts / GAP, there);
-            if (due(ldg)) pipe.fetch(ldg / GAP, left > 2), warp_barrier();
+            const int sts = h - 1, ldg = sts - LDG_LAG;
+            auto due = [](int mmas) { return mmas >= 0 && mmas % STS_GAP == 0 && mmas / STS_GAP < pipeline::LOADS; };
+            if (due(sts)) pipe.commit(sts / STS_GAP, there);
+            if (due(ldg)) pipe.fetch(ldg / STS_GAP + pipeline::FLYING, left - 1);
+            if (T::spec::PREFETCH && h == PHASE && left > T::spec::PREFETCH + 1) pipe.prefetch(T::spec::PREFETCH);
         };
 #pragma unroll
-        for (int s = 0; s < SLICES; ++s)
+        for (int p = 0; p < T::SLICES / 2; ++p) {
+            const bool is_last = p + 1 == T::SLICES / 2;
 #pragma unroll
-            for (int h = 0; h < LOW_MMAS; ++h) {
-                const int g = h % T::MMAS, i = g / T::NT, j = i % 2 ? T::NT - 1 - g % T::NT : g % T::NT;
-                /* High fragments of A and low ones of B are there already. */
-                if (h == 0) pipe.load_b(high[s], s, false, stage), pipe.load_a(rest, s, true, stage);
-                if (h == T::MMAS && s + 1 < SLICES) pipe.load_a(high[s + 1], s + 1, false, stage), pipe.load_b(rest, s + 1, true, stage);
-                if (h < T::MMAS) mma_m16n8k8(low[i][j], high[s].a[i], rest.b[j]);
-                else mma_m16n8k8(low[i][j], rest.a[i], high[s].b[j]);
-                move(s * LOW_MMAS + h);
+            for (int h = 0; h < PAIR; ++h) {
+                if (h == 2 * PHASE && is_last) barrier(); /* the next k-tile is complete, and every warp has read this one */
+                load(h, p, stage);
+                if (EARLY) load(h - PAIR, is_last ? 0 : p + 1, is_last ? there : stage);
+                const int g = h % T::MMAS;
+                if (h / PHASE != 1) {
+                    const int s = h / T::MMAS % 2, i = g / T::NT, j = i % 2 ? T::NT - 1 - g % T::NT : g % T::NT;
+                    mma_m16n8k8(low[i][j], f[s].a[i], h < PHASE ? f[s].b[j] : low_b[s][j]);
+                } else {
+                    const int s = h / T::NT % 2, i = (h - PHASE) / T::NT / 2, j = h % T::NT;
+                    if (s == 0 && !EARLY && i > 0) {
+                        const u32 zero = args.groups; /* which the compiler does not know */
+#pragma unroll
+                        for (int e = 0; e < 4; ++e)
+                            part[i % 2][j][e] = __uint_as_float(__float_as_uint(near[i - 1][(j + T::NT - 1) % T::NT][e]) & zero);
+                        mma_m16n8k8(part[i % 2][j], f[0].a[i], f[0].b[j]);
+                    } else if (s == 0) {
+                        mma_m16n8k8_from_zero(part[i % 2][j], f[0].a[i], f[0].b[j]);
+                    } else {
+                        mma_m16n8k8(part[i % 2][j], f[1].a[i], f[1].b[j]);
+                    }
+                }
+                const int add = h - PHASE - 2 * T::NT - ADD_LAG, i = add / (2 * T::NT), j = add % (2 * T::NT);
+                if (add >= 0 && i < T::MT && j < T::NT)
+#pragma unroll
+                    for (int e = 0; e < 4; ++e) near[i][j][e] = __fadd_rn(near[i][j][e], part[i % 2][j][e]);
+                move(p * PAIR + h);
+                if (h % 8 == 7) warp_barrier(); /* compiled to a NOP: it keeps loads and stores from being gathered */
             }
-        barrier(); /* the next k-tile is complete, and every warp has read this one */
-#pragma unroll
-        for (int c = 0; c < T::MT * SLICES; ++c) { /* a row of mma tiles, and a slice */
-            const int i = c / SLICES, k = c % SLICES;
-#pragma unroll
-            for (int j = 0; j < T::NT; ++j) {
-                if (k % CHAIN == 0) mma_m16n8k8_from_zero(part[j], high[k].a[i], high[k].b[j]);
-                else mma_m16n8k8(part[j], high[k].a[i], high[k].b[j]);
-                move(MMAS + c * T::NT + j);
-            }
-            if (c == SLICES - 1) pipe.load_b(rest, 0, true, there);
-            if (i % 2 && k == SLICES - 1) pipe.load_a(high[0], i / 2, 0, false, there);
-            if (k % CHAIN < CHAIN - 1) continue;
-#pragma unroll
-            for (int j = 0; j < T::NT; ++j)
-#pragma unroll
-                for (int e = 0; e < 4; ++e) near[i][j][e] = __fadd_rn(near[i][j][e], part[j][e]);
         }
         pipe.advance();
-        stage = there;
-        if (left % NEAR_TILES == 1) float_tile<V>::add(all, near);
+        ++t;
+        if (t % PANEL == 0 || t == end) {
+            const typename T::block where(args); /* computed anew: the loop has no registers for it */
+            float_tile<V>(args, where, t - 1).join(near, low);
+            if (t == end) break;
+            T::clear(near);
+        }
     }
-    /* Computed anew: the loop has no registers for it. */
-    const typename T::block where(args);
-    float_tile<V>(args, where).join(all, low, args, w);
-    T::store(args, where, all);
+    T::store(args, typename T::block(args), near);
 }
 
 HGEMM_ENTRY_OF(planes, OF_FLOATS)

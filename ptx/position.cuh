@@ -86,7 +86,7 @@ template <class V> struct block {
     u32 k_tiles;
     u32 tail, head;              /* live k's of k-tile 0, the last in memory, and of k-tile 1, the first */
     panel a, b;
-    float scale_a, scale_b;      /* CONVERTS */
+    float scale_a, scale_b;      /* SCALED */
 
     DEVICE explicit block(const arguments &args)
     {
@@ -143,7 +143,7 @@ private:
         b = B::panel_at(matrix_at<V>(args, args.b, args.stride_b, B::bytes_of(type_b), own_matrix(args)),
                         (u64)args.ldb * B::bytes_of(type_b), n0, (u32)args.n, (u32)args.k, type_b);
         if (V::INDIRECT) a.list = args.gather_a, a.is_list_64 = args.fused & HGEMM_FUSED_INDEX_64;
-        if (V::CONVERTS) {
+        if (V::SCALED) {
             scale_a = power_of_two(scales_of(args).a, scales_of(args).a_pointer);
             scale_b = power_of_two(scales_of(args).b, scales_of(args).b_pointer);
         }

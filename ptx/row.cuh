@@ -89,7 +89,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, access HOW, bool IS_INDIRE
     static constexpr accumulator ACC = spec::ACC;
     static constexpr bool INDIRECT = IS_INDIRECT; /* batches of pointers, groups, gathered rows of A */
     static constexpr operands ARE = THEY_ARE;
-    static constexpr bool CONVERTS = ARE == OF_BFLOATS; /* chunks of A and B become halves in their registers; D is divided by scales */
+    static constexpr bool CONVERTS = ARE == OF_BFLOATS; /* chunks of A and B become halves in their registers, */
+    static constexpr bool SCALED = CONVERTS;            /* by scales, which divide sums; of two launches one may be unneeded */
     static constexpr int PARTS = ARE == OF_FLOATS && SPEC::ACCURACY != TO_11_BITS ? 2 : 1; /* halves that an element becomes */
     static constexpr bool FUSES = HGEMM_CAN_FUSE(spec::BM, spec::BN, HOW > X8);
     static constexpr bool ACTIVATES = HOW == X16; /* it has the fastest way for smooth activations, too, which is long */

@@ -2,11 +2,11 @@
 /*
  * split: the planes of halves that A and B in single precision become, in the workspace, and their scales (args.h).
  *
- * Idea      Floats are split once (floats.cuh), not by every block that multiplies them. A block reads its rows of A, or columns
- *           of B, twice: for the largest and the smallest element of each, which give its scale, and to split them. The second
- *           time most come from a cache.
- * Grid      Where memory runs along k, a warp has a row at a time, its lanes a unit of 4 elements each. Else 4 lanes have a
- *           unit each of a row of HGEMM_SPLIT_X columns, and threads are below each other.
+ * Idea      Floats are split once (floats.cuh), not by every block that multiplies them, and read once: a block has
+ *           HGEMM_SPLIT_X rows of A, or columns of B, and HGEMM_SPLIT_K k's of them, few enough to lie in its registers while
+ *           the largest and the smallest element of each row or column are found, which give its scale for these k's.
+ * Grid      Where memory runs along k, a warp has whole rows, a lane every 32nd unit of 4 elements. Else 4 lanes have a unit
+ *           each of a row of HGEMM_SPLIT_X columns, and threads are below each other.
  */
 #include "convert.cuh"
 #include "floats.cuh"
@@ -55,6 +55,7 @@ struct magnitudes {
         const u32 x = bits & 0x7fffffff;
         most = max(most, x), least = min(least, x - 1);
     }
+    DEVICE void add_lanes(u32 across) { most = max(most, from_across(most, across)), least = min(least, from_across(least, across)); }
     DEVICE void leave(u32 i) const { max_shared(most_at(i), most), min_shared(least_at(i), least); }
 };
 
@@ -71,75 +72,73 @@ static DEVICE float scale_for(u32 i)
 
 template <bool ALONG_K> static DEVICE void split(const split_operand_t &x)
 {
-    constexpr u32 WARPS = HGEMM_SPLIT_THREADS / 32, LANES = HGEMM_SPLIT_X / 4; /* LANES: units in a row */
-    constexpr int TOGETHER = 4; /* units in flight */
-    constexpr u32 STEP = ALONG_K ? 128 : HGEMM_SPLIT_THREADS / LANES; /* k's from unit to unit of a thread */
-    constexpr u32 TURNS = ALONG_K ? HGEMM_SPLIT_X / WARPS : 1;
-    const u32 thread = thread_index(), x0 = block_index() * HGEMM_SPLIT_X;
+    constexpr u32 WARPS = HGEMM_SPLIT_THREADS / 32, LANES = HGEMM_SPLIT_X / 4; /* LANES: units in a row of columns */
+    constexpr int ROWS = ALONG_K ? HGEMM_SPLIT_X / WARPS : 1;                /* of a thread, each with a scale; or */
+    constexpr int SCALES = ALONG_K ? ROWS : 4;                               /* a scale for each element of a unit */
+    constexpr u32 STEP = ALONG_K ? 128 : HGEMM_SPLIT_THREADS / LANES;        /* k's from unit to unit of a row */
+    constexpr int UNITS = HGEMM_SPLIT_K / STEP;                              /* of a row */
+    const u32 thread = thread_index(), tiles_x = ((u32)x.x_size + x.tile_x - 1) / x.tile_x;
+    const u32 pitch_x = tiles_x * x.tile_x, blocks_x = pitch_x / HGEMM_SPLIT_X, panel = block_index() / blocks_x;
+    const u32 x0 = (block_index() - panel * blocks_x) * HGEMM_SPLIT_X, k0 = panel * HGEMM_SPLIT_K;
     const u32 k_tiles = ((u32)x.k + HGEMM_PLANE_K - 1) / HGEMM_PLANE_K, k_end = k_tiles * HGEMM_PLANE_K;
-    const u32 first_k = ALONG_K ? thread % 32 * 4 : thread / LANES;
-    const u32 tiles_x = ((u32)x.x_size + x.tile_x - 1) / x.tile_x;
-    if (x0 >= tiles_x * x.tile_x) return; /* the other operand has more */
+    if (k0 >= k_end) return; /* the other operand has more blocks */
+    const u32 own = ALONG_K ? thread / 32 * ROWS : thread % LANES * 4; /* x, of the block's, of its first element */
+    const u32 first_k = k0 + (ALONG_K ? thread % 32 * 4 : thread / LANES);
     const reader<ALONG_K> from(x);
+    b128 v[ROWS][UNITS];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+        for (int i = 0; i < UNITS; ++i) v[r][i] = from.read(x0 + own + r, first_k + i * STEP);
     if (thread < HGEMM_SPLIT_X) st_shared_word(most_at(thread), 0), st_shared_word(least_at(thread), 0xffffffff);
     barrier();
-#pragma unroll 1
-    for (u32 turn = 0; turn < TURNS; ++turn) {
-        const u32 own = ALONG_K ? thread / 32 * TURNS + turn : thread % LANES * 4; /* x of the first element of its units */
-        magnitudes seen[ALONG_K ? 1 : 4];
-#pragma unroll 1
-        for (u32 k = first_k; k < k_end && x0 + own < x.x_size; k += TOGETHER * STEP) {
-            b128 v[TOGETHER];
+    magnitudes seen[SCALES];
 #pragma unroll
-            for (int i = 0; i < TOGETHER; ++i) v[i] = from.read(x0 + own, k + i * STEP);
+    for (int r = 0; r < ROWS; ++r)
 #pragma unroll
-            for (int i = 0; i < TOGETHER; ++i)
-                seen[0].add(v[i].x), seen[ALONG_K ? 0 : 1].add(v[i].y), seen[ALONG_K ? 0 : 2].add(v[i].z), seen[ALONG_K ? 0 : 3].add(v[i].w);
+        for (int i = 0; i < UNITS; ++i) {
+            const u32 bits[4] = {v[r][i].x, v[r][i].y, v[r][i].z, v[r][i].w};
+#pragma unroll
+            for (int e = 0; e < 4; ++e) seen[ALONG_K ? r : e].add(bits[e]);
         }
 #pragma unroll
-        for (int e = 0; e < (ALONG_K ? 1 : 4); ++e) seen[e].leave(own + e);
+    for (int e = 0; e < SCALES; ++e) {
+#pragma unroll
+        for (u32 across = ALONG_K ? 1 : LANES; across < 32; across *= 2) seen[e].add_lanes(across);
+        if (thread % 32 < (ALONG_K ? 1 : LANES)) seen[e].leave(own + e);
     }
     barrier();
     if (thread < HGEMM_SPLIT_X) {
         const float scale = scale_for(thread);
         st_shared_word(power_at(thread), __float_as_uint(scale));
-        if (x0 + thread < x.x_size) st_global_word((char *)(x.scale + batch_index() * x.scale_stride + x0 + thread), __float_as_uint(scale));
+        st_global_word((char *)(x.scale + batch_index() * x.scale_stride + panel * pitch_x + x0 + thread), __float_as_uint(scale));
     }
     barrier();
+    float scale[SCALES];
+#pragma unroll
+    for (int e = 0; e < SCALES; ++e) {
+        u32 bits;
+        ld_shared_word(bits, power_at(own + e));
+        scale[e] = __uint_as_float(bits);
+    }
     const u32 plane = x.tile_x * HGEMM_PLANE_K * HALF_BYTES, tile = x0 / x.tile_x, in_tile = x0 - tile * x.tile_x;
     char *const to = (char *)x.to + batch_index() * x.to_stride + (u64)tile * k_tiles * (2 * plane);
-#pragma unroll 1
-    for (u32 turn = 0; turn < TURNS; ++turn) {
-        const u32 own = ALONG_K ? thread / 32 * TURNS + turn : thread % LANES * 4;
-        float scale[ALONG_K ? 1 : 4];
 #pragma unroll
-        for (int e = 0; e < (ALONG_K ? 1 : 4); ++e) {
-            u32 bits;
-            ld_shared_word(bits, power_at(own + e));
-            scale[e] = __uint_as_float(bits);
+    for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+        for (int i = 0; i < UNITS; ++i) {
+            const u32 k = first_k + i * STEP, in_k = k % HGEMM_PLANE_K, at_x = in_tile + own + r;
+            u32 high[2], low[2];
+            split_check unused;
+            split_pair(high[0], low[0], v[r][i].x, v[r][i].y, scale[ALONG_K ? r : 0], scale[ALONG_K ? r : 1], unused);
+            split_pair(high[1], low[1], v[r][i].z, v[r][i].w, scale[ALONG_K ? r : 2], scale[ALONG_K ? r : 3], unused);
+            /* shared.cuh, swizzled: rows of 64 bytes, or of 128 and more */
+            const u32 row = ALONG_K ? at_x : in_k, column = ALONG_K ? in_k : at_x;
+            const u32 pitch = (ALONG_K ? HGEMM_PLANE_K : x.tile_x) * HALF_BYTES, phase = ALONG_K ? row / 2 % 4 : row % 8;
+            char *const p = to + (u64)(k / HGEMM_PLANE_K) * (2 * plane) + row * pitch + ((column / 8 ^ phase) << 4) + column / 4 % 2 * 8;
+            st_global(p, high[0], high[1], k < k_end);
+            st_global(p + plane, low[0], low[1], k < k_end);
         }
-#pragma unroll 1
-        for (u32 k0 = first_k; k0 < k_end; k0 += TOGETHER * STEP) {
-            b128 v[TOGETHER];
-#pragma unroll
-            for (int i = 0; i < TOGETHER; ++i) v[i] = from.read(x0 + own, k0 + i * STEP);
-#pragma unroll
-            for (int i = 0; i < TOGETHER; ++i) {
-                const u32 k = k0 + i * STEP, in_k = k % HGEMM_PLANE_K, at_x = in_tile + own;
-                u32 high[2], low[2];
-                split_check seen;
-                split_pair(high[0], low[0], v[i].x, v[i].y, scale[0], scale[ALONG_K ? 0 : 1], seen);
-                split_pair(high[1], low[1], v[i].z, v[i].w, scale[ALONG_K ? 0 : 2], scale[ALONG_K ? 0 : 3], seen);
-                /* shared.cuh, swizzled: rows of 64 bytes, or of 128 and more */
-                const u32 row = ALONG_K ? at_x : in_k, column = ALONG_K ? in_k : at_x;
-                const u32 pitch = (ALONG_K ? HGEMM_PLANE_K : x.tile_x) * HALF_BYTES;
-                const u32 phase = ALONG_K ? row / 2 % 4 : row % 8;
-                char *const p = to + (u64)(k / HGEMM_PLANE_K) * (2 * plane) + row * pitch + ((column / 8 ^ phase) << 4) + column / 4 % 2 * 8;
-                st_global(p, high[0], high[1], k < k_end);
-                st_global(p + plane, low[0], low[1], k < k_end);
-            }
-        }
-    }
 }
 
 extern "C" __global__ void __launch_bounds__(HGEMM_SPLIT_THREADS) HGEMM_VARIANT(const split_args_t args)

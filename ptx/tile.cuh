@@ -27,7 +27,7 @@ template <class V> struct tile : V {
     static constexpr u32 C_PARTS = ::C_PARTS<V>;
 
     /* Whether a launch for bfloat16 has nothing to do. */
-    static DEVICE bool is_unneeded(const arguments &args) { return V::CONVERTS && ::is_unneeded(scales_of(args).only_after); }
+    static DEVICE bool is_unneeded(const arguments &args) { return V::SCALED && ::is_unneeded(scales_of(args).only_after); }
     static DEVICE void clear(sums &acc) { ::clear<V>(acc); }
     static DEVICE void multiply_one(sums &acc, const fragments &f, int h) { ::multiply_one<V>(acc, f, h); }
     static DEVICE void store(const arguments &args, const block &at, sums &acc) { ::store(args, at, acc); }

@@ -234,6 +234,8 @@ static hgemm_status_t take_plan(hgemm_handle_t handle, const char *text, const h
         fault = "the call names another kernel";
     if (!fault)
         fault = plan_fault(p, handle->workspace_bytes, plan);
+    if (!fault && !has_room_for(&handle->machine, plan->variant.kernel))
+        fault = "the device has too little shared memory for the kernel";
     return fault ? refuse(handle, "The plan cannot run the call: %s.", fault) : HGEMM_STATUS_SUCCESS;
 }
 

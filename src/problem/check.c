@@ -419,7 +419,9 @@ void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
            (int)((uintptr_t)p->b % 16), fused_bits(p) ? ", a fused epilogue" : "", types,
            is_indirect(p) ? ", operands by pointers or indices" : "",
            p->flags & HGEMM_FLAG_BATCH_INVARIANT ? ", batch-invariant" : "",
-           !kernel_table[p->kernel].is_plain
+           kernel_table[p->kernel].splits_first
+               ? " It has A and B split in the workspace, which needs room for that, and is for GPUs newer than Turing."
+           : !kernel_table[p->kernel].is_plain
                ? ""
                : " It is there to be read, and covers nn, F16 sums, and rows of A, B, C and "
                  "D in whole, 16-byte aligned chunks, without a fused epilogue.");

@@ -29,12 +29,11 @@
 #include "table/tile_facts.h"
 
 enum {
-    SUB_CORES = 4,           /* of a multiprocessor */
-    SYSTEM_SHARED = 1 << 10, /* bytes of shared memory that newer GPUs reserve in each block */
-    DRAM_OVERLAP = 6,        /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
-                              * H100's plans and those of the T4's model alike */
-    FAR_LOADS = 8,           /* ACCESS_far loads each half of a chunk by itself */
-    CHUNK = 8,               /* elements of A or B that a thread stores to shared memory at once */
+    SUB_CORES = 4,    /* of a multiprocessor */
+    DRAM_OVERLAP = 6, /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
+                       * H100's plans and those of the T4's model alike */
+    FAR_LOADS = 8,    /* ACCESS_far loads each half of a chunk by itself */
+    CHUNK = 8,        /* elements of A or B that a thread stores to shared memory at once */
 };
 
 static walk_t walk_of(int kernel, const machine_t *machine)
@@ -68,7 +67,7 @@ static int resident_blocks(variant_t variant, const image_t *image, const machin
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     int registers = (image->registers + 7) / 8 * 8; /* allocated by eights */
-    int shared = info->shared_bytes + (machine->is_newer ? SYSTEM_SHARED : 0);
+    const int shared = shared_bytes_on(machine, variant.kernel);
     int blocks = smaller(HGEMM_SM_REGISTERS / (registers * info->threads), machine->threads / info->threads);
     if (shared)
         blocks = smaller(blocks, machine->shared_bytes / shared);

@@ -123,17 +123,22 @@ copy_t copy_of(const hgemm_desc_t *p, int which)
     return copy;
 }
 
+/* Bytes of an operand's planes, of which 32 bits count units of 16. */
+#define MOST_PLANES (INT64_C(1) << 36)
+
 planes_of_t planes_of(const hgemm_desc_t *p, int which, int kernel)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     const factor_t x = factor_of(p, which);
     const int64_t extent = which == FACTOR_A ? p->m : p->n, tile = which == FACTOR_A ? info->block_m : info->block_n;
     const int64_t padded = ceil_div(extent, tile) * tile, depth = ceil_div(p->k, HGEMM_PLANE_K) * HGEMM_PLANE_K;
-    planes_of_t planes = {.matrices = p->batch > 1 && x.stride ? p->batch : 1, .scales = padded};
+    const int64_t panels = ceil_div(p->k, HGEMM_SPLIT_K);
+    planes_of_t planes = {.matrices = p->batch > 1 && x.stride ? p->batch : 1};
+    planes.scales = saturated_product(padded, panels);
     planes.matrix_bytes = saturated_product(padded, 2 * HGEMM_STAGED_BYTES * depth);
     const int64_t bytes =
-        saturated_product(planes.matrices, saturated_product(padded, 2 * HGEMM_STAGED_BYTES * depth + 4));
-    planes.bytes = bytes < INT64_MAX / 4 ? ceil_div(bytes, COPY_ALIGNMENT) * COPY_ALIGNMENT : INT64_MAX / 4;
+        saturated_product(planes.matrices, saturated_product(padded, 2 * HGEMM_STAGED_BYTES * depth + 4 * panels));
+    planes.bytes = bytes < MOST_PLANES ? ceil_div(bytes, COPY_ALIGNMENT) * COPY_ALIGNMENT : INT64_MAX / 4;
     return planes;
 }
 

@@ -4,6 +4,7 @@
 #include "table/kernels.h"
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 }; /* bytes; what machines ask for */
+enum { SYSTEM_SHARED = 1 << 10 }; /* bytes of shared memory that newer GPUs reserve in each block */
 
 const machine_t machine_t4 = {.multiprocessors = 40,
                               .shared_bytes = T4_SHARED,
@@ -23,7 +24,7 @@ machine_t machine_of(const hgemm_device_info_t *info)
         machine.is_newer = 1;
         machine.has_t4_code = info->is_emulated;
         int is_small = info->compute_major == 8 || info->compute_major >= 12;
-        machine.shared_bytes = is_small ? 99 << 10 : 227 << 10;
+        machine.shared_bytes = is_small ? 99 << 10 : NEWER_SHARED;
         machine.threads = is_small ? 1536 : 2048;
         machine.workspace_bytes = info->memory_bytes / 512 >> 20 << 20;
         if (machine.workspace_bytes < LEAST_WORKSPACE)
@@ -32,4 +33,15 @@ machine_t machine_of(const hgemm_device_info_t *info)
             machine.workspace_bytes = MOST_WORKSPACE;
     }
     return machine;
+}
+
+int shared_bytes_on(const machine_t *machine, int kernel)
+{
+    return kernel_table[kernel].info.shared_bytes + (machine->is_newer ? SYSTEM_SHARED : 0);
+}
+
+int has_room_for(const machine_t *machine, int kernel)
+{
+    return kernel_table[kernel].info.shared_bytes <=
+           machine->shared_bytes; /* a block's most, without what is reserved */
 }

@@ -91,7 +91,8 @@ static void try_variant(ranking_t *s, variant_t variant)
     const image_t *image = variant_image(variant);
     int is_for_t4 = kernel->blocks > 0;
     const int64_t planes = planes_bytes(s->p, variant.kernel), room = (int64_t)s->workspace - HGEMM_WORKSPACE_TILES * 4;
-    if (!image || (!is_for_t4 && !s->machine->is_newer) || (planes && planes > room))
+    if (!image || (!is_for_t4 && !s->machine->is_newer) || (planes && planes > room) ||
+        !has_room_for(s->machine, variant.kernel))
         return;
     price_t price = price_variant(s->p, variant, image, s->copies, s->machine);
     int64_t tiles = problem_tiles(s->p, &kernel->info);
@@ -156,7 +157,8 @@ int measured_plan(const hgemm_desc_t *p, const machine_t *machine, size_t worksp
 {
     const measured_t *measured = machine->measured;
     return measured && p->kernel == HGEMM_KERNEL_AUTO && !(p->flags & HGEMM_FLAG_BATCH_INVARIANT) &&
-           measured->find(measured->entries, p, plan) && !plan_fault(p, workspace_bytes, plan);
+           measured->find(measured->entries, p, plan) && has_room_for(machine, plan->variant.kernel) &&
+           !plan_fault(p, workspace_bytes, plan);
 }
 
 hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
@@ -166,7 +168,7 @@ hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size
     if (p->kernel != HGEMM_KERNEL_AUTO) {
         const int64_t planes = planes_bytes(p, p->kernel), room = (int64_t)workspace_bytes - HGEMM_WORKSPACE_TILES * 4;
         if (!find_variant(p, p->kernel, 0, &variant) || !has_room_for_scales(p, workspace_bytes) ||
-            (planes && planes > room))
+            (planes && planes > room) || !has_room_for(machine, p->kernel))
             return HGEMM_STATUS_NOT_SUPPORTED;
         int64_t tiles = problem_tiles(p, &kernel_table[p->kernel].info);
         *plan = make_plan(p, variant, tiles, tiles, steps_of(p, variant));

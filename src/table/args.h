@@ -122,8 +122,8 @@ typedef struct bf16_args_t {
 } bf16_args_t;
 
 /* What kernels for floats that were split beforehand get beside that: the planes of A and of B, and a power of two for
- * each row of A and column of B; 0: no scale holds it (ptx/split.cu). Strides are from matrix to matrix, of planes in
- * bytes. */
+ * each HGEMM_SPLIT_K k's of a row of A and column of B; 0: no scale holds them (ptx/split.cu). Those of the same k's
+ * follow each other. Strides are from matrix to matrix, of planes in bytes. */
 typedef struct planes_t {
     const void *a, *b;
     const float *scale_a, *scale_b;
@@ -138,10 +138,11 @@ typedef struct planes_args_t {
 /*
  * The kernel split makes them. Let x be m for A, n for B. Tiles of tile_x x's and HGEMM_PLANE_K k's become two planes
  * of halves each, high parts and low ones, which lie as shared memory has them; those of the same x's follow each
- * other. What A and B do not have is zero. A block has HGEMM_SPLIT_X x's and all k's; blockIdx.y counts matrices,
- * blockIdx.z operands.
+ * other. What A and B do not have is zero. A block has HGEMM_SPLIT_X x's and HGEMM_SPLIT_K k's; blockIdx.x counts x's,
+ * then k's, blockIdx.y matrices, blockIdx.z operands.
  */
 #define HGEMM_PLANE_K 32
+#define HGEMM_SPLIT_K 512
 #define HGEMM_SPLIT_X 16
 #define HGEMM_SPLIT_THREADS 256
 

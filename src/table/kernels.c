@@ -29,8 +29,9 @@ enum {
 #define WARP(m, n, k) char warp_m[m], warp_n[n], warp_k[k];
 #define STAGES(count) char stages[count];
 #define ACC(type) char acc_bytes[ACC_BYTES_##type];
-#define PER_SM(t4, newer)         \
-    char blocks[(t4) ? (t4) : 1]; \
+#define PER_SM(t4, newer)                              \
+    char blocks[(t4) ? (t4) : 1];                      \
+    char most_shared[(t4) ? T4_SHARED : NEWER_SHARED]; \
     char newer_blocks[newer];
 #define WALK(group_, prefetch_)                                                                              \
     char group[group_];                                                                                      \
@@ -66,7 +67,10 @@ enum {
 #define ROW_SUMS_BYTES(name)                                                                         \
     HGEMM_SUMS_BYTES(ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name), ROW(name, block_n), \
                      ROW(name, acc_bytes))
-#define ROW_SIDE_BYTES(name) (IS_OF_FLOATS_##name ? HGEMM_SIDE_BYTES(ROW(name, block_m), ROW(name, block_n)) : 0)
+#define ROW_SIDE_BYTES(name)                                                               \
+    (SPLITS_FIRST_##name   ? HGEMM_KEPT_SUMS_BYTES(ROW(name, block_m), ROW(name, block_n)) \
+     : IS_OF_FLOATS_##name ? HGEMM_SIDE_BYTES(ROW(name, block_m), ROW(name, block_n))      \
+                           : 0)
 #define ROW_MMA_SHARED(name) \
     ((ROW_MAIN_BYTES(name) > ROW_SUMS_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_SUMS_BYTES(name)) + ROW_SIDE_BYTES(name))
 
@@ -89,6 +93,10 @@ enum { LESS_PARTS_16_BITS = 0, LESS_PARTS_11_BITS = 1 };
 #define F32(most) +1
 #define ACCURACY(level) -LESS_PARTS_##level
 #define HGEMM_KERNEL(rung, name, columns, ...) enum { PARTS_##name = 1 columns };
+#include "table/kernels.def"
+
+#define SPLITS_FIRST() +1
+#define HGEMM_KERNEL(rung, name, columns, ...) enum { SPLITS_FIRST_##name = 0 columns };
 #include "table/kernels.def"
 
 /* A kernel without stages has no k-tiles there. A thin one has a tile's sums, one whose warps have tiles nothing. */
@@ -127,8 +135,8 @@ enum { LESS_PARTS_16_BITS = 0, LESS_PARTS_11_BITS = 1 };
     static_assert(ROW_THREADS(name) <= BLOCK_THREADS, #name ": more than 1024 threads a block");                    \
     static_assert(ROW_THREADS(name) * ROW(name, blocks) <= T4_THREADS,                                              \
                   #name ": the blocks of an SM have more than its 1024 threads");                                   \
-    static_assert(ROW_NEEDS_SHARED(name) * ROW(name, blocks) <= T4_SHARED,                                          \
-                  #name ": the blocks of an SM need more than its 64 KiB of shared memory");                        \
+    static_assert(ROW_NEEDS_SHARED(name) * ROW(name, blocks) <= ROW(name, most_shared),                             \
+                  #name ": the blocks of an SM need more shared memory than it has");                               \
     static_assert(ROW_IS_THIN(name) || ROW(name, block_m) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,        \
                   #name ": the threads do not share the chunks of A's tile evenly");                                \
     static_assert(ROW_IS_THIN(name) || ROW(name, block_n) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,        \

@@ -104,8 +104,8 @@ enum {
 
 enum { MOST_GRID_Y = 65535 }; /* blockIdx.y counts a batch */
 
-/* Limits of a T4's streaming multiprocessor. */
-enum { T4_SHARED = 64 << 10, T4_THREADS = 1024 };
+/* Limits of a T4's streaming multiprocessor; and shared memory of a Hopper GPU's. */
+enum { T4_SHARED = 64 << 10, T4_THREADS = 1024, NEWER_SHARED = 227 << 10 };
 
 typedef struct variant_t {
     int kernel;

@@ -186,7 +186,7 @@ bool emu_count_finish(machine_t *m, worker_t *workers, unsigned n)
             c->dram_bytes += m->sector_seen[i][s] ? SECTOR : 0;
     c->flops = c->op[TURING_HMMA_1688] * 2 * 16 * 8 * 8;
     c->intensity = c->dram_bytes ? (double)c->flops / (double)c->dram_bytes : 0;
-    c->occupancy = turing_occupancy(m->kernel, m->threads, m->launch->shared_bytes);
+    c->occupancy = turing_occupancy(m->kernel, m->threads, turing_resident_shared(m->kernel, m->launch));
     c->loop = turing_main_loop(m->kernel, c);
     return true;
 }
@@ -228,6 +228,12 @@ static uint32_t round_up(uint32_t x, uint32_t to)
 
 /* Registers are given to warps in units of 256, shared memory to blocks in
  * units of 256 bytes, and a block's warps are spread over four sub-cores. */
+uint32_t turing_resident_shared(const turing_kernel_t *kernel, const turing_launch_t *launch)
+{
+    const uint32_t most = TURING_T4_SHARED - kernel->shared_bytes;
+    return launch->shared_bytes < most ? launch->shared_bytes : most;
+}
+
 turing_occupancy_t turing_occupancy(const turing_kernel_t *kernel, uint32_t threads, uint32_t dynamic_shared)
 {
     const uint32_t warps = (threads + LANES - 1) / LANES;

@@ -374,15 +374,16 @@ static bool validate(const turing_kernel_t *k, const turing_launch_t *l, turing_
     if (k->max_threads && threads > k->max_threads)
         return turing_fail(err, "%s: %u threads, but the kernel was built for %u", k->name, (unsigned)threads,
                            k->max_threads);
-    if (l->shared_bytes > TURING_T4_SHARED || k->shared_bytes + l->shared_bytes > TURING_T4_SHARED)
+    const uint32_t most_shared = l->most_shared ? l->most_shared : TURING_T4_SHARED;
+    if (l->shared_bytes > most_shared || k->shared_bytes + l->shared_bytes > most_shared)
         return turing_fail(err, "%s: %u bytes of shared memory, a T4 has %u", k->name,
-                           k->shared_bytes + l->shared_bytes, (unsigned)TURING_T4_SHARED);
+                           k->shared_bytes + l->shared_bytes, (unsigned)most_shared);
     if (l->param_bytes != k->param_bytes)
         return turing_fail(err, "%s: %zu bytes of parameters, the kernel takes %u", k->name, l->param_bytes,
                            k->param_bytes);
     if (k->registers > 255)
         return turing_fail(err, "%s: %u registers", k->name, k->registers);
-    if (!turing_occupancy(k, (uint32_t)threads, l->shared_bytes).blocks)
+    if (!turing_occupancy(k, (uint32_t)threads, turing_resident_shared(k, l)).blocks)
         return turing_fail(err, "%s: %u threads with %u registers each do not fit on an SM", k->name, (unsigned)threads,
                            k->registers);
     return true;
@@ -565,7 +566,7 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     m.shared_bytes = (kernel->shared_bytes + launch->shared_bytes + 15) & ~15u; /* loads of 16 bytes may reach there */
     m.local_bytes = ((kernel->local_bytes + 15) & ~15u) + (has_calls(kernel) ? STACK_BYTES : 0);
     m.n_blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    m.resident = TURING_T4_SMS * turing_occupancy(kernel, m.threads, launch->shared_bytes).blocks;
+    m.resident = TURING_T4_SMS * turing_occupancy(kernel, m.threads, turing_resident_shared(kernel, launch)).blocks;
     m.max_issued = launch->max_warp_instructions ? launch->max_warp_instructions : UINT64_C(1) << 32;
     m.hmma = turing_hmma_best();
     m.fraction = turing_tensor_fraction(launch->tensor);

@@ -309,6 +309,7 @@ typedef enum turing_failure {
 typedef struct turing_launch {
     uint32_t grid[3], block[3];
     uint32_t shared_bytes; /* dynamic                                   */
+    uint32_t most_shared;  /* that a block may have; 0: what a T4 has   */
     const void *params;    /* laid out as turing_kernel_t.params says   */
     size_t param_bytes;
     /* Its blocks may wait for each other all at once, as cooperative_groups' grid.sync() does: the grid must
@@ -336,6 +337,9 @@ typedef struct turing_launch {
      * in counts as absent until it is written again: whoever needs it gets an error. */
     bool dry;
 } turing_launch_t;
+
+/* A launch's dynamic shared memory, as far as a T4 has so much: one that may have more has a multiprocessor to itself. */
+uint32_t turing_resident_shared(const turing_kernel_t *kernel, const turing_launch_t *launch);
 
 /* Does the kernel wait for its whole grid, so that it needs `cooperative`? */
 bool turing_waits_for_grid(const turing_kernel_t *kernel);

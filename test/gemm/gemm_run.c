@@ -161,7 +161,7 @@ static int is_covered(hgemm_handle_t handle, const operands_t *o, int copies)
         return 0;
     if (c->kernel) {
         const int kernel = (int)c->kernel;
-        if (kernel_table[kernel].is_plain && !is_plain_case(o))
+        if ((kernel_table[kernel].is_plain && !is_plain_case(o)) || !has_room_for(&handle->machine, kernel))
             return 0;
         access_t access = copies ? needed_access(o, kernel, copies) : ACCESS_COUNT;
         return has_variant(c, kernel, access == ACCESS_COUNT ? needed_access(o, kernel, 0) : access);

@@ -527,7 +527,7 @@ int main(int argc, char **argv)
         printf("no kernel is called %s\n", argv[1]);
         return 2;
     }
-    hgemm_handle_t handle = test_open();
+    hgemm_handle_t handle = test_open_for(only);
     for (int kernel = HGEMM_KERNEL_AUTO; kernel <= hgemm_kernel_count(); kernel++)
         if (argc < 2 || kernel == only)
             run_kernel(handle, kernel, options.seed);
