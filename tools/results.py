@@ -16,7 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 PARTS = re.compile(r"(bench_[a-z]+)[1-9]")  # files that are parts of one list
-APART = ("bench_bf16", "bench_continuous", "bench_invariant", "bench_parts", "bench_plans")  # other conditions, or not every contestant
+APART = ("bench_bf16", "bench_continuous", "bench_invariant", "bench_parts", "bench_plans", "bench_plans_weights")  # other conditions, or not every contestant
 # What needs no GPU and little time: tools/report.py --check fails where one is stale, tools/take.py --redo makes it again.
 REDONE = {
     "t4emu/counted.json": "build/release/bench/bench_hgemm --device t4emu --accumulate f16,f32 512x512x1024 --format json --out OUT",

@@ -203,7 +203,10 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, variant.kernel) / CHUNK, more = 0;
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
-    more += p->weights ? costs->clocks_packed_k * info->block_k : 0;
+    if (p->weights) {
+        const packed_form_t form = form_of(p->weights);
+        more += costs->clocks_packed_k * packed_bits(&form) / 4 * info->block_k;
+    }
     more += splits_in_loop(p, variant.kernel) ? costs->clocks_split_step : 0;
     more += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_step : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;

@@ -2,7 +2,8 @@
 /*
  * What the cost model chooses, held against recorded times of many plans of the same problems (bench_hgemm --plans):
  * the choice need not be the plan that it was, but it must be among the fast ones. Problems whose choice was not timed
- * then say nothing, and must be few. Arguments: results of a T4 by its model, a colon, results of an H100.
+ * then say nothing, and must be few. Plans of kernels for packed weights are of int4:128. Arguments: results of a T4 by
+ * its model, a colon, results of an H100.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,19 +37,28 @@ typedef struct judge_t {
     char worst_problem[64 + 2 + PLAN_LABEL];
 } judge_t;
 
-static const recorded_t *fastest_of(const judge_t *j, int is_f32)
+/* What a plan's label tells of the problem: the type of sums, and whether B is packed weights. */
+typedef enum sort_t { SUMS_F16, SUMS_F32, PACKED_B, SORTS } sort_t;
+
+static sort_t sort_of(const char *label)
+{
+    return strncmp(label, "weights_", 8) == 0 ? PACKED_B : strstr(label, "_f32") ? SUMS_F32 : SUMS_F16;
+}
+
+static const recorded_t *fastest_of(const judge_t *j, sort_t sort)
 {
     const recorded_t *fastest = NULL;
     for (int i = 0; i < j->count; i++)
-        if ((strstr(j->plans[i].label, "_f32") != NULL) == is_f32 && (!fastest || j->plans[i].us < fastest->us))
+        if (sort_of(j->plans[i].label) == sort && (!fastest || j->plans[i].us < fastest->us))
             fastest = &j->plans[i];
     return fastest;
 }
 
-/* Judges today's choice with sums of one type, if plans with such were timed. */
-static void judge_sums(judge_t *j, int is_f32)
+/* Judges today's choice for problems of one sort, if plans for such were timed. */
+static void judge_sort(judge_t *j, sort_t sort)
 {
-    const recorded_t *const fastest = fastest_of(j, is_f32);
+    const recorded_t *const fastest = fastest_of(j, sort);
+    hgemm_weights_t weights;
     long long m, n, k;
     char op[3], label[PLAN_LABEL];
     hgemm_desc_t p;
@@ -56,10 +66,13 @@ static void judge_sums(judge_t *j, int is_f32)
     if (!fastest || sscanf(j->problem, "%lldx%lldx%lld %2s row", &m, &n, &k, op) != 4 || strstr(j->problem, "batch"))
         return;
     hgemm_desc_init(&p);
-    p.accumulate = is_f32 ? HGEMM_ACCUMULATE_F32 : HGEMM_ACCUMULATE_F16;
+    p.accumulate = sort == SUMS_F16 ? HGEMM_ACCUMULATE_F16 : HGEMM_ACCUMULATE_F32;
     p.op_a = op[0] == 't' ? HGEMM_OP_T : HGEMM_OP_N, p.op_b = op[1] == 't' ? HGEMM_OP_T : HGEMM_OP_N;
     p.m = m, p.n = n, p.k = k, p.ldc = p.ldd = n;
     p.lda = p.op_a == HGEMM_OP_T ? m : k, p.ldb = p.op_b == HGEMM_OP_T ? k : n;
+    hgemm_weights_init(&weights);
+    weights.n = n, weights.k = k, weights.group = 128;
+    p.weights = sort == PACKED_B ? &weights : NULL;
     p = normalise(&p);
     assert_int_equal(select_plan(&p, j->machine, j->machine->workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
     plan_to_label(&plan, p.k, label);
@@ -79,8 +92,8 @@ static void judge_sums(judge_t *j, int is_f32)
 
 static void judge_problem(judge_t *j)
 {
-    judge_sums(j, 0);
-    judge_sums(j, 1);
+    for (int sort = 0; sort < SORTS; sort++)
+        judge_sort(j, (sort_t)sort);
     j->count = 0;
 }
 
