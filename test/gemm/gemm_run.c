@@ -192,7 +192,8 @@ static hgemm_status_t select_on_copies(hgemm_handle_t handle, const hgemm_desc_t
     if (copies & FACTOR_B)
         like.b = NULL, like.ldb = copy_of(p, FACTOR_B).ld, like.type_b = copied_type(p, p->type_b);
     hgemm_status_t status = select_plan(&like, &handle->machine, handle->workspace_bytes / 2, plan);
-    if (status == HGEMM_STATUS_SUCCESS && plan->variant.access == ACCESS_x16)
+    if (status == HGEMM_STATUS_SUCCESS && plan->variant.access == ACCESS_x16 &&
+        !kernel_table[plan->variant.kernel].splits_first) /* which reads operands as they are */
         plan->copies = copies;
     return status;
 }
