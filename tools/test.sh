@@ -58,13 +58,13 @@ clang_format() {
 twice='^$'
 if ! nvidia-smi >/dev/null 2>&1; then
     step "no GPU: cases of gemm_auto, those of tuned kernels and test_weights run once, as check_*: on the emulated T4, with all its checks"
-    twice='^(gemm_(auto|k5_|planes_|single_|thin_)|test_weights$)'
+    twice='^(gemm_(auto|k5_|few_|planes_|single|thin_|tiny_)|test_weights$)'
 fi
 build_and_test release "$twice"
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
 # Once is enough; gemm_random stays. The scripts are the same, whatever compiled the host code.
 scripts='arrows|bad_row|calibrate|find_nvcc|report|take|tools'
-again="^(gemm|check)_(auto|k|planes|single|thin|weights)|^(newer_.*|test_samples|samples_kernels|check_(invariance|plan_run)|bench_ladder_.*|bench_sets|$scripts)\$"
+again="^(gemm|check)_(auto|few|k|planes|single|thin|tiny|weights)|^(newer_.*|test_samples|samples_kernels|check_(invariance|plan_run)|bench_ladder_.*|bench_sets|$scripts)\$"
 build_and_test sanitize "$again|^(bits|turing_(time|dry))\$" "$images" # bits_timed runs the same, and models time
 if command -v clang >/dev/null; then
     build_and_test clang "$again|^(check|bits)|^(turing_(mutation|dry)|face_python)\$" "$images" # host code
