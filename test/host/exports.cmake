@@ -18,7 +18,7 @@ function(check library option private)
     endif()
     string(REGEX MATCHALL " [A-Za-z] [^ \n]+" exported "${symbols}")
     list(TRANSFORM exported REPLACE "^ . " "")
-    list(FILTER exported EXCLUDE REGEX "^HGEMM_(PRIVATE_)?[0-9.]+$") # the versions themselves
+    list(FILTER exported EXCLUDE REGEX "^HGEMM_(PRIVATE_)?[0-9.]+(@@.*)?$") # the versions themselves; llvm-nm gives them one
     set(others ${exported})
     list(FILTER exported INCLUDE REGEX "@@HGEMM_[0-9.]+$")
     list(FILTER others EXCLUDE REGEX "@@HGEMM_[0-9.]+$")

@@ -305,13 +305,14 @@ static void entries_know_weights(void **state)
     (void)state;
     static const char text[] =
         HEADER "f32 nt 8x64x256 types f16 packed codes table16 groups 64 = weights_32x128 nt x16\n";
+    static _Alignas(16) unsigned char packed[64 * 256]; /* as large as any of the cases */
     hgemm_weights_t weights;
     hgemm_desc_t desc;
     int is_tuned;
     hgemm_desc_init(&desc);
     desc.accumulate = HGEMM_ACCUMULATE_F32, desc.op_b = HGEMM_OP_T;
     desc.m = 8, desc.n = 64, desc.k = 256, desc.lda = 256, desc.ldd = 64;
-    desc.a = a, desc.b = b, desc.d = c, desc.weights = &weights;
+    desc.a = a, desc.b = packed, desc.d = c, desc.weights = &weights;
     write_file(text, strlen(text));
     static const struct {
         const char *words;
