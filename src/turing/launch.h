@@ -338,7 +338,8 @@ typedef struct turing_launch {
     bool dry;
 } turing_launch_t;
 
-/* A launch's dynamic shared memory, as far as a T4 has so much: one that may have more has a multiprocessor to itself. */
+/* A launch's dynamic shared memory, as far as a T4 has so much: one that may have more has a multiprocessor to itself.
+ */
 uint32_t turing_resident_shared(const turing_kernel_t *kernel, const turing_launch_t *launch);
 
 /* Does the kernel wait for its whole grid, so that it needs `cooperative`? */
