@@ -3,15 +3,21 @@
  * Packed weights: where the codes, scales and zeros of an n x k matrix W lie. C11 and CUDA C++ read this file, so that
  * host and device pack and unpack by the same lines.
  *
- * Codes     Strips of 32 rows of W, which are 32 columns of the product; a strip is a sequence of units along k. A unit
+ * Codes. Strips of 32 rows of W, which are 32 columns of the product; a strip is a sequence of units along k. A unit
  * is 512 bytes, 16 for each lane of a warp, and has 32 k's of 4 bits or 16 k's of 8. With g = lane / 4, t = lane % 4 a
  * lane has what mma.m16n8k8 wants as B: of four mma tiles j, columns 8 j + g, the k's 2 t and 2 t + 1 of a slice of 8.
- *               4 bits   word s is slice s: the pair of tile j in bits 4 j and 4 j + 16, from where one mask takes it
- * as two halves; of TABLE16 in byte j, which is looked up as one 8 bits   words 2 s and 2 s + 1 are slice s: bytes of
- * the pair of tile 0, then 1; then of 2, then 3 Signed codes are made unsigned: their sign bit is flipped, and 8 or 128
- * is added to zeros. Scales    For each strip and group 32 of them: 8 for each t, which are columns 2 t and 2 t + 1 of
- * every tile j, as an mma's sums are. Offsets, which follow the scales, in the same way. Zeros     For each strip and
- * group 32 bytes: 4 for each g, of its column in every tile j.
+ *
+ * Of 4 bits, word s is slice s: the pair of tile j in bits 4 j and 4 j + 16, from where one mask takes it as two
+ * halves; of TABLE16 it is in byte j, which is looked up as one.
+ *
+ * Of 8 bits, words 2 s and 2 s + 1 are slice s: bytes of the pair of tile 0, then 1; then of 2, then 3.
+ *
+ * Signed codes are made unsigned: their sign bit is flipped, and 8 or 128 is added to zeros.
+ *
+ * Scales. For each strip and group 32 of them: 8 for each t, which are columns 2 t and 2 t + 1 of every tile j, as an
+ * mma's sums are. Offsets, which follow the scales, lie in the same way.
+ *
+ * Zeros. For each strip and group 32 bytes: 4 for each g, of its column in every tile j.
  *
  * k is rounded up to a multiple of HGEMM_PACKED_K, and n to that of a strip: what is added is zero, scales included.
  */
