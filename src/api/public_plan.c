@@ -90,9 +90,11 @@ hgemm_status_t hgemm_plan_create(hgemm_plan_t *plan, hgemm_handle_t handle, cons
     if (!handle || !plan)
         return refuse_null(handle, "plan");
     hgemm_status_t status = take_call(handle, desc, CHECK_ALIGNMENT, &problem, &is_idle);
-    if (status == HGEMM_STATUS_SUCCESS && !is_idle)
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status; /* its reason is told */
+    if (!is_idle)
         status = handle_choose(handle, &problem, &chosen);
-    if (status == HGEMM_STATUS_NOT_SUPPORTED && !is_idle)
+    if (status == HGEMM_STATUS_NOT_SUPPORTED)
         describe_unsupported(&problem, handle->device->detail);
     return status == HGEMM_STATUS_SUCCESS ? make(plan, handle, desc->layout, &problem, &chosen) : status;
 }

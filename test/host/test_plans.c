@@ -349,6 +349,18 @@ static void counts_do_not_overflow(void **state)
     hgemm_plan_destroy(plan);
 }
 
+/* Why a call is not supported stays told, with the value, where there is no problem to look for a kernel for. */
+static void reasons_stay_told(void **state)
+{
+    (void)state;
+    hgemm_desc_t desc = small();
+    hgemm_plan_t none;
+    desc.type_a = desc.type_b = HGEMM_TYPE_F32, desc.accumulate = HGEMM_ACCUMULATE_F16;
+    assert_status(hgemm_plan_create(&none, &handle, &desc), HGEMM_STATUS_NOT_SUPPORTED);
+    assert_string_equal(hgemm_error_detail(&handle),
+                        "No kernel has HGEMM_ACCUMULATE_F16 for A or B of HGEMM_TYPE_F32.");
+}
+
 static void null_is_refused(void **state)
 {
     (void)state;
@@ -384,6 +396,7 @@ int main(void)
         cmocka_unit_test_setup(other_texts_are_refused, open_fixture),
         cmocka_unit_test_setup(spoilt_texts_do_no_harm, open_fixture),
         cmocka_unit_test_setup(counts_do_not_overflow, open_fixture),
+        cmocka_unit_test_setup(reasons_stay_told, open_fixture),
         cmocka_unit_test_setup(null_is_refused, open_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
