@@ -3,18 +3,22 @@
  * planes: A and B in single precision, of which the kernel split (split.cu) has made halves beforehand, in the workspace.
  *
  * Idea      What single.cu does for every tile of D anew is done once for an element: the loop loads fragments, multiplies and
- *           adds up, and nothing else. k-tiles lie in the workspace as shared memory has them, a high plane and a low one, in
- *           the order in which a block reads them, padded with zeros: so the loop's addresses are constants, however A and B
- *           lie.
- * Sums      Tensor cores cut off what they add. High products leave them after two slices, that is 16 k's, and are added in
- *           single precision. Products with a low part are so much smaller that they may stay, for HGEMM_SPLIT_K k's.
+ *           adds up, and nothing else. k-tiles lie in the workspace as shared memory has them, a plane for each part of an
+ *           element, in the order in which a block reads them, padded with zeros: so the loop's addresses are constants,
+ *           however A and B lie.
+ * Sums      Tensor cores cut off what they add. High products leave them after 16 k's, and are added in single precision.
+ *           Products with a low part are so much smaller that they may stay, for HGEMM_SPLIT_K k's.
  *             low    with a low part: 2^11 times what they are
  *             near   high ones: both of up to HGEMM_SPLIT_K k's, in units of the scales
  *             all    in units of D; in shared memory, for want of registers
  * Scales    A row of A and a column of B have one each for HGEMM_SPLIT_K k's. A block with a row or column that no scale holds,
  *           or that has an infinity or NaN, multiplies A and B themselves by FP32 units.
- * Order     A pair of slices is three phases: A's low parts by B's high ones, A's high by B's low, high by high. Fragments of
- *           the next pair are loaded where those of this one are no longer needed, so that there is one set of either.
+ * Order     A pair of slices, 16 k's, is three phases: A's low parts by B's high ones, high by high, A's high by B's low.
+ *           Fragments of the next pair are loaded where those of this one are no longer needed, so that there is one set of
+ *           either.
+ * Levels    Rows of the table that promise less multiply less, at the end of this file.
+ * Newer     These rows are for newer GPUs, so their PTX has what a T4 has not: an mma of 16 k's, and copies to shared memory
+ *           that pass no register. Their machine code for a T4 is there for the emulator.
  */
 #define HGEMM_SPLITS_FIRST
 #include "tile.cuh"
@@ -51,7 +55,16 @@ template <class V> struct float_tile {
         return !any_at_barrier(lacks);
     }
 
-    /* Adds the sums of these k's to those in shared memory, in units of D, leaves all in `near`, and clears `low`. */
+    /* Takes the sum of an element, in units of the scales, of what the loop has; of one product, `low` is `near`. */
+    static DEVICE float take(float near, float &low)
+    {
+        float sum = near;
+        if (V::spec::ACCURACY == TO_F32) sum = __fmaf_rn(low, 1.0f / (1 << LOW_LOG), near), low = 0;
+        if (V::spec::ACCURACY == TO_16_BITS) sum = __fmul_rn(__fadd_rn(near, low), 64.0f / 65), low = 0;
+        return sum;
+    }
+
+    /* Adds the sums of these k's to those in shared memory, in units of D, and leaves all in `near`. */
     DEVICE void join(typename V::sums &near, typename V::sums &low) const
     {
         const warp<V> w;
@@ -77,9 +90,8 @@ template <class V> struct float_tile {
 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
                     const int log = row[i * 2 + e / 2] + column[j * 2 + e % 2], half = are_floats ? 0 : log >> 1;
-                    const float sum = __fmaf_rn(low[i][j][e], 1.0f / (1 << LOW_LOG), near[i][j][e]);
+                    const float sum = take(near[i][j][e], low[i][j][e]);
                     near[i][j][e] = __fmaf_rn(are_floats ? sum : __fmul_rn(sum, power_of_two(half)), power_of_two(log - half), *all[e]);
-                    low[i][j][e] = 0;
                     *all[e] = near[i][j][e];
                 }
                 st_shared(all_at(i * V::NT + j), v);
@@ -93,23 +105,29 @@ template <class V> struct float_tile {
         for (int c = 0; c < V::MMAS; ++c) st_shared(all_at(c), b128{});
     }
 
-    /* Adds sums to those of more k's. */
-    static DEVICE void add(typename V::sums &all, typename V::sums &few)
+    /* Adds sums to those in shared memory, in units of D both, and leaves all in `sums`. */
+    static DEVICE void add(typename V::sums &sums)
     {
 #pragma unroll
         for (int i = 0; i < V::MT; ++i)
 #pragma unroll
-            for (int j = 0; j < V::NT; ++j)
+            for (int j = 0; j < V::NT; ++j) {
+                b128 v;
+                ld_shared(v, all_at(i * V::NT + j));
+                float *const all[4] = {(float *)&v.x, (float *)&v.y, (float *)&v.z, (float *)&v.w};
 #pragma unroll
-                for (int e = 0; e < 4; ++e) all[i][j][e] = __fadd_rn(all[i][j][e], few[i][j][e]), few[i][j][e] = 0;
+                for (int e = 0; e < 4; ++e) sums[i][j][e] = *all[e] = __fadd_rn(*all[e], sums[i][j][e]);
+                st_shared(all_at(i * V::NT + j), v);
+            }
     }
 
     /* The tile by FP32 units, 32 k's at a time, of A and B themselves. */
-    static DEVICE void multiply_floats(typename V::sums &sums, typename V::sums &few, const arguments &args, const warp<V> &w)
+    static DEVICE void multiply_floats(typename V::sums &sums, const arguments &args, const warp<V> &w)
     {
         using A = typename V::A;
         using B = typename V::B;
         const block<V> at(args);
+        ::clear<V>(sums);
 #pragma unroll 1
         for (u32 l = 0; l < at.k;) {
             panel a = at.a, b = at.b;
@@ -122,11 +140,13 @@ template <class V> struct float_tile {
                 ld_global_word(y, B::element(b, w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, l), true);
 #pragma unroll
                 for (int i = 0; i < V::MT * 2; ++i) {
-                    float &sum = few[i / 2][j / 2][i % 2 * 2 + j % 2];
+                    float &sum = sums[i / 2][j / 2][i % 2 * 2 + j % 2];
                     sum = __fmaf_rn(__uint_as_float(x[i]), __uint_as_float(y), sum);
                 }
             }
-            if (++l % V::BK == 0 || l == at.k) add(sums, few);
+            if (++l % V::BK != 0 && l != at.k) continue;
+            add(sums);
+            if (l != at.k) ::clear<V>(sums);
         }
     }
 };
@@ -137,13 +157,15 @@ template <class V> struct plane_pipeline {
     using B = typename V::B;
     static constexpr u32 A_BYTES = A::BYTES * V::PARTS, B_BYTES = B::BYTES * V::PARTS, ROUND = V::THREADS * 16;
     static constexpr int A_LOADS = A_BYTES / ROUND, LOADS = A_LOADS + B_BYTES / ROUND; /* chunks of a thread */
-    /* Chunks that are on their way at one time. A T4's machine code is for the emulator alone, and has fewer registers. */
-    static constexpr int FLYING = V::spec::T4_ROW ? 1 : LOADS / 2;
-    static_assert(A_BYTES % ROUND == 0 && B_BYTES == A_BYTES && LOADS == 8, "threads do not share the chunks evenly");
+    static_assert(A_BYTES % ROUND == 0 && B_BYTES % ROUND == 0 && LOADS <= 8, "threads do not share the chunks evenly");
+
+    /* k-tiles that are copied ahead. A T4 has one chunk in flight, in registers. */
+    static constexpr bool COPIES = !V::spec::T4_ROW;
+    static constexpr int AHEAD = COPIES ? V::spec::STAGES - 1 : 1;
 
     const arguments &args;
     u32 a, b; /* the thread's first chunk of the k-tile to fetch next, counted from the first of all planes: half of an address */
-    b128 next[FLYING];
+    b128 next;
     u32 own, fragment_a, fragment_b; /* in the first stage: the thread's first chunk, the lane's row of the first ldmatrix */
 
     DEVICE plane_pipeline(const arguments &arguments, const block<V> &at, const warp<V> &w) : args(arguments)
@@ -156,23 +178,70 @@ template <class V> struct plane_pipeline {
         fragment_b = base + A_BYTES + B::fragment_offset(w.n, w.lane_b(), 0, 0);
     }
 
-    DEVICE const char *chunk_at(bool is_b) const { return (const char *)(is_b ? args.planes.b : args.planes.a) + (is_b ? b : a) * 16ull; }
-
-    /* Chunk q, or chunk q - LOADS of the k-tile beyond, where there are `left` k-tiles. */
-    DEVICE void fetch(int q, u32 left)
+    /* The stage that is `n` k-tiles beyond another one. */
+    static DEVICE u32 beyond(u32 stage, u32 n)
     {
-        const int c = q % LOADS;
-        const u32 beyond = q / LOADS * A_BYTES + c % A_LOADS * ROUND;
-        ld_generic(next[q % FLYING], chunk_at(c >= A_LOADS) + beyond, left > q / LOADS);
+        stage += n * V::STAGE;
+        return stage < V::MAIN_BYTES ? stage : stage - V::MAIN_BYTES;
     }
-    DEVICE void advance() { a += A_BYTES / 16, b += B_BYTES / 16; }
-    DEVICE void commit(int q, u32 stage) const { st_shared(own + q * ROUND + stage, next[q % FLYING]); }
 
-    /* A line of the k-tile `ahead` ones beyond: 8 threads have chunks of it, and as many chunks each. */
+    /* Where chunk q of a thread is, of the k-tile that is `ahead` ones beyond the next. */
+    DEVICE const char *chunk_at(u32 q, u32 ahead) const
+    {
+        const bool is_b = q >= A_LOADS;
+        const char *const first = (const char *)(is_b ? args.planes.b : args.planes.a) + (is_b ? b : a) * 16ull;
+        return first + ((is_b ? q - A_LOADS : q) * ROUND + ahead * (is_b ? B_BYTES : A_BYTES));
+    }
+
+    /* Chunk q of the k-tile to fetch next, or q - LOADS of the one beyond; of `left` that there are from that on. */
+    DEVICE void fetch(int q, u32 left) { ld_generic(next, chunk_at(q % LOADS, q / LOADS), left > q / LOADS); }
+    DEVICE void commit(int q, u32 stage) const { st_shared(own + q * ROUND + stage, next); }
+    DEVICE void copy(int q, u32 stage, bool when) const { cp_async(own + q * ROUND + stage, chunk_at(q, 0), when); }
+    DEVICE void advance() { a += A_BYTES / 16, b += B_BYTES / 16; }
+
+    /* The first k-tiles, of so many. */
+    DEVICE void begin(u32 k_tiles)
+    {
+        if (!COPIES) fetch(0, k_tiles);
+#pragma unroll
+        for (int t = 0; t < AHEAD; ++t) {
+#pragma unroll
+            for (int q = 0; q < LOADS; ++q)
+                if (COPIES) copy(q, t * V::STAGE, t < k_tiles);
+                else commit(q, 0), fetch(q + 1, k_tiles);
+            if (COPIES) cp_async_commit();
+            advance();
+        }
+        complete();
+    }
+
+    /* What of the k-tile AHEAD of the one in `stage` is due at place h of a step, of which BEFORE are before the call of
+     * complete(); `left` k-tiles are left. */
+    template <int BEFORE> DEVICE void move(int h, u32 stage, u32 left)
+    {
+        constexpr int GAP = COPIES ? 2 : (BEFORE - 1) / LOADS, LDG_LAG = COPIES || GAP < 3 ? 0 : 2;
+        static_assert(GAP > 0 && (LOADS - 1) * GAP + 1 + LDG_LAG < BEFORE, "it comes too late");
+        auto due = [](int h) { return h >= 0 && h % GAP == 0 && h / GAP < LOADS; };
+        const int sts = h - 1, ldg = sts - LDG_LAG;
+        const u32 there = beyond(stage, AHEAD);
+        if (due(sts) && COPIES) copy(sts / GAP, there, left > AHEAD);
+        if (due(sts) && !COPIES) commit(sts / GAP, there);
+        if (due(ldg) && !COPIES) fetch(ldg / GAP + 1, left - 1);
+        if (COPIES && h == (LOADS - 1) * GAP + 1) cp_async_commit();
+        if (V::spec::PREFETCH && h == (LOADS - 1) * GAP + 2 && left > V::spec::PREFETCH + AHEAD) prefetch(V::spec::PREFETCH);
+    }
+    /* The k-tile after this one is there, and every warp has read this one. */
+    DEVICE void complete() const
+    {
+        if (COPIES) cp_async_wait<AHEAD - 1>();
+        barrier();
+    }
+
+    /* A line of the k-tile `ahead` ones beyond: 8 threads have chunks of it, and as many chunks each, or fewer. */
     DEVICE void prefetch(u32 ahead) const
     {
         const u32 q = thread_index() % 8;
-        prefetch_l2(chunk_at(q >= A_LOADS) + q % A_LOADS * ROUND + ahead * A_BYTES);
+        if (q < LOADS) prefetch_l2(chunk_at(q, ahead));
     }
 
     /* Fragments of slice kk: the i-th ldmatrix of A, all of B. Low ones lie a plane beyond. */
@@ -191,116 +260,190 @@ template <class V> struct plane_pipeline {
     }
 };
 
-template <class T> static DEVICE void planes(const arguments &args)
+/* d, or zero, and the product of 16 k's: of two slices. */
+template <class T> static DEVICE void multiply_pair(float (&d)[4], const u32 (&a0)[2], const u32 (&a1)[2], u32 b0, u32 b1, bool from_zero)
+{
+    if (!T::spec::T4_ROW && from_zero) mma_m16n8k16_from_zero(d, a0, a1, b0, b1);
+    else if (!T::spec::T4_ROW) mma_m16n8k16(d, a0, a1, b0, b1);
+    else if (from_zero) mma_m16n8k8_from_zero(d, a0, b0), mma_m16n8k8(d, a1, b1);
+    else mma_m16n8k8(d, a0, b0), mma_m16n8k8(d, a1, b1);
+}
+
+/* Zero, which ptxas cannot know before it has x: this kernel is compiled for no groups. */
+static DEVICE float zero_after(const arguments &args, float x) { return __uint_as_float(__float_as_uint(x) & (u32)(u64)args.group_ends); }
+
+/* The sums of a tile that scales hold. */
+template <class T> static DEVICE void planes(const arguments &args, const typename T::block &at, typename T::sums &near)
 {
     using V = typename T::variant;
     using pipeline = plane_pipeline<V>;
-    constexpr int PHASE = 2 * T::MMAS, PAIR = 3 * PHASE; /* in mma's */
+    constexpr int PHASE = T::MMAS, PAIR = 3 * PHASE; /* in products of 16 k's */
     constexpr int BEFORE = T::SLICES / 2 * PAIR - PHASE; /* those of a step before its barrier */
-    /* In mma's from the begin of a step: a chunk of the next k-tile is committed, and the next to lie in its registers
-     * fetched. High products are added so many mma's after the last one of a row of them. */
-    constexpr int STS_GAP = BEFORE / pipeline::LOADS, LDG_LAG = 2, ADD_LAG = T::spec::T4_ROW ? 0 : 2;
-    /* The first fragments of a pair are loaded in the last phase of the one before. Not in a T4's machine code, which runs in
-     * the emulator alone: there ptxas puts off additions and spills the products. So it loads late, and has each row of
-     * products depend on the sums of the one before. */
+    constexpr int ADD_LAG = T::spec::T4_ROW ? 0 : 2; /* high products are added so many after the last one of a row of them */
+    /* The first fragments of a pair are loaded in the last phase of the one before. Not in a T4's machine code: there
+     * ptxas puts off additions and spills the products. So it loads late, and has each row of products depend on the sums of
+     * the one before. */
     constexpr bool EARLY = !T::spec::T4_ROW;
     constexpr u32 PANEL = HGEMM_SPLIT_K / T::BK;
-    const typename T::block at(args);
-    typename T::sums near, low;
-    T::clear(near), T::clear(low);
-    if (!float_tile<V>(args, at, at.k0 / T::BK).has_scales(at.k0, at.k)) {
-        float_tile<V>::multiply_floats(near, low, args, typename T::warp());
-        T::store(args, typename T::block(args), near);
-        return;
-    }
+    typename T::sums low;
+    T::clear(low);
     pipeline pipe(args, at, typename T::warp());
     typename T::fragments f[2]; /* of a pair's slices: A's low parts, then its high ones; and B's high parts */
     u32 low_b[2][T::NT];
     float part[2][T::NT][4];
-    u32 t = at.k0 / T::BK; /* the k-tile to multiply, and the one past the last */
-    const u32 end = t + at.k_tiles, first = t % 2 * T::STAGE;
-    float_tile<V>::clear();
-#pragma unroll
-    for (int q = 0; q < pipeline::FLYING; ++q) pipe.fetch(q, at.k_tiles);
-#pragma unroll
-    for (int q = 0; q < pipeline::LOADS; ++q) pipe.commit(q, first), pipe.fetch(q + pipeline::FLYING, at.k_tiles);
-    pipe.advance();
-    barrier(); /* k-tile 0 is complete */
+    u32 t = at.k0 / T::BK, stage = 0; /* the k-tile to multiply, and the one past the last */
+    const u32 end = t + at.k_tiles;
+    pipe.begin(at.k_tiles);
 
-    /* What is loaded for pair p before its mma h; before its first one, h counts from there. */
+    /* What is loaded for pair p before its product h; before its first one, h counts from there. */
     auto load = [&](int h, int p, u32 from) {
-        constexpr int S = T::MMAS, HALF = T::MMAS / 2;
+        constexpr int HALF = PHASE / 2;
         auto is_due = [h](int due) { return h == (EARLY ? due : max(due, 0)); };
-        if (is_due(-PHASE + 2)) pipe.load_b(f[0].b, 2 * p, false, from);
-        if (is_due(-PHASE + 6)) pipe.load_b(f[1].b, 2 * p + 1, false, from);
-        if (is_due(-S + 1)) pipe.load_a(f[0], 0, 2 * p, true, from);
-        if (is_due(-S + 3)) pipe.load_a(f[0], 1, 2 * p, true, from);
-        if (is_due(0)) pipe.load_a(f[1], 0, 2 * p + 1, true, from);
-        if (is_due(2)) pipe.load_a(f[1], 1, 2 * p + 1, true, from);
-        if (is_due(S)) pipe.load_a(f[0], 0, 2 * p, false, from);
-        if (is_due(S + 2)) pipe.load_a(f[0], 1, 2 * p, false, from);
-        if (is_due(S + HALF)) pipe.load_a(f[1], 0, 2 * p + 1, false, from);
-        if (is_due(PHASE)) pipe.load_a(f[1], 1, 2 * p + 1, false, from);
-        if (is_due(PHASE + S)) pipe.load_b(low_b[0], 2 * p, true, from);
-        if (is_due(PHASE + S + 4)) pipe.load_b(low_b[1], 2 * p + 1, true, from);
+        if (is_due(1 - PHASE)) pipe.load_b(f[0].b, 2 * p, false, from);
+        if (is_due(3 - PHASE)) pipe.load_b(f[1].b, 2 * p + 1, false, from);
+#pragma unroll
+        for (int s = 0; s < 2; ++s) {
+            if (is_due(2 * s - HALF)) pipe.load_a(f[s], 0, 2 * p + s, true, from);
+            if (is_due(2 * s)) pipe.load_a(f[s], 1, 2 * p + s, true, from);
+            if (is_due(2 * s + HALF)) pipe.load_a(f[s], 0, 2 * p + s, false, from);
+            if (is_due(2 * s + PHASE)) pipe.load_a(f[s], 1, 2 * p + s, false, from);
+            if (is_due(2 * s + PHASE + HALF)) pipe.load_b(low_b[s], 2 * p + s, true, from);
+        }
     };
 #pragma unroll
-    for (int h = EARLY ? -PHASE : 0; h < 0; ++h) load(h, 0, first);
+    for (int h = EARLY ? -PHASE : 0; h < 0; ++h) load(h, 0, 0);
 
 #pragma unroll 1
     for (;;) {
-        const u32 stage = t % 2 * T::STAGE, there = T::STAGE - stage, left = end - t;
-        auto move = [&](int h) { /* what is due after so many mma's */
-            const int sts = h - 1, ldg = sts - LDG_LAG;
-            auto due = [](int mmas) { return mmas >= 0 && mmas % STS_GAP == 0 && mmas / STS_GAP < pipeline::LOADS; };
-            if (due(sts)) pipe.commit(sts / STS_GAP, there);
-            if (due(ldg)) pipe.fetch(ldg / STS_GAP + pipeline::FLYING, left - 1);
-            if (T::spec::PREFETCH && h == PHASE && left > T::spec::PREFETCH + 1) pipe.prefetch(T::spec::PREFETCH);
-        };
+        T::clear(near);
+#pragma unroll 1
+        do {
+            const u32 there = pipeline::beyond(stage, 1), left = end - t;
 #pragma unroll
-        for (int p = 0; p < T::SLICES / 2; ++p) {
-            const bool is_last = p + 1 == T::SLICES / 2;
+            for (int p = 0; p < T::SLICES / 2; ++p) {
+                const bool is_last = p + 1 == T::SLICES / 2;
 #pragma unroll
-            for (int h = 0; h < PAIR; ++h) {
-                if (h == 2 * PHASE && is_last) barrier(); /* the next k-tile is complete, and every warp has read this one */
-                load(h, p, stage);
-                if (EARLY) load(h - PAIR, is_last ? 0 : p + 1, is_last ? there : stage);
-                const int g = h % T::MMAS;
-                if (h / PHASE != 1) {
-                    const int s = h / T::MMAS % 2, i = g / T::NT, j = i % 2 ? T::NT - 1 - g % T::NT : g % T::NT;
-                    mma_m16n8k8(low[i][j], f[s].a[i], h < PHASE ? f[s].b[j] : low_b[s][j]);
-                } else {
-                    const int s = h / T::NT % 2, i = (h - PHASE) / T::NT / 2, j = h % T::NT;
-                    if (s == 0 && !EARLY && i > 0) {
-                        const u32 zero = args.groups; /* which the compiler does not know */
-#pragma unroll
-                        for (int e = 0; e < 4; ++e)
-                            part[i % 2][j][e] = __uint_as_float(__float_as_uint(near[i - 1][(j + T::NT - 1) % T::NT][e]) & zero);
-                        mma_m16n8k8(part[i % 2][j], f[0].a[i], f[0].b[j]);
-                    } else if (s == 0) {
-                        mma_m16n8k8_from_zero(part[i % 2][j], f[0].a[i], f[0].b[j]);
+                for (int h = 0; h < PAIR; ++h) {
+                    if (h == 2 * PHASE && is_last) pipe.complete();
+                    load(h, p, stage);
+                    if (EARLY) load(h - PAIR, is_last ? 0 : p + 1, is_last ? there : stage);
+                    const int g = h % PHASE, i = g / T::NT;
+                    if (h / PHASE != 1) {
+                        const int j = i % 2 ? T::NT - 1 - g % T::NT : g % T::NT;
+                        const bool first = h < PHASE;
+                        multiply_pair<T>(low[i][j], f[0].a[i], f[1].a[i], first ? f[0].b[j] : low_b[0][j], first ? f[1].b[j] : low_b[1][j], false);
                     } else {
-                        mma_m16n8k8(part[i % 2][j], f[1].a[i], f[1].b[j]);
-                    }
-                }
-                const int add = h - PHASE - 2 * T::NT - ADD_LAG, i = add / (2 * T::NT), j = add % (2 * T::NT);
-                if (add >= 0 && i < T::MT && j < T::NT)
+                        const int j = g % T::NT;
+                        float(&d)[4] = part[i % 2][j];
 #pragma unroll
-                    for (int e = 0; e < 4; ++e) near[i][j][e] = __fadd_rn(near[i][j][e], part[i % 2][j][e]);
-                move(p * PAIR + h);
-                if (h % 8 == 7) warp_barrier(); /* compiled to a NOP: it keeps loads and stores from being gathered */
+                        for (int e = 0; !EARLY && i > 0 && e < 4; ++e) d[e] = zero_after(args, near[i - 1][(j + T::NT - 1) % T::NT][e]);
+                        multiply_pair<T>(d, f[0].a[i], f[1].a[i], f[0].b[j], f[1].b[j], EARLY || i == 0);
+                    }
+                    const int add = h - PHASE - T::NT - ADD_LAG, r = add / T::NT, j = add % T::NT;
+                    if (add >= 0 && r < T::MT)
+#pragma unroll
+                        for (int e = 0; e < 4; ++e) near[r][j][e] = __fadd_rn(near[r][j][e], part[r % 2][j][e]);
+                    pipe.template move<BEFORE>(p * PAIR + h, stage, left);
+                    if (h % 4 == 3) warp_barrier(); /* compiled to a NOP: it keeps loads and stores from being gathered */
+                }
             }
-        }
-        pipe.advance();
-        ++t;
-        if (t % PANEL == 0 || t == end) {
-            const typename T::block where(args); /* computed anew: the loop has no registers for it */
-            float_tile<V>(args, where, t - 1).join(near, low);
-            if (t == end) break;
-            T::clear(near);
-        }
+            pipe.advance();
+            stage = there;
+            ++t;
+        } while (t % PANEL != 0 && t != end);
+        const typename T::block where(args); /* computed anew: the loop has no registers for it */
+        float_tile<V>(args, where, t - 1).join(near, low);
+        if (t == end) break;
     }
-    T::store(args, typename T::block(args), near);
 }
 
-HGEMM_ENTRY_OF(planes, OF_FLOATS)
+/*
+ * For less than FP32's accuracy: one product of the parts of an element, or two (floats.cuh), which add up in one sum. Of one
+ * product it stays in the tensor cores for HGEMM_SPLIT_K k's, of two it leaves them after every k-tile. A phase is a product
+ * of a pair of slices: while it runs, B's fragments of the next one are loaded, and A's where they are no longer needed.
+ */
+template <class T> static DEVICE void rounded_planes(const arguments &args, const typename T::block &at, typename T::sums &all)
+{
+    using V = typename T::variant;
+    using pipeline = plane_pipeline<V>;
+    constexpr int PHASE = T::MMAS, PHASES = T::SLICES / 2 * T::PARTS, HALF = PHASE / 2; /* in products of 16 k's; of a step */
+    constexpr bool EARLY = !T::spec::T4_ROW; /* loads, for which a T4 has too few registers, as above */
+    constexpr int COMPLETE = 3, BEFORE = (PHASES - 1) * PHASE + COMPLETE; /* a step's barrier is before that of its last phase */
+    constexpr bool IS_NEAR = T::spec::ACCURACY == TO_16_BITS;
+    constexpr u32 PANEL = HGEMM_SPLIT_K / T::BK;
+    typename T::sums few; /* of one product `all` is the sum that the tensor cores have */
+    typename T::sums &sum = IS_NEAR ? few : all;
+    if (IS_NEAR) T::clear(sum);
+    pipeline pipe(args, at, typename T::warp());
+    typename T::fragments f[2]; /* A's, of a phase's slices */
+    u32 b[1 + EARLY][2][T::NT]; /* B's, of this phase and the next one */
+    u32 t = at.k0 / T::BK, stage = 0;
+    const u32 end = t + at.k_tiles;
+    pipe.begin(at.k_tiles);
+
+    /* What is loaded for phase p before its product h; before its first one, h counts from there. */
+    auto load = [&](int h, int p, u32 from) {
+        const int kk = p / T::PARTS * 2;
+        const bool low = p % T::PARTS > 0;
+        auto is_due = [h](int due) { return h == (EARLY ? due : max(due, 0)); };
+#pragma unroll
+        for (int s = 0; s < 2; ++s) {
+            if (is_due(COMPLETE + 2 * s - PHASE)) pipe.load_b(b[p % (1 + EARLY)][s], kk + s, low, from);
+            if (is_due(1 + 2 * s - HALF)) pipe.load_a(f[s], 0, kk + s, low, from);
+            if (is_due(s)) pipe.load_a(f[s], 1, kk + s, low, from);
+        }
+    };
+#pragma unroll
+    for (int h = EARLY ? -PHASE : 0; h < 0; ++h) load(h, 0, 0);
+
+#pragma unroll 1
+    for (;;) {
+        T::clear(all);
+#pragma unroll 1
+        do {
+            const u32 there = pipeline::beyond(stage, 1), left = end - t;
+#pragma unroll
+            for (int p = 0; p < PHASES; ++p) {
+                const bool is_last = p + 1 == PHASES;
+#pragma unroll
+                for (int h = 0; h < PHASE; ++h) {
+                    if (h == COMPLETE && is_last) pipe.complete();
+                    load(h, p, stage);
+                    if (EARLY) load(h - PHASE, is_last ? 0 : p + 1, is_last ? there : stage);
+                    const int i = h / T::NT, j = i % 2 ? T::NT - 1 - h % T::NT : h % T::NT;
+                    const bool leaves = IS_NEAR && p == 0;
+#pragma unroll
+                    for (int e = 0; leaves && e < 4; ++e) {
+                        all[i][j][e] = __fadd_rn(all[i][j][e], sum[i][j][e]);
+                        if (!EARLY) sum[i][j][e] = zero_after(args, all[i][j][e]);
+                    }
+                    multiply_pair<T>(sum[i][j], f[0].a[i], f[1].a[i], b[p % (1 + EARLY)][0][j], b[p % (1 + EARLY)][1][j], EARLY && leaves);
+                    pipe.template move<BEFORE>(p * PHASE + h, stage, left);
+                    if (h % 4 == 3) warp_barrier(); /* compiled to a NOP: it keeps loads and stores from being gathered */
+                }
+            }
+            pipe.advance();
+            stage = there;
+            ++t;
+        } while (t % PANEL != 0 && t != end);
+        const typename T::block where(args); /* computed anew: the loop has no registers for it */
+        float_tile<V>(args, where, t - 1).join(all, sum);
+        if (t == end) break;
+    }
+}
+
+template <class T> static DEVICE void floats(const arguments &args)
+{
+    using tile = float_tile<typename T::variant>;
+    typename T::sums sums;
+    {
+        const typename T::block at(args);
+        tile::clear();
+        if (!tile(args, at, at.k0 / T::BK).has_scales(at.k0, at.k)) tile::multiply_floats(sums, args, typename T::warp());
+        else if constexpr (T::spec::ACCURACY == TO_F32) planes<T>(args, at, sums);
+        else rounded_planes<T>(args, at, sums);
+    }
+    T::store(args, typename T::block(args), sums);
+}
+
+HGEMM_ENTRY_OF(floats, OF_FLOATS)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * split: the planes of halves that A and B in single precision become, in the workspace, and their scales (args.h).
+ * split: the planes of halves that A and B in single precision become, in the workspace, and their scales (args.h): as many
+ *        as the kernel's accuracy needs.
  *
  * Idea      Floats are split once (floats.cuh), not by every block that multiplies them, and read once: a block has
  *           HGEMM_SPLIT_X rows of A, or columns of B, and HGEMM_SPLIT_K k's of them, few enough to lie in its registers while
@@ -60,18 +61,19 @@ struct magnitudes {
 };
 
 /* The scale of a row or column, 0 where none holds its elements. */
-static DEVICE float scale_for(u32 i)
+template <int LEAST_LOG> static DEVICE float scale_for(u32 i)
 {
     u32 most, least;
     ld_shared_word(most, most_at(i)), ld_shared_word(least, least_at(i));
     if (most == 0) return 1;
     const int top = exponent_of(most), bottom = exponent_of(least + 1), log = min(14 - top, HGEMM_MOST_SCALE_LOG);
-    const bool fits = most < 0x7f800000 && (bottom + log >= -14 || log == HGEMM_MOST_SCALE_LOG);
+    const bool fits = most < 0x7f800000 && (bottom + log >= LEAST_LOG || log == HGEMM_MOST_SCALE_LOG);
     return fits ? power_of_two(log) : 0;
 }
 
-template <bool ALONG_K> static DEVICE void split(const split_operand_t &x)
+template <bool ALONG_K, accuracy LEVEL> static DEVICE void split(const split_operand_t &x)
 {
+    constexpr u32 PARTS = LEVEL == TO_11_BITS ? 1 : 2;
     constexpr u32 WARPS = HGEMM_SPLIT_THREADS / 32, LANES = HGEMM_SPLIT_X / 4; /* LANES: units in a row of columns */
     constexpr int ROWS = ALONG_K ? HGEMM_SPLIT_X / WARPS : 1;                /* of a thread, each with a scale; or */
     constexpr int SCALES = ALONG_K ? ROWS : 4;                               /* a scale for each element of a unit */
@@ -109,7 +111,7 @@ template <bool ALONG_K> static DEVICE void split(const split_operand_t &x)
     }
     barrier();
     if (thread < HGEMM_SPLIT_X) {
-        const float scale = scale_for(thread);
+        const float scale = scale_for<split_of<LEVEL>::LEAST_LOG>(thread);
         st_shared_word(power_at(thread), __float_as_uint(scale));
         st_global_word((char *)(x.scale + batch_index() * x.scale_stride + panel * pitch_x + x0 + thread), __float_as_uint(scale));
     }
@@ -122,7 +124,7 @@ template <bool ALONG_K> static DEVICE void split(const split_operand_t &x)
         scale[e] = __uint_as_float(bits);
     }
     const u32 plane = x.tile_x * HGEMM_PLANE_K * HALF_BYTES, tile = x0 / x.tile_x, in_tile = x0 - tile * x.tile_x;
-    char *const to = (char *)x.to + batch_index() * x.to_stride + (u64)tile * k_tiles * (2 * plane);
+    char *const to = (char *)x.to + batch_index() * x.to_stride + (u64)tile * k_tiles * (PARTS * plane);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
 #pragma unroll
@@ -130,21 +132,28 @@ template <bool ALONG_K> static DEVICE void split(const split_operand_t &x)
             const u32 k = first_k + i * STEP, in_k = k % HGEMM_PLANE_K, at_x = in_tile + own + r;
             u32 high[2], low[2];
             split_check unused;
-            split_pair(high[0], low[0], v[r][i].x, v[r][i].y, scale[ALONG_K ? r : 0], scale[ALONG_K ? r : 1], unused);
-            split_pair(high[1], low[1], v[r][i].z, v[r][i].w, scale[ALONG_K ? r : 2], scale[ALONG_K ? r : 3], unused);
+            split_of<LEVEL>::pair(high[0], low[0], v[r][i].x, v[r][i].y, scale[ALONG_K ? r : 0], scale[ALONG_K ? r : 1], unused);
+            split_of<LEVEL>::pair(high[1], low[1], v[r][i].z, v[r][i].w, scale[ALONG_K ? r : 2], scale[ALONG_K ? r : 3], unused);
             /* shared.cuh, swizzled: rows of 64 bytes, or of 128 and more */
             const u32 row = ALONG_K ? at_x : in_k, column = ALONG_K ? in_k : at_x;
             const u32 pitch = (ALONG_K ? HGEMM_PLANE_K : x.tile_x) * HALF_BYTES, phase = ALONG_K ? row / 2 % 4 : row % 8;
-            char *const p = to + (u64)(k / HGEMM_PLANE_K) * (2 * plane) + row * pitch + ((column / 8 ^ phase) << 4) + column / 4 % 2 * 8;
+            char *const p = to + (u64)(k / HGEMM_PLANE_K) * (PARTS * plane) + row * pitch + ((column / 8 ^ phase) << 4) + column / 4 % 2 * 8;
             st_global(p, high[0], high[1], k < k_end);
-            st_global(p + plane, low[0], low[1], k < k_end);
+            if (PARTS > 1) st_global(p + plane, low[0], low[1], k < k_end);
         }
+}
+
+template <accuracy LEVEL> static DEVICE void split(const split_operand_t &x)
+{
+    if (x.is_along_k) split<true, LEVEL>(x);
+    else split<false, LEVEL>(x);
 }
 
 extern "C" __global__ void __launch_bounds__(HGEMM_SPLIT_THREADS) HGEMM_VARIANT(const split_args_t args)
 {
     const split_operand_t x = operand_index() == 0 ? args.operand[0] : args.operand[1];
     if (batch_index() >= x.matrices) return;
-    if (x.is_along_k) split<true>(x);
-    else split<false>(x);
+    if (x.accuracy == TO_F32) split<TO_F32>(x);
+    else if (x.accuracy == TO_16_BITS) split<TO_16_BITS>(x);
+    else split<TO_11_BITS>(x);
 }

@@ -111,6 +111,7 @@ static hgemm_status_t split(hgemm_handle_t handle, const plan_t *plan, const hge
             .is_along_k = x.is_along_k,
             .is_aligned = operand_is_aligned(p, which, 4),
             .matrices = (int)of.matrices,
+            .accuracy = (int)kernel_table[plan->variant.kernel].accuracy,
         };
         launch.grid[0] = launch.grid[0] > blocks ? launch.grid[0] : blocks;
         launch.grid[1] = launch.grid[1] > matrices ? launch.grid[1] : matrices;

@@ -108,7 +108,7 @@ static int splits_in_loop(const hgemm_desc_t *p, int kernel)
 /* Halves that an element of A or B becomes, and products of them for one of A and B (ptx/single.cu). */
 static int parts_of(const hgemm_desc_t *p, int kernel)
 {
-    return has_floats(p) && kernel_table[kernel].accuracy != HGEMM_ACCURACY_11_BITS ? 2 : 1;
+    return has_floats(p) ? kernel_parts(&kernel_table[kernel]) : 1;
 }
 
 static int products_of(const hgemm_desc_t *p, int kernel)

@@ -133,11 +133,11 @@ planes_of_t planes_of(const hgemm_desc_t *p, int which, int kernel)
     const int64_t extent = which == FACTOR_A ? p->m : p->n, tile = which == FACTOR_A ? info->block_m : info->block_n;
     const int64_t padded = ceil_div(extent, tile) * tile, depth = ceil_div(p->k, HGEMM_PLANE_K) * HGEMM_PLANE_K;
     const int64_t panels = ceil_div(p->k, HGEMM_SPLIT_K);
+    const int64_t line_bytes = kernel_parts(&kernel_table[kernel]) * HGEMM_STAGED_BYTES * depth;
     planes_of_t planes = {.matrices = p->batch > 1 && x.stride ? p->batch : 1};
     planes.scales = saturated_product(padded, panels);
-    planes.matrix_bytes = saturated_product(padded, 2 * HGEMM_STAGED_BYTES * depth);
-    const int64_t bytes =
-        saturated_product(planes.matrices, saturated_product(padded, 2 * HGEMM_STAGED_BYTES * depth + 4 * panels));
+    planes.matrix_bytes = saturated_product(padded, line_bytes);
+    const int64_t bytes = saturated_product(planes.matrices, saturated_product(padded, line_bytes + 4 * panels));
     planes.bytes = bytes < MOST_PLANES ? ceil_div(bytes, COPY_ALIGNMENT) * COPY_ALIGNMENT : INT64_MAX / 4;
     return planes;
 }

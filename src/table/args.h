@@ -136,8 +136,8 @@ typedef struct planes_args_t {
 } planes_args_t;
 
 /*
- * The kernel split makes them. Let x be m for A, n for B. Tiles of tile_x x's and HGEMM_PLANE_K k's become two planes
- * of halves each, high parts and low ones, which lie as shared memory has them; those of the same x's follow each
+ * The kernel split makes them. Let x be m for A, n for B. Tiles of tile_x x's and HGEMM_PLANE_K k's become a plane of
+ * halves for each part of an element, one or two, which lie as shared memory has them; those of the same x's follow each
  * other. What A and B do not have is zero. A block has HGEMM_SPLIT_X x's and HGEMM_SPLIT_K k's; blockIdx.x counts x's,
  * then k's, blockIdx.y matrices, blockIdx.z operands.
  */
@@ -157,11 +157,13 @@ typedef struct split_operand_t {
     int is_along_k; /* memory runs along k */
     int is_aligned; /* rows are whole, aligned units of 4 */
     int matrices;   /* 1 where all products of a batch share one */
+    int accuracy;   /* that the kernel promises, an hgemm_accuracy_t */
 } split_operand_t;
 
 typedef struct split_args_t {
     split_operand_t operand[2];
 } split_args_t;
+
 /* What kernels for packed weights get, of whatever type A is. */
 typedef struct packed_args_t {
     kernel_args_t product;

@@ -85,6 +85,12 @@ int has_sums(int kernel, hgemm_accumulate_t accumulate);
 int is_selectable(int kernel);
 int can_split(int kernel);
 
+/* Halves that a kernel makes of a float. */
+static inline int kernel_parts(const kernel_t *kernel)
+{
+    return kernel->accuracy == HGEMM_ACCURACY_11_BITS ? 1 : 2;
+}
+
 /* Bytes of a sum. */
 static inline int kernel_sum_bytes(const hgemm_kernel_info_t *kernel)
 {
