@@ -9,6 +9,7 @@
 #include "api/handle.h"
 #include "device/t4emu.h"
 #include "face/guest.h"
+#include "select/feasible.h"
 #include "select/plan_text.h"
 
 /* ---- the device ------------------------------------------------------------------------------- */
@@ -71,7 +72,7 @@ int internals_rank_plans(hgemm_handle_t handle, const hgemm_desc_t *desc, int mo
 {
     hgemm_desc_t row = normalise(desc);
     priced_plan_t *best = calloc((size_t)most + 1, sizeof *best);
-    int ranked = best ? rank_plans(&row, &handle->machine, handle->workspace_bytes, best, most) : 0, count = 0;
+    int ranked = best ? rank_plans(&row, &handle->machine, handle_room(handle), best, most) : 0, count = 0;
     for (int i = 0; i < ranked; i++) {
         internals_plan_t *plan = malloc(sizeof *plan);
         if (!plan)
@@ -86,7 +87,8 @@ int internals_rank_plans(hgemm_handle_t handle, const hgemm_desc_t *desc, int mo
 hgemm_status_t internals_run_plan(hgemm_handle_t handle, const internals_plan_t *plan, const hgemm_desc_t *desc)
 {
     hgemm_desc_t row = normalise(desc);
-    return handle_launch(handle, &row, &plan->plan);
+    const size_t bytes = (size_t)plan_workspace(&row, &plan->plan);
+    return handle_make_room(handle, bytes) ? handle_launch(handle, &row, &plan->plan) : HGEMM_STATUS_OUT_OF_MEMORY;
 }
 
 void internals_describe_plan(const internals_plan_t *plan, char words[INTERNALS_WORDS])
@@ -100,7 +102,7 @@ hgemm_status_t internals_describe_choice(hgemm_handle_t handle, const hgemm_desc
     hgemm_desc_t row = normalise(desc);
     internals_plan_t chosen = {.k = row.k};
     hgemm_status_t status =
-        select_plan(&row, machine, handle ? handle->workspace_bytes : machine->workspace_bytes, &chosen.plan);
+        select_plan(&row, machine, handle ? handle_room(handle) : machine->workspace_bytes, &chosen.plan);
     if (status == HGEMM_STATUS_SUCCESS)
         internals_describe_plan(&chosen, words);
     return status;

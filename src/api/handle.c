@@ -46,6 +46,7 @@ static hgemm_status_t make_workspace(hgemm_handle_t handle)
         status = clear_counters(device, DEVICE_STREAM_PER_THREAD, handle->own_workspace);
     if (status == HGEMM_STATUS_SUCCESS) {
         handle->own_workspace_bytes = bytes;
+        handle->most_workspace = handle->machine.most_workspace;
         use_workspace(handle, handle->own_workspace, bytes);
     }
     if (status != HGEMM_STATUS_OUT_OF_MEMORY)
@@ -57,12 +58,51 @@ static hgemm_status_t make_workspace(hgemm_handle_t handle)
     return HGEMM_STATUS_SUCCESS;
 }
 
+size_t handle_room(hgemm_handle_t handle)
+{
+    const int is_own = handle->own_workspace && handle->workspace == handle->own_workspace;
+    return is_own && handle->most_workspace > handle->workspace_bytes ? handle->most_workspace
+                                                                     : handle->workspace_bytes;
+}
+
+/* At least twice as many bytes, so that it grows seldom. */
+int handle_make_room(hgemm_handle_t handle, size_t bytes)
+{
+    device_t *device = handle->device;
+    const size_t most = handle_room(handle), twice = 2 * handle->workspace_bytes;
+    void *larger = NULL;
+    int place = 0;
+    if (bytes <= handle->workspace_bytes)
+        return 1;
+    while (place < MOST_GROWTHS && handle->outgrown[place])
+        place++;
+    bytes = bytes < twice ? twice : (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+    bytes = bytes < most ? bytes : most;
+    if (bytes > handle->workspace_bytes && place < MOST_GROWTHS &&
+        device->ops->alloc(device, &larger, bytes) == HGEMM_STATUS_SUCCESS &&
+        clear_counters(device, DEVICE_STREAM_PER_THREAD, larger) == HGEMM_STATUS_SUCCESS) {
+        handle->outgrown[place] = handle->own_workspace;
+        handle->workspace = handle->own_workspace = larger;
+        handle->workspace_bytes = handle->own_workspace_bytes = bytes;
+        return 1;
+    }
+    if (larger)
+        device->ops->release(device, larger);
+    device->detail[0] = '\0';
+    if (handle->workspace == handle->own_workspace)
+        handle->most_workspace = handle->own_workspace_bytes;
+    return 0;
+}
+
 /* Gives back all that the handle holds, and itself. */
 static void discard(hgemm_handle_t handle)
 {
     const device_ops_t *ops = handle->device->ops;
     if (handle->own_workspace)
         ops->release(handle->device, handle->own_workspace);
+    for (int i = 0; i < MOST_GROWTHS; i++)
+        if (handle->outgrown[i])
+            ops->release(handle->device, handle->outgrown[i]);
     ops->close(handle->device);
     tuning_free(handle->tuning);
     free(handle);
@@ -151,7 +191,9 @@ hgemm_status_t handle_choose(hgemm_handle_t handle, const hgemm_desc_t *row_majo
     /* Of C and D, which decide where a plain kernel is named, the class tells nothing. */
     if (kernel_table[row_major->kernel].is_plain || known->plan.variant.kernel == KERNEL_NONE ||
         known->kernel != row_major->kernel || class_compare(&known->problem, &problem) != 0) {
-        hgemm_status_t status = select_plan(row_major, &handle->machine, handle->workspace_bytes, plan);
+        hgemm_status_t status = select_plan(row_major, &handle->machine, handle_room(handle), plan);
+        if (status == HGEMM_STATUS_SUCCESS && !handle_make_room(handle, (size_t)plan_workspace(row_major, plan)))
+            status = select_plan(row_major, &handle->machine, handle->workspace_bytes, plan);
         if (status != HGEMM_STATUS_SUCCESS)
             return status;
         *known = (known_plan_t){problem, row_major->kernel, *plan};

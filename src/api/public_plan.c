@@ -76,7 +76,7 @@ static hgemm_status_t make(hgemm_plan_t *made, hgemm_handle_t handle, hgemm_layo
         plan->plan = *chosen;
         plan->info = describe(handle, layout, p, chosen);
         plan->info.is_tuned =
-            measured_plan(p, &handle->machine, handle->workspace_bytes, &measured) && same_plan(&measured, chosen);
+            measured_plan(p, &handle->machine, handle_room(handle), &measured) && same_plan(&measured, chosen);
     }
     *made = plan;
     return HGEMM_STATUS_SUCCESS;
@@ -122,7 +122,7 @@ hgemm_status_t hgemm_get_cublas_ratio(hgemm_handle_t handle, const hgemm_desc_t 
     hgemm_status_t status = take_call(handle, desc, CHECK_ALIGNMENT, &problem, &is_idle);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
-    const int has_entry = !is_idle && measured_plan(&problem, &handle->machine, handle->workspace_bytes, &measured);
+    const int has_entry = !is_idle && measured_plan(&problem, &handle->machine, handle_room(handle), &measured);
     *ratio = has_entry ? tuning_cublas_ratio(handle->tuning, &problem) : 0;
     return HGEMM_STATUS_SUCCESS;
 }
@@ -162,7 +162,7 @@ static hgemm_status_t check_problem(hgemm_plan_t plan, hgemm_handle_t handle, co
     if (kernel_table[plan->plan.variant.kernel].is_plain && !is_plain_result(p)) /* no class tells of C and D */
         return refuse(handle, "The plan runs %s, which needs C and D in aligned rows and no fused epilogue.",
                       kernel_table[plan->plan.variant.kernel].info.name);
-    if (plan->info.workspace_bytes > handle->workspace_bytes)
+    if (!handle_make_room(handle, plan->info.workspace_bytes))
         return refuse(handle, "The plan needs a workspace of %zu bytes, the handle has %zu.",
                       plan->info.workspace_bytes, handle->workspace_bytes);
     return HGEMM_STATUS_SUCCESS;
@@ -235,7 +235,9 @@ static hgemm_status_t take_plan(hgemm_handle_t handle, const char *text, const h
     if (!fault && p->kernel != HGEMM_KERNEL_AUTO && p->kernel != plan->variant.kernel)
         fault = "the call names another kernel";
     if (!fault)
-        fault = plan_fault(p, handle->workspace_bytes, plan);
+        fault = plan_fault(p, handle_room(handle), plan);
+    if (!fault && !handle_make_room(handle, (size_t)plan_workspace(p, plan)))
+        fault = "the workspace is too small, and cannot grow";
     if (!fault && !has_room_for(&handle->machine, plan->variant.kernel))
         fault = "the device has too little shared memory for the kernel";
     return fault ? refuse(handle, "The plan cannot run the call: %s.", fault) : HGEMM_STATUS_SUCCESS;

@@ -4,6 +4,7 @@
 #include "table/kernels.h"
 
 enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 }; /* bytes; what machines ask for */
+enum { GROWN_WORKSPACE = 1 << 30 };                              /* the same where a plan asks for more */
 enum { SYSTEM_SHARED = 1 << 10 }; /* bytes of shared memory that newer GPUs reserve in each block */
 
 const machine_t machine_t4 = {.multiprocessors = 40,
@@ -11,7 +12,15 @@ const machine_t machine_t4 = {.multiprocessors = 40,
                               .threads = T4_THREADS,
                               .l2_bytes = 4 << 20,
                               .workspace_bytes = LEAST_WORKSPACE,
+                              .most_workspace = LEAST_WORKSPACE,
                               .has_t4_code = 1};
+
+/* As many bytes, in whole MiB, but no less than every machine has, and no more than `most`. */
+static size_t between(size_t bytes, size_t most)
+{
+    bytes = bytes >> 20 << 20;
+    return bytes < LEAST_WORKSPACE ? LEAST_WORKSPACE : bytes > most ? most : bytes;
+}
 
 /* Limits of a multiprocessor: CUDA C++ Programming Guide, technical specifications per compute capability. Those of
  * 8.6 for 8.x and from 12.0 on, those of 9.0 between them. */
@@ -26,11 +35,8 @@ machine_t machine_of(const hgemm_device_info_t *info)
         int is_small = info->compute_major == 8 || info->compute_major >= 12;
         machine.shared_bytes = is_small ? 99 << 10 : NEWER_SHARED;
         machine.threads = is_small ? 1536 : 2048;
-        machine.workspace_bytes = info->memory_bytes / 512 >> 20 << 20;
-        if (machine.workspace_bytes < LEAST_WORKSPACE)
-            machine.workspace_bytes = LEAST_WORKSPACE;
-        if (machine.workspace_bytes > MOST_WORKSPACE)
-            machine.workspace_bytes = MOST_WORKSPACE;
+        machine.workspace_bytes = between(info->memory_bytes / 512, MOST_WORKSPACE);
+        machine.most_workspace = between(info->memory_bytes / 128, GROWN_WORKSPACE);
     }
     return machine;
 }

@@ -18,7 +18,8 @@ typedef struct machine_t {
     int multiprocessors;
     int shared_bytes, threads; /* limits of a multiprocessor */
     size_t l2_bytes;
-    size_t workspace_bytes;     /* that a handle allocates */
+    size_t workspace_bytes;     /* that a handle allocates, ... */
+    size_t most_workspace;      /* ... and up to which that may grow */
     int is_newer;               /* than Turing: priced as a Hopper GPU */
     int has_t4_code;            /* it runs machine code for a T4, not what is compiled from PTX for newer GPUs */
     const measured_t *measured; /* NULL: none */

@@ -556,6 +556,8 @@ int main(void)
                  {"few_64x16", HGEMM_ACCURACY_F32},
                  {"few_16x64", HGEMM_ACCURACY_F32},
                  {"planes_128x128", HGEMM_ACCURACY_F32},
+                 {"planes16_128x128", HGEMM_ACCURACY_16_BITS},
+                 {"planes11_128x256", HGEMM_ACCURACY_11_BITS},
                  {"single16_128x64", HGEMM_ACCURACY_16_BITS},
                  {"single11_128x128", HGEMM_ACCURACY_11_BITS},
                  {NULL, HGEMM_ACCURACY_F32}};
