@@ -11,8 +11,9 @@
  *             low    with a low part: 2^11 times what they are
  *             near   high ones: both of up to HGEMM_SPLIT_K k's, in units of the scales
  *             all    in units of D; in shared memory, for want of registers
- * Scales    A row of A and a column of B have one each for HGEMM_SPLIT_K k's. A block with a row or column that no scale holds,
- *           or that has an infinity or NaN, multiplies A and B themselves by FP32 units.
+ * Scales    A row of A and a column of B have one each for HGEMM_SPLIT_K k's. Where none holds all elements, or there is an
+ *           infinity or NaN, planes have zeros, and FP32 units multiply that row or column by B or A themselves. So may the
+ *           whole tile be, where that is true of many.
  * Order     A pair of slices, 16 k's, is three phases: A's low parts by B's high ones, high by high, A's high by B's low.
  *           Fragments of the next pair are loaded where those of this one are no longer needed, so that there is one set of
  *           either.
@@ -31,6 +32,9 @@ static DEVICE float scale_at(const float *scales, u32 i)
     return __uint_as_float(bits);
 }
 
+/* Lines without scales, of a tile, up to which they are multiplied one by one. */
+constexpr u32 MOST_LACKING = 8;
+
 template <class V> struct float_tile {
     const float *scales_a, *scales_b; /* of the block's tile, for the k's of a k-tile */
     u32 pitch_a, pitch_b;             /* to those of the next HGEMM_SPLIT_K k's */
@@ -43,16 +47,52 @@ template <class V> struct float_tile {
         scales_b = args.planes.scale_b + batch_index() * args.planes.scale_stride_b + panel * pitch_b + at.n0;
     }
 
-    /* Whether all rows and columns have scales for `k` k's, which begin anywhere. All threads of the block ask. */
-    DEVICE bool has_scales(u32 k0, u32 k) const
+    /* The scale of line i, a row or, after those, a column, for the t-th HGEMM_SPLIT_K k's from here. */
+    DEVICE float scale_of(u32 i, u32 t) const
+    {
+        return i < V::BM ? scale_at(scales_a, t * pitch_a + i) : scale_at(scales_b, t * pitch_b + i - V::BM);
+    }
+
+    /* How many threads have found lines without a scale for some of `k` k's, which begin anywhere. All threads of the block
+     * ask. */
+    DEVICE u32 lacking(u32 k0, u32 k) const
     {
         const u32 panels = (k0 % HGEMM_SPLIT_K + k + HGEMM_SPLIT_K - 1) / HGEMM_SPLIT_K;
         bool lacks = false;
         for (u32 i = thread_index(); i < V::BM + V::BN; i += V::THREADS)
 #pragma unroll 4
-            for (u32 t = 0; t < panels; ++t)
-                lacks |= (i < V::BM ? scale_at(scales_a, t * pitch_a + i) : scale_at(scales_b, t * pitch_b + i - V::BM)) == 0;
-        return !any_at_barrier(lacks);
+            for (u32 t = 0; t < panels; ++t) lacks |= scale_of(i, t) == 0;
+        return count_at_barrier(lacks);
+    }
+
+    /* Multiplies lines without a scale by FP32 units, for the k's from the begin'th to the end'th of the block's, which
+     * have the scales that this has; adds the sums to those in shared memory. */
+    static DEVICE void multiply_lines(const float_tile &tile, const block<V> &at, u32 begin, u32 end)
+    {
+        barrier(); /* all have added to the sums of the k's before */
+#pragma unroll 1
+        for (u32 i = 0; i < V::BM + V::BN; ++i) {
+            if (tile.scale_of(i, 0) != 0) continue; /* alike for all threads */
+            const bool is_row = i < V::BM;
+#pragma unroll 1
+            for (u32 x = thread_index(); x < (is_row ? V::BN : V::BM); x += V::THREADS) {
+                const u32 row = is_row ? i : x, column = is_row ? x : i - V::BM;
+                if (!is_row && tile.scale_of(row, 0) == 0) continue; /* its row has been multiplied */
+                float sum = 0, few = 0;
+#pragma unroll 4
+                for (u32 l = begin; l < end; ++l) {
+                    u32 a = 0, b = 0;
+                    ld_global_word(a, V::A::element(at.a, row, l), true), ld_global_word(b, V::B::element(at.b, column, l), true);
+                    few = __fmaf_rn(__uint_as_float(a), __uint_as_float(b), few);
+                    if (l % V::BK == V::BK - 1) sum = __fadd_rn(sum, few), few = 0;
+                }
+                u32 all;
+                const u32 to = sum_at(row, column);
+                ld_shared_word(all, to);
+                st_shared_word(to, __float_as_uint(__fadd_rn(__uint_as_float(all), __fadd_rn(sum, few))));
+            }
+            barrier(); /* the next line has other threads for an element */
+        }
     }
 
     /* Takes the sum of an element, in units of the scales, of what the loop has; of one product, `low` is `near`. */
@@ -99,6 +139,13 @@ template <class V> struct float_tile {
     }
     /* Where a thread keeps the sums of mma tile c of its warp's, beyond the stages. */
     static DEVICE u32 all_at(int c) { return shared_base() + V::MAIN_BYTES + (c * V::THREADS + thread_index()) * 16; }
+    /* Where the sum of an element of the tile is there. */
+    static DEVICE u32 sum_at(u32 row, u32 column)
+    {
+        const u32 m = row % V::WM, n = column % V::WN, c = m / 16 * V::NT + n / 8, e = m / 8 % 2 * 2 + n % 2;
+        const u32 lane = m % 8 * 4 + n % 8 / 2, w = row / V::WM + column / V::WN * (V::BM / V::WM);
+        return shared_base() + V::MAIN_BYTES + (c * V::THREADS + place_of<V>(w * 32 + lane)) * 16 + e * 4;
+    }
     static DEVICE void clear()
     {
 #pragma unroll
@@ -272,8 +319,21 @@ template <class T> static DEVICE void multiply_pair(float (&d)[4], const u32 (&a
 /* Zero, which ptxas cannot know before it has x: this kernel is compiled for no groups. */
 static DEVICE float zero_after(const arguments &args, float x) { return __uint_as_float(__float_as_uint(x) & (u32)(u64)args.group_ends); }
 
-/* The sums of a tile that scales hold. */
-template <class T> static DEVICE void planes(const arguments &args, const typename T::block &at, typename T::sums &near)
+/* Adds the sums of the k-tiles up to t to those in shared memory. */
+template <class T> static DEVICE void join(const arguments &args, u32 t, bool lacks, typename T::sums &near, typename T::sums &low)
+{
+    using V = typename T::variant;
+    const typename T::block at(args); /* computed anew: the loop has no registers for it */
+    const float_tile<V> tile(args, at, t - 1);
+    if (lacks) {
+        const u32 first = (t - 1) * T::BK / HGEMM_SPLIT_K * HGEMM_SPLIT_K, begin = first < at.k0 ? 0 : first - at.k0;
+        float_tile<V>::multiply_lines(tile, at, begin, min(at.k, first + HGEMM_SPLIT_K - at.k0));
+    }
+    tile.join(near, low);
+}
+
+/* The sums of a tile, of whose rows and columns some lack scales if `lacks`. */
+template <class T> static DEVICE void planes(const arguments &args, const typename T::block &at, bool lacks, typename T::sums &near)
 {
     using V = typename T::variant;
     using pipeline = plane_pipeline<V>;
@@ -351,8 +411,7 @@ template <class T> static DEVICE void planes(const arguments &args, const typena
             stage = there;
             ++t;
         } while (t % PANEL != 0 && t != end);
-        const typename T::block where(args); /* computed anew: the loop has no registers for it */
-        float_tile<V>(args, where, t - 1).join(near, low);
+        join<T>(args, t, lacks, near, low);
         if (t == end) break;
     }
 }
@@ -362,7 +421,7 @@ template <class T> static DEVICE void planes(const arguments &args, const typena
  * product it stays in the tensor cores for HGEMM_SPLIT_K k's, of two it leaves them after every k-tile. A phase is a product
  * of a pair of slices: while it runs, B's fragments of the next one are loaded, and A's where they are no longer needed.
  */
-template <class T> static DEVICE void rounded_planes(const arguments &args, const typename T::block &at, typename T::sums &all)
+template <class T> static DEVICE void rounded_planes(const arguments &args, const typename T::block &at, bool lacks, typename T::sums &all)
 {
     using V = typename T::variant;
     using pipeline = plane_pipeline<V>;
@@ -426,8 +485,7 @@ template <class T> static DEVICE void rounded_planes(const arguments &args, cons
             stage = there;
             ++t;
         } while (t % PANEL != 0 && t != end);
-        const typename T::block where(args); /* computed anew: the loop has no registers for it */
-        float_tile<V>(args, where, t - 1).join(all, sum);
+        join<T>(args, t, lacks, all, sum);
         if (t == end) break;
     }
 }
@@ -439,9 +497,10 @@ template <class T> static DEVICE void floats(const arguments &args)
     {
         const typename T::block at(args);
         tile::clear();
-        if (!tile(args, at, at.k0 / T::BK).has_scales(at.k0, at.k)) tile::multiply_floats(sums, args, typename T::warp());
-        else if constexpr (T::spec::ACCURACY == TO_F32) planes<T>(args, at, sums);
-        else rounded_planes<T>(args, at, sums);
+        const u32 lacking = tile(args, at, at.k0 / T::BK).lacking(at.k0, at.k);
+        if (lacking > MOST_LACKING) tile::multiply_floats(sums, args, typename T::warp());
+        else if constexpr (T::spec::ACCURACY == TO_F32) planes<T>(args, at, lacking > 0, sums);
+        else rounded_planes<T>(args, at, lacking > 0, sums);
     }
     T::store(args, typename T::block(args), sums);
 }

@@ -161,11 +161,11 @@ template <class V> static DEVICE block<V> recomputed(const arguments &args, cons
 /* A thread's place in the block, which is not its index where warps idle. A multiprocessor gives a block's warps to its
  * four sub-cores in turn. So the second four are renumbered: warps of one row of tiles, of one column, or of one tile
  * are then on different sub-cores. */
-template <class V> static DEVICE u32 place()
+template <class V> static DEVICE u32 place_of(u32 thread) /* and the thread of a place */
 {
-    const u32 thread = thread_index();
     return V::IDLES ? thread ^ thread / 128 % 2 * (96 % (V::MN_WARPS * 32)) : thread;
 }
+template <class V> static DEVICE u32 place() { return place_of<V>(thread_index()); }
 
 /* Where this warp stands in its block. */
 template <class V> struct warp {

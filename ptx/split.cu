@@ -130,6 +130,10 @@ template <bool ALONG_K, accuracy LEVEL> static DEVICE void split(const split_ope
 #pragma unroll
         for (int i = 0; i < UNITS; ++i) {
             const u32 k = first_k + i * STEP, in_k = k % HGEMM_PLANE_K, at_x = in_tile + own + r;
+            u32 *const bits[4] = {&v[r][i].x, &v[r][i].y, &v[r][i].z, &v[r][i].w};
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                if (scale[ALONG_K ? r : e] == 0) *bits[e] = 0; /* which FP32 units multiply */
             u32 high[2], low[2];
             split_check unused;
             split_of<LEVEL>::pair(high[0], low[0], v[r][i].x, v[r][i].y, scale[ALONG_K ? r : 0], scale[ALONG_K ? r : 1], unused);

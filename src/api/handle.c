@@ -62,7 +62,7 @@ size_t handle_room(hgemm_handle_t handle)
 {
     const int is_own = handle->own_workspace && handle->workspace == handle->own_workspace;
     return is_own && handle->most_workspace > handle->workspace_bytes ? handle->most_workspace
-                                                                     : handle->workspace_bytes;
+                                                                      : handle->workspace_bytes;
 }
 
 /* At least twice as many bytes, so that it grows seldom. */

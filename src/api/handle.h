@@ -25,8 +25,8 @@ struct hgemm_handle {
     size_t workspace_bytes;
     void *own_workspace; /* the handle's, NULL: none could be had */
     size_t own_workspace_bytes;
-    size_t most_workspace;                /* up to which it may grow */
-    void *outgrown[MOST_GROWTHS];         /* those that it had before: kernels and graphs may use them still */
+    size_t most_workspace;          /* up to which it may grow */
+    void *outgrown[MOST_GROWTHS];   /* those that it had before: kernels and graphs may use them still */
     void *functions[VARIANT_COUNT]; /* what the device loaded, by variant_index; NULL: not yet */
     void *realign, *scale, *recompute, *split, *pack, *unpack; /* the same for these kernels */
     known_plan_t known[KNOWN_PLANS];                           /* what was chosen of late, by a hash of the class */
@@ -38,8 +38,8 @@ size_t handle_room(hgemm_handle_t handle);
 /* Lets it grow to so many, if need be. 0: that cannot be, now and later. */
 int handle_make_room(hgemm_handle_t handle, size_t bytes);
 
-/* select_plan for the handle's machine and workspace, which then has room for the plan. A problem that comes again is not priced again:
- * that takes a host as long as a small product takes a GPU. */
+/* select_plan for the handle's machine and workspace, which then has room for the plan. A problem that comes again is
+ * not priced again: that takes a host as long as a small product takes a GPU. */
 hgemm_status_t handle_choose(hgemm_handle_t handle, const hgemm_desc_t *row_major, plan_t *plan);
 
 /* The words of the thread's last failure of a call without a handle, DEVICE_DETAIL bytes. */

@@ -263,6 +263,27 @@ static void structure_keeps_the_bound(void **state)
     with_all_layouts(check_structure);
 }
 
+/* A few numbers so small that no scale holds them beside the others of their row or column, each alone in a sum. */
+static void a_few_small_numbers_keep_the_bound(void **state)
+{
+    (void)state;
+    enum { FEW = 3 };
+    for (int op = 0; op < 4; op += 3) {
+        problem_t p = create(132, 36, 1100, (hgemm_op_t)(op >> 1), (hgemm_op_t)(op & 1));
+        static const int ks[FEW] = {3, 700, 1099};
+        fill(&p, normal, normal);
+        for (int s = 0; s < FEW; s++) {
+            for (int l = 0; l < p.k; l++)
+                if (l != ks[s])
+                    *b_at(&p, l, 5 * s) = *a_at(&p, 40 * s, l) = 0;
+            *a_at(&p, 40 * s + 1, ks[s]) *= 0x1p-40f, *b_at(&p, ks[s], 5 * s + 2) *= 0x1p-37f;
+        }
+        *a_at(&p, 1, 600) = INFINITY; /* in a row that has a small one, too */
+        check(&p, "few small numbers", bound(p.k));
+        destroy(&p);
+    }
+}
+
 static float integer(void)
 {
     return (float)rng_between(&rng, -(1 << 9), 1 << 9);
@@ -537,7 +558,7 @@ int main(void)
     const struct CMUnitTest of_each_kernel[] = {
         cmocka_unit_test(every_range_keeps_the_bound), cmocka_unit_test(structure_keeps_the_bound),
         cmocka_unit_test(integers_are_exact),          cmocka_unit_test(specials_are_as_ieee_says),
-        cmocka_unit_test(long_sums_stay_close),
+        cmocka_unit_test(long_sums_stay_close),        cmocka_unit_test(a_few_small_numbers_keep_the_bound),
     };
     const struct CMUnitTest of_halves[] = {
         cmocka_unit_test(halves_beside_floats_keep_the_bound),
