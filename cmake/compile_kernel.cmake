@@ -6,9 +6,9 @@
 #   cmake -D NVCC=... -D FATBINARY=... -D SOURCE=... -D SYMBOL=... -D TARGET=... -D FLAGS=... -D T4=...
 #         -P compile_kernel.cmake
 #
-# Where T4 is an architecture, as 75, the PTX is for that, and the machine code is compiled by itself, with the macro HGEMM_T4. TARGET is what the depfile
-# calls the fatbin, which is not compressed: pack_images.c does that, to many at once. <SYMBOL>.usage gets one line,
-# "registers shared": registers of a thread and bytes of static shared memory of a block, as ptxas reports them for sm_75.
+# Where T4 is an architecture, such as 75, the PTX is for that, and the machine code is compiled by itself, with the macro
+# HGEMM_T4. TARGET is what the depfile calls the fatbin, which is not compressed: pack_images.c does that, to many at
+# once. <SYMBOL>.usage gets one line, "registers shared": registers of a thread and bytes of static shared memory of a block, as ptxas reports them for sm_75.
 
 set(log "")
 function(refuse why)

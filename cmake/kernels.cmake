@@ -73,8 +73,8 @@ endfunction()
 
 # A row becomes a variant for each transpose, and each way and access that it has columns for (ways.def). `out` gets the
 # symbols, sorted; <symbol>_SOURCE and <symbol>_DEFINES describe each one, <symbol>_T4 is the architecture of its PTX where
-# its row has columns for a T4, else OFF, <symbol>_KERNEL is the row, among whose variants <symbol>_PLACE puts in order: those come first that are
-# loaded most often.
+# its row has columns for a T4, else OFF, <symbol>_KERNEL is the row, among whose variants <symbol>_PLACE puts in order: those
+# come first that are loaded most often.
 function(hgemm_read_table out)
     set(table ${PROJECT_SOURCE_DIR}/src/table/kernels.def)
     hgemm_preprocess(json ${PROJECT_SOURCE_DIR}/cmake/kernels.json.def ${table})

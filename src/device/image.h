@@ -13,7 +13,7 @@ typedef struct image_t {
     const char *symbol;        /* entry point */
     const unsigned char *pack; /* a Zstandard frame, of fatbins one after the other */
     size_t packed;             /* bytes of that */
-    size_t offset, size;       /* of this image among its contents: a fatbin of sm_75 machine code and compute_75 PTX */
+    size_t offset, size;       /* of this image among its contents: a fatbin of sm_75 machine code and PTX */
     int registers;             /* of a thread, in the sm_75 machine code */
 } image_t;
 

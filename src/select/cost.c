@@ -174,6 +174,14 @@ static double lines_there(const costs_t *costs, int side, double extent)
     return side - (side - fmin(side, extent)) * (1 - costs->factor_missing_lines);
 }
 
+/* Clocks of a k-tile of floats that were split before. */
+static double planes_step(const costs_t *costs, hgemm_accuracy_t accuracy)
+{
+    return accuracy == HGEMM_ACCURACY_F32       ? costs->clocks_planes_step
+           : accuracy == HGEMM_ACCURACY_16_BITS ? costs->clocks_planes_step_16
+                                                : costs->clocks_planes_step_11;
+}
+
 static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
@@ -208,14 +216,16 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
         more += costs->clocks_packed_k * packed_bits(&form) / 4 * info->block_k;
     }
     more += splits_in_loop(p, variant.kernel) ? costs->clocks_split_step : 0;
-    more += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_step : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;
     const double each = splits_in_loop(p, variant.kernel) ? costs->clocks_split_chunk : costs->clocks_converted_chunk;
     lone += each * converted;
     beside += each * converted;
+    double latency = costs->clocks_step + more + dram_latency + exposed;
+    if (kernel_table[variant.kernel].splits_first) /* one block, whose loop loads ahead */
+        lone = beside = planes_step(costs, kernel_table[variant.kernel].accuracy), latency = 0;
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
-                    .latency = costs->clocks_step + more + dram_latency + exposed,
+                    .latency = latency,
                     .dram = dram / machine->multiprocessors,
                     .store = store / machine->multiprocessors};
 }
@@ -225,7 +235,8 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
 static double copy_clocks(const hgemm_desc_t *p, int kernel, int copies, const machine_t *machine)
 {
     const costs_t *costs = costs_of(machine);
-    double bytes = (double)(copied_bytes(p, copies) + planes_bytes(p, kernel));
+    const double read = kernel_table[kernel].accuracy == HGEMM_ACCURACY_11_BITS ? 2 : 1; /* of what becomes planes */
+    double bytes = (double)copied_bytes(p, copies) + (double)planes_bytes(p, kernel) * (1 + read) / 2;
     bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0);
     const double rows = kernel_table[kernel].splits_first ? costs->clocks_planes_k * (double)p->k : 0;
     return bytes > 0 ? costs->clocks_copy_launch + rows + bytes / (costs->rate_copy_bytes * machine->multiprocessors)
@@ -269,6 +280,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
     if (splits_in_loop(p, variant.kernel))
         price.end += costs->clocks_split_block;
+    if (kernel_table[variant.kernel].splits_first)
+        price.end += costs->clocks_planes_block;
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
     if (is_thin(variant.kernel))

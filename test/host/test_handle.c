@@ -161,8 +161,9 @@ static void workspace_grows_where_a_plan_asks(void)
         for (int i = 0; i < LINES * LINES; i++)
             check(sums[i] == (float)k, "a sum of ones is k");
         hgemm_desc_t long_one = desc;
-        long_one.k = long_one.lda = (int64_t)1 << 30; /* more than any handle has */
-        long_one.a = long_one.b = long_one.d = NULL;
+        long_one.k = long_one.lda = (int64_t)1 << 28; /* more than any handle has, and not read */
+        long_one.a = (void *)((uintptr_t)1 << 40), long_one.b = (void *)((uintptr_t)1 << 41);
+        long_one.d = (void *)((uintptr_t)1 << 42);
         expect_status(handle, hgemm_prepare(handle, &long_one), HGEMM_STATUS_NOT_SUPPORTED, "beyond what it grows to");
         expect_status(handle, hgemm_set_workspace(handle, own, (size_t)1 << 20), HGEMM_STATUS_SUCCESS, "workspace");
         expect_status(handle, hgemm_plan_run(plan, handle, &desc), HGEMM_STATUS_INVALID_PLAN, "with too little");
