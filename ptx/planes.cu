@@ -22,6 +22,7 @@
  *           that pass no register. Their machine code for a T4 is there for the emulator.
  */
 #define HGEMM_SPLITS_FIRST
+#include "float_units.cuh"
 #include "tile.cuh"
 
 /* A row's or column's scale; 0: it has none. */
@@ -82,7 +83,7 @@ template <class V> struct float_tile {
 #pragma unroll 4
                 for (u32 l = begin; l < end; ++l) {
                     u32 a = 0, b = 0;
-                    ld_global_word(a, V::A::element(at.a, row, l), true), ld_global_word(b, V::B::element(at.b, column, l), true);
+                    V::A::load(a, at.a, row, l, true), V::B::load(b, at.b, column, l, true);
                     few = __fmaf_rn(__uint_as_float(a), __uint_as_float(b), few);
                     if (l % V::BK == V::BK - 1) sum = __fadd_rn(sum, few), few = 0;
                 }
@@ -171,26 +172,11 @@ template <class V> struct float_tile {
     /* The tile by FP32 units, 32 k's at a time, of A and B themselves. */
     static DEVICE void multiply_floats(typename V::sums &sums, const arguments &args, const warp<V> &w)
     {
-        using A = typename V::A;
-        using B = typename V::B;
         const block<V> at(args);
         ::clear<V>(sums);
 #pragma unroll 1
         for (u32 l = 0; l < at.k;) {
-            panel a = at.a, b = at.b;
-            a.ld = in_place(a.ld), b.ld = in_place(b.ld); /* or all addresses are computed before the loop, to lie in registers */
-            u32 x[V::MT * 2], y;
-#pragma unroll
-            for (int i = 0; i < V::MT * 2; ++i) ld_global_word(x[i], A::element(a, w.m + i * 8 + w.lane / 4, l), true);
-#pragma unroll
-            for (int j = 0; j < V::NT * 2; ++j) {
-                ld_global_word(y, B::element(b, w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, l), true);
-#pragma unroll
-                for (int i = 0; i < V::MT * 2; ++i) {
-                    float &sum = sums[i / 2][j / 2][i % 2 * 2 + j % 2];
-                    sum = __fmaf_rn(__uint_as_float(x[i]), __uint_as_float(y), sum);
-                }
-            }
+            multiply_floats_at<V>(sums, at, w, l, [](int, int) { return true; });
             if (++l % V::BK != 0 && l != at.k) continue;
             add(sums);
             if (l != at.k) ::clear<V>(sums);
