@@ -174,6 +174,14 @@ static double lines_there(const costs_t *costs, int side, double extent)
     return side - (side - fmin(side, extent)) * (1 - costs->factor_missing_lines);
 }
 
+/* Clocks added to a k-tile of floats that are split in the loop. */
+static double split_step(const costs_t *costs, hgemm_accuracy_t accuracy)
+{
+    return accuracy == HGEMM_ACCURACY_F32       ? costs->clocks_split_step
+           : accuracy == HGEMM_ACCURACY_16_BITS ? costs->clocks_split_step_16
+                                                : costs->clocks_split_step_11;
+}
+
 /* Clocks of a k-tile of floats that were split before. */
 static double planes_step(const costs_t *costs, hgemm_accuracy_t accuracy)
 {
@@ -215,7 +223,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
         const packed_form_t form = form_of(p->weights);
         more += costs->clocks_packed_k * packed_bits(&form) / 4 * info->block_k;
     }
-    more += splits_in_loop(p, variant.kernel) ? costs->clocks_split_step : 0;
+    more += splits_in_loop(p, variant.kernel) ? split_step(costs, kernel_table[variant.kernel].accuracy) : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;
     const double each = splits_in_loop(p, variant.kernel) ? costs->clocks_split_chunk : costs->clocks_converted_chunk;
     lone += each * converted;
@@ -230,17 +238,18 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
                     .store = store / machine->multiprocessors};
 }
 
-/* Clocks until all copies are made, or planes, of which a block has all k's. What fits half of the L2 cache is not
- * written back to DRAM meanwhile. */
+/* Clocks until all copies are made, or planes, of which 11 bits have half as many bytes, but as many that are read.
+ * What fits half of the L2 cache is not written back to DRAM meanwhile. */
 static double copy_clocks(const hgemm_desc_t *p, int kernel, int copies, const machine_t *machine)
 {
     const costs_t *costs = costs_of(machine);
-    const double read = kernel_table[kernel].accuracy == HGEMM_ACCURACY_11_BITS ? 2 : 1; /* of what becomes planes */
-    double bytes = (double)copied_bytes(p, copies) + (double)planes_bytes(p, kernel) * (1 + read) / 2;
+    const int planes = kernel_table[kernel].splits_first;
+    double bytes = planes ? (double)planes_bytes(p, kernel) * (kernel_parts(&kernel_table[kernel]) > 1 ? 1 : 1.5)
+                          : (double)copied_bytes(p, copies);
     bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0);
-    const double rows = kernel_table[kernel].splits_first ? costs->clocks_planes_k * (double)p->k : 0;
-    return bytes > 0 ? costs->clocks_copy_launch + rows + bytes / (costs->rate_copy_bytes * machine->multiprocessors)
-                     : 0;
+    const double launch = planes ? costs->clocks_planes_launch : costs->clocks_copy_launch,
+                 rate = planes ? costs->rate_planes_bytes : costs->rate_copy_bytes;
+    return bytes > 0 ? launch + bytes / (rate * machine->multiprocessors) : 0;
 }
 
 /* The same until the scales of bfloat16 operands are found. */
@@ -284,6 +293,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         price.end += costs->clocks_planes_block;
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
+    if (kernel_table[variant.kernel].splits_first)
+        price.turnover = costs->clocks_planes_turnover;
     if (is_thin(variant.kernel))
         price_thin(p, variant.kernel, &price);
     if (is_few(variant.kernel))
@@ -397,7 +408,9 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
     double rows = fmin((double)p->m / info->block_m, 1); /* of a tile that D has; the others may cost something, too */
     double tile_sums = (rows + (1 - rows) * costs->factor_missing_sums) * price->sum_bytes;
     double read = plan->splits - keeps_own_sums(plan->variant, machine);
-    double sums = tile_sums * (read + costs->factor_own_sums) / sum_rate;
+    double sums = tile_sums * (read + costs->factor_own_sums) / sum_rate, arrival = costs->clocks_split_arrival;
+    if (kernel_table[plan->variant.kernel].splits_first)
+        sums *= costs->factor_planes_sums, arrival += costs->clocks_planes_part;
     double spilled = fmax(read * tile_sums * (double)tiles - (double)machine->l2_bytes / 2, 0);
     double part = (double)plan->k_split / info->block_k;
     double last = steps - (plan->splits - 1) * part;
@@ -407,7 +420,7 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
                                  (phase_t){
                                      .blocks = is_uneven ? (double)places(price) : (double)tiles * plan->splits,
                                      .steps = part,
-                                     .end = price->end + costs->clocks_split_arrival + sums,
+                                     .end = price->end + arrival + sums,
                                      .are_parts = 1,
                                  });
     return (!is_uneven   ? 1
