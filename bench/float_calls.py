@@ -71,12 +71,12 @@ def errors(d, x, y, rows=256):
     return off.pow(2).mean().sqrt().item(), off.max().item() * 2**24
 
 
-def by_hgemm(handle, desc, kernel=None):
-    """A function that enqueues it, by that kernel or by hgemm's choice."""
+def by_hgemm(handle, desc, kernel=None, accuracy="float32"):
+    """A function that enqueues it, by that kernel or by hgemm's choice, for that accuracy."""
     number = lib.hgemm_find_kernel(kernel.encode()) if kernel else 0
 
     def run():
-        desc.kernel = number
+        desc.kernel, desc.accuracy = number, _c.ACCURACY[accuracy]
         _c.check(lib.hgemm_run_desc(handle, byref(desc)), handle)
     return run
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Products of FP32 by hgemm beside torch.mm, in FP32 and in TF32: times, alternating, and errors against float64.
+"""Products of FP32 by hgemm, of every accuracy, beside torch.mm, in FP32 and in TF32: times, alternating, and errors against float64.
 
     python3 bench/float_products.py LIBHGEMM.so OUT.json COMMIT [KERNEL...]    on a machine with a GPU and PyTorch, in a clone
 
@@ -34,16 +34,17 @@ def in_tf32(run):
 def measure(handle, kernels, m, n, k, op_a, op_b, draw):
     desc, x, y, d = product(m, n, k, op_a, op_b, draw=draw)
     sgemm = by_torch(x, y, d)
-    runs = {"hgemm": by_hgemm(handle, desc), **{kernel: by_hgemm(handle, desc, kernel) for kernel in kernels}, "sgemm": sgemm, "tf32": in_tf32(sgemm)}
+    runs = {"hgemm": by_hgemm(handle, desc), **{kernel: by_hgemm(handle, desc, kernel) for kernel in kernels}, "sgemm": sgemm, "tf32": in_tf32(sgemm),
+            **{level: by_hgemm(handle, desc, accuracy=level) for level in ("16bits", "11bits")}}
     found = {}
-    for name in ("hgemm", "sgemm"):
+    for name in ("hgemm", "sgemm", "tf32", "16bits", "11bits"):
         d.fill_(float("nan"))
         runs[name]()
         found[name] = errors(d[0], x[0], y[0])
     us = medians_us(runs, 9)
     return {"m": m, "n": n, "k": k, "op": "nt"[op_a] + "nt"[op_b], "data": "normal" if draw is torch.randn else "positive",
             **{f"us_{which}": value for which, value in us.items()}, "tflops": 2e-6 * m * n * k / us["hgemm"],
-            "speed_over_sgemm": us["sgemm"] / us["hgemm"], "rms_hgemm": found["hgemm"][0], "rms_sgemm": found["sgemm"][0],
+            "speed_over_sgemm": us["sgemm"] / us["hgemm"], **{f"rms_{name}": error for name, (error, _) in found.items()},
             "worst_units": found["hgemm"][1]}
 
 
