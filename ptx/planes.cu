@@ -143,9 +143,10 @@ template <class V> struct float_tile {
     /* Where the sum of an element of the tile is there. */
     static DEVICE u32 sum_at(u32 row, u32 column)
     {
+        static_assert(!V::IDLES, "a warp's place is not its index");
         const u32 m = row % V::WM, n = column % V::WN, c = m / 16 * V::NT + n / 8, e = m / 8 % 2 * 2 + n % 2;
         const u32 lane = m % 8 * 4 + n % 8 / 2, w = row / V::WM + column / V::WN * (V::BM / V::WM);
-        return shared_base() + V::MAIN_BYTES + (c * V::THREADS + place_of<V>(w * 32 + lane)) * 16 + e * 4;
+        return shared_base() + V::MAIN_BYTES + (c * V::THREADS + w * 32 + lane) * 16 + e * 4;
     }
     static DEVICE void clear()
     {

@@ -4,9 +4,9 @@
  * tile is a warp's.
  *
  * k   The short k-tile, padded with zeros, is processed first, before the main loop: it is the last one in memory. If
- *     it would have fewer than HGEMM_LEAST_TAIL k's, it has so many more, and the first k-tile in memory, which comes
- *     next, so many less. (Not so beside packed weights, whose k-tiles
- *     begin at multiples of them.) All others follow, and are whole.
+ *     it would have fewer than HGEMM_LEAST_TAIL k's, it takes that many more from its neighbour, and the first k-tile in
+ *     memory, which comes next, has that many less. (Packed weights do not do so: their k-tiles begin at multiples of
+ *     BK.) All others follow, and are whole.
  */
 #pragma once
 #include "convert.cuh"
@@ -161,11 +161,11 @@ template <class V> static DEVICE block<V> recomputed(const arguments &args, cons
 /* A thread's place in the block, which is not its index where warps idle. A multiprocessor gives a block's warps to its
  * four sub-cores in turn. So the second four are renumbered: warps of one row of tiles, of one column, or of one tile
  * are then on different sub-cores. */
-template <class V> static DEVICE u32 place_of(u32 thread) /* and the thread of a place */
+template <class V> static DEVICE u32 place()
 {
+    const u32 thread = thread_index();
     return V::IDLES ? thread ^ thread / 128 % 2 * (96 % (V::MN_WARPS * 32)) : thread;
 }
-template <class V> static DEVICE u32 place() { return place_of<V>(thread_index()); }
 
 /* Where this warp stands in its block. */
 template <class V> struct warp {
