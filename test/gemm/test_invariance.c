@@ -4,7 +4,8 @@
  * rows are. 300 rows are multiplied at once; then any m of them, from 1 to 300, wherever they stand, aligned otherwise
  * and among other rows: alone, in batches, in groups, gathered. Every row's bits are compared.
  *
- * HGEMM_TEST_FULL takes every m in every way; otherwise a sample of them is taken in turn.
+ * HGEMM_TEST_FULL takes every m, and every way in turn, so that over all settings each m comes in each way, in some twenty
+ * of them; otherwise a sample of the m's is taken.
  */
 #include "gemm_operands.h"
 
@@ -173,9 +174,9 @@ static void run_setting(const setting_t *s, rng_t *rng)
     static const int64_t sample[] = {1, 2, 15, 16, 17, 32, 33, 64, 65, 127, 129, 256, 300};
     static int turn;
     make_want(s);
-    for (int64_t m = 1; m <= ROWS && test_full(); m++)
-        for (int way = 0; way < WAYS; way++)
-            compare(s, (way_t)way, rng_between(rng, 0, ROWS - 1), m, rng);
+    for (int64_t m = 1; m <= ROWS && test_full(); m++) /* a multiple of WAYS of them: each setting begins with another way */
+        compare(s, (way_t)((m + turn) % WAYS), rng_between(rng, 0, ROWS - 1), m, rng);
+    turn++;
     for (size_t i = 0; i < sizeof sample / sizeof *sample && !test_full(); i++)
         compare(s, (way_t)(turn++ % WAYS), rng_between(rng, 0, ROWS - 1), sample[i], rng);
 }
