@@ -174,10 +174,9 @@ static void run_setting(const setting_t *s, rng_t *rng)
     static const int64_t sample[] = {1, 2, 15, 16, 17, 32, 33, 64, 65, 127, 129, 256, 300};
     static int turn;
     make_want(s);
-    for (int64_t m = 1; m <= ROWS && test_full();
-         m++) /* a multiple of WAYS of them: each setting begins with another way */
+    for (int64_t m = 1; m <= ROWS && test_full(); m++)
         compare(s, (way_t)((m + turn) % WAYS), rng_between(rng, 0, ROWS - 1), m, rng);
-    turn++;
+    turn++; /* ROWS is a multiple of WAYS: else each m would come in the same way again */
     for (size_t i = 0; i < sizeof sample / sizeof *sample && !test_full(); i++)
         compare(s, (way_t)(turn++ % WAYS), rng_between(rng, 0, ROWS - 1), sample[i], rng);
 }
