@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What holds of every plan, whichever is preferred: it can run, it fits the workspace, a named kernel is honoured, and it
- * depends on the problem alone. What is preferred is in test_price.
+ * What holds of every plan, whichever is preferred: it can run, it fits the workspace, a named kernel is honoured, and
+ * it depends on the problem alone. What is preferred is in test_price.
  */
 #include <setjmp.h>
 #include <stdarg.h>
