@@ -34,7 +34,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     const char *codes = at.b.base + (u64)strip * packed_units(&form) * HGEMM_PACKED_UNIT + w.lane * 16 + (u64)first_k * K_BYTES;
     const groups_of_strip<ADDS> groups(form, at.b.base, strip, w.lane);
     const lookup table{form.lookup};
-    constexpr bool MAY_BE_FINE = HGEMM_TAKES_SMALL_GROUPS(T::WM);
+    constexpr bool MAY_BE_FINE = HGEMM_TAKES_ALL_GROUPS(T::WM);
     const bool is_fine = MAY_BE_FINE && 1u << form.log_group < (u32)T::WK; /* groups are smaller than a warp's k-tile */
 
     /* Where k-tile t begins: the last one in memory comes first. */
@@ -153,13 +153,17 @@ template <class T> static DEVICE void weights(const arguments &args)
     if (T::is_unneeded(args)) return;
     if (!typename T::block(args).is_needed(args)) return;
     const packed_form_t &form = args.packed;
+    constexpr bool ADDS = HGEMM_TAKES_ALL_GROUPS(T::WM);
     typename T::sums all;
-    if (form.zero == PACKED_OFFSETS && packed_bits(&form) == 4) multiply_packed<T, CODES_4, true>(all, args);
-    else if (form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_8, true>(all, args);
-    else if (form.code == PACKED_E4M3) multiply_packed<T, CODES_E4M3>(all, args);
-    else if (packed_bits(&form) == 8) multiply_packed<T, CODES_8>(all, args);
-    else if (form.code == PACKED_TABLE16) multiply_packed<T, CODES_TABLE>(all, args);
-    else multiply_packed<T, CODES_4>(all, args);
+    if (packed_bits(&form) == 4) {
+        if (ADDS && form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_4, ADDS>(all, args);
+        else if (form.code == PACKED_TABLE16) multiply_packed<T, CODES_TABLE>(all, args);
+        else multiply_packed<T, CODES_4>(all, args);
+    } else {
+        if (ADDS && form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_8, ADDS>(all, args);
+        else if (form.code == PACKED_E4M3) multiply_packed<T, CODES_E4M3>(all, args);
+        else multiply_packed<T, CODES_8>(all, args);
+    }
     T::store(args, typename T::block(args), all);
 }
 

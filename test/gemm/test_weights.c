@@ -420,10 +420,11 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
 static const char *const kernels[] = {"weights_16x128", "weights_32x128", "weights_64x128", NULL};
 enum { KERNELS = sizeof kernels / sizeof kernels[0] };
 
-/* Kernel number i of the three, or one for groups of that size in its place; then the automatic choice. */
-static const char *kernel_for(int i, int group)
+/* Kernel number i of the three, or one for such groups in its place; then the automatic choice. */
+static const char *kernel_for(int i, int kind, int group)
 {
-    return kernels[i == 2 && group > 0 && group < 64 ? 1 : i];
+    const int is_large = kinds[kind].zero != HGEMM_ZERO_OFFSET && (group == 0 || group >= 64);
+    return kernels[i == 2 && !is_large ? 1 : i];
 }
 
 /* Of whole numbers and powers of two sums are exact in any order: every kernel, group and kind of integers, and edges.
@@ -442,7 +443,7 @@ static void products_of_integers_are_exact(void **state)
                                      every_group[turn % GROUPS], shape[1], shape[2], 1);
             const product_t c = {.w = &w,
                                  .m = shape[0],
-                                 .kernel = kernel_for(kernel, w.of.group),
+                                 .kernel = kernel_for(kernel, kind, w.of.group),
                                  .type_d = HGEMM_TYPE_F32,
                                  .is_exact = 1};
             check(&c, "integers", NULL);
@@ -463,7 +464,7 @@ static void products_are_within_the_bound(void **state)
                                      every_group[g], shape[1], shape[2], 0);
             const product_t c = {.w = &w,
                                  .m = shape[0],
-                                 .kernel = kernel_for((kind + g) % KERNELS, every_group[g]),
+                                 .kernel = kernel_for((kind + g) % KERNELS, kind, every_group[g]),
                                  .type_a = (kind + g) % 4 == 3 ? HGEMM_TYPE_BF16 : HGEMM_TYPE_F16,
                                  .type_d = (hgemm_type_t)(g % 3)};
             check(&c, "random", NULL);
