@@ -228,6 +228,9 @@ static DEVICE bool any_at_barrier(bool x)
 }
 static DEVICE void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
+/* 9.7.12 exit: here, and not by a jump to where other threads end, for that code may not have been fetched yet. */
+static DEVICE void leave() { asm volatile("exit;"); }
+
 /* Whether x is true of all lanes. ptxas knows that the answer is one for the warp: code that branches on it may still
  * use uniform registers, and counts as converged. */
 static DEVICE bool all_lanes(bool x)

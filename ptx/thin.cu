@@ -19,6 +19,7 @@
  */
 #include "thin_loads.cuh"
 #include "thin_output.cuh"
+#include "thin_sweep.cuh"
 
 /* A thread's sums over its k's, where memory runs along k: 8 k's at a time, of which the first DEPTH count. */
 template <class V, int T, int DEPTH> static DEVICE void add_along_k(float (&acc)[V::LINES][T], const thin_block<V> &at)
@@ -216,49 +217,24 @@ template <class V> static DEVICE void stream(const thin_block<V> &at)
     if (has_line) put(sum_at<V>(at.pitch, thread_index(), 0), sum, true);
 }
 
-/*
- * Multiplies up to 4 columns where memory runs along k in whole chunks: 8 lanes share a line, so that a warp's load takes
- * all of the sectors that it touches. A warp has 32 lines, all of which are under way before the first one is needed.
- */
-template <class V, int T> static DEVICE void sweep(const thin_block<V> &at)
+/* What is swept, and, unless it is fused, stored. */
+template <class V> static DEVICE void sweep_all(const arguments &args)
 {
-    constexpr u32 LANES = 8, APART = 32 / LANES, LINES = HGEMM_SWEPT_LINES / (V::THREADS / 32) / APART; /* of a lane */
-    const u32 lane = thread_index() % 32, line0 = thread_index() / 32 * (LINES * APART) + lane / LANES;
-    const int lines = at.lines - (int)line0;
-    float acc[LINES * T] = {};
-#pragma unroll 1
-    for (u32 k = lane % LANES * 8; k < at.k_end; k += LANES * 8) {
-        const char *const first = at.w.base + line0 * at.w.ld + k * HALF_BYTES;
-        b128 v[LINES] = {};
-#pragma unroll
-        for (int i = 0; i < (int)LINES; ++i)
-            ld_global_once(v[i], first + i * APART * in_place(at.w.ld), i * (int)APART < lines);
-        const few_columns<V, 8, 1, T> x(at, k, 8);
-#pragma unroll
-        for (int q = 0; q < 8; ++q)
-#pragma unroll
-            for (int t = 0; t < T; ++t) {
-                const float y = x.value(q, t);
-#pragma unroll
-                for (int i = 0; i < (int)LINES; ++i) acc[i * T + t] = __fmaf_rn(value(v[i], q), y, acc[i * T + t]);
-            }
-    }
-    const u32 line = line0 + add_lanes<LINES * T, LANES>(acc) / T * APART;
-    static_assert(LINES == LANES, "a lane has not one line");
-#pragma unroll
-    for (int t = 0; t < T; ++t)
-        if (T < 4 || t < at.columns) put(sum_at<V>(at.pitch, line, t), acc[t], true);
+    const int columns = V::LONG_IS_M ? args.n : args.m;
+    if (columns > 2) sweep<V, 4>(args); /* in this order ptxas makes no table of jumps */
+    else if (columns > 1) sweep<V, 2>(args);
+    else sweep<V, 1>(args);
 }
 
 template <class V> static DEVICE void thin(const arguments &args)
 {
+    const bool is_swept = V::CAN_SWEEP && args.indirect & HGEMM_SWEPT;
+    if constexpr (V::CAN_SWEEP)
+        if (is_swept) sweep_all<V>(args);
     const thin_block<V> at(args);
     constexpr bool CAN_BE_ONE = V::LONG == 8 && V::W_ALONG_K && V::X_ALONG_K;
-    if (V::CAN_STREAM && at.is_streamed) stream(at);
-    else if (V::CAN_SWEEP && at.is_swept)
-        if (at.columns > 2) sweep<V, 4>(at); /* in this order ptxas makes no table of jumps */
-        else if (at.columns > 1) sweep<V, 2>(at);
-        else sweep<V, 1>(at);
+    if (is_swept) ; /* sums are there */
+    else if (V::CAN_STREAM && at.is_streamed) stream(at);
     else if (CAN_BE_ONE && at.lines == 1) multiply_all<V, CAN_BE_ONE ? 1 : V::LINES>(at);
     else multiply_all<V, V::LINES>(at);
     finish(args, at);
