@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Of a kernel for few rows or columns of floats (few.cu): which lines and k's a thread has, and where a block stands. */
 #pragma once
+#include "../src/table/warp_facts.h"
 #include "epilogue.cuh"
 
 template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct few_variant {

@@ -14,6 +14,7 @@
  * Limits    A and B are read by every warp that needs them, from the L1 or L2 cache. k is not split.
  */
 #define TILES(count) static constexpr int TILES = count; /* a column of the row */
+#include "../src/table/warp_facts.h"
 #include "epilogue.cuh"
 
 enum { UNIT_K = HGEMM_TINY_UNIT_K, STEP_K = HGEMM_TINY_STEP_K }; /* k's of a lane, and of the warp, in a step */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "table/tile_facts.h"
+#include "table/warp_facts.h"
 
 enum {
     FLOAT_BYTES = 4,

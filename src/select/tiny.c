@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "table/tile_facts.h"
+#include "table/warp_facts.h"
 
 enum {
     MOST_TINY_K = 128, /* beyond, bytes that warps read again cost more than to share them */

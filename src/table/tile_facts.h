@@ -28,25 +28,8 @@
 #define HGEMM_SUMS_PITCH(block_n, sum_bytes) (((block_n) + HGEMM_SUMS_PADDING) * (sum_bytes))
 #define HGEMM_SUMS_BYTES(warps, block_n, sum_bytes) ((warps)*HGEMM_STAGED_ROWS * HGEMM_SUMS_PITCH(block_n, sum_bytes))
 
-/* Of a kernel for few rows or columns of floats: shared memory, for two k-tiles of the operand with few. How the long
- * operand is loaded, along k or not: slots of warps that have a part of a k-tile; lanes of a warp that share lines;
- * units of 16 bytes in a round of a thread's loads, for so many columns at a time, HGEMM_FEW_TOGETHER at most; groups
- * of warps that share columns; and rounds in a k-tile. */
+/* Of a kernel for few rows or columns of floats: two k-tiles of the operand with few. */
 #define HGEMM_FEW_BYTES(few, block_k) (2 * ((few) + 4) * (block_k)*4)
-#define HGEMM_FEW_TOGETHER 8
-#define HGEMM_FEW_SLOTS(is_along_k) ((is_along_k) ? 2 : 8)
-#define HGEMM_FEW_LANES_K(is_along_k) ((is_along_k) ? 8 : 2)
-#define HGEMM_FEW_UNITS(is_along_k, together) \
-    ((is_along_k) && (together) == HGEMM_FEW_TOGETHER ? 4 : 8) /* by registers */
-#define HGEMM_FEW_GROUPS(columns) ((columns) <= HGEMM_FEW_TOGETHER ? 1 : 2)
-#define HGEMM_FEW_ROUNDS(is_along_k, together, groups, block_k) \
-    ((block_k) / HGEMM_FEW_SLOTS(is_along_k) /                  \
-     (HGEMM_FEW_UNITS(is_along_k, together) * HGEMM_FEW_LANES_K(is_along_k)) * (groups))
-
-/* Of a kernel whose warps have a tile each: k's of a lane and of the warp in a step, and a lane's rows or columns. */
-#define HGEMM_TINY_UNIT_K 8
-#define HGEMM_TINY_STEP_K (4 * HGEMM_TINY_UNIT_K)
-#define HGEMM_TINY_LINES(block) ((block) / 8)
 
 /* Whether a kernel for packed weights has registers for others than integer codes of 4 bits without offsets, whose
  * groups are no smaller than a warp's k-tile. */

@@ -814,7 +814,7 @@ static void thin_kernels_have_their_products(void **state)
         {300000, 1, 64, HGEMM_OP_N, {KERNEL_thin_512x8, KERNEL_thin_512x8}},
         {20000, 1, 256, HGEMM_OP_N, {KERNEL_thin_512x8, KERNEL_thin_512x8}},
         {32768, 8, 64, HGEMM_OP_N, {KERNEL_NONE, KERNEL_NONE}},
-        {32768, 2, 64, HGEMM_OP_N, {KERNEL_thin_512x8, KERNEL_NONE}},
+        {32768, 2, 64, HGEMM_OP_N, {KERNEL_thin_512x8, KERNEL_thin_512x8}},
         {32768, 6, 32, HGEMM_OP_N, {KERNEL_NONE, KERNEL_NONE}},
         {10, 1, 8, HGEMM_OP_T, {KERNEL_NONE, KERNEL_NONE}},
     };
