@@ -12,13 +12,26 @@
 #include "convert.cuh"
 #include "row.cuh"
 
+template <class V> static DEVICE bool is_grouped(const arguments &args)
+{
+    return V::INDIRECT && args.indirect & HGEMM_INDIRECT_GROUPED;
+}
+
 /* Which tile of D a block computes, wholly or for one part of k. */
 template <class V> struct assignment {
     u32 tile, part, split_tiles;
     bool is_part;
-    DEVICE assignment(const arguments &args, u32 tiles)
+    DEVICE assignment(const arguments &args, u32 tile_rows, u32 tile_columns)
     {
-        const u32 index = block_index(), past = V::PARTS_FIRST ? index : index - args.whole_tiles;
+        const u32 index = block_index(), tiles = tile_rows * tile_columns;
+        if (is_grouped<V>(args)) { /* all are cut, or none; the parts of a row of tiles follow each other, for rows that no group has come last */
+            const u32 pieces = index / tile_columns, row = V::CUTS_INDIRECT ? pieces / args.splits : pieces;
+            part = pieces - row * (V::CUTS_INDIRECT ? args.splits : 1);
+            tile = row * tile_columns + index - pieces * tile_columns;
+            is_part = V::CUTS_INDIRECT && args.splits > 1, split_tiles = 0;
+            return;
+        }
+        const u32 past = V::PARTS_FIRST ? index : index - args.whole_tiles;
         split_tiles = tiles - args.whole_tiles;
         is_part = V::PARTS_FIRST ? index < split_tiles * args.splits : index >= args.whole_tiles;
         part = is_part ? divide(past, split_tiles, args.inv_split_tiles) : 0;

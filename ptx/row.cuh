@@ -137,8 +137,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, access HOW, bool IS_INDIRE
     static constexpr bool SPARE_REGISTERS = MMAS < 64;
 
     /* Occupancy that ptxas must allow for (__launch_bounds__). Large unaligned variants need too many registers for
-     * that of newer GPUs; so do those of packed weights. */
-    static constexpr int MIN_BLOCKS = spec::PACKED && (ACCESS > X8 || INDIRECT) && spec::BLOCKS > 1 ? spec::BLOCKS - 1 : ACCESS <= X8 || MMAS < 32 ? spec::NEWER_BLOCKS : spec::BLOCKS;
+     * that of newer GPUs; so do unaligned ones of packed weights. */
+    static constexpr int MIN_BLOCKS = spec::PACKED && ACCESS > X8 && spec::BLOCKS > 1 ? spec::BLOCKS - 1 : ACCESS <= X8 || MMAS < 32 ? spec::NEWER_BLOCKS : spec::BLOCKS;
 
     /* The tuned loop takes two k-tiles a turn, so that stages are constants, if a thread has enough registers: for
      * accumulators, two fragments and a k-tile, and for all else an empirical number. */
