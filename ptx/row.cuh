@@ -88,6 +88,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, access HOW, bool IS_INDIRE
     static constexpr access ACCESS = HOW;
     static constexpr accumulator ACC = spec::ACC;
     static constexpr bool INDIRECT = IS_INDIRECT; /* batches of pointers, groups, gathered rows of A */
+    static constexpr bool CUTS_INDIRECT = spec::PACKED; /* and these, too, may be cut along k */
     static constexpr operands ARE = THEY_ARE;
     static constexpr bool CONVERTS = ARE == OF_BFLOATS; /* chunks of A and B become halves in their registers, */
     static constexpr bool SCALED = CONVERTS;            /* by scales, which divide sums; of two launches one may be unneeded */
