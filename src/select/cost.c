@@ -46,6 +46,17 @@ int64_t steps_of(const hgemm_desc_t *p, variant_t variant)
     return ceil_div(p->k, kernel_table[variant.kernel].info.block_k);
 }
 
+int64_t likely_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
+{
+    const int64_t most = problem_tiles(p, kernel);
+    if (p->batch_mode != HGEMM_BATCH_GROUPED)
+        return most;
+    const double rows = (double)p->m, groups = (double)p->batch, with_rows = groups * (1 - pow(1 - 1 / groups, rows));
+    const double tiles = fmax(with_rows, rows / kernel->block_m + with_rows / 2); /* a group's last one is half full */
+    const int64_t likely = (int64_t)ceil(tiles) * ceil_div(p->n, kernel->block_n);
+    return likely < most ? likely : most;
+}
+
 static int smaller(int a, int b)
 {
     return a < b ? a : b;
@@ -334,7 +345,7 @@ static int64_t places(const price_t *price)
  * can be so short that several rounds of them fit there in the time of a longer one: tiles that fill three quarters
  * of a round then take little more than three quarters of its time, not all of it. Blocks must have a
  * multiprocessor to themselves, unless they are of packed weights, and all longer parts must start first, which they do
- * not in a batch.
+ * not in a batch, nor in groups.
  *
  * Returns the rounds of short parts, 0 if there cannot be such.
  */
@@ -343,7 +354,8 @@ static int64_t short_rounds(const hgemm_desc_t *p, const price_t *price, int64_t
     int64_t left = places(price) - (splits - 1) * tiles;
     if (has_floats(p)) /* whose parts take long to begin and to end */
         return 0;
-    return left > 0 && (price->resident == 1 || p->weights) && matrix_count(p) == 1 ? ceil_div(tiles, left) : 0;
+    const int starts_in_order = matrix_count(p) == 1 && p->batch_mode != HGEMM_BATCH_GROUPED;
+    return left > 0 && (price->resident == 1 || p->weights) && starts_in_order ? ceil_div(tiles, left) : 0;
 }
 
 /* A part's end and the start of the next one, in steps. */
@@ -411,17 +423,18 @@ double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_
         return tiny_clocks(p, machine, price, plan);
     if (is_swept(p, plan->variant.kernel) && plan->splits == 1)
         return swept_clocks(p, machine, price, plan);
-    int64_t split_tiles = (plan->tiles - plan->whole_tiles) * matrix_count(p);
-    if (plan->whole_tiles > 0)
+    const int64_t tiles = likely_tiles(p, &kernel_table[plan->variant.kernel].info);
+    const int64_t whole_tiles = plan->whole_tiles < tiles ? plan->whole_tiles : tiles;
+    int64_t split_tiles = (tiles - whole_tiles) * matrix_count(p);
+    if (whole_tiles > 0)
         clocks += phase_clocks(price, &price->pace,
                                (phase_t){
-                                   .blocks = (double)plan->whole_tiles * (double)matrix_count(p),
+                                   .blocks = (double)whole_tiles * (double)matrix_count(p),
                                    .steps = steps,
                                    .end = price->end,
                                    .is_followed = split_tiles > 0,
                                });
     if (split_tiles > 0)
-        clocks +=
-            split_clocks(p, machine, price, plan, split_tiles, steps) + (plan->whole_tiles > 0 ? price->turnover : 0);
+        clocks += split_clocks(p, machine, price, plan, split_tiles, steps) + (whole_tiles > 0 ? price->turnover : 0);
     return clocks;
 }
