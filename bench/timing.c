@@ -8,7 +8,7 @@
  *
  * A turn in burst mode is one launch after a pause; a short kernel goes first, so that the launch
  * and the events around it are all enqueued when it ends and the host's own time is not measured.
- * Modelled, it is one launch after others of the same contestant.
+ * Modelled, it is one launch after others of the same contestant or, with --mode first, with the L2 cache empty.
  * In continuous mode a turn is a train of launches, with --energy a longer one (energy.c).
  */
 #include <stdarg.h>
@@ -273,6 +273,10 @@ int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_co
     /* The train is already moving when timing begins; and modelled launches start with what the contestant itself
      * leaves in the L2 cache, whose dirty lines the next launch writes. */
     int lead = bench.options.continuous ? launches > 1 : modelled() ? launches_filling_l2(c, p) : 0;
+    if (bench.options.first) {
+        lead = 0;
+        internals_empty_l2(bench.handle);
+    }
     if (!bench.options.continuous && !modelled()) {
         pause_us(PAUSE_US);
         if (!check(c, launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations)))
