@@ -5,25 +5,20 @@ door has for a T4 (src/cublas/sgemm.c), with the rates of the GPU here. Needs to
     HGEMM_LIBRARY=LIBHGEMM.so python3 bench/sgemm_estimate.py OUT.json COMMIT      in a clone
 """
 import csv
-import ctypes
 import json
 import pathlib
 import statistics
 import sys
-from ctypes import POINTER, byref, c_double, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, byref, c_void_p
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "python"))
 
 import torch
+from float_plans import PlanInfo, descriptor, train
 from hgemm import _c
 
 LANES, DRAM_BYTES, ENDS = 128, 16.1, 5000  # a clock and multiprocessor, of GPUs from 8.6 on; of an H100, as costs.def has it; clocks
-
-
-class PlanInfo(ctypes.Structure):
-    _fields_ = [("kernel", c_int), ("splits", c_int), ("tiles", c_int64), ("split_tiles", c_int64), ("copies_a", c_int), ("copies_b", c_int),
-                ("is_tuned", c_int), ("seconds", c_double), ("workspace_bytes", c_size_t)]
 
 
 def shapes():
@@ -35,39 +30,19 @@ def shapes():
     yield from ((m, n, k, 0, 1, 1) for m in (128, 512) for n, k in ((768, 768), (3072, 768), (768, 3072)))
 
 
-def microseconds(run, launches):
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    for _ in range(launches):
-        run()
-    end.record()
-    end.synchronize()
-    return begin.elapsed_time(end) * 1000 / launches
-
-
 def measure(handle, info, m, n, k, trans_a, trans_b, batch):
-    a = torch.randn((batch, k, m) if trans_a else (batch, m, k), device="cuda")
-    b = torch.randn((batch, n, k) if trans_b else (batch, k, n), device="cuda")
-    d = torch.empty((batch, m, n), device="cuda")
-    desc = _c.new_desc()
-    desc.accumulate = _c.ACCUMULATE["float32"]
-    desc.type_a = desc.type_b = desc.type_c = desc.type_d = _c.TYPE["float32"]
-    desc.m, desc.n, desc.k, desc.batch, desc.op_a, desc.op_b = m, n, k, batch, trans_a, trans_b
-    desc.lda, desc.ldb, desc.ldc, desc.ldd = a.shape[2], b.shape[2], n, n
-    desc.stride_a, desc.stride_b, desc.stride_d = m * k, k * n, m * n
-    desc.a, desc.b, desc.d = a.data_ptr(), b.data_ptr(), d.data_ptr()
+    desc, x, y, d = descriptor(m, n, k, trans_a, trans_b, batch, 0)
     plan, of_plan = c_void_p(), PlanInfo()
     _c.check(_c.lib.hgemm_plan_create(byref(plan), handle, byref(desc)), handle)
     _c.lib.hgemm_plan_get_info(plan, byref(of_plan))
     _c.lib.hgemm_plan_destroy(plan)
-    x, y = a.mT if trans_a else a, b.mT if trans_b else b
     contestants = {"hgemm": lambda: _c.check(_c.lib.hgemm_run_desc(handle, byref(desc)), handle),
                    "sgemm": (lambda: torch.mm(x[0], y[0], out=d[0])) if batch == 1 else (lambda: torch.bmm(x, y, out=d))}
     times = {name: [] for name in contestants}
-    launches = {name: max(3, min(200, int(1500 / microseconds(run, 5)))) for name, run in contestants.items()}
+    launches = {name: max(3, min(200, int(1500 / train(run, 5)))) for name, run in contestants.items()}
     for _ in range(5):
         for name, run in contestants.items():
-            times[name].append(microseconds(run, launches[name]))
+            times[name].append(train(run, launches[name]))
     macs, bytes_ = batch * m * n * k, 4 * batch * (m * k + k * n + m * n)
     clocks = max(macs / LANES, bytes_ / DRAM_BYTES) / info.multiprocessors + ENDS
     return {"m": m, "n": n, "k": k, "op": "nt"[trans_a] + "nt"[trans_b], "batch": batch,

@@ -7,7 +7,7 @@
 #include "source.cuh"
 #include "../src/table/packed.h"
 
-/* What the pipeline of k-tiles through shared memory has of packed weights: nothing. */
+/* Packed weights as the pipeline through shared memory sees them: it carries none. */
 struct packed_operand {
     static constexpr int ELEMENT = 1, BYTES = 0, LOADS = 0; /* a matrix is so many bytes from the one before */
     static constexpr u32 LINES = 0;
