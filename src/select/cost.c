@@ -134,6 +134,24 @@ static double scaled_k(const hgemm_weights_t *weights, const hgemm_kernel_info_t
     return (double)(info->block_k == HGEMM_PACKED_K ? info->warp_k : group);
 }
 
+/* Time of a multiply-add by packed weights in that of another. */
+static double packed_macs(const hgemm_desc_t *p, const hgemm_kernel_info_t *info, const costs_t *costs)
+{
+    if (!p->weights)
+        return 1;
+    const int is_int4 = p->weights->code == HGEMM_CODE_INT4 || p->weights->code == HGEMM_CODE_UINT4;
+    const int is_tight = info->warp_m > 32 && (!is_int4 || p->type_a != HGEMM_TYPE_F16);
+    return (1 + costs->k_packed_scaling / scaled_k(p->weights, info)) * (is_tight ? costs->factor_packed_tight : 1);
+}
+
+/* Clocks of the pipes for a code of packed weights. */
+static double clocks_of_code(const hgemm_desc_t *p, const costs_t *costs)
+{
+    if (!p->weights)
+        return 0;
+    return p->weights->code == HGEMM_CODE_TABLE16 ? costs->clocks_table_code : costs->clocks_packed_code;
+}
+
 /* Pipes: clocks for one k-tile of one block. Shared memory and L1 are one pipe, which the k-tile passes three
  * times: loaded from L2, stored to shared memory, read as fragments by every warp. */
 static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_t *costs, double overlap)
@@ -141,7 +159,7 @@ static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const int parts = parts_of(p, variant.kernel), products = products_of(p, variant.kernel);
     double macs = (double)products * info->block_m * info->block_n * info->block_k;
-    macs *= p->weights ? 1 + costs->k_packed_scaling / scaled_k(p->weights, info) : 1;
+    macs *= packed_macs(p, info, costs);
     double stored = parts * HGEMM_STAGED_BYTES * tile_elements(p, info);
     double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
     double fragments = (double)parts * HGEMM_STAGED_BYTES * (info->warp_m + (p->weights ? 0 : info->warp_n)) *
@@ -153,7 +171,7 @@ static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_
     double sectors = variant.access <= ACCESS_x8    ? 1
                      : variant.access == ACCESS_any ? costs->factor_unaligned_sectors
                                                     : FAR_LOADS;
-    double mma = macs / costs->rate_macs + (p->weights ? costs->clocks_packed_code * info->block_n * info->block_k : 0);
+    double mma = macs / costs->rate_macs + clocks_of_code(p, costs) * info->block_n * info->block_k;
     double shared = (fragments + stored + wavefronts * loaded) / costs->rate_shared_bytes;
     return fmax(norm(mma, shared, overlap), sectors * loaded / costs->rate_l2_bytes);
 }
@@ -268,7 +286,7 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
         .overlap = costs->clocks_block,
         .sum_bytes = (double)sum_bytes(info),
-        .dram_overlap = p->weights ? costs->overlap_packed_dram : DRAM_OVERLAP,
+        .latency_overlap = p->weights ? costs->overlap_packed_latency : 0,
     };
     if (variant.access == ACCESS_any) {
         double missing_rows = fmax((double)(info->block_m - p->m), 0);
@@ -299,6 +317,12 @@ typedef struct phase_t {
     int is_followed;      /* another phase starts where this one ends */
 } phase_t;
 
+/* Of a round's work and its steps' latency: the longer, or somewhat more where warps wait for packed weights. */
+static double longer(const price_t *price, double work, double latency)
+{
+    return price->latency_overlap > 0 ? norm(work, latency, price->latency_overlap) : fmax(work, latency);
+}
+
 /*
  * Clocks of a phase. The first round is spread evenly over multiprocessors. Later blocks start wherever one
  * has ended: while the blocks of a multiprocessor still run in step, they end together and the next round has
@@ -324,7 +348,7 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
      * so that DRAM which one round leaves idle does not serve another; only their ends and its first loads overlap.
      * But all multiprocessors do not end at once, and DRAM may serve others `behind` the ends of a round. */
     double blocks = (rounds - 1) * full * price->multiprocessors, last_blocks = phase.blocks - blocks;
-    double busy = (rounds - 1) * fmax(full_work, latency), last_busy = fmax(last_round, latency);
+    double busy = (rounds - 1) * longer(price, full_work, latency), last_busy = longer(price, last_round, latency);
     double read = worked * pace->dram * (full > 1 ? costs->factor_dram_streams : 1);
     double last_read = worked * pace->dram * (last > 1 ? costs->factor_dram_streams : 1);
     double store = phase.are_parts ? phase.sums : pace->store;
@@ -332,8 +356,8 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
     double dram = blocks * (read + store), last_dram = last_blocks * (last_read + (last_stores ? store : 0));
     double behind = (rounds - 1) * (phase.end + (full - 1) * serial + price->turnover) *
                     (phase.are_parts ? 0 : costs->factor_dram_ends);
-    double mixed = norm(busy + behind + last_busy, dram + last_dram, price->dram_overlap);
-    double apart = norm(busy + behind, dram, price->dram_overlap) + norm(last_busy, last_dram, price->dram_overlap);
+    double mixed = norm(busy + behind + last_busy, dram + last_dram, DRAM_OVERLAP);
+    double apart = norm(busy + behind, dram, DRAM_OVERLAP) + norm(last_busy, last_dram, DRAM_OVERLAP);
     return fmax(mixed, apart - price->end) + ends - behind;
 }
 
