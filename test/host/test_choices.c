@@ -151,13 +151,14 @@ typedef struct limits_t {
     double mean, worst;
 } limits_t;
 
-static void judge_tally(const tally_t *tally, limits_t most)
+/* Whether choices were within the limits, of which it prints how near they came. */
+static int is_fast(const tally_t *tally, limits_t most)
 {
     const double loss = exp(tally->log_loss / (tally->known ? tally->known : 1));
     printf("%d choices, %d of them timed: %.3f times the fastest plan, at most %.3f: %s\n", tally->problems,
            tally->known, loss, tally->worst, tally->worst_problem);
-    assert_true(tally->problems > 20 && tally->known > 3 * tally->problems / 4);
-    assert_true(loss < most.mean && tally->worst < most.worst);
+    return tally->problems > 20 && tally->known > 3 * tally->problems / 4 && loss < most.mean &&
+           tally->worst < most.worst;
 }
 
 static void judge(const machine_t *machine, int begin, int end, limits_t halves, limits_t packed)
@@ -165,8 +166,8 @@ static void judge(const machine_t *machine, int begin, int end, limits_t halves,
     judge_t j = {.machine = machine};
     for (int i = begin; i < end; i++)
         read_results(&j, arguments[i]);
-    judge_tally(&j.halves, halves);
-    judge_tally(&j.packed, packed);
+    const int halves_are_fast = is_fast(&j.halves, halves), packed_are_fast = is_fast(&j.packed, packed);
+    assert_true(halves_are_fast && packed_are_fast);
 }
 
 static int colon(void)
@@ -180,7 +181,7 @@ static int colon(void)
 static void choices_for_a_t4_are_fast(void **state)
 {
     (void)state;
-    judge(&machine_t4, 1, colon(), (limits_t){1.03, 1.2}, (limits_t){1.01, 1.05});
+    judge(&machine_t4, 1, colon(), (limits_t){1.03, 1.2}, (limits_t){1.01, 1.07});
 }
 
 static void choices_for_an_h100_are_fast(void **state)
