@@ -486,6 +486,29 @@ def shape_lists(machine):
                  rows) + "\n\n" + with_witness(machine, *used.values())
 
 
+def batches(machine):
+    """Small products in batches and others that bytes bind: beside cuBLAS where they were measured, beside a copy where modelled."""
+    result = results.lists(machine)["bench_batches"]
+    is_modelled = result["context"]["witness"] == "modelled"
+    copies = clock.copy_gb_per_s() if is_modelled else None
+    rows = []
+    for problem, named in results.by_problem(result).items():
+        m_n_k, trans, batch = re.match(r"(\S+) (\w\w)(?: batch (\d+))? row$", problem).groups()
+        cells = [f"{m_n_k} {trans}", batch or "1"]
+        peers = [row for kernel, row in named.items() if kernel.startswith("cublas")]
+        for ours in (named.get("auto"), named.get("auto_f32")):
+            cells += [number(ours, "median_us"), number(ours, "gb_per_s", "{:.0f}")]
+            cells.append(against(ours, min(peers, key=lambda row: row["median_us"])) if peers and ours else "-")
+            cells.append(f"{100 * ours['gb_per_s'] / copies:.0f}" if copies and ours else "-")
+            cells.append(f"`{ours['note']}`" if ours and "note" in ours else "-")
+        rows.append(cells)
+    header = ["product", "matrices"]
+    for sums in ("", "FP32 sums: "):
+        header += [sums + what for what in ("us", "GB/s", "speed / the better cuBLAS's", "% of a copy's rate", "plan")]
+    copied = f" A copy's rate is {copies:.0f} GB/s, by the model's constants." if copies else ""
+    return table(header, rows) + "\n\n" + with_witness(machine, result) + copied
+
+
 def with_peer(problems, prefix):
     """The problems with the first contestant whose name begins so under that very name: cuBLAS has a function for each
     kind of call."""
@@ -548,6 +571,7 @@ TITLES = {
     "bench_skinny": "Few rows, or a small output",
     "bench_attention": "Attention: batches",
     "bench_thin": "Thin products",
+    "bench_batches": "Batches of small products, and few columns",
     "bench_epilogues": "Epilogues",
     "bench_invariant": "Kernels that are batch-invariant, and the plan that is chosen without",
     "bench_energy": "Energy",
@@ -721,7 +745,7 @@ def inference(function):
 PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "diff": diff, "evidence": evidence, "kernels": kernel_table, "newer_only": newer_only,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
          "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share, "f32_products": f32_products, "f32_energy": f32_energy,
-         "weights": weights,
+         "weights": weights, "batches": batches,
          "floats": lambda: floats.products(table) + "\n\n" + origin(floats.path()), "float_errors": lambda: floats.errors() + "\n\n" + origin(floats.path()),
          "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": first_use.with_gpu,
          "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table),
