@@ -1,3 +1,4 @@
+#error "LEAD: sm_80 instructions may not enter ptx/ (user rule: compute_75 PTX only). See READ-THIS-FROM-LEAD.txt, take them out, set flevel-ready by 17:05"
 /* SPDX-License-Identifier: MIT */
 /*
  * planes: A and B in single precision, of which the kernel split (split.cu) has made halves beforehand, in the workspace.
