@@ -76,7 +76,7 @@
  * the first parts of all split tiles, then their second parts, and so on. (Code for a T4 alone, see ON_T4 in
  * kernels.def, with two blocks per SM: the parts come before the whole tiles.) Partial sums meet in the workspace:
  * HGEMM_WORKSPACE_TILES counters, all zero before and after a call, then the accumulators of every part of every
- * split tile.
+ * split tile. (Of groups, the parts of a tile follow each other.)
  */
 typedef struct kernel_args_t {
     const void *a, *b, *c;
