@@ -426,6 +426,8 @@ double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_
     double clocks = price->launch, steps = (double)steps_of(p, plan->variant);
     if (is_tiny(plan->variant.kernel))
         return tiny_clocks(p, machine, price, plan);
+    if (is_swept(p, plan->variant.kernel) && plan->splits == 1)
+        return swept_clocks(p, machine, price, plan);
     int64_t split_tiles = (plan->tiles - plan->whole_tiles) * matrix_count(p);
     if (plan->whole_tiles > 0)
         clocks += phase_clocks(price, &price->pace,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What host and device say to each other: the parameters of the kernels and the numbers that both rely on. C11 and
+ * What the host tells the device: the parameters of the kernels, and the numbers that both rely on. C11 and
  * CUDA C++ read this file; its structs lie in memory alike for both.
  */
 #ifndef HGEMM_ARGS_H
@@ -57,6 +57,10 @@
 #define HGEMM_FLOATS_EXACT_B 32u
 #define HGEMM_FLOATS_TYPE_A 6
 #define HGEMM_FLOATS_TYPE_B 8
+
+/* And for thin kernels: lines of the long operand that run along k, in aligned chunks, are swept, so many by a block. */
+#define HGEMM_SWEPT 8u
+#define HGEMM_SWEPT_LINES 128
 
 /* Whether a kernel's variant has registers for fused epilogues; `is_any` is 1 where elements are 2-byte aligned. */
 #define HGEMM_CAN_FUSE(block_m, block_n, is_any) (!(is_any) || (block_m) * (block_n) < 256 * 256)

@@ -186,7 +186,8 @@ static void run_shapes(hgemm_handle_t handle, const case_t *base, int64_t bm, in
     };
     /* Each with other strides, scalars, ... What is column-major reaches a kernel as its transpose; automatic selection
      * has random cases besides. */
-    const int passes = base->layout == HGEMM_COL_MAJOR ? 1 : base->kernel ? 3 : 2;
+    const int most_passes = (base->kernel ? 2 : 1) + test_full();
+    const int passes = base->layout == HGEMM_COL_MAJOR ? 1 : most_passes;
     const shape_t long_shapes[] = {
         {1024, 1024, 1024}, {1000, 1000, 1000},
         {1023, 1025, 1027}, {512, 2048, 4096},
@@ -234,6 +235,21 @@ static void run_several_tiles(hgemm_handle_t handle, case_t c, const hgemm_kerne
         const int64_t columns = shapes[i].columns;
         c.bias = shapes[i].bias;
         run_shape(handle, c, (shape_t){is_tall ? lines : columns, is_tall ? columns : lines, shapes[i].k}, batch, seed);
+    }
+}
+
+/* Up to four rows or columns of D and whole chunks of k's, which are swept where rows are aligned, 128 lines a block;
+ * and what is not. */
+static void run_swept(hgemm_handle_t handle, case_t c, const hgemm_kernel_info_t *info, uint64_t seed)
+{
+    static const shape_t shapes[] = {{300, 1, 24}, {127, 2, 64}, {128, 3, 72}, {129, 4, 128},
+                                     {1, 2, 32},   {31, 4, 200}, {513, 2, 40}, {260, 1, 256},
+                                     {36, 3, 64},  {140, 5, 64}, {140, 2, 63}, {140, 4, 16}};
+    enum { COUNT = sizeof shapes / sizeof shapes[0] };
+    for (size_t i = 0; i < 2 * COUNT; i++) {
+        const shape_t s = shapes[i % COUNT];
+        c.bias = i % 5 == 2 ? BIAS_PER_COLUMN : NO_BIAS;
+        run_shape(handle, c, info->block_m > info->block_n ? s : (shape_t){s.n, s.m, s.k}, i % 4 == 3 ? 3 : 1, seed);
     }
 }
 
@@ -338,7 +354,8 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
             }
             run_shapes(handle, &c, info.block_m, info.block_n, info.block_k, seed);
             if (is_thin(kernel) && info.block_m != info.block_n && c.layout == HGEMM_ROW_MAJOR)
-                run_several_tiles(handle, c, &info, seed), run_streamed(handle, c, &info, seed);
+                run_several_tiles(handle, c, &info, seed), run_swept(handle, c, &info, seed),
+                    run_streamed(handle, c, &info, seed);
             if (is_tiny(kernel))
                 run_batches(handle, c, seed);
             if (c.layout == HGEMM_ROW_MAJOR)
