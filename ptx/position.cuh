@@ -12,6 +12,12 @@
 #include "convert.cuh"
 #include "row.cuh"
 
+/* Whether the matrices of the batch are groups of rows. */
+template <class V> static DEVICE bool is_grouped(const arguments &args)
+{
+    return V::INDIRECT && args.indirect & HGEMM_INDIRECT_GROUPED;
+}
+
 /* Which tile of D a block computes, wholly or for one part of k. */
 template <class V> struct assignment {
     u32 tile, part, split_tiles;
@@ -25,6 +31,15 @@ template <class V> struct assignment {
         if (!V::PARTS_FIRST) tile = index - part * split_tiles;
         else if (is_part) tile = args.whole_tiles + past - part * split_tiles;
         else tile = index - split_tiles * args.splits;
+    }
+
+    /* The same of groups. They fill rows of tiles from the first on, and leave the last ones empty: parts of a tile follow
+     * each other, so that blocks that have nothing to do come last. */
+    DEVICE explicit assignment(const arguments &args) : tile(block_index()), part(0), split_tiles(0), is_part(false)
+    {
+        if (!V::CUTS_INDIRECT || tile < args.whole_tiles) return;
+        const u32 past = tile - args.whole_tiles;
+        tile = args.whole_tiles + past / args.splits, part = past % args.splits, is_part = true;
     }
 };
 
@@ -95,11 +110,14 @@ template <class V> struct block {
          * flight at one time share their rows of A and columns of B in the L2 cache. */
         tile_rows = ((u32)args.m + V::BM - 1) / V::BM, tile_columns = ((u32)args.n + V::BN - 1) / V::BN;
         if constexpr (V::INDIRECT)
-            if (is_grouped(args)) {
-                const u32 row = block_index() / tile_columns;
-                const group_tile<V> mine(args, row);
-                group = mine.group, group_end = mine.m_end;
-                stand(args, mine.m0, (block_index() - row * tile_columns) * V::BN, args.k, 0);
+            if (is_grouped<V>(args)) {
+                const assignment<V> mine(args);
+                const u32 row = mine.tile / tile_columns;
+                const group_tile<V> its(args, row);
+                group = its.group, group_end = its.m_end;
+                const u32 k0 = mine.part * args.k_split;
+                stand(args, its.m0, (mine.tile - row * tile_columns) * V::BN,
+                      mine.is_part ? minimum(args.k_split, args.k - k0) : args.k, k0);
                 return;
             }
         const assignment<V> mine(args, tile_rows * tile_columns);
@@ -113,20 +131,15 @@ template <class V> struct block {
     }
 
     /* Whether there is a tile for the block: the host knows but the most that groups have. */
-    DEVICE bool is_needed(const arguments &args) const { return !is_grouped(args) || group < args.groups; }
+    DEVICE bool is_needed(const arguments &args) const { return !is_grouped<V>(args) || group < args.groups; }
 
     /* Where the rows of D end, and which matrix of the batch is the block's: of B and bias, and of all others, of which
      * groups share one. */
-    DEVICE u32 m_end(const arguments &args) const { return is_grouped(args) ? group_end : args.m; }
-    DEVICE u32 own_matrix(const arguments &args) const { return is_grouped(args) ? group : batch_index(); }
-    DEVICE u32 shared_matrix(const arguments &args) const { return is_grouped(args) ? 0 : batch_index(); }
+    DEVICE u32 m_end(const arguments &args) const { return is_grouped<V>(args) ? group_end : args.m; }
+    DEVICE u32 own_matrix(const arguments &args) const { return is_grouped<V>(args) ? group : batch_index(); }
+    DEVICE u32 shared_matrix(const arguments &args) const { return is_grouped<V>(args) ? 0 : batch_index(); }
 
 private:
-    static DEVICE bool is_grouped(const arguments &args)
-    {
-        return V::INDIRECT && args.indirect & HGEMM_INDIRECT_GROUPED;
-    }
-
     DEVICE void stand(const arguments &args, u32 first_row, u32 first_column, u32 depth, u32 k0)
     {
         using A = typename V::A;

@@ -88,6 +88,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, access HOW, bool IS_INDIRE
     static constexpr access ACCESS = HOW;
     static constexpr accumulator ACC = spec::ACC;
     static constexpr bool INDIRECT = IS_INDIRECT; /* batches of pointers, groups, gathered rows of A */
+    static constexpr bool CUTS_INDIRECT = spec::PACKED; /* and these, too, may be cut along k */
     static constexpr operands ARE = THEY_ARE;
     static constexpr bool CONVERTS = ARE == OF_BFLOATS; /* chunks of A and B become halves in their registers, */
     static constexpr bool SCALED = CONVERTS;            /* by scales, which divide sums; of two launches one may be unneeded */
@@ -137,8 +138,8 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, access HOW, bool IS_INDIRE
     static constexpr bool SPARE_REGISTERS = MMAS < 64;
 
     /* Occupancy that ptxas must allow for (__launch_bounds__). Large unaligned variants need too many registers for
-     * that of newer GPUs; so do those of packed weights. */
-    static constexpr int MIN_BLOCKS = spec::PACKED && (ACCESS > X8 || INDIRECT) && spec::BLOCKS > 1 ? spec::BLOCKS - 1 : ACCESS <= X8 || MMAS < 32 ? spec::NEWER_BLOCKS : spec::BLOCKS;
+     * that of newer GPUs; so do unaligned ones of packed weights. */
+    static constexpr int MIN_BLOCKS = spec::PACKED && ACCESS > X8 && spec::BLOCKS > 1 ? spec::BLOCKS - 1 : ACCESS <= X8 || MMAS < 32 ? spec::NEWER_BLOCKS : spec::BLOCKS;
 
     /* The tuned loop takes two k-tiles a turn, so that stages are constants, if a thread has enough registers: for
      * accumulators, two fragments and a k-tile, and for all else an empirical number. */

@@ -154,8 +154,9 @@ template <class V> static DEVICE bool add_parts(const arguments &args, typename 
     constexpr bool HAS_TICKETS = V::spec::T4_ROW && KEEPS_OWN;
     constexpr u32 WRITTEN = 1 << 16; /* counts the parts that are there, above the tickets */
 
-    if (V::INDIRECT || (!V::PARTS_FIRST && block_index() < args.whole_tiles)) return true;
-    const assignment<V> mine(args, (((u32)args.m + V::BM - 1) / V::BM) * (((u32)args.n + V::BN - 1) / V::BN));
+    if ((V::INDIRECT && !V::CUTS_INDIRECT) || (!V::PARTS_FIRST && block_index() < args.whole_tiles)) return true;
+    const u32 tiles = (((u32)args.m + V::BM - 1) / V::BM) * (((u32)args.n + V::BN - 1) / V::BN);
+    const assignment<V> mine = is_grouped<V>(args) ? assignment<V>(args) : assignment<V>(args, tiles);
     if (V::PARTS_FIRST && !mine.is_part) return true;
     const u32 thread = thread_index(), splits = args.splits;
     const u32 tile = batch_index() * mine.split_tiles + mine.tile - args.whole_tiles;

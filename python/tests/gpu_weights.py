@@ -162,12 +162,14 @@ def bitsandbytes_of_8_bits():
 
 @check
 def packed_experts():
+    """Experts, whole and cut along k as the library chooses: exact sums, rows gathered and scattered."""
     rng = random()
-    weights = [made(rng, "int4", 320, 512, 128) for _ in range(8)]
+    n, k = 8 * int(rng.integers(10, 100)), int(rng.choice([512, 2048, 8192]))
+    weights = [made(rng, "int4", n, k, 128) for _ in range(8)]
     packed = hgemm.pack(weights)
     counts = torch.randint(0, 9, (8,), device="cuda")
     ends = counts.cumsum(0).int()
-    x = integers(int(ends[-1]), 512)
+    x = integers(int(ends[-1]), k)
     y, begin = hgemm.grouped(x, packed, ends, out_dtype="float32"), 0
     for one, end in zip(weights, ends.tolist()):
         assert torch.equal(y[begin:end].double(), x[begin:end].double() @ torch.from_numpy(one.dequantize()).cuda().double().T)
@@ -176,14 +178,17 @@ def packed_experts():
     tensors = hgemm.pack(weights, device="cuda")
     assert torch.equal(hgemm.grouped(x, tensors, ends, out_dtype="float32"), y)
     for dtype in (HALF, torch.bfloat16):  # each row takes two experts: gathered, and scattered to where they are added
-        tokens = int(rng.integers(1, 65))
-        x = integers(tokens, 512, dtype=dtype)
-        chosen = torch.rand(tokens, 8, device="cuda").topk(2).indices
-        order = chosen.flatten().argsort(stable=True)
-        ends = torch.bincount(chosen.flatten(), minlength=8).cumsum(0).int()
-        y = hgemm.grouped(x, tensors, ends, gather_a=(order // 2).int(), scatter_d=order.int(), out_dtype="float32")
-        wanted = (matrices[chosen.flatten()] @ x.double().repeat_interleave(2, 0)[:, :, None])[:, :, 0]
-        assert torch.equal(y.double(), wanted)
+        for tokens in (1, 3, int(rng.integers(4, 65)), 200):
+            x = integers(tokens, k, dtype=dtype)
+            chosen = torch.rand(tokens, 8, device="cuda").topk(2).indices
+            order = chosen.flatten().argsort(stable=True)
+            ends = torch.bincount(chosen.flatten(), minlength=8).cumsum(0).int()
+            y = hgemm.grouped(x, tensors, ends, gather_a=(order // 2).int(), scatter_d=order.int(), out_dtype="float32")
+            wanted = torch.empty(2 * tokens, n, device="cuda", dtype=torch.float64)
+            for expert, matrix in enumerate(matrices):
+                its = (chosen.flatten() == expert).nonzero()[:, 0]
+                wanted[its] = x[its // 2].double() @ matrix.T
+            assert torch.equal(y.double(), wanted), (n, k, tokens, dtype)
 
 
 @check
@@ -379,6 +384,21 @@ def packed_speed():
         rows.setdefault("torch, halves: gradient", {})[m] = timed(lambda: g @ matrix)
     for name, times in rows.items():
         print(f"    {name:30}" + "".join(f"  m={m}: {us:8.1f}" for m, us in times.items()), flush=True)
+    return rows
+
+
+@check
+def expert_speed():
+    """Microseconds of eight experts of 4096 x 4096, of which each token takes two, and how many are hit."""
+    rng, n, k = random(), 4096, 4096
+    packed = hgemm.pack([made(rng, "int4", n, k, 128) for _ in range(8)], device="cuda")
+    rows = {}
+    for tokens in (1, 2, 4, 8, 16, 32, 64, 256):
+        chosen = torch.rand(tokens, 8, device="cuda").topk(2).indices.flatten()
+        gather, ends = (chosen.argsort(stable=True) // 2).int(), torch.bincount(chosen, minlength=8).cumsum(0).int()
+        x = torch.randn(tokens, k, device="cuda", dtype=HALF)
+        rows[tokens] = timed(lambda: hgemm.grouped(x, packed, ends, gather_a=gather)), len(chosen.unique())
+    print("    INT4, experts " + "".join(f"  m={m} ({hit}): {us:8.1f}" for m, (us, hit) in rows.items()), flush=True)
     return rows
 
 

@@ -14,6 +14,10 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
 /* Clocks of a plan of that variant. */
 double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan);
 
+/* Tiles of one matrix that have rows of D. Of groups, whose sizes the device knows: as many as there are if each row is
+ * in any of them alike, rather more than fewer. */
+int64_t likely_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel);
+
 /* Steps of the main loop for a whole tile: its k-tiles. */
 int64_t steps_of(const hgemm_desc_t *p, variant_t variant);
 

@@ -288,19 +288,24 @@ static const char *variant_fault(const hgemm_desc_t *p, variant_t variant, int c
     return NULL;
 }
 
+int must_not_split(const hgemm_desc_t *p)
+{
+    return p->flags & HGEMM_FLAG_BATCH_INVARIANT || (is_indirect(p) && !p->weights);
+}
+
 static const char *split_fault(const hgemm_desc_t *p, const plan_t *plan)
 {
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     int64_t split_tiles = plan->tiles - plan->whole_tiles;
     if (!can_split(plan->variant.kernel))
         return "the kernel cannot split k";
-    if (p->flags & HGEMM_FLAG_BATCH_INVARIANT || is_indirect(p))
+    if (must_not_split(p))
         return "k of this problem must not be split";
     if (plan->whole_tiles < 0 || split_tiles <= 0)
         return "no tile is left to split, or more than there are";
     if (plan->k_split <= 0 || plan->k_split % info->block_k != 0 || ceil_div(p->k, plan->k_split) != plan->splits)
         return "the parts are not whole steps that cover k";
-    if (p->batch > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES / p->batch)
+    if (matrix_count(p) > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES / matrix_count(p))
         return "more tiles are split than the workspace has counters for";
     if (split_tiles > (INT32_MAX - plan->whole_tiles) / plan->splits)
         return "the blocks are more than a grid has";

@@ -96,6 +96,10 @@ typedef struct plan_t {
 
 int same_plan(const plan_t *one, const plan_t *other);
 
+/* Whether no plan splits k: sums in parts would be others for another m, and most kernels that find operands by
+ * pointers, indices or groups add up no parts. Those of packed weights do. */
+int must_not_split(const hgemm_desc_t *p);
+
 /* Bytes of a block's sums, where k is split. */
 int64_t sum_bytes(const hgemm_kernel_info_t *kernel);
 

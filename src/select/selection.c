@@ -55,24 +55,26 @@ static void consider(ranking_t *s, const price_t *price, plan_t plan)
         s->best[at] = (priced_plan_t){plan, clocks};
 }
 
-/* The most parts for `split_tiles` tiles of `steps` steps that are worth a try and fit in the workspace. */
-static double most_splits(const ranking_t *s, const price_t *price, int kernel, int64_t split_tiles, int64_t steps)
+/* The most parts for `split_tiles` tiles of `steps` steps that are worth a try, if so many are `likely`, and fit in the
+ * workspace. */
+static double most_splits(const ranking_t *s, const price_t *price, int kernel, int64_t split_tiles, int64_t likely,
+                          int64_t steps)
 {
     double bytes = (double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0 - (double)planes_bytes(s->p, kernel);
     double room = bytes / ((double)split_tiles * price->sum_bytes);
     double blocks = (double)MOST_SPLIT_ROUNDS * price->multiprocessors * price->resident;
-    return fmin(fmin(MOST_SPLITS, room), fmin((double)(steps / price->least_steps), blocks / (double)split_tiles));
+    return fmin(fmin(MOST_SPLITS, room), fmin((double)(steps / price->least_steps), blocks / (double)likely));
 }
 
 /* Considers numbers of splits for all tiles but the first `whole_tiles`: each up to 8, then ever fewer. */
 static void try_splits(ranking_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
 {
-    /* Sums in parts would be others for another m. Those of indirect problems have no place in the workspace. */
-    if (s->p->flags & HGEMM_FLAG_BATCH_INVARIANT || is_indirect(s->p) || s->p->batch > MOST_GRID_Y ||
-        (tiles - whole_tiles) * s->p->batch > HGEMM_WORKSPACE_TILES)
+    const int64_t matrices = matrix_count(s->p), split_tiles = (tiles - whole_tiles) * matrices;
+    if (must_not_split(s->p) || matrices > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES)
         return;
-    int64_t split_tiles = (tiles - whole_tiles) * s->p->batch, steps = steps_of(s->p, variant);
-    double most = most_splits(s, price, variant.kernel, split_tiles, steps);
+    const int64_t likely = (likely_tiles(s->p, &kernel_table[variant.kernel].info) - whole_tiles) * matrices;
+    int64_t steps = steps_of(s->p, variant);
+    double most = most_splits(s, price, variant.kernel, split_tiles, likely, steps);
     for (int splits = 2, last = 1; splits <= most; splits += splits < 8 ? 1 : splits / 8) {
         int64_t even = ceil_div(steps, splits), uneven = long_part(s->p, price, split_tiles, steps, splits);
         plan_t plan = make_plan(s->p, variant, tiles, whole_tiles, even);
@@ -106,8 +108,9 @@ static void try_variant(ranking_t *s, variant_t variant)
     if (is_priced_whole || !can_split(variant.kernel))
         return;
     try_splits(s, &price, variant, tiles, 0);
-    if (s->p->batch == 1 && tiles > slots && tiles % slots)
-        try_splits(s, &price, variant, tiles, tiles / slots * slots);
+    const int64_t likely = likely_tiles(s->p, &kernel->info);
+    if (matrix_count(s->p) == 1 && likely > slots && likely % slots)
+        try_splits(s, &price, variant, tiles, likely / slots * slots);
 }
 
 /* Whether automatic selection draws from a kernel. Within that the cost model chooses. */

@@ -58,7 +58,8 @@
 #define HGEMM_FLOATS_TYPE_A 6
 #define HGEMM_FLOATS_TYPE_B 8
 
-/* And for thin kernels: lines of the long operand that run along k, in aligned chunks, are swept, so many by a block. */
+/* And for thin kernels: lines of the long operand that run along k, in aligned chunks, are swept, so many by a block.
+ */
 #define HGEMM_SWEPT 8u
 #define HGEMM_SWEPT_LINES 128
 
@@ -76,7 +77,7 @@
  * the first parts of all split tiles, then their second parts, and so on. (Code for a T4 alone, see ON_T4 in
  * kernels.def, with two blocks per SM: the parts come before the whole tiles.) Partial sums meet in the workspace:
  * HGEMM_WORKSPACE_TILES counters, all zero before and after a call, then the accumulators of every part of every
- * split tile.
+ * split tile. (Of groups, the parts of a tile follow each other.)
  */
 typedef struct kernel_args_t {
     const void *a, *b, *c;

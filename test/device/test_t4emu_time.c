@@ -170,6 +170,27 @@ static void dry_launches_take_the_same_time(void **state)
     assert_true(compared > 0);
 }
 
+/* Lines that a thin kernel sweeps (ptx/thin_sweep.cuh) have a way of their own for each number of columns: no jump by a
+ * table chooses it, which a dry launch would take for an activation's. */
+static void dry_launches_sweep(void **state)
+{
+    (void)state;
+    enum { LINES = 150, K = 72 };
+    for (int columns = 1; columns <= 4; columns++)
+        for (int wide = 0; wide < 2; wide++) {
+            const char *const name = wide ? "thin_8x512" : "thin_512x8";
+            const int kernel = hgemm_find_kernel(name);
+            hgemm_kernel_info_t info;
+            assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
+            const int64_t m = wide ? columns : LINES, n = wide ? LINES : columns;
+            const turing_time_t full = time_of("t4emu:time", kernel, &info, HGEMM_OPS_NT, m, n, K, 1),
+                                dry = time_of("t4emu:time,dry", kernel, &info, HGEMM_OPS_NT, m, n, K, 1);
+            if (memcmp(&full, &dry, sizeof full) != 0)
+                fail_msg("%s, %d columns: %.0f cycles, dry %.0f", name, columns, full.cycles, dry.cycles);
+            assert_true(full.cycles > 0);
+        }
+}
+
 /* Where matrices and rows are reached by pointers and indices, which memory holds, a dry launch follows them, too. */
 static void dry_launches_follow_pointers_and_indices(void **state)
 {
@@ -264,6 +285,7 @@ int main(void)
         cmocka_unit_test(a_failed_launch_is_not_timed),
         cmocka_unit_test(a_launch_can_be_watched),
         cmocka_unit_test(dry_launches_take_the_same_time),
+        cmocka_unit_test(dry_launches_sweep),
         cmocka_unit_test(dry_launches_follow_pointers_and_indices),
         cmocka_unit_test(activations_are_timed_or_refused),
     };

@@ -246,7 +246,8 @@ typedef struct product_t {
     int lda_more, shift; /* elements by which rows of A are longer, and A begins later */
     int is_exact;
     int is_grouped, is_gathered, is_scattered;
-    int splits; /* 0: as chosen */
+    int splits; /* 0: as chosen. Of tiles from number `whole` on */
+    int whole;
     float alpha, beta;
     int has_bias, has_gate;
     hgemm_activation_t activation;
@@ -350,7 +351,7 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
             words = strstr(words, " | ") + 3;
         *words = '\0';
         const int64_t steps = (k + 127) / 128, part = (steps + c->splits - 1) / c->splits * 128;
-        snprintf(split, sizeof split, "%s%s nt x16 whole 0 splits %d k %d", text, c->kernel,
+        snprintf(split, sizeof split, "%s%s nt x16 whole %d splits %d k %d", text, c->kernel, c->whole,
                  (int)((k + part - 1) / part), (int)part);
         status = hgemm_plan_from_text(&plan, handle, &desc, split);
         if (status != HGEMM_STATUS_SUCCESS)
@@ -480,7 +481,9 @@ static void products_have_all_that_others_have(void **state)
         w[e] = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 32, 72, 264, 1);
     given_t coarse = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 64, 72, 264, 1);
     given_t of_8 = weights_give(&rng, HGEMM_CODE_INT8, HGEMM_ZERO_NONE, HGEMM_TYPE_F32, 128, 136, 640, 1);
-    given_t deep = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 128, 128, 1096, 1);
+    given_t deep = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 128, 128, 1096, 1), experts[4];
+    for (int e = 0; e < 4; e++)
+        experts[e] = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 64, 200, 584, 1);
     const product_t calls[] = {
         {.w = w, .m = 9, .has_bias = 1, .activation = HGEMM_ACTIVATION_RELU, .is_exact = 1, .kernel = kernels[0]},
         {.w = w, .m = 40, .has_bias = 1, .has_gate = 1, .beta = 2, .alpha = 0.5f, .is_exact = 1, .kernel = kernels[1]},
@@ -519,6 +522,46 @@ static void products_have_all_that_others_have(void **state)
         {.w = &deep, .m = 33, .splits = 2, .kernel = kernels[1], .is_exact = 1, .has_bias = 1},
         {.w = &deep, .m = 65, .splits = 3, .kernel = kernels[2], .is_exact = 1, .type_d = HGEMM_TYPE_F32},
         {.w = &deep, .m = 3, .is_exact = 1},
+        {.w = experts,
+         .experts = 4,
+         .m = 45,
+         .is_grouped = 1,
+         .is_gathered = 1,
+         .is_scattered = 1,
+         .beta = 2,
+         .has_bias = 1,
+         .splits = 4,
+         .kernel = kernels[0],
+         .is_exact = 1,
+         .type_d = HGEMM_TYPE_F32},
+        {.w = experts,
+         .experts = 4,
+         .m = 45,
+         .is_grouped = 1,
+         .splits = 3,
+         .whole = 3,
+         .kernel = kernels[0],
+         .is_exact = 1},
+        {.w = experts,
+         .experts = 4,
+         .m = 75,
+         .is_grouped = 1,
+         .is_gathered = 1,
+         .splits = 4,
+         .whole = 2,
+         .kernel = kernels[1],
+         .is_exact = 1,
+         .has_gate = 1,
+         .type_a = HGEMM_TYPE_BF16,
+         .type_d = HGEMM_TYPE_F32},
+        {.w = experts,
+         .m = 19,
+         .is_gathered = 1,
+         .splits = 2,
+         .whole = 1,
+         .kernel = kernels[0],
+         .type_d = HGEMM_TYPE_F32},
+        {.w = experts, .experts = 4, .m = 2, .is_grouped = 1, .is_exact = 1, .type_d = HGEMM_TYPE_F32},
     };
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         char what[32];
@@ -527,6 +570,8 @@ static void products_have_all_that_others_have(void **state)
     }
     for (int e = 0; e < 3; e++)
         weights_forget(&w[e]);
+    for (int e = 0; e < 4; e++)
+        weights_forget(&experts[e]);
     weights_forget(&of_8), weights_forget(&deep), weights_forget(&coarse);
 }
 

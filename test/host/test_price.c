@@ -151,6 +151,38 @@ static void every_tuned_kernel_has_its_use(void **state)
     }
 }
 
+/* Experts of packed weights: of few tiles all are cut, of many those that would not fill the last round, of as many as
+ * are likely, and none where a row's bits must not depend on others. Of halves none are. */
+static void experts_are_cut_where_a_t4_would_idle(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t m, n;
+        int is_packed, is_cut, has_whole;
+        unsigned flags;
+    } cases[] = {
+        {2, 4096, 1, 0, 1, 0},  {2, 1024, 1, 1, 0, 0},  {16, 4096, 1, 1, 1, 0},
+        {64, 4096, 1, 1, 1, 0}, {16, 4096, 0, 0, 1, 0}, {16, 4096, 1, 0, 1, HGEMM_FLAG_BATCH_INVARIANT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, cases[i].m, cases[i].n, 4096);
+        hgemm_weights_t weights;
+        plan_t plan;
+        int ends[8] = {0};
+        hgemm_weights_init(&weights);
+        weights.n = cases[i].n, weights.k = 4096, weights.group = 128;
+        desc.op_b = HGEMM_OP_T, desc.ldb = 4096, desc.flags = cases[i].flags;
+        desc.batch = 8, desc.batch_mode = HGEMM_BATCH_GROUPED, desc.group_ends = ends;
+        if (cases[i].is_packed)
+            desc.weights = &weights, desc.type_b = HGEMM_TYPE_PACKED, desc.ldb = 0;
+        assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_null(plan_fault(&desc, machine_t4.workspace_bytes, &plan));
+        if ((plan.splits > 1) != cases[i].is_cut || (plan.whole_tiles > 0) != cases[i].has_whole)
+            fail_msg("case %d: %d parts of tiles from number %d of %d on", (int)i, plan.splits, (int)plan.whole_tiles,
+                     (int)plan.tiles);
+    }
+}
+
 /* One row of blocks cannot fill a T4 with large tiles; a large square must use them. */
 static void tiles_grow_with_the_problem(void **state)
 {
@@ -388,6 +420,7 @@ int main(void)
         cmocka_unit_test(copies_are_made_where_they_pay),
         cmocka_unit_test(a_second_wave_has_its_own_time),
         cmocka_unit_test(every_tuned_kernel_has_its_use),
+        cmocka_unit_test(experts_are_cut_where_a_t4_would_idle),
         cmocka_unit_test(tiles_grow_with_the_problem),
         cmocka_unit_test(few_tiles_too_many_are_better_cut),
         cmocka_unit_test(a_sample_is_priced_as_such),
