@@ -33,6 +33,7 @@ enum {
     DRAM_OVERLAP = 6, /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
                        * H100's plans and those of the T4's model alike */
     FAR_LOADS = 8,    /* ACCESS_far loads each half of a chunk by itself */
+    LINE_BYTES = 128, /* of memory, that DRAM opens */
     CHUNK = 8,        /* elements of A or B that a thread stores to shared memory at once */
 };
 
@@ -213,6 +214,37 @@ static double lines_there(const costs_t *costs, int side, double extent)
     return side - (side - fmin(side, extent)) * (1 - costs->factor_missing_lines);
 }
 
+/* The largest power of two that divides the length of a row in memory, at most a line. */
+static double row_step(double row_bytes)
+{
+    int step = LINE_BYTES;
+    while (step > 1 && fmod(row_bytes, step) != 0)
+        step /= 2;
+    return step;
+}
+
+/* DRAM's time for a byte of a tile that reads rows in memory by `run` bytes, in that for a byte of whole lines: each
+ * line that an access touches is opened. Rows begin anywhere in lines, at a multiple of what divides their length. */
+static double opened_lines(const costs_t *costs, double run, double row_bytes)
+{
+    const double together = fmin(run, LINE_BYTES);
+    const double lines = fmax(1 + (together - row_step(row_bytes)) / LINE_BYTES, 1);
+    return (1 + lines * costs->overhead_line_access / together) / (1 + costs->overhead_line_access / LINE_BYTES);
+}
+
+/* The same for A, and for B, of which packed weights are whole lines. */
+static double opened_by_a(const hgemm_desc_t *p, const costs_t *costs, int op, double lines_m, double lines_k)
+{
+    return opened_lines(costs, bytes_a(p) * (op & 2 ? lines_m : lines_k), bytes_a(p) * (double)p->lda);
+}
+
+static double opened_by_b(const hgemm_desc_t *p, const costs_t *costs, int op, double lines_n, double lines_k)
+{
+    if (p->weights)
+        return 1;
+    return opened_lines(costs, bytes_b(p) * (op & 1 ? lines_k : lines_n), bytes_b(p) * (double)p->ldb);
+}
+
 static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
@@ -225,7 +257,9 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double lines_m = lines_there(costs, info->block_m, (double)p->m);
     double lines_n = lines_there(costs, info->block_n, (double)p->n);
     double lines_k = lines_there(costs, info->block_k, (double)p->k / (double)steps_of(p, variant));
-    double own = (bytes_a(p) * lines_m / sharers.a + bytes_b(p) * lines_n / sharers.b) * lines_k; /* from DRAM */
+    double of_a = bytes_a(p) * lines_m / sharers.a * opened_by_a(p, costs, variant.op, lines_m, lines_k);
+    double of_b = bytes_b(p) * lines_n / sharers.b * opened_by_b(p, costs, variant.op, lines_n, lines_k);
+    double own = (of_a + of_b) * lines_k; /* from DRAM */
     double read = own + weighted_rows(info, variant.op, 1 / sharers.a, 1 / sharers.b) * costs->overhead_dram_row;
     double lone = step_clocks(p, variant, costs, costs->overlap_lone_block);
     double beside = step_clocks(p, variant, costs, costs->overlap_several_blocks);
