@@ -6,9 +6,9 @@
 #   cmake -D NVCC=... -D FATBINARY=... -D SOURCE=... -D SYMBOL=... -D TARGET=... -D FLAGS=... -D T4=...
 #         -P compile_kernel.cmake
 #
-# Where T4 is an architecture, such as 75, the PTX is for that, and the machine code is compiled by itself, with the macro
-# HGEMM_T4. TARGET is what the depfile calls the fatbin, which is not compressed: pack_images.c does that, to many at
-# once. <SYMBOL>.usage gets one line, "registers shared": registers of a thread and bytes of static shared memory of a block, as ptxas reports them for sm_75.
+# Where T4 is true, the machine code is compiled by itself, with the macro HGEMM_T4. TARGET is what the depfile
+# calls the fatbin, which is not compressed: pack_images.c does that, to many at once. <SYMBOL>.usage gets one line,
+# "registers shared": registers of a thread and bytes of static shared memory of a block, as ptxas reports them for sm_75.
 
 set(log "")
 function(refuse why)
@@ -28,11 +28,7 @@ function(run)
 endfunction()
 
 set(ptx ${SYMBOL}.ptx)
-set(arch 75)
-if(T4)
-    set(arch ${T4})
-endif()
-run(${NVCC} ${FLAGS} -ptx -arch=compute_${arch} -MMD -MF ${SYMBOL}.d -MT ${TARGET} -o ${ptx} ${SOURCE})
+run(${NVCC} ${FLAGS} -ptx -arch=compute_75 -MMD -MF ${SYMBOL}.d -MT ${TARGET} -o ${ptx} ${SOURCE})
 if(T4)
     set(ptx ${SYMBOL}.t4.ptx)
     run(${NVCC} ${FLAGS} -ptx -arch=compute_75 -DHGEMM_T4 -o ${ptx} ${SOURCE})
@@ -66,7 +62,7 @@ endif()
 file(WRITE ${SYMBOL}.usage "${registers} ${shared}\n")
 
 run(${FATBINARY} --create=${SYMBOL}.fatbin -64 --compress=false --image3=kind=elf,sm=75,file=${SYMBOL}.cubin
-    --image3=kind=ptx,sm=${arch},file=${SYMBOL}.ptx)
+    --image3=kind=ptx,sm=75,file=${SYMBOL}.ptx)
 file(REMOVE ${SYMBOL}.cubin ${SYMBOL}.ptx ${SYMBOL}.t4.ptx)
 
 # What ptxas reports is recorded; what nvcc warns about is shown.

@@ -72,9 +72,9 @@ function(hgemm_accesses_of_way out way)
 endfunction()
 
 # A row becomes a variant for each transpose, and each way and access that it has columns for (ways.def). `out` gets the
-# symbols, sorted; <symbol>_SOURCE and <symbol>_DEFINES describe each one, <symbol>_T4 is the architecture of its PTX where
-# its row has columns for a T4, else OFF, <symbol>_KERNEL is the row, among whose variants <symbol>_PLACE puts in order: those
-# come first that are loaded most often.
+# symbols, sorted; <symbol>_SOURCE and <symbol>_DEFINES describe each one, <symbol>_T4 is true where its row has columns
+# for a T4, <symbol>_KERNEL is the row, among whose variants <symbol>_PLACE puts in order: those come first that are
+# loaded most often.
 function(hgemm_read_table out)
     set(table ${PROJECT_SOURCE_DIR}/src/table/kernels.def)
     hgemm_preprocess(json ${PROJECT_SOURCE_DIR}/cmake/kernels.json.def ${table})
@@ -102,15 +102,11 @@ function(hgemm_read_table out)
         string(JSON rung GET "${json}" ${i} rung)
         string(JSON ops ERROR_VARIABLE no_ops GET "${json}" ${i} ops)
         string(JSON on_t4 ERROR_VARIABLE not_on_t4 GET "${json}" ${i} on_t4)
-        string(JSON ptx ERROR_VARIABLE not_newer GET "${json}" ${i} ptx)
         if(no_ops OR NOT ops MATCHES "^(nn|nt|all)$")
             message(FATAL_ERROR "${table}: ${name}: OPS is nn, nt or all, not ${ops}")
         endif()
-        if(not_newer)
-            set(ptx 75)
-        endif()
         if(not_on_t4)
-            set(ptx OFF)
+            set(on_t4 OFF)
         endif()
         foreach(limit IN LISTS every_limit)
             string(JSON most ERROR_VARIABLE no_limit GET "${json}" ${i} ${limit})
@@ -151,7 +147,7 @@ function(hgemm_read_table out)
                     set(${symbol}_KERNEL ${name} PARENT_SCOPE)
                     set(${symbol}_PLACE ${way_place}${access_place}${op} PARENT_SCOPE)
                     set(${symbol}_SOURCE ${PROJECT_SOURCE_DIR}/ptx/${rung}.cu PARENT_SCOPE)
-                    set(${symbol}_T4 ${ptx} PARENT_SCOPE)
+                    set(${symbol}_T4 ${on_t4} PARENT_SCOPE)
                     set(${symbol}_DEFINES -DHGEMM_VARIANT=${symbol} -DHGEMM_ROW=${name} -DHGEMM_ACCESS=${upper}
                         -DHGEMM_OP_A=$<BOOL:${op_a}> -DHGEMM_OP_B=$<BOOL:${op_b}> -DHGEMM_INDIRECT=${${way}_indirect}
                         -DHGEMM_BF16=$<STREQUAL:${type_a},BF16> ${packed} PARENT_SCOPE)
@@ -164,9 +160,9 @@ function(hgemm_read_table out)
     set(${out} ${symbols} PARENT_SCOPE)
 endfunction()
 
-# One command per image: the fatbin holds sm_75 machine code for the T4 and PTX, which the driver translates on newer
-# GPUs, both from compute_75; or, where the source makes the machine code by itself, PTX for the architecture `t4`. `dir` lies
-# below the current binary directory.
+# One command per image: the fatbin holds sm_75 machine code for the T4 and compute_75 PTX, which
+# the driver translates on newer GPUs; `t4` is true where the source makes the machine code by itself. `dir`
+# lies below the current binary directory.
 function(hgemm_compile_variant dir symbol source t4)
     file(RELATIVE_PATH target ${CMAKE_CURRENT_BINARY_DIR} ${dir}/${symbol}.fatbin)
     set(flags -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/cmake/nvcc -I${PROJECT_SOURCE_DIR}/src ${HGEMM_NVCC_FLAGS} ${ARGN})

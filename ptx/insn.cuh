@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One function for each PTX instruction that the kernels use, and nothing else; all exist on sm_75,
- * but for those that say sm_80.
+ * One function for each PTX instruction that the kernels use, and nothing else; all exist on sm_75.
  * Section numbers are those of the PTX ISA 9.0. Addresses in shared memory are 32-bit offsets in the
  * .shared state space. A half, and a packed pair of halves, travel in 32-bit registers.
  */
@@ -45,20 +44,6 @@ static DEVICE void mma_m16n8k8_from_zero(float (&d)[4], const u32 (&a)[2], u32 b
 {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%7,%7,%7};"
                  : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b), "f"(0.0f));
-}
-
-/* sm_80: the same of 16 k's, whose fragments are those of 8 and of the next 8. */
-static DEVICE void mma_m16n8k16(float (&d)[4], const u32 (&a0)[2], const u32 (&a1)[2], u32 b0, u32 b1)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0[0]), "r"(a0[1]), "r"(a1[0]), "r"(a1[1]), "r"(b0), "r"(b1));
-}
-
-static DEVICE void mma_m16n8k16_from_zero(float (&d)[4], const u32 (&a0)[2], const u32 (&a1)[2], u32 b0, u32 b1)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
-                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-                 : "r"(a0[0]), "r"(a0[1]), "r"(a1[0]), "r"(a1[1]), "r"(b0), "r"(b1), "f"(0.0f));
 }
 
 /* ---- 9.7.14.5.15 ldmatrix --------------------------------------------------------------------
@@ -206,15 +191,6 @@ static DEVICE void st_shared_words(u32 address, u32 x, u32 y)
 {
     asm volatile("st.shared.v2.b32 [%0], {%1,%2};" :: "r"(address), "r"(x), "r"(y));
 }
-
-/* 9.7.9.25.3 cp.async, sm_80: 16 bytes on their way from global to shared memory. Those since the last commit are a group; the
- * wait is for all groups but the last COUNT. */
-static DEVICE void cp_async(u32 address, const char *p, bool when)
-{
-    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p cp.async.cg.shared.global [%0], [%1], 16;}" :: "r"(address), "l"(p), "r"((u32)when));
-}
-static DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int COUNT> static DEVICE void cp_async_wait() { asm volatile("cp.async.wait_group %0;" :: "n"(COUNT) : "memory"); }
 
 /* 9.7.13 red: the word at an address becomes the larger, or the smaller, of itself and x. */
 static DEVICE void max_shared(u32 address, u32 x)

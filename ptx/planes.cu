@@ -1,4 +1,3 @@
-#error "LEAD: sm_80 instructions may not enter ptx/ (user rule: compute_75 PTX only). See READ-THIS-FROM-LEAD.txt, take them out, set flevel-ready by 17:05"
 /* SPDX-License-Identifier: MIT */
 /*
  * planes: A and B in single precision, of which the kernel split (split.cu) has made halves beforehand, in the workspace.
@@ -19,8 +18,7 @@
  *           Fragments of the next pair are loaded where those of this one are no longer needed, so that there is one set of
  *           either.
  * Levels    Rows of the table that promise less multiply less, at the end of this file.
- * Newer     These rows are for newer GPUs, so their PTX has what a T4 has not: an mma of 16 k's, and copies to shared memory
- *           that pass no register. Their machine code for a T4 is there for the emulator.
+ * Newer     These rows are for newer GPUs. Their machine code for a T4 is there for the emulator.
  */
 #define HGEMM_SPLITS_FIRST
 #include "float_units.cuh"
@@ -192,15 +190,13 @@ template <class V> struct plane_pipeline {
     using B = typename V::B;
     static constexpr u32 A_BYTES = A::BYTES * V::PARTS, B_BYTES = B::BYTES * V::PARTS, ROUND = V::THREADS * 16;
     static constexpr int A_LOADS = A_BYTES / ROUND, LOADS = A_LOADS + B_BYTES / ROUND; /* chunks of a thread */
+    /* Chunks that are on their way at one time. A T4's machine code is for the emulator alone, and has fewer registers. */
+    static constexpr int FLYING = V::spec::T4_ROW ? 1 : LOADS / (V::spec::ACCURACY == TO_16_BITS ? 4 : 2);
     static_assert(A_BYTES % ROUND == 0 && B_BYTES % ROUND == 0 && LOADS <= 8, "threads do not share the chunks evenly");
-
-    /* k-tiles that are copied ahead. A T4 has one chunk in flight, in registers. */
-    static constexpr bool COPIES = !V::spec::T4_ROW;
-    static constexpr int AHEAD = COPIES ? V::spec::STAGES - 1 : 1;
 
     const arguments &args;
     u32 a, b; /* the thread's first chunk of the k-tile to fetch next, counted from the first of all planes: half of an address */
-    b128 next;
+    b128 next[FLYING];
     u32 own, fragment_a, fragment_b; /* in the first stage: the thread's first chunk, the lane's row of the first ldmatrix */
 
     DEVICE plane_pipeline(const arguments &arguments, const block<V> &at, const warp<V> &w) : args(arguments)
@@ -213,13 +209,6 @@ template <class V> struct plane_pipeline {
         fragment_b = base + A_BYTES + B::fragment_offset(w.n, w.lane_b(), 0, 0);
     }
 
-    /* The stage that is `n` k-tiles beyond another one. */
-    static DEVICE u32 beyond(u32 stage, u32 n)
-    {
-        stage += n * V::STAGE;
-        return stage < V::MAIN_BYTES ? stage : stage - V::MAIN_BYTES;
-    }
-
     /* Where chunk q of a thread is, of the k-tile that is `ahead` ones beyond the next. */
     DEVICE const char *chunk_at(u32 q, u32 ahead) const
     {
@@ -229,47 +218,32 @@ template <class V> struct plane_pipeline {
     }
 
     /* Chunk q of the k-tile to fetch next, or q - LOADS of the one beyond; of `left` that there are from that on. */
-    DEVICE void fetch(int q, u32 left) { ld_generic(next, chunk_at(q % LOADS, q / LOADS), left > q / LOADS); }
-    DEVICE void commit(int q, u32 stage) const { st_shared(own + q * ROUND + stage, next); }
-    DEVICE void copy(int q, u32 stage, bool when) const { cp_async(own + q * ROUND + stage, chunk_at(q, 0), when); }
+    DEVICE void fetch(int q, u32 left) { ld_generic(next[q % FLYING], chunk_at(q % LOADS, q / LOADS), left > q / LOADS); }
+    DEVICE void commit(int q, u32 stage) const { st_shared(own + q * ROUND + stage, next[q % FLYING]); }
     DEVICE void advance() { a += A_BYTES / 16, b += B_BYTES / 16; }
 
     /* The first k-tiles, of so many. */
-    DEVICE void begin(u32 k_tiles)
+    DEVICE void begin(u32 k_tiles, u32 stage)
     {
-        if (!COPIES) fetch(0, k_tiles);
 #pragma unroll
-        for (int t = 0; t < AHEAD; ++t) {
+        for (int q = 0; q < FLYING; ++q) fetch(q, k_tiles);
 #pragma unroll
-            for (int q = 0; q < LOADS; ++q)
-                if (COPIES) copy(q, t * V::STAGE, t < k_tiles);
-                else commit(q, 0), fetch(q + 1, k_tiles);
-            if (COPIES) cp_async_commit();
-            advance();
-        }
-        complete();
+        for (int q = 0; q < LOADS; ++q) commit(q, stage), fetch(q + FLYING, k_tiles);
+        advance();
+        barrier();
     }
 
-    /* What of the k-tile AHEAD of the one in `stage` is due at place h of a step, of which BEFORE are before the call of
-     * complete(); `left` k-tiles are left. */
+    /* What of the k-tile after the one in `stage` is due at place h of a step, of which BEFORE are before its barrier; `left`
+     * k-tiles are left. */
     template <int BEFORE> DEVICE void move(int h, u32 stage, u32 left)
     {
-        constexpr int GAP = COPIES ? 2 : (BEFORE - 1) / LOADS, LDG_LAG = COPIES || GAP < 3 ? 0 : 2;
+        constexpr int GAP = (BEFORE - 1) / LOADS, LDG_LAG = GAP < 3 ? 0 : 2;
         static_assert(GAP > 0 && (LOADS - 1) * GAP + 1 + LDG_LAG < BEFORE, "it comes too late");
         auto due = [](int h) { return h >= 0 && h % GAP == 0 && h / GAP < LOADS; };
         const int sts = h - 1, ldg = sts - LDG_LAG;
-        const u32 there = beyond(stage, AHEAD);
-        if (due(sts) && COPIES) copy(sts / GAP, there, left > AHEAD);
-        if (due(sts) && !COPIES) commit(sts / GAP, there);
-        if (due(ldg) && !COPIES) fetch(ldg / GAP + 1, left - 1);
-        if (COPIES && h == (LOADS - 1) * GAP + 1) cp_async_commit();
-        if (V::spec::PREFETCH && h == (LOADS - 1) * GAP + 2 && left > V::spec::PREFETCH + AHEAD) prefetch(V::spec::PREFETCH);
-    }
-    /* The k-tile after this one is there, and every warp has read this one. */
-    DEVICE void complete() const
-    {
-        if (COPIES) cp_async_wait<AHEAD - 1>();
-        barrier();
+        if (due(sts)) commit(sts / GAP, V::STAGE - stage);
+        if (due(ldg)) fetch(ldg / GAP + FLYING, left - 1);
+        if (V::spec::PREFETCH && h == GAP + 2 && left > V::spec::PREFETCH + 1) prefetch(V::spec::PREFETCH);
     }
 
     /* A line of the k-tile `ahead` ones beyond: 8 threads have chunks of it, and as many chunks each, or fewer. */
@@ -295,14 +269,12 @@ template <class V> struct plane_pipeline {
     }
 };
 
-/* d, or zero, and the product of 16 k's: of two slices. */
-template <class T> static DEVICE void multiply_pair(float (&d)[4], const u32 (&a0)[2], const u32 (&a1)[2], u32 b0, u32 b1, bool from_zero)
-{
-    if (!T::spec::T4_ROW && from_zero) mma_m16n8k16_from_zero(d, a0, a1, b0, b1);
-    else if (!T::spec::T4_ROW) mma_m16n8k16(d, a0, a1, b0, b1);
-    else if (from_zero) mma_m16n8k8_from_zero(d, a0, b0), mma_m16n8k8(d, a1, b1);
-    else mma_m16n8k8(d, a0, b0), mma_m16n8k8(d, a1, b1);
-}
+/* The mma of a row of NT tiles that is the x-th: first those of a pair's one slice, then of its other, so that no two that
+ * follow each other add to the same sums. A T4's machine code, for want of registers, has both slices of a tile together. */
+template <class T> struct turn {
+    int s, j;
+    DEVICE constexpr turn(int x) : s(T::spec::T4_ROW ? x % 2 : x / T::NT), j(T::spec::T4_ROW ? x / 2 : x % T::NT) {}
+};
 
 /* Zero, which ptxas cannot know before it has x: this kernel is compiled for no groups. */
 static DEVICE float zero_after(const arguments &args, float x) { return __uint_as_float(__float_as_uint(x) & (u32)(u64)args.group_ends); }
@@ -325,9 +297,9 @@ template <class T> static DEVICE void planes(const arguments &args, const typena
 {
     using V = typename T::variant;
     using pipeline = plane_pipeline<V>;
-    constexpr int PHASE = T::MMAS, PAIR = 3 * PHASE; /* in products of 16 k's */
+    constexpr int PHASE = T::MMAS, PAIR = 3 * PHASE; /* in twos of mma's */
     constexpr int BEFORE = T::SLICES / 2 * PAIR - PHASE; /* those of a step before its barrier */
-    constexpr int ADD_LAG = T::spec::T4_ROW ? 0 : 2; /* high products are added so many after the last one of a row of them */
+    constexpr int ADD_LAG = T::spec::T4_ROW ? 0 : 1; /* high products are added so many after the last one of a row of them */
     /* The first fragments of a pair are loaded in the last phase of the one before. Not in a T4's machine code: there
      * ptxas puts off additions and spills the products. So it loads late, and has each row of products depend on the sums of
      * the one before. */
@@ -339,9 +311,9 @@ template <class T> static DEVICE void planes(const arguments &args, const typena
     typename T::fragments f[2]; /* of a pair's slices: A's low parts, then its high ones; and B's high parts */
     u32 low_b[2][T::NT];
     float part[2][T::NT][4];
-    u32 t = at.k0 / T::BK, stage = 0; /* the k-tile to multiply, and the one past the last */
-    const u32 end = t + at.k_tiles;
-    pipe.begin(at.k_tiles);
+    u32 t = at.k0 / T::BK; /* the k-tile to multiply, and the one past the last */
+    const u32 end = t + at.k_tiles, first = t % 2 * T::STAGE;
+    pipe.begin(at.k_tiles, first);
 
     /* What is loaded for pair p before its product h; before its first one, h counts from there. */
     auto load = [&](int h, int p, u32 from) {
@@ -359,33 +331,36 @@ template <class T> static DEVICE void planes(const arguments &args, const typena
         }
     };
 #pragma unroll
-    for (int h = EARLY ? -PHASE : 0; h < 0; ++h) load(h, 0, 0);
+    for (int h = EARLY ? -PHASE : 0; h < 0; ++h) load(h, 0, first);
 
 #pragma unroll 1
     for (;;) {
         T::clear(near);
 #pragma unroll 1
         do {
-            const u32 there = pipeline::beyond(stage, 1), left = end - t;
+            const u32 stage = t % 2 * T::STAGE, there = T::STAGE - stage, left = end - t;
 #pragma unroll
             for (int p = 0; p < T::SLICES / 2; ++p) {
                 const bool is_last = p + 1 == T::SLICES / 2;
 #pragma unroll
                 for (int h = 0; h < PAIR; ++h) {
-                    if (h == 2 * PHASE && is_last) pipe.complete();
+                    if (h == 2 * PHASE && is_last) barrier(); /* the next k-tile is complete, and every warp has read this one */
                     load(h, p, stage);
                     if (EARLY) load(h - PAIR, is_last ? 0 : p + 1, is_last ? there : stage);
                     const int g = h % PHASE, i = g / T::NT;
-                    if (h / PHASE != 1) {
-                        const int j = i % 2 ? T::NT - 1 - g % T::NT : g % T::NT;
-                        const bool first = h < PHASE;
-                        multiply_pair<T>(low[i][j], f[0].a[i], f[1].a[i], first ? f[0].b[j] : low_b[0][j], first ? f[1].b[j] : low_b[1][j], false);
-                    } else {
-                        const int j = g % T::NT;
+#pragma unroll
+                    for (int x = g % T::NT * 2, end = x + 2; x < end; ++x) {
+                        const int S = turn<T>(x).s, j = turn<T>(x).j;
+                        if (h / PHASE != 1) {
+                            const int J = i % 2 ? T::NT - 1 - j : j;
+                            mma_m16n8k8(low[i][J], f[S].a[i], h < PHASE ? f[S].b[J] : low_b[S][J]);
+                            continue;
+                        }
                         float(&d)[4] = part[i % 2][j];
 #pragma unroll
-                        for (int e = 0; !EARLY && i > 0 && e < 4; ++e) d[e] = zero_after(args, near[i - 1][(j + T::NT - 1) % T::NT][e]);
-                        multiply_pair<T>(d, f[0].a[i], f[1].a[i], f[0].b[j], f[1].b[j], EARLY || i == 0);
+                        for (int e = 0; !EARLY && S == 0 && i > 0 && e < 4; ++e) d[e] = zero_after(args, near[i - 1][(j + T::NT - 1) % T::NT][e]);
+                        if (S == 0 && (EARLY || i == 0)) mma_m16n8k8_from_zero(d, f[S].a[i], f[S].b[j]);
+                        else mma_m16n8k8(d, f[S].a[i], f[S].b[j]);
                     }
                     const int add = h - PHASE - T::NT - ADD_LAG, r = add / T::NT, j = add % T::NT;
                     if (add >= 0 && r < T::MT)
@@ -396,7 +371,6 @@ template <class T> static DEVICE void planes(const arguments &args, const typena
                 }
             }
             pipe.advance();
-            stage = there;
             ++t;
         } while (t % PANEL != 0 && t != end);
         join<T>(args, t, lacks, near, low);
@@ -413,7 +387,7 @@ template <class T> static DEVICE void rounded_planes(const arguments &args, cons
 {
     using V = typename T::variant;
     using pipeline = plane_pipeline<V>;
-    constexpr int PHASE = T::MMAS, PHASES = T::SLICES / 2 * T::PARTS, HALF = PHASE / 2; /* in products of 16 k's; of a step */
+    constexpr int PHASE = T::MMAS, PHASES = T::SLICES / 2 * T::PARTS, HALF = PHASE / 2; /* in twos of mma's; of a step */
     constexpr bool EARLY = !T::spec::T4_ROW; /* loads, for which a T4 has too few registers, as above */
     constexpr int COMPLETE = 3, BEFORE = (PHASES - 1) * PHASE + COMPLETE; /* a step's barrier is before that of its last phase */
     constexpr bool IS_NEAR = T::spec::ACCURACY == TO_16_BITS;
@@ -424,9 +398,9 @@ template <class T> static DEVICE void rounded_planes(const arguments &args, cons
     pipeline pipe(args, at, typename T::warp());
     typename T::fragments f[2]; /* A's, of a phase's slices */
     u32 b[1 + EARLY][2][T::NT]; /* B's, of this phase and the next one */
-    u32 t = at.k0 / T::BK, stage = 0;
-    const u32 end = t + at.k_tiles;
-    pipe.begin(at.k_tiles);
+    u32 t = at.k0 / T::BK;
+    const u32 end = t + at.k_tiles, first = t % 2 * T::STAGE;
+    pipe.begin(at.k_tiles, first);
 
     /* What is loaded for phase p before its product h; before its first one, h counts from there. */
     auto load = [&](int h, int p, u32 from) {
@@ -441,36 +415,40 @@ template <class T> static DEVICE void rounded_planes(const arguments &args, cons
         }
     };
 #pragma unroll
-    for (int h = EARLY ? -PHASE : 0; h < 0; ++h) load(h, 0, 0);
+    for (int h = EARLY ? -PHASE : 0; h < 0; ++h) load(h, 0, first);
 
 #pragma unroll 1
     for (;;) {
         T::clear(all);
 #pragma unroll 1
         do {
-            const u32 there = pipeline::beyond(stage, 1), left = end - t;
+            const u32 stage = t % 2 * T::STAGE, there = T::STAGE - stage, left = end - t;
 #pragma unroll
             for (int p = 0; p < PHASES; ++p) {
                 const bool is_last = p + 1 == PHASES;
 #pragma unroll
                 for (int h = 0; h < PHASE; ++h) {
-                    if (h == COMPLETE && is_last) pipe.complete();
+                    if (h == COMPLETE && is_last) barrier();
                     load(h, p, stage);
                     if (EARLY) load(h - PHASE, is_last ? 0 : p + 1, is_last ? there : stage);
-                    const int i = h / T::NT, j = i % 2 ? T::NT - 1 - h % T::NT : h % T::NT;
+                    const int i = h / T::NT;
                     const bool leaves = IS_NEAR && p == 0;
 #pragma unroll
-                    for (int e = 0; leaves && e < 4; ++e) {
-                        all[i][j][e] = __fadd_rn(all[i][j][e], sum[i][j][e]);
-                        if (!EARLY) sum[i][j][e] = zero_after(args, all[i][j][e]);
+                    for (int x = h % T::NT * 2, end = x + 2; x < end; ++x) {
+                        const int S = turn<T>(x).s, j = i % 2 ? T::NT - 1 - turn<T>(x).j : turn<T>(x).j;
+#pragma unroll
+                        for (int e = 0; leaves && S == 0 && e < 4; ++e) {
+                            all[i][j][e] = __fadd_rn(all[i][j][e], sum[i][j][e]);
+                            if (!EARLY) sum[i][j][e] = zero_after(args, all[i][j][e]);
+                        }
+                        if (EARLY && leaves && S == 0) mma_m16n8k8_from_zero(sum[i][j], f[S].a[i], b[p % (1 + EARLY)][S][j]);
+                        else mma_m16n8k8(sum[i][j], f[S].a[i], b[p % (1 + EARLY)][S][j]);
                     }
-                    multiply_pair<T>(sum[i][j], f[0].a[i], f[1].a[i], b[p % (1 + EARLY)][0][j], b[p % (1 + EARLY)][1][j], EARLY && leaves);
                     pipe.template move<BEFORE>(p * PHASE + h, stage, left);
                     if (h % 4 == 3) warp_barrier(); /* compiled to a NOP: it keeps loads and stores from being gathered */
                 }
             }
             pipe.advance();
-            stage = there;
             ++t;
         } while (t % PANEL != 0 && t != end);
         join<T>(args, t, lacks, all, sum);

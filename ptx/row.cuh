@@ -35,7 +35,7 @@ enum operands { OF_HALVES, OF_BFLOATS, OF_FLOATS };
 
 /* A row of the table as a type, row_<name>, and t4_<name> with the columns that ON_T4 replaces: it becomes the machine
  * code for a T4, where a row has that. The two differ in the order of blocks, in prefetches, in the order of
- * instructions, and in what warps outside of D do: not in any bit of D (planes.cu aside, whose mma's are larger there). */
+ * instructions, and in what warps outside of D do: not in any bit of D. */
 struct row_defaults {
     static constexpr int LDS_GAP = 0, STS_FIRST = 0, STS_GAP = 0, LDG_LAG = 0;
     struct bf16_schedule { static constexpr int LDS_GAP = 0; };

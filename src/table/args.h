@@ -58,8 +58,7 @@
 #define HGEMM_FLOATS_TYPE_A 6
 #define HGEMM_FLOATS_TYPE_B 8
 
-/* And for thin kernels: lines of the long operand that run along k, in aligned chunks, are swept, so many by a block.
- */
+/* And for thin kernels: aligned lines of the long operand, which run along k, are swept, so many by a block. */
 #define HGEMM_SWEPT 8u
 #define HGEMM_SWEPT_LINES 128
 
