@@ -292,15 +292,31 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
                     .store = store / machine->multiprocessors};
 }
 
-/* Clocks until all copies are made, or planes, of which a block has all k's. What fits half of the L2 cache is not
- * written back to DRAM meanwhile. */
+/* Clocks of a multiprocessor for its share of the blocks that make planes (ptx/split.cu), beside what they read and
+ * write, and until that launch has begun. */
+static double planes_clocks(const hgemm_desc_t *p, int kernel, const machine_t *machine)
+{
+    const costs_t *costs = costs_of(machine);
+    if (!kernel_table[kernel].splits_first)
+        return 0;
+    double blocks = 0;
+    for (int which = FACTOR_A; which <= FACTOR_B; which++) {
+        const planes_of_t planes = planes_of(p, which, kernel);
+        blocks += (double)planes.matrices * (double)planes.scales / HGEMM_SPLIT_X;
+    }
+    return costs->clocks_planes_launch + costs->clocks_planes_k * (double)p->k +
+           costs->clocks_planes_part * blocks / machine->multiprocessors;
+}
+
+/* Clocks until all copies are made, or planes. What fits half of the L2 cache is not written back to DRAM meanwhile. */
 static double copy_clocks(const hgemm_desc_t *p, int kernel, int copies, const machine_t *machine)
 {
     const costs_t *costs = costs_of(machine);
     double bytes = (double)(copied_bytes(p, copies) + planes_bytes(p, kernel));
     bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0);
-    const double rows = kernel_table[kernel].splits_first ? costs->clocks_planes_k * (double)p->k : 0;
-    return bytes > 0 ? costs->clocks_copy_launch + rows + bytes / (costs->rate_copy_bytes * machine->multiprocessors)
+    bytes *= copies && has_floats(p) ? costs->factor_float_copies : 1;
+    return bytes > 0 ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) +
+                           planes_clocks(p, kernel, machine)
                      : 0;
 }
 
@@ -341,7 +357,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
     if (p->n % 8 != 0)
         price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
     if (splits_in_loop(p, variant.kernel))
-        price.end += costs->clocks_split_block;
+        price.end += costs->clocks_split_block + costs->clocks_split_line * (info->block_m + info->block_n);
+    price.end += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_block : 0;
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
     if (is_thin(variant.kernel))

@@ -429,6 +429,36 @@ static void small_dots_fill_a_t4(void **state)
         }
 }
 
+/* On an H100 (note 421): a launch that makes planes pays for long sums, not for a batch of short ones, whose rows it
+ * has to pad; a small tile's block costs less than a large one's; and a copy of floats is dear. */
+static void short_products_of_floats_are_not_split_first(void **state)
+{
+    (void)state;
+    const machine_t newer = machine_of(&(hgemm_device_info_t){
+        .compute_major = 9, .multiprocessors = 132, .memory_bytes = (size_t)80 << 30, .l2_bytes = 50 << 20});
+    static const struct {
+        int64_t m, n, k, batch, pad;
+        const char *kernel;
+    } cases[] = {
+        {128, 128, 32, 128, 0, "single_128x64"}, {256, 256, 256, 32, 0, "single_128x64"},
+        {64, 64, 64, 256, 0, "single_32x64"},    {2048, 2048, 2048, 1, 0, "planes_128x128"},
+        {32, 4096, 4096, 1, 0, "single_32x64"},  {32, 4096, 4096, 1, 1, "few_16x64"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hgemm_desc_t desc;
+        plan_t plan;
+        hgemm_desc_init(&desc);
+        desc.type_a = desc.type_b = desc.type_c = desc.type_d = desc.type_bias = HGEMM_TYPE_F32;
+        desc.accumulate = HGEMM_ACCUMULATE_F32;
+        desc.op_b = HGEMM_OP_T;
+        desc.m = cases[i].m, desc.n = cases[i].n, desc.k = cases[i].k, desc.batch = cases[i].batch;
+        desc.lda = desc.ldb = desc.k + cases[i].pad, desc.ldc = desc.ldd = desc.n;
+        desc.stride_a = desc.m * desc.lda, desc.stride_b = desc.n * desc.ldb, desc.stride_d = desc.m * desc.n;
+        assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_string_equal(kernel_table[plan.variant.kernel].info.name, cases[i].kernel);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -447,6 +477,7 @@ int main(void)
         cmocka_unit_test(few_unaligned_rows_take_a_flat_tile),
         cmocka_unit_test(thin_kernels_have_their_products),
         cmocka_unit_test(small_dots_fill_a_t4),
+        cmocka_unit_test(short_products_of_floats_are_not_split_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
