@@ -112,7 +112,8 @@ static hgemm_status_t open_device(void)
         if (!bench.cublas)
             fprintf(stderr, "bench_hgemm: no comparison with cuBLAS: %s\n", why);
     }
-    if (typed()) /* CUTLASS's kernels are of halves */
+    if (typed() &&
+        (bench.options.fill.is_packed || bench.options.fill.type != HGEMM_TYPE_F32)) /* it has none for them */
         bench.options.peers &= ~(unsigned)PEER_CUTLASS;
     if (status == HGEMM_STATUS_SUCCESS && (bench.options.peers & PEER_CUTLASS)) {
         bench.cutlass = cutlass_open(internals_ordinal(bench.handle), modelled() ? bench.handle : NULL, why);

@@ -2,7 +2,7 @@
 /*
  * Who takes part in a problem. Of halves: the ceilings, the driver's copy, cuBLAS, CUTLASS, hgemm's kernels, its choice
  * and its plans. Of other types and of packed weights: hgemm's kernels, choice and plans for them, what cuBLAS has for
- * the same product, and hgemm's product of halves with FP32 sums.
+ * the same product, and of floats CUTLASS, and hgemm's product of halves with FP32 sums.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,14 +173,16 @@ static int add_cublas(group_t *g, kind_t kind, form_t form, hgemm_accumulate_t a
     return gbench_register(&c->result);
 }
 
-static int add_cutlass(group_t *g, hgemm_accumulate_t accumulate)
+static int add_cutlass(group_t *g, form_t form, hgemm_accumulate_t accumulate)
 {
     if (!bench.cutlass)
         return -1;
     /* Two take part; `crown` lets the first, which is shown, have the better's result. */
-    const char *name = accumulate == HGEMM_ACCUMULATE_F16 ? "cutlass" : "cutlass_f32";
-    const int number = gbench_register(&add(g, CUTLASS, AS_HALVES, accumulate, 0, name)->result);
-    add(g, CUTLASS, AS_HALVES, accumulate, 0, name);
+    const char *name = form == AS_ASKED                     ? "cutlass_of_f32"
+                       : accumulate == HGEMM_ACCUMULATE_F16 ? "cutlass"
+                                                            : "cutlass_f32";
+    const int number = gbench_register(&add(g, CUTLASS, form, accumulate, 0, name)->result);
+    add(g, CUTLASS, form, accumulate, 0, name);
     return number;
 }
 
@@ -197,7 +199,7 @@ static void add_halves(group_t *g)
         add_cublas(g, CUBLAS, AS_HALVES, HGEMM_ACCUMULATE_F32, "cublasGemmEx_f32", "cublasGemmStridedBatchedEx");
     for (int acc = 0; acc < 2; acc++)
         if (bench.options.accumulate & 1U << acc)
-            beside[acc].cutlass = add_cutlass(g, (hgemm_accumulate_t)acc);
+            beside[acc].cutlass = add_cutlass(g, AS_HALVES, (hgemm_accumulate_t)acc);
     for (int acc = 0; acc < 2; acc++)
         if (bench.options.accumulate & 1U << acc) {
             add_kernels(g, AS_HALVES, (hgemm_accumulate_t)acc, acc == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32",
@@ -217,7 +219,8 @@ static void add_choice(group_t *g, const char *name, const contestant_t *like, c
     contestant_t *c = add(g, KERNEL, like->form, like->accumulate, HGEMM_KERNEL_AUTO, name);
     const hgemm_desc_t desc = plan(&g->shape, like);
     c->scales = like->scales, c->accuracy = like->accuracy;
-    c->result.cublas = beside->cublas, c->result.ceiling = beside->ceiling, c->result.copy = beside->copy;
+    c->result.cublas = beside->cublas, c->result.cutlass = beside->cutlass;
+    c->result.ceiling = beside->ceiling, c->result.copy = beside->copy;
     note_choice(c, &desc);
     gbench_register(&c->result);
 }
@@ -255,6 +258,7 @@ static void add_typed(group_t *g)
         beside.cublas = add_cublas(g, CUBLAS, AS_ASKED, sums, "cublasSgemm", "cublasSgemmStridedBatched");
         if (bench.info.compute_major >= 8)
             add_cublas(g, CUBLAS_TF32, AS_ASKED, sums, "cublasGemmEx_tf32", "cublasGemmStridedBatchedEx");
+        beside.cutlass = add_cutlass(g, AS_ASKED, sums);
     } else if (!is_packed) {
         beside.cublas = add_cublas(g, CUBLAS, AS_ASKED, sums, "cublasGemmEx_bf16", "cublasGemmStridedBatchedEx");
     }

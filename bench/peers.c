@@ -72,8 +72,8 @@ const cutlass_t *cutlass_open(int ordinal, hgemm_handle_t emulated, char why[VER
 }
 
 /* A column-major problem is the row-major one of the transposed matrices. */
-peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, float alpha, const void *a, const void *b,
-                          float beta, void *c)
+peers_call_t cutlass_call(const problem_t *p, int floats, hgemm_accumulate_t accumulate, float alpha, const void *a,
+                          const void *b, float beta, void *c)
 {
     const int row = p->layout == HGEMM_ROW_MAJOR;
     return (peers_call_t){.m = (int)(row ? p->m : p->n),
@@ -95,7 +95,8 @@ peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, flo
                           .b = row ? b : a,
                           .c = c,
                           .d = c,
-                          .slices = 1};
+                          .slices = 1,
+                          .floats = floats};
 }
 
 /* ---- clocks -----------------------------------------------------------------------------------

@@ -35,9 +35,9 @@ typedef struct cutlass_t {
  * `why` where it cannot. */
 const cutlass_t *cutlass_open(int ordinal, hgemm_handle_t emulated, char why[VERIFY_WORDS]);
 
-/* C = alpha * op(A) * op(B) + beta * C, k not sliced. */
-peers_call_t cutlass_call(const problem_t *p, hgemm_accumulate_t accumulate, float alpha, const void *a, const void *b,
-                          float beta, void *c);
+/* C = alpha * op(A) * op(B) + beta * C, of halves or of floats, k not sliced. */
+peers_call_t cutlass_call(const problem_t *p, int floats, hgemm_accumulate_t accumulate, float alpha, const void *a,
+                          const void *b, float beta, void *c);
 
 /* ---- clocks -----------------------------------------------------------------------------------
  */

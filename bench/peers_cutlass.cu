@@ -2,14 +2,15 @@
 //
 // libhgemm_peers.so, see peers_cutlass.h. This file is compiled once without PEERS_ALIGN, for the C
 // interface, and once for each kind of kernel: PEERS_ALIGN elements, PEERS_A and PEERS_B the
-// layouts RowMajor or ColumnMajor, PEERS_SUMS the types half_t or float.
+// layouts RowMajor or ColumnMajor, PEERS_SUMS the types half_t or float. With PEERS_SIMT all matrices are of floats,
+// which FP32 units multiply.
 #include <cuda_runtime.h>
 
 #include "peers_cutlass.h"
 
 // One tile of one kind. Each kind hands its table to the interface before main begins.
 struct Configuration {
-    int tile_m, tile_n, tile_k, alignment, transpose_a, transpose_b, single;
+    int tile_m, tile_n, tile_k, alignment, transpose_a, transpose_b, single, floats;
     const void *function;
     int (*run)(const peers_call_t &call, void *semaphores, void *workspace);
 };
@@ -33,8 +34,20 @@ extern const Kind *peers_kinds; // of zero before any constructor runs
 namespace
 {
 
+using cutlass::gemm::GemmShape;
 using cutlass::half_t;
 using Sums = PEERS_SUMS;
+#ifdef PEERS_SIMT
+using Element = float;
+using Units = cutlass::arch::OpClassSimt;
+using Arch = cutlass::arch::Sm50;
+using Instruction = GemmShape<1, 1, 1>;
+#else
+using Element = half_t;
+using Units = cutlass::arch::OpClassTensorOp;
+using Arch = cutlass::arch::Sm75;
+using Instruction = GemmShape<16, 8, 8>;
+#endif
 using LayoutA = cutlass::layout::PEERS_A;
 using LayoutB = cutlass::layout::PEERS_B;
 using cutlass::gemm::GemmUniversalMode;
@@ -44,10 +57,9 @@ template <class Output> using Epilogue = cutlass::epilogue::thread::LinearCombin
 
 template <class Tile, class Warp, class Output> struct Gemm
     : cutlass::gemm::device::GemmUniversalBase<typename cutlass::gemm::kernel::DefaultGemmUniversal<
-          half_t, LayoutA, cutlass::ComplexTransform::kNone, PEERS_ALIGN, half_t, LayoutB,
+          Element, LayoutA, cutlass::ComplexTransform::kNone, PEERS_ALIGN, Element, LayoutB,
           cutlass::ComplexTransform::kNone, PEERS_ALIGN, Output, cutlass::layout::RowMajor, Sums,
-          cutlass::arch::OpClassTensorOp, cutlass::arch::Sm75, Tile, Warp,
-          cutlass::gemm::GemmShape<16, 8, 8>, Epilogue<Output>,
+          Units, Arch, Tile, Warp, Instruction, Epilogue<Output>,
           cutlass::gemm::threadblock::GemmIdentityThreadblockSwizzle<8>, 2,
           cutlass::arch::OpMultiplyAdd>::GemmKernel> {
 
@@ -68,18 +80,18 @@ template <class Tile, class Warp, class Output> struct Gemm
 
 // Adds up what slices left in the workspace, as GemmSplitKParallel does it.
 using Reduce = cutlass::reduction::device::ReduceSplitK<cutlass::reduction::kernel::ReduceSplitK<
-    cutlass::MatrixShape<4, 32 * PEERS_ALIGN>, Epilogue<half_t>,
+    cutlass::MatrixShape<4, 32 * PEERS_ALIGN>, Epilogue<Element>,
     cutlass::reduction::thread::ReduceAdd<Sums, Sums, PEERS_ALIGN>>>;
 
 template <class Tile, class Warp>
 int run(const peers_call_t &call, void *semaphores, void *workspace)
 {
     const cutlass::gemm::GemmCoord size(call.m, call.n, call.k);
-    const typename Epilogue<half_t>::Params scalars(Sums(call.alpha), Sums(call.beta));
+    const typename Epilogue<Element>::Params scalars(Sums(call.alpha), Sums(call.beta));
     const int64_t area = int64_t(call.m) * call.n;
     int slices;
     if (!call.parallel) {
-        Gemm<Tile, Warp, half_t> gemm;
+        Gemm<Tile, Warp, Element> gemm;
         const bool batched = call.batch > 1;
         return gemm.start({batched ? GemmUniversalMode::kBatched : GemmUniversalMode::kGemm, size,
                            batched ? call.batch : call.slices, scalars, call.a, call.b, call.c,
@@ -112,15 +124,15 @@ int run(const peers_call_t &call, void *semaphores, void *workspace)
                    slices,
                    size_t(area),
                    {static_cast<Sums *>(workspace), call.n},
-                   {static_cast<half_t *>(call.d), call.ldc},
-                   {static_cast<half_t *>(const_cast<void *>(call.c)), call.ldc},
+                   {static_cast<Element *>(call.d), call.ldc},
+                   {static_cast<Element *>(const_cast<void *>(call.c)), call.ldc},
                    scalars}) != cutlass::Status::kSuccess;
 }
 
 template <int M, int N, int K, int WarpM, int WarpN> Configuration configuration()
 {
-    using Tile = cutlass::gemm::GemmShape<M, N, K>;
-    using Warp = cutlass::gemm::GemmShape<WarpM, WarpN, 32>;
+    using Tile = GemmShape<M, N, K>;
+    using Warp = GemmShape<WarpM, WarpN, K < 32 ? K : 32>;
     return {M,
             N,
             K,
@@ -128,18 +140,23 @@ template <int M, int N, int K, int WarpM, int WarpN> Configuration configuration
             std::is_same<LayoutA, cutlass::layout::ColumnMajor>::value,
             std::is_same<LayoutB, cutlass::layout::ColumnMajor>::value,
             std::is_same<Sums, float>::value,
+            std::is_same<Element, float>::value,
             reinterpret_cast<const void *>(
-                &cutlass::Kernel2<typename Gemm<Tile, Warp, half_t>::GemmKernel>),
+                &cutlass::Kernel2<typename Gemm<Tile, Warp, Element>::GemmKernel>),
             run<Tile, Warp>};
 }
 
-// GenerateSM75_TensorOp_1688 of CUTLASS's generator.py.
 const Configuration configurations[] = {
+#ifdef PEERS_SIMT // GenerateSM50_Simt of CUTLASS's generator.py
+    configuration<128, 128, 8, 32, 64>(), configuration<128, 64, 8, 64, 32>(), configuration<64, 128, 8, 32, 64>(),
+    configuration<64, 64, 8, 32, 64>(),   configuration<128, 32, 8, 64, 32>(), configuration<32, 128, 8, 32, 64>(),
+#else // GenerateSM75_TensorOp_1688
     configuration<256, 128, 32, 64, 64>(), configuration<128, 256, 32, 64, 64>(),
     configuration<128, 128, 32, 64, 64>(), configuration<64, 256, 32, 64, 64>(),
     configuration<256, 64, 32, 64, 64>(),  configuration<64, 128, 32, 32, 64>(),
     configuration<128, 64, 32, 64, 32>(),  configuration<64, 64, 32, 32, 32>(),
     configuration<64, 128, 64, 64, 64>(), // two warps for each half of the k-tile
+#endif
 };
 
 struct Registered : Kind {
@@ -172,9 +189,11 @@ std::vector<const Configuration *> table;
 void *semaphores, *workspace;
 char about[96];
 
-// The largest alignment of 8, 4, 2 and 1 elements that all pointers and rows have.
+// The largest alignment of 8, 4, 2 and 1 elements that all pointers and rows have; of floats kernels want none.
 int alignment_of(const peers_call_t &call)
 {
+    if (call.floats)
+        return 1;
     const long long strides =
         call.batch > 1 ? call.stride_a | call.stride_b | call.stride_c : 0;
     const uintptr_t bits =
@@ -242,8 +261,10 @@ EXPORTED peers_config_t hgemm_peers_config(int config)
 {
     const Configuration &c = *table[config];
     peers_config_t out = {c.tile_m, c.tile_n, c.tile_k, c.alignment, ""};
-    snprintf(out.name, sizeof out.name, "%dx%dx%d align%d", c.tile_m, c.tile_n, c.tile_k,
-             c.alignment);
+    if (c.floats)
+        snprintf(out.name, sizeof out.name, "%dx%dx%d simt", c.tile_m, c.tile_n, c.tile_k);
+    else
+        snprintf(out.name, sizeof out.name, "%dx%dx%d align%d", c.tile_m, c.tile_n, c.tile_k, c.alignment);
     return out;
 }
 
@@ -251,7 +272,7 @@ EXPORTED int hgemm_peers_can_run(int config, const peers_call_t *call)
 {
     const Configuration &c = *table[config];
     if (c.transpose_a != call->transpose_a || c.transpose_b != call->transpose_b ||
-        c.single != call->single || c.alignment != alignment_of(*call))
+        c.single != call->single || c.floats != call->floats || c.alignment != alignment_of(*call))
         return 0;
     if (call->batch > MOST_BATCH)
         return 0;

@@ -7,7 +7,8 @@
  * OpClassTensorOp, arch::Sm75, mma.m16n8k8, two stages; all nine of the generator's tiles, all four
  * transposes, alignments of 8, 4, 2 and 1 elements, sums in half and in single precision (scalars
  * have the precision of the sums). Nothing of that product is left out. What CUTLASS has beyond it
- * and this library does not: operands of different alignments in one kernel, stream-k.
+ * and this library does not: operands of different alignments in one kernel, stream-k. Of floats it holds what the
+ * generator makes for FP32 units (OpClassSimt, arch::Sm50): all six tiles, all four transposes.
  *
  * On a Hopper GPU they run as machine code that was built for it, which is the faster opponent; on
  * others as compute_75 PTX, which is how hgemm's own kernels come. The PTX of both is the same,
@@ -24,7 +25,7 @@
 extern "C" {
 #endif
 
-/* D = alpha * op(A) * op(B) + beta * C, all matrices of halves and row-major as they are stored;
+/* D = alpha * op(A) * op(B) + beta * C, all matrices of halves, or of floats, and row-major as they are stored;
  * D may be C. Leading dimensions and strides are in elements. */
 typedef struct peers_call_t {
     int m, n, k, batch;           /* batch: products, whose matrices are strides apart */
@@ -38,12 +39,13 @@ typedef struct peers_call_t {
     int slices;   /* of k, at least 1; 1 for a batch */
     int parallel; /* with slices: 0: each adds to D what the one before it left there (in halves),
                    * 1: each leaves its sums in a workspace, another kernel adds them up */
+    int floats;   /* matrices of floats; then sums are in single precision */
 } peers_call_t;
 
 typedef struct peers_config_t {
     int tile_m, tile_n, tile_k; /* of a block */
     int alignment;              /* of pointers and rows, in elements */
-    char name[32];              /* such as "128x128x32 align8" */
+    char name[32];              /* such as "128x128x32 align8" or "128x128x8 simt" */
 } peers_config_t;
 
 /* Makes the GPU of that CUDA ordinal current and allocates what all calls share. 0, or a

@@ -35,8 +35,12 @@ static double median(double *values, int count)
 static void add_hopeful(hopefuls_t *h, const contestant_t *like, int config, int slices, int parallel)
 {
     peers_config_t about = bench.cutlass->config(config);
-    contestant_t c = {
-        .kind = CUTLASS, .accumulate = like->accumulate, .kernel = config, .slices = slices, .parallel = parallel};
+    contestant_t c = {.kind = CUTLASS,
+                      .form = like->form,
+                      .accumulate = like->accumulate,
+                      .kernel = config,
+                      .slices = slices,
+                      .parallel = parallel};
     if (slices > 1)
         snprintf(c.note, sizeof c.note, "%s k/%d %s", about.name, slices, parallel ? "parallel" : "serial");
     else
@@ -53,7 +57,6 @@ static void add_hopeful(hopefuls_t *h, const contestant_t *like, int config, int
 hopefuls_t find_hopefuls(const group_t *g, const problem_t *p, const set_t *set)
 {
     static const int slices[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
-    const struct operands_t *from = &set->as[AS_HALVES];
     hopefuls_t h = {0};
     unsigned seen = 0;
     for (int i = 0; i < g->count; i++) {
@@ -61,7 +64,8 @@ hopefuls_t find_hopefuls(const group_t *g, const problem_t *p, const set_t *set)
         if (like->kind != CUTLASS || (seen & 1U << like->accumulate))
             continue;
         seen |= 1U << like->accumulate;
-        peers_call_t call = cutlass_call(p, like->accumulate, 1, from->a, from->b, 0, from->c);
+        const struct operands_t *from = &set->as[like->form];
+        peers_call_t call = cutlass_call(p, like->form == AS_ASKED, like->accumulate, 1, from->a, from->b, 0, from->c);
         for (int config = 0; config < bench.cutlass->count(); config++) {
             peers_config_t about = bench.cutlass->config(config);
             double blocks =

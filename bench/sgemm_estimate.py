@@ -4,93 +4,41 @@ door has for a T4 (src/cublas/sgemm.c), with the rates of the GPU here. Needs to
 
     HGEMM_LIBRARY=LIBHGEMM.so python3 bench/sgemm_estimate.py OUT.json COMMIT      in a clone
 """
-import csv
-import ctypes
-import json
-import pathlib
-import statistics
 import sys
-from ctypes import POINTER, byref, c_double, c_int, c_int64, c_size_t, c_void_p
+from ctypes import byref, c_void_p
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "python"))
-
-import torch
-from hgemm import _c
+from float_calls import PlanInfo, _c, by_hgemm, by_torch, lib, open_gpu, product, random_shapes, write
+from trains import medians_us
 
 LANES, DRAM_BYTES, ENDS = 128, 16.1, 5000  # a clock and multiprocessor, of GPUs from 8.6 on; of an H100, as costs.def has it; clocks
 
 
-class PlanInfo(ctypes.Structure):
-    _fields_ = [("kernel", c_int), ("splits", c_int), ("tiles", c_int64), ("split_tiles", c_int64), ("copies_a", c_int), ("copies_b", c_int),
-                ("is_tuned", c_int), ("seconds", c_double), ("workspace_bytes", c_size_t)]
-
-
 def shapes():
-    with open(ROOT / "bench" / "shapes" / "random.csv") as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            yield tuple(int(row[name] or 0) for name in ("m", "n", "k", "trans_a", "trans_b")) + (int(row.get("batch") or 1),)
+    yield from random_shapes()
     yield from ((s, s, s, 0, 0, 1) for s in (64, 128, 256, 384, 512, 768, 1024, 2048, 4096))
     yield from ((m, 4096, 4096, 0, 1, 1) for m in (1, 8, 32, 64, 128, 256, 512))
     yield from ((m, n, k, 0, 1, 1) for m in (128, 512) for n, k in ((768, 768), (3072, 768), (768, 3072)))
 
 
-def microseconds(run, launches):
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    for _ in range(launches):
-        run()
-    end.record()
-    end.synchronize()
-    return begin.elapsed_time(end) * 1000 / launches
-
-
 def measure(handle, info, m, n, k, trans_a, trans_b, batch):
-    a = torch.randn((batch, k, m) if trans_a else (batch, m, k), device="cuda")
-    b = torch.randn((batch, n, k) if trans_b else (batch, k, n), device="cuda")
-    d = torch.empty((batch, m, n), device="cuda")
-    desc = _c.new_desc()
-    desc.accumulate = _c.ACCUMULATE["float32"]
-    desc.type_a = desc.type_b = desc.type_c = desc.type_d = _c.TYPE["float32"]
-    desc.m, desc.n, desc.k, desc.batch, desc.op_a, desc.op_b = m, n, k, batch, trans_a, trans_b
-    desc.lda, desc.ldb, desc.ldc, desc.ldd = a.shape[2], b.shape[2], n, n
-    desc.stride_a, desc.stride_b, desc.stride_d = m * k, k * n, m * n
-    desc.a, desc.b, desc.d = a.data_ptr(), b.data_ptr(), d.data_ptr()
+    desc, x, y, d = product(m, n, k, trans_a, trans_b, batch)
     plan, of_plan = c_void_p(), PlanInfo()
-    _c.check(_c.lib.hgemm_plan_create(byref(plan), handle, byref(desc)), handle)
-    _c.lib.hgemm_plan_get_info(plan, byref(of_plan))
-    _c.lib.hgemm_plan_destroy(plan)
-    x, y = a.mT if trans_a else a, b.mT if trans_b else b
-    contestants = {"hgemm": lambda: _c.check(_c.lib.hgemm_run_desc(handle, byref(desc)), handle),
-                   "sgemm": (lambda: torch.mm(x[0], y[0], out=d[0])) if batch == 1 else (lambda: torch.bmm(x, y, out=d))}
-    times = {name: [] for name in contestants}
-    launches = {name: max(3, min(200, int(1500 / microseconds(run, 5)))) for name, run in contestants.items()}
-    for _ in range(5):
-        for name, run in contestants.items():
-            times[name].append(microseconds(run, launches[name]))
+    _c.check(lib.hgemm_plan_create(byref(plan), handle, byref(desc)), handle)
+    lib.hgemm_plan_get_info(plan, byref(of_plan))
+    lib.hgemm_plan_destroy(plan)
+    us = medians_us({"hgemm": by_hgemm(handle, desc), "sgemm": by_torch(x, y, d)})
     macs, bytes_ = batch * m * n * k, 4 * batch * (m * k + k * n + m * n)
     clocks = max(macs / LANES, bytes_ / DRAM_BYTES) / info.multiprocessors + ENDS
-    return {"m": m, "n": n, "k": k, "op": "nt"[trans_a] + "nt"[trans_b], "batch": batch,
-            **{name: round(statistics.median(us), 1) for name, us in times.items()},
+    return {"m": m, "n": n, "k": k, "op": "nt"[trans_a] + "nt"[trans_b], "batch": batch, **{name: round(time, 1) for name, time in us.items()},
             "expected": round(of_plan.seconds * 1e6, 1), "estimate": round(clocks / info.clock_khz * 1e3, 1)}
 
 
 def main():
-    lib, handle, info = _c.lib, c_void_p(), _c.DeviceInfo()
-    lib.hgemm_plan_create.argtypes = [POINTER(c_void_p), c_void_p, POINTER(_c.Desc)]
-    lib.hgemm_plan_get_info.argtypes = [c_void_p, POINTER(PlanInfo)]
-    lib.hgemm_plan_destroy.argtypes = [c_void_p]
-    torch.backends.cuda.matmul.allow_tf32 = False
-    _c.check(lib.hgemm_create(byref(handle), b"cuda:0"))
-    lib.hgemm_set_stream(handle, torch.cuda.current_stream().cuda_stream)
-    lib.hgemm_get_device_info(handle, byref(info))
+    handle, info = open_gpu()
     rows = [measure(handle, info, *shape) for shape in shapes()]
-    context = {"gpu": info.name.decode(), "clocks": f"{info.clock_khz // 1000} MHz at most", "torch": torch.__version__,
-               "hgemm": f"{_c.version_text()}, commit {sys.argv[2]}", "witness": "measured", "depends": "single selection",
-               "about": "Products of floats, us: hgemm and cuBLAS's SGEMM (torch.mm) in turns, medians of 5 trains of launches; what hgemm's "
-                        "cost model expects; and the door's estimate of SGEMM with this GPU's rates."}
-    lines = ",\n".join(map(json.dumps, rows))
-    pathlib.Path(sys.argv[1]).write_text(f'{{\n"context": {json.dumps(context, indent=2)},\n"results": [\n{lines}\n]\n}}\n')
+    write(sys.argv[1], rows, info, sys.argv[2], "single planes few selection",
+          "Products of floats, us: hgemm and cuBLAS's SGEMM (torch.mm) in turns, medians of 5 trains of launches that wait until they are enqueued; "
+          "what hgemm's cost model expects; and the door's estimate of SGEMM with this GPU's rates.")
 
 
 if __name__ == "__main__":

@@ -159,7 +159,7 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
                           copy_bytes(), NULL) == 0 ||
                fail(c, "the driver did not copy");
     case CUTLASS:
-        call = cutlass_call(p, c->accumulate, alpha, from->a, from->b, beta, d);
+        call = cutlass_call(p, c->form == AS_ASKED, c->accumulate, alpha, from->a, from->b, beta, d);
         call.slices = c->slices, call.parallel = c->parallel;
         return bench.cutlass->run(c->kernel, &call) == 0 || fail(c, "CUTLASS failed");
     case CUBLAS:

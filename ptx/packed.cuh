@@ -7,7 +7,7 @@
 #include "source.cuh"
 #include "../src/table/packed.h"
 
-/* What the pipeline of k-tiles through shared memory has of packed weights: nothing. */
+/* Packed weights as the pipeline through shared memory sees them: it carries none. */
 struct packed_operand {
     static constexpr int ELEMENT = 1, BYTES = 0, LOADS = 0; /* a matrix is so many bytes from the one before */
     static constexpr u32 LINES = 0;
@@ -121,34 +121,38 @@ struct group_facts {
     }
 };
 
-/* A number of either size, as its bits; and from them, where it is first needed. */
-static DEVICE float load_number(const char *at, bool is_float, bool when)
+/* Number i of either size, from the word that it lies in: what is made of it waits for the load, and so is done where it is
+ * first needed. */
+static DEVICE float number_of(float loaded, u32 i, int type)
 {
-    u32 bits = 0;
-    ld_global_word(bits, at, when && is_float);
-    ld_global_half(bits, at, when && !is_float);
-    return __uint_as_float(bits);
-}
-static DEVICE float number_of(float loaded, int type)
-{
-    const u32 bits = __float_as_uint(loaded);
+    const u32 word = __float_as_uint(loaded), bits = word >> i % 2 * 16;
     return type == PACKED_F32 ? loaded : type == PACKED_F16 ? half_to_float(bits) : __uint_as_float(bits << 16);
 }
 
 /* Those of a warp's strip. ADDS: they have offsets. */
 template <bool ADDS> struct groups_of_strip {
-    const char *packed;
-    u32 strip, lane;
+    const char *scales, *zeros; /* the lane's words, of the strip's first group; with ADDS zeros are offsets */
+    u32 scale_bytes;            /* of a group */
 
-    /* Loads those of the group that k is in. Addresses are computed here, or they lie in registers all the time. */
+    DEVICE groups_of_strip(const packed_form_t &form, const char *packed, u32 strip, u32 lane)
+    {
+        const u64 first = (u64)strip * form.slots * HGEMM_PACKED_STRIP;
+        const u32 each = form.type_scale == PACKED_F32 ? 4 : 2;
+        scale_bytes = each * HGEMM_PACKED_STRIP;
+        const u64 number = (first + lane) * each / 4 * 4;
+        scales = packed + form.scales_at + number;
+        zeros = packed + form.zeros_at + (ADDS ? number : first + lane / 4 * 4);
+    }
+
+    /* Loads those of the group that k is in. */
     DEVICE void load(group_facts &to, const packed_form_t &form, u32 k, bool when) const
     {
-        const u64 first = (in_place((u64)strip) * form.slots + (k >> form.log_group)) * HGEMM_PACKED_STRIP;
-        const bool are_floats = form.type_scale == PACKED_F32;
-        const u64 scale = (first + lane) * (are_floats ? 4 : 2);
-        to.scale = load_number(packed + form.scales_at + scale, are_floats, when);
-        to.offset = ADDS ? load_number(packed + form.zeros_at + scale, are_floats, when) : 0;
+        const u32 group = k >> form.log_group;
+        u32 scale = 0, offset = 0;
+        ld_global_word(scale, scales + (u64)group * scale_bytes, when);
+        if (ADDS) ld_global_word(offset, zeros + (u64)group * scale_bytes, when);
+        to.scale = __uint_as_float(scale), to.offset = __uint_as_float(offset);
         to.zero = packed_bias(&form) * 0x01010101;
-        ld_global_word(to.zero, packed + form.zeros_at + first + lane / 4 * 4, when && form.zero == PACKED_ZERO_CODES);
+        if (!ADDS) ld_global_word(to.zero, zeros + (u64)group * HGEMM_PACKED_STRIP, when && form.zero == PACKED_ZERO_CODES);
     }
 };

@@ -17,6 +17,7 @@
  *           the next pair are loaded where those of this one are no longer needed, so that there is one set of either.
  */
 #define HGEMM_SPLITS_FIRST
+#include "float_units.cuh"
 #include "tile.cuh"
 
 /* A row's or column's scale; 0: it has none. */
@@ -107,25 +108,10 @@ template <class V> struct float_tile {
     /* The tile by FP32 units, 32 k's at a time, of A and B themselves. */
     static DEVICE void multiply_floats(typename V::sums &sums, typename V::sums &few, const arguments &args, const warp<V> &w)
     {
-        using A = typename V::A;
-        using B = typename V::B;
         const block<V> at(args);
 #pragma unroll 1
         for (u32 l = 0; l < at.k;) {
-            panel a = at.a, b = at.b;
-            a.ld = in_place(a.ld), b.ld = in_place(b.ld); /* or all addresses are computed before the loop, to lie in registers */
-            u32 x[V::MT * 2], y;
-#pragma unroll
-            for (int i = 0; i < V::MT * 2; ++i) ld_global_word(x[i], A::element(a, w.m + i * 8 + w.lane / 4, l), true);
-#pragma unroll
-            for (int j = 0; j < V::NT * 2; ++j) {
-                ld_global_word(y, B::element(b, w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, l), true);
-#pragma unroll
-                for (int i = 0; i < V::MT * 2; ++i) {
-                    float &sum = few[i / 2][j / 2][i % 2 * 2 + j % 2];
-                    sum = __fmaf_rn(__uint_as_float(x[i]), __uint_as_float(y), sum);
-                }
-            }
+            multiply_floats_at<V>(few, at, w, l, [](int, int) { return true; });
             if (++l % V::BK == 0 || l == at.k) add(sums, few);
         }
     }

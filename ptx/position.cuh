@@ -4,9 +4,9 @@
  * tile is a warp's.
  *
  * k   The short k-tile, padded with zeros, is processed first, before the main loop: it is the last one in memory. If
- *     it would have fewer than HGEMM_LEAST_TAIL k's, it has so many more, and the first k-tile in memory, which comes
- *     next, so many less. (Not so beside packed weights, whose k-tiles
- *     begin at multiples of them.) All others follow, and are whole.
+ *     it would have fewer than HGEMM_LEAST_TAIL k's, it takes that many more from its neighbour, and the first k-tile in
+ *     memory, which comes next, has that many less. (Packed weights do not do so: their k-tiles begin at multiples of
+ *     BK.) All others follow, and are whole.
  */
 #pragma once
 #include "convert.cuh"

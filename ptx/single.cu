@@ -18,7 +18,7 @@
  * Limits    An element of A or B is split by every block that loads it.
  */
 #include "convert.cuh"
-#include "tile.cuh"
+#include "float_units.cuh"
 
 /* Fragments of a slice: high parts, and low ones. */
 template <class V> struct split_fragments { fragments<V> high, low; };
@@ -242,22 +242,8 @@ template <class V> struct float_pipeline {
 #pragma unroll
         for (int j = 0; j < V::NT * 2; ++j) columns |= is_wide(V::BM + w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2) << j;
 #pragma unroll 1
-        for (u32 k = k0; k < k0 + live; ++k) {
-            panel a = at.a, b = at.b;
-            a.ld = in_place(a.ld), b.ld = in_place(b.ld); /* or all addresses are computed before the loop, to lie in registers */
-            u32 x[V::MT * 2], y;
-#pragma unroll
-            for (int i = 0; i < V::MT * 2; ++i) A::load(x[i], a, w.m + i * 8 + w.lane / 4, k, true);
-#pragma unroll
-            for (int j = 0; j < V::NT * 2; ++j) {
-                B::load(y, b, w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, k, true);
-#pragma unroll
-                for (int i = 0; i < V::MT * 2; ++i) {
-                    float &sum = sums.all[i / 2][j / 2][i % 2 * 2 + j % 2];
-                    if (rows >> i & 1 || columns >> j & 1) sum = __fmaf_rn(__uint_as_float(x[i]), __uint_as_float(y), sum);
-                }
-            }
-        }
+        for (u32 k = k0; k < k0 + live; ++k)
+            multiply_floats_at<V>(sums.all, at, w, k, [&](int i, int j) { return (rows >> i & 1) || (columns >> j & 1); });
     }
 
     /* Finds scales for k-tile t, writes it, and reads the next one. What was multiplied before has been drained. */

@@ -184,7 +184,7 @@ template <class V> static DEVICE bool add_parts(const arguments &args, typename 
             }
         barrier();
     }
-    if constexpr (HAS_TICKETS && IS_LARGE) {
+    if constexpr (HAS_TICKETS && (IS_LARGE || V::spec::PACKED)) {
         add_in_turn<V>(acc, first, mine.part, splits);
     } else {
 #pragma unroll(V::SPARE_REGISTERS && !KEEPS_OWN ? 1 : COUNT)

@@ -3,7 +3,7 @@
 #pragma once
 #include "thin_block.cuh"
 
-/* The 16 bytes that p lies in, of a matrix that has not all of them. */
+/* Loads the aligned 16 bytes around p, of which the matrix may not have all. */
 static DEVICE b128 load_edge(const panel &m, const char *p)
 {
     u32 w[4];

@@ -9,7 +9,7 @@
  *           all   of the groups before, in units of D
  * Groups    A part ends with the warp's last k-tile of a group, or with every one where k-tiles are as deep as most groups;
  *           where groups are smaller than a k-tile, with each 16 k's. Its sums are added while the next part's first
- *           products replace them. Scales and zeros are loaded one part ahead.
+ *           products replace them. Scales and zeros are loaded one part ahead, and nothing waits for them before that.
  * Limits    Shared memory's round trip of A, where D has few rows; offsets take a further mma for each 16 rows.
  */
 #include "convert.cuh"
@@ -32,9 +32,9 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     constexpr u32 K_BYTES = HGEMM_PACKED_UNIT / (UNIT_SLICES * 8);
     const u32 first_k = at.k0 + w.k_warp * T::WK;
     const char *codes = at.b.base + (u64)strip * packed_units(&form) * HGEMM_PACKED_UNIT + w.lane * 16 + (u64)first_k * K_BYTES;
-    const groups_of_strip<ADDS> groups{at.b.base, strip, w.lane};
+    const groups_of_strip<ADDS> groups(form, at.b.base, strip, w.lane);
     const lookup table{form.lookup};
-    constexpr bool MAY_BE_FINE = HGEMM_TAKES_ALL_CODES(T::WM);
+    constexpr bool MAY_BE_FINE = HGEMM_TAKES_ALL_GROUPS(T::WM);
     const bool is_fine = MAY_BE_FINE && 1u << form.log_group < (u32)T::WK; /* groups are smaller than a warp's k-tile */
 
     /* Where k-tile t begins: the last one in memory comes first. */
@@ -71,8 +71,8 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     };
     auto next_group = [&] {
         now = then;
-        now.scale = number_of(now.scale, form.type_scale);
-        if (ADDS) now.offset = number_of(now.offset, form.type_scale);
+        now.scale = number_of(now.scale, w.lane, form.type_scale);
+        if (ADDS) now.offset = number_of(now.offset, w.lane, form.type_scale);
     };
     barrier(); /* k-tile 0 is complete */
     T::clear(part), T::clear(all);
@@ -153,14 +153,17 @@ template <class T> static DEVICE void weights(const arguments &args)
     if (T::is_unneeded(args)) return;
     if (!typename T::block(args).is_needed(args)) return;
     const packed_form_t &form = args.packed;
-    constexpr bool TAKES_ALL = HGEMM_TAKES_ALL_CODES(T::WM);
+    constexpr bool ADDS = HGEMM_TAKES_ALL_GROUPS(T::WM);
     typename T::sums all;
-    if (TAKES_ALL && form.zero == PACKED_OFFSETS && packed_bits(&form) == 4) multiply_packed<T, CODES_4, TAKES_ALL>(all, args);
-    else if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<T, TAKES_ALL ? CODES_8 : CODES_4, TAKES_ALL>(all, args);
-    else if (TAKES_ALL && form.code == PACKED_E4M3) multiply_packed<T, TAKES_ALL ? CODES_E4M3 : CODES_4>(all, args);
-    else if (TAKES_ALL && packed_bits(&form) == 8) multiply_packed<T, TAKES_ALL ? CODES_8 : CODES_4>(all, args);
-    else if (TAKES_ALL && form.code == PACKED_TABLE16) multiply_packed<T, TAKES_ALL ? CODES_TABLE : CODES_4>(all, args);
-    else multiply_packed<T, CODES_4>(all, args);
+    if (packed_bits(&form) == 4) {
+        if (ADDS && form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_4, ADDS>(all, args);
+        else if (form.code == PACKED_TABLE16) multiply_packed<T, CODES_TABLE>(all, args);
+        else multiply_packed<T, CODES_4>(all, args);
+    } else {
+        if (ADDS && form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_8, ADDS>(all, args);
+        else if (form.code == PACKED_E4M3) multiply_packed<T, CODES_E4M3>(all, args);
+        else multiply_packed<T, CODES_8>(all, args);
+    }
     T::store(args, typename T::block(args), all);
 }
 

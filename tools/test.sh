@@ -35,9 +35,6 @@ build_and_test() {
     step "$preset: testing"
     ctest --preset "$preset" --no-tests=error -j "$(nproc)" -E "$left_out" >build/ctest.log 2>&1 ||
         { cat build/ctest.log >&2; printf 'FAILED: the tests of %s\n' "$preset" >&2; exit 1; }
-    for name in turing_fuzz turing_load; do # written for sanitizers
-        grep -q " $name \.* *Passed " build/ctest.log || { printf 'FAILED: %s has no %s\n' "$preset" "$name" >&2; exit 1; }
-    done
     printf '%s: %d passed, %d skipped (they need a GPU, or cuobjdump)\n' "$preset" \
         "$(grep -c '^ *[0-9]*/[0-9]* Test.* Passed ' build/ctest.log)" \
         "$(grep -c '^ *[0-9]*/[0-9]* Test.*Skipped ' build/ctest.log)"
@@ -55,19 +52,24 @@ clang_format() {
     fi
 }
 
+for_sanitizers='^(turing_load|fuzz_)' # who feed what nobody meant to the code, and look for what only a sanitizer tells
 twice='^$'
 if ! nvidia-smi >/dev/null 2>&1; then
     step "no GPU: cases of gemm_auto, those of tuned kernels and test_weights run once, as check_*: on the emulated T4, with all its checks"
     twice='^(gemm_(auto|k5_|few_|planes_|single|thin_|tiny_)|test_weights$)'
 fi
-build_and_test release "$twice"
+build_and_test release "$twice|$for_sanitizers"
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
-# Once is enough; gemm_random stays. The scripts are the same, whatever compiled the host code.
+# Once is enough: check_random and gemm_copies stay, whose cases are all that a descriptor can say. The scripts are the same,
+# whatever compiled the host code.
 scripts='arrows|bad_row|calibrate|find_nvcc|report|take|tools'
-again="^(gemm|check)_(auto|few|k|planes|single|thin|tiny|weights)|^(newer_.*|test_samples|samples_kernels|check_(invariance|plan_run)|bench_ladder_.*|bench_sets|$scripts)\$"
-build_and_test sanitize "$again|^(bits|turing_(time|dry))\$" "$images" # bits_timed runs the same, and models time
+again="^(gemm|check)_(auto|few|k|planes|single|thin|tiny|weights)|^(newer_.*|test_f32|test_samples.*|check_(copies|invariance|plan_run)|bench_ladder_.*|bench_sets|bits.*|turing_(dry|mutation|time)|$scripts)\$"
+build_and_test sanitize "$again|^(gemm_random|test_invariance|bench_(nf4|uint[48]))\$" "$images"
+for name in turing_fuzz turing_load fuzz_cubin fuzz_desc fuzz_plan_text fuzz_tuning; do
+    grep -q " $name \.* *Passed " build/ctest.log || { printf 'FAILED: sanitize has no %s\n' "$name" >&2; exit 1; }
+done
 if command -v clang >/dev/null; then
-    build_and_test clang "$again|^(check|bits)|^(turing_(mutation|dry)|face_python)\$" "$images" # host code
+    build_and_test clang "$again|$for_sanitizers|^check|^(turing_fuzz|face_python)\$" "$images" # host code
 else
     step "clang: not installed, host code was built by gcc only"
 fi

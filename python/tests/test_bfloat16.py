@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""bfloat16 operands: of numpy by ml_dtypes, of other libraries by what their interfaces say. test_torch.py has torch's."""
+"""bfloat16 operands: of numpy by ml_dtypes, of other libraries by what their interfaces say. test_bfloat16_torch.py has torch's."""
 import ctypes
 
 import numpy as np

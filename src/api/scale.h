@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The search for scales of bfloat16 operands, by the kernel scale: on the handle's stream, as the product that needs
- * them. */
+/* The search for scales of bfloat16 operands: the kernel `scale` runs on the handle's stream, and the product that
+ * needs them follows it there. */
 #ifndef HGEMM_SCALE_H
 #define HGEMM_SCALE_H
 

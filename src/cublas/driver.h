@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* In the child of a fork: it has the lock of a thread that it does not have. */
+/* Makes the lock anew in the child of a fork: a thread may hold it that the child does not have. */
 void driver_renew_lock(void);
 
 /* The calling thread's current context, NULL where it has none or there is no driver. */

@@ -5,7 +5,7 @@
 
 #include "hgemm.h"
 
-/* On the functions that programs find in the place of the real ones. */
+/* Marks the functions that programs find in the place of the real ones. */
 #define DOOR_EXPORT __attribute__((visibility("default")))
 
 typedef struct product_t {

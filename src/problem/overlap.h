@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which memory meets which. */
+/* Which operands of a call share memory. */
 #ifndef HGEMM_OVERLAP_H
 #define HGEMM_OVERLAP_H
 

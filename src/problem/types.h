@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an element of each type is. Whoever counts bytes of an operand asks here. */
+/* How large an element of each type is, and what it needs. All code that counts bytes of an operand asks here. */
 #ifndef HGEMM_TYPES_H
 #define HGEMM_TYPES_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What packed weights are in one word, as options have it:
+ * Options name a form of packed weights by one word:
  *
  *     CODES[:GROUP[:ZEROS[:SCALES]]]          int4:128   uint4:128:code   int8:0:none:f32   nf4:64
  *

@@ -188,11 +188,10 @@ int is_plain_result(const hgemm_desc_t *p)
            (p->beta == 0 || result_is_aligned(p, p->c, p->ldc, p->stride_c));
 }
 
-/* Whether packed weights have integer codes of 4 bits, no offsets, and groups of `least` k's or more. */
-static int has_few_facts(const hgemm_weights_t *weights, int least)
+/* Whether packed weights have no offsets, and groups of `least` k's or more. */
+static int has_large_groups(const hgemm_weights_t *weights, int least)
 {
-    return (weights->code == HGEMM_CODE_INT4 || weights->code == HGEMM_CODE_UINT4) &&
-           weights->zero != HGEMM_ZERO_OFFSET && (weights->group == 0 || weights->group >= least);
+    return weights->zero != HGEMM_ZERO_OFFSET && (weights->group == 0 || weights->group >= least);
 }
 
 /* Whether a kernel has such a variant, for what the problem asks beside its operands. */
@@ -203,7 +202,7 @@ static int has_variant(const hgemm_desc_t *p, variant_t variant)
     return has_sums(variant.kernel, p->accumulate) && variant_exists(variant) &&
            (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
            (!kernel->is_plain || is_plain_result(p)) && kernel->accuracy <= p->accuracy &&
-           (!p->weights || HGEMM_TAKES_ALL_CODES(info->warp_m) || has_few_facts(p->weights, info->warp_k)) &&
+           (!p->weights || HGEMM_TAKES_ALL_GROUPS(info->warp_m) || has_large_groups(p->weights, info->warp_k)) &&
            (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || (p->kernel != HGEMM_KERNEL_AUTO && !has_floats(p)) ||
             is_invariant(variant.kernel)) &&
            problem_tiles(p, info) <= INT32_MAX;

@@ -8,7 +8,7 @@
 struct plan_t;
 
 /* Plans that were measured on a GPU, which go before the cost model's. `find` writes the one for a row-major problem,
- * or returns 0; of `entries` it alone knows more. */
+ * or returns 0; it alone knows what `entries` are. */
 typedef struct measured_t {
     int (*find)(const void *entries, const hgemm_desc_t *p, struct plan_t *plan);
     const void *entries;

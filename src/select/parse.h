@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading words that one blank separates: each function goes past what it finds, and leaves the text as it was else. */
+/* Functions that read words, which one blank separates. Each goes past what it finds; if it finds nothing, the text
+ * stays where it was. */
 #ifndef HGEMM_PARSE_H
 #define HGEMM_PARSE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What host and device say to each other: the parameters of the kernels and the numbers that both rely on. C11 and
+ * What the host tells the device: the parameters of the kernels, and the numbers that both rely on. C11 and
  * CUDA C++ read this file; its structs lie in memory alike for both.
  */
 #ifndef HGEMM_ARGS_H

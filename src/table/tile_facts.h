@@ -31,9 +31,8 @@
 /* Of a kernel for few rows or columns of floats: two k-tiles of the operand with few. */
 #define HGEMM_FEW_BYTES(few, block_k) (2 * ((few) + 4) * (block_k)*4)
 
-/* Whether a kernel for packed weights has registers for others than integer codes of 4 bits without offsets, whose
- * groups are no smaller than a warp's k-tile. */
-#define HGEMM_TAKES_ALL_CODES(warp_m) ((warp_m) <= 32)
+/* Whether a kernel for packed weights takes groups smaller than a warp's k-tile, and those that have offsets. */
+#define HGEMM_TAKES_ALL_GROUPS(warp_m) ((warp_m) <= 32)
 
 /*
  * Whether the last part of a split tile to arrive leaves its own sums in registers, if there are enough: where the sums
@@ -42,8 +41,8 @@
  * `is_t4_row`: the code is a T4's, from the columns of ON_T4; `t4_blocks`: the first of the column PER_SM.
  */
 #define HGEMM_IS_LARGE(block_m, block_n) ((block_m) * (block_n) >= 128 * 128)
-#define HGEMM_KEEPS_OWN(is_t4_row, t4_blocks, block_m, block_n, sum_bytes)                    \
-    ((is_t4_row) ? (t4_blocks) == 1 || (HGEMM_IS_LARGE(block_m, block_n) && (sum_bytes) == 4) \
+#define HGEMM_KEEPS_OWN(is_t4_row, t4_blocks, block_m, block_n, sum_bytes)                     \
+    ((is_t4_row) ? (t4_blocks) == 1 || ((block_m) * (block_n) >= 64 * 128 && (sum_bytes) == 4) \
                  : (sum_bytes) == 2 && (block_m) * (block_n) * (sum_bytes) >= 128 << 10)
 
 #endif

@@ -1,210 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scales that a call finds in samples of A and B: which products do, that those of numbers which the sample has not met
- * come out as if all had been read, and that every kernel for bfloat16 notices such numbers wherever they are. The
- * library's search leaves in the workspace what this looks at.
+ * Scales that a call finds in samples of A and B: which products do, and that those of numbers which the sample has not
+ * met come out as if all had been read.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "table/args.h"
-#include "gemm_operands.h"
-#include "api/handle.h"
+#include "sampled.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { WORKSPACE = 32 << 20, UNTOUCHED = 0x5a5a5a5a };
-
-static hgemm_handle_t handle;
-static char *workspace;
-static rng_t rng = {1};
-
-static uint16_t bits_of(double x)
-{
-    uint16_t bits;
-    store_value(HGEMM_TYPE_BF16, &bits, x);
-    return bits;
-}
-
-static double value(uint16_t bits)
-{
-    return value_of(HGEMM_TYPE_BF16, &bits);
-}
-
-/* ---- A product ---------------------------------------------------------------------------------- */
-
-/* A stored matrix, of which a sample is of `every` segments in a row one, of rows those that `every_row` divides. */
-typedef struct stored_t {
-    uint16_t *x;
-    int64_t lines, width, ld;
-    int64_t every, every_row;
-} stored_t;
-
-typedef struct product_t {
-    int op_a, op_b;
-    int64_t m, n, k;
-    stored_t a, b;
-    float *d;
-    hgemm_desc_t desc;
-} product_t;
-
-/* What the search has left: the word for an overflow, and the scales. */
-static scale_space_t space;
-
-static stored_t store(int64_t lines, int64_t width, int64_t gap)
-{
-    stored_t s = {.lines = lines, .width = width, .ld = width + gap, .every = 1, .every_row = 1};
-    int64_t segments = (width + 63) / 64;
-    s.x = must(calloc((size_t)(lines * s.ld), sizeof *s.x));
-    while (lines * width * 2 / (2 * s.every) >= 256 << 10 && 2 * s.every <= lines)
-        s.every *= 2;
-    for (; s.every > segments; s.every /= 2)
-        s.every_row *= 2;
-    return s;
-}
-
-/* As args.h has it. */
-static int is_sampled(const stored_t *s, int64_t line, int64_t column)
-{
-    return line % s->every_row == 0 && (line / s->every_row * 11 - column / 64) % s->every == 0;
-}
-
-/* Operands of -1, 0 and 1, which have room to be sampled: more where the device samples larger ones. */
-static product_t make(int op_a, int op_b, int64_t m, int64_t n, int64_t k, int64_t gap)
-{
-    product_t p = {.op_a = op_a, .op_b = op_b, .m = m, .n = n, .k = k * (handle->machine.is_newer ? 12 : 1)};
-    p.a = op_a ? store(p.k, m, gap) : store(m, p.k, gap);
-    p.b = op_b ? store(n, p.k, gap) : store(p.k, n, gap);
-    p.d = must(malloc((size_t)(m * n) * sizeof *p.d));
-    for (int which = 0; which < 2; which++) {
-        const stored_t *s = which ? &p.b : &p.a;
-        for (int64_t i = 0; i < s->lines * s->ld; i++)
-            s->x[i] = i % s->ld < s->width ? bits_of((double)rng_between(&rng, -1, 1)) : 0x7fff;
-    }
-    hgemm_desc_init(&p.desc);
-    p.desc.accumulate = HGEMM_ACCUMULATE_F32;
-    p.desc.type_a = p.desc.type_b = HGEMM_TYPE_BF16, p.desc.type_d = HGEMM_TYPE_F32;
-    p.desc.op_a = op_a ? HGEMM_OP_T : HGEMM_OP_N, p.desc.op_b = op_b ? HGEMM_OP_T : HGEMM_OP_N;
-    p.desc.m = m, p.desc.n = n, p.desc.k = p.k;
-    p.desc.lda = p.a.ld, p.desc.ldb = p.b.ld, p.desc.ldd = n;
-    return p;
-}
-
-static void discard(product_t *p)
-{
-    free(p->a.x), free(p->b.x), free(p->d);
-}
-
-static uint16_t *a_at(const product_t *p, int64_t i, int64_t q)
-{
-    return &p->a.x[p->op_a ? q * p->a.ld + i : i * p->a.ld + q];
-}
-
-static uint16_t *b_at(const product_t *p, int64_t q, int64_t j)
-{
-    return &p->b.x[p->op_b ? j * p->b.ld + q : q * p->b.ld + j];
-}
-
-/* A k at which row i of op(A), or column j of op(B), is or is not in the sample. */
-static int64_t k_of_a(const product_t *p, int64_t i, int sampled)
-{
-    int64_t q = 0;
-    while (q < p->k && is_sampled(&p->a, p->op_a ? q : i, p->op_a ? i : q) != sampled)
-        q++;
-    assert_true(q < p->k);
-    return q;
-}
-
-static int64_t k_of_b(const product_t *p, int64_t j, int sampled)
-{
-    int64_t q = 0;
-    while (q < p->k && is_sampled(&p->b, p->op_b ? j : q, p->op_b ? q : j) != sampled)
-        q++;
-    assert_true(q < p->k);
-    return q;
-}
-
-/* Sums of all products, in order; the caller's to free. */
-static double *reference(const product_t *p)
-{
-    double *sums = must(malloc((size_t)(p->m * p->n) * sizeof *sums));
-    float *b = must(malloc((size_t)(p->n * p->k) * sizeof *b)), *row = must(malloc((size_t)p->k * sizeof *row));
-    for (int64_t i = 0; i < p->n * p->k; i++)
-        b[i] = (float)value(*b_at(p, i % p->k, i / p->k));
-    for (int64_t i = 0; i < p->m; i++) {
-        for (int64_t q = 0; q < p->k; q++)
-            row[q] = (float)value(*a_at(p, i, q));
-        for (int64_t j = 0; j < p->n; j++) {
-            const float *const column = &b[j * p->k];
-            double sum = 0;
-            for (int64_t q = 0; q < p->k; q++)
-                sum += (double)row[q] * (double)column[q];
-            sums[i * p->n + j] = sum;
-        }
-    }
-    free(b), free(row);
-    return sums;
-}
-
-static void *place(const void *host, size_t bytes)
-{
-    void *device;
-    expect_status(handle, hgemm_malloc(handle, &device, bytes), HGEMM_STATUS_SUCCESS, "hgemm_malloc");
-    expect_status(handle, hgemm_upload(handle, device, host, bytes), HGEMM_STATUS_SUCCESS, "hgemm_upload");
-    return device;
-}
-
-static void take(void *host, const void *device, size_t bytes)
-{
-    expect_status(handle, hgemm_download(handle, host, device, bytes), HGEMM_STATUS_SUCCESS, "hgemm_download");
-}
-
-static void release(const void *device)
-{
-    expect_status(handle, hgemm_free(handle, (void *)device), HGEMM_STATUS_SUCCESS, "hgemm_free");
-}
-
-/* Multiplies, by a plan if one is given, into p->d and `space`. C, if there is one, is D or beside it. */
-static void run_with(product_t *p, const plan_t *plan, const float *c, int c_is_d)
-{
-    const size_t bytes = (size_t)(p->m * p->n) * sizeof *p->d;
-    char *const end = workspace + WORKSPACE - sizeof space;
-    hgemm_desc_t *desc = &p->desc;
-    memset(p->d, 0xff, bytes);
-    memset(&space, UNTOUCHED & 0xff, sizeof space);
-    expect_status(handle, hgemm_upload(handle, end, &space, sizeof space), HGEMM_STATUS_SUCCESS, "hgemm_upload");
-    desc->a = place(p->a.x, (size_t)(p->a.lines * p->a.ld) * 2);
-    desc->b = place(p->b.x, (size_t)(p->b.lines * p->b.ld) * 2);
-    desc->d = place(c_is_d ? c : p->d, bytes);
-    desc->c = c_is_d ? desc->d : c ? place(c, bytes) : NULL;
-    const hgemm_desc_t row_major = normalise(desc);
-    const hgemm_status_t status = plan ? handle_launch(handle, &row_major, plan) : hgemm_run_desc(handle, desc);
-    expect_status(handle, status, HGEMM_STATUS_SUCCESS, "the product");
-    take(p->d, desc->d, bytes);
-    take(&space, end, sizeof space);
-    release(desc->a), release(desc->b), release(desc->d);
-    if (!c_is_d)
-        release(desc->c);
-}
-
-static void run(product_t *p, const plan_t *plan)
-{
-    run_with(p, plan, NULL, 0);
-}
-
-static void assert_sums(const product_t *p, const double *sums)
-{
-    for (int64_t i = 0; i < p->m * p->n; i++)
-        if (isnan(sums[i]) ? !isnan(p->d[i]) : (double)p->d[i] != sums[i])
-            fail_msg("row %d, column %d is %.9g, want %.9g", (int)(i / p->n), (int)(i % p->n), (double)p->d[i],
-                     sums[i]);
-}
 
 static void run_and_compare(product_t *p, unsigned overflow)
 {
@@ -217,7 +20,7 @@ static void run_and_compare(product_t *p, unsigned overflow)
 
 /* ---- What is met, and what is missed ------------------------------------------------------------ */
 
-enum { M = 40, N = 24, K = 13312, OUTLIER = 1 << 15 };
+enum { M = 40, N = 24, K = 13312 };
 
 static void a_sample_serves_usual_numbers(void **state)
 {
@@ -563,92 +366,8 @@ static void scattered_rows_of_columns(void **state)
     }
 }
 
-/* ---- Every kernel ------------------------------------------------------------------------------- */
-
-/* The kernel's plan for a problem, whose k is in so many parts for all tiles. */
-static plan_t plan_of(const product_t *p, int kernel, int splits)
+int main(void)
 {
-    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    hgemm_desc_t placed = p->desc;
-    placed.a = placed.b = placed.d = workspace; /* aligned, as all allocations are */
-    const hgemm_desc_t row_major = normalise(&placed);
-    plan_t plan = {.splits = splits, .scales = FACTOR_A | FACTOR_B};
-    assert_true(find_variant(&row_major, kernel, 0, &plan.variant));
-    plan.tiles = problem_tiles(&row_major, info);
-    plan.whole_tiles = splits > 1 ? 0 : plan.tiles;
-    plan.k_split = splits > 1 ? ceil_div(ceil_div(p->k, splits), info->block_k) * info->block_k : p->k;
-    assert_null(plan_fault(&row_major, WORKSPACE, &plan));
-    return plan;
-}
-
-/* An outlier at the given row of A, or column of B, changes a row or a column of D. */
-static void assert_noticed(product_t *p, const plan_t *plan, const double *sums, int64_t row, int64_t column)
-{
-    double *want = must(malloc((size_t)(p->m * p->n) * sizeof *want));
-    const int64_t q = row >= 0 ? k_of_a(p, row, 0) : k_of_b(p, column, 0);
-    uint16_t *const at = row >= 0 ? a_at(p, row, q) : b_at(p, q, column);
-    const uint16_t before = *at;
-    memcpy(want, sums, (size_t)(p->m * p->n) * sizeof *want);
-    for (int64_t i = 0; i < p->m && row < 0; i++)
-        want[i * p->n + column] += (OUTLIER - value(before)) * value(*a_at(p, i, q));
-    for (int64_t j = 0; j < p->n && row >= 0; j++)
-        want[row * p->n + j] += (OUTLIER - value(before)) * value(*b_at(p, q, j));
-    *at = bits_of(OUTLIER);
-    run(p, plan);
-    *at = before;
-    if (space.found.overflow != 1)
-        fail_msg("%s, op %d, access %d, parts %d: an overflow in row %d, column %d is not noticed",
-                 kernel_table[plan->variant.kernel].info.name, plan->variant.op, plan->variant.access, plan->splits,
-                 (int)row, (int)column);
-    assert_sums(p, want);
-    free(want);
-}
-
-/* In the last row and column of a tile, and of D. */
-static void test_kernel(int kernel, int op, int64_t gap, int splits)
-{
-    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    const int64_t m = info->block_m + 8 - gap, n = info->block_n + 8 - gap, shorter = m < n ? m : n;
-    product_t p = make(op / 2, op % 2, m, n, (ceil_div(520 << 10, 2 * shorter) + 63) / 64 * 64, gap);
-    const plan_t plan = plan_of(&p, kernel, splits);
-    double *sums = reference(&p);
-    if (op == 0) {
-        run(&p, &plan);
-        assert_sums(&p, sums);
-        assert_int_equal(space.found.overflow, 0);
-    }
-    assert_noticed(&p, &plan, sums, info->block_m - 1, -1);
-    assert_noticed(&p, &plan, sums, -1, info->block_n - 1);
-    if (op == 1) {
-        assert_noticed(&p, &plan, sums, m - 1, -1);
-        assert_noticed(&p, &plan, sums, -1, n - 1);
-    }
-    free(sums);
-    discard(&p);
-}
-
-static void every_kernel_notices_an_overflow(void **state)
-{
-    (void)state;
-    int kernels = 0;
-    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++) {
-        if (!kernel_table[kernel].limits[LIMIT_bf16])
-            continue;
-        kernels++;
-        for (int op = 0; op < VARIANT_OPS; op++) {
-            test_kernel(kernel, op, 0, 1);
-            if (kernel_table[kernel].limits[LIMIT_bf16] > ACCESS_any)
-                test_kernel(kernel, op, 1, 1);
-        }
-        test_kernel(kernel, 1, 0, 3);
-    }
-    assert_true(kernels > 0);
-}
-
-/* Without an argument what products do; with one, whatever it is, what kernels do, which takes longer. */
-int main(int argc, char **argv)
-{
-    (void)argv;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sample_serves_usual_numbers),
         cmocka_unit_test(as_it_does_where_nothing_is_aligned),
@@ -668,15 +387,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(batches),
         cmocka_unit_test(scattered_rows_of_columns),
     };
-    const struct CMUnitTest kernel_tests[] = {
-        cmocka_unit_test(every_kernel_notices_an_overflow),
-    };
-    handle = test_open();
-    expect_status(handle, hgemm_malloc(handle, (void **)&workspace, WORKSPACE), HGEMM_STATUS_SUCCESS, "hgemm_malloc");
-    expect_status(handle, hgemm_set_workspace(handle, workspace, WORKSPACE), HGEMM_STATUS_SUCCESS,
-                  "hgemm_set_workspace");
-    int failed =
-        argc > 1 ? cmocka_run_group_tests(kernel_tests, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
-    release(workspace);
-    return hgemm_destroy(handle) == HGEMM_STATUS_SUCCESS ? failed : 1;
+    return run_sampled(tests);
 }

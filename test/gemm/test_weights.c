@@ -421,12 +421,11 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
 static const char *const kernels[] = {"weights_16x128", "weights_32x128", "weights_64x128", NULL};
 enum { KERNELS = sizeof kernels / sizeof kernels[0] };
 
-/* Kernel number i of the three, or one for these codes and groups in its place; then the automatic choice. */
+/* Kernel number i of the three, or one for such groups in its place; then the automatic choice. */
 static const char *kernel_for(int i, int kind, int group)
 {
-    const int is_common =
-        kinds[kind].code <= HGEMM_CODE_UINT4 && kinds[kind].zero != HGEMM_ZERO_OFFSET && (group == 0 || group >= 64);
-    return kernels[i == 2 && !is_common ? 1 : i];
+    const int is_large = kinds[kind].zero != HGEMM_ZERO_OFFSET && (group == 0 || group >= 64);
+    return kernels[i == 2 && !is_large ? 1 : i];
 }
 
 /* Of whole numbers and powers of two sums are exact in any order: every kernel, group and kind of integers, and edges.

@@ -7,7 +7,8 @@
 #
 # --help prints what there is to know, and touches nothing; an unknown option ends with 2 and a hint. setup.sh on
 # machines that lack something, played by stand-ins on PATH. dump_sass.sh finds what it is asked for, and counts
-# instructions per HMMA as bench_hgemm does. What BUILD does not have is left out, and said to be.
+# instructions per HMMA as bench_hgemm does. The commands of docs/install.md do what is said there; the test `install` has
+# those that install and link. What BUILD does not have is left out, and said to be.
 set -u
 source=$1 build=$2 work=$3
 failures=0
@@ -189,6 +190,41 @@ if [ -x "$build/turing" ] && [ -z "$missing" ]; then
 else
     echo "left out: dump_sass.sh, for this build has no disassembler, or not the kernels$missing"
 fi
+
+# ---- docs/install.md ------------------------------------------------------------------------------
+
+# Its commands end where two blanks come before what they are for. gpu_check.sh needs a GPU, run.sh and test.sh build.
+sed -n 's/^    \(\(tools\|build\/release\)\/.*\)/\1/p' "$source/docs/install.md" | sed 's/   *.*//' >"$work/commands"
+[ "$(wc -l <"$work/commands")" -ge 6 ] || fail "this test does not find the commands of docs/install.md"
+while read -r command; do
+    set -f
+    # shellcheck disable=SC2086 # words
+    set -- $command
+    set +f
+    program=$1
+    shift
+    case $program in
+        build/release/*)
+            [ -x "$build/${program#build/release/}" ] || { echo "left out: $command"; continue; }
+            run "$build/${program#build/release/}" "$@"
+            ;;
+        tools/dump_sass.sh)
+            if [ ! -f "$images/$1_nn.fatbin" ] || [ ! -x "$build/turing" ]; then
+                echo "left out: $command"
+                continue
+            fi
+            run "$source/$program" "$@"
+            ;;
+        *)
+            [ -x "$source/$program" ] || fail "docs/install.md: there is no $program"
+            continue
+            ;;
+    esac
+    [ "$status/$(head -c 1 "$work/out" | wc -c)" = 0/1 ] || fail "docs/install.md: $command: status $status: $(tail -n 3 "$work/err")"
+done <"$work/commands"
+for preset in $(sed -n 's/.*# or \([a-z, ]*\);.*/\1/p' "$source/docs/install.md" | tr -d ,); do
+    grep -q "\"name\": \"$preset\", \"inherits\"" "$source/CMakePresets.json" || fail "docs/install.md: there is no preset $preset"
+done
 
 if [ "$failures" = 0 ]; then echo "all as it should be"; fi
 [ "$failures" = 0 ]

@@ -29,13 +29,11 @@ static void keep(void *user, const turing_violation_t *v)
 static outcome_t run(const turing_kernel_t *k, turing_memory_t *mem, uint32_t grid, uint32_t block,
                      const uint64_t *args, unsigned checks)
 {
-    uint8_t params[256] = {0};
+    const params_t params = params_of(k, args);
     outcome_t o = {.err = {""}};
-    for (uint32_t i = 0; i < k->n_params; i++)
-        memcpy(params + k->params[i].offset, &args[i], k->params[i].size);
     turing_launch_t l = {.grid = {grid, 1, 1},
                          .block = {block, 1, 1},
-                         .params = params,
+                         .params = params.bytes,
                          .param_bytes = k->param_bytes,
                          .checks = checks,
                          .report = keep,

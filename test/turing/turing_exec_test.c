@@ -13,17 +13,14 @@ enum { N = 4096 };
 
 static turing_module_t *module;
 
-/* Arguments are 8-byte or 4-byte words at the kernel's offsets. */
 static bool launch(const char *name, turing_memory_t *mem, uint32_t grid, uint32_t block, const uint64_t *args,
                    unsigned checks, unsigned threads, found_t *found, turing_error_t *err)
 {
     const turing_kernel_t *k = find_or_die(module, name);
-    uint8_t params[256] = {0};
-    for (uint32_t i = 0; i < k->n_params; i++)
-        memcpy(params + k->params[i].offset, &args[i], k->params[i].size);
+    const params_t params = params_of(k, args);
     turing_launch_t l = {.grid = {grid, 1, 1},
                          .block = {block, 1, 1},
-                         .params = params,
+                         .params = params.bytes,
                          .param_bytes = k->param_bytes,
                          .threads = threads,
                          .checks = checks,

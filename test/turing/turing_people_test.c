@@ -41,13 +41,11 @@ static result_t run(const char *name, turing_memory_t *mem, uint32_t grid, uint3
                     unsigned checks)
 {
     const turing_kernel_t *k = find_or_die(module, name);
-    uint8_t params[256] = {0};
+    const params_t params = params_of(k, args);
     result_t r = {.err = {""}};
-    for (uint32_t i = 0; i < k->n_params; i++)
-        memcpy(params + k->params[i].offset, &args[i], k->params[i].size);
     turing_launch_t l = {.grid = {grid, 1, 1},
                          .block = {block, 1, 1},
-                         .params = params,
+                         .params = params.bytes,
                          .param_bytes = k->param_bytes,
                          .cooperative = turing_waits_for_grid(k) || !strncmp(name, "grid_", 5),
                          .checks = checks,

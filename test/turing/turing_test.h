@@ -63,6 +63,19 @@ static inline const turing_kernel_t *find_or_die(const turing_module_t *m, const
     return k;
 }
 
+/* A kernel's parameters: words of 8 or 4 bytes at its offsets. */
+typedef struct params {
+    uint8_t bytes[256];
+} params_t;
+
+static inline params_t params_of(const turing_kernel_t *k, const uint64_t *args)
+{
+    params_t p = {{0}};
+    for (uint32_t i = 0; i < k->n_params; i++)
+        memcpy(p.bytes + k->params[i].offset, &args[i], k->params[i].size);
+    return p;
+}
+
 static inline uint64_t upload(turing_memory_t *mem, const void *data, size_t bytes)
 {
     uint64_t at = turing_memory_alloc(mem, bytes);

@@ -24,13 +24,18 @@ static const struct {
     int (*run)(int argc, char **argv);
 } commands[] = {{"tune", tool_tune}, {"plan", tool_plan}, {"devices", tool_devices}, {"bench", tool_bench}};
 
+static void say(const char *format, va_list arguments)
+{
+    fputs("hgemm: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+}
+
 void tool_refuse(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fputs("hgemm: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    say(format, arguments);
     va_end(arguments);
     exit(2);
 }
@@ -39,9 +44,7 @@ void tool_fail(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fputs("hgemm: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    say(format, arguments);
     va_end(arguments);
     exit(1);
 }
