@@ -98,6 +98,10 @@ static hgemm_status_t open_device(void)
         bench.options.repetitions = modelled() ? 3 : 21;
     if (status == HGEMM_STATUS_SUCCESS && bench.options.clock)
         set_constants();
+    if (status == HGEMM_STATUS_SUCCESS && bench.options.first && !modelled()) {
+        fprintf(stderr, "bench_hgemm: --mode first is for t4emu:time, not for %s\n", bench.info.name);
+        exit(2);
+    }
     if (emulated())
         return status;
     for (int i = 0; i < 2 && status == HGEMM_STATUS_SUCCESS; i++)
@@ -198,7 +202,7 @@ static void describe_run(void)
     }
     if (o->clock)
         context("clock", "%s", o->clock);
-    context("mode", "%s", o->continuous ? "continuous" : "burst");
+    context("mode", "%s", o->continuous ? "continuous" : o->first ? "first" : "burst");
     if (typed())
         context("operands", "%s", o->operands);
     context("alpha", "%g", (double)o->alpha);

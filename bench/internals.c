@@ -153,6 +153,15 @@ int internals_set_clock(hgemm_handle_t handle, const char *name, double value)
 #endif
 }
 
+void internals_empty_l2(hgemm_handle_t handle)
+{
+#ifdef HGEMM_EMULATOR
+    turing_memory_empty_l2(device_t4emu_memory(handle->device));
+#else
+    (void)handle;
+#endif
+}
+
 void internals_begin_beside(hgemm_handle_t handle)
 {
 #ifdef HGEMM_EMULATOR

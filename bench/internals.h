@@ -65,6 +65,9 @@ void internals_receive(hgemm_handle_t handle, internals_visit_fn *visit);
  * there is no such constant, or it cannot have it. */
 int internals_set_clock(hgemm_handle_t handle, const char *name, double value);
 
+/* Of a handle whose times are modelled: the next launch finds nothing in the L2 cache. */
+void internals_empty_l2(hgemm_handle_t handle);
+
 /* Of a handle whose times are modelled: seconds that a pair of events around what is launched between these two, on a
  * T4 after a pause, would show beside the kernels' own. */
 void internals_begin_beside(hgemm_handle_t handle);

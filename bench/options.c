@@ -43,6 +43,7 @@ static const char usage[] =
     "  --alpha X --beta X  default 1 and 0\n"
     "  --mode burst        one launch at a time, each after a pause in which the GPU cools "
     "(default)\n"
+    "  --mode first        one launch at a time which finds nothing in the L2 cache; t4emu:time only\n"
     "  --mode continuous   launches back to back\n"
     "  --energy            continuous, in repetitions of 0.5 s or more, with watts and pJ per\n"
     "                      operation by the GPU's energy counter (whole board; every 20 to 100 "
@@ -315,11 +316,12 @@ static void settle_operands(options_t *o)
     o->accumulate = 1U << HGEMM_ACCUMULATE_F32;
 }
 
-static int one_of(const char *name, const char *text, const char *first, const char *second)
+static void parse_mode(options_t *o, const char *text)
 {
-    if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
-        refuse(name, text);
-    return strcmp(text, second) == 0;
+    o->continuous = strcmp(text, "continuous") == 0;
+    o->first = strcmp(text, "first") == 0;
+    if (!o->continuous && !o->first && strcmp(text, "burst") != 0)
+        refuse("--mode is burst, first or continuous", text);
 }
 
 void options_parse(options_t *o, int argc, char **argv)
@@ -397,7 +399,7 @@ void options_parse(options_t *o, int argc, char **argv)
         case ACCUMULATE: each_item(optarg, o, parse_accumulate); break;
         case ALPHA: o->alpha = (float)number(optarg); break;
         case BETA: o->beta = (float)number(optarg); break;
-        case MODE: o->continuous = one_of("--mode is burst or continuous", optarg, "burst", "continuous"); break;
+        case MODE: parse_mode(o, optarg); break;
         case ENERGY: o->energy = 1; break;
         case REPS: o->repetitions = whole("--reps", optarg, 1); break;
         case MIN_TIME: o->min_time = number(optarg); break;

@@ -23,6 +23,7 @@ typedef struct options_t {
     float alpha, beta;
     unsigned accumulate;      /* bit HGEMM_ACCUMULATE_*: kernels of which accumulators */
     int continuous;           /* launches back to back instead of single ones after a pause */
+    int first;                /* each launch finds nothing in the L2 cache */
     int energy;               /* read the GPU's energy counter too: continuous, longer repetitions */
     int repetitions;          /* 0: as many as suit the device */
     double min_time;          /* seconds of a continuous repetition, at least */

@@ -8,7 +8,7 @@
  *
  * A turn in burst mode is one launch after a pause; a short kernel goes first, so that the launch
  * and the events around it are all enqueued when it ends and the host's own time is not measured.
- * Modelled, it is one launch after another of the same contestant.
+ * Modelled, it is one launch after others of the same contestant or, with --mode first, with the L2 cache empty.
  * In continuous mode a turn is a train of launches, with --energy a longer one (energy.c).
  */
 #include <stdarg.h>
@@ -28,6 +28,7 @@ enum {
     MOST_SETS = 256,
     COPY_PIECE = 1 << 18, /* halves */
     MOST_LAUNCHES = 4096, /* of a continuous turn */
+    MOST_LEADS = 4,       /* before a modelled burst */
     PAUSE_US = 3000       /* before a burst */
 };
 static const double DELAY_SECONDS = 250e-6; /* time to enqueue, cuBLAS's choosing included */
@@ -256,12 +257,26 @@ int seconds_between_marks(contestant_t *c, double *seconds)
     return check(c, internals_event_elapsed(bench.handle, bench.events[0], bench.events[1], seconds));
 }
 
+/* Launches of the contestant after which the L2 cache holds nothing of others, or as many as are worth their time. */
+static int launches_filling_l2(const contestant_t *c, const problem_t *p)
+{
+    const size_t l2 = bench.info.l2_bytes ? (size_t)bench.info.l2_bytes : UNKNOWN_L2;
+    const size_t b = bytes_of_b(&(shape_t){.n = p->n, .k = p->k}, c->form);
+    const size_t bytes = (size_t)p->batch * (b + (size_t)(p->size_a + p->size_c) * element_bytes(c->form));
+    const size_t launches = c->kind == CEILING || c->kind == COPY ? 1 : (l2 + bytes - 1) / bytes;
+    return launches < MOST_LEADS ? (int)launches : MOST_LEADS;
+}
+
 int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next, int launches,
               double *seconds)
 {
     /* The train is already moving when timing begins; and modelled launches start with what the contestant itself
      * leaves in the L2 cache, whose dirty lines the next launch writes. */
-    int lead = bench.options.continuous ? launches > 1 : modelled();
+    int lead = bench.options.continuous ? launches > 1 : modelled() ? launches_filling_l2(c, p) : 0;
+    if (bench.options.first) {
+        lead = 0;
+        internals_empty_l2(bench.handle);
+    }
     if (!bench.options.continuous && !modelled()) {
         pause_us(PAUSE_US);
         if (!check(c, launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations)))

@@ -113,34 +113,12 @@ template <class V, int T, int UNITS> static DEVICE void multiply_few(float (&acc
     }
 }
 
-/* Adds up sums over the lanes of a warp that share lines, which exchange halves of them. A lane then has the sums from the one
- * on whose number is returned, COUNT / LANES_K of them; where that is less than 1, only lanes that HAVE it do. */
-template <class V, int COUNT> static DEVICE u32 add_few_lanes(float (&x)[COUNT], bool &has)
-{
-    constexpr int FIRST = V::W_ALONG_K ? 1 : 16;
-    u32 index = 0;
-    has = true;
-#pragma unroll
-    for (int by = 1; by < V::LANES_K; by *= 2) {
-        const int half = COUNT / by / 2;
-        const bool is_upper = thread_index() & (by * FIRST);
-        if (half == 0) x[0] += __uint_as_float(from_across(__float_as_uint(x[0]), by * FIRST)), has &= !is_upper;
-#pragma unroll
-        for (int i = 0; i < half; ++i) {
-            const float own = is_upper ? x[i + half] : x[i], others = is_upper ? x[i] : x[i + half];
-            x[i] = own + __uint_as_float(from_across(__float_as_uint(others), by * FIRST));
-        }
-        index += is_upper ? half : 0;
-    }
-    return index;
-}
-
 /* Multiplies all columns, T at a time, and leaves the sums in shared memory. `groups` of warps have T columns each. */
 template <class V, int T> static DEVICE void multiply(const few_block<V> &at, u32 groups)
 {
-    constexpr int UNITS = V::W_ALONG_K && T == 8 ? 4 : 8;                 /* for want of registers */
+    constexpr int UNITS = HGEMM_FEW_UNITS(V::W_ALONG_K, T);
     constexpr u32 NEAR_TILES = 512 / V::BK, ROUND = UNITS * V::LANES_K; /* k's of a warp in a round */
-    const u32 group = V::slot() % groups, k_part = V::slot() / groups, rounds = V::BK / V::SLOTS / ROUND * groups;
+    const u32 group = V::slot() % groups, k_part = V::slot() / groups, rounds = HGEMM_FEW_ROUNDS(V::W_ALONG_K, T, groups, V::BK);
     float near[4][T] = {}, all[4][T] = {};
     const auto fold = [&] {
 #pragma unroll
@@ -171,12 +149,12 @@ template <class V, int T> static DEVICE void multiply(const few_block<V> &at, u3
     float x[4 * T];
 #pragma unroll
     for (int i = 0; i < 4 * T; ++i) x[i] = all[i / T][i % T];
-    bool has;
-    const u32 index = add_few_lanes<V>(x, has), columns = T * groups;
+    constexpr u32 APART = V::W_ALONG_K ? 1 : 16, ALIKE = (V::LANES_K - 1) & ~(4 * T - 1); /* lanes; of these, that have the same sum */
+    const u32 index = add_lanes<4 * T, V::LANES_K, APART>(x), columns = T * groups;
     constexpr int OWN = 4 * T / V::LANES_K > 0 ? 4 * T / V::LANES_K : 1;
 #pragma unroll
     for (int i = 0; i < OWN; ++i) /* parts follow each other */
-        if (has)
+        if (!(thread_index() & ALIKE * APART))
             st_shared_word(shared_base() + ((k_part * columns + group * T + (index + i) % T) * V::LONG + V::line((index + i) / T)) * 4,
                            __float_as_uint(x[i]));
     barrier();
@@ -206,12 +184,8 @@ template <class V> static DEVICE void few(const arguments &args)
     if (at.columns == 1) multiply<V, 1>(at, 1);
     else if (at.columns == 2) multiply<V, 2>(at, 1);
     else if (at.columns <= 4) multiply<V, 4>(at, 1);
-    else multiply<V, 8>(at, at.columns <= 8 ? 1 : 2);
-    barrier();
-    if (!add_blocks(args, at)) return;
-    barrier();
-    if (args.fused) store_fused(args, at);
-    else store_plain(args, at);
+    else multiply<V, HGEMM_FEW_TOGETHER>(at, HGEMM_FEW_GROUPS(at.columns));
+    finish(args, at);
 }
 
 #define HGEMM_ROW_TYPE(name) row_##name

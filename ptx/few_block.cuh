@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Of a kernel for few rows or columns of floats (few.cu): which lines and k's a thread has, and where a block stands. */
 #pragma once
+#include "../src/table/warp_facts.h"
 #include "epilogue.cuh"
 
 template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct few_variant {
@@ -13,7 +14,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct few_variant {
     static_assert(LONG == 64 && SHORT == 16 && BK == 128, "not what threads can do");
 
     /* SLOTS groups of warps have a part of the k's, or of the columns; lanes of a warp that share lines have 4 k's, or one. */
-    static constexpr int LANES_K = W_ALONG_K ? 8 : 2, SLOTS = W_ALONG_K ? 2 : 8;
+    static constexpr int LANES_K = HGEMM_FEW_LANES_K(W_ALONG_K), SLOTS = HGEMM_FEW_SLOTS(W_ALONG_K);
     static DEVICE u32 slot() { return thread_index() / (THREADS / SLOTS); }
     static DEVICE u32 k_lane() { return W_ALONG_K ? thread_index() % 8 * 4 : thread_index() % 32 / 16; }
 

@@ -84,6 +84,13 @@ static DEVICE void ld_global(b128 &v, const char *p, bool when)
                  : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w) : "l"(p), "r"((u32)when));
 }
 
+/* The same for what is read once: other lines stay in the caches longer. */
+static DEVICE void ld_global_once(b128 &v, const char *p, bool when)
+{
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p ld.global.cs.v4.b32 {%0,%1,%2,%3}, [%4];}"
+                 : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w) : "l"(p), "r"((u32)when));
+}
+
 static DEVICE void ld_global(u32 &x, u32 &y, const char *p, bool when)
 {
     asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; @p ld.global.v2.b32 {%0,%1}, [%2];}"
@@ -220,6 +227,9 @@ static DEVICE bool any_at_barrier(bool x)
     return any;
 }
 static DEVICE void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+
+/* 9.7.12 exit: here, and not by a jump to where other threads end, for that code may not have been fetched yet. */
+static DEVICE void leave() { asm volatile("exit;"); }
 
 /* Whether x is true of all lanes. ptxas knows that the answer is one for the warp: code that branches on it may still
  * use uniform registers, and counts as converged. */

@@ -9,7 +9,7 @@
  *           thread takes 8 k's of a line at a time, and neighbours continue it. Where it runs along the lines, all
  *           those of a thread come with each k.
  *           If D has a column or two, a block may have several tiles. One column of many k's is streamed in its own
- *           way.
+ *           way, and lines of aligned chunks are swept for up to 4 columns.
  * Sums      TK threads add up by shuffles, then through shared memory; blocks that share k (split-K) through the
  *           workspace: the last one to arrive adds all parts. The order is fixed, and so are the bits.
  * D         Sums lie in shared memory as D does in global memory, and are stored in aligned chunks. If rows of D are
@@ -19,6 +19,7 @@
  */
 #include "thin_loads.cuh"
 #include "thin_output.cuh"
+#include "thin_sweep.cuh"
 
 /* A thread's sums over its k's, where memory runs along k: 8 k's at a time, of which the first DEPTH count. */
 template <class V, int T, int DEPTH> static DEVICE void add_along_k(float (&acc)[V::LINES][T], const thin_block<V> &at)
@@ -216,18 +217,27 @@ template <class V> static DEVICE void stream(const thin_block<V> &at)
     if (has_line) put(sum_at<V>(at.pitch, thread_index(), 0), sum, true);
 }
 
+/* What is swept, and, unless it is fused, stored. */
+template <class V> static DEVICE void sweep_all(const arguments &args)
+{
+    const int columns = V::LONG_IS_M ? args.n : args.m;
+    if (columns > 2) sweep<V, 4>(args); /* in this order ptxas makes no table of jumps */
+    else if (columns > 1) sweep<V, 2>(args);
+    else sweep<V, 1>(args);
+}
+
 template <class V> static DEVICE void thin(const arguments &args)
 {
+    const bool is_swept = V::CAN_SWEEP && args.indirect & HGEMM_SWEPT;
+    if constexpr (V::CAN_SWEEP)
+        if (is_swept) sweep_all<V>(args);
     const thin_block<V> at(args);
     constexpr bool CAN_BE_ONE = V::LONG == 8 && V::W_ALONG_K && V::X_ALONG_K;
-    if (V::CAN_STREAM && at.is_streamed) stream(at);
+    if (is_swept) ; /* sums are there */
+    else if (V::CAN_STREAM && at.is_streamed) stream(at);
     else if (CAN_BE_ONE && at.lines == 1) multiply_all<V, CAN_BE_ONE ? 1 : V::LINES>(at);
     else multiply_all<V, V::LINES>(at);
-    barrier();
-    if (!add_blocks(args, at)) return;
-    barrier();
-    if (args.fused) store_fused(args, at);
-    else store_plain(args, at);
+    finish(args, at);
 }
 
 #define HGEMM_ROW_TYPE(name) row_##name

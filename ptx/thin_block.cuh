@@ -16,7 +16,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
     /* Where D is 8x8, all lanes of a warp share its lines. PARTS warps, or groups of warps, have a part of each sum. */
     static constexpr int LANES_K = LONG == 8 ? 32 : 1, PARTS = TK / LANES_K;
     static_assert(LONG == 8 ? TL == 1 : TK == 1, "lanes of a warp do not agree");
-    static constexpr bool CAN_STREAM = LONG > 8 && !W_ALONG_K; /* stream() */
+    static constexpr bool CAN_STREAM = LONG > 8 && !W_ALONG_K, CAN_SWEEP = LONG > 8 && W_ALONG_K; /* stream(), sweep() */
     static DEVICE u32 tl() { return W_ALONG_K ? thread_index() / TK : thread_index() % TL; }
     static DEVICE u32 tk() { return W_ALONG_K ? thread_index() % TK : thread_index() / TL; }
 
@@ -29,7 +29,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
 template <class V> struct thin_block {
     u32 tile, part; /* part: of k, if split */
     bool is_part;
-    bool is_streamed; /* by stream() */
+    bool is_streamed, is_swept; /* by stream(), by sweep() */
     u32 m0, n0, k0, k_end;
     int lines, columns; /* of the tile, that D has: along LONG, and of the 8 */
     u32 pitch;          /* of sums in shared memory: columns side by side, or else lines */
@@ -49,8 +49,9 @@ template <class V> struct thin_block {
         m0 = row * V::BM, n0 = (tile - row * tile_columns) * V::BN;
         is_streamed = V::CAN_STREAM && (TALL ? args.n : args.m) == 1 && args.k >= HGEMM_STREAMED_K &&
                       (TALL ? args.m : args.n) >= HGEMM_STREAMED_LEAST_LINES && args.splits == 1;
-        if (is_streamed) {
-            is_part = false, most = HGEMM_STREAMED_LINES;
+        is_swept = V::CAN_SWEEP && args.indirect & HGEMM_SWEPT;
+        if (is_streamed || is_swept) {
+            is_part = false, most = is_streamed ? HGEMM_STREAMED_LINES : HGEMM_SWEPT_LINES;
             m0 = TALL ? block_index() * most : 0, n0 = TALL ? 0 : block_index() * most;
         }
         k0 = is_part ? part * args.k_split : 0;

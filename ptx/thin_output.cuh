@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of a thin kernel (thin.cu): its blocks add up through the workspace, and the sums in shared memory become D. */
+/* Of thin.cu and few.cu: blocks add up through the workspace, and the sums in shared memory become D. */
 #pragma once
 #include "thin_sums.cuh"
 
@@ -109,4 +109,14 @@ template <template <class> class PLACE, class V> static DEVICE void store_fused(
         for (u32 row = thread_index() / ACROSS; row < rows; row += STEP)
             end.finish(sums_from(shared_base() + (row * at.pitch + column) * 4, end.count), at.m0 + row);
     }
+}
+
+/* What follows when threads have brought their sums to shared memory. */
+template <template <class> class PLACE, class V> static DEVICE void finish(const arguments &args, const PLACE<V> &at)
+{
+    barrier();
+    if (!add_blocks(args, at)) return;
+    barrier();
+    if (args.fused) store_fused(args, at);
+    else store_plain(args, at);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of a thin kernel (thin.cu): its threads add up by shuffles, and in shared memory. */
+/* Of thin.cu and few.cu: their threads add up by shuffles, and in shared memory. */
 #pragma once
 #include "thin_block.cuh"
 
@@ -56,21 +56,21 @@ static DEVICE void put_sums(const float (&acc)[E][T], int columns, u32 pitch, u3
     }
 }
 
-/* Adds up sums over the lanes of a warp, which exchange halves of them. x[0] of a lane is then the sum whose number is
- * returned, as it is in lanes whose number is the same modulo COUNT. */
-template <int COUNT> static DEVICE u32 add_lanes(float (&x)[COUNT])
+/* Adds up sums over LANES lanes of a warp, which are APART and exchange halves of them. A lane then has the sums from the one on whose
+ * number is returned, COUNT / LANES of them; where that is less than 1, x[0], as lanes have it whose number is the same
+ * modulo COUNT. */
+template <int COUNT, int LANES = 32, int APART = 1> static DEVICE u32 add_lanes(float (&x)[COUNT])
 {
-    static_assert(COUNT <= 32, "a lane would have several");
     u32 index = 0;
 #pragma unroll
-    for (int bit = 1; bit < 32; bit *= 2) {
-        const int half = COUNT / bit / 2; /* of the sums that are left; 0: there is but one */
-        const bool is_upper = thread_index() & bit;
-        if (half == 0) x[0] += __uint_as_float(from_across(__float_as_uint(x[0]), bit));
+    for (int by = 1; by < LANES; by *= 2) {
+        const int half = COUNT / by / 2; /* of the sums that are left; 0: there is but one */
+        const bool is_upper = thread_index() & (by * APART);
+        if (half == 0) x[0] += __uint_as_float(from_across(__float_as_uint(x[0]), by * APART));
 #pragma unroll
         for (int i = 0; i < half; ++i) {
             const float own = is_upper ? x[i + half] : x[i], others = is_upper ? x[i] : x[i + half];
-            x[i] = own + __uint_as_float(from_across(__float_as_uint(others), bit));
+            x[i] = own + __uint_as_float(from_across(__float_as_uint(others), by * APART));
         }
         index += is_upper ? half : 0;
     }

@@ -14,9 +14,10 @@
  * Limits    A and B are read by every warp that needs them, from the L1 or L2 cache. k is not split.
  */
 #define TILES(count) static constexpr int TILES = count; /* a column of the row */
+#include "../src/table/warp_facts.h"
 #include "epilogue.cuh"
 
-enum { UNIT_K = 8, STEP_K = 32 }; /* k's of a lane, and of the warp, in a step */
+enum { UNIT_K = HGEMM_TINY_UNIT_K, STEP_K = HGEMM_TINY_STEP_K }; /* k's of a lane, and of the warp, in a step */
 
 template <class SPEC, bool A_ALONG_K_, bool B_ALONG_K_, bool IS_INDIRECT> struct tiny_variant {
     static constexpr bool INDIRECT = IS_INDIRECT, A_ALONG_K = A_ALONG_K_, B_ALONG_K = B_ALONG_K_;
@@ -24,7 +25,7 @@ template <class SPEC, bool A_ALONG_K_, bool B_ALONG_K_, bool IS_INDIRECT> struct
     static constexpr int NEXT_ROW = A_ALONG_K ? 8 : 1; /* from a lane's row to its other one */
     static constexpr int TOGETHER = SPEC::BK / STEP_K; /* steps in flight */
     static constexpr int BLOCKS = INDIRECT ? SPEC::BLOCKS : SPEC::NEWER_BLOCKS; /* of an SM */
-    static constexpr int THREADS = 32 * TILES, ROWS = BM / 8, COLUMNS = BN / 8; /* of a lane */
+    static constexpr int THREADS = 32 * TILES, ROWS = HGEMM_TINY_LINES(BM), COLUMNS = HGEMM_TINY_LINES(BN); /* of a lane */
     static_assert(BM == 16 && BN == 32 && SPEC::BK % STEP_K == 0, "a lane has not 8 neighbours of a row of D");
 };
 

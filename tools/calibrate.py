@@ -29,7 +29,6 @@ import results
 from evidence import clock
 
 TIME = re.compile(r"^  time +\d+ cycles, ([\d.]+) us\n  start-up, .* warm, ([\d.]+) us cold$", re.M)
-MHZ = 1590
 
 
 def published(path):
@@ -114,7 +113,7 @@ def main():
     parser.add_argument("times", type=pathlib.Path, metavar="TIMES.csv")
     parser.add_argument("runs", type=pathlib.Path, metavar="RUN.txt", nargs="+")
     parser.add_argument("--try", dest="tried", action="append", default=[], metavar="NAME=VALUE,VALUE")
-    event = clock.constants()["event"].value / MHZ
+    event = clock.constants()["event"].value / clock.MHZ
     parser.add_argument("--event", default=f"{event:g}", metavar="US,US", help="default: %(default)s, as the model has it")
     parser.add_argument("--turing", default=results.ROOT / "build/release/turing", type=pathlib.Path)
     args = parser.parse_args()

@@ -49,7 +49,7 @@ NEWER = "this GPU's cuBLAS uses tensor-core instructions that Turing does not ha
 # Bytes per second of device memory: published peaks.
 PUBLISHED_DRAM = {"NVIDIA H100 80GB HBM3": 3350e9}
 # Published figures of the T4. Nothing here was measured on one.
-T4_L2, T4_FLOPS, T4_MHZ = 1270e9, 65.1e12, 1590
+T4_L2, T4_FLOPS, T4_MHZ = 1270e9, 65.1e12, clock.MHZ
 T4_DRAM = clock.constants()["dram_rate"].value * T4_MHZ * 1e6 # as the timing model has it
 
 

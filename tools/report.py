@@ -375,14 +375,15 @@ def weights():
     problems, used = results.weights()
     rows = []
     for problem, named in sorted(problems.items(), key=lambda item: [int(x) for x in item[0].split()[0].split("x")[1:]] + [int(item[0].split("x")[0])]):
-        ours = named.get(WEIGHTS[0][0])
-        rows.append([problem.removesuffix(" nt row"), *(number(named.get(kernel), "median_us") for kernel, _ in WEIGHTS),
-                     f"`{ours['note']}`" if ours else "-"])
+        ours = named.get(WEIGHTS[0][0], {})
+        both = ([number(named.get(kernel), which) for which in ("median_us", "first_us")] for kernel, _ in WEIGHTS)
+        rows.append([problem.removesuffix(" nt row"), *(" / ".join(times) if times != ["-", "-"] else "-" for times in both),
+                     f"`{ours['note']}`" if "note" in ours else "-"])
     return table(["m x n x k, us by weights", *(label for _, label in WEIGHTS), "plan of INT4"], rows) + (
-        "\n\nTesla T4 (timing model), 1590 MHz: modelled, not measured. FP32 sums; "
+        "\n\nTesla T4 (timing model), 1590 MHz: modelled, not measured. Two times: of a launch that follows others like it, on other operands, while L2 "
+        "still writes back what these left / of a first launch, which finds the L2 cache empty. FP32 sums; "
         "[Marlin](https://github.com/vllm-project/vllm), as vLLM builds it for sm_75, with FP16 sums, and "
-        "[bitsandbytes](https://github.com/bitsandbytes-foundation/bitsandbytes), of which both have other kernels for some rows: one launch "
-        "each. INT4 in groups of 128 takes 33 us at 261 GB/s where n and k are 4096. " + origin(*used))
+        "[bitsandbytes](https://github.com/bitsandbytes-foundation/bitsandbytes), of which both have other kernels for some rows. INT4 in groups of 128 takes 33 us at 261 GB/s where n and k are 4096. " + origin(*used))
 
 
 def sensitivity(machine):
@@ -485,6 +486,29 @@ def shape_lists(machine):
                  rows) + "\n\n" + with_witness(machine, *used.values())
 
 
+def batches(machine):
+    """Small products in batches and others that bytes bind: beside cuBLAS where they were measured, beside a copy where modelled."""
+    result = results.lists(machine)["bench_batches"]
+    is_modelled = result["context"]["witness"] == "modelled"
+    copies = clock.copy_gb_per_s() if is_modelled else None
+    rows = []
+    for problem, named in results.by_problem(result).items():
+        m_n_k, trans, batch = re.match(r"(\S+) (\w\w)(?: batch (\d+))? row$", problem).groups()
+        cells = [f"{m_n_k} {trans}", batch or "1"]
+        peers = [row for kernel, row in named.items() if kernel.startswith("cublas")]
+        for ours in (named.get("auto"), named.get("auto_f32")):
+            cells += [number(ours, "median_us"), number(ours, "gb_per_s", "{:.0f}")]
+            cells.append(against(ours, min(peers, key=lambda row: row["median_us"])) if peers and ours else "-")
+            cells.append(f"{100 * ours['gb_per_s'] / copies:.0f}" if copies and ours else "-")
+            cells.append(f"`{ours['note']}`" if ours and "note" in ours else "-")
+        rows.append(cells)
+    header = ["product", "matrices"]
+    for sums in ("", "FP32 sums: "):
+        header += [sums + what for what in ("us", "GB/s", "speed / the better cuBLAS's", "% of a copy's rate", "plan")]
+    copied = f" A copy's rate is {copies:.0f} GB/s, by the model's constants." if copies else ""
+    return table(header, rows) + "\n\n" + with_witness(machine, result) + copied
+
+
 def with_peer(problems, prefix):
     """The problems with the first contestant whose name begins so under that very name: cuBLAS has a function for each
     kind of call."""
@@ -531,6 +555,7 @@ def energy(machine):
 
 # ---- all rows of a machine -----------------------------------------------------------------------
 
+PLANS_BY_WEIGHTS = {"int4": "INT4, groups of 128", "int4_32": "INT4, groups of 32", "nf4": "NF4", "int8": "INT8", "bf16": "INT4, A of BF16"}
 TITLES = {
     "bench_ladder": "The ladder",
     "bench_squares": "Squares, one launch at a time",
@@ -546,6 +571,7 @@ TITLES = {
     "bench_skinny": "Few rows, or a small output",
     "bench_attention": "Attention: batches",
     "bench_thin": "Thin products",
+    "bench_batches": "Batches of small products, and few columns",
     "bench_epilogues": "Epilogues",
     "bench_invariant": "Kernels that are batch-invariant, and the plan that is chosen without",
     "bench_energy": "Energy",
@@ -553,6 +579,7 @@ TITLES = {
     "bench_random": "Random shapes",
     "bench_deepbench": "DeepBench's training shapes, column-major",
     "bench_plans": "Plans: the one chosen, and the fastest",
+    **{f"bench_plans_weights_{name}": f"Plans by packed weights: {words}" for name, words in PLANS_BY_WEIGHTS.items()},
 }
 LONG = ("bench_sweep", "bench_random", "bench_deepbench")  # one row for each shape
 
@@ -642,7 +669,7 @@ def selection(result):
     found = []
     for problem, named in results.by_problem(result).items():
         times = {name.removeprefix("plan "): row["median_us"] for name, row in named.items() if name.startswith("plan ")}
-        chosen = named.get("auto", {}).get("note")
+        chosen = next((row.get("note") for kernel, row in named.items() if kernel.startswith("auto")), None)
         if chosen in times:
             fastest = min(times, key=times.get)
             found.append({"problem": problem, "chosen": chosen, "us": times[chosen], "fastest": fastest, "fastest_us": times[fastest],
@@ -659,7 +686,7 @@ def every_choice(result):
 def timed_page(machine):
     parts = []
     for name, result in sorted(results.lists(machine).items(), key=lambda item: [*TITLES, item[0]].index(item[0])):
-        rows = every_choice(result) if name == "bench_plans" else every_shape(result) if name in LONG else every_contestant(result)
+        rows = every_choice(result) if name.startswith("bench_plans") else every_shape(result) if name in LONG else every_contestant(result)
         parts.append(f"## {TITLES.get(name, name)}\n\n{provenance(result)}\n\n{rows}")
     context = next(iter(results.lists(machine).values()))["context"]
     witness = ("modelled: they were computed by a timing model, and no T4 was measured" if context["witness"] == "modelled"
@@ -718,7 +745,7 @@ def inference(function):
 PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "diff": diff, "evidence": evidence, "kernels": kernel_table, "newer_only": newer_only,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
          "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share, "f32_products": f32_products, "f32_energy": f32_energy,
-         "weights": weights,
+         "weights": weights, "batches": batches,
          "floats": lambda: floats.products(table) + "\n\n" + origin(floats.path()), "float_errors": lambda: floats.errors() + "\n\n" + origin(floats.path()),
          "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": first_use.with_gpu,
          "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table),

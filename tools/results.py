@@ -16,7 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 PARTS = re.compile(r"(bench_[a-z]+)[1-9]")  # files that are parts of one list
-APART = ("bench_bf16", "bench_continuous", "bench_invariant", "bench_parts", "bench_plans", "bench_plans_weights")  # other conditions, or not every contestant
+APART = ("bench_bf16", "bench_continuous", "bench_invariant", "bench_parts", "bench_plans")  # other conditions, or not every contestant
 # What needs no GPU and little time: tools/report.py --check fails where one is stale, tools/take.py --redo makes it again.
 REDONE = {
     "t4emu/counted.json": "build/release/bench/bench_hgemm --device t4emu --accumulate f16,f32 512x512x1024 --format json --out OUT",
@@ -78,7 +78,7 @@ def newest(machine, problem, *wanted):
     single product takes its rows from here."""
     found, of = {}, None
     for name, result in lists(machine).items():
-        rows = by_problem(result).get(problem, {}) if name not in APART and not name.startswith(("bench_weights_", "bench_f32", "bench_energy")) else {}
+        rows = by_problem(result).get(problem, {}) if name not in APART and not name.startswith(("bench_weights_", "bench_plans_", "bench_f32", "bench_energy")) else {}
         if all(kernel in rows for kernel in wanted) and (not of or result["context"]["date"] > of["context"]["date"]):
             found, of = rows, result
     return (found, of) if wanted and of else ({}, None)
@@ -114,14 +114,17 @@ def counted():
 
 
 def weights():
-    """({problem: {kernel: row}} of products by packed weights on the modelled T4, hgemm's beside others', the results they are from)."""
+    """({problem: {kernel: row}} of products by packed weights on the modelled T4, hgemm's beside others', the results they are from). A row's
+    `median_us` is of a launch that follows others, `first_us` of one that finds the L2 cache empty."""
     used = [result for name, result in lists("t4model").items() if name.startswith("bench_weights_")]
     peers = read(RESULTS / "t4model" / "weights_peers.json")
     used.append(peers | {"paths": [RESULTS / "t4model" / "weights_peers.json"]})
     problems = {}
     for result in used:
         for problem, rows in by_problem(result).items():
-            problems.setdefault(problem, {}).update(rows)
+            for kernel, row in rows.items():
+                found = {"first_us": row["median_us"]} if result["context"].get("mode") == "first" else row
+                problems.setdefault(problem, {}).setdefault(kernel, {}).update(found)
     return problems, used
 
 

@@ -193,7 +193,8 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
                     .gather_a = p->gather_a,
                     .group_ends = p->group_ends,
                     .groups = (int)(block_warps && matrices > 1 ? rest : p->batch),
-                    .indirect = batch_mode | by_columns | (has_floats(p) ? bits_of_floats(p) : 0),
+                    .indirect = batch_mode | by_columns | (has_floats(p) ? bits_of_floats(p) : 0) |
+                                (thin ? thin_bits(p, plan) : 0),
                 },
             .scales = scales_of(handle, plan, p, search),
             .packed = form,

@@ -135,6 +135,34 @@ static double weighted_rows(const hgemm_kernel_info_t *info, int op, double weig
     return (op & 2 ? info->block_k : info->block_m) * weight_a + (op & 1 ? info->block_n : info->block_k) * weight_b;
 }
 
+/* The k's of packed weights after which a warp scales their sums (ptx/weights.cu). */
+static double scaled_k(const hgemm_weights_t *weights, const hgemm_kernel_info_t *info)
+{
+    enum { FINE = 16 };
+    const int64_t group = weights->group ? weights->group : weights->k;
+    if (group < info->warp_k)
+        return FINE;
+    return (double)(info->block_k == HGEMM_PACKED_K ? info->warp_k : group);
+}
+
+/* Time of a multiply-add by packed weights in that of another. */
+static double packed_macs(const hgemm_desc_t *p, const hgemm_kernel_info_t *info, const costs_t *costs)
+{
+    if (!p->weights)
+        return 1;
+    const int is_int4 = p->weights->code == HGEMM_CODE_INT4 || p->weights->code == HGEMM_CODE_UINT4;
+    const int is_tight = info->warp_m > 32 && (!is_int4 || p->type_a != HGEMM_TYPE_F16);
+    return (1 + costs->k_packed_scaling / scaled_k(p->weights, info)) * (is_tight ? costs->factor_packed_tight : 1);
+}
+
+/* Clocks of the pipes for a code of packed weights. */
+static double clocks_of_code(const hgemm_desc_t *p, const costs_t *costs)
+{
+    if (!p->weights)
+        return 0;
+    return p->weights->code == HGEMM_CODE_TABLE16 ? costs->clocks_table_code : costs->clocks_packed_code;
+}
+
 /* Pipes: clocks for one k-tile of one block. Shared memory and L1 are one pipe, which the k-tile passes three
  * times: loaded from L2, stored to shared memory, read as fragments by every warp. */
 static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_t *costs, double overlap)
@@ -142,7 +170,7 @@ static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const int parts = parts_of(p, variant.kernel), products = products_of(p, variant.kernel);
     double macs = (double)products * info->block_m * info->block_n * info->block_k;
-    macs *= p->weights ? costs->factor_packed_macs : 1;
+    macs *= packed_macs(p, info, costs);
     double stored = parts * HGEMM_STAGED_BYTES * tile_elements(p, info);
     double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
     double fragments = (double)parts * HGEMM_STAGED_BYTES * (info->warp_m + (p->weights ? 0 : info->warp_n)) *
@@ -154,7 +182,7 @@ static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_
     double sectors = variant.access <= ACCESS_x8    ? 1
                      : variant.access == ACCESS_any ? costs->factor_unaligned_sectors
                                                     : FAR_LOADS;
-    double mma = macs / costs->rate_macs;
+    double mma = macs / costs->rate_macs + clocks_of_code(p, costs) * info->block_n * info->block_k;
     double shared = (fragments + stored + wavefronts * loaded) / costs->rate_shared_bytes;
     return fmax(norm(mma, shared, overlap), sectors * loaded / costs->rate_l2_bytes);
 }
@@ -214,10 +242,9 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, variant.kernel) / CHUNK, more = 0;
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
-    if (p->weights) {
-        const packed_form_t form = form_of(p->weights);
-        more += costs->clocks_packed_k * packed_bits(&form) / 4 * info->block_k;
-    }
+    if (p->weights)
+        more += costs->clocks_packed_k * info->block_k +
+                costs->clocks_packed_scaling * info->warp_k / scaled_k(p->weights, info);
     more += splits_in_loop(p, variant.kernel) ? costs->clocks_split_step : 0;
     more += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_step : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;
@@ -270,6 +297,7 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
         .overlap = costs->clocks_block,
         .sum_bytes = (double)sum_bytes(info),
+        .latency_overlap = p->weights ? costs->overlap_packed_latency : 0,
     };
     if (variant.access == ACCESS_any) {
         double missing_rows = fmax((double)(info->block_m - p->m), 0);
@@ -293,10 +321,18 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
 /* A phase of a launch: equal blocks, all of which compute whole tiles, or all parts of split ones. */
 typedef struct phase_t {
     double blocks, steps; /* how many, and the steps of each */
+    double worked;        /* share of these steps that there are, where blocks stand for places */
     double end;           /* of a block, as in price_t */
+    double sums;          /* DRAM's clocks for what it writes of a part's sums */
     int are_parts;        /* they store no D, and the tile waits for the latest of them */
     int is_followed;      /* another phase starts where this one ends */
 } phase_t;
+
+/* Of a round's work and its steps' latency: the longer, or somewhat more where warps wait for packed weights. */
+static double longer(const price_t *price, double work, double latency)
+{
+    return price->latency_overlap > 0 ? norm(work, latency, price->latency_overlap) : fmax(work, latency);
+}
 
 /*
  * Clocks of a phase. The first round is spread evenly over multiprocessors. Later blocks start wherever one
@@ -311,8 +347,9 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
     double share = ceil(phase.blocks / price->multiprocessors); /* blocks of the busiest multiprocessor */
     double rounds = ceil(share / price->resident), full = fmin(share, price->resident);
     double last = share - (rounds - 1) * full; /* blocks in its last round, once they have drifted apart */
-    double full_work = phase.steps * full * (full > 1 ? pace->beside : pace->lone);
-    double last_work = phase.steps * last * (last > 1 ? pace->beside : pace->lone);
+    double worked = phase.steps * phase.worked;
+    double full_work = worked * full * (full > 1 ? pace->beside : pace->lone);
+    double last_work = worked * last * (last > 1 ? pace->beside : pace->lone);
     double latency = (phase.steps - 1) * pace->latency; /* two k-tiles are loaded at once in the beginning */
     double drifted = phase.are_parts ? 0 : 1 - exp(-full_work / costs->clocks_drift);
     double last_round = full_work - (full_work - last_work) * drifted;
@@ -322,11 +359,12 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
      * so that DRAM which one round leaves idle does not serve another; only their ends and its first loads overlap.
      * But all multiprocessors do not end at once, and DRAM may serve others `behind` the ends of a round. */
     double blocks = (rounds - 1) * full * price->multiprocessors, last_blocks = phase.blocks - blocks;
-    double busy = (rounds - 1) * fmax(full_work, latency), last_busy = fmax(last_round, latency);
-    double read = phase.steps * pace->dram * (full > 1 ? costs->factor_dram_streams : 1);
-    double last_read = phase.steps * pace->dram * (last > 1 ? costs->factor_dram_streams : 1);
-    double store = phase.are_parts ? 0 : pace->store;
-    double dram = blocks * (read + store), last_dram = last_blocks * (last_read + (phase.is_followed ? store : 0));
+    double busy = (rounds - 1) * longer(price, full_work, latency), last_busy = longer(price, last_round, latency);
+    double read = worked * pace->dram * (full > 1 ? costs->factor_dram_streams : 1);
+    double last_read = worked * pace->dram * (last > 1 ? costs->factor_dram_streams : 1);
+    double store = phase.are_parts ? phase.sums : pace->store;
+    int last_stores = phase.is_followed || phase.are_parts;
+    double dram = blocks * (read + store), last_dram = last_blocks * (last_read + (last_stores ? store : 0));
     double behind = (rounds - 1) * (phase.end + (full - 1) * serial + price->turnover) *
                     (phase.are_parts ? 0 : costs->factor_dram_ends);
     double mixed = norm(busy + behind + last_busy, dram + last_dram, DRAM_OVERLAP);
@@ -375,6 +413,12 @@ int64_t long_part(const hgemm_desc_t *p, const price_t *price, int64_t tiles, in
     return rounds > 1 && steps - (splits - 1) * part >= price->least_steps ? part : 0;
 }
 
+/* Bytes of A and B. */
+static double operand_bytes(const hgemm_desc_t *p)
+{
+    return (bytes_a(p) * (double)p->m + bytes_b(p) * (double)p->n) * (double)p->k * (double)matrix_count(p);
+}
+
 /* Whether the last part of a tile to arrive neither writes nor reads its own sums, on a T4, of rows that have columns
  * for it. */
 static int keeps_own_sums(variant_t variant, const machine_t *machine)
@@ -391,24 +435,33 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
 {
     const costs_t *costs = price->costs;
     const pace_t pace = pace_of(p, plan->variant, machine, (double)tiles);
-    double sum_rate = plan->whole_tiles > 0 ? costs->rate_tail_split_sum_bytes : costs->rate_split_sum_bytes;
+    double sum_rate = p->weights              ? costs->rate_packed_sum_bytes
+                      : plan->whole_tiles > 0 ? costs->rate_tail_split_sum_bytes
+                                              : costs->rate_split_sum_bytes;
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     double rows = fmin((double)p->m / info->block_m, 1); /* of a tile that D has; the others may cost something, too */
     double tile_sums = (rows + (1 - rows) * costs->factor_missing_sums) * price->sum_bytes;
     double read = plan->splits - keeps_own_sums(plan->variant, machine);
     double sums = tile_sums * (read + costs->factor_own_sums) / sum_rate;
-    double spilled = fmax(read * tile_sums * (double)tiles - (double)machine->l2_bytes / 2, 0);
+    double all_sums = read * tile_sums * (double)tiles;
+    double written = p->weights && all_sums + operand_bytes(p) > (double)machine->l2_bytes
+                         ? costs->factor_written_sums * tile_sums * read / plan->splits
+                         : 0;
+    double spilled = fmax(all_sums - (double)machine->l2_bytes / 2, 0);
     double part = (double)plan->k_split / info->block_k;
     double last = steps - (plan->splits - 1) * part;
     int64_t rounds = short_rounds(p, price, tiles, plan->splits);
     int is_uneven = rounds > 1 && (double)rounds * last + (double)(rounds - 1) * steps_between(price) <= part;
-    double clocks = phase_clocks(price, &pace,
-                                 (phase_t){
-                                     .blocks = is_uneven ? (double)places(price) : (double)tiles * plan->splits,
-                                     .steps = part,
-                                     .end = price->end + costs->clocks_split_arrival + sums,
-                                     .are_parts = 1,
-                                 });
+    double clocks =
+        phase_clocks(price, &pace,
+                     (phase_t){
+                         .blocks = is_uneven ? (double)places(price) : (double)tiles * plan->splits,
+                         .steps = part,
+                         .worked = is_uneven && p->weights ? (double)tiles * steps / ((double)places(price) * part) : 1,
+                         .end = price->end + costs->clocks_split_arrival + sums,
+                         .sums = written / (costs->rate_dram_bytes * machine->multiprocessors),
+                         .are_parts = 1,
+                     });
     return (!is_uneven   ? 1
             : p->weights ? costs->factor_packed_parts
                          : costs->factor_uneven_parts) *
@@ -421,6 +474,8 @@ double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_
     double clocks = price->launch, steps = (double)steps_of(p, plan->variant);
     if (is_tiny(plan->variant.kernel))
         return tiny_clocks(p, machine, price, plan);
+    if (is_swept(p, plan->variant.kernel) && plan->splits == 1)
+        return swept_clocks(p, machine, price, plan);
     const int64_t tiles = likely_tiles(p, &kernel_table[plan->variant.kernel].info);
     const int64_t whole_tiles = plan->whole_tiles < tiles ? plan->whole_tiles : tiles;
     int64_t split_tiles = (tiles - whole_tiles) * matrix_count(p);
@@ -429,6 +484,7 @@ double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_
                                (phase_t){
                                    .blocks = (double)whole_tiles * (double)matrix_count(p),
                                    .steps = steps,
+                                   .worked = 1,
                                    .end = price->end,
                                    .is_followed = split_tiles > 0,
                                });

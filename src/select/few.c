@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "table/warp_facts.h"
+
 enum {
     FLOAT_BYTES = 4,
     UNIT = 4, /* floats that a thread loads at once */
@@ -50,10 +52,11 @@ static double multiplied_columns(const hgemm_desc_t *p, int kernel)
     return columns;
 }
 
-/* Rounds of loads in which a warp takes its part of a k-tile, and waits for each (ptx/few.cu). */
-static double rounds(double columns, int is_along_k)
+/* Rounds of loads in which a warp takes its part of a k-tile, and waits for each. */
+static double rounds(int columns, int is_along_k, int block_k)
 {
-    return fmax(columns / (is_along_k ? 4 : 8), 1);
+    const int together = columns < HGEMM_FEW_TOGETHER ? columns : HGEMM_FEW_TOGETHER;
+    return HGEMM_FEW_ROUNDS(is_along_k, together, HGEMM_FEW_GROUPS(columns), block_k);
 }
 
 pace_t few_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine)
@@ -74,7 +77,8 @@ pace_t few_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machi
                               fmax(loaded / costs->rate_l2_bytes, bytes / costs->rate_dram_bytes_alone));
     return (pace_t){.lone = pipes,
                     .beside = pipes,
-                    .latency = costs->clocks_few_step + costs->clocks_few_round * rounds(multiplied, w.is_along_k),
+                    .latency = costs->clocks_few_step +
+                               costs->clocks_few_round * rounds((int)multiplied, w.is_along_k, info->block_k),
                     .dram = bytes / costs->rate_few_bytes / machine->multiprocessors,
                     .store = STORED_BYTES * lines * columns / costs->rate_few_bytes / machine->multiprocessors};
 }

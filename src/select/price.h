@@ -28,14 +28,15 @@ typedef struct pace_t {
 typedef struct price_t {
     const costs_t *costs; /* of the machine */
     int multiprocessors;
-    int resident;     /* blocks of a multiprocessor at one time */
-    int least_steps;  /* of a part of k */
-    double launch;    /* clocks before the first block starts, once */
-    double end;       /* clocks of a block beside its steps: its start, its epilogue */
-    double overlap;   /* what of that blocks of a multiprocessor overlap */
-    double turnover;  /* clocks from a lone block to the next one on its multiprocessor */
-    double sum_bytes; /* of the sums of a block's tile */
-    pace_t pace;      /* of whole tiles, if every multiprocessor is full */
+    int resident;           /* blocks of a multiprocessor at one time */
+    int least_steps;        /* of a part of k */
+    double launch;          /* clocks before the first block starts, once */
+    double end;             /* clocks of a block beside its steps: its start, its epilogue */
+    double overlap;         /* what of that blocks of a multiprocessor overlap */
+    double turnover;        /* clocks from a lone block to the next one on its multiprocessor */
+    double sum_bytes;       /* of the sums of a block's tile */
+    double latency_overlap; /* how pipes and latency overlap: the exponent of norm(), or 0: the longer of them counts */
+    pace_t pace;            /* of whole tiles, if every multiprocessor is full */
 } price_t;
 
 /* Bytes in memory of an element of A, of B, and of D. */

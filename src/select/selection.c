@@ -104,7 +104,8 @@ static void try_variant(ranking_t *s, variant_t variant)
         (double)tiles * (double)matrix_count(s->p) <= price.multiprocessors)
         return;
     consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
-    if (is_streamed(s->p, variant.kernel) || !can_split(variant.kernel)) /* streamed: priced so; parts of k are not */
+    const int is_priced_whole = is_streamed(s->p, variant.kernel) || is_swept(s->p, variant.kernel);
+    if (is_priced_whole || !can_split(variant.kernel))
         return;
     try_splits(s, &price, variant, tiles, 0);
     const int64_t likely = likely_tiles(s->p, &kernel->info);

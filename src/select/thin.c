@@ -4,7 +4,10 @@
 #include <math.h>
 
 enum {
-    MOST_THIN_K = 128,     /* of a product that is thin in m or n alone */
+    MOST_THIN_K = 128,  /* of a product that is thin in m or n alone */
+    LEAST_SWEPT_K = 24, /* of lines that are swept: less is a sector, which a thread loads by itself */
+    MOST_SWEPT_K = 256, /* more have to be split where lines are few */
+    MOST_SWEPT_COLUMNS = 4,
     LEAST_DOT_K = 1 << 16, /* of one of up to 8 x 8, for which a thin kernel takes two passes; on a T4 at a loss */
     STREAMED_STEPS = 16,   /* of a kernel that streams, in the latency of one of others */
     LINE = 128,            /* bytes of the L2 cache's lines */
@@ -23,6 +26,22 @@ int is_streamed(const hgemm_desc_t *p, int kernel)
            (is_tall ? p->op_a == HGEMM_OP_T : p->op_b == HGEMM_OP_N);
 }
 
+/* Columns, or rows, that D is thin in. */
+static int64_t thin_columns(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+{
+    return info->block_m >= info->block_n ? p->n : p->m;
+}
+
+int is_swept(const hgemm_desc_t *p, int kernel)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
+    const int is_tall = info->block_m > info->block_n, which = is_tall ? FACTOR_A : FACTOR_B;
+    if (!is_thin(kernel) || info->block_m == info->block_n || p->k < LEAST_SWEPT_K)
+        return 0;
+    return thin_columns(p, info) <= MOST_SWEPT_COLUMNS && factor_of(p, which).is_along_k &&
+           operand_is_aligned(p, which, 8);
+}
+
 /* Whether rows of the operand that a thin kernel streams are not all aligned to 16 bytes. */
 static int is_unaligned(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
 {
@@ -39,7 +58,8 @@ int is_thin_drawn(const hgemm_desc_t *p, const machine_t *machine, int kernel)
     int is_small = (p->m <= 8 && p->n <= 4) || (p->m == 1 && p->n <= 8), is_side = p->m <= 8 || p->n <= 8;
     if (info->block_m == info->block_n)
         return is_small || (p->m <= 8 && p->n <= 8 && p->k >= LEAST_DOT_K && (machine->is_newer || copies_needed(p)));
-    return (is_side && p->k <= MOST_THIN_K) || (is_streamed(p, kernel) && is_unaligned(p, info));
+    return (is_side && p->k <= MOST_THIN_K) || (is_swept(p, kernel) && p->k <= MOST_SWEPT_K) ||
+           (is_streamed(p, kernel) && is_unaligned(p, info));
 }
 
 /* ---- What they cost -------------------------------------------------------------------------------- */
@@ -103,13 +123,29 @@ void price_thin(const hgemm_desc_t *p, int kernel, price_t *price)
     price->turnover = 0;
 }
 
-/* ---- How they are launched ------------------------------------------------------------------------- */
-
-/* Columns, or rows, that D is thin in. */
-static int64_t thin_columns(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+/* Lines that are swept: bytes bind, or what FP32 units do with them, or what one multiprocessor gets; beside it the
+ * first load's way and the end of the last block, and a part of the way of each further 64 k's. */
+double swept_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
 {
-    return info->block_m >= info->block_n ? p->n : p->m;
+    enum { STEP_K = 64 }; /* of 8 lanes */
+    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
+    const costs_t *costs = price->costs;
+    const factor_t w = factor_of(p, info->block_m > info->block_n ? FACTOR_A : FACTOR_B);
+    const double matrices = (double)matrix_count(p), lines = (double)w.lines, k = (double)p->k;
+    const double columns = (double)thin_columns(p, info), multiplied = columns > 2 ? MOST_SWEPT_COLUMNS : columns;
+    const double line = w.ld == w.width ? 2 * k : ceil(2 * k / SECTOR) * SECTOR;
+    const double bytes = line + 2 * columns; /* of a line */
+    const double blocks = matrices * ceil(lines / HGEMM_SWEPT_LINES);
+    const double dram = matrices * lines * bytes / costs->rate_dram_bytes / machine->multiprocessors;
+    const double pipes =
+        matrices * lines * k * (1 + multiplied) / (2 * costs->rate_thin_macs) / machine->multiprocessors;
+    const double alone =
+        ceil(blocks / machine->multiprocessors) * HGEMM_SWEPT_LINES * bytes / costs->rate_dram_bytes_alone;
+    const double steps = ceil(k / STEP_K);
+    return costs->clocks_thin_block / 2 + (steps - 1) * costs->clocks_thin_step / 4 + fmax(fmax(dram, pipes), alone);
 }
+
+/* ---- How they are launched ------------------------------------------------------------------------- */
 
 /* Where D has a column or two, a tile is less work than what a block does once, or waits for. So a block may have four
  * tiles, or two, in as few rounds of blocks as that takes. */
@@ -117,7 +153,8 @@ int64_t thin_block_tiles(const hgemm_desc_t *p, const plan_t *plan, const machin
 {
     const kernel_t *kernel = &kernel_table[plan->variant.kernel];
     const int64_t columns = thin_columns(p, &kernel->info);
-    if (kernel->info.block_m == kernel->info.block_n || columns > HGEMM_FEW_COLUMNS || plan->splits > 1)
+    if (kernel->info.block_m == kernel->info.block_n || columns > HGEMM_FEW_COLUMNS || plan->splits > 1 ||
+        is_swept(p, plan->variant.kernel))
         return 1;
     const int64_t slots = machine->multiprocessors * (machine->is_newer ? kernel->newer_blocks : kernel->blocks);
     const int64_t tiles = plan->tiles * matrix_count(p), most = 4 / columns;
@@ -133,13 +170,23 @@ int thin_shared_bytes(const hgemm_desc_t *p, const plan_t *plan, int64_t tiles)
     const int64_t columns = thin_columns(p, info) * tiles;
     if (is_streamed(p, kernel) && plan->splits == 1)
         return HGEMM_STREAMED_SUMS * 4;
+    if (is_swept(p, kernel) && plan->splits == 1)
+        return HGEMM_SWEPT_LINES * (int)columns * 4;
     return columns < 8 ? info->shared_bytes / 8 * (int)columns : info->shared_bytes;
 }
 
 int64_t thin_blocks(const hgemm_desc_t *p, const plan_t *plan, int64_t tiles)
 {
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
+    const int64_t lines = info->block_m > info->block_n ? p->m : p->n;
     if (is_streamed(p, plan->variant.kernel) && plan->splits == 1)
-        return ceil_div(info->block_m > info->block_n ? p->m : p->n, HGEMM_STREAMED_LINES);
+        return ceil_div(lines, HGEMM_STREAMED_LINES);
+    if (is_swept(p, plan->variant.kernel) && plan->splits == 1)
+        return ceil_div(lines, HGEMM_SWEPT_LINES);
     return ceil_div(plan->whole_tiles, tiles) + (plan->tiles - plan->whole_tiles) * plan->splits;
+}
+
+unsigned thin_bits(const hgemm_desc_t *p, const plan_t *plan)
+{
+    return is_swept(p, plan->variant.kernel) && plan->splits == 1 ? HGEMM_SWEPT : 0;
 }

@@ -58,6 +58,10 @@
 #define HGEMM_FLOATS_TYPE_A 6
 #define HGEMM_FLOATS_TYPE_B 8
 
+/* And for thin kernels: aligned lines of the long operand, which run along k, are swept, so many by a block. */
+#define HGEMM_SWEPT 8u
+#define HGEMM_SWEPT_LINES 128
+
 /* Whether a kernel's variant has registers for fused epilogues; `is_any` is 1 where elements are 2-byte aligned. */
 #define HGEMM_CAN_FUSE(block_m, block_n, is_any) (!(is_any) || (block_m) * (block_n) < 256 * 256)
 

@@ -66,6 +66,9 @@ bool turing_memory_range(const turing_memory_t *mem, uint64_t address, uint64_t 
 /* Releases an allocation or a binding by its first address. */
 bool turing_memory_free(turing_memory_t *mem, uint64_t address, turing_error_t *err);
 
+/* Empties the L2 cache that the timing model keeps between launches: the next one is like a program's first. */
+void turing_memory_empty_l2(turing_memory_t *mem);
+
 /* Copies between host and device; [address, address + bytes) must lie inside
  * one allocation.  Writing and filling count as written. */
 bool turing_memory_write(turing_memory_t *mem, uint64_t address, const void *from, size_t bytes, turing_error_t *err);

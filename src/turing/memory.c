@@ -60,6 +60,12 @@ void **emu_memory_l2(turing_memory_t *mem)
     return &mem->l2;
 }
 
+void turing_memory_empty_l2(turing_memory_t *mem)
+{
+    free(mem->l2);
+    mem->l2 = NULL;
+}
+
 heap_t **emu_memory_heap(turing_memory_t *mem)
 {
     return &mem->heap;

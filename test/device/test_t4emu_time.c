@@ -116,6 +116,38 @@ static void a_launch_can_be_watched(void **state)
     assert_true(lsu > 0 && 2 * lsu < sum.lsu && w.last > tensor);
 }
 
+/* Few rows by packed weights wait for the bytes of these, and for nothing else: not for a group's scales, which are
+ * loaded a group ahead. */
+static void packed_weights_take_the_time_of_their_bytes(void **state)
+{
+    (void)state;
+    enum { M = 16, SIDE = 4096, OTHER_BYTES = 2 * 2 * M * SIDE, LAUNCHES = 2 };
+    const double bytes_per_clock = 261e9 / (TURING_T4_MHZ * 1e6); /* the most that DRAM gives */
+    hgemm_weights_t weights;
+    hgemm_weights_init(&weights);
+    weights.n = weights.k = SIDE, weights.code = HGEMM_CODE_INT4, weights.group = 128;
+    size_t packed;
+    assert_int_equal(hgemm_weights_bytes(&weights, &packed), HGEMM_STATUS_SUCCESS);
+    open_device("t4emu:time,dry");
+    hgemm_desc_t desc;
+    hgemm_desc_init(&desc);
+    desc.kernel = hgemm_find_kernel("weights_16x128");
+    desc.accumulate = HGEMM_ACCUMULATE_F32, desc.op_b = HGEMM_OP_T, desc.weights = &weights;
+    desc.m = M, desc.n = desc.k = desc.lda = desc.ldb = desc.ldd = SIDE;
+    desc.a = allocate(OTHER_BYTES / 2, NULL), desc.b = allocate(packed, NULL), desc.d = allocate(OTHER_BYTES / 2, NULL);
+    turing_time_t sum = {0};
+    device_t4emu_time(handle->device, &sum);
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    for (int i = 0; i < LAUNCHES && status == HGEMM_STATUS_SUCCESS; i++)
+        status = hgemm_run_desc(handle, &desc);
+    close_device();
+    if (status == HGEMM_STATUS_NOT_SUPPORTED) /* a build without the kernel */
+        skip();
+    assert_int_equal(status, HGEMM_STATUS_SUCCESS);
+    const double floor = (double)(packed + OTHER_BYTES) / bytes_per_clock, clocks = sum.cycles / LAUNCHES;
+    assert_true(floor < clocks && clocks < 1.15 * floor);
+}
+
 /* Modelled time of a product with one kernel, with beta where C is to be read; 0 where the build lacks the variant. */
 static turing_time_t time_of(const char *name, int kernel, const hgemm_kernel_info_t *info, unsigned ops, int64_t m,
                              int64_t n, int64_t k, float beta)
@@ -168,6 +200,27 @@ static void dry_launches_take_the_same_time(void **state)
         compared += full.cycles > 0;
     }
     assert_true(compared > 0);
+}
+
+/* Lines that a thin kernel sweeps (ptx/thin_sweep.cuh) have a way of their own for each number of columns: no jump by a
+ * table chooses it, which a dry launch would take for an activation's. */
+static void dry_launches_sweep(void **state)
+{
+    (void)state;
+    enum { LINES = 150, K = 72 };
+    for (int columns = 1; columns <= 4; columns++)
+        for (int wide = 0; wide < 2; wide++) {
+            const char *const name = wide ? "thin_8x512" : "thin_512x8";
+            const int kernel = hgemm_find_kernel(name);
+            hgemm_kernel_info_t info;
+            assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
+            const int64_t m = wide ? columns : LINES, n = wide ? LINES : columns;
+            const turing_time_t full = time_of("t4emu:time", kernel, &info, HGEMM_OPS_NT, m, n, K, 1),
+                                dry = time_of("t4emu:time,dry", kernel, &info, HGEMM_OPS_NT, m, n, K, 1);
+            if (memcmp(&full, &dry, sizeof full) != 0)
+                fail_msg("%s, %d columns: %.0f cycles, dry %.0f", name, columns, full.cycles, dry.cycles);
+            assert_true(full.cycles > 0);
+        }
 }
 
 /* Where matrices and rows are reached by pointers and indices, which memory holds, a dry launch follows them, too. */
@@ -263,7 +316,9 @@ int main(void)
         cmocka_unit_test(events_tell_modelled_time),
         cmocka_unit_test(a_failed_launch_is_not_timed),
         cmocka_unit_test(a_launch_can_be_watched),
+        cmocka_unit_test(packed_weights_take_the_time_of_their_bytes),
         cmocka_unit_test(dry_launches_take_the_same_time),
+        cmocka_unit_test(dry_launches_sweep),
         cmocka_unit_test(dry_launches_follow_pointers_and_indices),
         cmocka_unit_test(activations_are_timed_or_refused),
     };

@@ -238,6 +238,21 @@ static void run_several_tiles(hgemm_handle_t handle, case_t c, const hgemm_kerne
     }
 }
 
+/* Up to four rows or columns of D and whole chunks of k's, which are swept where rows are aligned, 128 lines a block;
+ * and what is not. */
+static void run_swept(hgemm_handle_t handle, case_t c, const hgemm_kernel_info_t *info, uint64_t seed)
+{
+    static const shape_t shapes[] = {{300, 1, 24}, {127, 2, 64}, {128, 3, 72}, {129, 4, 128},
+                                     {1, 2, 32},   {31, 4, 200}, {513, 2, 40}, {260, 1, 256},
+                                     {36, 3, 64},  {140, 5, 64}, {140, 2, 63}, {140, 4, 16}};
+    enum { COUNT = sizeof shapes / sizeof shapes[0] };
+    for (size_t i = 0; i < 2 * COUNT; i++) {
+        const shape_t s = shapes[i % COUNT];
+        c.bias = (i + i / COUNT) % 2 ? BIAS_PER_COLUMN : NO_BIAS; /* sums are stored from registers without one */
+        run_shape(handle, c, info->block_m > info->block_n ? s : (shape_t){s.n, s.m, s.k}, i % 4 == 3 ? 3 : 1, seed);
+    }
+}
+
 /* One row or column of D and many k's, which are streamed in chunks that rows of any alignment share with others, 120
  * lines a block; and what is too little for that. */
 static void run_streamed(hgemm_handle_t handle, case_t c, const hgemm_kernel_info_t *info, uint64_t seed)
@@ -339,7 +354,8 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
             }
             run_shapes(handle, &c, info.block_m, info.block_n, info.block_k, seed);
             if (is_thin(kernel) && info.block_m != info.block_n && c.layout == HGEMM_ROW_MAJOR)
-                run_several_tiles(handle, c, &info, seed), run_streamed(handle, c, &info, seed);
+                run_several_tiles(handle, c, &info, seed), run_swept(handle, c, &info, seed),
+                    run_streamed(handle, c, &info, seed);
             if (is_tiny(kernel))
                 run_batches(handle, c, seed);
             if (c.layout == HGEMM_ROW_MAJOR)

@@ -204,6 +204,42 @@ static void thin_blocks_have_several_tiles(void **state)
         }
 }
 
+/* Where memory runs along k and rows are aligned, up to 4 columns of 24 k's or more are swept, by 128 lines a block; a
+ * kernel is told so, for alignment is the batch's, and the last launch of a large one may have a single matrix. */
+static void thin_blocks_sweep(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t m, n, k, ld, batch, stride, blocks, sums, is_swept;
+    } rows[] = {
+        {300000, 1, 64, 64, 1, 0, 2344, 128, 1},      {300000, 4, 64, 72, 1, 0, 2344, 4 * 128, 1},
+        {300, 3, 24, 24, 2, 7200, 3, 3 * 128, 1},     {300000, 5, 64, 64, 1, 0, 586, 5 * 512, 0}, /* columns */
+        {300000, 1, 16, 16, 1, 0, 147, 4 * 512, 0},                                               /* k's */
+        {300000, 1, 63, 64, 1, 0, 147, 4 * 512, 0},   /* a chunk is not whole */
+        {300000, 1, 64, 68, 1, 0, 147, 4 * 512, 0},   /* rows are not aligned */
+        {300, 1, 24, 24, 1, 7201, 3, 128, 1},         /* nor are matrices, of which there is one */
+        {300, 1, 24, 24, 65536, 7201, 1, 1 * 512, 0}, /* of which a launch has one, too */
+    };
+    fake.compute = 0;
+    for (int wide = 0; wide < 2; wide++)
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            hgemm_desc_t desc = small();
+            desc.kernel = wide ? KERNEL_thin_8x512 : KERNEL_thin_512x8;
+            desc.accumulate = HGEMM_ACCUMULATE_F32;
+            desc.m = wide ? rows[i].n : rows[i].m, desc.n = wide ? rows[i].m : rows[i].n, desc.k = rows[i].k;
+            desc.op_a = HGEMM_OP_N, desc.op_b = HGEMM_OP_T; /* memory runs along k */
+            desc.lda = desc.ldb = rows[i].ld, desc.ldc = desc.ldd = desc.n;
+            desc.batch = rows[i].batch;
+            desc.stride_a = desc.stride_b = rows[i].stride, desc.stride_c = desc.stride_d = rows[i].m * rows[i].n;
+            desc.a = elsewhere(0), desc.b = elsewhere(UINT64_C(1) << 50), desc.d = elsewhere(UINT64_C(2) << 50);
+            desc.beta = 0;
+            assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
+            assert_int_equal(fake.launch.grid[0], rows[i].blocks);
+            assert_int_equal(fake.launch.shared_bytes, rows[i].sums * 4);
+            assert_int_equal(fake.args.indirect & HGEMM_SWEPT, rows[i].is_swept ? HGEMM_SWEPT : 0);
+        }
+}
+
 /* Scales that are found take a launch, and another one for outliers; where samples are worth it two more, which are for
  * what these missed. */
 static void scales_take_launches(void **state)
@@ -309,6 +345,7 @@ int main(void)
         cmocka_unit_test_setup(large_batches_take_several_launches, set_up),
         cmocka_unit_test_setup(tiles_of_all_matrices_fit_a_grid, set_up),
         cmocka_unit_test_setup(thin_blocks_have_several_tiles, set_up),
+        cmocka_unit_test_setup(thin_blocks_sweep, set_up),
         cmocka_unit_test_setup(scales_take_launches, set_up),
         cmocka_unit_test_setup(kernels_are_loaded_once, set_up),
         cmocka_unit_test_setup(choices_are_remembered, set_up),

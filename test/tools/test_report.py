@@ -80,6 +80,14 @@ class Results(unittest.TestCase):
                                              row(name, "cutlass_f32", 40)])) as gpu:
             self.assertIn("| 1 | 4.00 | 4.00 to 4.00 | 2.00 | 2.00 to 2.00 |", report.shape_lists(gpu))
 
+    def test_small_products_stand_beside_the_better_cublas_or_a_copy(self):
+        name = "16x16x16 nn batch 4096 row"
+        ours = row(name, "auto_f32", 10, note="tiny_16x32", gb_per_s=110)
+        with machine(bench_batches=result([ours, row(name, "cublasHgemm", 20), row(name, "cublasGemmEx_f32", 15)])) as gpu:
+            self.assertIn("| 16x16x16 nn | 4096 | 10.0 | 110 | 1.50 | `tiny_16x32` |", report.batches(gpu))
+        with machine(bench_batches=result([ours], witness="modelled")) as model:
+            self.assertIn("| 16x16x16 nn | 4096 | 10.0 | 110 | 50 | `tiny_16x32` |", report.batches(model))  # of 220 GB/s
+
     def test_a_choice_loses_to_the_fastest_plan(self):
         rows = [row(SQUARE, "auto", 11, note="k5_a"), row(SQUARE, "plan k5_a", 11), row(SQUARE, "plan k5_b k/2", 10)]
         (choice,) = report.selection(result(rows))

@@ -8,6 +8,7 @@ from results import ROOT
 
 FILE = ROOT / "src" / "turing" / "time.def"
 ROW = re.compile(r'^TIME\((\w+), ([\d.]+), ([\d.]+), ([\d.]+), (\w+), "(.*?)", "(.*?)"\)$')
+MHZ = 1590  # of every modelled time
 KINDS = ("published", "assumed", "calibrated", "candidate")
 
 
@@ -35,6 +36,12 @@ def constants():
             sys.exit(f"{FILE.name}: kind, range or name: {line}")
         found[constant.name] = constant
     return found
+
+
+def copy_gb_per_s():
+    """What a copy reads and writes in a second, at the clock of the T4's times: reading and writing share DRAM."""
+    found = constants()
+    return 2 * found["dram_rate"].value * MHZ / 1e3 / (1 + found["dram_written"].value)
 
 
 def rows():
