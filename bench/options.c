@@ -28,8 +28,8 @@ static const char usage[] =
     "  --type TYPE         of A, B, C and D: f16 (default), bf16 or f32. Beside hgemm's product of halves with\n"
     "                      FP32 sums, and what cuBLAS has: SGEMM and, where there is one, TF32, whose errors\n"
     "                      differ a thousandfold. Of f32 CUTLASS's kernels for FP32 units and hgemm's lower\n"
-    "                      accuracies, too; t4emu:time,dry cannot time most of the latter. Of bf16 scales are given; and found by the call, for A or for\n"
-    "                      both, but with t4emu:time,dry\n" WEIGHTS_TEXT_HELP
+    "                      accuracies, too; t4emu:time,dry cannot time most of the latter. Of bf16 scales are\n"
+    "                      given; and found by the call, for A or for both, but with t4emu:time,dry\n" WEIGHTS_TEXT_HELP
     "                      A, C and D are then f16 or bf16. Row-major, nt; beside products of halves,\n"
     "                      hgemm's and cuBLAS's\n"
     "  --kernel REGEX      only kernels whose name matches (\"auto\" is hgemm's own choice)\n"

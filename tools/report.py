@@ -335,8 +335,11 @@ def f32_products(machine):
     by_shape = lists.pop("bench_f32_random", None)
     if not lists:
         return "Not run yet."
-    rows = []
-    for problem, named in (item for result in lists.values() for item in results.by_problem(result).items()):
+    rows, problems = [], {}
+    for result in lists.values():
+        for problem, named in results.by_problem(result).items():
+            problems[problem] = {**named, **problems.get(problem, {})}
+    for problem, named in problems.items():
         ours = named.get("auto_of_f32")
         errors = (number(named.get(kernel), "relative_error", "{:.0e}").replace("e-0", "e-")
                   for kernel in ("auto_of_f32", "cublasSgemm", "cublasGemmEx_tf32", "auto_f32"))
@@ -348,6 +351,9 @@ def f32_products(machine):
         speeds = results.ratios(results.by_problem(by_shape), "cublasSgemm", ours="auto_of_f32")
         text += (f"\n\nOver {len(speeds)} random shapes the speed over SGEMM's is {geometric_mean(speeds):.2f} in the geometric mean, {speeds[0]:.2f} at "
                  f"worst, and SGEMM is faster at {sum(speed < 1 for speed in speeds)}.")
+    if any("cutlass_of_f32" in named for named in problems.values()):
+        text += ("\n\nCUTLASS's: the fastest of its kernels for FP32 units (OpClassSimt) that was tried, k in slices where that is faster; which were "
+                 "tried is in the file.")
     return (f"{text}\n\nErrors: root mean squares of D's over that of its values; A and B are random in [-1, 1). "
             f"{origin(*lists.values(), by_shape)}")
 

@@ -33,6 +33,7 @@ enum {
     DRAM_OVERLAP = 6, /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
                        * H100's plans and those of the T4's model alike */
     FAR_LOADS = 8,    /* ACCESS_far loads each half of a chunk by itself */
+    LINE_BYTES = 128, /* of memory, that DRAM opens */
     CHUNK = 8,        /* elements of A or B that a thread stores to shared memory at once */
 };
 
@@ -213,6 +214,37 @@ static double lines_there(const costs_t *costs, int side, double extent)
     return side - (side - fmin(side, extent)) * (1 - costs->factor_missing_lines);
 }
 
+/* The largest power of two that divides the length of a row in memory, at most a line. */
+static double row_step(double row_bytes)
+{
+    int step = LINE_BYTES;
+    while (step > 1 && fmod(row_bytes, step) != 0)
+        step /= 2;
+    return step;
+}
+
+/* DRAM's time for a byte of a tile that reads rows in memory by `run` bytes, in that for a byte of whole lines: each
+ * line that an access touches is opened. Rows begin anywhere in lines, at a multiple of what divides their length. */
+static double opened_lines(const costs_t *costs, double run, double row_bytes)
+{
+    const double together = fmin(run, LINE_BYTES);
+    const double lines = fmax(1 + (together - row_step(row_bytes)) / LINE_BYTES, 1);
+    return (1 + lines * costs->overhead_line_access / together) / (1 + costs->overhead_line_access / LINE_BYTES);
+}
+
+/* The same for A, and for B, of which packed weights are whole lines. */
+static double opened_by_a(const hgemm_desc_t *p, const costs_t *costs, int op, double lines_m, double lines_k)
+{
+    return opened_lines(costs, bytes_a(p) * (op & 2 ? lines_m : lines_k), bytes_a(p) * (double)p->lda);
+}
+
+static double opened_by_b(const hgemm_desc_t *p, const costs_t *costs, int op, double lines_n, double lines_k)
+{
+    if (p->weights)
+        return 1;
+    return opened_lines(costs, bytes_b(p) * (op & 1 ? lines_k : lines_n), bytes_b(p) * (double)p->ldb);
+}
+
 static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
@@ -225,7 +257,9 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double lines_m = lines_there(costs, info->block_m, (double)p->m);
     double lines_n = lines_there(costs, info->block_n, (double)p->n);
     double lines_k = lines_there(costs, info->block_k, (double)p->k / (double)steps_of(p, variant));
-    double own = (bytes_a(p) * lines_m / sharers.a + bytes_b(p) * lines_n / sharers.b) * lines_k; /* from DRAM */
+    double of_a = bytes_a(p) * lines_m / sharers.a * opened_by_a(p, costs, variant.op, lines_m, lines_k);
+    double of_b = bytes_b(p) * lines_n / sharers.b * opened_by_b(p, costs, variant.op, lines_n, lines_k);
+    double own = (of_a + of_b) * lines_k; /* from DRAM */
     double read = own + weighted_rows(info, variant.op, 1 / sharers.a, 1 / sharers.b) * costs->overhead_dram_row;
     double lone = step_clocks(p, variant, costs, costs->overlap_lone_block);
     double beside = step_clocks(p, variant, costs, costs->overlap_several_blocks);
@@ -258,15 +292,31 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
                     .store = store / machine->multiprocessors};
 }
 
-/* Clocks until all copies are made, or planes, of which a block has all k's. What fits half of the L2 cache is not
- * written back to DRAM meanwhile. */
+/* Clocks of a multiprocessor for its share of the blocks that make planes (ptx/split.cu), beside what they read and
+ * write, and until that launch has begun. */
+static double planes_clocks(const hgemm_desc_t *p, int kernel, const machine_t *machine)
+{
+    const costs_t *costs = costs_of(machine);
+    if (!kernel_table[kernel].splits_first)
+        return 0;
+    double blocks = 0;
+    for (int which = FACTOR_A; which <= FACTOR_B; which++) {
+        const planes_of_t planes = planes_of(p, which, kernel);
+        blocks += (double)planes.matrices * (double)planes.scales / HGEMM_SPLIT_X;
+    }
+    return costs->clocks_planes_launch + costs->clocks_planes_k * (double)p->k +
+           costs->clocks_planes_part * blocks / machine->multiprocessors;
+}
+
+/* Clocks until all copies are made, or planes. What fits half of the L2 cache is not written back to DRAM meanwhile. */
 static double copy_clocks(const hgemm_desc_t *p, int kernel, int copies, const machine_t *machine)
 {
     const costs_t *costs = costs_of(machine);
     double bytes = (double)(copied_bytes(p, copies) + planes_bytes(p, kernel));
     bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0);
-    const double rows = kernel_table[kernel].splits_first ? costs->clocks_planes_k * (double)p->k : 0;
-    return bytes > 0 ? costs->clocks_copy_launch + rows + bytes / (costs->rate_copy_bytes * machine->multiprocessors)
+    bytes *= copies && has_floats(p) ? costs->factor_float_copies : 1;
+    return bytes > 0 ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) +
+                           planes_clocks(p, kernel, machine)
                      : 0;
 }
 
@@ -307,7 +357,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
     if (p->n % 8 != 0)
         price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
     if (splits_in_loop(p, variant.kernel))
-        price.end += costs->clocks_split_block;
+        price.end += costs->clocks_split_block + costs->clocks_split_line * (info->block_m + info->block_n);
+    price.end += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_block : 0;
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
     price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
     if (is_thin(variant.kernel))

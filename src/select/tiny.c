@@ -20,7 +20,7 @@ int is_tiny_drawn(const hgemm_desc_t *p)
 static double accessed_bytes(const costs_t *costs, double lines, double width, double ld, double most)
 {
     const double run = 2 * (width <= most && ld == width ? fmax(width, LINE / 2) : fmin(width, most));
-    return 2 * lines * width * (1 + costs->overhead_tiny_access / fmin(run, LINE));
+    return 2 * lines * width * (1 + costs->overhead_line_access / fmin(run, LINE));
 }
 
 /* Loads of a lane in a step, of so many lines of eight k's each; or, beside rows along the lines, of as many k's. */
@@ -49,7 +49,7 @@ double tiny_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_
     const double bytes_of_d = accessed_bytes(costs, m, n, n, info->block_n);
     const double dram = (1 + later_steps * costs->factor_tiny_steps) * matrices *
                         (bytes_of_a + bytes_of_b + costs->factor_tiny_store * bytes_of_d) /
-                        (costs->rate_dram_bytes * (1 + costs->overhead_tiny_access / LINE));
+                        (costs->rate_dram_bytes * (1 + costs->overhead_line_access / LINE));
     const double l2 = matrices * (columns * bytes_of_a + rows * bytes_of_b) / costs->rate_l2_bytes;
     const double of_m = m / (rows * info->block_m), of_n = n / (columns * info->block_n); /* of tiles, that D has */
     const double loads = (step_loads(p, FACTOR_A, HGEMM_TINY_LINES(info->block_m)) * of_m +

@@ -217,19 +217,34 @@ static double clocks_of_choice(const hgemm_desc_t *desc, const machine_t *machin
 }
 
 /* 49 tiles of 128x128 or 81 of 1025: a few more than a T4 has places for. Cut in parts these few take little; whole,
- * the T4 model needs 3 to 40% more time, of whichever kernel. */
+ * the T4 model needs 2 to 40% more time, of whichever kernel. */
 static void few_tiles_too_many_are_better_cut(void **state)
 {
     (void)state;
     const int64_t sides[] = {848, 1025};
     for (int i = 0; i < 2; i++) {
         const hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, sides[i], sides[i], sides[i]);
-        const double least = 1.02 * clocks_of_choice(&desc, &machine_t4);
+        const double least = 1.01 * clocks_of_choice(&desc, &machine_t4);
         variant_t variant;
         for (int kernel = 1; kernel < KERNEL_END; kernel++)
             if (is_selectable(kernel) && !is_thin(kernel) && kernel_table[kernel].blocks &&
                 find_variant(&desc, kernel, 0, &variant) && clocks_of_kernel(desc, kernel, &machine_t4) < least)
                 fail_msg("%s is as fast with k whole", kernel_table[kernel].info.name);
+    }
+}
+
+/* Rows of 5056 bytes begin in the middle of every other line of DRAM, those of 5120 at lines, which are opened once: by
+ * the T4 model 16 rows take 7% longer, for 1% fewer bytes. */
+static void lines_opened_twice_are_priced(void **state)
+{
+    (void)state;
+    const hgemm_desc_t whole = problem(HGEMM_ACCUMULATE_F16, 16, 2560, 4096),
+                       apart = problem(HGEMM_ACCUMULATE_F16, 16, 2528, 4096);
+    const char *const names[] = {"k5_16x64", "k5_64x64"};
+    for (int i = 0; i < 2; i++) {
+        const int kernel = hgemm_find_kernel(names[i]);
+        const double more = clocks_of_kernel(apart, kernel, &machine_t4) / clocks_of_kernel(whole, kernel, &machine_t4);
+        assert_true(more > 1.05 && more < 1.10);
     }
 }
 
@@ -414,6 +429,36 @@ static void small_dots_fill_a_t4(void **state)
         }
 }
 
+/* On an H100 (note 421): a launch that makes planes pays for long sums, not for a batch of short ones, whose rows it
+ * has to pad; a small tile's block costs less than a large one's; and a copy of floats is dear. */
+static void short_products_of_floats_are_not_split_first(void **state)
+{
+    (void)state;
+    const machine_t newer = machine_of(&(hgemm_device_info_t){
+        .compute_major = 9, .multiprocessors = 132, .memory_bytes = (size_t)80 << 30, .l2_bytes = 50 << 20});
+    static const struct {
+        int64_t m, n, k, batch, pad;
+        const char *kernel;
+    } cases[] = {
+        {128, 128, 32, 128, 0, "single_128x64"}, {256, 256, 256, 32, 0, "single_128x64"},
+        {64, 64, 64, 256, 0, "single_32x64"},    {2048, 2048, 2048, 1, 0, "planes_128x128"},
+        {32, 4096, 4096, 1, 0, "single_32x64"},  {32, 4096, 4096, 1, 1, "few_16x64"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hgemm_desc_t desc;
+        plan_t plan;
+        hgemm_desc_init(&desc);
+        desc.type_a = desc.type_b = desc.type_c = desc.type_d = desc.type_bias = HGEMM_TYPE_F32;
+        desc.accumulate = HGEMM_ACCUMULATE_F32;
+        desc.op_b = HGEMM_OP_T;
+        desc.m = cases[i].m, desc.n = cases[i].n, desc.k = cases[i].k, desc.batch = cases[i].batch;
+        desc.lda = desc.ldb = desc.k + cases[i].pad, desc.ldc = desc.ldd = desc.n;
+        desc.stride_a = desc.m * desc.lda, desc.stride_b = desc.n * desc.ldb, desc.stride_d = desc.m * desc.n;
+        assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_string_equal(kernel_table[plan.variant.kernel].info.name, cases[i].kernel);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +468,7 @@ int main(void)
         cmocka_unit_test(experts_are_cut_where_a_t4_would_idle),
         cmocka_unit_test(tiles_grow_with_the_problem),
         cmocka_unit_test(few_tiles_too_many_are_better_cut),
+        cmocka_unit_test(lines_opened_twice_are_priced),
         cmocka_unit_test(a_sample_is_priced_as_such),
         cmocka_unit_test(a_conversion_has_its_price),
         cmocka_unit_test(few_rows_have_few_sums_and_half_chunks_two_loads),
@@ -431,6 +477,7 @@ int main(void)
         cmocka_unit_test(few_unaligned_rows_take_a_flat_tile),
         cmocka_unit_test(thin_kernels_have_their_products),
         cmocka_unit_test(small_dots_fill_a_t4),
+        cmocka_unit_test(short_products_of_floats_are_not_split_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
