@@ -9,7 +9,7 @@
  *           all   of the groups before, in units of D
  * Groups    A part ends with the warp's last k-tile of a group, or with every one where k-tiles are as deep as most groups;
  *           where groups are smaller than a k-tile, with each 16 k's. Its sums are added while the next part's first
- *           products replace them. Scales and zeros are loaded one part ahead, and nothing waits for them before that.
+ *           products replace them. Scales and zeros are loaded a k-tile or a group ahead, and nothing waits for them before that.
  * Limits    Shared memory's round trip of A, where D has few rows; offsets take a further mma for each 16 rows.
  */
 #include "convert.cuh"
@@ -22,7 +22,8 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     constexpr int PARTS = T::SLICES / 2; /* of a k-tile, where groups are small */
     static_assert(T::WN == HGEMM_PACKED_STRIP && HGEMM_PACKED_K % T::BK == 0, "packed weights are for other tiles");
     constexpr int LDS_GAP = T::MMAS / 2 / T::LDSMS > 0 ? T::MMAS / 2 / T::LDSMS : 1;
-    constexpr int STS_FIRST = T::MMAS / 2, STEP_MMAS = (T::SLICES - 1) * T::MMAS; /* those before the barrier */
+    constexpr bool LATER = T::CONVERTS && T::MMAS >= 16; /* chunks that become halves are waited for; a warp barrier keeps that in its place */
+    constexpr int STS_FIRST = LATER ? T::MMAS * 3 / 2 : T::MMAS / 2, STEP_MMAS = (T::SLICES - 1) * T::MMAS; /* those before the barrier */
     constexpr int STS_GAP = (STEP_MMAS - STS_FIRST - 1) / T::SLOTS;
     static_assert((T::LDSMS - 1) * LDS_GAP < T::MMAS && STS_GAP > 0, "a k-tile has too few mma's");
 
@@ -46,8 +47,12 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     };
 #pragma unroll
     for (int u = 0; u < UNITS; ++u) units[u] = b128{}, load_unit(u, 0);
-    group_facts now = {}, then; /* of the sums in `part`, and of the next part */
-    groups.load(then, form, first_k + k_of(0), k_tiles > 0);
+    /* Of the sums in `part`; and of the next part or, where groups are small, of the next parts of as many k's as a k-tile
+     * has. */
+    group_facts now = {}, then[MAY_BE_FINE ? PARTS : 1];
+    auto load_facts = [&](int p, u32 t, bool when) { groups.load(then[p], form, first_k + k_of(t) + p * 16, when && t < k_tiles); };
+#pragma unroll
+    for (int p = 0; p < (MAY_BE_FINE ? PARTS : 1); ++p) load_facts(p, 0, p == 0 || is_fine);
 
     typename T::pipeline pipe(at, w); /* k-tile 0 is in shared memory, k-tile 1 in registers */
     typename T::sums part;
@@ -69,8 +74,8 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
             if (ADDS) all[i][j][e] = __fmaf_rn(rows[i][e], offset[e % 2], all[i][j][e]);
         }
     };
-    auto next_group = [&] {
-        now = then;
+    auto next_group = [&](int p) {
+        now = then[p];
         now.scale = number_of(now.scale, w.lane, form.type_scale);
         if (ADDS) now.offset = number_of(now.offset, w.lane, form.type_scale);
     };
@@ -89,18 +94,19 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
         for (int kk = 0; kk < T::SLICES; ++kk) {
             const bool last = kk == T::SLICES - 1;
             const typename T::fragments &fragments = f[kk % 2];
+            if (LATER && kk == T::SLICES / 2) warp_barrier();
             if (last) barrier(); /* the next k-tile is complete, and every warp is done with this one */
-            if (kk == 0 && begins) zeros.set(then.zero);
+            if (kk == 0 && begins) zeros.set(then[0].zero);
             if (kk > 0 && kk % 2 == 0 && is_fine) {
+                const int p = MAY_BE_FINE ? kk / 2 : 0;
 #pragma unroll
                 for (int h = 0; h < T::MMAS; ++h) add_one(h);
                 T::clear(part);
 #pragma unroll
                 for (int i = 0; i < T::MT * 4; ++i) rows[i / 4][i % 4] = 0;
-                zeros.set(then.zero);
-                const bool is_last = kk / 2 == PARTS - 1;
-                next_group();
-                groups.load(then, form, first_k + (is_last ? k_of(t + 1) : k_of(t) + (kk / 2 + 1) * 16), !is_last || t + 1 < k_tiles);
+                zeros.set(then[p].zero);
+                next_group(p);
+                load_facts(p, t + 1, true);
             }
             u32 b[4];
             halves_of_codes<KIND>(b, units[kk / UNIT_SLICES], kk % UNIT_SLICES, zeros, table);
@@ -131,14 +137,14 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
             };
             if (kk == 0 && begins) {
                 multiply(true);
-                next_group();
+                next_group(0);
             } else {
                 multiply(false);
             }
             if (kk == 0) {
                 const u32 k = k_of(t), next_k = k_of(t + 1);
                 begins = T::BK == HGEMM_PACKED_K || is_fine || (first_k + k) >> form.log_group != (first_k + next_k) >> form.log_group;
-                if (begins) groups.load(then, form, first_k + (is_fine ? k + 16 : next_k), is_fine || t + 1 < k_tiles);
+                if (begins) load_facts(0, t + 1, true);
             }
         }
         pipe.advance(at);
