@@ -237,7 +237,7 @@ template <class V> struct plane_pipeline {
      * k-tiles are left. */
     template <int BEFORE> DEVICE void move(int h, u32 stage, u32 left)
     {
-        constexpr int GAP = (BEFORE - 1) / LOADS, LDG_LAG = GAP < 3 ? 0 : 2;
+        constexpr int GAP = (BEFORE - 1) / LOADS, LDG_LAG = V::spec::T4_ROW || GAP < 3 ? 0 : 2;
         static_assert(GAP > 0 && (LOADS - 1) * GAP + 1 + LDG_LAG < BEFORE, "it comes too late");
         auto due = [](int h) { return h >= 0 && h % GAP == 0 && h / GAP < LOADS; };
         const int sts = h - 1, ldg = sts - LDG_LAG;
@@ -445,7 +445,7 @@ template <class T> static DEVICE void rounded_planes(const arguments &args, cons
                         else mma_m16n8k8(sum[i][j], f[S].a[i], b[p % (1 + EARLY)][S][j]);
                     }
                     pipe.template move<BEFORE>(p * PHASE + h, stage, left);
-                    if (h % 4 == 3) warp_barrier(); /* compiled to a NOP: it keeps loads and stores from being gathered */
+                    if (T::spec::T4_ROW || h % 4 == 3) warp_barrier(); /* compiled to a NOP: it keeps loads and stores from being gathered */
                 }
             }
             pipe.advance();
