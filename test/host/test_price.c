@@ -117,12 +117,12 @@ static void every_tuned_kernel_has_its_use(void **state)
         assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         newer_uses[plan.variant.kernel]++;
     }
-    for (int64_t m = 1; m <= 8192; m *= 2) { /* by packed weights */
-        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, m, 4096, 4096);
+    for (int i = 0; i < 2 * 14; i++) { /* by packed weights: ever more rows */
+        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, INT64_C(1) << i / 2, i % 2 ? 1024 : 4096, 4096);
         hgemm_weights_t weights;
         plan_t plan;
         hgemm_weights_init(&weights);
-        weights.n = weights.k = 4096, weights.group = 128;
+        weights.n = desc.n, weights.k = 4096, weights.group = 128;
         desc.op_b = HGEMM_OP_T, desc.weights = &weights, desc.type_b = HGEMM_TYPE_PACKED, desc.ldb = 0;
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         uses[plan.variant.kernel]++;
