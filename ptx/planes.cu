@@ -445,7 +445,7 @@ template <class T> static DEVICE void rounded_planes(const arguments &args, cons
                         else mma_m16n8k8(sum[i][j], f[S].a[i], b[p % (1 + EARLY)][S][j]);
                     }
                     pipe.template move<BEFORE>(p * PHASE + h, stage, left);
-                    if (T::spec::T4_ROW || h % 4 == 3) warp_barrier(); /* compiled to a NOP: it keeps loads and stores from being gathered */
+                    if ((T::spec::T4_ROW && !IS_NEAR) || h % 4 == 3) warp_barrier(); /* compiled to a NOP: it keeps loads and stores from being gathered */
                 }
             }
             pipe.advance();
