@@ -18,6 +18,16 @@ def products(table):
     return table(["product", "data", "TFLOPS", "speed / SGEMM's", "speed / TF32's", "error", "SGEMM's error"], lines)
 
 
+def levels(table):
+    """The same for less accuracy, of the products that have been timed so."""
+    def of(r, name):
+        return [f"{r['us_sgemm'] / r['us_' + name]:.2f}", f"{r['us_tf32'] / r['us_' + name]:.2f}", f"{r['rms_' + name]:.0e}"]
+
+    lines = [[f"{r['m']}x{r['n']}x{r['k']} {r['op']}", r["data"], *of(r, "16bits"), *of(r, "11bits"), f"{r['rms_tf32']:.0e}"] for r in rows() if "us_16bits" in r]
+    heads = [f"{name} bits: {what}" for name in ("16", "11") for what in ("speed / SGEMM's", "speed / TF32's", "error")]
+    return table(["product", "data", *heads, "TF32's error"], lines) if lines else "No list of today has them."
+
+
 def span(values, form):
     low, high = (form.format(value).replace("e-0", "e-") for value in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
