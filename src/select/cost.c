@@ -54,8 +54,8 @@ int64_t likely_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
         return most;
     const double rows = (double)p->m, groups = (double)p->batch, with_rows = groups * (1 - pow(1 - 1 / groups, rows));
     const double tiles = fmax(with_rows, rows / kernel->block_m + with_rows / 2); /* a group's last one is half full */
-    const int64_t likely = (int64_t)ceil(tiles) * ceil_div(p->n, kernel->block_n);
-    return likely < most ? likely : most;
+    const double likely = ceil(tiles) * (double)ceil_div(p->n, kernel->block_n);
+    return likely < (double)most ? (int64_t)likely : most;
 }
 
 static int smaller(int a, int b)
@@ -538,7 +538,7 @@ double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_
         return swept_clocks(p, machine, price, plan);
     const int64_t tiles = likely_tiles(p, &kernel_table[plan->variant.kernel].info);
     const int64_t whole_tiles = plan->whole_tiles < tiles ? plan->whole_tiles : tiles;
-    int64_t split_tiles = (tiles - whole_tiles) * matrix_count(p);
+    int64_t split_tiles = saturated_product(tiles - whole_tiles, matrix_count(p));
     if (whole_tiles > 0)
         clocks += phase_clocks(price, &price->pace,
                                (phase_t){

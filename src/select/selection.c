@@ -69,7 +69,7 @@ static double most_splits(const ranking_t *s, const price_t *price, int kernel, 
 /* Considers numbers of splits for all tiles but the first `whole_tiles`: each up to 8, then ever fewer. */
 static void try_splits(ranking_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
 {
-    const int64_t matrices = matrix_count(s->p), split_tiles = (tiles - whole_tiles) * matrices;
+    const int64_t matrices = matrix_count(s->p), split_tiles = saturated_product(tiles - whole_tiles, matrices);
     if (must_not_split(s->p) || matrices > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES)
         return;
     const int64_t likely = (likely_tiles(s->p, &kernel_table[variant.kernel].info) - whole_tiles) * matrices;

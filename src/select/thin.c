@@ -157,7 +157,7 @@ int64_t thin_block_tiles(const hgemm_desc_t *p, const plan_t *plan, const machin
         is_swept(p, plan->variant.kernel))
         return 1;
     const int64_t slots = machine->multiprocessors * (machine->is_newer ? kernel->newer_blocks : kernel->blocks);
-    const int64_t tiles = plan->tiles * matrix_count(p), most = 4 / columns;
+    const int64_t tiles = saturated_product(plan->tiles, matrix_count(p)), most = 4 / columns;
     const int64_t even = ceil_div(tiles, slots * ceil_div(tiles, slots * most));
     return even < plan->tiles ? even : plan->tiles;
 }
