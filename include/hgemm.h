@@ -52,10 +52,10 @@
  * Workspace. A handle owns device memory, which hgemm_create allocates: 32 MiB on a T4, and on newer GPUs a
  * 512th of their memory, between 32 and 256 MiB. hgemm_set_workspace lets the caller's take its place. The parts of
  * a product with a long k meet there, and on newer GPUs large operands that are not aligned are copied there,
- * aligned, and floats as halves. For these the handle's own workspace grows there, when a plan that needs it is chosen: to a
- * 128th of the memory at most, or 1 GiB; what it was before stays until hgemm_destroy. So what one handle enqueues on different streams, or in graphs that it was captured into, must not
- * run at the same time: use a handle for each. Where the memory cannot be had, or a copy does not fit, the same
- * calls run without it.
+ * aligned, and floats as halves. For these the handle's own workspace grows there, when a plan that needs it is chosen:
+ * to a 128th of the memory at most, or 1 GiB; what it was before stays until hgemm_destroy. So what one handle enqueues
+ * on different streams, or in graphs that it was captured into, must not run at the same time: use a handle for each.
+ * Where the memory cannot be had, or a copy does not fit, the same calls run without it.
  *
  * Errors. Every function that can fail returns a status. Arguments are checked in a fixed order before
  * anything is touched: handle; descriptor; enumerations and types; m n k batch; leading dimensions; sizes;
@@ -569,8 +569,8 @@ HGEMM_API hgemm_status_t hgemm_select(const hgemm_desc_t *desc, int *kernel);
  * that handle then allocates nothing and can be captured into a graph. With another handle the first run loads.
  *
  * Workspace. A plan fits the workspace that the handle has when the plan is made, and says how much it needs
- * (workspace_bytes). A run with a handle that has less, and whose own cannot grow, is refused. So who brings the memory makes the plan
- * with the handle's own, asks, and calls hgemm_set_workspace with that much or more.
+ * (workspace_bytes). A run with a handle that has less, and whose own cannot grow, is refused. So who brings the memory
+ * makes the plan with the handle's own, asks, and calls hgemm_set_workspace with that much or more.
  */
 typedef struct hgemm_plan *hgemm_plan_t;
 

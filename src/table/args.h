@@ -141,9 +141,9 @@ typedef struct planes_args_t {
 
 /*
  * The kernel split makes them. Let x be m for A, n for B. Tiles of tile_x x's and HGEMM_PLANE_K k's become a plane of
- * halves for each part of an element, one or two, which lie as shared memory has them; those of the same x's follow each
- * other. What A and B do not have is zero. A block has HGEMM_SPLIT_X x's and HGEMM_SPLIT_K k's; blockIdx.x counts x's,
- * then k's, blockIdx.y matrices, blockIdx.z operands.
+ * halves for each part of an element, one or two, which lie as shared memory has them; those of the same x's follow
+ * each other. What A and B do not have is zero. A block has HGEMM_SPLIT_X x's and HGEMM_SPLIT_K k's; blockIdx.x counts
+ * x's, then k's, blockIdx.y matrices, blockIdx.z operands.
  */
 #define HGEMM_PLANE_K 32
 #define HGEMM_SPLIT_K 512

@@ -129,7 +129,7 @@ enum { LESS_PARTS_16_BITS = 0, LESS_PARTS_11_BITS = 1 };
     static_assert(ROW_IS_THIN(name) || ROW_K_WARPS(name) > ROW(name, warp_m) / 16 ||                                \
                       ROW(name, warp_m) / 16 % ROW_K_WARPS(name) == 0,                                              \
                   #name ": the warps that share a tile do not share its rows evenly");                              \
-    static_assert(ROW(name, stages) <= 2, #name ": stages are not 0, 1 or 2");               \
+    static_assert(ROW(name, stages) <= 2, #name ": stages are not 0, 1 or 2");                                      \
     static_assert(ROW(name, newer_blocks) >= ROW(name, blocks), #name ": fewer blocks on newer GPUs than on a T4"); \
     static_assert(ROW(name, group) >= 1, #name ": it has no WALK");                                                 \
     static_assert(ROW_THREADS(name) <= BLOCK_THREADS, #name ": more than 1024 threads a block");                    \
