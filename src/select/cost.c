@@ -47,14 +47,27 @@ int64_t steps_of(const hgemm_desc_t *p, variant_t variant)
     return ceil_div(p->k, kernel_table[variant.kernel].info.block_k);
 }
 
+/* How many groups are likely to have rows. */
+static double groups_with_rows(const hgemm_desc_t *p)
+{
+    const double groups = (double)p->batch;
+    return groups * (1 - pow(1 - 1 / groups, (double)p->m));
+}
+
+/* Tiles in a column of D, of all groups: the last one of a group is half full. */
+static double rows_of_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
+{
+    if (p->batch_mode != HGEMM_BATCH_GROUPED)
+        return (double)ceil_div(p->m, kernel->block_m);
+    return fmax(groups_with_rows(p), (double)p->m / kernel->block_m + groups_with_rows(p) / 2);
+}
+
 int64_t likely_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
 {
     const int64_t most = problem_tiles(p, kernel);
     if (p->batch_mode != HGEMM_BATCH_GROUPED)
         return most;
-    const double rows = (double)p->m, groups = (double)p->batch, with_rows = groups * (1 - pow(1 - 1 / groups, rows));
-    const double tiles = fmax(with_rows, rows / kernel->block_m + with_rows / 2); /* a group's last one is half full */
-    const double likely = ceil(tiles) * (double)ceil_div(p->n, kernel->block_n);
+    const double likely = ceil(rows_of_tiles(p, kernel)) * (double)ceil_div(p->n, kernel->block_n);
     return likely < (double)most ? (int64_t)likely : most;
 }
 
@@ -195,13 +208,19 @@ typedef struct sharers_t {
 
 /* `tiles` run at one time, neighbours in the order in which blocks walk D: `height` rows of tiles, column by
  * column. Those in one row of tiles share A, those in one column share B. Later tiles do, too, if what they
- * share stays in the L2 cache until then; half of its bytes count: rows of A, or all of B, that fit are read once. */
+ * share stays in the L2 cache until then; half of its bytes count: rows of A, or all of B, that fit are read once.
+ * Groups are walked row of tiles by row of tiles: the next one needs B when other columns have taken its place. */
 static sharers_t sharers_of(const hgemm_desc_t *p, int kernel, const machine_t *machine, double tiles)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    double rows = ceil((double)p->m / info->block_m), columns = ceil((double)p->n / info->block_n);
-    double height = fmin(rows, walk_of(kernel, machine).group), cache = (double)machine->l2_bytes / 2;
+    double rows = rows_of_tiles(p, info), columns = ceil((double)p->n / info->block_n);
+    const int has_groups = p->batch_mode == HGEMM_BATCH_GROUPED;
+    if (has_groups)
+        rows /= groups_with_rows(p);
+    double height = has_groups ? 1 : fmin(rows, walk_of(kernel, machine).group), cache = (double)machine->l2_bytes / 2;
     double across = ceil(tiles / height), down = tiles < height ? tiles : fmax(height, floor(tiles / columns));
+    if (has_groups)
+        down = 1;
     int keeps_a = bytes_a(p) * height * info->block_m * (double)p->k <= cache;
     int keeps_b = bytes_b(p) * (double)p->n * (double)p->k <= cache;
     return (sharers_t){.a = across > columns || keeps_a ? columns : across, .b = down > rows || keeps_b ? rows : down};
