@@ -51,7 +51,7 @@ int64_t steps_of(const hgemm_desc_t *p, variant_t variant)
 static double groups_with_rows(const hgemm_desc_t *p)
 {
     const double groups = (double)p->batch;
-    return groups * (1 - pow(1 - 1 / groups, (double)p->m));
+    return fmax(1, groups * (1 - pow(1 - 1 / groups, (double)p->m)));
 }
 
 /* Tiles in a column of D, of all groups: the last one of a group is half full. */
