@@ -148,6 +148,46 @@ static void packed_weights_take_the_time_of_their_bytes(void **state)
     assert_true(floor < clocks && clocks < 1.15 * floor);
 }
 
+/* Experts of packed weights, two for each token, by the library's choice: the bytes of those that have rows bind. */
+static void experts_take_the_time_of_their_bytes(void **state)
+{
+    (void)state;
+    enum { EXPERTS = 8, SIDE = 4096, MOST_ROWS = 128 };
+    static const int rows[][EXPERTS] = {
+        {0, 1, 0, 0, 0, 1, 0, 0}, {1, 0, 2, 1, 0, 3, 0, 1},   {2, 1, 3, 2, 1, 4, 2, 1},
+        {5, 2, 4, 3, 6, 4, 5, 3}, {7, 9, 6, 8, 11, 5, 10, 8}, {17, 12, 20, 15, 14, 19, 16, 15},
+    };
+    hgemm_weights_t weights;
+    hgemm_weights_init(&weights);
+    weights.n = weights.k = SIDE, weights.code = HGEMM_CODE_INT4, weights.group = 128;
+    size_t packed;
+    assert_int_equal(hgemm_weights_bytes(&weights, &packed), HGEMM_STATUS_SUCCESS);
+    open_device("t4emu:time,dry");
+    void *a = allocate(2 * MOST_ROWS * SIDE, NULL), *b = allocate(EXPERTS * packed, NULL),
+         *d = allocate(2 * MOST_ROWS * SIDE, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int ends[EXPERTS], all = 0, hit = 0;
+        for (int e = 0; e < EXPERTS; e++)
+            all += rows[i][e], hit += rows[i][e] > 0, ends[e] = all;
+        assert_true(all <= MOST_ROWS);
+        hgemm_desc_t desc;
+        hgemm_desc_init(&desc);
+        desc.accumulate = HGEMM_ACCUMULATE_F32, desc.op_b = HGEMM_OP_T, desc.weights = &weights;
+        desc.m = all, desc.n = desc.k = desc.lda = desc.ldd = SIDE;
+        desc.batch = EXPERTS, desc.batch_mode = HGEMM_BATCH_GROUPED, desc.stride_b = (int64_t)packed;
+        desc.a = a, desc.b = b, desc.d = d, desc.group_ends = allocate(sizeof ends, ends);
+        turing_time_t sum = {0};
+        device_t4emu_time(handle->device, &sum);
+        assert_int_equal(hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS);
+        device_t4emu_time(handle->device, NULL);
+        const double floor = hit * (double)packed * (TURING_T4_MHZ * 1e6) / 261e9; /* the most that DRAM gives */
+        if (sum.cycles < floor || sum.cycles > 1.15 * floor)
+            fail_msg("%d rows of %d experts: %.0f clocks, %.2f of their bytes' time", all, hit, sum.cycles,
+                     sum.cycles / floor);
+    }
+    close_device();
+}
+
 /* Modelled time of a product with one kernel, with beta where C is to be read; 0 where the build lacks the variant. */
 static turing_time_t time_of(const char *name, int kernel, const hgemm_kernel_info_t *info, unsigned ops, int64_t m,
                              int64_t n, int64_t k, float beta)
@@ -317,6 +357,7 @@ int main(void)
         cmocka_unit_test(a_failed_launch_is_not_timed),
         cmocka_unit_test(a_launch_can_be_watched),
         cmocka_unit_test(packed_weights_take_the_time_of_their_bytes),
+        cmocka_unit_test(experts_take_the_time_of_their_bytes),
         cmocka_unit_test(dry_launches_take_the_same_time),
         cmocka_unit_test(dry_launches_sweep),
         cmocka_unit_test(dry_launches_follow_pointers_and_indices),
