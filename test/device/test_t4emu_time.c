@@ -154,8 +154,9 @@ static void experts_take_the_time_of_their_bytes(void **state)
     (void)state;
     enum { EXPERTS = 8, SIDE = 4096, MOST_ROWS = 128 };
     static const int rows[][EXPERTS] = {
-        {0, 1, 0, 0, 0, 1, 0, 0}, {1, 0, 2, 1, 0, 3, 0, 1},   {2, 1, 3, 2, 1, 4, 2, 1},
-        {5, 2, 4, 3, 6, 4, 5, 3}, {7, 9, 6, 8, 11, 5, 10, 8}, {17, 12, 20, 15, 14, 19, 16, 15},
+        {0, 1, 0, 0, 0, 1, 0, 0},
+        {5, 2, 4, 3, 6, 4, 5, 3},
+        {17, 12, 20, 15, 14, 19, 16, 15},
     };
     hgemm_weights_t weights;
     hgemm_weights_init(&weights);
