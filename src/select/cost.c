@@ -33,7 +33,6 @@ enum {
     DRAM_OVERLAP = 6, /* the exponent of norm() for a phase's DRAM traffic beside its other work: fits an
                        * H100's plans and those of the T4's model alike */
     FAR_LOADS = 8,    /* ACCESS_far loads each half of a chunk by itself */
-    LINE_BYTES = 128, /* of memory, that DRAM opens */
     CHUNK = 8,        /* elements of A or B that a thread stores to shared memory at once */
 };
 

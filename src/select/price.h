@@ -52,6 +52,8 @@ static inline double bytes_b(const hgemm_desc_t *p)
     return type_table[p->type_b].bits / 8.0;
 }
 
+enum { LINE_BYTES = 128 }; /* of the L2 cache and, opened as one, of DRAM */
+
 enum { STORED_BYTES = 2 }; /* whatever the type of D: costs are fitted to those of halves */
 
 #endif

@@ -10,7 +10,6 @@ enum {
     MOST_SWEPT_COLUMNS = 4,
     LEAST_DOT_K = 1 << 16, /* of one of up to 8 x 8, for which a thin kernel takes two passes; on a T4 at a loss */
     STREAMED_STEPS = 16,   /* of a kernel that streams, in the latency of one of others */
-    LINE = 128,            /* bytes of the L2 cache's lines */
     SECTOR = 32            /* bytes that DRAM reads at least */
 };
 
@@ -94,7 +93,7 @@ pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *mach
     /* What is read again: the rest of a sector, by the next step, and all by the next pass. */
     double lines = tiles * (long_is_m ? info->block_m : info->block_n); /* in flight */
     double each = long_is_m ? bytes_a(p) : bytes_b(p), other = long_is_m ? bytes_b(p) : bytes_a(p);
-    double rest = is_along_k ? beyond(lines * fmin(each * ld, LINE), machine) : 1;
+    double rest = is_along_k ? beyond(lines * fmin(each * ld, LINE_BYTES), machine) : 1;
     double row_bytes =
         fmin(each * ld, each * width + costs->overhead_thin_row + (SECTOR / 2.0 - costs->overhead_thin_row) * rest);
     double bytes = rows * row_bytes + other * (long_is_m ? n : m) * k;

@@ -5,10 +5,7 @@
 
 #include "table/warp_facts.h"
 
-enum {
-    MOST_TINY_K = 128, /* beyond, bytes that warps read again cost more than to share them */
-    LINE = 128         /* bytes of the L2 cache's lines */
-};
+enum { MOST_TINY_K = 128 }; /* beyond, bytes that warps read again cost more than to share them */
 
 int is_tiny_drawn(const hgemm_desc_t *p)
 {
@@ -19,8 +16,8 @@ int is_tiny_drawn(const hgemm_desc_t *p)
  * `most` elements of a row, and the rows that follow in the same line where there is no gap. */
 static double accessed_bytes(const costs_t *costs, double lines, double width, double ld, double most)
 {
-    const double run = 2 * (width <= most && ld == width ? fmax(width, LINE / 2) : fmin(width, most));
-    return 2 * lines * width * (1 + costs->overhead_line_access / fmin(run, LINE));
+    const double run = 2 * (width <= most && ld == width ? fmax(width, LINE_BYTES / 2) : fmin(width, most));
+    return 2 * lines * width * (1 + costs->overhead_line_access / fmin(run, LINE_BYTES));
 }
 
 /* Loads of a lane in a step, of so many lines of eight k's each; or, beside rows along the lines, of as many k's. */
@@ -49,7 +46,7 @@ double tiny_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_
     const double bytes_of_d = accessed_bytes(costs, m, n, n, info->block_n);
     const double dram = (1 + later_steps * costs->factor_tiny_steps) * matrices *
                         (bytes_of_a + bytes_of_b + costs->factor_tiny_store * bytes_of_d) /
-                        (costs->rate_dram_bytes * (1 + costs->overhead_line_access / LINE));
+                        (costs->rate_dram_bytes * (1 + costs->overhead_line_access / LINE_BYTES));
     const double l2 = matrices * (columns * bytes_of_a + rows * bytes_of_b) / costs->rate_l2_bytes;
     const double of_m = m / (rows * info->block_m), of_n = n / (columns * info->block_n); /* of tiles, that D has */
     const double loads = (step_loads(p, FACTOR_A, HGEMM_TINY_LINES(info->block_m)) * of_m +

@@ -116,6 +116,14 @@ static void a_launch_can_be_watched(void **state)
     assert_true(lsu > 0 && 2 * lsu < sum.lsu && w.last > tensor);
 }
 
+static hgemm_weights_t square_of_int4(int side)
+{
+    hgemm_weights_t weights;
+    hgemm_weights_init(&weights);
+    weights.n = weights.k = side, weights.code = HGEMM_CODE_INT4, weights.group = 128;
+    return weights;
+}
+
 /* Few rows by packed weights wait for the bytes of these, and for nothing else: not for a group's scales, which are
  * loaded a group ahead. */
 static void packed_weights_take_the_time_of_their_bytes(void **state)
@@ -123,9 +131,7 @@ static void packed_weights_take_the_time_of_their_bytes(void **state)
     (void)state;
     enum { M = 16, SIDE = 4096, OTHER_BYTES = 2 * 2 * M * SIDE, LAUNCHES = 2 };
     const double bytes_per_clock = 261e9 / (TURING_T4_MHZ * 1e6); /* the most that DRAM gives */
-    hgemm_weights_t weights;
-    hgemm_weights_init(&weights);
-    weights.n = weights.k = SIDE, weights.code = HGEMM_CODE_INT4, weights.group = 128;
+    const hgemm_weights_t weights = square_of_int4(SIDE);
     size_t packed;
     assert_int_equal(hgemm_weights_bytes(&weights, &packed), HGEMM_STATUS_SUCCESS);
     open_device("t4emu:time,dry");
@@ -158,9 +164,7 @@ static void experts_take_the_time_of_their_bytes(void **state)
         {5, 2, 4, 3, 6, 4, 5, 3},
         {17, 12, 20, 15, 14, 19, 16, 15},
     };
-    hgemm_weights_t weights;
-    hgemm_weights_init(&weights);
-    weights.n = weights.k = SIDE, weights.code = HGEMM_CODE_INT4, weights.group = 128;
+    const hgemm_weights_t weights = square_of_int4(SIDE);
     size_t packed;
     assert_int_equal(hgemm_weights_bytes(&weights, &packed), HGEMM_STATUS_SUCCESS);
     open_device("t4emu:time,dry");
