@@ -179,12 +179,19 @@ class Stale(unittest.TestCase):
         self.assertEqual([*inputs.called(pieces)][1].strip(), "static DEVICE void a() {1}")
 
     def test_every_file_says_what_it_is_of(self):
-        for path in results.RESULTS.glob("*/*.json"):
+        for path in results.every_path():
             context = results.read(path)["context"]
             self.assertIn(context["witness"], ("measured", "modelled", "emulated", "published"), path)
             if context["witness"] != "published":
                 self.assertRegex(context["hgemm"], r"^\d+\.\d+\.\d+, commit [0-9a-f]{7,}(, |$)", path)
                 self.assertIn("inputs", context, path)
+                self.assertTrue(inputs.needed(results.read(path)), f"{path} depends on nothing")
+
+    def test_a_text_is_stale_when_its_subject_changed(self):
+        text = "hgemm 0.2.0, commit abc1234; a GPU\n\"inputs\": {\"package\": \"%s\"}\nshapes: passed\n"
+        self.assertEqual(inputs.changed(results.parsed(text % inputs.now()["package"], "python.txt")), set())
+        self.assertEqual(inputs.changed(results.parsed(text % "0", "python.txt")), {"package"})
+        self.assertEqual(inputs.changed(results.parsed("hgemm 0.2.0, commit abc1234\n", "python.txt")), {"package"})
 
 
 class Documents(unittest.TestCase):
