@@ -118,7 +118,7 @@ def written(times, found, files):
         return subprocess.run(["git", "-C", results.ROOT, *words], check=True, capture_output=True, text=True).stdout.strip()
 
     dirty = "-dirty" if git("status", "--porcelain", "--", "src/turing") else ""
-    version = re.search(r"^project\(.* VERSION ([\d.]+)", (results.ROOT / "CMakeLists.txt").read_text(), re.M | re.I)[1]
+    version = ".".join(re.findall(r"^#define HGEMM_VERSION_[A-Z]+ (\d+)", (results.ROOT / "include" / "hgemm.h").read_text(), re.M))
     context = {"gpu": "Tesla T4 (timing model)", "clocks": f"{clock.MHZ} MHz", "witness": "modelled",
                "hgemm": f"{version}, commit {git('rev-parse', '--short=12', 'HEAD')}{dirty}"}
     rows = [{"kernel": kernel, "size": size, "part": "# times" in files[kernel, size].read_text(), "published_us": times[kernel, size],

@@ -20,7 +20,7 @@ import statistics
 import sys
 
 import results
-from evidence import accuracy, clock, door, first_use, floats, inputs, measured, notes, packed, python_calls
+from evidence import accuracy, calibration, clock, door, first_use, floats, inputs, measured, notes, packed, python_calls
 from results import ROOT, geometric_mean
 
 GPU, MODEL = "h100", "t4model"  # the machines of the summaries
@@ -758,7 +758,7 @@ PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "di
          "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table, origin),
          "door": lambda: door.products(table, origin), "door_host": door.host, "packed_logits": lambda: packed.logits(table, origin), "packed_times": lambda: packed.times(table, origin),
          "sensitivity": sensitivity, "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
-         "gpu_tests": lambda: accuracy.tests(origin), "beyond_cublas": lambda: accuracy.beyond_cublas(origin), "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
+         "calibration": lambda: calibration.judged(table, origin), "gpu_tests": lambda: accuracy.tests(origin), "beyond_cublas": lambda: accuracy.beyond_cublas(origin), "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -790,9 +790,12 @@ def anchors_of(path):
     return anchors(path.read_text())
 
 
+ROOMS = ("bench", "docs", "examples", "python", "test")  # that have pages
+
+
 def dead_links():
     """Links of the documents that lead nowhere in this tree."""
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *results.RESULTS.glob("*/README.md")]:
+    for page in [*ROOT.glob("*.md"), *(path for room in ROOMS for path in (ROOT / room).rglob("*.md"))]:
         text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
         for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
             path = (page.parent / target).resolve() if target else page
