@@ -269,6 +269,14 @@ class Documents(unittest.TestCase):
             self.assertTrue(between or f"`{path.name}`" in text, path.name)
             self.assertLessEqual(path.read_text().count("\n"), 500, path.name)
 
+    def test_every_word_of_a_problem_is_explained(self):
+        words = re.findall(r'^(?:WORDS|FLAG)\("(\w+)"', (results.ROOT / "src" / "select" / "problem_class.def").read_text(), re.M)
+        self.assertGreater(len(words), 15)
+        for page in ("docs/tuning.md", "src/select/problem_class.h"):
+            text = (results.ROOT / page).read_text()
+            for word in words:
+                self.assertRegex(text, rf"[`* ]{word}\b", f"{page}: {word}")
+
     def test_every_test_is_in_the_readme_of_tests(self):
         text = (results.ROOT / "test" / "README.md").read_text()
         for path in (results.ROOT / "test").glob("*/test_*"):
