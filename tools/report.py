@@ -8,7 +8,8 @@ rungs of the ladder, the kernels of the table, examples/multiply.c, and function
 
 Under each table stands which files it is from, of which commit, and whether the code that they depend on has changed since. --check
 lists the files that are stale so, and exits with 1 if `tools/take.py --redo` could make one anew. Either tells of links that lead nowhere,
-and then exits with 1. In README.md and docs/ a generated part stands between
+and then exits with 1. Figures carry a hash of the rows that they were drawn from: --check exits with 1 if these are others now, and tells
+which figures should be marked stale. In README.md and docs/ a generated part stands between
 <!-- generated: NAME [ARGUMENT] -->  and  <!-- end -->. bench/results/<machine>/README.md is generated as a whole: every row of the files beside it. tools/plot.py and
 tools/pictures.py make the figures.
 """
@@ -18,7 +19,7 @@ import re
 import sys
 
 import results
-from evidence import (accuracy, calibration, clock, door, first_use, floats, inputs, ladder, measured, notes, packed, products, python_calls,
+from evidence import (accuracy, calibration, clock, door, figures, first_use, floats, inputs, ladder, measured, notes, packed, products, python_calls,
                       rows)
 from evidence.words import GPU, MODEL
 from results import ROOT
@@ -133,7 +134,12 @@ def main():
         print(f"{name}: {', '.join(parts)} changed since: run tools/take.py --redo")
     for path in made_up():
         print(f"{path.relative_to(ROOT)}: is made up, and no evidence")
-    sys.exit(1 if dead or check and (changed or redone or made_up()) else 0)
+    drawn, silent = figures.out_of_date(figures.all_figures())
+    for name, why in drawn.items():
+        print(f"{name}: drawn from other rows ({why}): run tools/plot.py and tools/pictures.py")
+    for name in silent:
+        print(f"{name}: does not say that its rows are stale: run tools/plot.py and tools/pictures.py")
+    sys.exit(1 if dead or check and (changed or redone or made_up() or drawn) else 0)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import contextlib
 import json
 import pathlib
 import re
+import struct
 import sys
 import tempfile
 import unittest
@@ -13,7 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import report  # noqa: E402
 import results  # noqa: E402
-from evidence import calibration, inputs, ladder, products, rows as every_row, words  # noqa: E402
+from evidence import calibration, figures, inputs, ladder, products, rows as every_row, words  # noqa: E402
 
 
 def row(problem, kernel, us, **more):
@@ -167,6 +168,23 @@ class Stale(unittest.TestCase):
 
     def test_a_file_without_inputs_is_stale(self):
         self.assertEqual(inputs.changed(result([row(SQUARE, "k1_tiled", 10)])), {"k1_tiled"})
+
+    def test_a_figure_of_other_rows_is_out_of_date(self):
+        rows = [row(SQUARE, "auto", 10, note="k5_64x64")]
+
+        def chunk(kind, data):
+            return struct.pack(">I", len(data)) + kind + data + bytes(4)
+
+        with machine(bench_squares=self.now(rows)) as gpu:
+            path, figure = results.RESULTS / gpu / "bench_squares.json", results.RESULTS / "figure.png"
+            figure.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", bytes(13)) + chunk(b"tEXt", b"Comment\0" + figures.made_of([path]).encode()))
+            self.assertEqual(figures.out_of_date([figure]), ({}, []))
+            path.write_text(json.dumps(self.now(rows, selection="0")))
+            self.assertEqual(figures.out_of_date([figure]), ({}, ["figure.png"]))
+            path.write_text(json.dumps(self.now([row(SQUARE, "auto", 11, note="k5_64x64")])))
+            self.assertEqual(figures.out_of_date([figure]), ({"figure.png": "bench_squares"}, []))
+            figure.write_bytes(figure.read_bytes()[:8])
+            self.assertEqual([*figures.out_of_date([figure])[0]], ["figure.png"])
 
     def test_comments_and_blanks_do_not_count(self):
         with tempfile.TemporaryDirectory() as folder:
