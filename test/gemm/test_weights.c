@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "error_model.h"
 #include "weights_given.h"
 
 #include <math.h>
@@ -262,13 +263,6 @@ static float number_near(hgemm_type_t type, float x)
     return type == HGEMM_TYPE_F32 ? x : (float)number_of(type, bits, 0);
 }
 
-static double act(hgemm_activation_t activation, double x)
-{
-    return activation == HGEMM_ACTIVATION_RELU   ? fmax(x, 0)
-           : activation == HGEMM_ACTIVATION_SILU ? x / (1 + exp(-x))
-                                                 : x;
-}
-
 /* Runs the call on poisoned, guarded memory, and compares every element with double precision. Leaves D's bits in
  * `bits` where that is not NULL. */
 static void check(const product_t *c, const char *what, uint8_t *bits)
@@ -385,9 +379,8 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
             error *= fabs(alpha);
             want += c->has_bias ? (double)bias[j] : 0;
             error += c->is_exact ? 0 : 0x1p-22 * fabs(want);
-            if (c->activation == HGEMM_ACTIVATION_SILU)
-                error = 1.1 * error + 0x1p-20 * (2 + fabs(want)) * fabs(want);
-            want = act(c->activation, want);
+            error = c->is_exact ? 0 : activation_error(c->activation, want, error);
+            want = activation_value(c->activation, want);
             if (c->has_gate)
                 want *= (double)gate[row * n + j], error *= fabs((double)gate[row * n + j]);
             const double got = number_of(c->type_d, after + GUARD, row * ldd + j);
