@@ -216,9 +216,36 @@ static void bad_weights_are_refused(void **state)
                       pointers[i].status, pointers[i].word);
         assert_non_null(strstr(hgemm_error_detail(NULL), pointers[i].word));
     }
+    size_t bytes;
+    expect_status(NULL, hgemm_weights_bytes(&of, NULL), HGEMM_STATUS_INVALID_HANDLE, "bytes");
+    assert_non_null(strstr(hgemm_error_detail(NULL), "bytes is NULL"));
     of.zero = HGEMM_ZERO_CODE;
     expect_status(NULL, hgemm_pack_weights(NULL, &of, x, x, NULL, x), HGEMM_STATUS_NULL_B, "zeros");
+
+    /* What is written overlaps what is read, by a byte, or ends where it begins. */
+    expect_status(NULL, hgemm_weights_bytes(&of, &bytes), HGEMM_STATUS_SUCCESS, "hgemm_weights_bytes");
+    uint8_t *const packed = x + 1024, *const end = packed + bytes;
+    assert_true(end + 128 < x + sizeof x);
+    const struct {
+        const char *word; /* NULL: is right */
+        const uint8_t *codes, *scales, *zeros;
+    } overlaps[] = {{"overlaps codes", end - 1, x, x + 64},       {"overlaps codes", packed - 15, x, x + 64},
+                    {"overlaps scales", x, end - 2, x + 64},      {"overlaps zeros", x, x + 64, packed - 3},
+                    {NULL, packed - 16, packed - 24, packed - 4}, {NULL, end, end + 16, end + 24}};
+    for (size_t i = 0; i < sizeof overlaps / sizeof overlaps[0]; i++) {
+        expect_status(NULL,
+                      hgemm_pack_weights(NULL, &of, overlaps[i].codes, overlaps[i].scales, overlaps[i].zeros, packed),
+                      overlaps[i].word ? HGEMM_STATUS_OVERLAP : HGEMM_STATUS_SUCCESS, "overlap");
+        if (overlaps[i].word && !strstr(hgemm_error_detail(NULL), overlaps[i].word))
+            fail_msg("\"%s\" does not say \"%s\"", hgemm_error_detail(NULL), overlaps[i].word);
+    }
     of.zero = HGEMM_ZERO_NONE;
+    expect_status(NULL, hgemm_weights_bytes(&of, &bytes), HGEMM_STATUS_SUCCESS, "hgemm_weights_bytes");
+    expect_status(NULL, hgemm_unpack_weights(NULL, &of, packed, 0, 8, HGEMM_TYPE_F32, packed + bytes - 4, 8),
+                  HGEMM_STATUS_OVERLAP, "matrix");
+    assert_non_null(strstr(hgemm_error_detail(NULL), "matrix, from "));
+    expect_status(NULL, hgemm_unpack_weights(NULL, &of, packed, 0, 8, HGEMM_TYPE_F32, packed + bytes, 8),
+                  HGEMM_STATUS_SUCCESS, "matrix");
     const hgemm_type_t half = HGEMM_TYPE_F16;
     const int64_t no_columns[][2] = {{0, 9}, {-1, 4}, {4, 5}, {9, 0}, {0, -1}, {8, INT64_MAX}};
     for (int i = 0; i < 6; i++)
@@ -648,6 +675,13 @@ static void what_no_kernel_does_is_refused(void **state)
         if (!strstr(hgemm_error_detail(NULL), wanted[i].word))
             fail_msg("\"%s\" does not say \"%s\"", hgemm_error_detail(NULL), wanted[i].word);
     }
+    size_t bytes; /* D begins in the last byte of the second of two experts' weights, or behind it */
+    expect_status(NULL, hgemm_weights_bytes(&of, &bytes), HGEMM_STATUS_SUCCESS, "hgemm_weights_bytes");
+    calls[0] = plain;
+    calls[0].batch = 2, calls[0].stride_b = (int64_t)bytes + 64, calls[0].stride_d = 512;
+    calls[0].d = (void *)(65536 + 2 * bytes + 64 - 2);
+    expect_status(handle, hgemm_run_desc(handle, &calls[0]), HGEMM_STATUS_OVERLAP, "D in the weights");
+    assert_non_null(strstr(hgemm_error_detail(handle), "overlaps B"));
     plain.type_a = HGEMM_TYPE_F32;
     expect_status(NULL, hgemm_select(&plain, &kernel), HGEMM_STATUS_NOT_SUPPORTED, "A of floats");
     plain.alpha = 0; /* what is not read is not looked at */
