@@ -397,6 +397,8 @@ def experts():
     """Mixtures of experts with packed weights, by the T4's model, beside the time of the bytes that they cannot but read and write."""
     used = [results.lists(MODEL).get(name) for name in ("bench_experts", "bench_experts_first")]
     used, rows, dram = [one for one in used if one], [], clock.constants()["dram_rate"].value * clock.MHZ / 1e3  # GB/s
+    if not used:
+        return origin()
     for problem, named in results.both_times(used).items():
         shape, of, top = re.fullmatch(r"(\S+) nt experts (\d+):(\d+) row", problem).groups()
         tokens, n, k = map(int, shape.split("x"))
