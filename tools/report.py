@@ -62,7 +62,8 @@ def stale_words(paths):
     """What changed since files were made, as a sentence; names the files where some are not stale."""
     stale = {path: inputs.changed(results.read(path)) for path in paths}
     parts = sorted(set().union(*stale.values()))
-    names = [path.stem for path in paths if stale[path]]
+    stems = [path.stem for path in paths]
+    names = [path.stem if stems.count(path.stem) == 1 else f"{path.parent.name}/{path.stem}" for path in paths if stale[path]]
     which = "" if len(names) == len(paths) else f" ({', '.join(names)})"
     return f"**Stale**{which}: {', '.join(parts)} changed since" if parts else ""
 

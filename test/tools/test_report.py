@@ -4,6 +4,7 @@
 import contextlib
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -129,9 +130,31 @@ class Stale(unittest.TestCase):
 
     def test_a_file_depends_on_its_rows_alone(self):
         of = result([row(SQUARE, "k3_prefetch", 20), row(SQUARE, "cutlass", 20)])
-        self.assertEqual(inputs.needed(of), {"k3_prefetch"})
+        self.assertEqual(inputs.needed(of), {"k3_prefetch", "row of k3_prefetch"})
         of = result([row(SQUARE, "auto+bias+relu", 20, note="k5_64x64 k/2"), row(SQUARE, "plan thin_8", 20)], witness="modelled")
-        self.assertLessEqual({"k5_tuned", "selection", "clock"}, inputs.needed(of))
+        self.assertLessEqual({"k5_tuned", "row of k5_64x64", "selection", "clock"}, inputs.needed(of))
+        self.assertNotIn("row of k5_64x32", inputs.needed(of))
+        of["context"]["depends"] = "k5_tuned"
+        self.assertIn("row of k5_64x32", inputs.needed(of))
+
+    def test_each_column_of_a_row_counts(self):
+        """A schedule that changed makes files with its kernel stale, and no others; one of a T4's machine code those of a T4."""
+        table = results.ROOT / "src" / "table" / "kernels.def"
+        (row_of,) = re.findall(r"HGEMM_KERNEL\(k5_tuned, k5_128x128_f32, .*?\)\)\n", table.read_text(), re.S)
+        everywhere = row_of.split("ON_T4")[0]
+        columns = re.findall(r"[A-Z0-9_]+\([^()]*\)", row_of.removeprefix("HGEMM_KERNEL("))
+        self.assertLessEqual({"SCHEDULE", "BF16_SCHEDULE", "WALK", "PER_SM", "BLOCK", "BF16"}, {column.split("(")[0] for column in columns})
+        for column in columns:
+            with self.subTest(column), tempfile.TemporaryDirectory() as folder:
+                root = pathlib.Path(folder)
+                (root / "src" / "table").mkdir(parents=True)
+                changed = row_of.replace(column, column.replace(")", "9)"))
+                (root / "src" / "table" / "kernels.def").write_text(table.read_text().replace(row_of, changed))
+                then = inputs.of_tree(root)
+                gone = {part for part, hash_ in inputs.now().items() if "row of" in part and then.get(part) != hash_}
+                self.assertIn("T4 row of k5_128x128_f32", gone)
+                self.assertLessEqual(gone, {"T4 row of k5_128x128_f32", "row of k5_128x128_f32"})
+                self.assertEqual("row of k5_128x128_f32" in gone, column in everywhere)
 
     def test_what_changed_is_named_under_the_table(self):
         rows = [row(SQUARE, "auto", 10, note="k5_64x64"), row(SQUARE, "auto+bias", 10)]
