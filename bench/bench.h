@@ -14,6 +14,7 @@ typedef struct bench_t {
     hgemm_handle_t handle;
     hgemm_device_info_t info;
     hgemm_weights_t weights;  /* of the last call that was described: the library looks at them during the call only */
+    const int32_t *ends;      /* of experts' rows, on the device */
     cublas_t *cublas;         /* NULL: not there */
     const cutlass_t *cutlass; /* NULL: not there */
     copy_fn *copy;            /* NULL: not there */

@@ -20,6 +20,7 @@
 
 #include "bench.h"
 #include "error_model.h"
+#include "experts.h"
 
 enum {
     MOST_SETS = 256,
@@ -249,12 +250,13 @@ typedef struct room_t {
 
 static room_t room_of(const group_t *g, form_t form)
 {
-    const shape_t *s = &g->shape;
-    const size_t element = element_bytes(form), batch = (size_t)s->batch;
+    const problem_t p = problem_of(bench.options.layout, &g->shape);
+    const size_t element = element_bytes(form), batch = (size_t)p.batch;
     if (!takes(g, form))
         return (room_t){0, 0, 0};
-    return (room_t){padded(batch * (size_t)(s->m * s->k) * element), padded(batch * bytes_of_b(s, form)),
-                    padded(batch * (size_t)(s->m * s->n) * element)};
+    return (room_t){padded(batch * (size_t)p.size_a * element),
+                    padded((size_t)p.matrices * bytes_of_b(&g->shape, form)),
+                    padded(batch * (size_t)p.size_c * element)};
 }
 
 static void forget_stored(void)
@@ -274,7 +276,7 @@ static hgemm_status_t store(const group_t *g, const problem_t *p)
         if (!takes(g, form))
             continue;
         to->a = fill_elements(p->a, p->batch * p->size_a, type);
-        to->b = form_is_packed(form) ? NULL : fill_elements(p->b, p->batch * p->size_b, type);
+        to->b = form_is_packed(form) ? NULL : fill_elements(p->b, p->matrices * p->size_b, type);
         to->c = fill_elements(p->c, p->batch * p->size_c, type);
         if (!to->a || !to->c || (!to->b && !form_is_packed(form)))
             return HGEMM_STATUS_OUT_OF_MEMORY;
@@ -293,11 +295,19 @@ static hgemm_status_t upload_set(const group_t *g, const problem_t *p, const set
         status = hgemm_upload(bench.handle, to->a, stored[form].a, batch * (size_t)p->size_a * element);
         if (status == HGEMM_STATUS_SUCCESS)
             status = hgemm_upload(bench.handle, to->b, form_is_packed(form) ? p->weights.packed : stored[form].b,
-                                  batch * bytes_of_b(&g->shape, form));
+                                  (size_t)p->matrices * bytes_of_b(&g->shape, form));
         if (status == HGEMM_STATUS_SUCCESS)
             status = hgemm_upload(bench.handle, to->c, stored[form].c, batch * (size_t)p->size_c * element);
     }
     return status;
+}
+
+/* Experts' ends lie behind all else. */
+static hgemm_status_t upload_ends(const problem_t *p, char *at)
+{
+    bench.ends = (const int32_t *)(const void *)at;
+    return p->is_grouped ? hgemm_upload(bench.handle, at, p->ends, (size_t)p->matrices * sizeof *p->ends)
+                         : HGEMM_STATUS_SUCCESS;
 }
 
 static hgemm_status_t upload_sets(const group_t *g, const problem_t *p, const set_t *sets, int count)
@@ -324,10 +334,13 @@ void prove_group(group_t *g, group_fn *use)
 {
     const room_t rooms[FORMS] = {room_of(g, AS_HALVES), room_of(g, AS_ASKED)};
     const size_t c = rooms[AS_HALVES].c > rooms[AS_ASKED].c ? rooms[AS_HALVES].c : rooms[AS_ASKED].c;
+    const size_t ends = (size_t)g->shape.batch * sizeof(int32_t);
     size_t bytes = 0, least = SIZE_MAX; /* of a set, and of what a contestant takes of it */
     for (int form = 0; form < FORMS; form++) {
-        const size_t taken = rooms[form].a + rooms[form].b + rooms[form].c;
+        size_t taken = rooms[form].a + rooms[form].b + rooms[form].c;
         bytes += taken;
+        if (g->shape.top) /* experts without rows are not */
+            taken -= rooms[form].b / (size_t)g->shape.batch * (size_t)(g->shape.batch - experts_hit(&g->shape));
         least = taken && taken < least ? taken : least;
     }
     double copies = 1 + L2_COPIES * (double)bench.info.l2_bytes / (double)least;
@@ -337,8 +350,8 @@ void prove_group(group_t *g, group_fn *use)
     char *apart = NULL;
     problem_t p = {0};
     hopefuls_t hopefuls = {0};
-    hgemm_status_t status =
-        sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * bytes + c) : HGEMM_STATUS_OUT_OF_MEMORY;
+    hgemm_status_t status = sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * bytes + c + ends)
+                                         : HGEMM_STATUS_OUT_OF_MEMORY;
     if (status == HGEMM_STATUS_SUCCESS)
         apart = lay_out(slab, rooms, sets, set_count);
 
@@ -348,6 +361,8 @@ void prove_group(group_t *g, group_fn *use)
         status = problem_create(&p, bench.options.layout, &g->shape, &bench.options.fill, exact);
         if (status == HGEMM_STATUS_SUCCESS)
             status = store(g, &p);
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = upload_ends(&p, apart + c);
         if (status == HGEMM_STATUS_SUCCESS)
             status = exact ? upload_set(g, &p, &sets[0]) : upload_sets(g, &p, sets, set_count);
         for (int i = 0; i < g->count && status == HGEMM_STATUS_SUCCESS; i++)

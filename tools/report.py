@@ -49,7 +49,7 @@ PARTS = {
     "kernels": ladder.kernel_table, "newer_only": ladder.newer_only, "attribution": ladder.attribution,
     "squares": products.squares, "lists": products.shape_lists, "selection": products.chosen_plans, "energy": products.energy,
     "epilogues": products.epilogues, "invariance": products.invariance, "bf16": products.bf16, "bf16_share": products.bf16_share,
-    "f32_products": products.f32_products, "f32_energy": products.f32_energy, "weights": products.weights, "batches": products.batches,
+    "f32_products": products.f32_products, "f32_energy": products.f32_energy, "weights": products.weights, "experts": products.experts, "batches": products.batches,
     "sensitivity": products.sensitivity, "clock": clock.table_of_constants, "calibration": calibration.judged,
     "floats": floats.products, "float_levels": floats.levels, "float_errors": floats.errors,
     "packed_logits": packed.logits, "packed_times": packed.times, "measured_t4": measured.beside_model,

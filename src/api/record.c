@@ -157,19 +157,31 @@ static void name_device(device_t *device, char *text, size_t bytes)
         snprintf(text, bytes, "%s", is_known && strcmp(info.kind, "t4model") == 0 ? "t4emu:time" : "t4emu");
 }
 
+/* What bench_hgemm calls the kernel. */
+static void name_contestant(const hgemm_desc_t *p, char name[64])
+{
+    static const char *const accuracies[] = {"", "_16bits", "_11bits"};
+    if (p->kernel != HGEMM_KERNEL_AUTO)
+        snprintf(name, 64, "%s", kernel_table[p->kernel].info.name);
+    else if (has_floats(p))
+        snprintf(name, 64, "auto_of_f32%s", accuracies[p->accuracy]);
+    else if (p->type_a == HGEMM_TYPE_BF16 && p->type_b == HGEMM_TYPE_BF16)
+        snprintf(name, 64, "auto_of_bf16%s", scales_to_find(p) ? "_found" : "");
+    else
+        snprintf(name, 64, "%s", p->accumulate == HGEMM_ACCUMULATE_F32 ? "auto_f32" : "auto");
+}
+
 /* The call as a command of bench_hgemm, which has contiguous and aligned operands. A comment says what else the call
  * has, and which plan was chosen for it. */
 static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t *plan, char line[MOST_LINE])
 {
     char name[24], kernel[64], options[192] = "", weights[WEIGHTS_TEXT], problem[CLASS_TEXT], words[PLAN_TEXT];
-    const int is_f32 = p->accumulate == HGEMM_ACCUMULATE_F32;
     const problem_class_t class = class_of(p);
     size_t used = 0;
     name_device(device, name, sizeof name);
-    snprintf(kernel, sizeof kernel, "%s",
-             p->kernel != HGEMM_KERNEL_AUTO ? kernel_table[p->kernel].info.name
-             : is_f32                       ? "auto_f32"
-                                            : "auto");
+    name_contestant(p, kernel);
+    if (has_floats(p) || (p->type_a == HGEMM_TYPE_BF16 && p->type_b == HGEMM_TYPE_BF16))
+        used += (size_t)snprintf(options, sizeof options, " --type %s", has_floats(p) ? "f32" : "bf16");
     if (p->alpha != 1)
         used += (size_t)snprintf(options + used, sizeof options - used, " --alpha %.9g", (double)p->alpha);
     if (p->beta != 0)

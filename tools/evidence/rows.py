@@ -27,6 +27,8 @@ TITLES = {
     "bench_epilogues": "Epilogues",
     "bench_invariant": "Kernels that are batch-invariant, and the plan that is chosen without",
     "bench_energy": "Energy",
+    "bench_experts": "Experts of packed weights, two for each token",
+    "bench_experts_first": "The same by first launches",
     "bench_sweep": "Many squares",
     "bench_random": "Random shapes",
     "bench_deepbench": "DeepBench's training shapes, column-major",
