@@ -668,7 +668,8 @@ def t4_weights():
         if (n, k) == (side, side):
             rows[m] = named
     words = "\n".join(textwrap.fill(text, 146) for text in (
-        f"Modelled, not measured: kernel times of a T4 at {T4_MHZ} MHz, W of {side} x {side}, FP32 sums but Marlin's. Marlin is vLLM's, built for sm_75; of "
+        f"Modelled, not measured: kernel times of a T4 at {T4_MHZ} MHz, W of {side} x {side}, FP32 sums but Marlin's. Launches follow others like them, "
+        "but hgemm's of 4096 rows, which find nothing in L2. Marlin is vLLM's, built for sm_75; of "
         "bitsandbytes the kernel that uses tensor cores, for up to 32 rows. Grey: what INT4's bytes at "
         f"{T4_DRAM / 1e9:.0f} GB/s, or tensor cores, ask for. " + stale(used),))
     figure, (ax,) = canvas(4.6, words)
@@ -679,7 +680,7 @@ def t4_weights():
     ax.plot(ms, [1e6 * max((bytes_ + 4 * m * side) / T4_DRAM, 2 * m * side * side / TENSOR_FLOPS) for m in ms], color="#AAAAAA", linewidth=5, alpha=0.5, zorder=0,
             solid_capstyle="butt", label="floor, INT4")
     for kernel, (label, colour, marker, line) in PACKED.items():
-        points = [(m, rows[m][kernel]["median_us"]) for m in ms if kernel in rows[m]]
+        points = [(m, rows[m][kernel].get("median_us", rows[m][kernel].get("first_us"))) for m in ms if kernel in rows[m]]
         if points:
             ax.plot(*zip(*points), color=colour, linestyle=line, marker=marker, markersize=4, linewidth=1.2, label=label)
     log2_axis(ax.xaxis, ms, "{:.0f}")

@@ -157,29 +157,50 @@ static void name_device(device_t *device, char *text, size_t bytes)
         snprintf(text, bytes, "%s", is_known && strcmp(info.kind, "t4model") == 0 ? "t4emu:time" : "t4emu");
 }
 
+/* bench_hgemm's name of hgemm's own choice for such operands, and the options that ask for these. Of A and B of two
+ * types it has none: then halves stand for them. */
+static void name_operands(const hgemm_desc_t *p, char name[64], char options[96])
+{
+    const int is_packed = p->weights != NULL,
+              is_typed = p->type_a != HGEMM_TYPE_F16 && (is_packed || p->type_a == p->type_b);
+    const char *type = is_typed ? type_names[p->type_a] : "", *more = "";
+    char weights[WEIGHTS_TEXT] = "";
+    int finds_a = 0, finds_b = 0;
+    if (is_packed)
+        weights_to_text(p->weights, weights);
+    if (is_typed && p->type_a == HGEMM_TYPE_BF16 && !is_packed) {
+        finds_a = p->scale_a == 0 && !p->scale_a_pointer, finds_b = p->scale_b == 0 && !p->scale_b_pointer;
+        more = finds_b ? "_found" : finds_a ? "_b_given" : "";
+    }
+    snprintf(options, 96, "%s%s%s%s", is_typed ? " --type " : "", type, is_packed ? " --weights " : "", weights);
+    if (is_packed || is_typed)
+        snprintf(name, 64, "auto_of_%s%s%s%s", type, is_packed && is_typed ? "_" : "", weights, more);
+    else
+        snprintf(name, 64, "%s", p->accumulate == HGEMM_ACCUMULATE_F32 ? "auto_f32" : "auto");
+    if (is_typed && p->type_a == HGEMM_TYPE_F32 && p->accuracy != HGEMM_ACCURACY_F32)
+        snprintf(name, 64, "auto_of_f32_%s", accuracy_names[p->accuracy]);
+}
+
 /* The call as a command of bench_hgemm, which has contiguous and aligned operands. A comment says what else the call
  * has, and which plan was chosen for it. */
 static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t *plan, char line[MOST_LINE])
 {
-    char name[24], kernel[64], options[192] = "", weights[WEIGHTS_TEXT], problem[CLASS_TEXT], words[PLAN_TEXT];
-    const int is_f32 = p->accumulate == HGEMM_ACCUMULATE_F32;
+    char name[24], kernel[64], options[192] = "", operands[96], problem[CLASS_TEXT], words[PLAN_TEXT];
     const problem_class_t class = class_of(p);
     size_t used = 0;
     name_device(device, name, sizeof name);
-    snprintf(kernel, sizeof kernel, "%s",
-             p->kernel != HGEMM_KERNEL_AUTO ? kernel_table[p->kernel].info.name
-             : is_f32                       ? "auto_f32"
-                                            : "auto");
+    name_operands(p, kernel, operands);
+    if (p->kernel != HGEMM_KERNEL_AUTO)
+        snprintf(kernel, sizeof kernel, "%s", kernel_table[p->kernel].info.name);
     if (p->alpha != 1)
         used += (size_t)snprintf(options + used, sizeof options - used, " --alpha %.9g", (double)p->alpha);
     if (p->beta != 0)
         used += (size_t)snprintf(options + used, sizeof options - used, " --beta %.9g", (double)p->beta);
-    if (p->batch != 1)
+    if (p->batch_mode == HGEMM_BATCH_GROUPED && p->op_a == HGEMM_OP_N) /* so many rows, of any group alike likely */
+        used += (size_t)snprintf(options + used, sizeof options - used, " --experts %" PRId64 ":1", p->batch);
+    else if (p->batch != 1)
         used += (size_t)snprintf(options + used, sizeof options - used, " --batch %" PRId64, p->batch);
-    if (p->weights) {
-        weights_to_text(p->weights, weights);
-        snprintf(options + used, sizeof options - used, " --weights %s", weights);
-    }
+    snprintf(options + used, sizeof options - used, "%s", operands);
     class_to_text(&class, problem);
     plan_to_text(plan, words);
     snprintf(line, MOST_LINE,
