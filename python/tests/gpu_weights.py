@@ -8,7 +8,7 @@ import torch
 
 import hgemm
 import hgemm.torch
-from hgemm import _packed, formats
+from hgemm import _packed
 from random_weights import KINDS, made
 
 HALF = torch.float16
