@@ -113,7 +113,8 @@ size_t bytes_of_b(const shape_t *s, form_t form)
     return bytes;
 }
 
-hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alpha, float beta)
+/* The contestant's call, without pointers. */
+static hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alpha, float beta)
 {
     hgemm_desc_t desc;
     hgemm_desc_init(&desc);

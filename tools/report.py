@@ -20,7 +20,7 @@ import statistics
 import sys
 
 import results
-from evidence import clock, door, first_use, floats, inputs, measured, notes, packed, python_calls
+from evidence import accuracy, calibration, clock, door, first_use, floats, inputs, measured, notes, packed, python_calls
 from results import ROOT, geometric_mean
 
 GPU, MODEL = "h100", "t4model"  # the machines of the summaries
@@ -784,11 +784,11 @@ PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "di
          "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share, "f32_products": f32_products, "f32_energy": f32_energy,
          "weights": weights, "experts": experts, "batches": batches,
          "floats": lambda: floats.products(table) + "\n\n" + origin(floats.path()), "float_levels": lambda: floats.levels(table) + "\n\n" + origin(floats.path()), "float_errors": lambda: floats.errors() + "\n\n" + origin(floats.path()),
-         "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": first_use.with_gpu,
-         "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table),
-         "door": lambda: door.products(table), "door_host": door.host, "packed_logits": lambda: packed.logits(table), "packed_times": lambda: packed.times(table),
+         "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": lambda: first_use.with_gpu(origin),
+         "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table, origin),
+         "door": lambda: door.products(table, origin), "door_host": door.host, "packed_logits": lambda: packed.logits(table, origin), "packed_times": lambda: packed.times(table, origin),
          "sensitivity": sensitivity, "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
-         "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
+         "calibration": lambda: calibration.judged(table, origin), "gpu_tests": lambda: accuracy.tests(origin), "beyond_cublas": lambda: accuracy.beyond_cublas(origin), "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -820,9 +820,12 @@ def anchors_of(path):
     return anchors(path.read_text())
 
 
+ROOMS = ("bench", "docs", "examples", "python", "test")  # that have pages
+
+
 def dead_links():
     """Links of the documents that lead nowhere in this tree."""
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *results.RESULTS.glob("*/README.md")]:
+    for page in [*ROOT.glob("*.md"), *(path for room in ROOMS for path in (ROOT / room).rglob("*.md"))]:
         text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
         for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
             path = (page.parent / target).resolve() if target else page
@@ -833,7 +836,7 @@ def dead_links():
 def stale_files():
     """({file: parts} of what is stale and can be made here, the same of all else that is stale)."""
     found = {}
-    for path in sorted(results.RESULTS.glob("*/*.json")):
+    for path in results.every_path():
         parts = inputs.changed(results.read(path))
         if parts:
             found[path.relative_to(results.RESULTS).as_posix()] = sorted(parts)
@@ -842,7 +845,7 @@ def stale_files():
 
 def made_up():
     """Files that are no evidence."""
-    return [path for path in results.RESULTS.glob("*/*.json") if results.read(path)["context"]["witness"] == "made up"]
+    return [path for path in results.every_path() if results.read(path)["context"]["witness"] == "made up"]
 
 
 def main():
@@ -858,7 +861,7 @@ def main():
     print("\n".join(dead), end="\n" if dead else "")
     redone, left = stale_files()
     for parts in sorted({tuple(parts) for parts in left.values()}):
-        names = [name.removesuffix(".json") for name in left if tuple(left[name]) == parts]
+        names = [name.rsplit(".", 1)[0] for name in left if tuple(left[name]) == parts]
         print(f"stale, and marked so: {', '.join(parts)} changed since {', '.join(names)}")
     for name, parts in redone.items():
         print(f"{name}: {', '.join(parts)} changed since: run tools/take.py --redo")

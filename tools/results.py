@@ -26,7 +26,23 @@ REDONE = {
 
 
 def read(path):
-    return json.loads(path.read_text())
+    return parsed(path.read_text(), path.name)
+
+
+def parsed(text, name):
+    """A file of results. A text, as a test printed it, has a context alone: its first line says by which hgemm and on what, the second
+    has its inputs."""
+    if name.endswith(".json"):
+        return json.loads(text)
+    head, stamp = (text.split("\n", 2) + ["", ""])[:2]
+    hgemm, *on = head.removeprefix("hgemm ").split("; ")
+    stamped = json.loads("{" + stamp + "}") if stamp.startswith('"inputs": ') else {}
+    return {"context": {"hgemm": hgemm, "gpu": on[0] if on else "", "witness": "measured", "text": pathlib.Path(name).stem} | stamped, "results": []}
+
+
+def every_path():
+    """All files of results."""
+    return sorted(path for path in RESULTS.glob("*/*") if path.suffix in (".json", ".txt"))
 
 
 def lists(machine):

@@ -157,28 +157,29 @@ static void name_device(device_t *device, char *text, size_t bytes)
         snprintf(text, bytes, "%s", is_known && strcmp(info.kind, "t4model") == 0 ? "t4emu:time" : "t4emu");
 }
 
-/* bench_hgemm's name of hgemm's own choice for such operands, and the options that ask for these. Of A and B of two
- * types it has none: then halves stand for them. */
+/* bench_hgemm's name of hgemm's own choice for such operands, and the options that ask for these. What is a float
+ * beside another type is one there, too. */
 static void name_operands(const hgemm_desc_t *p, char name[64], char options[96])
 {
-    const int is_packed = p->weights != NULL,
-              is_typed = p->type_a != HGEMM_TYPE_F16 && (is_packed || p->type_a == p->type_b);
-    const char *type = is_typed ? type_names[p->type_a] : "", *more = "";
+    const hgemm_type_t type = has_floats(p) ? HGEMM_TYPE_F32 : p->type_a;
+    const int is_packed = p->weights != NULL, is_typed = type != HGEMM_TYPE_F16;
+    const char *word = is_typed ? type_names[type] : "", *how = "";
     char weights[WEIGHTS_TEXT] = "";
-    int finds_a = 0, finds_b = 0;
     if (is_packed)
         weights_to_text(p->weights, weights);
-    if (is_typed && p->type_a == HGEMM_TYPE_BF16 && !is_packed) {
-        finds_a = p->scale_a == 0 && !p->scale_a_pointer, finds_b = p->scale_b == 0 && !p->scale_b_pointer;
-        more = finds_b ? "_found" : finds_a ? "_b_given" : "";
-    }
-    snprintf(options, 96, "%s%s%s%s", is_typed ? " --type " : "", type, is_packed ? " --weights " : "", weights);
-    if (is_packed || is_typed)
-        snprintf(name, 64, "auto_of_%s%s%s%s", type, is_packed && is_typed ? "_" : "", weights, more);
+    else if (type == HGEMM_TYPE_F32)
+        how = p->accuracy == HGEMM_ACCURACY_16_BITS   ? "_16bits"
+              : p->accuracy == HGEMM_ACCURACY_11_BITS ? "_11bits"
+                                                      : "";
+    else if (type == HGEMM_TYPE_BF16 && scales_to_find(p))
+        how = p->scale_b != 0 || p->scale_b_pointer ? "_b_given" : "_found";
+    snprintf(options, 96, "%s%s%s%s", is_typed ? " --type " : "", word, is_packed ? " --weights " : "", weights);
+    if (p->kernel != HGEMM_KERNEL_AUTO)
+        snprintf(name, 64, "%s", kernel_table[p->kernel].info.name);
+    else if (is_packed || is_typed)
+        snprintf(name, 64, "auto_of_%s%s%s%s", word, is_packed && is_typed ? "_" : "", weights, how);
     else
         snprintf(name, 64, "%s", p->accumulate == HGEMM_ACCUMULATE_F32 ? "auto_f32" : "auto");
-    if (is_typed && p->type_a == HGEMM_TYPE_F32 && p->accuracy != HGEMM_ACCURACY_F32)
-        snprintf(name, 64, "auto_of_f32_%s", accuracy_names[p->accuracy]);
 }
 
 /* The call as a command of bench_hgemm, which has contiguous and aligned operands. A comment says what else the call
@@ -190,8 +191,6 @@ static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t 
     size_t used = 0;
     name_device(device, name, sizeof name);
     name_operands(p, kernel, operands);
-    if (p->kernel != HGEMM_KERNEL_AUTO)
-        snprintf(kernel, sizeof kernel, "%s", kernel_table[p->kernel].info.name);
     if (p->alpha != 1)
         used += (size_t)snprintf(options + used, sizeof options - used, " --alpha %.9g", (double)p->alpha);
     if (p->beta != 0)

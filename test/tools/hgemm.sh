@@ -34,10 +34,18 @@ HGEMM_LOG=1 run 0 "$hgemm" plan --device t4emu --trans nt --accumulate f16,f32 4
 lines err 3
 has err "^bench_hgemm --device t4emu --trans nt --accumulate f16 --kernel '\^auto\\$' 40x64x72 # f16 nt 40x64x72 = [a-z]"
 has err "^bench_hgemm .* --kernel '\^auto_f32\\$' 40x64x72 # f32 nt 40x64x72 lda 80 aligned 8 8 = [a-z]"
+HGEMM_LOG=1 run 0 "$hgemm" plan --device t4emu "f32 nn 40x64x72 types f32 f32 accuracy 16bits" "f32 nn 40x64x72 fused types bf16 bf16 scaled_a scaled_b"
+has err "^bench_hgemm .* --kernel '\^auto_of_f32_16bits\\$' --type f32 40x64x72 # f32 nn 40x64x72 types f32 f32 accuracy 16bits = [a-z]"
+has err "^bench_hgemm .* --kernel '\^auto_of_bf16\\$' --type bf16 40x64x72 # f32 nn 40x64x72 fused types bf16 bf16 scaled_a scaled_b = [a-z]"
+cp err of_types
+HGEMM_LOG=1 run 0 "$hgemm" plan --device t4emu --trans nt --accumulate f16,f32 40x64x72
+cat of_types >>err
 if [ -x "$build/bench/bench_hgemm" ]; then
     sed "s|^bench_hgemm|'$hgemm' bench|" err >commands
     run 0 sh -e ./commands
     has out 'auto_f32 '
+    has out 'auto_of_f32_16bits '
+    has out 'auto_of_bf16 '
     ! grep -q WRONG out || fail "a command of the log: $(cat out)"
 fi
 # A command's contestant is the call's own, whatever its operands are.
