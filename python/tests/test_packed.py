@@ -57,6 +57,21 @@ def test_bfloat16(rng):
     assert np.isfinite(y).all() and np.abs(y - wanted).max() <= 1e-6 * np.abs(wanted).max()
 
 
+@pytest.mark.parametrize("code, zeros", KINDS)
+def test_infinities_and_nan(rng, code, zeros):
+    """As IEEE 754 has them. Beside offsets an infinity may be NaN, and no more than its row is touched."""
+    weights = made(rng, code, 50, 128, 32, zeros)
+    x = rng.integers(-2, 3, (5, 128)).astype(np.float16)
+    x[0, 5], x[1, 7], x[2, 9] = np.inf, np.nan, -np.inf
+    y = hgemm.linear(x, hgemm.pack(weights), out_dtype="float32")
+    with np.errstate(invalid="ignore"):
+        wanted = (x.astype(np.float64) @ weights.dequantize().T.astype(np.float64)).astype(np.float32)
+    if zeros == "real":
+        assert not np.isfinite(y[:3]).any() and np.isnan(y[1]).all()
+        y[:3] = wanted[:3]
+    np.testing.assert_array_equal(y, wanted)
+
+
 def test_act_order(rng):
     n, k, groups = 16, 128, 4
     weights = formats.gptq(words(rng, k // 8, n), words(rng, groups, n // 8), np.exp2(rng.integers(-5, 0, (groups, n))).astype(np.float16),
