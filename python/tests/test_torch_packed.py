@@ -198,6 +198,19 @@ def test_float32(rng):
     assert torch.equal(layer(x), hgemm.linear(x.half(), packed, out_dtype="float32"))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("m, n, k", [(0, 24, 64), (3, 0, 64), (3, 24, 0), (0, 0, 0)])
+def test_sizes_of_0(dtype, m, n, k):
+    packed = hgemm.pack(hgemm.Weights(np.ones((n, k), int), np.ones((n, 2 if k else 0), np.float16), "int4", group=32), device="cpu")
+    x, bias = torch.ones(m, k, dtype=dtype, requires_grad=True), torch.full((n,), 2.0)
+    y = hgemm.linear(x, packed, bias, accuracy="11bits")
+    assert torch.equal(y, torch.full((m, n), 2.0 + k, dtype=dtype))
+    y.sum().backward()
+    assert torch.equal(x.grad, torch.full((m, k), float(n), dtype=dtype))
+    with torch.no_grad():
+        assert torch.equal(hgemm.torch.PackedLinear(packed)(x), torch.full((m, n), float(k), dtype=dtype))
+
+
 def test_what_is_refused(rng):
     weights = made(rng, "int4", 24, 64, 32)
     packed, x = hgemm.pack(weights, device="cpu"), integers(rng, 5, 64)
