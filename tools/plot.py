@@ -667,9 +667,11 @@ def t4_weights():
         m, n, k = map(int, problem.split()[0].split("x"))
         if (n, k) == (side, side):
             rows[m] = named
+    firsts = sorted(m for m in rows if any("median_us" not in rows[m][kernel] for kernel in PACKED if kernel in rows[m]))
+    but = f", but hgemm's of {' and '.join(map(str, firsts))} rows, which find nothing in L2" if firsts else ""
     words = "\n".join(textwrap.fill(text, 146) for text in (
-        f"Modelled, not measured: kernel times of a T4 at {T4_MHZ} MHz, W of {side} x {side}, FP32 sums but Marlin's. Launches follow others like them, "
-        "but hgemm's of 4096 rows, which find nothing in L2. Marlin is vLLM's, built for sm_75; of "
+        f"Modelled, not measured: kernel times of a T4 at {T4_MHZ} MHz, W of {side} x {side}, FP32 sums but Marlin's. "
+        f"Launches follow others like them{but}. Marlin is vLLM's, built for sm_75; of "
         "bitsandbytes the kernel that uses tensor cores, for up to 32 rows. Grey: what INT4's bytes at "
         f"{T4_DRAM / 1e9:.0f} GB/s, or tensor cores, ask for. " + stale(used),))
     figure, (ax,) = canvas(4.6, words)
