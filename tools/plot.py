@@ -685,7 +685,7 @@ def t4_weights():
         points = [(m, rows[m][kernel].get("median_us", rows[m][kernel].get("first_us"))) for m in ms if kernel in rows[m]]
         if points:
             ax.plot(*zip(*points), color=colour, linestyle=line, marker=marker, markersize=4, linewidth=1.2, label=label)
-    log2_axis(ax.xaxis, ms, "{:.0f}")
+    log2_axis(ax.xaxis, [m for m in ms if bin(m).count("1") == 1], "{:.0f}")
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.set_xlabel("rows of A")
     ax.set_ylabel("us")
