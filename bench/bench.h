@@ -14,6 +14,7 @@ typedef struct bench_t {
     hgemm_handle_t handle;
     hgemm_device_info_t info;
     hgemm_weights_t weights;  /* of the last call that was described: the library looks at them during the call only */
+    const int32_t *ends;      /* of experts' rows, on the device */
     cublas_t *cublas;         /* NULL: not there */
     const cutlass_t *cutlass; /* NULL: not there */
     copy_fn *copy;            /* NULL: not there */
@@ -105,10 +106,7 @@ size_t copy_bytes(void);
 /* Operations of one iteration of a ceiling's whole grid. */
 double ceiling_operations(hgemm_accumulate_t accumulate);
 
-/* The contestant's call, without pointers. */
-hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alpha, float beta);
-
-/* The same from the shape alone, with the options' scalars. */
+/* The contestant's call from the shape alone, without pointers, with the options' scalars. */
 hgemm_desc_t plan(const shape_t *s, const contestant_t *c);
 
 /* Enqueues the contestant's call on a set, with D in `d`. 1, or 0 where the contestant has failed.

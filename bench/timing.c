@@ -20,6 +20,7 @@
 
 #include "bench.h"
 #include "error_model.h"
+#include "experts.h"
 
 enum {
     CEILING_THREADS = 256,
@@ -112,7 +113,8 @@ size_t bytes_of_b(const shape_t *s, form_t form)
     return bytes;
 }
 
-hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alpha, float beta)
+/* The contestant's call, without pointers. */
+static hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alpha, float beta)
 {
     hgemm_desc_t desc;
     hgemm_desc_init(&desc);
@@ -137,6 +139,8 @@ hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alph
         desc.weights = &bench.weights;
         desc.stride_b = (int64_t)bytes_of_b(&(shape_t){.n = p->n, .k = p->k}, c->form);
     }
+    if (p->is_grouped)
+        desc.batch = p->matrices, desc.batch_mode = HGEMM_BATCH_GROUPED, desc.group_ends = bench.ends;
     return desc;
 }
 
@@ -144,6 +148,24 @@ hgemm_desc_t plan(const shape_t *s, const contestant_t *c)
 {
     problem_t p = problem_of(bench.options.layout, s);
     return describe_call(c, &p, bench.options.alpha, bench.options.beta);
+}
+
+/* A call, or of experts one for each that has rows. 1 on success. */
+static int multiply_by_cublas(const problem_t *p, const hgemm_desc_t *call, int tf32)
+{
+    const size_t element = fill_element_bytes(call->type_a);
+    if (!p->is_grouped)
+        return cublas_multiply_by(bench.cublas, call, tf32) == 0;
+    for (int64_t i = 0, first = 0; i < p->matrices; first = p->ends[i++]) {
+        hgemm_desc_t of_one = *call;
+        of_one.m = p->ends[i] - first, of_one.batch = 1;
+        of_one.a = (const char *)call->a + (size_t)(first * p->lda) * element;
+        of_one.b = (const char *)call->b + (size_t)(i * p->size_b) * element;
+        of_one.d = (char *)call->d + (size_t)(first * p->ldc) * element;
+        if (of_one.m && cublas_multiply_by(bench.cublas, &of_one, tf32) != 0)
+            return 0;
+    }
+    return 1;
 }
 
 int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha, float beta)
@@ -172,7 +194,7 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
     desc.a = from->a, desc.b = from->b, desc.c = from->c, desc.d = d;
     desc.bias = c->epilogue.has_bias ? from->b : NULL;
     if (c->kind == CUBLAS || c->kind == CUBLAS_TF32)
-        return cublas_multiply_by(bench.cublas, &desc, c->kind == CUBLAS_TF32) == 0 || fail(c, "%s failed", c->name);
+        return multiply_by_cublas(p, &desc, c->kind == CUBLAS_TF32) || fail(c, "%s failed", c->name);
     if (c->kind == PLAN)
         return check(c, internals_run_plan(bench.handle, c->plan, &desc));
     return check(c, hgemm_run_desc(bench.handle, &desc));
@@ -384,12 +406,13 @@ typedef struct room_t {
 
 static room_t room_of(const group_t *g, form_t form)
 {
-    const shape_t *s = &g->shape;
-    const size_t element = element_bytes(form), batch = (size_t)s->batch;
+    const problem_t p = problem_of(bench.options.layout, &g->shape);
+    const size_t element = element_bytes(form), batch = (size_t)p.batch;
     if (!takes(g, form))
         return (room_t){0, 0, 0};
-    return (room_t){padded(batch * (size_t)(s->m * s->k) * element), padded(batch * bytes_of_b(s, form)),
-                    padded(batch * (size_t)(s->m * s->n) * element)};
+    return (room_t){padded(batch * (size_t)p.size_a * element),
+                    padded((size_t)p.matrices * bytes_of_b(&g->shape, form)),
+                    padded(batch * (size_t)p.size_c * element)};
 }
 
 static void forget_stored(void)
@@ -409,7 +432,7 @@ static hgemm_status_t store(const group_t *g, const problem_t *p)
         if (!takes(g, form))
             continue;
         to->a = fill_elements(p->a, p->batch * p->size_a, type);
-        to->b = is_packed(form) ? NULL : fill_elements(p->b, p->batch * p->size_b, type);
+        to->b = is_packed(form) ? NULL : fill_elements(p->b, p->matrices * p->size_b, type);
         to->c = fill_elements(p->c, p->batch * p->size_c, type);
         if (!to->a || !to->c || (!to->b && !is_packed(form)))
             return HGEMM_STATUS_OUT_OF_MEMORY;
@@ -428,11 +451,19 @@ static hgemm_status_t upload_set(const group_t *g, const problem_t *p, const set
         status = hgemm_upload(bench.handle, to->a, stored[form].a, batch * (size_t)p->size_a * element);
         if (status == HGEMM_STATUS_SUCCESS)
             status = hgemm_upload(bench.handle, to->b, is_packed(form) ? p->weights.packed : stored[form].b,
-                                  batch * bytes_of_b(&g->shape, form));
+                                  (size_t)p->matrices * bytes_of_b(&g->shape, form));
         if (status == HGEMM_STATUS_SUCCESS)
             status = hgemm_upload(bench.handle, to->c, stored[form].c, batch * (size_t)p->size_c * element);
     }
     return status;
+}
+
+/* Experts' ends lie behind all else. */
+static hgemm_status_t upload_ends(const problem_t *p, char *at)
+{
+    bench.ends = (const int32_t *)(const void *)at;
+    return p->is_grouped ? hgemm_upload(bench.handle, at, p->ends, (size_t)p->matrices * sizeof *p->ends)
+                         : HGEMM_STATUS_SUCCESS;
 }
 
 static hgemm_status_t upload_sets(const group_t *g, const problem_t *p, const set_t *sets, int count)
@@ -459,10 +490,13 @@ void prove_group(group_t *g, group_fn *use)
 {
     const room_t rooms[FORMS] = {room_of(g, AS_HALVES), room_of(g, AS_ASKED)};
     const size_t c = rooms[AS_HALVES].c > rooms[AS_ASKED].c ? rooms[AS_HALVES].c : rooms[AS_ASKED].c;
+    const size_t ends = (size_t)g->shape.batch * sizeof(int32_t);
     size_t bytes = 0, least = SIZE_MAX; /* of a set, and of what a contestant takes of it */
     for (int form = 0; form < FORMS; form++) {
-        const size_t taken = rooms[form].a + rooms[form].b + rooms[form].c;
+        size_t taken = rooms[form].a + rooms[form].b + rooms[form].c;
         bytes += taken;
+        if (g->shape.top) /* experts without rows are not */
+            taken -= rooms[form].b / (size_t)g->shape.batch * (size_t)(g->shape.batch - experts_hit(&g->shape));
         least = taken && taken < least ? taken : least;
     }
     double copies = 1 + L2_COPIES * (double)bench.info.l2_bytes / (double)least;
@@ -472,8 +506,8 @@ void prove_group(group_t *g, group_fn *use)
     char *apart = NULL;
     problem_t p = {0};
     hopefuls_t hopefuls = {0};
-    hgemm_status_t status =
-        sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * bytes + c) : HGEMM_STATUS_OUT_OF_MEMORY;
+    hgemm_status_t status = sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * bytes + c + ends)
+                                         : HGEMM_STATUS_OUT_OF_MEMORY;
     if (status == HGEMM_STATUS_SUCCESS)
         apart = lay_out(slab, rooms, sets, set_count);
 
@@ -483,6 +517,8 @@ void prove_group(group_t *g, group_fn *use)
         status = problem_create(&p, bench.options.layout, &g->shape, &bench.options.fill, exact);
         if (status == HGEMM_STATUS_SUCCESS)
             status = store(g, &p);
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = upload_ends(&p, apart + c);
         if (status == HGEMM_STATUS_SUCCESS)
             status = exact ? upload_set(g, &p, &sets[0]) : upload_sets(g, &p, sets, set_count);
         for (int i = 0; i < g->count && status == HGEMM_STATUS_SUCCESS; i++)

@@ -379,7 +379,10 @@ HGEMM_API hgemm_status_t hgemm_weights_bytes(const hgemm_weights_t *weights, siz
  *
  * Where `handle` is NULL, all is host memory, and the call packs there; else it is device memory, and the call
  * enqueues. Both write the same bytes. A group with a code that is NaN gets a scale that is NaN. hgemm_error_detail
- * says which value was wrong, with NULL after a call without a handle.
+ * says which value was wrong, with NULL after a call without a handle. What is read and what is written may not
+ * overlap.
+ *
+ * The first call of a handle, of this kind or the next, loads its kernel: make it before a graph capture.
  */
 HGEMM_API hgemm_status_t hgemm_pack_weights(hgemm_handle_t handle, const hgemm_weights_t *weights, const void *codes,
                                             const void *scales, const void *zeros, void *packed);

@@ -20,7 +20,7 @@ import statistics
 import sys
 
 import results
-from evidence import clock, door, first_use, floats, inputs, measured, notes, packed, python_calls
+from evidence import accuracy, calibration, clock, door, first_use, floats, inputs, measured, notes, packed, python_calls
 from results import ROOT, geometric_mean
 
 GPU, MODEL = "h100", "t4model"  # the machines of the summaries
@@ -378,8 +378,9 @@ WEIGHTS = (("auto_of_int4:128:none:f16", "INT4, groups of 128"), ("marlin int4:1
 
 
 def weights():
-    """Products by packed weights, by the T4's model, beside others."""
+    """Products by packed weights, by the T4's model, beside others; the plot has those between."""
     problems, used = results.weights()
+    problems = {problem: named for problem, named in problems.items() if bin(int(problem.split("x")[0])).count("1") == 1}
     rows = []
     for problem, named in sorted(problems.items(), key=lambda item: [int(x) for x in item[0].split()[0].split("x")[1:]] + [int(item[0].split("x")[0])]):
         ours = named.get(WEIGHTS[0][0], {})
@@ -391,6 +392,28 @@ def weights():
         "still writes back what these left / of a first launch, which finds the L2 cache empty. FP32 sums; "
         "[Marlin](https://github.com/vllm-project/vllm), as vLLM builds it for sm_75, with FP16 sums, and "
         "[bitsandbytes](https://github.com/bitsandbytes-foundation/bitsandbytes), of which both have other kernels for some rows. INT4 in groups of 128 takes 33 us at 261 GB/s where n and k are 4096. " + origin(*used))
+
+
+def experts():
+    """Mixtures of experts with packed weights, by the T4's model, beside the time of the bytes that they cannot but read and write."""
+    used = [results.lists(MODEL).get(name) for name in ("bench_experts", "bench_experts_first")]
+    used, rows, dram = [one for one in used if one], [], clock.constants()["dram_rate"].value * clock.MHZ / 1e3  # GB/s
+    if not used:
+        return origin()
+    for problem, named in results.both_times(used).items():
+        shape, of, top = re.fullmatch(r"(\S+) nt experts (\d+):(\d+) row", problem).groups()
+        tokens, n, k = map(int, shape.split("x"))
+        halves, ours = named.get("auto_f32"), next(row for kernel, row in named.items() if kernel.startswith("auto_of_"))
+        bytes_of = lambda row: 1e3 * row["gb_per_s"] * row["median_us"]
+        least = bytes_of(ours) / dram / 1e3
+        hit = "-" if not halves else f"{(bytes_of(halves) / 2 - tokens * int(top) * (n + k)) / (n * k):.0f} of {of}"
+        rows.append([shape, hit, f"{least:.0f}", *(f"{us:.1f}, {us / least:.2f}" if us else "-" for us in map(ours.get, ("median_us", "first_us"))),
+                     number(halves, "median_us"), f"`{ours['note']}`"])
+    return table(["tokens x n x k", "experts hit", "bytes' time, us", "INT4, groups of 128: us, of the bytes'", "the same, first launch", "FP16 weights, us",
+                  "plan of INT4"], rows) + (
+        f"\n\nTesla T4 (timing model), 1590 MHz: modelled, not measured. Each token takes two experts at random, and rows are in their order. "
+        f"Bytes: the weights of experts that are hit, A and D, once, at {dram:.0f} GB/s. FP32 sums, one call; a launch that follows others like it, and one "
+        "that finds the L2 cache empty. " + origin(*used))
 
 
 def sensitivity(machine):
@@ -582,6 +605,8 @@ TITLES = {
     "bench_epilogues": "Epilogues",
     "bench_invariant": "Kernels that are batch-invariant, and the plan that is chosen without",
     "bench_energy": "Energy",
+    "bench_experts": "Experts of packed weights, two for each token",
+    "bench_experts_first": "The same by first launches",
     "bench_sweep": "Many squares",
     "bench_random": "Random shapes",
     "bench_deepbench": "DeepBench's training shapes, column-major",
@@ -752,13 +777,13 @@ def inference(function):
 PARTS = {"t4_ladder": t4_ladder, "climb": climb, "code": code, "loop": loop, "diff": diff, "evidence": evidence, "kernels": kernel_table, "newer_only": newer_only,
          "attribution": attribution, "squares": squares, "lists": shape_lists, "selection": chosen_plans, "energy": energy,
          "example": example, "inference": inference, "epilogues": epilogues, "invariance": invariance, "bf16": bf16, "bf16_share": bf16_share, "f32_products": f32_products, "f32_energy": f32_energy,
-         "weights": weights, "batches": batches,
+         "weights": weights, "experts": experts, "batches": batches,
          "floats": lambda: floats.products(table) + "\n\n" + origin(floats.path()), "float_levels": lambda: floats.levels(table) + "\n\n" + origin(floats.path()), "float_errors": lambda: floats.errors() + "\n\n" + origin(floats.path()),
-         "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": first_use.with_gpu,
-         "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table),
-         "door": lambda: door.products(table), "door_host": door.host, "packed_logits": lambda: packed.logits(table), "packed_times": lambda: packed.times(table),
+         "measured_t4": lambda: measured.beside_model(table, origin), "first_use": lambda: first_use.anywhere(table, origin), "door_first_use": lambda: first_use.with_gpu(origin),
+         "python_calls": lambda: python_calls.anywhere(table, origin), "python_calls_on_gpu": lambda: python_calls.on_gpu(table, origin),
+         "door": lambda: door.products(table, origin), "door_host": door.host, "packed_logits": lambda: packed.logits(table, origin), "packed_times": lambda: packed.times(table, origin),
          "sensitivity": sensitivity, "clock": lambda: table(["constant", "value", "range", "kind", "what", "source"], clock.rows()),
-         "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
+         "calibration": lambda: calibration.judged(table, origin), "gpu_tests": lambda: accuracy.tests(origin), "beyond_cublas": lambda: accuracy.beyond_cublas(origin), "note_sections": lambda: notes.by_section(table), "note_subjects": lambda: notes.by_subject(table)}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -790,9 +815,12 @@ def anchors_of(path):
     return anchors(path.read_text())
 
 
+ROOMS = ("bench", "docs", "examples", "python", "test")  # that have pages
+
+
 def dead_links():
     """Links of the documents that lead nowhere in this tree."""
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *results.RESULTS.glob("*/README.md")]:
+    for page in [*ROOT.glob("*.md"), *(path for room in ROOMS for path in (ROOT / room).rglob("*.md"))]:
         text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
         for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
             path = (page.parent / target).resolve() if target else page
@@ -803,7 +831,7 @@ def dead_links():
 def stale_files():
     """({file: parts} of what is stale and can be made here, the same of all else that is stale)."""
     found = {}
-    for path in sorted(results.RESULTS.glob("*/*.json")):
+    for path in results.every_path():
         parts = inputs.changed(results.read(path))
         if parts:
             found[path.relative_to(results.RESULTS).as_posix()] = sorted(parts)
@@ -812,7 +840,7 @@ def stale_files():
 
 def made_up():
     """Files that are no evidence."""
-    return [path for path in results.RESULTS.glob("*/*.json") if results.read(path)["context"]["witness"] == "made up"]
+    return [path for path in results.every_path() if results.read(path)["context"]["witness"] == "made up"]
 
 
 def main():
@@ -828,7 +856,7 @@ def main():
     print("\n".join(dead), end="\n" if dead else "")
     redone, left = stale_files()
     for parts in sorted({tuple(parts) for parts in left.values()}):
-        names = [name.removesuffix(".json") for name in left if tuple(left[name]) == parts]
+        names = [name.rsplit(".", 1)[0] for name in left if tuple(left[name]) == parts]
         print(f"stale, and marked so: {', '.join(parts)} changed since {', '.join(names)}")
     for name, parts in redone.items():
         print(f"{name}: {', '.join(parts)} changed since: run tools/take.py --redo")

@@ -129,6 +129,7 @@ class PackedWeights:
     """Packed weights of a linear layer, or of experts. `data` has the bytes; they are the same on every device.
 
     shape      (n, k), or (experts, n, k)
+    form       what the bytes are, as integers: hgemm_weights_t's n, k, code, group, zero, type_scale and the 16 of its table
     order      (k), or None: column i of what is packed is column order[i] of the matrix, and so of x
     nbytes     what they take"""
 

@@ -105,5 +105,10 @@ def test_what_is_refused(rng):
         hgemm.linear(x, hgemm.pack([weights, weights]))
     with pytest.raises(ValueError, match="not packed for experts"):
         hgemm.grouped(x, packed, np.array([5], np.int32))
-    with pytest.raises(TypeError, match="PackedWeights is no array"):
-        hgemm.matmul(x, packed)
+    for call, words_ in ((lambda: hgemm.matmul(x, packed), "PackedWeights is no array: .* the weight of hgemm.linear"),
+                         (lambda: hgemm.linear(x, weights), r"weight: a .*Weights is no array: hgemm.pack\(...\) packs it"),
+                         (lambda: hgemm.matmul(x, weights), r"b: a .*Weights is no array: hgemm.pack"),
+                         (lambda: hgemm.grouped(x, [weights, weights], np.array([2, 5])), "b: a builtins.list is no array: hgemm.pack.* hgemm.grouped"),
+                         (lambda: hgemm.grouped(x, (packed,), np.array([5])), "b: a builtins.tuple is no array: .*packed together, the b of hgemm.grouped")):
+        with pytest.raises(TypeError, match=words_):
+            call()

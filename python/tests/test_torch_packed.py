@@ -211,6 +211,9 @@ def test_what_is_refused(rng):
             ({"accumulate": "float16"}, NotImplementedError, "accumulate"), ({"c": torch.zeros(5, 24, dtype=torch.int32)}, TypeError, "c: its type")):
         with pytest.raises(error, match=match):
             hgemm.linear(**{"x": x, "weight": packed, **arguments})
+    for linear in (hgemm.linear, hgemm.torch.linear):
+        with pytest.raises(TypeError, match=r"weight: a hgemm._weights.Weights is no array: hgemm.pack"):
+            linear(x, weights)
     with pytest.raises(ValueError, match="packed: it is a tensor of torch.uint8"):
         torch.ops.hgemm.linear_packed(x, packed.data[:-1], packed.form)
     with pytest.raises(NotImplementedError, match="no gradient; hgemm.torch.linear has"):

@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import report  # noqa: E402
 import results  # noqa: E402
-from evidence import inputs  # noqa: E402
+from evidence import calibration, inputs  # noqa: E402
 
 
 def row(problem, kernel, us, **more):
@@ -179,12 +179,19 @@ class Stale(unittest.TestCase):
         self.assertEqual([*inputs.called(pieces)][1].strip(), "static DEVICE void a() {1}")
 
     def test_every_file_says_what_it_is_of(self):
-        for path in results.RESULTS.glob("*/*.json"):
+        for path in results.every_path():
             context = results.read(path)["context"]
             self.assertIn(context["witness"], ("measured", "modelled", "emulated", "published"), path)
             if context["witness"] != "published":
                 self.assertRegex(context["hgemm"], r"^\d+\.\d+\.\d+, commit [0-9a-f]{7,}(, |$)", path)
                 self.assertIn("inputs", context, path)
+                self.assertTrue(inputs.needed(results.read(path)), f"{path} depends on nothing")
+
+    def test_a_text_is_stale_when_its_subject_changed(self):
+        text = "hgemm 0.2.0, commit abc1234; a GPU\n\"inputs\": {\"package\": \"%s\"}\nshapes: passed\n"
+        self.assertEqual(inputs.changed(results.parsed(text % inputs.now()["package"], "python.txt")), set())
+        self.assertEqual(inputs.changed(results.parsed(text % "0", "python.txt")), {"package"})
+        self.assertEqual(inputs.changed(results.parsed("hgemm 0.2.0, commit abc1234\n", "python.txt")), {"package"})
 
 
 class Documents(unittest.TestCase):
@@ -242,6 +249,32 @@ class Documents(unittest.TestCase):
     def test_modelled_and_published_figures_say_so(self):
         for line in report.t4_ladder().split("\n\n")[0].splitlines()[2:]:
             self.assertRegex(line, r"^\| [^|]+ \| (modelled|\[published\]\(https://[^)]+\)) \|")
+
+    def test_the_model_is_as_near_to_published_times_as_pages_say(self):
+        """README, t4.md and emulator.md: within 5%, at 8192 within 12%."""
+        found = calibration.errors()
+        self.assertEqual(len(found), 12)
+        for (kernel, size), error in found.items():
+            self.assertLessEqual(abs(error), 0.12 if size == 8192 else 0.05, f"{kernel} {size}")
+
+    def test_what_is_read_whole_is_short(self):
+        for page, most in (("README.md", 160), ("docs/ladder.md", 350)):
+            self.assertLessEqual((results.ROOT / page).read_text().count("\n"), most, page)
+
+    def test_every_file_of_the_kernels_has_its_place(self):
+        """In CONTRIBUTING's table; and no file has more than 500 lines."""
+        text = (results.ROOT / "CONTRIBUTING.md").read_text()
+        for path in (results.ROOT / "ptx").iterdir():
+            between = re.fullmatch(r"k[1-3]_\w+\.cu", path.name)  # k0 to k4
+            self.assertTrue(between or f"`{path.name}`" in text, path.name)
+            self.assertLessEqual(path.read_text().count("\n"), 500, path.name)
+
+    def test_every_test_is_in_the_readme_of_tests(self):
+        text = (results.ROOT / "test" / "README.md").read_text()
+        for path in (results.ROOT / "test").glob("*/test_*"):
+            self.assertRegex(text, rf"\b{path.stem.removeprefix('test_')}\b", path)
+        for folder in (path for path in (results.ROOT / "test").iterdir() if path.is_dir()):
+            self.assertIn(f"| {folder.name}/ |", text)
 
     def test_anchors_are_those_of_headings(self):
         self.assertEqual(report.anchors("# A, b: `c_d`\n## E-f"), {"a-b-c_d", "e-f"})

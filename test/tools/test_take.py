@@ -79,7 +79,9 @@ class Reports(unittest.TestCase):
         for hgemm, why in (("0.2.0", "does not say"), ("0.2.0, commit abc1234-dirty, nvcc 13", "not committed"),
                            ("0.2.0, commit " + "0" * 12, "git does not know")):
             with self.assertRaisesRegex(take.Refused, why):
-                take.stamp(json.dumps({"context": {"hgemm": hgemm, "witness": "measured"}, "results": []}))
+                take.stamp(json.dumps({"context": {"hgemm": hgemm, "witness": "measured"}, "results": []}), "a.json")
+            with self.assertRaisesRegex(take.Refused, why):
+                take.stamp(f"hgemm {hgemm}; a GPU\n", "python.txt")
 
     @unittest.skipUnless(commit(), "not in a repository")
     def test_pages_show_a_report_beside_the_model_and_say_that_it_is_made_up(self):

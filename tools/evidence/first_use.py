@@ -13,11 +13,11 @@ def anywhere(table, origin):
     return f"{table(['first use', 'seconds'], rows)}\n\n{result['context']['machine']}. {origin(path)}"
 
 
-def with_gpu():
+def with_gpu(origin):
     """What the wheel, and a program behind the door, take the first time on a GPU."""
-    text = (results.RESULTS / "h100" / "first_use.txt").read_text()
+    path = results.RESULTS / "h100" / "first_use.txt"
+    text = path.read_text()
     seconds = dict(re.findall(r"^(.*): ([\d.]+) s$", text, re.M))
-    return (f"On a machine with an H100 and PyTorch ([first_use.txt](../bench/results/h100/first_use.txt): {text.split(';')[0]}; "
-            f"[test/door/first_use.sh](../test/door/first_use.sh)) the wheel installs in {seconds['install']} s. A program takes "
+    return (f"On a machine with an H100 and PyTorch ([test/door/first_use.sh](../test/door/first_use.sh)) the wheel installs in {seconds['install']} s. A program takes "
             f"{seconds['program, by cuBLAS']} s with cuBLAS and, behind the door, {seconds['program, by hgemm, first time']} s the first time and "
-            f"{seconds['program, by hgemm, second time']} s after that; most of it is PyTorch's start.")
+            f"{seconds['program, by hgemm, second time']} s after that; most of it is PyTorch's start. {origin(path)}")

@@ -11,6 +11,10 @@ Comments and blanks do not count. The parts are
     selection       how a plan is chosen
     clock           the timing model of a T4
     counting        the emulator's counters
+    door, package, call, install
+                    the cuBLAS door, the Python package, the host side of a call, and what a first use installs and compiles
+
+A text (results.read) has no rows. What it depends on is in TEXTS; that of a list without kernels, in its context's `depends`.
 """
 import functools
 import hashlib
@@ -28,14 +32,22 @@ FILES = {
     "selection": [f"src/select/{name}" for name in ("cost.c", "costs.def", "feasible.c", "few.c", "machine.c", "price.c", "selection.c", "thin.c", "tiny.c")],
     "clock": ["src/turing/time.c", "src/turing/time.def", "src/turing/time_memory.c"],
     "counting": ["src/turing/count.c"],
+    "door": ["src/cublas/*.[ch]"],
+    "package": ["python/hgemm/**/*.py"],
+    "call": ["src/api/*.[ch]", "src/problem/*.[ch]"],
+    "install": ["tools/setup.sh", "tools/run.sh", "cmake/*.cmake", "src/table/ways.def", "python/pyproject.toml"],
 }
-TREE = ("ptx", "cmake", "src/table", "src/select", "src/turing")
+PRODUCTS = "few k5_tuned planes single thin tiny weights selection"
+TEXTS = {"cases": PRODUCTS, "door": "door selection", "first_use": "install", "packed": "package weights", "python": "package", "tests": PRODUCTS}
+TREE = ("ptx", "cmake", "src", "tools", "python")
 # The table's rows are hashed one by one. Arguments are where parameters lie: a kernel that reads a new one changes itself.
 APART = ("kernels.def", "args.h")
 
 
 def code_of(path):
     """A source without comments, with single blanks, and without the lines that name what is included."""
+    if path.suffix not in (".c", ".h", ".cu", ".cuh", ".def"):
+        return " ".join(re.sub(r"^\s*#.*$", "", path.read_text(), flags=re.M).split())
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", path.read_text(), flags=re.S)
     text = re.sub(r"^\s*#\s*(include|pragma once)\b.*$", "", text, flags=re.M)
     return " ".join(text.split())
@@ -86,7 +98,7 @@ def of_tree(root):
         found[f"row of {kernel}"] = digest([columns])
         found[f"T4 row of {kernel}"] = digest([columns, on_t4])
     for part, files in FILES.items():
-        found[part] = digest([code_of(root / name) for name in files if (root / name).exists()])
+        found[part] = digest([code_of(path) for pattern in files for path in sorted(root.glob(pattern))])
     return found
 
 
@@ -126,8 +138,9 @@ def needed(result):
                 parts.add("a kernel that is gone")
         if row.get("kernel", "").startswith("auto") and witness != "emulated":  # counts are shown by kernel
             parts.add("selection")
-    parts |= set(context.get("depends", "").split()) | {sources[kernel] for kernel in kernels}
-    kernels |= {kernel for kernel, source in sources.items() if source in context.get("depends", "").split()}
+    depends = context.get("depends", TEXTS.get(context.get("text"), "")).split()
+    parts |= {*depends} | {sources[kernel] for kernel in kernels}
+    kernels |= {kernel for kernel, source in sources.items() if source in depends}
     row_of = "T4 row of" if "T4" in context.get("gpu", "") else "row of"
     parts |= {f"{row_of} {kernel}" for kernel in kernels}
     return parts | ({"clock"} if witness == "modelled" else {"counting"} if witness == "emulated" else set())
