@@ -6,6 +6,8 @@
  *           adds up, and nothing else. k-tiles lie in the workspace as shared memory has them, a plane for each part of an
  *           element, in the order in which a block reads them, padded with zeros: so the loop's addresses are constants,
  *           however A and B lie.
+ * Planes    Chunks of 8 k's of a row of op(A), or column of op(B); those of the same k's follow each other. So ldmatrix, which
+ *           takes a chunk from each of 8 neighbours, meets each bank once, and an address is a lane's and a constant.
  * Sums      Tensor cores cut off what they add. High products leave them after 16 k's, and are added in single precision.
  *           Products with a low part are so much smaller that they may stay, for HGEMM_SPLIT_K k's.
  *             low    with a low part: 2^11 times what they are
@@ -34,6 +36,29 @@ static DEVICE float scale_at(const float *scales, u32 i)
 
 /* Lines without scales, of a tile, up to which they are multiplied one by one. */
 constexpr u32 MOST_LACKING = 8;
+
+/* A or B in memory, which FP32 units read: rows of op(A) or columns of op(B), from the first one and the first k of a block. */
+struct float_lines {
+    const char *first;
+    u64 next, next_k; /* bytes to them */
+    u32 last;         /* beyond it a line is that one */
+
+    DEVICE void compute_in_place() { next = in_place(next), next_k = in_place(next_k); }
+    DEVICE void load(u32 &v, u32 x, u32 k) const { ld_global_word(v, first + minimum(x, last) * next + k * next_k, true); }
+};
+
+template <class V> static DEVICE float_lines rows_of_a(const arguments &args, const block<V> &at)
+{
+    const u64 next = args.planes.a_rows * 4, next_k = args.planes.a_ks * 4;
+    const char *const first = matrix_at<V>(args, args.a, args.stride_a, 4, batch_index());
+    return float_lines{first + at.m0 * next + at.k0 * next_k, next, next_k, args.m - at.m0 - 1};
+}
+template <class V> static DEVICE float_lines columns_of_b(const arguments &args, const block<V> &at)
+{
+    const u64 next = args.planes.b_columns * 4, next_k = args.planes.b_ks * 4;
+    const char *const first = matrix_at<V>(args, args.b, args.stride_b, 4, batch_index());
+    return float_lines{first + at.n0 * next + at.k0 * next_k, next, next_k, args.n - at.n0 - 1};
+}
 
 template <class V> struct float_tile {
     const float *scales_a, *scales_b; /* of the block's tile, for the k's of a k-tile */
@@ -67,8 +92,9 @@ template <class V> struct float_tile {
 
     /* Multiplies lines without a scale by FP32 units, for the k's from the begin'th to the end'th of the block's, which
      * have the scales that this has; adds the sums to those in shared memory. */
-    static DEVICE void multiply_lines(const float_tile &tile, const block<V> &at, u32 begin, u32 end)
+    static DEVICE void multiply_lines(const float_tile &tile, const arguments &args, const block<V> &at, u32 begin, u32 end)
     {
+        const float_lines rows = rows_of_a(args, at), columns = columns_of_b(args, at);
         barrier(); /* all have added to the sums of the k's before */
 #pragma unroll 1
         for (u32 i = 0; i < V::BM + V::BN; ++i) {
@@ -82,7 +108,7 @@ template <class V> struct float_tile {
 #pragma unroll 4
                 for (u32 l = begin; l < end; ++l) {
                     u32 a = 0, b = 0;
-                    V::A::load(a, at.a, row, l, true), V::B::load(b, at.b, column, l, true);
+                    rows.load(a, row, l), columns.load(b, column, l);
                     few = __fmaf_rn(__uint_as_float(a), __uint_as_float(b), few);
                     if (l % V::BK == V::BK - 1) sum = __fadd_rn(sum, few), few = 0;
                 }
@@ -173,10 +199,11 @@ template <class V> struct float_tile {
     static DEVICE void multiply_floats(typename V::sums &sums, const arguments &args, const warp<V> &w)
     {
         const block<V> at(args);
+        const float_lines rows = rows_of_a(args, at), columns = columns_of_b(args, at);
         ::clear<V>(sums);
 #pragma unroll 1
         for (u32 l = 0; l < at.k;) {
-            multiply_floats_at<V>(sums, at, w, l, [](int, int) { return true; });
+            multiply_floats_at<V>(sums, rows, columns, w, l, [](int, int) { return true; });
             if (++l % V::BK != 0 && l != at.k) continue;
             add(sums);
             if (l != at.k) ::clear<V>(sums);
@@ -192,6 +219,7 @@ template <class V> struct plane_pipeline {
     static constexpr int A_LOADS = A_BYTES / ROUND, LOADS = A_LOADS + B_BYTES / ROUND; /* chunks of a thread */
     /* Chunks that are on their way at one time. A T4's machine code is for the emulator alone, and has fewer registers. */
     static constexpr int FLYING = V::spec::T4_ROW ? 1 : LOADS / (V::spec::ACCURACY == TO_16_BITS ? 4 : 2);
+    static_assert(V::MT % 2 == 0 && V::NT % 4 == 0, "an ldmatrix has less than 32 rows or columns");
     static_assert(A_BYTES % ROUND == 0 && B_BYTES % ROUND == 0 && LOADS <= 8, "threads do not share the chunks evenly");
 
     const arguments &args;
@@ -205,8 +233,8 @@ template <class V> struct plane_pipeline {
         a = (u32)(batch_index() * args.planes.stride_a / 16) + (at.m0 / V::BM * k_tiles + first) * (A_BYTES / 16) + thread;
         b = (u32)(batch_index() * args.planes.stride_b / 16) + (at.n0 / V::BN * k_tiles + first) * (B_BYTES / 16) + thread;
         own = base + thread * 16;
-        fragment_a = base + A::fragment_offset(w.m, w.lane_a(), 0, 0);
-        fragment_b = base + A_BYTES + B::fragment_offset(w.n, w.lane_b(), 0, 0);
+        fragment_a = base + (w.m + w.lane) * 16;
+        fragment_b = base + A_BYTES + (w.n + w.lane) * 16;
     }
 
     /* Where chunk q of a thread is, of the k-tile that is `ahead` ones beyond the next. */
@@ -256,14 +284,14 @@ template <class V> struct plane_pipeline {
     /* Fragments of slice kk: the i-th ldmatrix of A, all of B. Low ones lie a plane beyond. */
     DEVICE void load_a(fragments<V> &f, int i, int kk, bool low, u32 stage) const
     {
-        ::load_one(f, V::B_LDSMS + i, (fragment_a ^ A::fragment_xor(i, kk)) + A::fragment_add(i, kk) + low * A::BYTES + stage);
+        ::load_one(f, V::B_LDSMS + i, fragment_a + (kk * V::BM + i * 32) * 16 + low * A::BYTES + stage);
     }
     DEVICE void load_b(u32 (&to)[V::NT], int kk, bool low, u32 stage) const
     {
         fragments<V> f;
 #pragma unroll
         for (int i = 0; i < V::B_LDSMS; ++i)
-            ::load_one(f, i, (fragment_b ^ B::fragment_xor(i, kk)) + B::fragment_add(i, kk) + low * B::BYTES + stage);
+            ::load_one(f, i, fragment_b + (kk * V::BN + i * 32) * 16 + low * B::BYTES + stage);
 #pragma unroll
         for (int j = 0; j < V::NT; ++j) to[j] = f.b[j];
     }
@@ -287,7 +315,7 @@ template <class T> static DEVICE void join(const arguments &args, u32 t, bool la
     const float_tile<V> tile(args, at, t - 1);
     if (lacks) {
         const u32 first = (t - 1) * T::BK / HGEMM_SPLIT_K * HGEMM_SPLIT_K, begin = first < at.k0 ? 0 : first - at.k0;
-        float_tile<V>::multiply_lines(tile, at, begin, min(at.k, first + HGEMM_SPLIT_K - at.k0));
+        float_tile<V>::multiply_lines(tile, args, at, begin, min(at.k, first + HGEMM_SPLIT_K - at.k0));
     }
     tile.join(near, low);
 }
