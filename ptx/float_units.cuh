@@ -3,25 +3,17 @@
 #pragma once
 #include "tile.cuh"
 
-/* Elements of a panel, as an operand's k-tiles are loaded from it. */
-template <class OPERAND> struct panel_floats {
-    panel src;
-    DEVICE explicit panel_floats(const panel &from) : src(from) {}
-    DEVICE void compute_in_place() { src.ld = in_place(src.ld); }
-    DEVICE void load(u32 &v, u32 x, u32 k) const { OPERAND::load(v, src, x, k, true); }
-};
-
 /* Adds to a lane's sums the products of its rows and columns for one k, those for whose number it `is_due`. */
-template <class V, class ROWS, class COLUMNS, class DUE>
-static DEVICE void multiply_floats_at(typename V::sums &sums, ROWS a, COLUMNS b, const warp<V> &w, u32 k, const DUE &is_due)
+template <class V, class DUE> static DEVICE void multiply_floats_at(typename V::sums &sums, const block<V> &at, const warp<V> &w, u32 k, const DUE &is_due)
 {
-    a.compute_in_place(), b.compute_in_place(); /* or all addresses are computed before the loop, to lie in registers */
+    panel a = at.a, b = at.b;
+    a.ld = in_place(a.ld), b.ld = in_place(b.ld); /* or all addresses are computed before the loop, to lie in registers */
     u32 x[V::MT * 2], y;
 #pragma unroll
-    for (int i = 0; i < V::MT * 2; ++i) a.load(x[i], w.m + i * 8 + w.lane / 4, k);
+    for (int i = 0; i < V::MT * 2; ++i) V::A::load(x[i], a, w.m + i * 8 + w.lane / 4, k, true);
 #pragma unroll
     for (int j = 0; j < V::NT * 2; ++j) {
-        b.load(y, w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, k);
+        V::B::load(y, b, w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, k, true);
 #pragma unroll
         for (int i = 0; i < V::MT * 2; ++i) {
             float &sum = sums[i / 2][j / 2][i % 2 * 2 + j % 2];

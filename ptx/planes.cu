@@ -23,7 +23,6 @@
  * Newer     These rows are for newer GPUs. Their machine code for a T4 is there for the emulator.
  */
 #define HGEMM_SPLITS_FIRST
-#include "float_units.cuh"
 #include "tile.cuh"
 
 /* A row's or column's scale; 0: it has none. */
@@ -203,18 +202,38 @@ template <class V> struct float_tile {
             }
     }
 
-    /* The tile by FP32 units, 32 k's at a time, of A and B themselves. */
+    /* The tile by FP32 units, of A and B themselves: a k-tile's k's at a time, of which some are loaded together. */
     static DEVICE void multiply_floats(typename V::sums &sums, const arguments &args, const warp<V> &w)
     {
+        constexpr u32 TOGETHER = V::spec::T4_ROW || V::MMAS > 16 ? 1 : 4; /* as registers allow */
+        static_assert(V::BK % TOGETHER == 0, "sums of a k-tile end elsewhere");
         const block<V> at(args);
-        const float_lines rows = rows_of_a(args, at), columns = columns_of_b(args, at);
+        float_lines rows = rows_of_a(args, at), columns = columns_of_b(args, at);
         ::clear<V>(sums);
 #pragma unroll 1
         for (u32 l = 0; l < at.k;) {
-            multiply_floats_at<V>(sums, rows, columns, w, l, [](int, int) { return true; });
-            if (++l % V::BK != 0 && l != at.k) continue;
+            u32 a[TOGETHER][V::MT * 2] = {}, b[TOGETHER][V::NT * 2] = {};
+            rows.compute_in_place(), columns.compute_in_place(); /* or all addresses are computed before the loop, to lie in registers */
+#pragma unroll
+            for (u32 t = 0; t < TOGETHER; ++t) {
+#pragma unroll
+                for (int i = 0; i < V::MT * 2; ++i) rows.load(a[t][i], w.m + i * 8 + w.lane / 4, l + t, l + t < at.k);
+#pragma unroll
+                for (int j = 0; j < V::NT * 2; ++j) columns.load(b[t][j], w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, l + t, l + t < at.k);
+            }
+#pragma unroll
+            for (u32 t = 0; t < TOGETHER; ++t)
+#pragma unroll
+                for (int j = 0; j < V::NT * 2; ++j)
+#pragma unroll
+                    for (int i = 0; i < V::MT * 2; ++i) {
+                        float &sum = sums[i / 2][j / 2][i % 2 * 2 + j % 2];
+                        sum = __fmaf_rn(__uint_as_float(a[t][i]), __uint_as_float(b[t][j]), sum);
+                    }
+            l += TOGETHER;
+            if (l % V::BK != 0 && l < at.k) continue;
             add(sums);
-            if (l != at.k) ::clear<V>(sums);
+            if (l < at.k) ::clear<V>(sums);
         }
     }
 };

@@ -244,7 +244,7 @@ template <class V> struct float_pipeline {
         /* A chain for this k-tile alone, in sums that are zero here: one for all k's would err by as many roundings. */
 #pragma unroll 1
         for (u32 k = k0; k < k0 + live; ++k)
-            multiply_floats_at<V>(sums.high, panel_floats<typename V::A>(at.a), panel_floats<typename V::B>(at.b), w, k, [&](int i, int j) { return (rows >> i & 1) || (columns >> j & 1); });
+            multiply_floats_at<V>(sums.high, at, w, k, [&](int i, int j) { return (rows >> i & 1) || (columns >> j & 1); });
 #pragma unroll
         for (int i = 0; i < V::MT * V::NT * 4; ++i) {
             float &high = sums.high[i / 4 / V::NT][i / 4 % V::NT][i % 4];
