@@ -205,7 +205,7 @@ static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t 
     snprintf(line, MOST_LINE,
              "bench_hgemm --device %s --trans %s --accumulate %s --kernel '^%s$'%s %" PRId64 "x%" PRId64 "x%" PRId64
              " # %s = %s\n",
-             name, transpose_names[plan->variant.op], accumulate_names[p->accumulate], kernel, options, p->m, p->n,
+             name, transpose_names[class.of[CLASS_op]], accumulate_names[p->accumulate], kernel, options, p->m, p->n,
              p->k, problem, words);
 }
 
