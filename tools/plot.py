@@ -668,8 +668,11 @@ def t4_weights():
         m, n, k = map(int, problem.split()[0].split("x"))
         if (n, k) == (side, side):
             rows[m] = named
+    firsts = sorted(m for m in rows if any("median_us" not in rows[m][kernel] for kernel in PACKED if kernel in rows[m]))
+    but = f", but hgemm's of {' and '.join(map(str, firsts))} rows, which find nothing in L2" if firsts else ""
     words = "\n".join(textwrap.fill(text, 146) for text in (
-        f"Modelled, not measured: kernel times of a T4 at {T4_MHZ} MHz, W of {side} x {side}, FP32 sums but Marlin's. Marlin is vLLM's, built for sm_75; of "
+        f"Modelled, not measured: kernel times of a T4 at {T4_MHZ} MHz, W of {side} x {side}, FP32 sums but Marlin's. "
+        f"Launches follow others like them{but}. Marlin is vLLM's, built for sm_75; of "
         "bitsandbytes the kernel that uses tensor cores, for up to 32 rows. Grey: what INT4's bytes at "
         f"{T4_DRAM / 1e9:.0f} GB/s, or tensor cores, ask for. " + stale(used),))
     figure, (ax,) = canvas(4.6, words)
@@ -680,10 +683,10 @@ def t4_weights():
     ax.plot(ms, [1e6 * max((bytes_ + 4 * m * side) / T4_DRAM, 2 * m * side * side / TENSOR_FLOPS) for m in ms], color="#AAAAAA", linewidth=5, alpha=0.5, zorder=0,
             solid_capstyle="butt", label="floor, INT4")
     for kernel, (label, colour, marker, line) in PACKED.items():
-        points = [(m, rows[m][kernel]["median_us"]) for m in ms if kernel in rows[m]]
+        points = [(m, rows[m][kernel].get("median_us", rows[m][kernel].get("first_us"))) for m in ms if kernel in rows[m]]
         if points:
             ax.plot(*zip(*points), color=colour, linestyle=line, marker=marker, markersize=4, linewidth=1.2, label=label)
-    log2_axis(ax.xaxis, ms, "{:.0f}")
+    log2_axis(ax.xaxis, [m for m in ms if bin(m).count("1") == 1], "{:.0f}")
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.set_xlabel("rows of A")
     ax.set_ylabel("us")

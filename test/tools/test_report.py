@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import report  # noqa: E402
 import results  # noqa: E402
-from evidence import calibration, figures, inputs, ladder, products, rows as every_row, words  # noqa: E402
+from evidence import calibration, clock, figures, inputs, ladder, products, rows as every_row, words  # noqa: E402
 
 
 def row(problem, kernel, us, **more):
@@ -100,6 +100,15 @@ class Results(unittest.TestCase):
         rows = [row(SQUARE, "auto", 10), row(SQUARE, "auto+bias+relu", 11), row(SQUARE, "auto_f32+bias+relu", 30)]
         with machine(bench_epilogues=result(rows)) as gpu:
             self.assertIn("| bias, relu | FP16 | 1 | 1.100 | 1.10 to 1.10 |", products.epilogues(gpu))
+
+    def test_experts_stand_beside_the_time_of_their_bytes(self):
+        problem, rate = "4x64x32 nt experts 8:2 row", clock.constants()["dram_rate"].value * clock.MHZ / 1e3
+        hit = (3 * 64 * 32 + 4 * 2 * (64 + 32)) * 2  # bytes of three experts' halves, of A and D
+        rows = [row(problem, "auto_of_int4:128:none:f16", 2, note="weights_16x128", gb_per_s=rate / 1.5), row(problem, "auto_f32", 4, gb_per_s=hit / 4e3)]
+        first = result([row(problem, "auto_of_int4:128:none:f16", 3, gb_per_s=rate)])
+        first["context"]["mode"] = "first"
+        with machine(bench_experts=result(rows), bench_experts_first=first) as gpu:
+            self.assertIn("| 4x64x32 | 3 of 8 | 1 | 2.0, 1.50 | 3.0, 2.25 | 4.0 | `weights_16x128` |", products.experts(gpu))
 
     def test_a_contest_with_some_of_cutlass_says_so(self):
         of_some = result([])

@@ -131,10 +131,10 @@ def weights():
         "[bitsandbytes](https://github.com/bitsandbytes-foundation/bitsandbytes), of which both have other kernels for some rows. INT4 in groups of 128 takes 33 us at 261 GB/s where n and k are 4096. " + origin(*used))
 
 
-def experts():
-    """Mixtures of experts with packed weights, by the T4's model, beside the time of the bytes that they cannot but read and write."""
-    used = [results.lists(MODEL).get(name) for name in ("bench_experts", "bench_experts_first")]
-    used, rows, dram = [one for one in used if one], [], clock.constants()["dram_rate"].value * clock.MHZ / 1e3  # GB/s
+def experts(machine=MODEL):
+    """Mixtures of experts with packed weights; by the T4's model beside the time of the bytes that they cannot but read and write."""
+    used = [results.lists(machine).get(name) for name in ("bench_experts", "bench_experts_first")]
+    used, rows, dram = [one for one in used if one], [], clock.constants()["dram_rate"].value * clock.MHZ / 1e3  # GB/s of a T4
     if not used:
         return origin()
     for problem, named in results.both_times(used).items():
@@ -142,15 +142,20 @@ def experts():
         tokens, n, k = map(int, shape.split("x"))
         halves, ours = named.get("auto_f32"), next(row for kernel, row in named.items() if kernel.startswith("auto_of_"))
         bytes_of = lambda row: 1e3 * row["gb_per_s"] * row["median_us"]
-        least = bytes_of(ours) / dram / 1e3
         hit = "-" if not halves else f"{(bytes_of(halves) / 2 - tokens * int(top) * (n + k)) / (n * k):.0f} of {of}"
-        rows.append([shape, hit, f"{least:.0f}", *(f"{us:.1f}, {us / least:.2f}" if us else "-" for us in map(ours.get, ("median_us", "first_us"))),
-                     number(halves, "median_us"), f"`{ours['note']}`"])
-    return table(["tokens x n x k", "experts hit", "bytes' time, us", "INT4, groups of 128: us, of the bytes'", "the same, first launch", "FP16 weights, us",
-                  "plan of INT4"], rows) + (
-        f"\n\nTesla T4 (timing model), 1590 MHz: modelled, not measured. Each token takes two experts at random, and rows are in their order. "
-        f"Bytes: the weights of experts that are hit, A and D, once, at {dram:.0f} GB/s. FP32 sums, one call; a launch that follows others like it, and one "
-        "that finds the L2 cache empty. " + origin(*used))
+        least = bytes_of(ours) / dram / 1e3
+        times = [f"{least:.0f}", *(f"{us:.1f}, {us / least:.2f}" if us else "-" for us in map(ours.get, ("median_us", "first_us")))]
+        if machine == GPU:
+            times = ["-", number(ours, "median_us"), "-"]
+        rows.append([shape, hit, *times, number(halves, "median_us"), number(named.get("cublasGemmEx_f32"), "median_us"), f"`{ours['note']}`"])
+    header = ["tokens x n x k", "experts hit", "bytes' time, us", "INT4, groups of 128: us" + ("" if machine == GPU else ", of the bytes'"),
+              "the same, first launch", "FP16 weights, us", "cuBLAS, a call for each expert, us", "plan of INT4"]
+    words = "Each token takes two experts at random, and rows are in their order. FP32 sums, one call. "
+    if machine == GPU:
+        return table(header, rows) + f"\n\nMeasured on an H100. {words}" + origin(*used)
+    return table(header, rows) + (
+        f"\n\nTesla T4 (timing model), 1590 MHz: modelled, not measured. {words}Bytes: the weights of experts that are hit, A and D, once, at "
+        f"{dram:.0f} GB/s. A launch that follows others like it, and one that finds the L2 cache empty. " + origin(*used))
 
 
 def sensitivity(machine):
