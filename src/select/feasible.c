@@ -214,7 +214,7 @@ static int has_variant(const hgemm_desc_t *p, variant_t variant)
 variant_t variant_for(const hgemm_desc_t *p, int kernel, access_t access)
 {
     return (variant_t){.kernel = kernel,
-                       .op = 2 * (int)p->op_a + (int)p->op_b,
+                       .op = variant_op(kernel, 2 * (int)p->op_a + (int)p->op_b),
                        .access = access,
                        .indirect = is_indirect(p),
                        .factors = factors_of(p->type_a, p->type_b)};

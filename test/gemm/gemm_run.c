@@ -109,7 +109,7 @@ int has_variant(const case_t *c, int kernel, access_t access)
         return 0;
     int sums_fit = info->accumulate == (hgemm_accumulate_t)c->accumulate ||
                    (info->stages == 0 && !kernel_table[kernel].limits[LIMIT_f32]);
-    const variant_t variant = {kernel, op, access, case_is_indirect(c), case_factors(c)};
+    const variant_t variant = {kernel, variant_op(kernel, op), access, case_is_indirect(c), case_factors(c)};
     return sums_fit && access < ACCESS_COUNT && variant_exists(variant) && variant_image(variant);
 }
 
