@@ -125,14 +125,6 @@ static DEVICE void ld_generic(u32 &x, u32 &y, const char *p, bool when)
                  : "=r"(x), "=r"(y) : "l"(p), "r"((u32)when));
 }
 
-/* 9.7.8.6 lop3: (x & mask) | more by one instruction. Of plain C with two constants ptxas makes two. */
-static DEVICE u32 and_or(u32 x, u32 mask, u32 more)
-{
-    u32 y;
-    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(x), "r"(mask), "r"(more));
-    return y;
-}
-
 /* p itself, of 64 bits. What follows from it is computed where it is needed, not once before a loop, to lie in registers. */
 template <class T> static DEVICE T in_place(T p)
 {

@@ -79,6 +79,14 @@ struct lookup {
     }
 };
 
+/* (x & mask) | more by one instruction (PTX ISA 9.7.8.6): of C with two constants ptxas makes two. */
+static DEVICE u32 and_or(u32 x, u32 mask, u32 more)
+{
+    u32 y;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(x), "r"(mask), "r"(more));
+    return y;
+}
+
 /* The B operands of slice s of four mma tiles, from a lane's chunk of a unit. */
 template <code_kind KIND>
 static DEVICE void halves_of_codes(u32 (&b)[4], const b128 &unit, int s, const zeros_of_tiles<KIND> &zeros, const lookup &table)
