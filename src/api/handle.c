@@ -222,7 +222,8 @@ hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan)
             snprintf(handle->device->detail, DEVICE_DETAIL, "This build carries no machine code for %s.", symbol);
             return HGEMM_STATUS_NOT_SUPPORTED;
         }
-        unsigned shared_bytes = (unsigned)kernel_table[plan->variant.kernel].info.shared_bytes;
+        const int kernel = plan->variant.kernel;
+        unsigned shared_bytes = (unsigned)(kernel_table[kernel].info.shared_bytes + kept_sums_bytes(kernel, INT64_MAX));
         hgemm_status_t loaded = ops->load(handle->device, image, shared_bytes, slot);
         if (loaded != HGEMM_STATUS_SUCCESS)
             return loaded;

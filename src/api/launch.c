@@ -128,8 +128,10 @@ static unsigned bits_of_floats(const hgemm_desc_t *p)
 {
     return (p->flags & HGEMM_FLAG_BATCH_INVARIANT ? HGEMM_FLOATS_EACH_STEP : 0) |
            (exact_factors(p) & FACTOR_A ? HGEMM_FLOATS_EXACT_A : 0) |
-           (exact_factors(p) & FACTOR_B ? HGEMM_FLOATS_EXACT_B : 0) | (unsigned)p->type_a << HGEMM_FLOATS_TYPE_A |
-           (unsigned)p->type_b << HGEMM_FLOATS_TYPE_B;
+           (exact_factors(p) & FACTOR_B ? HGEMM_FLOATS_EXACT_B : 0) |
+           (factor_of(p, FACTOR_A).is_along_k ? HGEMM_FLOATS_ALONG_K_A : 0) |
+           (factor_of(p, FACTOR_B).is_along_k ? HGEMM_FLOATS_ALONG_K_B : 0) |
+           (unsigned)p->type_a << HGEMM_FLOATS_TYPE_A | (unsigned)p->type_b << HGEMM_FLOATS_TYPE_B;
 }
 
 /* blockIdx.x counts tiles and parts of tiles, blockIdx.y the batch, in as many launches as the limit
@@ -209,7 +211,9 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
         launch_t launch = {
             .grid = {(unsigned)blocks, (unsigned)rest, 1},
             .threads = (unsigned)kernel->threads,
-            .shared_bytes = (unsigned)(thin ? thin_shared_bytes(p, plan, block_tiles) : kernel->shared_bytes),
+            .shared_bytes =
+                (unsigned)(thin ? thin_shared_bytes(p, plan, block_tiles)
+                                : kernel->shared_bytes + kept_sums_bytes(plan->variant.kernel, plan->k_split)),
             .args = splits_first ? (const void *)&of_planes : &args,
             .args_size = splits_first                         ? sizeof of_planes
                          : p->weights                         ? sizeof args

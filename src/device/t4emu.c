@@ -16,6 +16,12 @@
 #define MEMORY_BYTES ((size_t)15 << 30)
 enum { CLOCK_KHZ = TURING_T4_MHZ * 1000, L2_BYTES = 4 << 20, H100_SHARED = 227 << 10 };
 
+typedef struct loaded_t {
+    turing_module_t *module;
+    const turing_kernel_t *kernel;
+    unsigned shared_bytes; /* the most that a launch may have, as a GPU's driver is told */
+} loaded_t;
+
 typedef struct t4emu_t {
     device_t base;
     turing_memory_t *memory;
@@ -26,13 +32,13 @@ typedef struct t4emu_t {
     const turing_clock_t *constants; /* of the model, the caller's, or NULL */
     turing_watch_fn *watch;          /* told of what they issue, or NULL */
     void *watch_user;
-    int modelled;              /* events tell modelled time */
-    int dry;                   /* launches that are timed compute no results */
-    int newer;                 /* to the library it is an H100 */
-    int awaited;               /* one was recorded, and none was compared since */
-    double clock;              /* modelled seconds of all launches so far */
-    turing_module_t **modules; /* those loaded, to be closed */
-    int module_count;
+    int modelled; /* events tell modelled time */
+    int dry;      /* launches that are timed compute no results */
+    int newer;    /* to the library it is an H100 */
+    int awaited;  /* one was recorded, and none was compared since */
+    double clock; /* modelled seconds of all launches so far */
+    loaded_t *loaded;
+    int loaded_count;
 } t4emu_t;
 
 static t4emu_t *t4emu_of(device_t *device)
@@ -118,14 +124,13 @@ static hgemm_status_t t4emu_load(device_t *device, const image_t *image, unsigne
 {
     t4emu_t *emulator = t4emu_of(device);
     turing_error_t error;
-    size_t count = (size_t)emulator->module_count;
-    (void)shared_bytes; /* a launch states it */
-    turing_module_t **modules = realloc(emulator->modules, (count + 1) * sizeof(*modules));
-    if (!modules) {
+    const size_t count = (size_t)emulator->loaded_count;
+    loaded_t *loaded = realloc(emulator->loaded, (count + 1) * sizeof(*loaded));
+    if (!loaded) {
         device->detail[0] = '\0';
         return HGEMM_STATUS_OUT_OF_MEMORY;
     }
-    emulator->modules = modules;
+    emulator->loaded = loaded;
     void *fatbin;
     hgemm_status_t status = image_unpack(image, &fatbin, device->detail, sizeof device->detail);
     if (status != HGEMM_STATUS_SUCCESS)
@@ -140,7 +145,7 @@ static hgemm_status_t t4emu_load(device_t *device, const image_t *image, unsigne
         snprintf(device->detail, sizeof device->detail, "The image of %s does not contain it.", image->symbol);
         return HGEMM_STATUS_DEVICE_ERROR;
     }
-    modules[emulator->module_count++] = module;
+    loaded[emulator->loaded_count++] = (loaded_t){module, kernel, shared_bytes};
     *function = (void *)kernel;
     return HGEMM_STATUS_SUCCESS;
 }
@@ -194,7 +199,14 @@ static hgemm_status_t t4emu_launch(device_t *device, void *stream, void *functio
         .param_bytes = launch->args_size,
         .dry = true,
     };
+    const t4emu_t *emulator = t4emu_of(device);
     (void)stream;
+    for (int i = 0; i < emulator->loaded_count; i++)
+        if (emulator->loaded[i].kernel == function && launch->shared_bytes > emulator->loaded[i].shared_bytes) {
+            snprintf(device->detail, sizeof device->detail, "%u bytes of shared memory for a function with %u at most.",
+                     launch->shared_bytes, emulator->loaded[i].shared_bytes);
+            return HGEMM_STATUS_DEVICE_ERROR;
+        }
     return device_t4emu_run(device, function, &run);
 }
 
@@ -246,10 +258,10 @@ static void t4emu_event_destroy(device_t *device, void *event)
 static void t4emu_close(device_t *device)
 {
     t4emu_t *emulator = t4emu_of(device);
-    for (int i = 0; i < emulator->module_count; i++)
-        turing_module_close(emulator->modules[i]);
+    for (int i = 0; i < emulator->loaded_count; i++)
+        turing_module_close(emulator->loaded[i].module);
     turing_memory_destroy(emulator->memory);
-    free(emulator->modules);
+    free(emulator->loaded);
     free(emulator);
 }
 

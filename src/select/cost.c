@@ -23,6 +23,7 @@
 #include <math.h>
 
 #include "select/few.h"
+#include "select/fma.h"
 #include "select/scale_search.h"
 #include "select/thin.h"
 #include "select/tiny.h"
@@ -126,7 +127,8 @@ static double converted_elements(const hgemm_desc_t *p, int kernel)
 /* Whether A and B become floats that the main loop splits. */
 static int splits_in_loop(const hgemm_desc_t *p, int kernel)
 {
-    return has_floats(p) && !kernel_table[kernel].splits_first && !is_few(kernel);
+    const kernel_t *row = &kernel_table[kernel];
+    return has_floats(p) && !row->splits_first && !row->has_fp32_units && !is_few(kernel);
 }
 
 /* Halves that an element of A or B becomes, and products of them for one of A and B (ptx/single.cu). */
@@ -288,6 +290,8 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
         return few_pace(p, variant, machine);
     const costs_t *costs = costs_of(machine);
     const sharers_t sharers = sharers_of(p, variant.kernel, machine, tiles);
+    if (kernel_table[variant.kernel].has_fp32_units)
+        return fma_pace(p, variant, machine, sharers.a, sharers.b);
     double lines_m = lines_there(costs, info->block_m, (double)p->m);
     double lines_n = lines_there(costs, info->block_n, (double)p->n);
     double lines_k = lines_there(costs, info->block_k, (double)p->k / (double)steps_of(p, variant));
@@ -390,6 +394,8 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         price_thin(p, variant.kernel, &price);
     if (is_few(variant.kernel))
         price_few(p, variant.kernel, &price);
+    if (kernel_table[variant.kernel].has_fp32_units)
+        price_fma(p, variant.kernel, &price);
     price.pace = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
     return price;
 }
@@ -511,7 +517,9 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
 {
     const costs_t *costs = price->costs;
     const pace_t pace = pace_of(p, plan->variant, machine, (double)tiles);
+    const int has_fp32_units = kernel_table[plan->variant.kernel].has_fp32_units;
     double sum_rate = p->weights              ? costs->rate_packed_sum_bytes
+                      : has_fp32_units        ? costs->rate_fma_sum_bytes
                       : plan->whole_tiles > 0 ? costs->rate_tail_split_sum_bytes
                                               : costs->rate_split_sum_bytes;
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;

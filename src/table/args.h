@@ -50,13 +50,19 @@
 /*
  * Further bits there, for kernels of floats: sums are added up after every k-tile, so that a row of D does not depend
  * on other rows of A; an operand's elements were halves or bfloat16, so that what a high part leaves is zero. And the
- * types in memory, at a shift of their own: looked at where elements are loaded one by one.
+ * types in memory, at a shift of their own: looked at where elements are loaded one by one. And whether memory runs along
+ * k, for those that are compiled for all transposes.
  */
 #define HGEMM_FLOATS_EACH_STEP 8u
 #define HGEMM_FLOATS_EXACT_A 16u
 #define HGEMM_FLOATS_EXACT_B 32u
+#define HGEMM_FLOATS_ALONG_K_A 1024u
+#define HGEMM_FLOATS_ALONG_K_B 2048u
 #define HGEMM_FLOATS_TYPE_A 6
 #define HGEMM_FLOATS_TYPE_B 8
+
+/* Those that multiply by FP32 units have sums of so many k's in registers, of more in shared memory, too. */
+#define HGEMM_FP32_KEPT_K 1024
 
 /* And for thin kernels: aligned lines of the long operand, which run along k, are swept, so many by a block. */
 #define HGEMM_SWEPT 8u

@@ -105,14 +105,24 @@ enum { LESS_PARTS_16_BITS = 0, LESS_PARTS_11_BITS = 1 };
 #define HGEMM_KERNEL(rung, name, columns, ...) enum { SPLITS_FIRST_##name = 0 columns };
 #include "table/kernels.def"
 
+#define FP32_UNITS() +1
+#define HGEMM_KERNEL(rung, name, columns, ...) \
+    enum { FP32_UNITS_##name = 0 columns, CHUNK_##name = FP32_UNITS_##name ? 4 : 8 };
+#include "table/kernels.def"
+
 /* A kernel without stages has no k-tiles there. A thin one has a tile's sums, one whose warps have tiles nothing. */
 #define ROW_IS_THIN(name) (ROW(name, stages) == 0)
 #define ROW_THIN_SHARED(name) (TILES_##name ? 0 : ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
 #define ROW_FEW_SHARED(name)                                                                           \
     HGEMM_FEW_BYTES(ROW(name, block_m) < ROW(name, block_n) ? ROW(name, block_m) : ROW(name, block_n), \
                     ROW(name, block_k))
-#define ROW_NEEDS_SHARED(name) \
-    (!ROW_IS_THIN(name) ? ROW_MMA_SHARED(name) : PARTS_##name > 1 ? ROW_FEW_SHARED(name) : ROW_THIN_SHARED(name))
+#define ROW_FP32_SHARED(name) \
+    HGEMM_FP32_BYTES(ROW(name, stages), ROW(name, block_m), ROW(name, block_n), ROW(name, block_k))
+#define ROW_NEEDS_SHARED(name)                    \
+    (FP32_UNITS_##name    ? ROW_FP32_SHARED(name) \
+     : !ROW_IS_THIN(name) ? ROW_MMA_SHARED(name)  \
+     : PARTS_##name > 1   ? ROW_FEW_SHARED(name)  \
+                          : ROW_THIN_SHARED(name))
 
 /* A plain kernel takes its share of an SM, needed or not: PER_SM then says how many run there at one time. Else a rung
  * with less shared memory would have more of them, and what it gains or loses would not be due to its idea. */
@@ -143,9 +153,11 @@ enum { LESS_PARTS_16_BITS = 0, LESS_PARTS_11_BITS = 1 };
                   #name ": the blocks of an SM have more than its 1024 threads");                                   \
     static_assert(ROW_NEEDS_SHARED(name) * ROW(name, blocks) <= ROW(name, most_shared),                             \
                   #name ": the blocks of an SM need more shared memory than it has");                               \
-    static_assert(ROW_IS_THIN(name) || ROW(name, block_m) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,        \
+    static_assert(ROW_IS_THIN(name) ||                                                                              \
+                      ROW(name, block_m) * ROW(name, block_k) / CHUNK_##name % ROW_THREADS(name) == 0,              \
                   #name ": the threads do not share the chunks of A's tile evenly");                                \
-    static_assert(ROW_IS_THIN(name) || ROW(name, block_n) * ROW(name, block_k) / 8 % ROW_THREADS(name) == 0,        \
+    static_assert(ROW_IS_THIN(name) ||                                                                              \
+                      ROW(name, block_n) * ROW(name, block_k) / CHUNK_##name % ROW_THREADS(name) == 0,              \
                   #name ": the threads do not share the chunks of B's tile evenly");                                \
     static_assert(ROW(name, warp_m) * ROW(name, warp_n) / 32 * ROW(name, acc_bytes) / 4 < HGEMM_THREAD_REGISTERS,   \
                   #name ": the accumulators alone fill a thread's registers");
@@ -168,6 +180,7 @@ const kernel_t kernel_table[KERNEL_END] = {
     .limits[LIMIT_f32] = ACCESS_##most == ACCESS_one ? ACCESS_x16 + 1 : ACCESS_##most + 1,
 #define ACCURACY(level) .accuracy = HGEMM_ACCURACY_##level,
 #define SPLITS_FIRST() .splits_first = 1,
+#define FP32_UNITS() .has_fp32_units = 1,
 #define WEIGHTS(most)                                                           \
     .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
     .limits[LIMIT_weights] = ACCESS_##most + 1,
@@ -213,6 +226,13 @@ int is_selectable(int kernel)
 int can_split(int kernel)
 {
     return is_selectable(kernel) && !is_tiny(kernel);
+}
+
+int kept_sums_bytes(int kernel, int64_t k)
+{
+    const kernel_t *row = &kernel_table[kernel];
+    const int keeps = row->has_fp32_units && k > HGEMM_FP32_KEPT_K;
+    return keeps ? HGEMM_FP32_KEPT_BYTES(row->info.block_m, row->info.block_n) : 0;
 }
 
 walk_t kernel_walk(int kernel, int on_t4)

@@ -61,6 +61,7 @@ typedef struct kernel_t {
     int tiles;                /* of a block, which has a warp for each; 0: its warps share one */
     hgemm_accuracy_t accuracy; /* of floats: what it promises */
     int splits_first;          /* 1: its floats are split before, in the workspace */
+    int has_fp32_units;        /* 1: of floats, which FP32 units multiply from shared memory */
     int is_plain; /* 1: it is there to be read: aligned rows, no fused epilogue, no split k, run by name only */
     walk_t walk;  /* on newer GPUs, ... */
     struct {
@@ -97,6 +98,10 @@ static inline int kernel_sum_bytes(const hgemm_kernel_info_t *kernel)
 {
     return kernel->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2;
 }
+
+/* Bytes of shared memory by which a block of a kernel has more where it multiplies so many k's: FP32 units keep sums.
+ */
+int kept_sums_bytes(int kernel, int64_t k);
 
 walk_t kernel_walk(int kernel, int on_t4);
 

@@ -19,6 +19,9 @@
     ((block_k) / HGEMM_FEW_SLOTS(is_along_k) /                  \
      (HGEMM_FEW_UNITS(is_along_k, together) * HGEMM_FEW_LANES_K(is_along_k)) * (groups))
 
+/* Of a kernel whose FP32 units multiply floats from shared memory: lanes of a warp along n. */
+#define HGEMM_FP32_LANES_N(warp_n) ((warp_n) < 32 ? 4 : 8)
+
 /* Of a kernel whose warps have a tile each: k's of a lane and of the warp in a step, and a lane's rows or columns. */
 #define HGEMM_TINY_UNIT_K 8
 #define HGEMM_TINY_STEP_K (4 * HGEMM_TINY_UNIT_K)

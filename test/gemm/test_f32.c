@@ -640,6 +640,8 @@ int main(void)
                  {"single_32x64", HGEMM_ACCURACY_F32},
                  {"few_64x16", HGEMM_ACCURACY_F32},
                  {"few_16x64", HGEMM_ACCURACY_F32},
+                 {"fma_64x64", HGEMM_ACCURACY_F32},
+                 {"fma_32x32", HGEMM_ACCURACY_F32},
                  {"planes_128x128", HGEMM_ACCURACY_F32},
                  {"planes16_128x128", HGEMM_ACCURACY_16_BITS},
                  {"planes11_128x256", HGEMM_ACCURACY_11_BITS},

@@ -107,9 +107,9 @@ static void every_tuned_kernel_has_its_use(void **state)
                     if (!chosen->blocks && chosen->info.threads == 128) /* slow where one of its blocks is alone */
                         assert_true(plan.tiles > newer.multiprocessors);
                 }
-    for (int64_t i = 3 * 2; i < 3 * 28; i++) { /* of floats: ever more rows, or columns */
-        const int64_t some = INT64_C(1) << i / 6;
-        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, i / 3 % 2 ? 1024 : some, i / 3 % 2 ? some : 1024, 1024);
+    for (int64_t i = 6 * 2; i < 6 * 28; i++) { /* of floats: ever more rows, or columns, k long or short */
+        const int64_t some = INT64_C(1) << i / 12, other = i / 6 % 2 ? 1024 : some, k = i / 3 % 2 ? 1024 : 16;
+        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, other, i / 6 % 2 ? some : 1024, k);
         plan_t plan;
         desc.type_a = desc.type_b = HGEMM_TYPE_F32, desc.accuracy = (hgemm_accuracy_t)(i % 3);
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
@@ -447,9 +447,10 @@ static void short_products_of_floats_are_not_split_first(void **state)
         int64_t m, n, k, batch, pad;
         const char *kernel;
     } cases[] = {
-        {128, 128, 32, 128, 0, "single_128x64"}, {256, 256, 256, 32, 0, "single_128x64"},
-        {64, 64, 64, 256, 0, "single_32x64"},    {2048, 2048, 2048, 1, 0, "planes_128x128"},
-        {32, 4096, 4096, 1, 0, "single_32x64"},  {32, 4096, 4096, 1, 1, "few_16x64"},
+        {128, 128, 32, 128, 0, "fma_64x64"},    {256, 256, 256, 32, 0, "single_128x64"},
+        {64, 64, 64, 256, 0, "fma_64x64"},      {32, 32, 32, 1024, 0, "fma_32x32"},
+        {2048, 2048, 16, 1, 0, "fma_64x64"},    {2048, 2048, 2048, 1, 0, "planes_128x128"},
+        {32, 4096, 4096, 1, 0, "single_32x64"}, {32, 4096, 4096, 1, 1, "fma_32x32"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hgemm_desc_t desc;

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "select/fma.h"
+
+#include <math.h>
+
+#include "table/warp_facts.h"
+
+enum {
+    FLOAT_BYTES = 4,
+    UNIT = 4, /* floats that a thread loads at once, if they are aligned */
+};
+
+pace_t fma_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double sharers_a, double sharers_b)
+{
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    const costs_t *costs = costs_of(machine);
+    const double m = fmin((double)p->m, info->block_m), n = fmin((double)p->n, info->block_n);
+    const double k = fmin((double)p->k, info->block_k);
+    const double words_a = operand_is_aligned(p, FACTOR_A, UNIT) ? 0 : info->block_m * info->block_k;
+    const double words_b = operand_is_aligned(p, FACTOR_B, UNIT) ? 0 : info->block_n * info->block_k;
+    const double macs = (double)info->block_m * info->block_n * k;
+    const int lanes_n = HGEMM_FP32_LANES_N(info->warp_n), lanes_m = 32 / lanes_n;
+    const double read =
+        info->threads / 32.0 * (info->warp_m / lanes_m + info->warp_n / lanes_n) * k; /* words of a lane each */
+    const double own = FLOAT_BYTES * k * (m / sharers_a + n / sharers_b);             /* from DRAM */
+    const double pipes =
+        fmax(macs / costs->rate_fma_macs + read * costs->clocks_fma_read + (words_a + words_b) * costs->clocks_fma_word,
+             FLOAT_BYTES * k * (m + n) / costs->rate_l2_bytes);
+    return (pace_t){.lone = fmax(pipes, own / costs->rate_dram_bytes_alone),
+                    .beside = fmax(pipes, own / costs->rate_dram_bytes_alone),
+                    .latency = costs->clocks_fma_step + costs->factor_fma_exposed * pipes,
+                    .dram = own / costs->rate_dram_bytes / machine->multiprocessors,
+                    .store = costs->factor_fma_store * m * n * FLOAT_BYTES / costs->rate_dram_bytes /
+                             machine->multiprocessors};
+}
+
+void price_fma(const hgemm_desc_t *p, int kernel, price_t *price)
+{
+    (void)p, (void)kernel;
+    price->end = price->overlap = price->costs->clocks_fma_block;
+    price->launch = price->turnover = 0;
+}

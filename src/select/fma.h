@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Kernels whose FP32 units multiply floats from shared memory (ptx/fma.cu) as the host sees them: which products they
+ * are drawn for, and what they cost. */
+#ifndef HGEMM_FMA_H
+#define HGEMM_FMA_H
+
+#include "select/feasible.h"
+#include "select/price.h"
+
+/* What a step costs, if blocks share what they read from DRAM as told, and, in a price, its start and end. */
+pace_t fma_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double sharers_a, double sharers_b);
+void price_fma(const hgemm_desc_t *p, int kernel, price_t *price);
+
+#endif
