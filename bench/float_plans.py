@@ -11,7 +11,6 @@ import sys
 import time
 from ctypes import byref, c_void_p, create_string_buffer
 
-import torch
 from float_calls import PlanInfo, _c, by_torch, errors, lib, open_gpu, product, random_shapes, write
 from trains import medians_us
 

@@ -5,8 +5,9 @@
  *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
  *
  * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, or both hold bfloat16, or floats, or
- * one holds floats and the other either; C and D hold halves, bfloat16 or floats. op(X) is X or its transpose. op(A) is
- * m x k, op(B) is k x n, C and D are m x n. D may be C. Bias, activation and gate are optional.
+ * one holds floats and the other either; B may be packed weights of 4 or 8 bits. C and D hold halves, bfloat16 or
+ * floats. op(X) is X or its transpose. op(A) is m x k, op(B) is k x n, C and D are m x n. D may be C. Bias, activation
+ * and gate are optional.
  *
  * Contents
  *     1. Version                     5. One call: hgemm_run, hgemm_run_f32

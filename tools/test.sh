@@ -100,6 +100,7 @@ else
     step "docs: no python3, generated parts are not checked"
 fi
 if python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    unset CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER # its compiler is a script that is made anew each time
     HGEMM_IMAGE_DIR=$PWD/build/release/kernels python/check.sh
 else
     step "python: no python3 with venv (Debian: python3-venv), the wheel is not checked"

@@ -32,7 +32,7 @@ def layers(rng, folder):
     """For each call of a format the tensors of a layer, by the names that the page has, and their Weights by another way."""
     checkpoints = {}
     for convert, tensors, options in sources(rng):
-        key = convert.__name__ if "weight" not in tensors or convert is not formats.compressed_tensors else "compressed_tensors of int8"
+        key = f"{convert.__name__} of {tensors['weight'].dtype}" if convert is formats.compressed_tensors and "weight" in tensors else convert.__name__
         checkpoints[key] = tensors, convert(**tensors, **options)
     blocks = ggml_bytes(rng, "Q4_K", 3, 512)
     gguf_file(folder / "model.gguf", [("blk.0.ffn_up.weight", (3, 512), KINDS["Q4_K"][0], blocks.tobytes())])

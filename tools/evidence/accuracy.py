@@ -4,11 +4,12 @@ import re
 import sys
 
 import results
+from evidence.words import origin
 
 LIMITS = {("auto", "cublasHgemm"): 1.1 * 2 ** 0.5, ("auto_f32", "cublasGemmEx_f32"): 1.1}  # docs/contract.md
 
 
-def tests(origin):
+def tests():
     paths = [results.RESULTS / "h100" / name for name in ("tests.txt", "cases.txt")]
     ran = re.search(r"of (\d+) tests (?:(\d+) were finished [^;]*; )?all (?:\d+ )?passed", paths[0].read_text())
     cases = re.search(r"^(\d+) cases, 0 failures$", paths[1].read_text(), re.M)
@@ -18,7 +19,7 @@ def tests(origin):
     return f"On an H100 {int(cases[1]):,} random cases passed. {finished} passed. {origin(*paths)}"
 
 
-def beyond_cublas(origin):
+def beyond_cublas():
     """Shapes of the lists that are beyond the limits."""
     found, of = [], []
     for result in results.lists("h100").values():

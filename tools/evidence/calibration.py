@@ -4,6 +4,7 @@ import itertools
 from statistics import fmean as mean
 
 import results
+from evidence.words import origin, table
 
 KERNELS = {"a": "a, every shared access conflicts", "b": "b, swizzled", "c": "c, prefetches, 256x256"}
 
@@ -17,7 +18,7 @@ def errors():
     return {(row["kernel"], row["size"]): row["events_us"] / row["published_us"] - 1 for row in results.read(path())["results"]}
 
 
-def judged(table, origin):
+def judged():
     found, rows = errors(), {(row["kernel"], row["size"]): row for row in results.read(path())["results"]}
     sizes = sorted({size for _, size in found})
     lines = [[words, *(f"{found[kernel, size]:+.1%}" for size in sizes)] for kernel, words in KERNELS.items()]

@@ -3,9 +3,10 @@
 import re
 
 import results
+from evidence.words import origin, table
 
 
-def anywhere(table, origin):
+def anywhere():
     """What a machine without anything takes to a first result."""
     path = results.RESULTS / "host" / "first_use.json"
     result = results.read(path)
@@ -13,7 +14,7 @@ def anywhere(table, origin):
     return f"{table(['first use', 'seconds'], rows)}\n\n{result['context']['machine']}. {origin(path)}"
 
 
-def with_gpu(origin):
+def with_gpu():
     """What the wheel, and a program behind the door, take the first time on a GPU."""
     path = results.RESULTS / "h100" / "first_use.txt"
     text = path.read_text()

@@ -4,6 +4,7 @@ import re
 import sys
 
 import results
+from evidence.words import origin, table
 
 LOGITS = re.compile(r"^ *(\w+): error of logits to single precision ([\d.e-]+)(?:, converted ([\d.e-]+), bitsandbytes' ([\d.e-]+)"
                     r"|; of the model dequantised to halves ([\d.e-]+))$", re.M)
@@ -20,11 +21,11 @@ def text():
     return path().read_text()
 
 
-def source(origin):
+def source():
     return f"{text().splitlines()[0].split('; ', 1)[1]}. {origin(path())}"
 
 
-def logits(table, origin):
+def logits():
     """How far quantised models' logits are from those of what their weights stand for, in single precision."""
     steps = dict(GRADIENTS.findall(text()))
     rows = [[NAMES.get(name, name), *(number or "-" for number in (mine if converted else "", converted or mine, theirs or halves)), steps.get(name, "-")]
@@ -32,11 +33,11 @@ def logits(table, origin):
     if not rows:
         sys.exit("bench/results/h100/packed.txt has no errors of logits")
     header = ["error of logits", "under `enable()`", "converted", "of bitsandbytes, or of the model dequantised to halves", "gradients of a QLoRA step, to bitsandbytes'"]
-    return f"{table(header, rows)}\n\n{source(origin)}"
+    return f"{table(header, rows)}\n\n{source()}"
 
 
-def times(table, origin):
+def times():
     """Microseconds of a layer of 4096 x 4096."""
     found = [(name, dict(re.findall(r"m=(\d+): +([\d.]+)", line))) for name, line in TIMES.findall(text())]
     rows = [[name, *by_rows.values()] for name, by_rows in found]
-    return table(["us, 4096 x 4096", *(f"{m} row{'s' * (m != '1')}" for m in found[0][1])], rows) + f"\n\nMeasured on an H100. {source(origin)}"
+    return table(["us, 4096 x 4096", *(f"{m} row{'s' * (m != '1')}" for m in found[0][1])], rows) + f"\n\nMeasured on an H100. {source()}"

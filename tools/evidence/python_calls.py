@@ -3,16 +3,17 @@
 import re
 
 import results
+from evidence.words import origin, table
 
 
-def anywhere(table, origin):
+def anywhere():
     path = results.RESULTS / "host" / "python_calls.json"
     result = results.read(path)
     header = ["microseconds, product of 64x64x64", *result["context"]["columns"]]
     return f"{table(header, [[row['what'], *row['us']] for row in result['results']])}\n\n{result['context']['machine']}. {origin(path)}"
 
 
-def on_gpu(table, origin):
+def on_gpu():
     path = results.RESULTS / "h100" / "python.txt"
     text = path.read_text()
     line = re.search(r"^ *(torch\.mm: [\d.]+ us, .*)$", text, re.M)[1]
