@@ -78,11 +78,15 @@ template <class V> struct float_tile {
         static_assert(V::THREADS % V::BM == 0 && V::THREADS % V::BN == 0, "a line has not as many threads as elements");
         constexpr u32 TOGETHER = V::spec::T4_ROW ? 4 : 16; /* k's that are loaded at one time */
         static_assert(V::BK % TOGETHER == 0, "sums of a k-tile end elsewhere");
-        u32 of_kind[2] = {};
-        barrier(); /* all have added to the sums of the k's before */
+        u32 of_kind[2] = {}, found = 0; /* found: a bit for each of 32 lines, alike for all threads */
+        bool lacks = false;
+        for (u32 i = thread_index(); i < V::BM + V::BN; i += V::THREADS) lacks |= tile.scale_of(i, 0) == 0;
+        if (count_at_barrier(lacks) == 0) return; /* and all have added to the sums of the k's before */
 #pragma unroll 1
-        for (u32 i = 0; i < V::BM + V::BN; ++i) {
-            if (tile.scale_of(i, 0) != 0) continue; /* alike for all threads */
+        for (u32 first = 0;; found &= found - 1) {
+            for (; found == 0 && first < V::BM + V::BN; first += 32) found = lanes_where(tile.scale_of(first + thread_index() % 32, 0) == 0);
+            if (found == 0) break;
+            const u32 i = first - 32 + __ffs(found) - 1;
             const bool is_row = i < V::BM;
             const u32 side = is_row ? V::BN : V::BM, x = thread_index() % side;
             if ((is_row ? of_kind[0]++ : of_kind[1]++) % (V::THREADS / side) != thread_index() / side) continue; /* others' */

@@ -467,6 +467,29 @@ static void short_products_of_floats_are_not_split_first(void **state)
     }
 }
 
+/* On an H100, whoever asks for less accuracy gets the kernel that multiplies less: two products of halves take four
+ * fifths of the time of three, and one two fifths (note 323). */
+static void accuracies_have_their_kernels(void **state)
+{
+    (void)state;
+    static const char *const kernels[] = {"planes_128x128", "planes16_128x128", "planes11_128x256"};
+    static const int64_t sides[] = {2048, 3072, 4096, 5040, 8192};
+    const machine_t newer = a_newer_gpu();
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
+        double clocks[3];
+        for (int level = HGEMM_ACCURACY_F32; level <= HGEMM_ACCURACY_11_BITS; level++) {
+            hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, sides[i], sides[i], sides[i]);
+            plan_t plan;
+            desc.type_a = desc.type_b = desc.type_c = desc.type_d = desc.type_bias = HGEMM_TYPE_F32;
+            desc.op_a = HGEMM_OP_T, desc.accuracy = (hgemm_accuracy_t)level;
+            assert_int_equal(select_plan(&desc, &newer, (size_t)1 << 30, &plan), HGEMM_STATUS_SUCCESS);
+            assert_string_equal(kernel_table[plan.variant.kernel].info.name, kernels[level]);
+            clocks[level] = estimate_clocks(&desc, &newer, &plan);
+        }
+        assert_true(clocks[1] < 0.88 * clocks[0] && clocks[2] < 0.45 * clocks[0]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -486,6 +509,7 @@ int main(void)
         cmocka_unit_test(thin_kernels_have_their_products),
         cmocka_unit_test(small_dots_fill_a_t4),
         cmocka_unit_test(short_products_of_floats_are_not_split_first),
+        cmocka_unit_test(accuracies_have_their_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
