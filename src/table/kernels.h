@@ -60,6 +60,7 @@ typedef struct kernel_t {
     int tiles;                /* of a block, which has a warp for each; 0: its warps share one */
     hgemm_accuracy_t accuracy; /* of floats: what it promises */
     int splits_first;          /* 1: its floats are split before, in the workspace */
+    int takes_tables_only;     /* 1: of packed weights it takes codes by tables, and no others */
     int is_plain; /* 1: it is there to be read: aligned rows, no fused epilogue, no split k, run by name only */
     walk_t walk;  /* on newer GPUs, ... */
     struct {
