@@ -64,7 +64,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     zeros_of_tiles<KIND> zeros;
 
     float rows[T::MT][4] = {}; /* ADDS: sums of A's rows, over the k's of `part` */
-    float scale[T::NT][2], offset[2]; /* of a lane's columns in an mma tile */
+    float scale[T::NT][2] = {}, offset[2]; /* of a lane's columns in an mma tile */
     auto find_scales = [&](int j) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
