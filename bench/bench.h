@@ -14,6 +14,7 @@ typedef struct bench_t {
     hgemm_handle_t handle;
     hgemm_device_info_t info;
     hgemm_weights_t weights;  /* of the last call that was described: the library looks at them during the call only */
+    const int32_t *ends;      /* of experts' rows, on the device */
     cublas_t *cublas;         /* NULL: not there */
     const cutlass_t *cutlass; /* NULL: not there */
     copy_fn *copy;            /* NULL: not there */
@@ -90,8 +91,21 @@ size_t element_bytes(form_t form);
 /* Baselines come first, so that they are known when a kernel is compared with them. */
 void add_contestants(group_t *g);
 
-/* ---- timing.c: measures ----------------------------------------------------------------------
+/* ---- calls.c: what is timed --------------------------------------------------------------------
  */
+
+/* The contestant has failed, for that reason; 0. */
+__attribute__((format(printf, 2, 3))) int fails(contestant_t *c, const char *format, ...);
+
+/* 1 on success; otherwise the contestant has failed with the status's words. */
+int succeeds(contestant_t *c, hgemm_status_t status);
+
+/* The type of A and B in a form, and whether B is packed weights there. */
+hgemm_type_t form_type(form_t form);
+int form_is_packed(form_t form);
+
+/* Bytes of the L2 cache, or what stands for them where the device does not tell. */
+size_t l2_bytes(void);
 
 /* Loads the ceiling's code, gives it random operands and learns how long an iteration takes. */
 hgemm_status_t open_ceilings(void);
@@ -105,15 +119,18 @@ size_t copy_bytes(void);
 /* Operations of one iteration of a ceiling's whole grid. */
 double ceiling_operations(hgemm_accumulate_t accumulate);
 
-/* The contestant's call, without pointers. */
-hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alpha, float beta);
-
-/* The same from the shape alone, with the options' scalars. */
+/* The contestant's call from the shape alone, without pointers, with the options' scalars. */
 hgemm_desc_t plan(const shape_t *s, const contestant_t *c);
 
 /* Enqueues the contestant's call on a set, with D in `d`. 1, or 0 where the contestant has failed.
  */
 int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha, float beta);
+
+/* Enqueues a short kernel, which runs while more is enqueued. 1, or 0 where the contestant has failed. */
+int enqueue_delay(contestant_t *c);
+
+/* ---- timing.c: measures ------------------------------------------------------------------------
+ */
 
 /* Computes D from the first set and proves it; the contestant fails where it is wrong. Kernels of
  * hgemm write integer problems to a matrix of their own, `apart`, that was filled with NaN; all

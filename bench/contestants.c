@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "experts.h"
 #include "problem/names.h"
 #include "published.h"
 
@@ -25,7 +26,9 @@ static contestant_t *add(group_t *g, kind_t kind, form_t form, hgemm_accumulate_
 {
     int repetitions = bench.options.repetitions;
     contestant_t *c = &g->contestants[g->count++];
-    double m = (double)g->shape.m, n = (double)g->shape.n, k = (double)g->shape.k, batch = (double)g->shape.batch;
+    const problem_t p = problem_of(bench.options.layout, &g->shape);
+    const double m = (double)p.m, n = (double)p.n, k = (double)p.k, batch = (double)p.batch;
+    const double read = g->shape.top ? (double)experts_hit(&g->shape) : batch; /* matrices of B */
     double turns = bench.options.beta != 0 ? 2 : 1;
     const double element = (double)element_bytes(form), b = (double)bytes_of_b(&g->shape, form);
     *c = (contestant_t){.kind = kind, .form = form, .accumulate = accumulate, .kernel = kernel};
@@ -39,7 +42,7 @@ static contestant_t *add(group_t *g, kind_t kind, form_t form, hgemm_accumulate_
     c->result = (gbench_case_t){.group = g->name,
                                 .name = c->name,
                                 .operations = batch * 2 * m * n * k,
-                                .bytes = batch * (element * (m * k + turns * m * n) + b),
+                                .bytes = batch * element * (m * k + turns * m * n) + read * b,
                                 .cublas = -1,
                                 .cutlass = -1,
                                 .ceiling = -1,
@@ -169,13 +172,13 @@ static int add_cublas(group_t *g, kind_t kind, form_t form, hgemm_accumulate_t a
         return -1;
     contestant_t *c = add(g, kind, form, accumulate, 0, name);
     if (g->shape.batch > 1)
-        c->result.note = batched;
+        c->result.note = g->shape.top ? "a call for each expert" : batched;
     return gbench_register(&c->result);
 }
 
 static int add_cutlass(group_t *g, form_t form, hgemm_accumulate_t accumulate)
 {
-    if (!bench.cutlass)
+    if (!bench.cutlass || g->shape.top) /* of which no grouped kernel is built */
         return -1;
     /* Two take part; `crown` lets the first, which is shown, have the better's result. */
     const char *name = form == AS_ASKED                     ? "cutlass_of_f32"
@@ -231,8 +234,8 @@ static void add_variants(group_t *g, const baselines_t *beside)
     static const char *const finders[SCALES] = {[SCALES_B_GIVEN] = "b_given", [SCALES_FOUND] = "found"};
     contestant_t call = {.form = AS_ASKED, .accumulate = HGEMM_ACCUMULATE_F32};
     char name[48];
-    for (int scales = SCALES_B_GIVEN; bench.options.fill.type == HGEMM_TYPE_BF16 && scales < SCALES && !is_dry();
-         scales++) {
+    for (int scales = SCALES_B_GIVEN;
+         bench.options.fill.type == HGEMM_TYPE_BF16 && scales < SCALES && !is_dry() && !g->shape.top; scales++) {
         call.scales = (scales_t)scales;
         snprintf(name, sizeof name, "auto_of_bf16_%s", finders[scales]);
         add_choice(g, name, &call, beside);

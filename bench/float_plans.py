@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: MIT
 """Plans of products of floats: what they take and what hgemm's cost model expects of them, beside cuBLAS's SGEMM. Needs PyTorch and a GPU.
 
-    HGEMM_LIBRARY=LIBHGEMM.so python3 bench/float_plans.py OUT.json COMMIT [SECONDS] [all] [small]     in a clone
+    HGEMM_LIBRARY=LIBHGEMM.so python3 bench/float_plans.py OUT.json COMMIT [SECONDS] [all] [small | large]     in a clone
 
 With `all`, every float kernel takes part, with k in several numbers of parts; else only hgemm's own choice. With `small`, only products whose
-short k, or whose rows that are not aligned, leave tensor cores little to gain.
+short k, or whose rows that are not aligned, leave tensor cores little to gain; with `large`, those of 128 rows and columns and more, for each
+accuracy, by kernels for that, and with tails of tiles in parts.
 """
 import sys
 import time
 from ctypes import byref, c_void_p, create_string_buffer
 
-import torch
 from float_calls import PlanInfo, _c, by_torch, errors, lib, open_gpu, product, random_shapes, write
 from trains import medians_us
 
 KERNELS = ["single_128x64", "single_32x64", "planes_128x128", "few_16x64", "few_64x16"]
-BLOCK_K = {"single_128x64": 32, "single_32x64": 32, "planes_128x128": 32, "few_16x64": 128, "few_64x16": 128}
+LARGE = {"float32": ["single_128x64", "planes_128x128"], "16bits": ["single16_128x64", "planes16_128x128"],
+         "11bits": ["single11_128x128", "planes11_128x256"]}
+BLOCK_K = {kernel: 128 if kernel.startswith("few") else 32 for kernel in sum(LARGE.values(), KERNELS)}
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
 
@@ -33,8 +35,19 @@ def shapes():
     yield from ((m, n, k, 0, 1, 1, 0) for m in (128, 512, 2048) for n, k in ((768, 768), (3072, 768), (768, 3072)))
 
 
-def plan_of(handle, desc, kernel, splits):
-    """A plan, its text and what it says; None where there is none."""
+def large_shapes():
+    """The same."""
+    yield from ((s, s, s, op_a, op_b, 1, 0) for s in (512, 768, 1024, 1536, 2048) for op_a, op_b in ((0, 0), (1, 1)))
+    yield from ((s, s, s, 0, 1, 1, 0) for s in (1023, 1280, 2047, 3072, 3624, 4096))
+    yield from ((m, n, k, 0, 1, 1, 0) for m in (128, 256, 512, 1024, 2048) for n, k in ((4096, 4096), (768, 3072), (3072, 768)))
+    yield from ((m, n, k, 0, op_b, 1, 0) for m, n, k in ((512, 512, 16384), (1024, 1024, 4096), (1024, 1024, 2048), (4096, 1024, 256), (4096, 4096, 512),
+                                                         (8192, 2048, 128), (256, 8192, 2048), (1536, 6144, 1024), (640, 640, 8192)) for op_b in (0, 1))
+    yield from ((m, n, k, 1, 0, 1, 0) for m, n, k in ((808, 4200, 1168), (837, 3632, 2194), (602, 5102, 2239), (1320, 4432, 296), (3424, 1600, 1080)))
+    yield from ((s, s, k, 0, 0, batch, 0) for s, k, batch in ((256, 256, 32), (512, 512, 8), (384, 1024, 16), (1024, 256, 8)))
+
+
+def plan_of(handle, desc, kernel, splits, mp=0):
+    """A plan, its text and what it says; None where there is none. With `mp` multiprocessors only the tiles are cut that do not fill them."""
     plan, info, text = c_void_p(), PlanInfo(), create_string_buffer(768)
     desc.kernel = lib.hgemm_find_kernel(kernel.encode()) if kernel else 0
     if lib.hgemm_plan_create(byref(plan), handle, byref(desc)):
@@ -44,11 +57,11 @@ def plan_of(handle, desc, kernel, splits):
     if splits > 1:
         part = -(-desc.k // splits)
         part = -(-part // BLOCK_K[kernel]) * BLOCK_K[kernel]
-        own = text.value.decode()
+        own, whole = text.value.decode(), info.tiles // mp * mp if mp else 0
         lib.hgemm_plan_destroy(plan)
-        if -(-desc.k // part) != splits:
+        if -(-desc.k // part) != splits or whole == info.tiles or (mp and not whole):
             return None
-        if lib.hgemm_plan_from_text(byref(plan), handle, byref(desc), f"{own} whole 0 splits {splits} k {part}".encode()):
+        if lib.hgemm_plan_from_text(byref(plan), handle, byref(desc), f"{own} whole {whole} splits {splits} k {part}".encode()):
             return None
         lib.hgemm_plan_get_text(plan, text)
         lib.hgemm_plan_get_info(plan, byref(info))
@@ -69,11 +82,15 @@ def small_shapes():
     yield from ((s, s, s, 0, op_b, 1, 0) for s in (255, 511, 1023) for op_b in (0, 1))
 
 
-def measure(handle, with_all, shape):
+def measure(handle, with_all, shape, level, mp):
     desc, x, y, d = product(*shape)
     m, n, k, batch = *shape[:3], shape[5]
+    desc.accuracy = _c.ACCURACY[level or "float32"]
     plans = [("auto", plan_of(handle, desc, None, 1))]
-    if with_all:
+    for kernel in LARGE[level] if level and with_all else []:
+        plans += [(kernel, plan_of(handle, desc, kernel, splits)) for splits in SPLITS[:9] if splits == 1 or (m * n * batch * splits < 300 * 128 * 128 and k // splits >= 64)]
+        plans += [(kernel, plan_of(handle, desc, kernel, splits, mp)) for splits in (2, 3, 4, 8) if batch == 1 and k // splits >= 64]
+    if with_all and not level:
         for kernel in KERNELS:
             if kernel.startswith("few") and (m if kernel == "few_16x64" else n) > 32 and k > 512 and shape[6] == n % 4 == k % 4 == 0:
                 continue
@@ -101,7 +118,7 @@ def measure(handle, with_all, shape):
         rows.append({"kernel": name, "plan": text.split(": ")[-1][-70:], "splits": info.splits, "us": round(us[i + 1], 2),
                      "expected_us": round(info.seconds * 1e6, 2), "rms": found[i + 1][0], "worst_units": round(found[i + 1][1], 2)})
         lib.hgemm_plan_destroy(plan)
-    return {"m": m, "n": n, "k": k, "op": "nt"[shape[3]] + "nt"[shape[4]], "batch": batch, "pad": shape[6], "sgemm_us": round(us[0], 2),
+    return {"m": m, "n": n, "k": k, **({"accuracy": level} if level else {}), "op": "nt"[shape[3]] + "nt"[shape[4]], "batch": batch, "pad": shape[6], "sgemm_us": round(us[0], 2),
             "sgemm_rms": found[0][0], "plans": rows}
 
 
@@ -110,18 +127,20 @@ def main():
     arguments = sys.argv[3:]
     seconds = next((float(word) for word in arguments if word[0].isdigit()), 1e9)
     stop, rows = time.time() + seconds, []
-    for shape in small_shapes() if "small" in arguments else shapes():
+    asked = small_shapes() if "small" in arguments else shapes()
+    problems = [(shape, level) for shape in large_shapes() for level in LARGE] if "large" in arguments else [(shape, None) for shape in asked]
+    for shape, level in problems:
         if time.time() > stop:
             print("stopped for time")
             break
         try:
-            rows.append(measure(handle, "all" in arguments, shape))
+            rows.append(measure(handle, "all" in arguments, shape, level, info.multiprocessors))
         except Exception as error:
             print(shape, error, flush=True)
             continue
         row = rows[-1]
         auto, best = row["plans"][0], min(row["plans"], key=lambda plan: plan["us"])
-        print(f"{row['m']}x{row['n']}x{row['k']} {row['op']} b{row['batch']} pad {row['pad']}: sgemm {row['sgemm_us']} auto {auto['us']} "
+        print(f"{row['m']}x{row['n']}x{row['k']} {row.get('accuracy', '')} {row['op']} b{row['batch']} pad {row['pad']}: sgemm {row['sgemm_us']} auto {auto['us']} "
               f"({row['sgemm_us'] / auto['us']:.2f}, expected {auto['expected_us']}) {auto['plan'][-45:]} | best {best['us']} {best['kernel']} k/{best['splits']}"
               f" | rms {auto['rms']:.2g} {row['sgemm_rms']:.2g}", flush=True)
     write(sys.argv[1], rows, info, sys.argv[2], "single planes few selection",

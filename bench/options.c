@@ -23,6 +23,8 @@ static const char usage[] =
     "  --batch N           strided batches of N products, for shapes whose file has no column batch;\n"
     "                      beside cublasHgemmStridedBatched, cublasGemmStridedBatchedEx and CUTLASS's\n"
     "                      batched mode\n"
+    "  --experts N:TOP     grouped products: each of m tokens takes TOP of N experts at random, a row for each.\n"
+    "                      Row-major; beside a product of cuBLAS's for each expert that has rows\n"
     "  --trans LIST        of nn, nt, tn, tt (op_a, op_b); default nn\n"
     "  --layout row|col    default row\n"
     "  --type TYPE         of A, B, C and D: f16 (default), bf16 or f32. Beside hgemm's product of halves with\n"
@@ -86,8 +88,8 @@ static void add_shape(options_t *o, shape_t shape)
 {
     for (int i = 0; i < o->shape_count; i++) {
         const shape_t *s = &o->shapes[i];
-        if (s->m == shape.m && s->n == shape.n && s->k == shape.k && s->batch == shape.batch && s->op_a == shape.op_a &&
-            s->op_b == shape.op_b)
+        if (s->m == shape.m && s->n == shape.n && s->k == shape.k && s->batch == shape.batch && s->top == shape.top &&
+            s->op_a == shape.op_a && s->op_b == shape.op_b)
             return;
     }
     shape_t *shapes = realloc(o->shapes, (size_t)(o->shape_count + 1) * sizeof *shapes);
@@ -238,8 +240,31 @@ void shape_name(const shape_t *s, char name[SHAPE_NAME])
 {
     int used = snprintf(name, SHAPE_NAME, "%lldx%lldx%lld %c%c", (long long)s->m, (long long)s->n, (long long)s->k,
                         s->op_a ? 't' : 'n', s->op_b ? 't' : 'n');
-    if (s->batch > 1)
+    if (s->top)
+        snprintf(name + used, (size_t)(SHAPE_NAME - used), " experts %lld:%lld", (long long)s->batch,
+                 (long long)s->top);
+    else if (s->batch > 1)
         snprintf(name + used, (size_t)(SHAPE_NAME - used), " batch %lld", (long long)s->batch);
+}
+
+/* Each shape's m are tokens, for whose rows there are such experts. */
+static void take_experts(options_t *o, const char *text)
+{
+    long long experts, top;
+    int end = 0;
+    if (sscanf(text, "%lld:%lld%n", &experts, &top, &end) != 2 || text[end] || top < 1 || top > experts ||
+        !in_range(experts))
+        refuse("--experts takes how many there are and how many of them a token takes, such as 8:2", text);
+    if (o->layout != HGEMM_ROW_MAJOR)
+        refuse("products of experts are row-major", layout_names[o->layout]);
+    for (int i = 0; i < o->shape_count; i++) {
+        shape_t *s = &o->shapes[i];
+        char name[SHAPE_NAME];
+        shape_name(s, name);
+        if (s->op_a != HGEMM_OP_N || s->batch > 1 || s->m > INT32_MAX / top)
+            refuse("products of experts are nn or nt, of one batch and 2^31 - 1 rows at most", name);
+        s->batch = experts, s->top = top;
+    }
 }
 
 static double number(const char *text)
@@ -330,6 +355,7 @@ void options_parse(options_t *o, int argc, char **argv)
         SHAPES = 1,
         TRANS,
         EVERY_BATCH,
+        EXPERTS,
         LAYOUT,
         TYPE,
         WEIGHTS,
@@ -355,6 +381,7 @@ void options_parse(options_t *o, int argc, char **argv)
     static const struct option known[] = {{"shapes", 1, NULL, SHAPES},
                                           {"trans", 1, NULL, TRANS},
                                           {"batch", 1, NULL, EVERY_BATCH},
+                                          {"experts", 1, NULL, EXPERTS},
                                           {"layout", 1, NULL, LAYOUT},
                                           {"type", 1, NULL, TYPE},
                                           {"weights", 1, NULL, WEIGHTS},
@@ -378,7 +405,7 @@ void options_parse(options_t *o, int argc, char **argv)
                                           {"help", 0, NULL, HELP},
                                           {NULL, 0, NULL, 0}};
     const char *kernels = ".";
-    char *trans = NULL;
+    char *trans = NULL, *experts = NULL;
     int64_t batch = 1;
     *o = (options_t){.alpha = 1,
                      .min_time = 0.02,
@@ -391,6 +418,7 @@ void options_parse(options_t *o, int argc, char **argv)
         case SHAPES: parse_file(o, optarg); break;
         case TRANS: trans = optarg; break;
         case EVERY_BATCH: batch = whole("--batch", optarg, 1); break;
+        case EXPERTS: experts = optarg; break;
         case LAYOUT: o->layout = layout_named(optarg); break;
         case TYPE: o->fill.type = type_named(optarg); break;
         case WEIGHTS: parse_weights(&o->fill, optarg); break;
@@ -430,6 +458,8 @@ void options_parse(options_t *o, int argc, char **argv)
     if (trans || o->fill.is_packed)
         multiply_transposes(o, trans ? trans : only_nt);
     settle_operands(o);
+    if (experts)
+        take_experts(o, experts);
     if (!o->accumulate)
         o->accumulate = 1U << HGEMM_ACCUMULATE_F16;
     if (o->energy) {

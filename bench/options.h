@@ -36,7 +36,7 @@ typedef struct options_t {
 
 enum { SHAPE_NAME = 96 };
 
-/* "512x512x64 nt", "512x512x64 nt batch 384". */
+/* "512x512x64 nt", "512x512x64 nt batch 384", "16x4096x4096 nt experts 8:2". */
 void shape_name(const shape_t *shape, char name[SHAPE_NAME]);
 
 /* The library's, its commit and the compiler of its kernels. */

@@ -20,22 +20,16 @@
 
 #include "bench.h"
 #include "error_model.h"
+#include "experts.h"
 
 enum {
-    CEILING_THREADS = 256,
-    CEILING_WORDS = 48 * CEILING_THREADS, /* operands of ceiling_*, see ptx/ceiling.cu */
-    MMA_OPERATIONS = 16 * 8 * 8 * 2,
     MOST_SETS = 256,
-    COPY_PIECE = 1 << 18, /* halves */
     MOST_LAUNCHES = 4096, /* of a continuous turn */
     MOST_LEADS = 4,       /* before a modelled burst */
     PAUSE_US = 3000       /* before a burst */
 };
-static const double DELAY_SECONDS = 250e-6; /* time to enqueue, cuBLAS's choosing included */
-static const double TRAIN_SECONDS = 0.02;   /* of launches that tell how long one lasts */
-static const double L2_COPIES = 2;          /* operands of all sets over the size of the L2 cache */
-static const size_t COPY_L2S = 8;           /* what the driver's copy reads, over the same */
-static const size_t UNKNOWN_L2 = 4 << 20;   /* bytes, where the device does not tell */
+static const double TRAIN_SECONDS = 0.02; /* of launches that tell how long one lasts */
+static const double L2_COPIES = 2;        /* operands of all sets over the size of the L2 cache */
 
 void progress(const char *format, ...)
 {
@@ -48,134 +42,6 @@ void progress(const char *format, ...)
     if (!isatty(2))
         fputc('\n', stderr);
     va_end(arguments);
-}
-
-__attribute__((format(printf, 2, 3))) static int fail(contestant_t *c, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(c->failure, sizeof c->failure, format, arguments);
-    va_end(arguments);
-    c->result.failure = c->failure;
-    return 0;
-}
-
-/* 1 on success; otherwise the contestant has failed with the status's words. */
-static int check(contestant_t *c, hgemm_status_t status)
-{
-    if (status == HGEMM_STATUS_SUCCESS)
-        return 1;
-    return fail(c, "%s %s", hgemm_status_name(status), hgemm_error_detail(bench.handle));
-}
-
-/* ---- one call of a contestant ------------------------------------------------------------ */
-
-typedef struct ceiling_args_t {
-    const void *in;
-    void *out;
-    int iterations;
-} ceiling_args_t;
-
-static hgemm_status_t launch_ceiling(hgemm_accumulate_t accumulate, int blocks, int iterations)
-{
-    ceiling_args_t args = {bench.ceiling_in, bench.ceiling_out, iterations};
-    return internals_launch(bench.handle, bench.ceilings[accumulate], blocks, CEILING_THREADS, &args, sizeof args);
-}
-
-double ceiling_operations(hgemm_accumulate_t accumulate)
-{
-    int mma = 4 * 8 * (accumulate == HGEMM_ACCUMULATE_F16 ? 8 : 4);
-    return (double)mma * MMA_OPERATIONS * (CEILING_THREADS / 32) * bench.info.multiprocessors;
-}
-
-static hgemm_type_t type_of(form_t form)
-{
-    return form == AS_ASKED ? bench.options.fill.type : HGEMM_TYPE_F16;
-}
-
-static int is_packed(form_t form)
-{
-    return form == AS_ASKED && bench.options.fill.is_packed;
-}
-
-size_t element_bytes(form_t form)
-{
-    return fill_element_bytes(type_of(form));
-}
-
-size_t bytes_of_b(const shape_t *s, form_t form)
-{
-    const hgemm_weights_t weights = fill_described(&bench.options.fill, s->n, s->k, 0);
-    size_t bytes = (size_t)(s->k * s->n) * element_bytes(form);
-    if (is_packed(form) && hgemm_weights_bytes(&weights, &bytes) != HGEMM_STATUS_SUCCESS)
-        bytes = 0; /* its calls say why */
-    return bytes;
-}
-
-hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, float alpha, float beta)
-{
-    hgemm_desc_t desc;
-    hgemm_desc_init(&desc);
-    desc.layout = p->layout;
-    desc.op_a = p->op_a, desc.op_b = p->op_b;
-    desc.type_a = desc.type_b = desc.type_c = desc.type_d = desc.type_bias = type_of(c->form);
-    desc.accumulate = c->accumulate;
-    desc.kernel = c->kernel;
-    desc.m = p->m, desc.n = p->n, desc.k = p->k, desc.batch = p->batch;
-    desc.alpha = alpha, desc.beta = beta;
-    desc.activation = c->epilogue.activation;
-    desc.bias_mode = HGEMM_BIAS_PER_COLUMN;
-    desc.lda = p->lda, desc.ldb = p->ldb, desc.ldc = desc.ldd = p->ldc;
-    desc.stride_a = p->size_a, desc.stride_b = p->size_b, desc.stride_c = desc.stride_d = p->size_c;
-    desc.accuracy = c->accuracy;
-    if (desc.type_a == HGEMM_TYPE_BF16) {
-        desc.scale_a = c->scales == SCALES_GIVEN ? 1 : 0;
-        desc.scale_b = c->scales == SCALES_FOUND ? 0 : 1;
-    }
-    if (is_packed(c->form)) {
-        bench.weights = fill_described(&bench.options.fill, p->n, p->k, p->exact);
-        desc.weights = &bench.weights;
-        desc.stride_b = (int64_t)bytes_of_b(&(shape_t){.n = p->n, .k = p->k}, c->form);
-    }
-    return desc;
-}
-
-hgemm_desc_t plan(const shape_t *s, const contestant_t *c)
-{
-    problem_t p = problem_of(bench.options.layout, s);
-    return describe_call(c, &p, bench.options.alpha, bench.options.beta);
-}
-
-int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha, float beta)
-{
-    const struct operands_t *from = &set->as[c->form];
-    hgemm_desc_t desc;
-    peers_call_t call;
-    switch (c->kind) {
-    case CEILING:
-        return check(c, launch_ceiling(c->accumulate, bench.info.multiprocessors,
-                                       (int)(c->result.operations / ceiling_operations(c->accumulate) + 0.5)));
-    case COPY:
-        return bench.copy((uint64_t)(uintptr_t)bench.copied + copy_bytes(), (uint64_t)(uintptr_t)bench.copied,
-                          copy_bytes(), NULL) == 0 ||
-               fail(c, "the driver did not copy");
-    case CUTLASS:
-        call = cutlass_call(p, c->form == AS_ASKED, c->accumulate, alpha, from->a, from->b, beta, d);
-        call.slices = c->slices, call.parallel = c->parallel;
-        return bench.cutlass->run(c->kernel, &call) == 0 || fail(c, "CUTLASS failed");
-    case CUBLAS:
-    case CUBLAS_TF32:
-    case KERNEL:
-    case PLAN: break;
-    }
-    desc = describe_call(c, p, alpha, beta);
-    desc.a = from->a, desc.b = from->b, desc.c = from->c, desc.d = d;
-    desc.bias = c->epilogue.has_bias ? from->b : NULL;
-    if (c->kind == CUBLAS || c->kind == CUBLAS_TF32)
-        return cublas_multiply_by(bench.cublas, &desc, c->kind == CUBLAS_TF32) == 0 || fail(c, "%s failed", c->name);
-    if (c->kind == PLAN)
-        return check(c, internals_run_plan(bench.handle, c->plan, &desc));
-    return check(c, hgemm_run_desc(bench.handle, &desc));
 }
 
 /* ---- proof ------------------------------------------------------------------------------- */
@@ -209,23 +75,23 @@ void verify(contestant_t *c, const problem_t *p, const set_t *set, char *apart, 
     int separate = p->exact && (c->kind == KERNEL || c->kind == PLAN);
     char *d = separate ? apart : from->c;
     memset(host, 0xff, bytes); /* NaN */
-    if (!check(c, hgemm_upload(bench.handle, d, separate || beta == 0 ? host : stored[c->form].c, bytes)) ||
-        (separate && !check(c, hgemm_upload(bench.handle, from->c, stored[c->form].c, bytes))) ||
-        !enqueue(c, p, set, d, alpha, beta) || !check(c, hgemm_synchronize(bench.handle)) ||
-        !check(c, hgemm_download(bench.handle, host, d, bytes)))
+    if (!succeeds(c, hgemm_upload(bench.handle, d, separate || beta == 0 ? host : stored[c->form].c, bytes)) ||
+        (separate && !succeeds(c, hgemm_upload(bench.handle, from->c, stored[c->form].c, bytes))) ||
+        !enqueue(c, p, set, d, alpha, beta) || !succeeds(c, hgemm_synchronize(bench.handle)) ||
+        !succeeds(c, hgemm_download(bench.handle, host, d, bytes)))
         return;
     if ((c->kind == CUBLAS || c->kind == CUTLASS) &&
         c->accumulate == HGEMM_ACCUMULATE_F16) { /* their scalars are halves */
         alpha = hgemm_half_to_float(hgemm_half_from_float(alpha));
         beta = hgemm_half_to_float(hgemm_half_from_float(beta));
     }
-    const hgemm_type_t type = type_of(c->form);
+    const hgemm_type_t type = form_type(c->form);
     const made_t made = {.d = host,
                          .type = type,
                          .alpha = alpha,
                          .beta = beta,
                          .accumulate = c->accumulate,
-                         .is_float = type == HGEMM_TYPE_F32 && !is_packed(c->form),
+                         .is_float = type == HGEMM_TYPE_F32 && !form_is_packed(c->form),
                          .operands = rounding_of_operands(c),
                          .epilogue = c->epilogue};
     c->result.failure = problem_verify(p, &made, &c->result.error, c->failure);
@@ -241,7 +107,7 @@ static void pause_us(long us)
 
 int mark(contestant_t *c, int event)
 {
-    return check(c, internals_event_record(bench.handle, bench.events[event]));
+    return succeeds(c, internals_event_record(bench.handle, bench.events[event]));
 }
 
 int enqueue_next(contestant_t *c, const problem_t *p, const set_t *sets, int set_count, int *next)
@@ -254,13 +120,13 @@ int enqueue_next(contestant_t *c, const problem_t *p, const set_t *sets, int set
 
 int seconds_between_marks(contestant_t *c, double *seconds)
 {
-    return check(c, internals_event_elapsed(bench.handle, bench.events[0], bench.events[1], seconds));
+    return succeeds(c, internals_event_elapsed(bench.handle, bench.events[0], bench.events[1], seconds));
 }
 
 /* Launches of the contestant after which the L2 cache holds nothing of others, or as many as are worth their time. */
 static int launches_filling_l2(const contestant_t *c, const problem_t *p)
 {
-    const size_t l2 = bench.info.l2_bytes ? (size_t)bench.info.l2_bytes : UNKNOWN_L2;
+    const size_t l2 = l2_bytes();
     const size_t b = bytes_of_b(&(shape_t){.n = p->n, .k = p->k}, c->form);
     const size_t bytes = (size_t)p->batch * (b + (size_t)(p->size_a + p->size_c) * element_bytes(c->form));
     const size_t launches = c->kind == CEILING || c->kind == COPY ? 1 : (l2 + bytes - 1) / bytes;
@@ -279,7 +145,7 @@ int take_turn(contestant_t *c, const problem_t *p, const set_t *sets, int set_co
     }
     if (!bench.options.continuous && !modelled()) {
         pause_us(PAUSE_US);
-        if (!check(c, launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations)))
+        if (!enqueue_delay(c))
             return 0;
     }
     for (int i = -lead; i < launches; i++) {
@@ -384,12 +250,13 @@ typedef struct room_t {
 
 static room_t room_of(const group_t *g, form_t form)
 {
-    const shape_t *s = &g->shape;
-    const size_t element = element_bytes(form), batch = (size_t)s->batch;
+    const problem_t p = problem_of(bench.options.layout, &g->shape);
+    const size_t element = element_bytes(form), batch = (size_t)p.batch;
     if (!takes(g, form))
         return (room_t){0, 0, 0};
-    return (room_t){padded(batch * (size_t)(s->m * s->k) * element), padded(batch * bytes_of_b(s, form)),
-                    padded(batch * (size_t)(s->m * s->n) * element)};
+    return (room_t){padded(batch * (size_t)p.size_a * element),
+                    padded((size_t)p.matrices * bytes_of_b(&g->shape, form)),
+                    padded(batch * (size_t)p.size_c * element)};
 }
 
 static void forget_stored(void)
@@ -404,14 +271,14 @@ static hgemm_status_t store(const group_t *g, const problem_t *p)
 {
     forget_stored();
     for (form_t form = AS_HALVES; form < FORMS; form++) {
-        const hgemm_type_t type = type_of(form);
+        const hgemm_type_t type = form_type(form);
         struct stored_t *to = &stored[form];
         if (!takes(g, form))
             continue;
         to->a = fill_elements(p->a, p->batch * p->size_a, type);
-        to->b = is_packed(form) ? NULL : fill_elements(p->b, p->batch * p->size_b, type);
+        to->b = form_is_packed(form) ? NULL : fill_elements(p->b, p->matrices * p->size_b, type);
         to->c = fill_elements(p->c, p->batch * p->size_c, type);
-        if (!to->a || !to->c || (!to->b && !is_packed(form)))
+        if (!to->a || !to->c || (!to->b && !form_is_packed(form)))
             return HGEMM_STATUS_OUT_OF_MEMORY;
     }
     return HGEMM_STATUS_SUCCESS;
@@ -427,12 +294,20 @@ static hgemm_status_t upload_set(const group_t *g, const problem_t *p, const set
             continue;
         status = hgemm_upload(bench.handle, to->a, stored[form].a, batch * (size_t)p->size_a * element);
         if (status == HGEMM_STATUS_SUCCESS)
-            status = hgemm_upload(bench.handle, to->b, is_packed(form) ? p->weights.packed : stored[form].b,
-                                  batch * bytes_of_b(&g->shape, form));
+            status = hgemm_upload(bench.handle, to->b, form_is_packed(form) ? p->weights.packed : stored[form].b,
+                                  (size_t)p->matrices * bytes_of_b(&g->shape, form));
         if (status == HGEMM_STATUS_SUCCESS)
             status = hgemm_upload(bench.handle, to->c, stored[form].c, batch * (size_t)p->size_c * element);
     }
     return status;
+}
+
+/* Experts' ends lie behind all else. */
+static hgemm_status_t upload_ends(const problem_t *p, char *at)
+{
+    bench.ends = (const int32_t *)(const void *)at;
+    return p->is_grouped ? hgemm_upload(bench.handle, at, p->ends, (size_t)p->matrices * sizeof *p->ends)
+                         : HGEMM_STATUS_SUCCESS;
 }
 
 static hgemm_status_t upload_sets(const group_t *g, const problem_t *p, const set_t *sets, int count)
@@ -459,10 +334,13 @@ void prove_group(group_t *g, group_fn *use)
 {
     const room_t rooms[FORMS] = {room_of(g, AS_HALVES), room_of(g, AS_ASKED)};
     const size_t c = rooms[AS_HALVES].c > rooms[AS_ASKED].c ? rooms[AS_HALVES].c : rooms[AS_ASKED].c;
+    const size_t ends = (size_t)g->shape.batch * sizeof(int32_t);
     size_t bytes = 0, least = SIZE_MAX; /* of a set, and of what a contestant takes of it */
     for (int form = 0; form < FORMS; form++) {
-        const size_t taken = rooms[form].a + rooms[form].b + rooms[form].c;
+        size_t taken = rooms[form].a + rooms[form].b + rooms[form].c;
         bytes += taken;
+        if (g->shape.top) /* experts without rows are not */
+            taken -= rooms[form].b / (size_t)g->shape.batch * (size_t)(g->shape.batch - experts_hit(&g->shape));
         least = taken && taken < least ? taken : least;
     }
     double copies = 1 + L2_COPIES * (double)bench.info.l2_bytes / (double)least;
@@ -472,8 +350,8 @@ void prove_group(group_t *g, group_fn *use)
     char *apart = NULL;
     problem_t p = {0};
     hopefuls_t hopefuls = {0};
-    hgemm_status_t status =
-        sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * bytes + c) : HGEMM_STATUS_OUT_OF_MEMORY;
+    hgemm_status_t status = sets && host ? hgemm_malloc(bench.handle, &slab, (size_t)set_count * bytes + c + ends)
+                                         : HGEMM_STATUS_OUT_OF_MEMORY;
     if (status == HGEMM_STATUS_SUCCESS)
         apart = lay_out(slab, rooms, sets, set_count);
 
@@ -483,6 +361,8 @@ void prove_group(group_t *g, group_fn *use)
         status = problem_create(&p, bench.options.layout, &g->shape, &bench.options.fill, exact);
         if (status == HGEMM_STATUS_SUCCESS)
             status = store(g, &p);
+        if (status == HGEMM_STATUS_SUCCESS)
+            status = upload_ends(&p, apart + c);
         if (status == HGEMM_STATUS_SUCCESS)
             status = exact ? upload_set(g, &p, &sets[0]) : upload_sets(g, &p, sets, set_count);
         for (int i = 0; i < g->count && status == HGEMM_STATUS_SUCCESS; i++)
@@ -505,7 +385,7 @@ void prove_group(group_t *g, group_fn *use)
         use(g, &p, sets, set_count);
     } else {
         for (int i = 0; i < g->count; i++)
-            check(&g->contestants[i], status);
+            succeeds(&g->contestants[i], status);
     }
     if (isatty(2))
         progress("%s", "");
@@ -515,73 +395,4 @@ void prove_group(group_t *g, group_fn *use)
     free(hopefuls.all);
     free(host);
     free(sets);
-}
-
-size_t copy_bytes(void)
-{
-    return COPY_L2S * (bench.info.l2_bytes ? bench.info.l2_bytes : UNKNOWN_L2);
-}
-
-static uint16_t *random_halves(int64_t count)
-{
-    float *values = fill_matrix(count, HGEMM_TYPE_F16, 1, 0, 3);
-    uint16_t *halves = values ? fill_elements(values, count, HGEMM_TYPE_F16) : NULL;
-    free(values);
-    return halves;
-}
-
-hgemm_status_t open_copy(int ordinal)
-{
-    void *memory;
-    bench.copy = copy_open(ordinal);
-    if (!bench.copy) {
-        fprintf(stderr, "bench_hgemm: no comparison with the driver's copy: libcuda has none\n");
-        return HGEMM_STATUS_SUCCESS;
-    }
-    uint16_t *operands = random_halves(COPY_PIECE); /* like all that is timed */
-    if (!operands)
-        return HGEMM_STATUS_OUT_OF_MEMORY;
-    hgemm_status_t status = hgemm_malloc(bench.handle, &memory, 2 * copy_bytes());
-    if (status == HGEMM_STATUS_SUCCESS)
-        bench.copied = memory;
-    for (size_t at = 0, piece = COPY_PIECE * sizeof(uint16_t);
-         status == HGEMM_STATUS_SUCCESS && at + piece <= copy_bytes(); at += piece)
-        status = hgemm_upload(bench.handle, bench.copied + at, operands, piece);
-    free(operands);
-    return status;
-}
-
-hgemm_status_t open_ceilings(void)
-{
-    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
-    uint16_t *operands = random_halves(2 * CEILING_WORDS);
-    double seconds = 0;
-    for (int acc = 0; acc < 2 && status == HGEMM_STATUS_SUCCESS; acc++)
-        status = internals_load_ceiling(bench.handle, (hgemm_accumulate_t)acc, &bench.ceilings[acc]);
-    if (!operands)
-        return HGEMM_STATUS_OUT_OF_MEMORY;
-    if (status == HGEMM_STATUS_SUCCESS)
-        status = hgemm_malloc(bench.handle, &bench.ceiling_in, CEILING_WORDS * sizeof(uint32_t));
-    if (status == HGEMM_STATUS_SUCCESS)
-        status = hgemm_malloc(bench.handle, &bench.ceiling_out,
-                              (size_t)bench.info.multiprocessors * CEILING_THREADS * sizeof(uint32_t));
-    if (status == HGEMM_STATUS_SUCCESS)
-        status = hgemm_upload(bench.handle, bench.ceiling_in, operands, CEILING_WORDS * sizeof(uint32_t));
-    free(operands);
-
-    if (modelled())
-        return status;
-    bench.delay_iterations = 100;
-    for (int turn = 0; turn < 3 && status == HGEMM_STATUS_SUCCESS; turn++) { /* the last one is warm */
-        status = internals_event_record(bench.handle, bench.events[0]);
-        if (status == HGEMM_STATUS_SUCCESS)
-            status = launch_ceiling(HGEMM_ACCUMULATE_F16, 1, (int)bench.delay_iterations);
-        if (status == HGEMM_STATUS_SUCCESS)
-            status = internals_event_record(bench.handle, bench.events[1]);
-        if (status == HGEMM_STATUS_SUCCESS)
-            status = internals_event_elapsed(bench.handle, bench.events[0], bench.events[1], &seconds);
-    }
-    if (status == HGEMM_STATUS_SUCCESS)
-        bench.delay_iterations *= DELAY_SECONDS / seconds;
-    return status;
 }

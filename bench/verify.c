@@ -2,6 +2,7 @@
 #include "verify.h"
 
 #include "error_model.h"
+#include "experts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,6 +41,28 @@ static double element(const float *x, int64_t ld, int lines_are_rows, int64_t i,
     return (double)(lines_are_rows ? x[i * ld + j] : x[i + j * ld]);
 }
 
+/* What a matrix of B is multiplied by: so many rows of op(A), from that one of all on. */
+typedef struct rows_t {
+    const float *a;
+    int64_t first, count;
+} rows_t;
+
+static rows_t rows_of(const problem_t *p, int64_t matrix)
+{
+    if (!p->ends)
+        return (rows_t){p->a + matrix * p->size_a, matrix * p->m, p->m};
+    const int64_t first = matrix ? p->ends[matrix - 1] : 0;
+    return (rows_t){p->a + first * p->lda, first, p->ends[matrix] - first};
+}
+
+/* Which matrix of B row i of matrix number `matrix` of the batch is multiplied by. */
+static int64_t b_of(const problem_t *p, int64_t matrix, int64_t i)
+{
+    while (p->ends && i >= p->ends[matrix])
+        matrix++;
+    return matrix;
+}
+
 static void take_samples(const problem_t *p)
 {
     const int row = p->layout == HGEMM_ROW_MAJOR;
@@ -49,29 +72,33 @@ static void take_samples(const problem_t *p)
         s->i = (int64_t)(fill_random(&seed) % (uint64_t)p->m);
         s->j = (int64_t)(fill_random(&seed) % (uint64_t)p->n);
         s->product = 0;
+        const float *const b = p->b + b_of(p, s->matrix, s->i) * p->size_b;
         for (int64_t q = 0; q < p->k; q++)
             s->product += element(p->a + s->matrix * p->size_a, p->lda, row == (p->op_a == HGEMM_OP_N), s->i, q) *
-                          element(p->b + s->matrix * p->size_b, p->ldb, row == (p->op_b == HGEMM_OP_N), q, s->j);
+                          element(b, p->ldb, row == (p->op_b == HGEMM_OP_N), q, s->j);
         s->addend = element(p->c + s->matrix * p->size_c, p->ldc, row, s->i, s->j);
     }
 }
 
 problem_t problem_of(hgemm_layout_t layout, const shape_t *s)
 {
-    int row = layout == HGEMM_ROW_MAJOR;
+    const int row = layout == HGEMM_ROW_MAJOR;
+    const int64_t m = s->top ? s->m * s->top : s->m;
     return (problem_t){.layout = layout,
                        .op_a = s->op_a,
                        .op_b = s->op_b,
-                       .m = s->m,
+                       .m = m,
                        .n = s->n,
                        .k = s->k,
-                       .batch = s->batch,
-                       .lda = row == (s->op_a == HGEMM_OP_N) ? s->k : s->m,
+                       .batch = s->top ? 1 : s->batch,
+                       .matrices = s->batch,
+                       .is_grouped = s->top != 0,
+                       .lda = row == (s->op_a == HGEMM_OP_N) ? s->k : m,
                        .ldb = row == (s->op_b == HGEMM_OP_N) ? s->n : s->k,
-                       .ldc = row ? s->n : s->m,
-                       .size_a = s->m * s->k,
+                       .ldc = row ? s->n : m,
+                       .size_a = m * s->k,
                        .size_b = s->k * s->n,
-                       .size_c = s->m * s->n};
+                       .size_c = m * s->n};
 }
 
 /* The operands alone. */
@@ -80,10 +107,10 @@ static hgemm_status_t fill_problem(problem_t *p, const fill_t *fill)
     p->a = fill_matrix(p->batch * p->size_a, fill->type, p->k, p->exact, 1);
     p->c = fill_matrix(p->batch * p->size_c, fill->type, p->k, p->exact, 3);
     if (!fill->is_packed) {
-        p->b = fill_matrix(p->batch * p->size_b, fill->type, p->k, p->exact, 2);
+        p->b = fill_matrix(p->matrices * p->size_b, fill->type, p->k, p->exact, 2);
     } else {
         const hgemm_weights_t weights = fill_described(fill, p->n, p->k, p->exact);
-        const hgemm_status_t status = fill_weights(&weights, p->batch, p->exact, 2, &p->weights);
+        const hgemm_status_t status = fill_weights(&weights, p->matrices, p->exact, 2, &p->weights);
         if (status != HGEMM_STATUS_SUCCESS)
             return status;
         p->b = p->weights.values;
@@ -106,11 +133,13 @@ static int multiply_signs(problem_t *p)
             break;
         for (int64_t j = 0; j < p->n; j++)
             p->signs[v][j] = fill_random(&seed) & 1 ? 1 : -1;
-        for (int64_t i = 0; i < p->batch; i++) {
+        for (int64_t i = 0; i < p->matrices; i++) {
+            const rows_t rows = rows_of(p, i);
             apply(p, p->b + i * p->size_b, p->op_b, p->k, p->n, p->signs[v], bx);
-            apply(p, p->a + i * p->size_a, p->op_a, p->m, p->k, bx, p->product[v] + i * p->m);
-            apply(p, p->c + i * p->size_c, HGEMM_OP_N, p->m, p->n, p->signs[v], p->addend[v] + i * p->m);
+            apply(p, rows.a, p->op_a, rows.count, p->k, bx, p->product[v] + rows.first);
         }
+        for (int64_t i = 0; i < p->batch; i++)
+            apply(p, p->c + i * p->size_c, HGEMM_OP_N, p->m, p->n, p->signs[v], p->addend[v] + i * p->m);
     }
     free(bx);
     return complete;
@@ -120,7 +149,8 @@ hgemm_status_t problem_create(problem_t *p, hgemm_layout_t layout, const shape_t
 {
     *p = problem_of(layout, shape);
     p->exact = exact;
-    hgemm_status_t status = fill_problem(p, fill);
+    hgemm_status_t status =
+        shape->top && !(p->ends = experts_ends(shape)) ? HGEMM_STATUS_OUT_OF_MEMORY : fill_problem(p, fill);
     if (status == HGEMM_STATUS_SUCCESS && !(p->samples = malloc(VERIFY_SAMPLES * sizeof *p->samples)))
         status = HGEMM_STATUS_OUT_OF_MEMORY;
     if (status == HGEMM_STATUS_SUCCESS) {
@@ -139,6 +169,7 @@ void problem_destroy(problem_t *p)
     if (p->b != p->weights.values)
         free(p->b);
     free(p->c);
+    free(p->ends);
     fill_weights_free(&p->weights);
     free(p->samples);
     for (int v = 0; v < VERIFY_VECTORS; v++) {

@@ -10,6 +10,7 @@ enum { VERIFY_VECTORS = 2, VERIFY_SAMPLES = 4096, VERIFY_WORDS = 200 };
 typedef struct shape_t {
     int64_t m, n, k, batch;
     hgemm_op_t op_a, op_b;
+    int64_t top; /* 0: a strided batch. Else `batch` experts, of which each of m tokens takes so many (experts.h) */
 } shape_t;
 
 /* What follows a product: a bias, which is the first n elements of B, and an activation. All zero: nothing. */
@@ -23,17 +24,20 @@ typedef struct epilogue_t {
 typedef struct problem_t {
     hgemm_layout_t layout;
     hgemm_op_t op_a, op_b;
-    int64_t m, n, k, batch;
+    int64_t m, n, k, batch; /* of experts m is the rows of all of them, and batch 1 */
+    int64_t matrices;       /* of B */
+    int is_grouped;         /* each by the rows of an expert */
     int64_t lda, ldb, ldc;
     int64_t size_a, size_b, size_c; /* elements of one matrix, which are the strides of a batch */
     int exact;                      /* inputs are small integers: every sum is exact */
+    int32_t *ends;                  /* of the rows of each expert, else NULL */
     float *a, *b, *c;
     fill_packed_t weights;           /* of B, where they are packed: b is what they stand for */
     double *signs[VERIFY_VECTORS];   /* x: n random signs, for all matrices of the batch */
     double *product[VERIFY_VECTORS]; /* op(A) * (op(B) * x): m for each matrix */
     double *addend[VERIFY_VECTORS];  /* C * x: m for each */
     struct sample_t {
-        int64_t matrix, i, j;
+        int64_t matrix, i, j;   /* matrix: of the batch */
         double product, addend; /* element (i, j) of op(A) * op(B), of C */
     } * samples;                /* VERIFY_SAMPLES */
 } problem_t;
@@ -49,7 +53,7 @@ typedef struct made_t {
     epilogue_t epilogue;
 } made_t;
 
-/* The same without matrices: all of them are NULL. */
+/* The same without matrices and ends: all of them are NULL. */
 problem_t problem_of(hgemm_layout_t layout, const shape_t *shape);
 
 /* Random operands in [-1, 1), or, if exact, random integers of {-1, 0, 1} (fill.h). Else a status, and no problem. */

@@ -71,8 +71,8 @@ function(hgemm_accesses_of_way out way)
     set(${out} ${accesses} PARENT_SCOPE)
 endfunction()
 
-# A row becomes a variant for each transpose, and each way and access that it has columns for (ways.def). `out` gets the
-# symbols, sorted; <symbol>_SOURCE and <symbol>_DEFINES describe each one, <symbol>_T4 is true where its row has columns
+# A row becomes a variant for each transpose, or one for all, and each way and access that it has columns for (ways.def).
+# `out` gets the symbols, sorted; <symbol>_SOURCE and <symbol>_DEFINES describe each one, <symbol>_T4 is true where its row has columns
 # for a T4, <symbol>_KERNEL is the row, among whose variants <symbol>_PLACE puts in order: those come first that are
 # loaded most often.
 function(hgemm_read_table out)
@@ -102,8 +102,8 @@ function(hgemm_read_table out)
         string(JSON rung GET "${json}" ${i} rung)
         string(JSON ops ERROR_VARIABLE no_ops GET "${json}" ${i} ops)
         string(JSON on_t4 ERROR_VARIABLE not_on_t4 GET "${json}" ${i} on_t4)
-        if(no_ops OR NOT ops MATCHES "^(nn|nt|all)$")
-            message(FATAL_ERROR "${table}: ${name}: OPS is nn, nt or all, not ${ops}")
+        if(no_ops OR NOT ops MATCHES "^(nn|nt|all|one)$")
+            message(FATAL_ERROR "${table}: ${name}: OPS is nn, nt, all or one, not ${ops}")
         endif()
         if(not_on_t4)
             set(on_t4 OFF)
@@ -120,6 +120,8 @@ function(hgemm_read_table out)
         endforeach()
         if(ops STREQUAL "all")
             set(ops nn nt tn tt)
+        elseif(ops STREQUAL "one")
+            set(ops nt)
         endif()
         set(way_place 0)
         foreach(way IN LISTS every_way)

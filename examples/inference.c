@@ -136,6 +136,15 @@ static void invariant_linear(hgemm_handle_t handle, int64_t rows, const void *x,
     must(handle, hgemm_run_desc(handle, &desc));
 }
 
+/* A linear layer in FP32, as exact as FP32 arithmetic. Its weights may have been stored as halves. */
+static void float_linear(hgemm_handle_t handle, const float *x, const void *weight, hgemm_type_t type_weight, float *h)
+{
+    hgemm_desc_t desc = dense(TOKENS, WIDTH, HIDDEN, x, weight, h);
+    desc.type_a = desc.type_d = HGEMM_TYPE_F32;
+    desc.type_b = type_weight; /* HGEMM_TYPE_F32, HGEMM_TYPE_F16 or HGEMM_TYPE_BF16 */
+    must(handle, hgemm_run_desc(handle, &desc));
+}
+
 /* A layer whose scale is read from device memory each time that it runs. */
 static hgemm_desc_t scaled_linear(const void *x, const void *weight, const float *scale, void *h)
 {
@@ -158,7 +167,8 @@ enum { WORKSPACE = 4 << 20 };
 static uint16_t x[TOKENS * WIDTH], k[TOKENS * WIDTH], weight[EXPERTS * HIDDEN * WIDTH], down[EXPERTS * WIDTH * HIDDEN],
     bias[HIDDEN], shares[TOKENS * CHOICES], hidden[SLOTS * HIDDEN], other[SLOTS * HIDDEN], y[SLOTS * WIDTH],
     out[TOKENS * WIDTH];
-static float scores[HEADS * TOKENS * TOKENS];
+static float scores[HEADS * TOKENS * TOKENS], float_x[TOKENS * WIDTH], float_weight[HIDDEN * WIDTH],
+    float_h[TOKENS * HIDDEN];
 
 static void *owned[32]; /* device memory, to be freed */
 static int owned_count;
@@ -329,6 +339,29 @@ int main(void)
     for (int i = 0; i < TOKENS * HIDDEN; i++)
         wrong += is_wrong(at(hidden, i), dot(x + i / HIDDEN * WIDTH, weight + i % HIDDEN * WIDTH, WIDTH));
     failures += report("batch invariance", wrong);
+
+    /* In FP32 with weights of halves, then with the same as floats. */
+    for (int i = 0; i < TOKENS * WIDTH; i++)
+        float_x[i] = (float)at(x, i) * 0x1p-20f + 1; /* no half has so many bits */
+    for (int i = 0; i < HIDDEN * WIDTH; i++)
+        float_weight[i] = (float)at(weight, i);
+    const void *const dev_float_x = to_device(handle, float_x, sizeof float_x);
+    void *const dev_float_h = allocate(handle, sizeof float_h);
+    wrong = 0;
+    for (int is_float = 0; is_float < 2; is_float++) {
+        float_linear(handle, dev_float_x, is_float ? to_device(handle, float_weight, sizeof float_weight) : dev_weight,
+                     is_float ? HGEMM_TYPE_F32 : HGEMM_TYPE_F16, dev_float_h);
+        must(handle, hgemm_download(handle, float_h, dev_float_h, sizeof float_h));
+        for (int i = 0; i < TOKENS * HIDDEN; i++) {
+            double sum = 0, absolute = 0;
+            for (int l = 0; l < WIDTH; l++) {
+                const double product = (double)float_x[i / HIDDEN * WIDTH + l] * at(weight, i % HIDDEN * WIDTH + l);
+                sum += product, absolute += fabs(product);
+            }
+            wrong += !(fabs((double)float_h[i] - sum) <= 40 * 0x1p-24 * absolute);
+        }
+    }
+    failures += report("FP32", wrong);
 
     void *workspace = allocate(handle, WORKSPACE);
     float scale = 0.5f, *dev_scale = to_device(handle, &scale, sizeof scale);

@@ -5,8 +5,9 @@
  *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
  *
  * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, or both hold bfloat16, or floats, or
- * one holds floats and the other either; C and D hold halves, bfloat16 or floats. op(X) is X or its transpose. op(A) is
- * m x k, op(B) is k x n, C and D are m x n. D may be C. Bias, activation and gate are optional.
+ * one holds floats and the other either; B may be packed weights of 4 or 8 bits. C and D hold halves, bfloat16 or
+ * floats. op(X) is X or its transpose. op(A) is m x k, op(B) is k x n, C and D are m x n. D may be C. Bias, activation
+ * and gate are optional.
  *
  * Contents
  *     1. Version                     5. One call: hgemm_run, hgemm_run_f32
@@ -379,7 +380,10 @@ HGEMM_API hgemm_status_t hgemm_weights_bytes(const hgemm_weights_t *weights, siz
  *
  * Where `handle` is NULL, all is host memory, and the call packs there; else it is device memory, and the call
  * enqueues. Both write the same bytes. A group with a code that is NaN gets a scale that is NaN. hgemm_error_detail
- * says which value was wrong, with NULL after a call without a handle.
+ * says which value was wrong, with NULL after a call without a handle. What is read and what is written may not
+ * overlap.
+ *
+ * The first call of a handle, of this kind or the next, loads its kernel: make it before a graph capture.
  */
 HGEMM_API hgemm_status_t hgemm_pack_weights(hgemm_handle_t handle, const hgemm_weights_t *weights, const void *codes,
                                             const void *scales, const void *zeros, void *packed);

@@ -6,6 +6,8 @@
  *           adds up, and nothing else. k-tiles lie in the workspace as shared memory has them, a plane for each part of an
  *           element, in the order in which a block reads them, padded with zeros: so the loop's addresses are constants,
  *           however A and B lie.
+ * Planes    Chunks of 8 k's of a row of op(A), or column of op(B); those of the same k's follow each other. So ldmatrix, which
+ *           takes a chunk from each of 8 neighbours, meets each bank once, and an address is a lane's and a constant.
  * Sums      Tensor cores cut off what they add. High products leave them after 16 k's, and are added in single precision.
  *           Products with a low part are so much smaller that they may stay, for HGEMM_SPLIT_K k's.
  *             low    with a low part: 2^11 times what they are
@@ -21,7 +23,6 @@
  * Newer     These rows are for newer GPUs. Their machine code for a T4 is there for the emulator.
  */
 #define HGEMM_SPLITS_FIRST
-#include "float_units.cuh"
 #include "tile.cuh"
 
 /* A row's or column's scale; 0: it has none. */
@@ -32,8 +33,34 @@ static DEVICE float scale_at(const float *scales, u32 i)
     return __uint_as_float(bits);
 }
 
-/* Lines without scales, of a tile, up to which they are multiplied one by one. */
+/* Lines without scales, of a tile and HGEMM_SPLIT_K k's, up to which they are multiplied one by one. */
 constexpr u32 MOST_LACKING = 8;
+
+/* How many times HGEMM_SPLIT_K k's some of `k` k's are, which begin anywhere. */
+static DEVICE u32 panels_of(u32 k0, u32 k) { return (k0 % HGEMM_SPLIT_K + k + HGEMM_SPLIT_K - 1) / HGEMM_SPLIT_K; }
+
+/* A or B in memory, which FP32 units read: rows of op(A) or columns of op(B), from the first one and the first k of a block. */
+struct float_lines {
+    const char *first;
+    u64 next, next_k; /* bytes to them */
+    u32 last;         /* beyond it a line is that one */
+
+    DEVICE void compute_in_place() { next = in_place(next), next_k = in_place(next_k); }
+    DEVICE void load(u32 &v, u32 x, u32 k, bool when = true) const { ld_global_word(v, first + minimum(x, last) * next + k * next_k, when); }
+};
+
+template <class V> static DEVICE float_lines rows_of_a(const arguments &args, const block<V> &at)
+{
+    const u64 next = args.planes.a_rows * 4, next_k = args.planes.a_ks * 4;
+    const char *const first = matrix_at<V>(args, args.a, args.stride_a, 4, batch_index());
+    return float_lines{first + at.m0 * next + at.k0 * next_k, next, next_k, args.m - at.m0 - 1};
+}
+template <class V> static DEVICE float_lines columns_of_b(const arguments &args, const block<V> &at)
+{
+    const u64 next = args.planes.b_columns * 4, next_k = args.planes.b_ks * 4;
+    const char *const first = matrix_at<V>(args, args.b, args.stride_b, 4, batch_index());
+    return float_lines{first + at.n0 * next + at.k0 * next_k, next, next_k, args.n - at.n0 - 1};
+}
 
 template <class V> struct float_tile {
     const float *scales_a, *scales_b; /* of the block's tile, for the k's of a k-tile */
@@ -53,46 +80,52 @@ template <class V> struct float_tile {
         return i < V::BM ? scale_at(scales_a, t * pitch_a + i) : scale_at(scales_b, t * pitch_b + i - V::BM);
     }
 
-    /* How many threads have found lines without a scale for some of `k` k's, which begin anywhere. All threads of the block
-     * ask. */
-    DEVICE u32 lacking(u32 k0, u32 k) const
+    /* How many scales are not there of so many times HGEMM_SPLIT_K k's of all lines. All threads of the block ask. */
+    DEVICE u32 lacking(u32 panels) const
     {
-        const u32 panels = (k0 % HGEMM_SPLIT_K + k + HGEMM_SPLIT_K - 1) / HGEMM_SPLIT_K;
-        bool lacks = false;
+        u32 own = 0, all = 0;
         for (u32 i = thread_index(); i < V::BM + V::BN; i += V::THREADS)
 #pragma unroll 4
-            for (u32 t = 0; t < panels; ++t) lacks |= scale_of(i, t) == 0;
-        return count_at_barrier(lacks);
+            for (u32 t = 0; t < panels; ++t) own += scale_of(i, t) == 0;
+        const u32 most = panels * ((V::BM + V::BN + V::THREADS - 1) / V::THREADS);
+        for (u32 bit = 0; most >> bit; ++bit) all += count_at_barrier(own >> bit & 1) << bit;
+        return all;
     }
 
     /* Multiplies lines without a scale by FP32 units, for the k's from the begin'th to the end'th of the block's, which
      * have the scales that this has; adds the sums to those in shared memory. */
-    static DEVICE void multiply_lines(const float_tile &tile, const block<V> &at, u32 begin, u32 end)
+    static DEVICE void multiply_lines(const float_tile &tile, const arguments &args, const block<V> &at, u32 begin, u32 end)
     {
+        const float_lines rows = rows_of_a(args, at), columns = columns_of_b(args, at);
+        static_assert(V::THREADS % V::BM == 0 && V::THREADS % V::BN == 0, "a line has not as many threads as elements");
+        constexpr u32 TOGETHER = V::spec::T4_ROW ? 4 : 16; /* k's that are loaded at one time */
+        static_assert(V::BK % TOGETHER == 0, "sums of a k-tile end elsewhere");
+        u32 of_kind[2] = {};
         barrier(); /* all have added to the sums of the k's before */
 #pragma unroll 1
         for (u32 i = 0; i < V::BM + V::BN; ++i) {
             if (tile.scale_of(i, 0) != 0) continue; /* alike for all threads */
             const bool is_row = i < V::BM;
+            const u32 side = is_row ? V::BN : V::BM, x = thread_index() % side;
+            if ((is_row ? of_kind[0]++ : of_kind[1]++) % (V::THREADS / side) != thread_index() / side) continue; /* others' */
+            const u32 row = is_row ? i : x, column = is_row ? x : i - V::BM;
+            if (!is_row && tile.scale_of(row, 0) == 0) continue; /* with its row */
+            float sum = 0, few = 0;
 #pragma unroll 1
-            for (u32 x = thread_index(); x < (is_row ? V::BN : V::BM); x += V::THREADS) {
-                const u32 row = is_row ? i : x, column = is_row ? x : i - V::BM;
-                if (!is_row && tile.scale_of(row, 0) == 0) continue; /* its row has been multiplied */
-                float sum = 0, few = 0;
-#pragma unroll 4
-                for (u32 l = begin; l < end; ++l) {
-                    u32 a = 0, b = 0;
-                    V::A::load(a, at.a, row, l, true), V::B::load(b, at.b, column, l, true);
-                    few = __fmaf_rn(__uint_as_float(a), __uint_as_float(b), few);
-                    if (l % V::BK == V::BK - 1) sum = __fadd_rn(sum, few), few = 0;
-                }
-                u32 all;
-                const u32 to = sum_at(row, column);
-                ld_shared_word(all, to);
-                st_shared_word(to, __float_as_uint(__fadd_rn(__uint_as_float(all), __fadd_rn(sum, few))));
+            for (u32 l = begin; l < end; l += TOGETHER) {
+                u32 a[TOGETHER] = {}, b[TOGETHER] = {};
+#pragma unroll
+                for (u32 j = 0; j < TOGETHER; ++j) rows.load(a[j], row, l + j, l + j < end), columns.load(b[j], column, l + j, l + j < end);
+#pragma unroll
+                for (u32 j = 0; j < TOGETHER; ++j) few = __fmaf_rn(__uint_as_float(a[j]), __uint_as_float(b[j]), few);
+                if (l % V::BK == V::BK - TOGETHER) sum = __fadd_rn(sum, few), few = 0;
             }
-            barrier(); /* the next line has other threads for an element */
+            u32 all;
+            const u32 to = sum_at(row, column);
+            ld_shared_word(all, to);
+            st_shared_word(to, __float_as_uint(__fadd_rn(__uint_as_float(all), __fadd_rn(sum, few))));
         }
+        barrier(); /* an element is one thread's above, and another's below */
     }
 
     /* Takes the sum of an element, in units of the scales, of what the loop has; of one product, `low` is `near`. */
@@ -169,17 +202,38 @@ template <class V> struct float_tile {
             }
     }
 
-    /* The tile by FP32 units, 32 k's at a time, of A and B themselves. */
+    /* The tile by FP32 units, of A and B themselves: a k-tile's k's at a time, of which some are loaded together. */
     static DEVICE void multiply_floats(typename V::sums &sums, const arguments &args, const warp<V> &w)
     {
+        constexpr u32 TOGETHER = V::spec::T4_ROW || V::MMAS > 16 ? 1 : 4; /* as registers allow */
+        static_assert(V::BK % TOGETHER == 0, "sums of a k-tile end elsewhere");
         const block<V> at(args);
+        float_lines rows = rows_of_a(args, at), columns = columns_of_b(args, at);
         ::clear<V>(sums);
 #pragma unroll 1
         for (u32 l = 0; l < at.k;) {
-            multiply_floats_at<V>(sums, at, w, l, [](int, int) { return true; });
-            if (++l % V::BK != 0 && l != at.k) continue;
+            u32 a[TOGETHER][V::MT * 2] = {}, b[TOGETHER][V::NT * 2] = {};
+            rows.compute_in_place(), columns.compute_in_place(); /* or all addresses are computed before the loop, to lie in registers */
+#pragma unroll
+            for (u32 t = 0; t < TOGETHER; ++t) {
+#pragma unroll
+                for (int i = 0; i < V::MT * 2; ++i) rows.load(a[t][i], w.m + i * 8 + w.lane / 4, l + t, l + t < at.k);
+#pragma unroll
+                for (int j = 0; j < V::NT * 2; ++j) columns.load(b[t][j], w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2, l + t, l + t < at.k);
+            }
+#pragma unroll
+            for (u32 t = 0; t < TOGETHER; ++t)
+#pragma unroll
+                for (int j = 0; j < V::NT * 2; ++j)
+#pragma unroll
+                    for (int i = 0; i < V::MT * 2; ++i) {
+                        float &sum = sums[i / 2][j / 2][i % 2 * 2 + j % 2];
+                        sum = __fmaf_rn(__uint_as_float(a[t][i]), __uint_as_float(b[t][j]), sum);
+                    }
+            l += TOGETHER;
+            if (l % V::BK != 0 && l < at.k) continue;
             add(sums);
-            if (l != at.k) ::clear<V>(sums);
+            if (l < at.k) ::clear<V>(sums);
         }
     }
 };
@@ -190,8 +244,11 @@ template <class V> struct plane_pipeline {
     using B = typename V::B;
     static constexpr u32 A_BYTES = A::BYTES * V::PARTS, B_BYTES = B::BYTES * V::PARTS, ROUND = V::THREADS * 16;
     static constexpr int A_LOADS = A_BYTES / ROUND, LOADS = A_LOADS + B_BYTES / ROUND; /* chunks of a thread */
-    /* Chunks that are on their way at one time. A T4's machine code is for the emulator alone, and has fewer registers. */
-    static constexpr int FLYING = V::spec::T4_ROW ? 1 : LOADS / (V::spec::ACCURACY == TO_16_BITS ? 4 : 2);
+    /* Chunks that are on their way at one time, the longer the more there are; and the places from one of them to the next,
+     * counted in twos of mma's. A T4's machine code is for the emulator alone, and has fewer registers. */
+    static constexpr int FLYING = V::spec::T4_ROW ? 1 : V::spec::ACCURACY == TO_F32 ? LOADS / 2 : LOADS;
+    static constexpr int GAP = V::spec::T4_ROW ? 1 : V::spec::ACCURACY == TO_16_BITS ? 6 : 1;
+    static_assert(V::MT % 2 == 0 && V::NT % 4 == 0, "an ldmatrix has less than 32 rows or columns");
     static_assert(A_BYTES % ROUND == 0 && B_BYTES % ROUND == 0 && LOADS <= 8, "threads do not share the chunks evenly");
 
     const arguments &args;
@@ -205,8 +262,8 @@ template <class V> struct plane_pipeline {
         a = (u32)(batch_index() * args.planes.stride_a / 16) + (at.m0 / V::BM * k_tiles + first) * (A_BYTES / 16) + thread;
         b = (u32)(batch_index() * args.planes.stride_b / 16) + (at.n0 / V::BN * k_tiles + first) * (B_BYTES / 16) + thread;
         own = base + thread * 16;
-        fragment_a = base + A::fragment_offset(w.m, w.lane_a(), 0, 0);
-        fragment_b = base + A_BYTES + B::fragment_offset(w.n, w.lane_b(), 0, 0);
+        fragment_a = base + (w.m + w.lane) * 16;
+        fragment_b = base + A_BYTES + (w.n + w.lane) * 16;
     }
 
     /* Where chunk q of a thread is, of the k-tile that is `ahead` ones beyond the next. */
@@ -233,17 +290,20 @@ template <class V> struct plane_pipeline {
         barrier();
     }
 
-    /* What of the k-tile after the one in `stage` is due at place h of a step, of which BEFORE are before its barrier; `left`
-     * k-tiles are left. */
-    template <int BEFORE> DEVICE void move(int h, u32 stage, u32 left)
+    /* What of the k-tile after the one in `stage` is due at place h of STEP ones, of which BEFORE are before a step's barrier;
+     * `left` k-tiles are left. Rounds of chunks are apart evenly, so that each is on its way as long as another. */
+    template <int BEFORE, int STEP> DEVICE void move(int h, u32 stage, u32 left)
     {
-        constexpr int GAP = (BEFORE - 1) / LOADS, LDG_LAG = V::spec::T4_ROW || GAP < 3 ? 0 : 2;
-        static_assert(GAP > 0 && (LOADS - 1) * GAP + 1 + LDG_LAG < BEFORE, "it comes too late");
-        auto due = [](int h) { return h >= 0 && h % GAP == 0 && h / GAP < LOADS; };
+        constexpr int LDG_LAG = V::spec::T4_ROW ? 0 : GAP < 3 ? 1 : 2, ROUNDS = LOADS / FLYING;
+        constexpr int SPAN = V::spec::T4_ROW ? (BEFORE - 1) / ROUNDS : STEP / ROUNDS; /* from round to round */
+        static_assert(LOADS % FLYING == 0 && SPAN >= FLYING * GAP, "a round follows too soon");
+        static_assert((ROUNDS - 1) * SPAN + (FLYING - 1) * GAP + 1 + LDG_LAG < BEFORE, "it comes too late");
+        auto due = [](int h) { return h >= 0 && h / SPAN < ROUNDS && h % SPAN % GAP == 0 && h % SPAN / GAP < FLYING; };
+        auto number = [](int h) { return h / SPAN * FLYING + h % SPAN / GAP; };
         const int sts = h - 1, ldg = sts - LDG_LAG;
-        if (due(sts)) commit(sts / GAP, V::STAGE - stage);
-        if (due(ldg)) fetch(ldg / GAP + FLYING, left - 1);
-        if (V::spec::PREFETCH && h == GAP + 2 && left > V::spec::PREFETCH + 1) prefetch(V::spec::PREFETCH);
+        if (due(sts)) commit(number(sts), V::STAGE - stage);
+        if (due(ldg)) fetch(number(ldg) + FLYING, left - 1);
+        if (V::spec::PREFETCH && h == 8 && left > V::spec::PREFETCH + 1) prefetch(V::spec::PREFETCH);
     }
 
     /* A line of the k-tile `ahead` ones beyond: 8 threads have chunks of it, and as many chunks each, or fewer. */
@@ -256,14 +316,14 @@ template <class V> struct plane_pipeline {
     /* Fragments of slice kk: the i-th ldmatrix of A, all of B. Low ones lie a plane beyond. */
     DEVICE void load_a(fragments<V> &f, int i, int kk, bool low, u32 stage) const
     {
-        ::load_one(f, V::B_LDSMS + i, (fragment_a ^ A::fragment_xor(i, kk)) + A::fragment_add(i, kk) + low * A::BYTES + stage);
+        ::load_one(f, V::B_LDSMS + i, fragment_a + (kk * V::BM + i * 32) * 16 + low * A::BYTES + stage);
     }
     DEVICE void load_b(u32 (&to)[V::NT], int kk, bool low, u32 stage) const
     {
         fragments<V> f;
 #pragma unroll
         for (int i = 0; i < V::B_LDSMS; ++i)
-            ::load_one(f, i, (fragment_b ^ B::fragment_xor(i, kk)) + B::fragment_add(i, kk) + low * B::BYTES + stage);
+            ::load_one(f, i, fragment_b + (kk * V::BN + i * 32) * 16 + low * B::BYTES + stage);
 #pragma unroll
         for (int j = 0; j < V::NT; ++j) to[j] = f.b[j];
     }
@@ -287,7 +347,7 @@ template <class T> static DEVICE void join(const arguments &args, u32 t, bool la
     const float_tile<V> tile(args, at, t - 1);
     if (lacks) {
         const u32 first = (t - 1) * T::BK / HGEMM_SPLIT_K * HGEMM_SPLIT_K, begin = first < at.k0 ? 0 : first - at.k0;
-        float_tile<V>::multiply_lines(tile, at, begin, min(at.k, first + HGEMM_SPLIT_K - at.k0));
+        float_tile<V>::multiply_lines(tile, args, at, begin, min(at.k, first + HGEMM_SPLIT_K - at.k0));
     }
     tile.join(near, low);
 }
@@ -366,7 +426,7 @@ template <class T> static DEVICE void planes(const arguments &args, const typena
                     if (add >= 0 && r < T::MT)
 #pragma unroll
                         for (int e = 0; e < 4; ++e) near[r][j][e] = __fadd_rn(near[r][j][e], part[r % 2][j][e]);
-                    pipe.template move<BEFORE>(p * PAIR + h, stage, left);
+                    pipe.template move<BEFORE, T::SLICES / 2 * PAIR>(p * PAIR + h, stage, left);
                     if (h % 4 == 3) warp_barrier(); /* compiled to a NOP: it keeps loads and stores from being gathered */
                 }
             }
@@ -444,7 +504,7 @@ template <class T> static DEVICE void rounded_planes(const arguments &args, cons
                         if (EARLY && leaves && S == 0) mma_m16n8k8_from_zero(sum[i][j], f[S].a[i], b[p % (1 + EARLY)][S][j]);
                         else mma_m16n8k8(sum[i][j], f[S].a[i], b[p % (1 + EARLY)][S][j]);
                     }
-                    pipe.template move<BEFORE>(p * PHASE + h, stage, left);
+                    pipe.template move<BEFORE, PHASES * PHASE>(p * PHASE + h, stage, left);
                     if ((T::spec::T4_ROW && !IS_NEAR) || h % 4 == 3) warp_barrier(); /* compiled to a NOP: it keeps loads and stores from being gathered */
                 }
             }
@@ -463,8 +523,8 @@ template <class T> static DEVICE void floats(const arguments &args)
     {
         const typename T::block at(args);
         tile::clear();
-        const u32 lacking = tile(args, at, at.k0 / T::BK).lacking(at.k0, at.k);
-        if (lacking > MOST_LACKING) tile::multiply_floats(sums, args, typename T::warp());
+        const u32 panels = panels_of(at.k0, at.k), lacking = tile(args, at, at.k0 / T::BK).lacking(panels);
+        if (lacking > MOST_LACKING * panels) tile::multiply_floats(sums, args, typename T::warp());
         else if constexpr (T::spec::ACCURACY == TO_F32) planes<T>(args, at, lacking > 0, sums);
         else rounded_planes<T>(args, at, lacking > 0, sums);
     }

@@ -241,9 +241,16 @@ template <class V> struct float_pipeline {
         for (int i = 0; i < V::MT * 2; ++i) rows |= is_wide(w.m + i * 8 + w.lane / 4) << i;
 #pragma unroll
         for (int j = 0; j < V::NT * 2; ++j) columns |= is_wide(V::BM + w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2) << j;
+        /* A chain for this k-tile alone, in sums that are zero here: one for all k's would err by as many roundings. */
 #pragma unroll 1
         for (u32 k = k0; k < k0 + live; ++k)
-            multiply_floats_at<V>(sums.all, at, w, k, [&](int i, int j) { return (rows >> i & 1) || (columns >> j & 1); });
+            multiply_floats_at<V>(sums.high, at, w, k, [&](int i, int j) { return (rows >> i & 1) || (columns >> j & 1); });
+#pragma unroll
+        for (int i = 0; i < V::MT * V::NT * 4; ++i) {
+            float &high = sums.high[i / 4 / V::NT][i / 4 % V::NT][i % 4];
+            float &all = sums.all[i / 4 / V::NT][i / 4 % V::NT][i % 4];
+            all = __fadd_rn(all, high), high = 0;
+        }
     }
 
     /* Finds scales for k-tile t, writes it, and reads the next one. What was multiplied before has been drained. */

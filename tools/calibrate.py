@@ -2,20 +2,22 @@
 # SPDX-License-Identifier: MIT
 """Compares the timing model with published times of kernels on a T4, and tries other constants of it.
 
-    tools/calibrate.py TIMES.csv RUN.txt ... [--try NAME=VALUE,VALUE ...] [--event US,US ...]
+    tools/calibrate.py TIMES.csv RUN.txt ... [--try NAME=VALUE,VALUE ...] [--event US,US ...] [--out FILE]
 
 TIMES.csv has the columns kernel, N and published_us. RUN.txt is what `turing run` takes, with `time` or `time dry`, and is
-named KERNEL_N.txt. What such a file prints last is the time of that kernel at N; times without a file are left out.
+named KERNEL_N.txt. What such a file prints last is the time of that kernel at N, or, if it has a line `# times F`, that of a part
+of its blocks, of which the whole has F times as many. Times without a file are left out.
 
 The times are of launches between a pair of events after a pause. The model's are the kernel's, with the most that fetching its
 code on a GPU that has been idle adds, and with the constant `event`. Every combination of the values of --try is run, and of
 --event, other values of that constant in microseconds. Constants are those of src/turing/time.def, within its ranges. The error of
 a time is modelled over published less 1; the best combination has the least mean of their sizes. It is also chosen without one
-kernel, or without one time, and judged on what was left out. Nothing is written.
+kernel, or without one time, and judged on what was left out. --out writes what the model as it is says: bench/results/t4model/calibration.json.
 """
 import argparse
 import csv
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -47,6 +49,7 @@ def published(path):
 def modelled(turing, path, chosen):
     """Microseconds by these constants, with the start on an idle GPU, without events."""
     lines = "".join(f"clock {name} {value!r}\n" for name, value in chosen)
+    part = re.search(r"^# times ([\d.]+)\b", path.read_text(), re.M)
     with tempfile.TemporaryDirectory() as folder:
         job = pathlib.Path(folder) / path.name
         job.write_text(lines + path.read_text())
@@ -54,7 +57,8 @@ def modelled(turing, path, chosen):
     found = TIME.findall(run.stdout)
     if run.returncode or not found or float(found[-1][0]) <= 0:
         raise RuntimeError(f"{path}: {run.stderr.strip() or 'status %d' % run.returncode if run.returncode else 'no time'}")
-    return sum(map(float, found[-1]))
+    us, start = map(float, found[-1])
+    return us * (float(part[1]) if part else 1) + start
 
 
 def best(table, keys):
@@ -108,6 +112,21 @@ def grid(texts):
     return list(itertools.product(*axes))
 
 
+def written(times, found, files):
+    """A file of results, for tools/take.py."""
+    def git(*words):
+        return subprocess.run(["git", "-C", results.ROOT, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+    dirty = "-dirty" if git("status", "--porcelain", "--", "src/turing") else ""
+    version = ".".join(re.findall(r"^#define HGEMM_VERSION_[A-Z]+ (\d+)", (results.ROOT / "include" / "hgemm.h").read_text(), re.M))
+    context = {"gpu": "Tesla T4 (timing model)", "clocks": f"{clock.MHZ} MHz", "witness": "modelled",
+               "hgemm": f"{version}, commit {git('rev-parse', '--short=12', 'HEAD')}{dirty}"}
+    rows = [{"kernel": kernel, "size": size, "part": "# times" in files[kernel, size].read_text(), "published_us": times[kernel, size],
+             "events_us": round(times[kernel, size] * (1 + error), 2)} for (kernel, size), error in sorted(found.items())]
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    return f'{{\n"context": {json.dumps(context, indent=2)},\n"results": [\n{lines}\n]\n}}\n'
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("times", type=pathlib.Path, metavar="TIMES.csv")
@@ -115,6 +134,7 @@ def main():
     parser.add_argument("--try", dest="tried", action="append", default=[], metavar="NAME=VALUE,VALUE")
     event = clock.constants()["event"].value / clock.MHZ
     parser.add_argument("--event", default=f"{event:g}", metavar="US,US", help="default: %(default)s, as the model has it")
+    parser.add_argument("--out", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--turing", default=results.ROOT / "build/release/turing", type=pathlib.Path)
     args = parser.parse_args()
     times, files = published(args.times), {}
@@ -123,6 +143,8 @@ def main():
         if not size.isdigit() or (kernel, int(size)) not in times:
             sys.exit(f"{path}: {args.times} has no time of it")
         files[kernel, int(size)] = path
+    if args.out and (args.tried or args.event != f"{event:g}"):
+        parser.error("--out is for the model as it is")
     choices, events = grid(args.tried), [float(us) for us in args.event.split(",")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = {choice: {key: pool.submit(modelled, args.turing.resolve(), path, choice) for key, path in files.items()}
@@ -141,6 +163,8 @@ def main():
     for key, error in sorted(table[choice].items()):
         print(f"  {key[0]} {key[1]}: published {times[key]:.2f}, modelled {times[key] * (1 + error):.2f} us, {error:+.2%}")
     print("  " + summary(times, table[choice]))
+    if args.out:
+        args.out.write_text(written(times, table[choice], files))
     if len(table) > 1:
         kernels = sorted({key[0] for key in files})
         leave_out("kernel", table, {name: [key for key in files if key[0] == name] for name in kernels})

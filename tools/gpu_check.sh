@@ -39,7 +39,7 @@ bundle=${2:-build/release/bundle}
 parts=${HGEMM_CHECK:-tests sanitizer bench}
 for part in $parts; do
     case $part in
-        tests | cases | sanitizer | sanitizer_cases | bench | sweep | random | attention | energy | plans | plans_attention | tune | deepbench[1-6]) ;;
+        tests | cases | sanitizer | sanitizer_cases | bench | types | sweep | random | attention | energy | plans | plans_attention | tune | deepbench[1-6]) ;;
         *) hint "HGEMM_CHECK has no part $part" ;;
     esac
 done
@@ -182,6 +182,7 @@ case " $parts " in *' types '*)
     bench f32_rows --type f32 --kernel '^auto' --reps 11 --trans nt 1x4096x4096,16x4096x4096,64x4096x4096,256x4096x4096,512x3072x768
     bench bf16 --type bf16 --peers ceiling,cublas --kernel '^auto' --reps 11 --trans nn,nt,tn 1x4096x4096,16x4096x4096,64x4096x4096,1024,2048,4096
     bench weights_int4 --weights int4:128 --kernel '^auto' --reps 11 1x4096x4096,16x4096x4096,64x4096x4096,256x4096x4096,2048x4096x4096
+    bench experts --weights int4:128 --experts 8:2 --kernel '^auto' --reps 11 1x4096x4096,4x4096x4096,16x4096x4096,64x4096x4096
 esac
 case " $parts " in *' sweep '*)
     bench sweep --kernel '^auto$' --reps 9 128:1024:128,1280:2048:256,2560:4096:512,5120:8192:1024,192,320,448,576,704,960,1088,1600,3200,127,255,511,767,1023,1025,1279,1535,2047,2049,3071,3073,4095,4097,6143,8191

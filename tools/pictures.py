@@ -22,6 +22,7 @@ except ImportError:
     sys.exit(1)
 
 import results
+from evidence import figures
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"  # Okabe and Ito's
 PALE = {BLUE: "#CCE3F0", ORANGE: "#FAECCC", GREEN: "#CCECE3"}
@@ -284,7 +285,7 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     for name, draw in PICTURES.items():
         figure = draw()
-        figure.savefig(out / f"{name}.png", dpi=130, metadata={"Software": None})
+        figure.savefig(out / f"{name}.png", dpi=130, metadata={"Software": None} | ({"Comment": figures.made_of([results.profiles_path()])} if draw is overlap else {}))
         plt.close(figure)
         print(out / f"{name}.png")
 

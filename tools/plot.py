@@ -31,7 +31,7 @@ except ImportError:
     sys.exit(1)
 
 import results
-from evidence import clock, inputs
+from evidence import clock, figures, inputs
 from results import ROOT
 
 FEWEST_SQUARES = 12 # of a sweep
@@ -325,10 +325,10 @@ def floats(machine):
             continue
         ax.plot(*zip(*points), color=colour, linewidth=1, zorder=1)
         ax.scatter(*zip(*points), s=[18 + 22 * i for i in range(len(points))], color=colour, marker=marker, linewidths=0, zorder=2)
+        below = kernel in ("cublasGemmEx_tf32", "auto_of_f32_11bits")  # among those of FP16
         if kernel.startswith("auto"):
-            ax.annotate(label, points[0], (0, 7), **NEAR, color=colour, weight="bold")
+            ax.annotate(label, points[0], (0, -7 if below else 7), **NEAR, color=colour, weight="bold", va="top" if below else "bottom")
         else:
-            below = kernel == "cublasGemmEx_tf32"  # among those of FP16
             ax.annotate(label, points[-1], (2, -8) if below else (8, 2), **NEAR, color=colour, va="top" if below else "bottom")
     low, high = ax.get_xlim()
     ax.set_xlim(low, high * 1.6)
@@ -616,7 +616,7 @@ def t4_ladder():
                 Line2D([], [], color=COLOURS[CEILING], linestyle="--", linewidth=1, label="ceiling")]
     ax.legend(handles=handles, loc="upper left", ncols=5, fontsize=7.5, frameon=False)
     ax.set_title("A T4: half precision, FP16 sums", loc="left")
-    return figure
+    return figure, used
 
 
 WAITS = (("tensor core", "#009E73", "the tensor core, which is busy"), ("issue", "#8FD3BE", "nothing: it issues"),
@@ -628,9 +628,10 @@ WAITS = (("tensor core", "#009E73", "the tensor core, which is busy"), ("issue",
 def t4_waits():
     """What the cycles of a sub-core go to, rung by rung."""
     profiles, _ = results.profiles()
+    used = [{"paths": [results.profiles_path()]}]
     size = profiles[0]["problem"].split("x")[0]
     figure, (ax,) = canvas(3.4, f"Modelled, not measured: {size} x {size} x {size} on the timing model of a T4. "
-                                "A sub-core that issues nothing waits for what the warp that issues next waited for. " + stale([{"paths": [results.profiles_path()]}]))
+                                "A sub-core that issues nothing waits for what the warp that issues next waited for. " + stale(used))
     for y, profile in enumerate(profiles):
         shares = {**profile["waits"], "issue": profile["percent"]["issue"]}
         shares["other"] = shares.pop("other pipes") + shares.pop("stall counts")
@@ -649,7 +650,7 @@ def t4_waits():
     ax.set_xlabel("% of the cycles of a sub-core")
     ax.legend(handles=[Patch(color=colour, label=label) for _, colour, label in WAITS], loc="lower center",
               bbox_to_anchor=(0.45, 1.0), ncols=4, fontsize=7.2, frameon=False)
-    return figure
+    return figure, used
 
 
 # kernel: label, colour, marker, line
@@ -667,8 +668,11 @@ def t4_weights():
         m, n, k = map(int, problem.split()[0].split("x"))
         if (n, k) == (side, side):
             rows[m] = named
+    firsts = sorted(m for m in rows if any("median_us" not in rows[m][kernel] for kernel in PACKED if kernel in rows[m]))
+    but = f", but hgemm's of {' and '.join(map(str, firsts))} rows, which find nothing in L2" if firsts else ""
     words = "\n".join(textwrap.fill(text, 146) for text in (
-        f"Modelled, not measured: kernel times of a T4 at {T4_MHZ} MHz, W of {side} x {side}, FP32 sums but Marlin's. Marlin is vLLM's, built for sm_75; of "
+        f"Modelled, not measured: kernel times of a T4 at {T4_MHZ} MHz, W of {side} x {side}, FP32 sums but Marlin's. "
+        f"Launches follow others like them{but}. Marlin is vLLM's, built for sm_75; of "
         "bitsandbytes the kernel that uses tensor cores, for up to 32 rows. Grey: what INT4's bytes at "
         f"{T4_DRAM / 1e9:.0f} GB/s, or tensor cores, ask for. " + stale(used),))
     figure, (ax,) = canvas(4.6, words)
@@ -679,25 +683,27 @@ def t4_weights():
     ax.plot(ms, [1e6 * max((bytes_ + 4 * m * side) / T4_DRAM, 2 * m * side * side / TENSOR_FLOPS) for m in ms], color="#AAAAAA", linewidth=5, alpha=0.5, zorder=0,
             solid_capstyle="butt", label="floor, INT4")
     for kernel, (label, colour, marker, line) in PACKED.items():
-        points = [(m, rows[m][kernel]["median_us"]) for m in ms if kernel in rows[m]]
+        points = [(m, rows[m][kernel].get("median_us", rows[m][kernel].get("first_us"))) for m in ms if kernel in rows[m]]
         if points:
             ax.plot(*zip(*points), color=colour, linestyle=line, marker=marker, markersize=4, linewidth=1.2, label=label)
-    log2_axis(ax.xaxis, ms, "{:.0f}")
+    log2_axis(ax.xaxis, [m for m in ms if bin(m).count("1") == 1], "{:.0f}")
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.set_xlabel("rows of A")
     ax.set_ylabel("us")
     ax.legend(loc="upper left", fontsize=8, frameon=False)
     ax.set_title("A T4: products by packed weights", loc="left")
-    return figure
+    return figure, used
 
 
 FIGURES = {"ladder": ladder, "floats": floats, "energy_f32": energy_f32, "sweep": sweep, "ratio": ratio, "roofline": roofline, "energy": energy}
 T4_FIGURES = {"ladder": t4_ladder, "weights": t4_weights, "waits": t4_waits}
 
 
-def save(figure, path):
+def save(figure, path, paths):
     path.parent.mkdir(parents=True, exist_ok=True)
     undated = {"Date": None, "Creator": None} if path.suffix == ".svg" else {"Software": None}
+    if path.suffix == ".png" and all(source.is_relative_to(results.RESULTS) for source in paths):
+        undated["Comment"] = figures.made_of(paths)
     figure.savefig(path, dpi=140, metadata=undated)
     plt.close(figure)
 
@@ -728,11 +734,12 @@ def main():
                 left = f"; the one that is there was left: {path}" if path.exists() else ""
                 print(f"{machine}: {name} not made: {why}{left}", file=sys.stderr)
                 continue
-            save(figure, path)
+            save(figure, path, [source.path for source in used])
             print(f"{machine}: {name} made from {from_files(used)}: {path}", file=sys.stderr)
     if not options.results:
         for name, make in T4_FIGURES.items():
-            save(make(), out / MODEL / f"{name}.{options.format}")
+            figure, used = make()
+            save(figure, out / MODEL / f"{name}.{options.format}", [path for of in used for path in of["paths"]])
 
 
 if __name__ == "__main__":

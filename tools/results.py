@@ -16,7 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 PARTS = re.compile(r"(bench_[a-z]+)[1-9]")  # files that are parts of one list
-APART = ("bench_bf16", "bench_continuous", "bench_invariant", "bench_parts", "bench_plans")  # other conditions, or not every contestant
+APART = ("bench_bf16", "bench_continuous", "bench_experts", "bench_experts_first", "bench_invariant", "bench_parts", "bench_plans")  # other conditions, or not every contestant
 # What needs no GPU and little time: tools/report.py --check fails where one is stale, tools/take.py --redo makes it again.
 REDONE = {
     "t4emu/counted.json": "build/release/bench/bench_hgemm --device t4emu --accumulate f16,f32 512x512x1024 --format json --out OUT",
@@ -26,7 +26,23 @@ REDONE = {
 
 
 def read(path):
-    return json.loads(path.read_text())
+    return parsed(path.read_text(), path.name)
+
+
+def parsed(text, name):
+    """A file of results. A text, as a test printed it, has a context alone: its first line says by which hgemm and on what, the second
+    has its inputs."""
+    if name.endswith(".json"):
+        return json.loads(text)
+    head, stamp = (text.split("\n", 2) + ["", ""])[:2]
+    hgemm, *on = head.removeprefix("hgemm ").split("; ")
+    stamped = json.loads("{" + stamp + "}") if stamp.startswith('"inputs": ') else {}
+    return {"context": {"hgemm": hgemm, "gpu": on[0] if on else "", "witness": "measured", "text": pathlib.Path(name).stem} | stamped, "results": []}
+
+
+def every_path():
+    """All files of results."""
+    return sorted(path for path in RESULTS.glob("*/*") if path.suffix in (".json", ".txt"))
 
 
 def lists(machine):
@@ -114,18 +130,23 @@ def counted():
 
 
 def weights():
-    """({problem: {kernel: row}} of products by packed weights on the modelled T4, hgemm's beside others', the results they are from). A row's
-    `median_us` is of a launch that follows others, `first_us` of one that finds the L2 cache empty."""
+    """({problem: {kernel: row}} of products by packed weights on the modelled T4, hgemm's beside others', the results they are from). A row has
+    both_times."""
     used = [result for name, result in lists("t4model").items() if name.startswith("bench_weights_")]
     peers = read(RESULTS / "t4model" / "weights_peers.json")
     used.append(peers | {"paths": [RESULTS / "t4model" / "weights_peers.json"]})
+    return both_times(used), used
+
+
+def both_times(of):
+    """{problem: {kernel: row}} of lists: `median_us` of a launch that follows others, `first_us` of one that finds the L2 cache empty."""
     problems = {}
-    for result in used:
+    for result in of:
         for problem, rows in by_problem(result).items():
             for kernel, row in rows.items():
                 found = {"first_us": row["median_us"]} if result["context"].get("mode") == "first" else row
                 problems.setdefault(problem, {}).setdefault(kernel, {}).update(found)
-    return problems, used
+    return problems
 
 
 def bf16_errors():

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Takes results into bench/results/, where the documents' figures come from, and stamps them with what they depend on.
 
-    tools/take.py FILE... --into MACHINE    files of bench_hgemm and its kin: h100, t4model, t4emu ...
+    tools/take.py FILE... --into MACHINE    files of bench_hgemm and its kin: h100, t4model, t4emu ...; texts that tests wrote
     tools/take.py REPORT.json               what hgemm.report() wrote on a T4: becomes bench/results/t4/bench_report.json
     tools/take.py --redo                    runs again what is stale and needs no GPU, with build/release; minutes
 
@@ -39,15 +39,18 @@ def commit_of(context):
     return found[1]
 
 
-def stamp(text):
-    """The text of a result file with the hashes of what it depends on, as first in its context."""
-    result = json.loads(text)
+def stamp(text, name):
+    """The text of a file of that name with the hashes of what it depends on: first in its context, or a text's second line."""
+    result = results.parsed(text, name)
     if "context" not in result:
         raise Refused("has no context")
     of = inputs.of_commit(commit_of(result["context"]))
     if of is None:
         raise Refused(f"is of commit {commit_of(result['context'])}, which git does not know here")
     kept = {part: of[part] for part in sorted(inputs.needed(result)) if part in of}
+    if not name.endswith(".json"):
+        head, *lines = text.split("\n")
+        return "\n".join([head, f'"inputs": {json.dumps(kept)}', *(lines[1:] if lines and lines[0].startswith('"inputs": ') else lines)])
     text = re.sub(r'\n? *"inputs": \{[^}]*\},', "", text, count=1)
     return re.sub(r'("context": \{)(\s*)', lambda found: f'{found[1]}{found[2]}"inputs": {json.dumps(kept)},{found[2] or " "}', text, count=1)
 
@@ -95,16 +98,15 @@ def from_report(report, may_be_made_up=False):
 
 def take(path, machine, may_be_made_up=False):
     """Where a file now lies, stamped."""
-    text = path.read_text()
-    content = json.loads(text)
-    name = path.name
+    text, name = path.read_text(), path.name
+    content = results.parsed(text, name)
     if content.get("what", "").startswith("hgemm report"):
         text, machine, name = from_report(content, may_be_made_up), "t4", "bench_report.json"
     target = path if path.resolve().is_relative_to(results.RESULTS) else None
     if target is None:
         must(machine, "--into says which machine's folder of bench/results it is for")
         target = results.RESULTS / machine / name
-    text = stamp(text)
+    text = stamp(text, name)
     target.parent.mkdir(exist_ok=True)
     target.write_text(text)
     return target
@@ -123,7 +125,7 @@ def redo():
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / path.name
             subprocess.run(command.replace("OUT", str(out)), shell=True, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-            stamped = stamp(out.read_text())
+            stamped = stamp(out.read_text(), path.name)
         path.write_text(stamped)
 
 

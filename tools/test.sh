@@ -20,6 +20,12 @@ tools/setup.sh
 
 step() { printf '==> %s\n' "$*" >&2; }
 
+# Stages whose host code is the same compile it once, where there is ccache.
+if command -v ccache >/dev/null; then
+    export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+    export CCACHE_DIR="$PWD/build/ccache" CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
+fi
+
 # Runs a command in silence; when it fails, shows the end of what it said.
 quietly() {
     "$@" >build/test.log 2>&1 || { tail -n 60 build/test.log >&2; printf 'FAILED: %s\n' "$*" >&2; exit 1; }
@@ -94,6 +100,7 @@ else
     step "docs: no python3, generated parts are not checked"
 fi
 if python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    unset CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER # its compiler is a script that is made anew each time
     HGEMM_IMAGE_DIR=$PWD/build/release/kernels python/check.sh
 else
     step "python: no python3 with venv (Debian: python3-venv), the wheel is not checked"

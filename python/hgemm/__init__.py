@@ -36,7 +36,7 @@ _LATER = ("bench", "info", "predictions", "report")
 
 
 def __dir__():
-    return sorted({*globals(), *__all__, *(["torch"] if importlib.util.find_spec("torch") else [])} - {"importlib"})
+    return sorted({*globals(), *__all__, "formats", *(["torch"] if importlib.util.find_spec("torch") else [])} - {"importlib"})
 
 
 def __getattr__(name):  # loaded when asked for: torch takes seconds, and may not be there

@@ -10,6 +10,7 @@ from . import _device
 from ._device_array import DeviceArray, host_array
 from ._plan import packed
 from ._types import BFLOAT16, type_name
+from ._weights import Weights
 
 
 class View:
@@ -108,8 +109,18 @@ def is_host(name, array):
         return False
     if hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__"):
         return int(array.__dlpack_device__()[0]) == 1  # kDLCPU
-    raise TypeError(f"{name}: a {type(array).__module__}.{type(array).__qualname__} is no array: give one of numpy, torch or cupy, a "
-                    "hgemm.DeviceArray, or one with __cuda_array_interface__ or __dlpack__")
+    raise no_array(name, array)
+
+
+def no_array(name, given):
+    """The exception of what is no array, which tells what to do with weights that were converted or packed."""
+    some = given[0] if isinstance(given, (list, tuple)) and given else given
+    hint = "give one of numpy, torch or cupy, a hgemm.DeviceArray, or one with __cuda_array_interface__ or __dlpack__"
+    if isinstance(some, Weights):
+        hint = "hgemm.pack(...) packs it for hgemm.linear, and a sequence of them for hgemm.grouped"
+    elif type(some).__name__ == "PackedWeights":
+        hint = "packed weights are the weight of hgemm.linear, those of experts, packed together, the b of hgemm.grouped"
+    return TypeError(f"{name}: a {type(given).__module__}.{type(given).__qualname__} is no array: {hint}")
 
 
 def to_host(name, array):

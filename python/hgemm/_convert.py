@@ -4,6 +4,7 @@ import torch
 
 from . import _c, _packed, formats
 from ._torch_packed import PackedLinear
+from .formats._fp8 import of_scale
 
 _FP8 = {getattr(torch, name) for name in dir(torch) if name.startswith("float8_e")}
 _LINEAR_OF_BITSANDBYTES = ("Linear4bit", "Linear8bitLt", "LinearNF4", "LinearFP4")
@@ -167,8 +168,9 @@ def _compressed(module, get, kind):
         return formats.compressed_tensors(weight_packed=packed, weight_scale=get("weight_scale"), **options), packed.device
     scale, block = get("weight_scale"), None
     if scale is None or kind == "FP8" and scale.dim() == 2 and scale.numel() > 1 and scale.shape[0] not in (1, weight.shape[0]):
-        scale = get("weight_scale_inv") if scale is None else scale
         block = getattr(module, "block_size", None) or (128, 128)
+        if scale is None:
+            return of_scale("weight_scale_inv", weight, get("weight_scale_inv"), block), weight.device
     elif scale.dim() == 2 and scale.shape[0] == 1 and weight.shape[0] > 1 and scale.shape[1] > 1:
         scale = scale.T  # one a row, as FBGEMM has them
     return formats.compressed_tensors(weight=weight, weight_scale=scale, block=block,

@@ -105,6 +105,11 @@ def _product(*arguments):
     return _Product.apply(*arguments) if torch.is_grad_enabled() or transformed() else _run(*arguments)
 
 
+def rows_of(x):
+    """A tensor as a matrix of its rows, which may have no elements."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
 def _operands_gradients(g, needs, a, b, alpha_pointer, scale_a_pointer, scale_b_pointer, scale_a, scale_b, *options):
     """Of a product's operands, by the gradient of the product. options: alpha and what follows, but for out_dtype."""
     of_a = of_b = None
@@ -115,7 +120,7 @@ def _operands_gradients(g, needs, a, b, alpha_pointer, scale_a_pointer, scale_b_
     if needs[1]:
         scales = alpha_pointer, scale_a_pointer, None, scale_a, 0.0
         if b.dim() == 2:  # one product over all rows, instead of a batch whose results are added
-            of_b = _product(a.reshape(-1, a.shape[-1]).mT, g.reshape(-1, g.shape[-1]), *scales, *options, b.dtype)
+            of_b = _product(rows_of(a).mT, rows_of(g), *scales, *options, b.dtype)
         else:
             repeated = b.shape[:-2] != g.shape[:-2]
             of_b = _reduced(_product(a.mT, g, *scales, *options, _wide(b.dtype) if repeated else b.dtype), b)

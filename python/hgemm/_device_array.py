@@ -6,7 +6,7 @@ import numpy as np
 
 from . import _c
 from ._device import Memory, handle_for
-from ._types import BFLOAT16, native, type_name
+from ._types import BFLOAT16, native
 
 
 def packed_strides(shape, itemsize):

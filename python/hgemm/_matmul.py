@@ -4,6 +4,7 @@ from . import _arrays, _packed
 from ._call import asked_type, check_options, compute, scalars_of
 from ._packed import PackedWeights
 from ._plan import Shape, plan_for
+from ._weights import Weights
 
 again = None  # hgemm.torch's, once that is loaded: makes a call on its tensors that was made before
 
@@ -87,8 +88,8 @@ def linear(x, weight, bias=None, **options):
     if isinstance(weight, PackedWeights):
         return _packed.linear(x, weight, bias, **options)
     shape = getattr(weight, "shape", None)
-    if shape is None:
-        raise TypeError(f"weight: a {type(weight).__module__}.{type(weight).__qualname__} is no array")
+    if shape is None or isinstance(weight, Weights):
+        raise _arrays.no_array("weight", weight)
     if len(shape) == 2:
         weight = weight.T
     elif len(shape) != 1:

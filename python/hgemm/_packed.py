@@ -2,6 +2,7 @@
 """Weights in the packed form that products take, and products with it."""
 import ctypes
 import functools
+from collections.abc import Iterable
 from ctypes import byref
 
 import numpy as np
@@ -84,7 +85,7 @@ def unpack_on_host(form, packed, dtype, first=0, count=None):
 
 def joint(weights):
     """(a list of Weights, their form, their order of columns): experts have all of these in common."""
-    many = [weights] if isinstance(weights, Weights) else list(weights)
+    many = list(weights) if isinstance(weights, Iterable) else [weights]
     for one in many:
         if not isinstance(one, Weights):
             raise TypeError(f"weights: a {type(one).__module__}.{type(one).__qualname__} is no hgemm.Weights; hgemm.formats makes them")
@@ -129,6 +130,7 @@ class PackedWeights:
     """Packed weights of a linear layer, or of experts. `data` has the bytes; they are the same on every device.
 
     shape      (n, k), or (experts, n, k)
+    form       what the bytes are, as integers: hgemm_weights_t's n, k, code, group, zero, type_scale and the 16 of its table
     order      (k), or None: column i of what is packed is column order[i] of the matrix, and so of x
     nbytes     what they take"""
 
@@ -166,8 +168,8 @@ class PackedWeights:
         the default device."""
         dtype = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
         n, k = self.form[:2]
-        width = dtype.itemsize
-        shape, strides = ((self.experts, k, n), (n * k * width, width, k * width)) if experts else ((k, n), (width, k * width))
+        width, line = dtype.itemsize, max(k, 1) * dtype.itemsize
+        shape, strides = ((self.experts, k, n), (n * line, width, line)) if experts else ((k, n), (width, line))
         data = self.data
         if _arrays.is_torch(data):
             if data.is_cuda:
@@ -254,15 +256,15 @@ def gathered(x, order, name="x"):
 
 
 def linear(x, w, bias=None, *, out=None, alpha=1.0, beta=None, c=None, activation=None, gate=None, accumulate="float32", out_dtype=None,
-           scale_a=None, scale_b=None, batch_invariant=False, kernel=None, stream=None):
-    """hgemm.linear with packed weights."""
+           scale_a=None, scale_b=None, batch_invariant=False, kernel=None, stream=None, accuracy="float32"):
+    """hgemm.linear with packed weights. A lower accuracy than x has is more than it asks for."""
     if _arrays.is_torch(x) and (_arrays.is_torch(w.data) or not x.is_cuda):
         for name, option in (("out", out), ("kernel", kernel), ("stream", stream)):
             if option is not None:
                 raise ValueError(f"{name}: it cannot be given with packed weights and torch's tensors")
         from . import torch as door
         return door.packed.linear(x, w, bias, alpha=alpha, beta=beta, c=c, activation=activation, gate=gate, accumulate=accumulate,
-                                  out_dtype=out_dtype, scale_a=scale_a, scale_b=scale_b, batch_invariant=batch_invariant)
+                                  out_dtype=out_dtype, scale_a=scale_a, scale_b=scale_b, batch_invariant=batch_invariant, accuracy=accuracy)
     if _arrays.is_torch(w.data):
         raise TypeError("x: the weights are packed in a tensor of torch's; pack(weights) packs for other arrays")
     host = _arrays.is_host("x", x)
@@ -274,7 +276,7 @@ def linear(x, w, bias=None, *, out=None, alpha=1.0, beta=None, c=None, activatio
     if kind not in ("float16", "bfloat16"):
         raise TypeError(f"x: its type is {kind}, not float16 or bfloat16")
     others = {name: array for name, array in (("c", c), ("bias", bias), ("gate", gate), ("out", out)) if array is not None}
-    _call.check_options("float32", activation)
+    _call.check_options("float32", activation, accuracy)
     dtype = _call.asked_type(out, out_dtype)
     scalars = _call.scalars_of(c, alpha, beta, scale_a, None)
 

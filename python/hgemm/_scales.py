@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
 """find_scale: the scales of bfloat16 operands."""
-import numpy as np
-
 from . import _arrays, _c, _call, _device
 from ._device_array import upload
 from ._plan import lines_of

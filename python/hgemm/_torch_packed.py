@@ -118,7 +118,7 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
     if len(scalars) > 2 and x.dtype != torch.bfloat16:
         raise ValueError("scale_a: x is float16, and only bfloat16 has a scale")
     layouts = tuple([(name, _TYPES[tensor.dtype], tensor.shape, tensor.stride()) for name, tensor in operands.items()])
-    plan = plan_of((*layouts, ("b", _TYPES[x.dtype], (k, n), (1, k))), dtype, beta != 0)
+    plan = plan_of((*layouts, ("b", _TYPES[x.dtype], (k, n), (1, max(k, 1)))), dtype, beta != 0)
     result = torch.empty(plan.shape, dtype=getattr(torch, dtype), device=x.device)
     if plan.copies_c:
         result.copy_(c)
@@ -137,6 +137,8 @@ LOW = 2.0**11
 def _of_floats(x, packed, form, alpha, batch_invariant):
     """alpha * x W^T of float32, in float32: each row, times a power of two, is a half and a rest that is 2^11 times larger than it counts
     for. They are rows of one product, so that weights are read once, and x is off by 2^-22 of itself at most."""
+    if x.shape[-1] == 0:  # no row has a largest magnitude
+        return x.new_zeros((*x.shape[:-1], form[0]))
     row = x.unsqueeze(0) if x.dim() == 1 else x
     finite = torch.where(row.isfinite(), row, 0)
     largest = torch.linalg.vector_norm(finite, math.inf, dim=-1, keepdim=True).clamp(min=2.0**-100)
@@ -201,7 +203,7 @@ def _linear_packed_grad(g, packed, form, dtype, alpha=1.0):
     """alpha * g W in dtype: a panel of columns after the other, each unpacked before its product."""
     form = tuple(form)
     n, k = form[:2]
-    rows, factor = _derivatives.fitted(g.reshape(-1, n), dtype)
+    rows, factor = _derivatives.fitted(_derivatives.rows_of(g), dtype)
     rows = rows.contiguous()
     if factor is not None:
         factor = factor * alpha
@@ -283,11 +285,11 @@ torch.library.register_autograd("hgemm::linear_packed_grad", _backward_grad, set
 
 
 def linear(x, w, bias=None, *, alpha=1.0, beta=None, c=None, activation=None, gate=None, accumulate="float32", out_dtype=None, scale_a=None,
-           scale_b=None, batch_invariant=False):
+           scale_b=None, batch_invariant=False, accuracy="float32"):
     """hgemm.linear of tensors with packed weights. Its gradient for x is a product with the matrix, unpacked to x's type:
     at most PANEL bytes of it at a time."""
     _packed.check_x(w, x.shape, {"accumulate": accumulate, "scale_b": scale_b})
-    _call.check_options("float32", activation)
+    _call.check_options("float32", activation, accuracy)
     alpha, beta = float(_call.scalar("alpha", alpha)), 1.0 if beta is None else float(_call.scalar("beta", beta))
     if isinstance(out_dtype, str):
         out_dtype = getattr(torch, _call.dtype_name("out_dtype", out_dtype))

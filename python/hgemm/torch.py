@@ -19,7 +19,7 @@ import warnings
 
 import torch
 
-from . import _bitsandbytes_door, _c, _call, _derivatives, _matmul, _prepared, _scales
+from . import _arrays, _bitsandbytes_door, _c, _call, _derivatives, _matmul, _prepared, _scales
 from ._device import handle_for
 from ._grouped import grouped
 from ._packed import PackedWeights
@@ -312,6 +312,8 @@ def linear(x, weight, bias=None, **options):
     """hgemm.linear for tensors: x @ weight.T + bias, with the options of matmul. weight may be what hgemm.pack made."""
     if isinstance(weight, PackedWeights):
         return packed.linear(x, weight, bias, **options)
+    if not isinstance(weight, torch.Tensor):
+        raise _arrays.no_array("weight", weight)
     return matmul(x, weight.mT if weight.dim() > 1 else weight, bias=bias, **options)
 
 

@@ -8,7 +8,7 @@ import torch
 
 import hgemm
 import hgemm.torch
-from hgemm import _packed, formats
+from hgemm import _packed
 from random_weights import KINDS, made
 
 HALF = torch.float16
@@ -189,6 +189,32 @@ def packed_experts():
                 its = (chosen.flatten() == expert).nonzero()[:, 0]
                 wanted[its] = x[its // 2].double() @ matrix.T
             assert torch.equal(y.double(), wanted), (n, k, tokens, dtype)
+
+
+@check
+def packed_beyond_4_gib():
+    """Weights of more than 4 GiB, which are a small matrix's rows many times over: each copy's results are those of the first."""
+    if torch.cuda.mem_get_info()[0] < 9 << 30:
+        raise Missing("9 GiB of free memory")
+    n, k, times = 3200, 16384, 90
+    for code, zeros in (("int8", "integer"), ("uint8", "real")):
+        small = hgemm.pack(made(random(), code, n, k, 256, zeros), device="cuda")
+        form = (n * times, *small.form[1:])
+        whole = torch.empty(_packed.bytes_of(form), dtype=torch.uint8, device="cuda")
+        assert whole.numel() > 1 << 32
+        at = to = 0
+        scale = {0: 2, 1: 4, 2: 2}[small.form[5]]
+        for size in (n * k, n * k // 256 * scale, n * k // 256 * (1 if zeros == "integer" else scale)):  # codes, scales, zeros
+            whole[to:to + size * times].view(times, size).copy_(small.data[at:at + size])
+            at, to = at + size, to + size * times
+        for m in (1, 40, 200):
+            x = integers(m, k)
+            y = hgemm.linear(x, _packed.PackedWeights(whole, form, None), out_dtype="float32").view(m, times, n)
+            assert torch.equal(y, hgemm.linear(x, small, out_dtype="float32")[:, None].expand(m, times, n)), (code, m)
+        panel, first = torch.empty(n * times, 128, device="cuda", dtype=HALF), k - 128
+        hgemm.torch.packed._unpack_columns(whole, form, first, 128, panel)
+        assert torch.equal(panel.view(times, n, 128), small.unpack("float16")[:, first:].expand(times, n, 128)), code
+        del whole, panel
 
 
 @check

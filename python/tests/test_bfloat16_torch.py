@@ -197,7 +197,7 @@ def test_compiled_code_uses_scales_that_were_found_before(searches):
 
 
 def test_a_graph_takes_scales_of_frozen_parameters_only(searches, monkeypatch):
-    weight, x = torch.nn.Parameter(wide(8, 5)), wide(3, 8)
+    weight = torch.nn.Parameter(wide(8, 5))
     with torch.no_grad(), hgemm.torch.enable(devices=("cpu",)) as on:
         on._scales._asked[id(weight)] = weight
         monkeypatch.setattr(hgemm._parameter_scales, "_capturing", lambda x: True)

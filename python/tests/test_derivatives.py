@@ -261,3 +261,12 @@ def test_constants_of_a_transform_are_left_as_they_are():
     same(result[1], a.double() @ a.double())
     ends = torch.tensor([4])
     same(torch.vmap(lambda x: x + hgemm.grouped(a, a[None], ends).float())(torch.zeros(3, 1))[1], a.double() @ a.double())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("m, n, k", [(3, 0, 64), (3, 24, 0), (0, 24, 64), (0, 0, 0)])
+def test_gradients_of_what_has_no_elements(dtype, m, n, k):
+    for shape in ((m, k), (2, m, k)):
+        x, w = torch.ones(shape, dtype=dtype, requires_grad=True), torch.ones(n, k, dtype=dtype, requires_grad=True)
+        hgemm.torch.linear(x, w).sum().backward()
+        assert torch.equal(x.grad, torch.full_like(x, n)) and torch.equal(w.grad, torch.full_like(w, x.numel() // max(k, 1)))

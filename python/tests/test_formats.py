@@ -381,6 +381,7 @@ def sources(rng):
         (formats.bitsandbytes, {"weight": rng.integers(0, 256, (n * k // 2, 1)).astype(np.uint8),
                                 "absmax": rng.uniform(0, 1, n * k // 64).astype(np.float32)}, {"shape": (n, k)}),
         (formats.fp8, {"weight": rng.integers(0, 127, (n, k)).astype(np.uint8), "scale": halves(rng, n, groups)}, {}),
+        (formats.compressed_tensors, {"weight": rng.integers(0, 127, (n, k)).astype(np.uint8), "weight_scale": halves(rng, n, groups)}, {}),
         (formats.mxfp4, {"blocks": rng.integers(0, 256, (n, k // 2)).astype(np.uint8),
                          "scales": rng.integers(100, 140, (n, k // 32)).astype(np.uint8)}, {}),
         (formats.nvfp4, {"weight_packed": rng.integers(0, 256, (n, k // 2)).astype(np.uint8),

@@ -319,7 +319,7 @@ def test_the_readmes_lines_run():
 
 
 def test_what_is_there_is_listed():
-    assert {"bench", "info", "matmul", "predictions", "report"} <= set(dir(hgemm)) and "importlib" not in dir(hgemm)
+    assert {"bench", "formats", "info", "matmul", "predictions", "report"} <= set(dir(hgemm)) and "importlib" not in dir(hgemm)
 
 
 def test_a_kernel_with_other_sums_says_what_to_pass(integers):

@@ -57,6 +57,30 @@ def test_bfloat16(rng):
     assert np.isfinite(y).all() and np.abs(y - wanted).max() <= 1e-6 * np.abs(wanted).max()
 
 
+@pytest.mark.parametrize("m, n, k", [(0, 24, 64), (3, 0, 64), (3, 24, 0), (0, 0, 0)])
+def test_sizes_of_0(m, n, k):
+    weights = hgemm.Weights(np.ones((n, k), int), np.ones((n, 2 if k else 0), np.float16), "int4", group=32)
+    packed, x, bias = hgemm.pack(weights), np.ones((m, k), np.float16), np.full(n, 2, np.float16)
+    np.testing.assert_array_equal(hgemm.linear(x, packed, bias, accuracy="16bits"), np.full((m, n), 2 + k, np.float16))
+    assert packed.unpack().shape == (n, k)
+    np.testing.assert_array_equal(hgemm.grouped(x, hgemm.pack([weights, weights]), np.array([0, m], np.int32)), np.full((m, n), k, np.float16))
+
+
+@pytest.mark.parametrize("code, zeros", KINDS)
+def test_infinities_and_nan(rng, code, zeros):
+    """As IEEE 754 has them. Beside offsets an infinity may be NaN, and no more than its row is touched."""
+    weights = made(rng, code, 50, 128, 32, zeros)
+    x = rng.integers(-2, 3, (5, 128)).astype(np.float16)
+    x[0, 5], x[1, 7], x[2, 9] = np.inf, np.nan, -np.inf
+    y = hgemm.linear(x, hgemm.pack(weights), out_dtype="float32")
+    with np.errstate(invalid="ignore"):
+        wanted = (x.astype(np.float64) @ weights.dequantize().T.astype(np.float64)).astype(np.float32)
+    if zeros == "real":
+        assert not np.isfinite(y[:3]).any() and np.isnan(y[1]).all()
+        y[:3] = wanted[:3]
+    np.testing.assert_array_equal(y, wanted)
+
+
 def test_act_order(rng):
     n, k, groups = 16, 128, 4
     weights = formats.gptq(words(rng, k // 8, n), words(rng, groups, n // 8), np.exp2(rng.integers(-5, 0, (groups, n))).astype(np.float16),
@@ -93,11 +117,11 @@ def test_what_is_refused(rng):
             ({"x": x[:, :63]}, ValueError, r"x: its shape is \(5, 63\), not \(..., 64\)"), ({"x": x.astype(np.float32)}, TypeError, "x: its type is float32"),
             ({"accumulate": "float16"}, hgemm.NotSupportedError, "accumulate"), ({"scale_b": 1.0}, ValueError, "scale_b"),
             ({"bias": np.zeros(23, np.float16)}, ValueError, "bias: its shape"), ({"c": hgemm.array(x)}, ValueError, "c: it is in a device's"),
-            ({"scale_a": 1.0}, ValueError, "scale_a"), ({"activation": "tanh"}, ValueError, "activation"),
+            ({"scale_a": 1.0}, ValueError, "scale_a"), ({"activation": "tanh"}, ValueError, "activation"), ({"accuracy": 1}, ValueError, "accuracy"),
             ({"out": np.zeros((24, 5), np.float16).T[:4]}, ValueError, "out: its shape")):
         with pytest.raises(error, match=match):
             hgemm.linear(**{"x": x, "weight": packed, **arguments})
-    for wrong, error, match in (([], ValueError, "there are none"), (x, TypeError, "no hgemm.Weights"),
+    for wrong, error, match in (([], ValueError, "there are none"), (x, TypeError, "no hgemm.Weights"), (None, TypeError, "no hgemm.Weights"),
                                 ([weights, made(rng, "int8", 24, 64, 32)], ValueError, "number 1 is <hgemm.Weights 24x64, int8")):
         with pytest.raises(error, match=match):
             hgemm.pack(wrong)
@@ -105,5 +129,10 @@ def test_what_is_refused(rng):
         hgemm.linear(x, hgemm.pack([weights, weights]))
     with pytest.raises(ValueError, match="not packed for experts"):
         hgemm.grouped(x, packed, np.array([5], np.int32))
-    with pytest.raises(TypeError, match="PackedWeights is no array"):
-        hgemm.matmul(x, packed)
+    for call, words_ in ((lambda: hgemm.matmul(x, packed), "PackedWeights is no array: .* the weight of hgemm.linear"),
+                         (lambda: hgemm.linear(x, weights), r"weight: a .*Weights is no array: hgemm.pack\(...\) packs it"),
+                         (lambda: hgemm.matmul(x, weights), r"b: a .*Weights is no array: hgemm.pack"),
+                         (lambda: hgemm.grouped(x, [weights, weights], np.array([2, 5])), "b: a builtins.list is no array: hgemm.pack.* hgemm.grouped"),
+                         (lambda: hgemm.grouped(x, (packed,), np.array([5])), "b: a builtins.tuple is no array: .*packed together, the b of hgemm.grouped")):
+        with pytest.raises(TypeError, match=words_):
+            call()

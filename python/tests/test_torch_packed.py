@@ -198,6 +198,19 @@ def test_float32(rng):
     assert torch.equal(layer(x), hgemm.linear(x.half(), packed, out_dtype="float32"))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("m, n, k", [(0, 24, 64), (3, 0, 64), (3, 24, 0), (0, 0, 0)])
+def test_sizes_of_0(dtype, m, n, k):
+    packed = hgemm.pack(hgemm.Weights(np.ones((n, k), int), np.ones((n, 2 if k else 0), np.float16), "int4", group=32), device="cpu")
+    x, bias = torch.ones(m, k, dtype=dtype, requires_grad=True), torch.full((n,), 2.0)
+    y = hgemm.linear(x, packed, bias, accuracy="11bits")
+    assert torch.equal(y, torch.full((m, n), 2.0 + k, dtype=dtype))
+    y.sum().backward()
+    assert torch.equal(x.grad, torch.full((m, k), float(n), dtype=dtype))
+    with torch.no_grad():
+        assert torch.equal(hgemm.torch.PackedLinear(packed)(x), torch.full((m, n), float(k), dtype=dtype))
+
+
 def test_what_is_refused(rng):
     weights = made(rng, "int4", 24, 64, 32)
     packed, x = hgemm.pack(weights, device="cpu"), integers(rng, 5, 64)
@@ -211,6 +224,9 @@ def test_what_is_refused(rng):
             ({"accumulate": "float16"}, NotImplementedError, "accumulate"), ({"c": torch.zeros(5, 24, dtype=torch.int32)}, TypeError, "c: its type")):
         with pytest.raises(error, match=match):
             hgemm.linear(**{"x": x, "weight": packed, **arguments})
+    for linear in (hgemm.linear, hgemm.torch.linear):
+        with pytest.raises(TypeError, match=r"weight: a hgemm._weights.Weights is no array: hgemm.pack"):
+            linear(x, weights)
     with pytest.raises(ValueError, match="packed: it is a tensor of torch.uint8"):
         torch.ops.hgemm.linear_packed(x, packed.data[:-1], packed.form)
     with pytest.raises(NotImplementedError, match="no gradient; hgemm.torch.linear has"):
@@ -352,17 +368,18 @@ def test_what_convert_leaves_alone_and_why(rng):
     sparse = Layer(weight_packed=words(rng, 8, 64), scale_packed=halves(rng, 1, 32), meta=torch.zeros(8, 32, dtype=torch.int16))
     gemv = Layer(qweight=words(rng, 32, 16), qzeros=words(rng, 32, 1), scales=halves(rng, 32, 8))
     float8 = Layer(weight=torch.zeros(32, 128).to(torch.float8_e5m2), weight_scale=torch.ones(1))
+    blocks = Layer(weight=torch.zeros(32, 128).to(torch.float8_e4m3fn), weight_scale_inv=torch.ones(2, 3))
     hqq, three = Layer(W_q=torch.zeros(64, 32, dtype=torch.uint8)), Layer(qweight=words(rng, 12, 32), qzeros=words(rng, 4, 3), scales=halves(rng, 4, 32))
     class Linear4bit(torch.nn.Linear):
         """bitsandbytes', which quantises its weight when that is moved."""
     model = torch.nn.ModuleDict({"shuffled": shuffled, "old": old, "marlin": marlin, "repacked": repacked, "sparse": sparse, "gemv": gemv,
-                                 "float8": float8, "hqq": hqq, "three": three, "later": Linear4bit(64, 32), "plain": torch.nn.Linear(4, 4),
+                                 "float8": float8, "hqq": hqq, "three": three, "blocks": blocks, "later": Linear4bit(64, 32), "plain": torch.nn.Linear(4, 4),
                                  "away": gptq_layer(rng).to("meta")})
     done = hgemm.torch.convert(model, gptq_version=2)
     assert not done.replaced and set(done.left) == set(model) - {"plain"}
     for name, words_ in (("shuffled", "ExLlama's kernels"), ("old", "ExLlama's kernels"), ("marlin", "Marlin's kernels"), ("repacked", "Marlin's"),
                          ("sparse", "Marlin's"), ("gemv", r"not known: it has qweight int32 (32, 16)"), ("float8", "float8_e5m2"),
-                         ("hqq", "W_q uint8 (64, 32)"), ("three", "bits: 3"), ("later", "after that"), ("away", "meta")):
+                         ("hqq", "W_q uint8 (64, 32)"), ("three", "bits: 3"), ("blocks", "weight_scale_inv: its shape is (2, 3), not (1, 1)"), ("later", "after that"), ("away", "meta")):
         assert words_ in done.left[name], (name, done.left[name])
 
 

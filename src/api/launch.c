@@ -76,7 +76,11 @@ static planes_t planes_in(const hgemm_handle_t handle, const plan_t *plan, const
                       .stride_a = a.matrices > 1 ? a.matrix_bytes : 0,
                       .stride_b = b.matrices > 1 ? b.matrix_bytes : 0,
                       .scale_stride_a = a.matrices > 1 ? a.scales : 0,
-                      .scale_stride_b = b.matrices > 1 ? b.scales : 0};
+                      .scale_stride_b = b.matrices > 1 ? b.scales : 0,
+                      .a_rows = p->op_a ? 1 : p->lda,
+                      .a_ks = p->op_a ? p->lda : 1,
+                      .b_columns = p->op_b ? p->ldb : 1,
+                      .b_ks = p->op_b ? 1 : p->ldb};
 }
 
 /* Enqueues what makes them. */

@@ -157,35 +157,55 @@ static void name_device(device_t *device, char *text, size_t bytes)
         snprintf(text, bytes, "%s", is_known && strcmp(info.kind, "t4model") == 0 ? "t4emu:time" : "t4emu");
 }
 
+/* bench_hgemm's name of hgemm's own choice for such operands, and the options that ask for these. What is a float
+ * beside another type is one there, too. */
+static void name_operands(const hgemm_desc_t *p, char name[64], char options[96])
+{
+    const hgemm_type_t type = has_floats(p) ? HGEMM_TYPE_F32 : p->type_a;
+    const int is_packed = p->weights != NULL, is_typed = type != HGEMM_TYPE_F16;
+    const char *word = is_typed ? type_names[type] : "", *how = "";
+    char weights[WEIGHTS_TEXT] = "";
+    if (is_packed)
+        weights_to_text(p->weights, weights);
+    else if (type == HGEMM_TYPE_F32)
+        how = p->accuracy == HGEMM_ACCURACY_16_BITS   ? "_16bits"
+              : p->accuracy == HGEMM_ACCURACY_11_BITS ? "_11bits"
+                                                      : "";
+    else if (type == HGEMM_TYPE_BF16 && scales_to_find(p))
+        how = p->scale_b != 0 || p->scale_b_pointer ? "_b_given" : "_found";
+    snprintf(options, 96, "%s%s%s%s", is_typed ? " --type " : "", word, is_packed ? " --weights " : "", weights);
+    if (p->kernel != HGEMM_KERNEL_AUTO)
+        snprintf(name, 64, "%s", kernel_table[p->kernel].info.name);
+    else if (is_packed || is_typed)
+        snprintf(name, 64, "auto_of_%s%s%s%s", word, is_packed && is_typed ? "_" : "", weights, how);
+    else
+        snprintf(name, 64, "%s", p->accumulate == HGEMM_ACCUMULATE_F32 ? "auto_f32" : "auto");
+}
+
 /* The call as a command of bench_hgemm, which has contiguous and aligned operands. A comment says what else the call
  * has, and which plan was chosen for it. */
 static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t *plan, char line[MOST_LINE])
 {
-    char name[24], kernel[64], options[192] = "", weights[WEIGHTS_TEXT], problem[CLASS_TEXT], words[PLAN_TEXT];
-    const int is_f32 = p->accumulate == HGEMM_ACCUMULATE_F32;
+    char name[24], kernel[64], options[192] = "", operands[96], problem[CLASS_TEXT], words[PLAN_TEXT];
     const problem_class_t class = class_of(p);
     size_t used = 0;
     name_device(device, name, sizeof name);
-    snprintf(kernel, sizeof kernel, "%s",
-             p->kernel != HGEMM_KERNEL_AUTO ? kernel_table[p->kernel].info.name
-             : is_f32                       ? "auto_f32"
-                                            : "auto");
+    name_operands(p, kernel, operands);
     if (p->alpha != 1)
         used += (size_t)snprintf(options + used, sizeof options - used, " --alpha %.9g", (double)p->alpha);
     if (p->beta != 0)
         used += (size_t)snprintf(options + used, sizeof options - used, " --beta %.9g", (double)p->beta);
-    if (p->batch != 1)
+    if (p->batch_mode == HGEMM_BATCH_GROUPED && p->op_a == HGEMM_OP_N) /* so many rows, of any group alike likely */
+        used += (size_t)snprintf(options + used, sizeof options - used, " --experts %" PRId64 ":1", p->batch);
+    else if (p->batch != 1)
         used += (size_t)snprintf(options + used, sizeof options - used, " --batch %" PRId64, p->batch);
-    if (p->weights) {
-        weights_to_text(p->weights, weights);
-        snprintf(options + used, sizeof options - used, " --weights %s", weights);
-    }
+    snprintf(options + used, sizeof options - used, "%s", operands);
     class_to_text(&class, problem);
     plan_to_text(plan, words);
     snprintf(line, MOST_LINE,
              "bench_hgemm --device %s --trans %s --accumulate %s --kernel '^%s$'%s %" PRId64 "x%" PRId64 "x%" PRId64
              " # %s = %s\n",
-             name, transpose_names[plan->variant.op], accumulate_names[p->accumulate], kernel, options, p->m, p->n,
+             name, transpose_names[class.of[CLASS_op]], accumulate_names[p->accumulate], kernel, options, p->m, p->n,
              p->k, problem, words);
 }
 

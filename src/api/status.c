@@ -62,7 +62,7 @@ static const status_words_t table[] = {
     STATUS(DEVICE_ERROR, "The device reported an error."),
     STATUS(INVALID_TYPE, "A type is not an hgemm_type_t that its operand can have."),
     STATUS(INVALID_ACTIVATION, "The activation is not an hgemm_activation_t."),
-    STATUS(INVALID_FLAGS, "flags has bits that are not of HGEMM_FLAG_BATCH_INVARIANT."),
+    STATUS(INVALID_FLAGS, "flags has bits that are none of HGEMM_FLAG_*."),
     STATUS(INVALID_BIAS, "bias_mode is neither HGEMM_BIAS_PER_COLUMN nor HGEMM_BIAS_PER_ROW."),
     STATUS(INVALID_BATCH_MODE, "batch_mode is not an hgemm_batch_mode_t."),
     STATUS(INVALID_ALIGNMENT, "alignment is neither 0 nor a power of two."),

@@ -22,8 +22,10 @@ hgemm_status_t hgemm_weights_bytes(const hgemm_weights_t *weights, size_t *bytes
     packed_form_t form;
     char *words = thread_detail();
     words[0] = '\0';
-    if (!bytes)
+    if (!bytes) {
+        snprintf(words, DEVICE_DETAIL, "bytes is NULL.");
         return HGEMM_STATUS_INVALID_HANDLE;
+    }
     hgemm_status_t status = take_weights(weights, &form, words);
     if (status == HGEMM_STATUS_SUCCESS)
         *bytes = (size_t)form.bytes;
@@ -50,6 +52,24 @@ static hgemm_status_t refuse_pointer(char *words, hgemm_status_t status, const c
 static int is_usable(const void *pointer, int alignment)
 {
     return pointer && (uintptr_t)pointer % (uintptr_t)alignment == 0;
+}
+
+/* Memory that a call reads or writes. */
+typedef struct span_t {
+    const char *name;
+    const void *at;
+    int64_t bytes;
+} span_t;
+
+static hgemm_status_t refuse_overlap(char *words, const span_t *written, const span_t *read)
+{
+    const uintptr_t to = (uintptr_t)written->at, from = (uintptr_t)read->at;
+    if (read->bytes == 0 || to >= from + (uintptr_t)read->bytes || from >= to + (uintptr_t)written->bytes)
+        return HGEMM_STATUS_SUCCESS;
+    snprintf(words, DEVICE_DETAIL,
+             "%s, from 0x%" PRIxPTR " to 0x%" PRIxPTR ", overlaps %s, from 0x%" PRIxPTR " to 0x%" PRIxPTR ".",
+             written->name, to, to + (uintptr_t)written->bytes, read->name, from, from + (uintptr_t)read->bytes);
+    return HGEMM_STATUS_OVERLAP;
 }
 
 /* A thread for each item, in as many launches as a grid asks for: of which there is one in practice. */
@@ -93,6 +113,15 @@ hgemm_status_t hgemm_pack_weights(hgemm_handle_t handle, const hgemm_weights_t *
                               zero_bytes);
     if (!is_usable(packed, 16))
         return refuse_pointer(words, packed ? HGEMM_STATUS_MISALIGNED_D : HGEMM_STATUS_NULL_D, "packed", packed, 16);
+    const int64_t groups = (int64_t)form->n * form->groups;
+    const span_t to = {"packed", packed, form->bytes},
+                 read[] = {{"codes", codes, (int64_t)form->n * form->k * packed_bits(form) / 8},
+                           {"scales", scales, groups * scale_bytes},
+                           {"zeros", zeros, form->zero == PACKED_NO_ZEROS ? 0 : groups * zero_bytes}};
+    for (int i = 0; i < 3 && status == HGEMM_STATUS_SUCCESS; i++)
+        status = refuse_overlap(words, &to, &read[i]);
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
     const int64_t chunks = packed_chunks(form), scale_count = packed_scales(form);
     if (handle)
         return launch(handle, &handle->pack, pack_image(), &args, chunks + scale_count, 1, words);
@@ -138,6 +167,10 @@ hgemm_status_t hgemm_unpack_weights(hgemm_handle_t handle, const hgemm_weights_t
         return refuse_pointer(words, packed ? HGEMM_STATUS_MISALIGNED_B : HGEMM_STATUS_NULL_B, "packed", packed, 16);
     if (!is_usable(matrix, bytes))
         return refuse_pointer(words, matrix ? HGEMM_STATUS_MISALIGNED_D : HGEMM_STATUS_NULL_D, "matrix", matrix, bytes);
+    status = refuse_overlap(words, &(span_t){"matrix", matrix, ((form->n - 1) * ld + count) * bytes},
+                            &(span_t){"packed", packed, form->bytes});
+    if (status != HGEMM_STATUS_SUCCESS)
+        return status;
     if (handle)
         return launch(handle, &handle->unpack, unpack_image(), &args, unpacked_units(&args) * 32, packed_strips(form),
                       words);

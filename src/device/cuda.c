@@ -1,96 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A real GPU, through the CUDA driver. The driver's library is opened at run time and the few
- * declarations that are needed are here, so that the library builds, links and loads without CUDA.
+ * A real GPU, through the CUDA driver.
  *
  * Work is done in the device's primary context, which the CUDA runtime uses too; it is made
  * current around each call and the caller's is restored. So is the thread's mode of stream capture,
  * which is relaxed around each call: none touches another's streams, but in the other modes to
  * allocate memory, say, ends any capture that runs (CUDA driver API, cuThreadExchangeStreamCaptureMode).
  */
-#include "device/device.h"
+#include "device/cuda_driver.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The driver -------------------------------------------------------------------------------- */
-
-typedef int CUresult;
-typedef int CUdevice;
-typedef unsigned long long CUdeviceptr;
-typedef struct CUctx_st *CUcontext;
-typedef struct CUmod_st *CUmodule;
-typedef struct CUfunc_st *CUfunction;
-typedef struct CUstream_st *CUstream;
-typedef struct CUevent_st *CUevent;
-
-enum {
-    CUDA_SUCCESS = 0,
-    CUDA_ERROR_OUT_OF_MEMORY = 2,
-    CUDA_ERROR_NOT_INITIALIZED = 3,
-    CUDA_ERROR_STUB_LIBRARY = 34,
-    CUDA_ERROR_NO_DEVICE = 100,
-    CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
-    CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE = 804,
-
-    ATTRIBUTE_CLOCK_RATE = 13, /* CU_DEVICE_ATTRIBUTE_... */
-    ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
-    ATTRIBUTE_L2_CACHE_SIZE = 38,
-    ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
-    ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
-
-    FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8, /* CU_FUNC_ATTRIBUTE_... */
-
-    JIT_ERROR_LOG_BUFFER = 5, /* CU_JIT_... */
-    JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
-
-    CAPTURE_MODE_RELAXED = 2, /* CU_STREAM_... */
-
-    OLDEST_DRIVER = 11000
-};
-
-/* X(name here, exported symbol, parameters) */
-#define DRIVER_FUNCTIONS(X)                                                                                           \
-    X(init, "cuInit", (unsigned))                                                                                     \
-    X(driver_version, "cuDriverGetVersion", (int *))                                                                  \
-    X(error_name, "cuGetErrorName", (CUresult, const char **))                                                        \
-    X(error_string, "cuGetErrorString", (CUresult, const char **))                                                    \
-    X(device_count, "cuDeviceGetCount", (int *))                                                                      \
-    X(device_get, "cuDeviceGet", (CUdevice *, int))                                                                   \
-    X(device_name, "cuDeviceGetName", (char *, int, CUdevice))                                                        \
-    X(device_attribute, "cuDeviceGetAttribute", (int *, int, CUdevice))                                               \
-    X(device_memory, "cuDeviceTotalMem_v2", (size_t *, CUdevice))                                                     \
-    X(context_retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                                            \
-    X(context_release, "cuDevicePrimaryCtxRelease_v2", (CUdevice))                                                    \
-    X(context_push, "cuCtxPushCurrent_v2", (CUcontext))                                                               \
-    X(context_pop, "cuCtxPopCurrent_v2", (CUcontext *))                                                               \
-    X(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int *))                                            \
-    X(memory_alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                                         \
-    X(memory_free, "cuMemFree_v2", (CUdeviceptr))                                                                     \
-    X(copy_to_device, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))                          \
-    X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream))                                  \
-    X(stream_synchronize, "cuStreamSynchronize", (CUstream))                                                          \
-    X(module_load, "cuModuleLoadDataEx", (CUmodule *, const void *, unsigned, int *, void **))                        \
-    X(module_function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))                                 \
-    X(module_unload, "cuModuleUnload", (CUmodule))                                                                    \
-    X(function_set_attribute, "cuFuncSetAttribute", (CUfunction, int, int))                                           \
-    X(kernel_launch, "cuLaunchKernel",                                                                                \
-      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **)) \
-    X(event_create, "cuEventCreate", (CUevent *, unsigned))                                                           \
-    X(event_record, "cuEventRecord", (CUevent, CUstream))                                                             \
-    X(event_synchronize, "cuEventSynchronize", (CUevent))                                                             \
-    X(event_elapsed, "cuEventElapsedTime", (float *, CUevent, CUevent))                                               \
-    X(event_destroy, "cuEventDestroy_v2", (CUevent))
-
-typedef struct driver_t {
-#define X(name, symbol, parameters) CUresult(*name) parameters;
-    DRIVER_FUNCTIONS(X)
-#undef X
-} driver_t;
+/* ---- What handles share ------------------------------------------------------------------------- */
 
 /* A kernel in a GPU's primary context. */
 typedef struct loaded_t {
@@ -145,94 +69,16 @@ static cuda_t *cuda_of(device_t *device)
     return (cuda_t *)device;
 }
 
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
-static void
-describe(char detail[DEVICE_DETAIL], const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(detail, DEVICE_DETAIL, format, arguments);
-    va_end(arguments);
-}
-
-/* The status for a result of the driver; on failure `detail` tells the call and its words. */
-static hgemm_status_t explain(const driver_t *driver, CUresult result, const char *call, char detail[DEVICE_DETAIL])
-{
-    if (result == CUDA_SUCCESS)
-        return HGEMM_STATUS_SUCCESS;
-    const char *name = NULL, *words = NULL;
-    driver->error_name(result, &name);
-    driver->error_string(result, &words);
-    describe(detail, "%s: %s (%d): %s.", call, name ? name : "unknown error", result,
-             words ? words : "the driver has no words for it");
-    return result == CUDA_ERROR_OUT_OF_MEMORY ? HGEMM_STATUS_OUT_OF_MEMORY : HGEMM_STATUS_DEVICE_ERROR;
-}
-
-static hgemm_status_t refuse_child(char detail[DEVICE_DETAIL])
-{
-    describe(detail,
-             "The process was forked from one that had used CUDA, which does not work in such a child. Fork before "
-             "anything uses the GPU, or start the child anew (exec; in Python the start method \"spawn\").");
-    return HGEMM_STATUS_DEVICE_ERROR;
-}
-
-/* The library is never closed: the driver keeps threads and state of its own. */
-static hgemm_status_t driver_open(driver_t *driver, char detail[DEVICE_DETAIL])
-{
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        const char *words = dlerror();
-        describe(detail, "%s.", words ? words : "libcuda.so.1 cannot be opened");
-        return HGEMM_STATUS_NO_DRIVER;
-    }
-    /* POSIX, not C, lets an object pointer carry a function: it is copied, not converted. */
-#define X(name, symbol, parameters)                                             \
-    {                                                                           \
-        void *address = dlsym(library, symbol);                                 \
-        if (!address) {                                                         \
-            describe(detail, "libcuda.so.1 is too old: it has no %s.", symbol); \
-            return HGEMM_STATUS_NO_DRIVER;                                      \
-        }                                                                       \
-        memcpy(&driver->name, &address, sizeof address);                        \
-    }
-    DRIVER_FUNCTIONS(X)
-#undef X
-
-    int version = 0;
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
-    CUresult result = driver->init(0);
-    if (result == CUDA_ERROR_NO_DEVICE)
-        return HGEMM_STATUS_NO_DEVICE;
-    if (result == CUDA_ERROR_NOT_INITIALIZED)
-        return refuse_child(detail);
-    hgemm_status_t status = explain(driver, result, "cuInit", detail);
-    if (result == CUDA_ERROR_STUB_LIBRARY || result == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH ||
-        result == CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE)
-        return HGEMM_STATUS_NO_DRIVER;
-    if (status != HGEMM_STATUS_SUCCESS)
-        return status;
-    status = explain(driver, driver->driver_version(&version), "cuDriverGetVersion", detail);
-    if (status == HGEMM_STATUS_SUCCESS && version < OLDEST_DRIVER) {
-        describe(detail, "The driver is for CUDA %d.%d, older than %d.", version / 1000, version % 1000 / 10,
-                 OLDEST_DRIVER / 1000);
-        return HGEMM_STATUS_NO_DRIVER;
-    }
-    return status;
-}
-
 /* ---- Calls in the primary context ------------------------------------------------------------- */
 
 /* Evaluates to the status of a driver call, described on failure. */
-#define TRY(cuda, symbol, call) explain(&(cuda)->driver, (cuda)->driver.call, symbol, (cuda)->base.detail)
+#define TRY(cuda, symbol, call) cuda_explain(&(cuda)->driver, (cuda)->driver.call, symbol, (cuda)->base.detail)
 
 static hgemm_status_t enter(cuda_t *cuda)
 {
     CUcontext ours;
     if (cuda->forks != forks)
-        return refuse_child(cuda->base.detail);
+        return cuda_refuse_child(cuda->base.detail);
     hgemm_status_t status = TRY(cuda, "cuCtxPushCurrent", context_push(cuda->context));
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
@@ -287,7 +133,7 @@ static hgemm_status_t cuda_info(device_t *device, hgemm_device_info_t *info)
         {ATTRIBUTE_L2_CACHE_SIZE, &l2_bytes},
     };
     if (cuda->forks != forks)
-        return refuse_child(cuda->base.detail);
+        return cuda_refuse_child(cuda->base.detail);
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         if (status == HGEMM_STATUS_SUCCESS)
@@ -571,15 +417,16 @@ static hgemm_status_t check_gpu(cuda_t *cuda)
     const int capability = 10 * major + minor;
     const int oldest = capability == 75 ? HGEMM_CUDA_VERSION / 1000 * 1000 : HGEMM_CUDA_VERSION;
     if (capability < 75) {
-        describe(cuda->base.detail, "GPU %d is of compute capability %d.%d.", cuda->base.ordinal, major, minor);
+        cuda_describe(cuda->base.detail, "GPU %d is of compute capability %d.%d.", cuda->base.ordinal, major, minor);
         return HGEMM_STATUS_OLD_DEVICE;
     }
     if (driver < oldest) {
-        describe(cuda->base.detail,
-                 "The driver is for CUDA %d.%d; GPU %d, of compute capability %d.%d, needs one for %d.%d or newer, "
-                 "because nvcc %d.%d compiled the kernels.",
-                 driver / 1000, driver % 1000 / 10, cuda->base.ordinal, major, minor, oldest / 1000, oldest % 1000 / 10,
-                 HGEMM_CUDA_VERSION / 1000, HGEMM_CUDA_VERSION % 1000 / 10);
+        cuda_describe(
+            cuda->base.detail,
+            "The driver is for CUDA %d.%d; GPU %d, of compute capability %d.%d, needs one for %d.%d or newer, "
+            "because nvcc %d.%d compiled the kernels.",
+            driver / 1000, driver % 1000 / 10, cuda->base.ordinal, major, minor, oldest / 1000, oldest % 1000 / 10,
+            HGEMM_CUDA_VERSION / 1000, HGEMM_CUDA_VERSION % 1000 / 10);
         return HGEMM_STATUS_NO_DRIVER;
     }
     return HGEMM_STATUS_SUCCESS;
@@ -619,7 +466,9 @@ static int weight(hgemm_status_t failure)
 static hgemm_status_t choose(cuda_t *cuda, int ordinal)
 {
     int count = 0;
-    hgemm_status_t status = driver_open(&cuda->driver, cuda->base.detail);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    hgemm_status_t status = cuda_driver_open(&cuda->driver, cuda->base.detail);
     if (status == HGEMM_STATUS_SUCCESS)
         status = TRY(cuda, "cuDeviceGetCount", device_count(&count));
     if (status != HGEMM_STATUS_SUCCESS)
@@ -627,7 +476,7 @@ static hgemm_status_t choose(cuda_t *cuda, int ordinal)
     if (count == 0)
         return HGEMM_STATUS_NO_DEVICE;
     if (ordinal >= count) {
-        describe(cuda->base.detail, "There is no GPU %d; the last one is %d.", ordinal, count - 1);
+        cuda_describe(cuda->base.detail, "There is no GPU %d; the last one is %d.", ordinal, count - 1);
         return HGEMM_STATUS_INVALID_DEVICE;
     }
     if (ordinal >= 0)

@@ -7,7 +7,7 @@
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
-CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
     turing_error_t err;
     if (!bytes)

@@ -74,7 +74,7 @@ void machine_lock(const char *entry_point);
 /* ---- contexts: context.c ---- */
 bool context_current(void);
 
-/* ---- memory: memory.c, and copy.c, which has copy_any() ---- */
+/* ---- memory: memory.c ---- */
 static inline void *host(CUdeviceptr address)
 {
     return (void *)(uintptr_t)address;
@@ -85,13 +85,9 @@ static inline CUdeviceptr address_of(const void *pointer)
     return (CUdeviceptr)(uintptr_t)pointer;
 }
 bool is_device(CUdeviceptr address);
-CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult done(bool ok, const turing_error_t *err); /* what a failed access to memory means; the reason is told */
-CUresult host_alloc(void **pointer, size_t bytes); /* which the device sees at the same address */
-CUresult host_free(void *pointer);
-
-bool is_pinned(CUdeviceptr address); /* an address that host_alloc() and its like gave */
-void share_end(CUdeviceptr address); /* share.c: memory that is freed may be a file */
+bool is_pinned(CUdeviceptr address);               /* an address of host memory that was allocated or registered here */
+void share_end(CUdeviceptr address);               /* share.c: memory that is freed may be a file */
 
 /* ---- launches: launch.c ---- */
 typedef struct module module_t;

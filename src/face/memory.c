@@ -115,12 +115,13 @@ static CUresult pin_new(void **pointer, size_t bytes, bool managed)
     return r;
 }
 
-CUresult host_alloc(void **pointer, size_t bytes)
+/* Which the device sees at the same address. */
+static CUresult host_alloc(void **pointer, size_t bytes)
 {
     return pin_new(pointer, bytes, false);
 }
 
-CUresult host_free(void *pointer)
+static CUresult host_free(void *pointer)
 {
     return pointer ? unpin(pointer) : CUDA_SUCCESS;
 }

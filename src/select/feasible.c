@@ -30,7 +30,10 @@ int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
     return rows * ceil_div(p->n, kernel->block_n);
 }
 
-int is_invariant(int kernel)
+/* Whether a kernel adds up in the order that batch invariance has chosen: in k-tiles of 64, of which two warps have 32
+ * each, or beside packed weights one warp has all. Tiles of D may then differ, and with them alignment, m and n, and
+ * not a bit of a sum does. */
+static int is_invariant(int kernel)
 {
     const kernel_t *row = &kernel_table[kernel];
     if (row->limits[LIMIT_f32]) /* the one that has all ways, and can add up k-tile by k-tile */
@@ -216,7 +219,7 @@ static int has_variant(const hgemm_desc_t *p, variant_t variant)
 variant_t variant_for(const hgemm_desc_t *p, int kernel, access_t access)
 {
     return (variant_t){.kernel = kernel,
-                       .op = 2 * (int)p->op_a + (int)p->op_b,
+                       .op = variant_op(kernel, 2 * (int)p->op_a + (int)p->op_b),
                        .access = access,
                        .indirect = is_indirect(p),
                        .factors = factors_of(p->type_a, p->type_b)};

@@ -29,11 +29,6 @@ int64_t matrix_count(const hgemm_desc_t *p);
 /* Tiles of one matrix. Where rows are in groups, whose sizes the device knows: as many as they can have. */
 int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel);
 
-/* Whether a kernel adds up in the order that batch invariance has chosen: in k-tiles of 64, of which two warps have 32
- * each, or beside packed weights one warp has all. Tiles of D may then differ, and with them alignment, m and n, and
- * not a bit of a sum does. */
-int is_invariant(int kernel);
-
 /* Whether D = alpha * A * B + beta * C, and rows of D, and of C where it is read, are whole chunks of 8 aligned halves:
  * what plain kernels (kernels.def) write. */
 int is_plain_result(const hgemm_desc_t *p);

@@ -20,8 +20,11 @@
  *     types T T       of A and of B, where one of them is not f16
  *     codes C, groups N, zeros Z, scales T
  *                     of packed weights, which types has as packed: int4, in groups of N k's (0, as where nothing is
- * said: all of a row), without zeros, and with scales of f16 scaled_a        the scale of A is given, and does not have
- * to be found; scaled_b: that of B
+ *                     told: all of a row), without zeros, and with scales of f16
+ *     scaled_a        the scale of A is given, and does not have to be found
+ *     scaled_b        that of B
+ *     accuracy A      of floats, where less than f32 is allowed
+ *     exact F         of floats, the factors whose elements are halves or bfloat16, if they are not those whose type is
  */
 #ifndef HGEMM_PROBLEM_CLASS_H
 #define HGEMM_PROBLEM_CLASS_H

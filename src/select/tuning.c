@@ -85,8 +85,9 @@ static int take_ratio(char *plan, double *ratio)
 
 const char *tuning_fault(const hgemm_desc_t *p)
 {
-    return is_indirect(p) || p->flags ? "problems that are invariant, gathered, grouped or of pointers are not tuned"
-                                      : NULL;
+    return is_indirect(p) || p->flags & HGEMM_FLAG_BATCH_INVARIANT
+               ? "problems that are invariant, gathered, grouped or of pointers are not tuned"
+               : NULL;
 }
 
 /* What is wrong with an entry, whose line becomes words; NULL if nothing is. */

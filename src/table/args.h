@@ -127,11 +127,13 @@ typedef struct bf16_args_t {
 
 /* What kernels for floats that were split beforehand get beside that: the planes of A and of B, and a power of two for
  * each HGEMM_SPLIT_K k's of a row of A and column of B; 0: no scale holds them (ptx/split.cu). Those of the same k's
- * follow each other. Strides are from matrix to matrix, of planes in bytes. */
+ * follow each other. Strides are from matrix to matrix, of planes in bytes; and of the floats themselves, for each
+ * transpose alike, from row to row of op(A), from column to column of op(B), and from k to k, in elements. */
 typedef struct planes_t {
     const void *a, *b;
     const float *scale_a, *scale_b;
     long long stride_a, stride_b, scale_stride_a, scale_stride_b;
+    long long a_rows, a_ks, b_columns, b_ks;
 } planes_t;
 
 typedef struct planes_args_t {
@@ -141,9 +143,9 @@ typedef struct planes_args_t {
 
 /*
  * The kernel split makes them. Let x be m for A, n for B. Tiles of tile_x x's and HGEMM_PLANE_K k's become a plane of
- * halves for each part of an element, one or two, which lie as shared memory has them; those of the same x's follow
- * each other. What A and B do not have is zero. A block has HGEMM_SPLIT_X x's and HGEMM_SPLIT_K k's; blockIdx.x counts
- * x's, then k's, blockIdx.y matrices, blockIdx.z operands.
+ * halves for each part of an element, one or two, which lie as shared memory has them: chunks of 8 k's, first all x's
+ * of the same k's. Planes of the same x's follow each other. What A and B do not have is zero. A block has
+ * HGEMM_SPLIT_X x's and HGEMM_SPLIT_K k's; blockIdx.x counts x's, then k's, blockIdx.y matrices, blockIdx.z operands.
  */
 #define HGEMM_PLANE_K 32
 #define HGEMM_SPLIT_K 512

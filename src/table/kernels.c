@@ -12,7 +12,7 @@
 
 enum { BLOCK_THREADS = 1024 }; /* limit of a block */
 
-/* Values of the words in the columns ACC and OPS. */
+/* Values of the words in the columns ACC and OPS: transposes that a kernel runs, and those that it is compiled for. */
 enum {
     ACC_BYTES_f16 = 2,
     ACC_BYTES_f32 = 4,
@@ -20,7 +20,13 @@ enum {
     ACCUMULATE_f32 = HGEMM_ACCUMULATE_F32,
     OPS_nn = HGEMM_OPS_NN,
     OPS_nt = HGEMM_OPS_NT,
-    OPS_all = HGEMM_OPS_NN | HGEMM_OPS_NT | HGEMM_OPS_TN | HGEMM_OPS_TT
+    OPS_all = HGEMM_OPS_NN | HGEMM_OPS_NT | HGEMM_OPS_TN | HGEMM_OPS_TT,
+    OPS_one = OPS_all,
+    COMPILED_nn = OPS_nn,
+    COMPILED_nt = OPS_nt,
+    COMPILED_all = OPS_all,
+    COMPILED_one = OPS_nt,
+    OP_one = 1 /* its number */
 };
 
 /* A row as a type. C has no constants in a type but the sizes of arrays: ROW(name, column) is the number in a column of
@@ -150,7 +156,7 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define WARP(m, n, k) .info.warp_m = (m), .info.warp_n = (n), .info.warp_k = (k),
 #define STAGES(count) .info.stages = (count),
 #define ACC(type) .info.accumulate = (hgemm_accumulate_t)ACCUMULATE_##type,
-#define OPS(which) .info.ops = OPS_##which,
+#define OPS(which) .info.ops = OPS_##which, .compiled_ops = COMPILED_##which,
 #define ALIGN(most)                                                             \
     .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
     .limits[LIMIT_align] = ACCESS_##most == ACCESS_one ? ACCESS_x16 + 1 : ACCESS_##most + 1,
@@ -274,9 +280,15 @@ access_t access_from(access_t least, int indirect, factors_t factors)
 int variant_exists(variant_t v)
 {
     const int *limits = kernel_table[v.kernel].limits;
-    return ways[v.factors][v.indirect].name && kernel_table[v.kernel].info.ops >> v.op & 1 &&
+    return ways[v.factors][v.indirect].name && kernel_table[v.kernel].compiled_ops >> v.op & 1 &&
            ways[v.factors][v.indirect].accesses >> v.access & 1 && limits[ways[v.factors][v.indirect].needs] &&
            (int)v.access < limits[ways[v.factors][v.indirect].upto];
+}
+
+int variant_op(int kernel, int op)
+{
+    const kernel_t *row = &kernel_table[kernel];
+    return row->info.ops == row->compiled_ops ? op : OP_one;
 }
 
 int variant_index(variant_t v)

@@ -55,6 +55,7 @@ typedef struct kernel_t {
     hgemm_kernel_info_t info; /* but for registers, which are in the images */
     int blocks;               /* that an SM of a T4 holds at one time; 0: the kernel is for newer GPUs only */
     int newer_blocks;         /* that an SM of a newer GPU holds */
+    unsigned compiled_ops;    /* HGEMM_OPS_* of its variants: all of info.ops, or one by the name of nt for these */
     access_t access;          /* the most general that it is compiled for; all before it are, too */
     int limits[LIMIT_COUNT];  /* by column: the number of accesses, from the first, up to the one there; 0: no column */
     int tiles;                /* of a block, which has a warp for each; 0: its warps share one */
@@ -101,7 +102,8 @@ static inline int kernel_sum_bytes(const hgemm_kernel_info_t *kernel)
 walk_t kernel_walk(int kernel, int on_t4);
 
 /* A variant is a kernel, a transpose, an access, and a way to take A and B (ways.def). `op` is 2 * op_a + op_b of the
- * row-major problem, so that a kernel covers it when bit `op` of info.ops is set. */
+ * row-major problem, so that a kernel covers it when bit `op` of info.ops is set; or where one variant takes all of
+ * these, the one that it is called by. */
 enum {
     VARIANT_OPS = 4,
     VARIANT_WAYS = 2 * FACTORS_COUNT,
@@ -125,6 +127,9 @@ typedef struct variant_t {
 /* A number below VARIANT_COUNT, different for every variant, and the variant of such a number. */
 int variant_index(variant_t variant);
 variant_t variant_of(int index);
+
+/* The transpose of the variant by which a kernel runs the transpose `op`. */
+int variant_op(int kernel, int op);
 
 /* Whether the table has it. Whether this build has its image is another question. */
 int variant_exists(variant_t variant);

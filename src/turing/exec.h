@@ -222,7 +222,6 @@ uint32_t emu_add_half2(uint32_t x, uint32_t y);
 
 /* ---- exec_flow.c ---- */
 void emu_run_warp(warp_t *w);
-void emu_exit_lanes(warp_t *w, uint32_t lanes);
 
 /* ---- exec.c ---- */
 block_t *emu_block_create(worker_t *worker); /* storage, for one block after another; NULL: out of memory */

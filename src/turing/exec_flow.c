@@ -146,7 +146,7 @@ static void yield_to(warp_t *w, const op_t *o, uint32_t pc, int wait, uint32_t n
         stuck(w, o);
 }
 
-void emu_exit_lanes(warp_t *w, uint32_t lanes)
+static void exit_lanes(warp_t *w, uint32_t lanes)
 {
     machine_t *m = w->block->worker->m;
     if (m->grid_sync)
@@ -347,7 +347,7 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
     case TURING_EXIT:
         if (in->m.func)
             break;
-        emu_exit_lanes(w, on);
+        exit_lanes(w, on);
         if (w->active)
             w->pc++;
         else if (!w->alive)

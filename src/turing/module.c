@@ -240,11 +240,6 @@ const turing_kernel_t *turing_module_find(const turing_module_t *m, const char *
     return NULL;
 }
 
-size_t turing_module_global_count(const turing_module_t *m)
-{
-    return m->n_globals;
-}
-
 const turing_global_t *turing_module_global(const turing_module_t *m, size_t index)
 {
     return index < m->n_globals ? &m->globals[index] : NULL;

@@ -128,9 +128,9 @@ const turing_kernel_t *turing_module_kernel(const turing_module_t *module, size_
 /* By exact name; NULL if there is none. */
 const turing_kernel_t *turing_module_find(const turing_module_t *module, const char *name);
 
-size_t turing_module_global_count(const turing_module_t *module);
+/* These are NULL past the end. */
 const turing_global_t *turing_module_global(const turing_module_t *module, size_t index);
-const turing_symbol_t *turing_module_symbol(const turing_module_t *module, size_t index); /* NULL past the end */
+const turing_symbol_t *turing_module_symbol(const turing_module_t *module, size_t index);
 const turing_symbol_t *turing_module_find_symbol(const turing_module_t *module, const char *name);
 uint64_t turing_module_end(const turing_module_t *module);
 

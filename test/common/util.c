@@ -88,3 +88,11 @@ void expect_status(hgemm_handle_t handle, hgemm_status_t status, hgemm_status_t 
            hgemm_error_detail(handle));
     exit(1);
 }
+
+void expect_true(int condition, const char *what)
+{
+    if (!condition) {
+        printf("FAILED: %s\n", what);
+        exit(1);
+    }
+}

@@ -32,4 +32,7 @@ hgemm_handle_t test_open_for(int kernel);
 /* Ends the test with a message unless `status` is what it must be. */
 void expect_status(hgemm_handle_t handle, hgemm_status_t status, hgemm_status_t expected, const char *what);
 
+/* Ends the test with a message unless the condition holds. */
+void expect_true(int condition, const char *what);
+
 #endif

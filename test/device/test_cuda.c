@@ -45,22 +45,17 @@ static void must(int result, const char *what)
     }
 }
 
-static void check(int condition, const char *what)
-{
-    must(!condition, what);
-}
-
 static void find(void *library, const char *symbol, void *function)
 {
     void *address = dlsym(library, symbol);
-    check(address != NULL, symbol);
+    expect_true(address != NULL, symbol);
     memcpy(function, &address, sizeof address);
 }
 
 static void open_driver(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    check(library != NULL, "libcuda.so.1");
+    expect_true(library != NULL, "libcuda.so.1");
     find(library, "cuInit", &cu.init);
     find(library, "cuDeviceGet", &cu.device_get);
     find(library, "cuDevicePrimaryCtxRetain", &cu.retain);
@@ -129,7 +124,7 @@ static void context_is_restored(void *current)
 #define KEEPS(call)                                \
     succeed(handle, call, #call);                  \
     must(cu.get_current(&now), "cuCtxGetCurrent"); \
-    check(now == current, #call " changes the current context")
+    expect_true(now == current, #call " changes the current context")
     KEEPS(hgemm_create(&handle, "cuda"));
     KEEPS(hgemm_get_device_info(handle, &info));
     void *p = NULL;
@@ -154,7 +149,7 @@ static void work_is_ordered_on_the_stream(hgemm_handle_t handle)
     succeed(handle, hgemm_set_stream(handle, stream), "hgemm_set_stream");
     void *found = NULL;
     succeed(handle, hgemm_get_stream(handle, &found), "hgemm_get_stream");
-    check(found == stream, "hgemm_get_stream gives the stream");
+    expect_true(found == stream, "hgemm_get_stream gives the stream");
     for (int round = 0; round < 3; round++) {
         set(a, 9, N * N, stream);
         set(b, 9, N * N, stream);
@@ -253,7 +248,8 @@ static void sampled_calls_can_be_captured(hgemm_handle_t handle)
         must(cu.set_halves(one, ONE, 1, stream), "cuMemsetD16Async");
         succeed(handle, hgemm_download(handle, host, d, sizeof host), "hgemm_download");
         for (int i = 0; i < N * N; i++)
-            check(host[i / N][i % N] == (float)K + (round % 2 && i / N == ROW ? 0x1p20f - 1 : 0), "a captured sample");
+            expect_true(host[i / N][i % N] == (float)K + (round % 2 && i / N == ROW ? 0x1p20f - 1 : 0),
+                        "a captured sample");
     }
     must(cu.exec_destroy(exec), "cuGraphExecDestroy");
     must(cu.graph_destroy(graph), "cuGraphDestroy");
@@ -344,7 +340,7 @@ static void the_runtime_s_objects_work(hgemm_handle_t handle)
     enqueue(handle, p[0], p[1], p[2]);
     must(stream_synchronize(stream), "cudaStreamSynchronize");
     must(copy(host[2], p[2], BYTES, TO_HOST), "cudaMemcpy");
-    check(memcmp(host[0], host[2], BYTES) == 0, "a product of the runtime's memory");
+    expect_true(memcmp(host[0], host[2], BYTES) == 0, "a product of the runtime's memory");
     succeed(handle, hgemm_set_stream(handle, NULL), "hgemm_set_stream");
     must(stream_destroy(stream), "cudaStreamDestroy");
     for (int x = 0; x < 3; x++)
@@ -361,9 +357,9 @@ static void errors_of_the_gpu_are_reported(hgemm_handle_t handle)
     if (status == HGEMM_STATUS_SUCCESS)
         status = hgemm_synchronize(handle);
     expect_status(handle, status, HGEMM_STATUS_DEVICE_ERROR, "reading memory that does not exist");
-    check(strstr(hgemm_error_detail(handle), "CUDA_ERROR") != NULL, "the driver's words are kept");
+    expect_true(strstr(hgemm_error_detail(handle), "CUDA_ERROR") != NULL, "the driver's words are kept");
     expect_status(handle, hgemm_synchronize(handle), HGEMM_STATUS_DEVICE_ERROR, "a lost context stays lost");
-    check(hgemm_destroy(handle) != HGEMM_STATUS_INVALID_HANDLE, "hgemm_destroy");
+    expect_true(hgemm_destroy(handle) != HGEMM_STATUS_INVALID_HANDLE, "hgemm_destroy");
 }
 
 int main(void)

@@ -407,22 +407,23 @@ TUNED_FP32 = [(64, 64, 64), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 20
 # none of them for FP16.)
 BF16 = r" [^\n]*bf16 sums"
 FP32 = r" [^\n]*A,B f32 sums"
+SGEMM, SGEMMS = "(?:cublasSgemm_v2|cublasGemmEx)", "(?:cublasSgemmStridedBatched|cublasGemmStridedBatchedEx)"  # by the release of torch
 CASES = {
     "products": (case_products, ["cublasGemmEx", "cublasGemmStridedBatchedEx", "cublasLtMatmul"]),
     "graph": (case_graph, ["cublasGemmEx", "cublasLtMatmul"]),
     "bf16": (case_bf16, ["cublasGemmEx" + BF16, "cublasGemmStridedBatchedEx" + BF16, "cublasLtMatmul" + BF16]),
     "bf16_graph": (case_bf16_graph, ["cublasGemmEx" + BF16]),
-    "fp32": (case_fp32, ["cublasSgemm_v2" + FP32, "cublasSgemmStridedBatched" + FP32, "cublasLtMatmul" + FP32]),
-    "fp32_graph": (case_fp32_graph, ["cublasSgemm_v2" + FP32]),
-    "transformers_fp32": (case_transformers_fp32, ["cublasSgemm_v2" + FP32, "cublasLtMatmul" + FP32]),
-    "training_fp32": (case_training_fp32, ["cublasSgemm_v2" + FP32]),
+    "fp32": (case_fp32, [SGEMM + FP32, SGEMMS + FP32, "cublasLtMatmul" + FP32]),
+    "fp32_graph": (case_fp32_graph, [SGEMM + FP32]),
+    "transformers_fp32": (case_transformers_fp32, [SGEMM + FP32, "cublasLtMatmul" + FP32]),
+    "training_fp32": (case_training_fp32, [SGEMM + FP32]),
     "scalars": (case_scalars, ["cublasHgemm"]),
     "threads": (case_threads, ["cublasGemmEx"]),
     "transformers": (case_transformers, ["cublasGemmEx", "cublasLtMatmul"]),
     "transformers_bf16": (case_transformers_bf16, ["cublasGemmEx" + BF16, "cublasLtMatmul" + BF16]),
     "training": (case_training, ["cublasGemmEx", "cublasLtMatmul"]),
     "cupy": (case_cupy, ["cublasGemmEx"]),
-    "opinfo": (case_opinfo, ["cublasGemmEx", "cublasGemmStridedBatchedEx", "cublasSgemm_v2" + FP32, "cublasSgemmStridedBatched" + FP32]),
+    "opinfo": (case_opinfo, ["cublasGemmEx", "cublasGemmStridedBatchedEx", SGEMM + FP32, SGEMMS + FP32]),
 }
 # Reasons for which hgemm may decline what the door gives to it.
 MAY_DECLINE = {"bf16_graph": "NOT_SUPPORTED"}
@@ -577,7 +578,7 @@ def compare_tuned(door, tool, device):
             return words if plain is None else summary
     faults = []
     for label, (m, n, k, _) in problems.items():
-        function, factors = ("cublasSgemm_v2", FP32) if label.startswith("FP32") else ("cublasGemmEx", "")
+        function, factors = (SGEMM, FP32) if label.startswith("FP32") else ("cublasGemmEx", "")
         is_hit = re.search(rf"\d+ hit +{function} NN {n}x{m}x{k}{factors or ' '}", summary) is not None
         print(f"faster: {label}: cuBLAS takes {ratios[label]} times as long as hgemm: {'hit' if is_hit else 'miss'}; torch.mm takes "
               f"{taken['errors'][label]:.2f} us, without the door {plain['errors'][label]:.2f} us")

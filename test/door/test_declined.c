@@ -184,6 +184,46 @@ static void expect_lt_passed_on(const fake_call_t *call, const char *what)
     assert_int_equal(runs, run_so_far);
 }
 
+/* A, B, C and D of floats, by each compute type, and what has none of hgemm's types. */
+static void floats_by_cublaslt(void **state)
+{
+    (void)state;
+    static const float one = 1;
+    static const struct {
+        int compute, type_a, type_d, is_taken;
+        hgemm_accuracy_t accuracy;
+    } cases[] = {{BLAS_COMPUTE_32F, BLAS_R_32F, BLAS_R_32F, 1, HGEMM_ACCURACY_F32},
+                 {BLAS_COMPUTE_32F_FAST_TF32, BLAS_R_32F, BLAS_R_32F, 1, HGEMM_ACCURACY_11_BITS},
+                 {BLAS_COMPUTE_32F_FAST_16BF, BLAS_R_32F, BLAS_R_32F, 1, HGEMM_ACCURACY_11_BITS},
+                 {BLAS_COMPUTE_32F_FAST_16F, BLAS_R_32F, BLAS_R_32F, 0, 0}, /* tensor cores serve it */
+                 {BLAS_COMPUTE_32F_PEDANTIC, BLAS_R_32F, BLAS_R_32F, 0, 0},
+                 {BLAS_COMPUTE_32F, BLAS_R_16F, BLAS_R_32F, 0, 0},
+                 {BLAS_COMPUTE_32F, BLAS_R_32F, BLAS_R_16F, 0, 0}};
+    cublaslt->status = EXECUTION_FAILED;
+    does_nothing = 1;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fake_call_t call = {.name = "cublasLtMatmul", .handle = &rng, .alpha = &one, .beta = &one};
+        char what[64];
+        snprintf(what, sizeof what, "floats, case %zu", i);
+        clear_arena();
+        desc_create(&call.desc, cases[i].compute, BLAS_R_32F);
+        call.a = make_layout(&call.layout_a, LT_ORDER_COL, 8, 8, cases[i].type_a, 1, 0).argument;
+        call.b = make_layout(&call.layout_b, LT_ORDER_COL, 8, 8, BLAS_R_32F, 1, 0).argument;
+        call.c = make_layout(&call.layout_c, LT_ORDER_COL, 8, 8, cases[i].type_d, 1, 0).argument;
+        call.d = (void *)make_layout(&call.layout_d, LT_ORDER_COL, 8, 8, cases[i].type_d, 1, 0).argument;
+        const int so_far = runs_of_floats;
+        if (cases[i].is_taken) {
+            assert_int_equal(call_lt(&call), 0);
+            assert_int_equal(runs_of_floats, so_far + 1);
+            assert_int_equal(last_accuracy, cases[i].accuracy);
+        } else {
+            expect_lt_passed_on(&call, what);
+        }
+        drop_lt(&call);
+    }
+    does_nothing = 0;
+}
+
 static void what_hgemm_does_not_do_cublaslt_does(void **state)
 {
     (void)state;
@@ -290,6 +330,7 @@ int test_declined(void)
         cmocka_unit_test(floats_that_hgemm_does_not_do_cublas_does),
         cmocka_unit_test(what_hgemm_does_not_do_cublas_does),
         cmocka_unit_test(what_hgemm_does_not_do_cublaslt_does),
+        cmocka_unit_test(floats_by_cublaslt),
     };
     return cmocka_run_group_tests(tests, NULL, destroy_handles);
 }

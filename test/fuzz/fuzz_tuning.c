@@ -31,6 +31,10 @@ const char *const fuzz_words[] = {" = ",
                                   " col_major",
                                   " bf16",
                                   " scaled_a",
+                                  " types f32 f16",
+                                  " accuracy 16bits",
+                                  " exact ab",
+                                  "single_128x64 nn x16",
                                   "k5_64x64 nn x16",
                                   " whole 0 splits 4 k 1024",
                                   " copies ab",
@@ -47,6 +51,8 @@ static const char *const bodies[] = {
      "f16 nn 1x1x1 = thin_8x8 nn x16\n"),
     ("# a comment\n\nf32 nn 64x64x512 fused = k5_64x64_f32 nn x16\n"
      "f32 nn 64x64x512 types bf16 bf16 = k5_64x64_f32 nn x16 cublas 0.001\n"),
+    ("f32 nn 512x512x512 types f32 f32 = single_128x64 nn x16 cublas 1.250\n"
+     "f32 nt 512x512x512 types f32 f32 accuracy 11bits exact a = single11_128x128 nt x16\n"),
     "f16 nn 8x16x24 batch 3 lda 32 ldb 64 strides 0 99 = k5_64x32 nn any\n",
 };
 

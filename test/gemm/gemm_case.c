@@ -146,6 +146,10 @@ void case_settle(case_t *c)
         c->spare = 0;
     if (c->gap[D] < 0) /* matrices of D are the caller's to keep apart */
         c->gap[D] = 0;
+    if (c->fill == SPREAD && !case_has_floats(c))
+        c->fill = BOUNDED;
+    if (!case_is_of_integers(c))
+        c->exact = 0;
     if (case_is_indirect(c) || c->batch != 1 || c->layout != HGEMM_ROW_MAJOR)
         c->copies = 0;
     if (case_is_indirect(c) || c->batch != 1 || c->invariant)
@@ -170,6 +174,11 @@ int case_reads_c(const case_t *c)
 int case_has_floats(const case_t *c)
 {
     return c->type[A] == HGEMM_TYPE_F32 || c->type[B] == HGEMM_TYPE_F32;
+}
+
+int case_is_of_integers(const case_t *c)
+{
+    return c->fill == EXACT || c->fill == SPECIAL;
 }
 
 int case_has_listed_rows(const case_t *c)

@@ -11,8 +11,9 @@
 enum { A, B, C, D, BIAS, GATE, OPERANDS };
 
 /* What matrices hold: small integers, whose every result is exact; numbers in [-1, 1); integers with NaN and infinities
- * strewn in. */
-enum { EXACT, BOUNDED, SPECIAL, FILLS };
+ * strewn in; where A or B is of floats, numbers of 80 binades in them, but for halves, and such as BOUNDED has
+ * elsewhere. */
+enum { EXACT, BOUNDED, SPECIAL, SPREAD, FILLS };
 
 enum { NO_BIAS, BIAS_PER_COLUMN, BIAS_PER_ROW };
 
@@ -74,6 +75,9 @@ int case_reads_c(const case_t *c);
 
 /* Whether A or B, or both, are of floats. */
 int case_has_floats(const case_t *c);
+
+/* Whether the numbers are integers, or NaN and infinities. */
+int case_is_of_integers(const case_t *c);
 
 /* Whether rows of the product are in groups or have indices. */
 int case_has_listed_rows(const case_t *c);

@@ -221,14 +221,16 @@ static double draw(rng_t *rng, int64_t fill, int64_t range)
         const double specials[] = {INFINITY, -INFINITY, NAN, -0.0};
         return specials[rng_between(rng, 0, 3)];
     }
-    return fill == BOUNDED ? rng_symmetric(rng) : (double)rng_between(rng, -range, range);
+    return fill == BOUNDED || fill == SPREAD ? rng_symmetric(rng) : (double)rng_between(rng, -range, range);
 }
 
 static void fill_row(operands_t *o, int which, int64_t matrix, int64_t i, int64_t columns, rng_t *rng, int64_t range)
 {
+    const int is_spread = o->c->fill == SPREAD && which <= B && o->x[which].type != HGEMM_TYPE_F16;
     for (int64_t j = 0; j < columns; j++)
         store_value(o->x[which].type, o->buffers[which].before + operands_at(o, which, matrix, i, j),
-                    draw(rng, o->c->fill, range) + (which == BIAS ? 0 : -0.0)); /* no bias is -0 */
+                    ldexp(draw(rng, o->c->fill, range), is_spread ? (int)rng_between(rng, -40, 40) : 0) +
+                        (which == BIAS ? 0 : -0.0)); /* no bias is -0 */
 }
 
 /* All that is read, row by row of the product, so that what no row needs stays NaN. */

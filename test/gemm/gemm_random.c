@@ -142,7 +142,9 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
             c.type[rng_between(rng, A, B)] = rng_between(rng, 0, 1) ? HGEMM_TYPE_F16 : HGEMM_TYPE_BF16;
         if (once_in(rng, 2))
             c.accuracy = rng_between(rng, HGEMM_ACCURACY_F32, HGEMM_ACCURACY_11_BITS);
-        if (c.fill != BOUNDED && once_in(rng, 3)) /* integers that are halves */
+        if (c.fill == BOUNDED && once_in(rng, 2))
+            c.fill = SPREAD;
+        if (once_in(rng, 3)) /* integers, which are halves */
             c.exact = rng_between(rng, 1, 3);
         if (!once_in(rng, 8))
             c.accumulate = HGEMM_ACCUMULATE_F32;
@@ -152,9 +154,9 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
         c.type[B] = HGEMM_TYPE_BF16;
     }
     draw_layout(&c, rng);
-    if (c.accumulate == HGEMM_ACCUMULATE_F32 && c.fill != BOUNDED)
+    if (c.accumulate == HGEMM_ACCUMULATE_F32 && case_is_of_integers(&c))
         c.alpha *= 0x1p-6; /* keeps sums of larger integers within a half */
-    if (c.fill == BOUNDED && rng_between(rng, 0, 1))
+    if (!case_is_of_integers(&c) && rng_between(rng, 0, 1))
         c.alpha *= 0.7, c.beta *= 0.3;
     c.seed = rng_next(rng);
     case_settle(&c);

@@ -46,16 +46,25 @@ static void add_products(double *restrict sum, double *restrict low, double *res
  *     This needs no assumption on the numbers, yet it follows them: it grows with the sums that
  * occur, where the textbook's k u sum|a||b| grows with those that might.
  *     Thin kernels add in single precision, in an order of their own: for them, and where they may be chosen, the
- * textbook's comes on top. So does what an accuracy of floats leaves out, by the contract's bound.
+ * textbook's comes on top.
  */
-static double accumulator_error(const sums_t *s, int64_t j, int64_t k, int half, int may_be_thin, int64_t accuracy)
+static double accumulator_error(const sums_t *s, int64_t j, int64_t k, int half, int may_be_thin)
 {
-    static const double left_out[] = {
-        [HGEMM_ACCURACY_F32] = 0x1p-19, [HGEMM_ACCURACY_16_BITS] = 0x1p-14, [HGEMM_ACCURACY_11_BITS] = 0x1.2p-10};
     const double u = half ? 0x1p-11 : 0, v = 10 * 0x1p-23, tiny = half ? 0x1p-25 : 0;
     double steps = (double)((k + 7) / 8 + 2), partial = 2 * (s->high[j] - s->low[j]);
     return exp(steps * (u + v)) * (steps * ((u + v) * partial + tiny) + v * s->absolute[j]) +
-           ((may_be_thin ? (double)k * 0x1p-24 : 0) + (accuracy < 0 ? 0 : left_out[accuracy])) * s->absolute[j];
+           (may_be_thin ? (double)k * 0x1p-24 : 0) * s->absolute[j];
+}
+
+/* The same of floats: the contract's bound, in units of 2^-24 of the absolute products. */
+static double units_of_floats(int64_t accuracy, double k)
+{
+    switch ((hgemm_accuracy_t)accuracy) {
+    case HGEMM_ACCURACY_F32: return 40 + fmin(k / 16, 32) + k / 200 + k / 32;
+    case HGEMM_ACCURACY_16_BITS: return 768 + k / 64 + k / 32;
+    case HGEMM_ACCURACY_11_BITS: return 16384 + 1024 + k / 512 + k / 32;
+    }
+    return 0;
 }
 
 /* ---- Rows -------------------------------------------------------------------------------------- */
@@ -82,7 +91,7 @@ static void finish(const part_t *part, int64_t r, int64_t j, double sum, double 
     double none = beta == 0 ? 0 : -0.0; /* where there is no product, beta * C keeps the sign of a zero */
     double scaled = alpha == 0 || c->k == 0 ? none : alpha * sum, x = scaled + added + bias;
     double error = fabs(alpha) * sum_error + 4 * 0x1p-24 * (fabs(scaled) + fabs(added) + fabs(bias));
-    if (c->fill != BOUNDED)
+    if (case_is_of_integers(c))
         error = 0; /* all are integers, or multiples of the same power of two */
     double y = activation_value(activation, x);
     error = activation_error(activation, x, error);
@@ -106,7 +115,7 @@ static void *compute_rows(void *argument)
     const int half = c->accumulate == HGEMM_ACCUMULATE_F16,
               may_be_thin = !c->kernel || has_sums((int)c->kernel, HGEMM_ACCUMULATE_F32);
     const int multiplies = case_reads_factors(c) && c->alpha != 0;
-    const int64_t accuracy = case_has_floats(c) ? c->accuracy : -1;
+    const double units = case_has_floats(c) ? units_of_floats(c->accuracy, (double)c->k) : 0;
     int64_t n = c->n, last = -1;
     double *all = must(calloc(4 * (size_t)n + 1, sizeof *all));
     const sums_t sums = {all, all + n, all + 2 * n, all + 3 * n};
@@ -122,7 +131,9 @@ static void *compute_rows(void *argument)
             add_products(sums.sum, sums.low, sums.high, sums.absolute, operands_value(o, A, row->shared, row->a, p),
                          &b[p * n], n);
         for (int64_t j = 0; j < n; j++)
-            finish(part, r, j, sums.sum[j], accumulator_error(&sums, j, c->k, half, may_be_thin, accuracy));
+            finish(part, r, j, sums.sum[j],
+                   units > 0 ? units * 0x1p-24 * sums.absolute[j]
+                             : accumulator_error(&sums, j, c->k, half, may_be_thin));
     }
     free(b);
     free(all);
@@ -173,7 +184,7 @@ static double least_rounding(hgemm_type_t type)
 
 int reference_is_exact(const case_t *c)
 {
-    return c->fill != BOUNDED && activation_is_exact((hgemm_activation_t)c->activation);
+    return case_is_of_integers(c) && activation_is_exact((hgemm_activation_t)c->activation);
 }
 
 int reference_agrees(const case_t *c, const void *element, double value, double error)

@@ -109,7 +109,7 @@ int has_variant(const case_t *c, int kernel, access_t access)
         return 0;
     int sums_fit = info->accumulate == (hgemm_accumulate_t)c->accumulate ||
                    (info->stages == 0 && !kernel_table[kernel].limits[LIMIT_f32]);
-    const variant_t variant = {kernel, op, access, case_is_indirect(c), case_factors(c)};
+    const variant_t variant = {kernel, variant_op(kernel, op), access, case_is_indirect(c), case_factors(c)};
     return sums_fit && access < ACCESS_COUNT && variant_exists(variant) && variant_image(variant);
 }
 
@@ -138,17 +138,11 @@ static int is_idle(const case_t *c)
                                    !c->bias && !c->gate && !c->activation);
 }
 
-/* Whether rows of C or D are whole, aligned chunks of 8. */
-static int has_aligned_rows(const operands_t *o, int which)
-{
-    return has_aligned(o, which, 8) && o->c->n % 8 == 0;
-}
-
 /* Whether a rung that is there to be read writes such a D. */
 static int is_plain_case(const operands_t *o)
 {
     const case_t *c = o->c;
-    return !case_is_fused(c) && has_aligned_rows(o, c->in_place ? C : D) && (c->beta == 0 || has_aligned_rows(o, C));
+    return !case_is_fused(c) && has_aligned(o, c->in_place ? C : D, 8) && (c->beta == 0 || has_aligned(o, C, 8));
 }
 
 /* Which cases a named kernel covers, and automatic selection: that may make copies by itself. */

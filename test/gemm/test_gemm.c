@@ -30,6 +30,8 @@
 static int failures;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of it and of what is printed */
 
+static int64_t computed_count; /* cases of one thread that a kernel computed */
+
 /* The line that reproduces a failure; `why` tells it. */
 static void fail(const case_t *c, const char *why)
 {
@@ -46,6 +48,7 @@ static void run_case(hgemm_handle_t handle, const case_t *c)
 {
     outcome_t outcome;
     case_run(handle, c, &outcome);
+    computed_count += outcome.is_computed;
     if (!outcome.is_right)
         fail(c, outcome.why);
     if (outcome.device_is_lost)
@@ -72,9 +75,9 @@ static void vary(case_t *c, uint64_t seed)
     int64_t i = case_count++;
     c->alpha = alphas[i % 7];
     c->beta = betas[i % 5];
-    if (c->accumulate == HGEMM_ACCUMULATE_F32 && c->fill != BOUNDED)
+    if (c->accumulate == HGEMM_ACCUMULATE_F32 && case_is_of_integers(c))
         c->alpha *= 0x1p-6; /* keeps sums of larger integers within a half */
-    if (c->fill == BOUNDED && i % 2)
+    if (!case_is_of_integers(c) && i % 2)
         c->alpha *= 0.7, c->beta *= 0.3;
     c->in_place = i % 3 == 1;
     c->tight = i % 17 < 9;
@@ -105,9 +108,11 @@ static void vary(case_t *c, uint64_t seed)
 
 static void run_shape(hgemm_handle_t handle, case_t c, shape_t shape, int64_t batch, uint64_t seed)
 {
-    static const int64_t fills[] = {EXACT, BOUNDED, EXACT, BOUNDED, SPECIAL};
+    static const int64_t fills[] = {EXACT, BOUNDED, EXACT, SPREAD, SPECIAL};
     c.m = shape.m, c.n = shape.n, c.k = shape.k, c.batch = batch;
     c.fill = fills[case_count % 5];
+    if (c.fill == SPREAD && !case_has_floats(&c))
+        c.fill = BOUNDED;
     vary(&c, seed);
     run_case(handle, &c);
 }
@@ -327,20 +332,34 @@ static void run_scalars(hgemm_handle_t handle, int kernel, uint64_t seed)
     expect_status(handle, hgemm_free(handle, result), HGEMM_STATUS_SUCCESS, "hgemm_free");
 }
 
+/* Whether this build has the kernel, and the device room for it. */
+static int is_here(hgemm_handle_t handle, int kernel)
+{
+    int is_built = 0;
+    for (int op = 0; op < 4; op++)
+        for (int access = 0; access < ACCESS_COUNT; access++)
+            for (int factors = 0; factors < FACTORS_COUNT; factors++) {
+                const variant_t variant = {kernel, op, (access_t)access, 0, (factors_t)factors};
+                is_built |= variant_exists(variant) && variant_image(variant);
+            }
+    return is_built && has_room_for(&handle->machine, kernel);
+}
+
 /* All transposes and layouts of a kernel, those it does not cover too. */
 static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
 {
     hgemm_kernel_info_t info = {.block_m = 128, .block_n = 128, .block_k = 32};
-    int64_t before = case_count, accumulators = 2;
+    int64_t before = case_count, computed_before = computed_count, accumulators = 2;
     case_t c = {.kernel = kernel};
     if (kernel != HGEMM_KERNEL_AUTO) {
         expect_status(handle, hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS, "hgemm_get_kernel_info");
         accumulators = 1;
         if (kernel_table[kernel].limits[LIMIT_f32])
-            c.type[A] = c.type[B] = HGEMM_TYPE_F32;
+            c.type[A] = c.type[B] = HGEMM_TYPE_F32, c.accuracy = (int64_t)kernel_table[kernel].accuracy;
     }
+    const int every = c.accuracy ? 2 : 1; /* row-major alone for less accuracy: what is loaded is as with more */
     for (int64_t acc = 0; acc < accumulators; acc++)
-        for (int bits = 0; bits < 8; bits++) {
+        for (int bits = 0; bits < 8; bits += every) {
             c.accumulate = accumulators == 1 ? (int64_t)info.accumulate : acc;
             c.layout = bits & 1, c.op_a = bits >> 1 & 1, c.op_b = bits >> 2;
             if (kernel && kernel_table[kernel].is_plain) /* several tiles, the last ones short, in aligned rows */
@@ -370,7 +389,10 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
         run_scalars(handle, kernel, seed);
     if (test_full())
         run_large(handle, kernel, &info, seed);
-    printf("%s: %" PRId64 " cases\n", case_kernel(&c), case_count - before);
+    printf("%s: %" PRId64 " cases, of which it computed %" PRId64 "\n", case_kernel(&c), case_count - before,
+           computed_count - computed_before);
+    if (kernel && is_here(handle, kernel) && computed_count == computed_before)
+        fail(&c, "no case was one that the kernel covers");
 }
 
 /* ---- Random cases ------------------------------------------------------------------------------ */

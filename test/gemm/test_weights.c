@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "error_model.h"
 #include "weights_given.h"
 
 #include <math.h>
@@ -216,9 +217,36 @@ static void bad_weights_are_refused(void **state)
                       pointers[i].status, pointers[i].word);
         assert_non_null(strstr(hgemm_error_detail(NULL), pointers[i].word));
     }
+    size_t bytes;
+    expect_status(NULL, hgemm_weights_bytes(&of, NULL), HGEMM_STATUS_INVALID_HANDLE, "bytes");
+    assert_non_null(strstr(hgemm_error_detail(NULL), "bytes is NULL"));
     of.zero = HGEMM_ZERO_CODE;
     expect_status(NULL, hgemm_pack_weights(NULL, &of, x, x, NULL, x), HGEMM_STATUS_NULL_B, "zeros");
+
+    /* What is written overlaps what is read, by a byte, or ends where it begins. */
+    expect_status(NULL, hgemm_weights_bytes(&of, &bytes), HGEMM_STATUS_SUCCESS, "hgemm_weights_bytes");
+    uint8_t *const packed = x + 1024, *const end = packed + bytes;
+    assert_true(end + 128 < x + sizeof x);
+    const struct {
+        const char *word; /* NULL: is right */
+        const uint8_t *codes, *scales, *zeros;
+    } overlaps[] = {{"overlaps codes", end - 1, x, x + 64},       {"overlaps codes", packed - 15, x, x + 64},
+                    {"overlaps scales", x, end - 2, x + 64},      {"overlaps zeros", x, x + 64, packed - 3},
+                    {NULL, packed - 16, packed - 24, packed - 4}, {NULL, end, end + 16, end + 24}};
+    for (size_t i = 0; i < sizeof overlaps / sizeof overlaps[0]; i++) {
+        expect_status(NULL,
+                      hgemm_pack_weights(NULL, &of, overlaps[i].codes, overlaps[i].scales, overlaps[i].zeros, packed),
+                      overlaps[i].word ? HGEMM_STATUS_OVERLAP : HGEMM_STATUS_SUCCESS, "overlap");
+        if (overlaps[i].word && !strstr(hgemm_error_detail(NULL), overlaps[i].word))
+            fail_msg("\"%s\" does not say \"%s\"", hgemm_error_detail(NULL), overlaps[i].word);
+    }
     of.zero = HGEMM_ZERO_NONE;
+    expect_status(NULL, hgemm_weights_bytes(&of, &bytes), HGEMM_STATUS_SUCCESS, "hgemm_weights_bytes");
+    expect_status(NULL, hgemm_unpack_weights(NULL, &of, packed, 0, 8, HGEMM_TYPE_F32, packed + bytes - 4, 8),
+                  HGEMM_STATUS_OVERLAP, "matrix");
+    assert_non_null(strstr(hgemm_error_detail(NULL), "matrix, from "));
+    expect_status(NULL, hgemm_unpack_weights(NULL, &of, packed, 0, 8, HGEMM_TYPE_F32, packed + bytes, 8),
+                  HGEMM_STATUS_SUCCESS, "matrix");
     const hgemm_type_t half = HGEMM_TYPE_F16;
     const int64_t no_columns[][2] = {{0, 9}, {-1, 4}, {4, 5}, {9, 0}, {0, -1}, {8, INT64_MAX}};
     for (int i = 0; i < 6; i++)
@@ -250,9 +278,14 @@ typedef struct product_t {
     int whole;
     float alpha, beta;
     int has_bias, has_gate;
+    hgemm_bias_t bias_mode;
+    hgemm_type_t type_other; /* of bias and gate */
     hgemm_activation_t activation;
     unsigned flags;
-    float size; /* of elements of A; 0: 1 */
+    float size;                              /* of elements of A; 0: 1 */
+    int is_shared;                           /* a batch by one matrix */
+    int has_scalars_there, has_wide_indices; /* alpha and beta in device memory; indices of 64 bits */
+    int has_pointers;                        /* a batch of pointers */
 } product_t;
 
 static float number_near(hgemm_type_t type, float x)
@@ -262,11 +295,25 @@ static float number_near(hgemm_type_t type, float x)
     return type == HGEMM_TYPE_F32 ? x : (float)number_of(type, bits, 0);
 }
 
-static double act(hgemm_activation_t activation, double x)
+/* `count` device pointers, `stride` bytes apart, in device memory. */
+static void *place_pointers(const void *first, int64_t stride, int64_t count)
 {
-    return activation == HGEMM_ACTIVATION_RELU   ? fmax(x, 0)
-           : activation == HGEMM_ACTIVATION_SILU ? x / (1 + exp(-x))
-                                                 : x;
+    const void **const pointers = test_calloc((size_t)count, sizeof *pointers);
+    for (int64_t i = 0; i < count; i++)
+        pointers[i] = (const char *)first + i * stride;
+    void *const device = place(pointers, count * (int64_t)sizeof *pointers);
+    test_free(pointers);
+    return device;
+}
+
+static void *place_indices(const int32_t *indices, int64_t count, int is_wide)
+{
+    int64_t *const wide = test_calloc((size_t)count, sizeof *wide);
+    for (int64_t i = 0; i < count; i++)
+        wide[i] = indices[i];
+    void *const device = is_wide ? place(wide, count * 8) : place(indices, count * 4);
+    test_free(wide);
+    return device;
 }
 
 /* Runs the call on poisoned, guarded memory, and compares every element with double precision. Leaves D's bits in
@@ -280,7 +327,9 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
     const int64_t bytes_a = (rows * lda + c->shift) * size_a, bytes_d = rows * ldd * size_d;
     uint8_t *const a = test_calloc((size_t)bytes_a, 1), *const before = test_calloc((size_t)bytes_d + 2 * GUARD, 1);
     uint8_t *const after = test_calloc((size_t)bytes_d + 2 * GUARD, 1);
-    float *const bias = test_calloc((size_t)n, 4), *const gate = test_calloc((size_t)(rows * n), 4);
+    const int64_t biases = c->bias_mode == HGEMM_BIAS_PER_ROW ? m : n;
+    const int64_t size_other = c->type_other == HGEMM_TYPE_F32 ? 4 : 2;
+    float *const bias = test_calloc((size_t)biases, 4), *const gate = test_calloc((size_t)(rows * n), 4);
     int32_t *const ends = test_calloc((size_t)experts, 4), *const gather = test_calloc((size_t)m, 4);
     int32_t *const scatter = test_calloc((size_t)m, 4);
     const size_t packed_size = packed_bytes(&w->of);
@@ -302,10 +351,10 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
     for (int64_t i = 0; i < rows && c->beta != 0; i++)
         for (int64_t j = 0; j < n; j++)
             put_number(c->type_d, before + GUARD, i * ldd + j, (float)rng_between(&rng, -8, 8));
-    for (int64_t j = 0; j < n; j++)
-        bias[j] = (float)rng_between(&rng, -8, 8);
+    for (int64_t j = 0; j < biases; j++) /* whole numbers, which they are in every type */
+        put_number(c->type_other, bias, j, (float)rng_between(&rng, -8, 8));
     for (int64_t i = 0; i < rows * n; i++)
-        gate[i] = (float)rng_between(&rng, -2, 2);
+        put_number(c->type_other, gate, i, (float)rng_between(&rng, -2, 2));
     for (int64_t i = 0; i < m; i++)
         gather[i] = (int32_t)rng_between(&rng, 0, m - 1), scatter[i] = (int32_t)(m - 1 - i);
     for (int64_t g = 0; g < experts; g++) /* the second one is empty */
@@ -313,8 +362,16 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
 
     uint8_t *const device_d = place(before, bytes_d + 2 * GUARD), *const device_a = place(a, bytes_a);
     uint8_t *const device_w = place(packed, (int64_t)packed_size * experts);
-    void *const others[] = {place(bias, n * 4), place(gate, rows * n * 4), place(ends, experts * 4),
-                            place(gather, m * 4), place(scatter, m * 4)};
+    const float scalars[] = {c->alpha ? c->alpha : 1, c->beta};
+    void *const others[] = {place(bias, biases * size_other),
+                            place(gate, rows * n * size_other),
+                            place_indices(ends, experts, c->has_wide_indices),
+                            place_indices(gather, m, c->has_wide_indices),
+                            place_indices(scatter, m, c->has_wide_indices),
+                            place(scalars, sizeof scalars),
+                            place_pointers(device_a + c->shift * size_a, m * lda * size_a, experts),
+                            place_pointers(device_w, c->is_shared ? 0 : (int64_t)packed_size, experts),
+                            place_pointers(device_d + GUARD, m * ldd * size_d, experts)};
     hgemm_desc_t desc;
     hgemm_desc_init(&desc);
     desc.accumulate = HGEMM_ACCUMULATE_F32;
@@ -323,21 +380,31 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
     desc.m = m, desc.n = n, desc.k = k, desc.batch = experts;
     desc.alpha = c->alpha ? c->alpha : 1, desc.beta = c->beta;
     desc.a = device_a + c->shift * size_a, desc.lda = lda, desc.stride_a = m * lda, desc.type_a = c->type_a;
-    desc.b = device_w, desc.stride_b = (int64_t)packed_size, desc.weights = &w->of, desc.type_b = (hgemm_type_t)77;
+    desc.b = device_w, desc.stride_b = c->is_shared ? 0 : (int64_t)packed_size, desc.weights = &w->of,
+    desc.type_b = (hgemm_type_t)77;
     desc.c = desc.d = device_d + GUARD, desc.ldc = desc.ldd = ldd, desc.stride_c = desc.stride_d = m * ldd;
     desc.type_c = desc.type_d = c->type_d;
     desc.activation = c->activation, desc.flags = c->flags;
     if (c->has_bias)
-        desc.bias = others[0], desc.type_bias = HGEMM_TYPE_F32;
+        desc.bias = others[0], desc.type_bias = c->type_other, desc.bias_mode = c->bias_mode;
     if (c->has_gate)
-        desc.gate = others[1], desc.type_gate = HGEMM_TYPE_F32, desc.ldgate = n, desc.stride_gate = m * n;
+        desc.gate = others[1], desc.type_gate = c->type_other, desc.ldgate = n, desc.stride_gate = m * n;
+    if (c->has_scalars_there) {
+        desc.alpha_pointer = others[5], desc.beta_pointer = c->beta != 0 ? desc.alpha_pointer + 1 : NULL;
+        desc.alpha = NAN, desc.beta = c->beta != 0 ? NAN : 0;
+    }
+    if (c->has_pointers) {
+        desc.batch_mode = HGEMM_BATCH_POINTERS, desc.alignment = (c->shift | c->lda_more) % 8 ? 0 : 16;
+        desc.a = others[6], desc.b = others[7], desc.c = desc.d = others[8];
+    }
+    desc.index_type = c->has_wide_indices ? HGEMM_INDEX_I64 : HGEMM_INDEX_I32;
     if (c->is_grouped)
         desc.batch_mode = HGEMM_BATCH_GROUPED, desc.group_ends = others[2];
     if (c->is_gathered)
         desc.gather_a = others[3];
     if (c->is_scattered)
         desc.scatter_d = others[4];
-    if (c->type_a == HGEMM_TYPE_BF16 && (c->is_grouped || c->is_gathered || c->flags))
+    if (c->type_a == HGEMM_TYPE_BF16 && (c->is_grouped || c->is_gathered || c->has_pointers || c->flags))
         desc.scale_a = 16;
     hgemm_status_t status;
     if (c->splits) {
@@ -370,7 +437,7 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
             expert++;
         const int64_t row = c->is_scattered ? scatter[i] : i, from = c->is_gathered ? gather[i] : i;
         for (int64_t j = 0; j < n; j++) {
-            const given_t *const own = &w[expert];
+            const given_t *const own = &w[c->is_shared ? 0 : expert];
             double sum = 0, absolute = 0;
             for (int64_t l = 0; l < k; l++) {
                 const double x = number_of(c->type_a, a, c->shift + from * lda + l), y = own->element[j * k + l];
@@ -378,18 +445,21 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
                     absolute +=
                     fabs(x) * (fabs(y) + fabs(own->offset[j * own->groups + (w->of.group ? l / w->of.group : 0)]));
             }
-            const double alpha = (double)desc.alpha;
+            const double alpha = (double)scalars[0];
             double error = c->is_exact ? 0 : (96 + (double)k / 64) * 0x1p-24 * absolute;
             double want = alpha * sum +
                           (c->beta != 0 ? (double)c->beta * number_of(c->type_d, before + GUARD, row * ldd + j) : 0);
             error *= fabs(alpha);
-            want += c->has_bias ? (double)bias[j] : 0;
+            if (c->has_bias)
+                want += number_of(c->type_other, bias, c->bias_mode == HGEMM_BIAS_PER_ROW ? row % m : j);
             error += c->is_exact ? 0 : 0x1p-22 * fabs(want);
-            if (c->activation == HGEMM_ACTIVATION_SILU)
-                error = 1.1 * error + 0x1p-20 * (2 + fabs(want)) * fabs(want);
-            want = act(c->activation, want);
-            if (c->has_gate)
-                want *= (double)gate[row * n + j], error *= fabs((double)gate[row * n + j]);
+            if (!activation_is_exact(c->activation))
+                error = activation_error(c->activation, want, error);
+            want = activation_value(c->activation, want);
+            if (c->has_gate) {
+                const double factor = number_of(c->type_other, gate, row * n + j);
+                want *= factor, error *= fabs(factor);
+            }
             const double got = number_of(c->type_d, after + GUARD, row * ldd + j);
             error += (c->type_d == HGEMM_TYPE_F32   ? 0x1p-24
                       : c->type_d == HGEMM_TYPE_F16 ? 0x1.01p-11
@@ -581,6 +651,54 @@ static void products_have_all_that_others_have(void **state)
     weights_forget(&of_8), weights_forget(&deep), weights_forget(&coarse), weights_forget(&table);
 }
 
+/* Calls that nobody chose: of all that a descriptor can say beside packed weights. */
+static void calls_at_random(void **state)
+{
+    (void)state;
+    enum { CALLS = 150, MOST_EXPERTS = 4 };
+    for (int i = 0; i < CALLS; i++) {
+        const int kind = (int)rng_between(&rng, 0, KINDS - 1), group = every_group[rng_between(&rng, 0, GROUPS - 1)];
+        const int experts = rng_between(&rng, 0, 1) ? (int)rng_between(&rng, 2, MOST_EXPERTS) : 1;
+        const int64_t n = rng_between(&rng, 1, 140), k = (rng_between(&rng, 0, 1) ? 8 : 2) * rng_between(&rng, 1, 45);
+        const hgemm_type_t type_scale = (hgemm_type_t)rng_between(&rng, 0, 2);
+        given_t w[MOST_EXPERTS];
+        for (int e = 0; e < experts; e++)
+            w[e] = weights_give(&rng, kinds[kind].code, kinds[kind].zero, type_scale, group, n, k, 0);
+        const int mode = experts == 1 ? 0 : (int)rng_between(&rng, 0, 3); /* strided, shared, grouped, pointers */
+        product_t c = {.w = w,
+                       .experts = experts,
+                       .m = rng_between(&rng, 0, 3) ? rng_between(&rng, 1, 40) : rng_between(&rng, 41, 140),
+                       .type_a = rng_between(&rng, 0, 2) ? HGEMM_TYPE_F16 : HGEMM_TYPE_BF16,
+                       .type_d = (hgemm_type_t)rng_between(&rng, 0, 2),
+                       .lda_more = (int)rng_between(&rng, 0, 1) * (int)rng_between(&rng, 1, 9),
+                       .shift = (int)rng_between(&rng, 0, 3) == 0,
+                       .is_shared = mode == 1,
+                       .is_grouped = mode == 2,
+                       .has_pointers = mode == 3,
+                       .alpha = rng_between(&rng, 0, 1) ? -0.75F : 0,
+                       .beta = rng_between(&rng, 0, 1) ? 0.5F : 0,
+                       .has_bias = (int)rng_between(&rng, 0, 1),
+                       .has_gate = rng_between(&rng, 0, 2) == 0,
+                       .bias_mode = rng_between(&rng, 0, 1) ? HGEMM_BIAS_PER_ROW : HGEMM_BIAS_PER_COLUMN,
+                       .type_other = (hgemm_type_t)rng_between(&rng, 0, 2),
+                       .activation =
+                           (hgemm_activation_t)rng_between(&rng, HGEMM_ACTIVATION_NONE, HGEMM_ACTIVATION_SILU),
+                       .flags = rng_between(&rng, 0, 4) ? 0 : HGEMM_FLAG_BATCH_INVARIANT,
+                       .has_scalars_there = rng_between(&rng, 0, 3) == 0,
+                       .has_wide_indices = (int)rng_between(&rng, 0, 1)};
+        c.has_gate = c.has_gate && !c.has_pointers; /* whose bias and gate are arrays of pointers, too */
+        c.has_bias = c.has_bias && !c.has_pointers;
+        c.is_gathered = mode == 2 && rng_between(&rng, 0, 1), c.is_scattered = mode == 2 && rng_between(&rng, 0, 1);
+        if (k % 8 == 0 && c.lda_more % 8 == 0 && c.shift == 0 && rng_between(&rng, 0, 1)) /* what every kernel takes, */
+            c.kernel = kernel_for((int)rng_between(&rng, 0, mode < 2 ? KERNELS - 1 : 1), kind, group); /* or two do */
+        char what[64];
+        snprintf(what, sizeof what, "call %d, mode %d, kernel %s", i, mode, c.kernel ? c.kernel : "auto");
+        check(&c, what, NULL);
+        for (int e = 0; e < experts; e++)
+            weights_forget(&w[e]);
+    }
+}
+
 /* Numbers that no half holds, and sums that none would. */
 static void large_activations_stay_finite(void **state)
 {
@@ -654,6 +772,13 @@ static void what_no_kernel_does_is_refused(void **state)
         if (!strstr(hgemm_error_detail(NULL), wanted[i].word))
             fail_msg("\"%s\" does not say \"%s\"", hgemm_error_detail(NULL), wanted[i].word);
     }
+    size_t bytes; /* D begins in the last byte of the second of two experts' weights, or behind it */
+    expect_status(NULL, hgemm_weights_bytes(&of, &bytes), HGEMM_STATUS_SUCCESS, "hgemm_weights_bytes");
+    calls[0] = plain;
+    calls[0].batch = 2, calls[0].stride_b = (int64_t)bytes + 64, calls[0].stride_d = 512;
+    calls[0].d = (void *)(65536 + 2 * bytes + 64 - 2);
+    expect_status(handle, hgemm_run_desc(handle, &calls[0]), HGEMM_STATUS_OVERLAP, "D in the weights");
+    assert_non_null(strstr(hgemm_error_detail(handle), "overlaps B"));
     plain.type_a = HGEMM_TYPE_F32;
     expect_status(NULL, hgemm_select(&plain, &kernel), HGEMM_STATUS_NOT_SUPPORTED, "A of floats");
     plain.alpha = 0; /* what is not read is not looked at */
@@ -664,10 +789,15 @@ static void what_no_kernel_does_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packed_weights_come_back),       cmocka_unit_test(nan_codes_make_their_group_nan),
-        cmocka_unit_test(bad_weights_are_refused),        cmocka_unit_test(products_of_integers_are_exact),
-        cmocka_unit_test(products_are_within_the_bound),  cmocka_unit_test(products_have_all_that_others_have),
-        cmocka_unit_test(large_activations_stay_finite),  cmocka_unit_test(rows_do_not_depend_on_others),
+        cmocka_unit_test(packed_weights_come_back),
+        cmocka_unit_test(nan_codes_make_their_group_nan),
+        cmocka_unit_test(bad_weights_are_refused),
+        cmocka_unit_test(products_of_integers_are_exact),
+        cmocka_unit_test(products_are_within_the_bound),
+        cmocka_unit_test(products_have_all_that_others_have),
+        cmocka_unit_test(calls_at_random),
+        cmocka_unit_test(large_activations_stay_finite),
+        cmocka_unit_test(rows_do_not_depend_on_others),
         cmocka_unit_test(what_no_kernel_does_is_refused),
     };
     rng.state = test_seed();

@@ -9,14 +9,6 @@
 
 enum { THREADS = 8, ROUNDS = 3, SIZE = 72 };
 
-static void check(int condition, const char *what)
-{
-    if (!condition) {
-        printf("FAILED: %s\n", what);
-        exit(1);
-    }
-}
-
 /* C = A * B for matrices whose entries follow from `tag`, on a handle of its own. */
 static void multiply_once(uint64_t tag)
 {
@@ -48,7 +40,7 @@ static void multiply_once(uint64_t tag)
             float sum = 0;
             for (int l = 0; l < SIZE; l++)
                 sum += value[0][i * SIZE + l] * value[1][l * SIZE + j];
-            check(hgemm_half_to_float(host[2][i * SIZE + j]) == sum, "a product on a thread is wrong");
+            expect_true(hgemm_half_to_float(host[2][i * SIZE + j]) == sum, "a product on a thread is wrong");
         }
     for (int x = 0; x < 3; x++)
         expect_status(handle, hgemm_free(handle, device[x]), HGEMM_STATUS_SUCCESS, "hgemm_free");
@@ -66,7 +58,7 @@ static void handles_work_in_parallel(void)
 {
     pthread_t threads[THREADS];
     for (uintptr_t t = 0; t < THREADS; t++)
-        check(pthread_create(&threads[t], NULL, thread, (void *)t) == 0, "pthread_create");
+        expect_true(pthread_create(&threads[t], NULL, thread, (void *)t) == 0, "pthread_create");
     for (int t = 0; t < THREADS; t++)
         pthread_join(threads[t], NULL);
 }
@@ -80,22 +72,22 @@ static void memory_keeps_what_is_written(hgemm_handle_t handle)
         sent[i] = (unsigned char)rng_next(&rng);
     expect_status(handle, hgemm_malloc(handle, &p, 1000), HGEMM_STATUS_SUCCESS, "hgemm_malloc");
     expect_status(handle, hgemm_malloc(handle, &q, 1), HGEMM_STATUS_SUCCESS, "hgemm_malloc");
-    check(p && q && p != q, "allocations are apart");
-    check((uintptr_t)p % 16 == 0 && (uintptr_t)q % 16 == 0, "allocations are aligned");
+    expect_true(p && q && p != q, "allocations are apart");
+    expect_true((uintptr_t)p % 16 == 0 && (uintptr_t)q % 16 == 0, "allocations are aligned");
     expect_status(handle, hgemm_upload(handle, p, sent, 1000), HGEMM_STATUS_SUCCESS, "upload");
     expect_status(handle, hgemm_upload(handle, (char *)p + 3, sent + 500, 5), HGEMM_STATUS_SUCCESS, "upload of a part");
     memcpy(sent + 3, sent + 500, 5);
     expect_status(handle, hgemm_download(handle, received, p, 1000), HGEMM_STATUS_SUCCESS, "download");
-    check(memcmp(received, sent, 1000) == 0, "memory keeps what is written");
+    expect_true(memcmp(received, sent, 1000) == 0, "memory keeps what is written");
     expect_status(handle, hgemm_download(handle, received, (char *)p + 995, 5), HGEMM_STATUS_SUCCESS,
                   "download of a part");
-    check(memcmp(received, sent + 995, 5) == 0, "memory keeps what is written");
+    expect_true(memcmp(received, sent + 995, 5) == 0, "memory keeps what is written");
     expect_status(handle, hgemm_free(handle, p), HGEMM_STATUS_SUCCESS, "hgemm_free");
     expect_status(handle, hgemm_free(handle, q), HGEMM_STATUS_SUCCESS, "hgemm_free");
     p = sent;
     expect_status(handle, hgemm_malloc(handle, &p, SIZE_MAX / 4), HGEMM_STATUS_OUT_OF_MEMORY,
                   "an allocation beyond any memory");
-    check(p == sent, "a failed allocation writes nothing");
+    expect_true(p == sent, "a failed allocation writes nothing");
 }
 
 static void streams_are_remembered(hgemm_handle_t handle)
@@ -103,10 +95,10 @@ static void streams_are_remembered(hgemm_handle_t handle)
     int mark;
     void *stream = &mark;
     expect_status(handle, hgemm_get_stream(handle, &stream), HGEMM_STATUS_SUCCESS, "get_stream");
-    check(stream == NULL, "a new handle uses the default stream");
+    expect_true(stream == NULL, "a new handle uses the default stream");
     expect_status(handle, hgemm_set_stream(handle, &mark), HGEMM_STATUS_SUCCESS, "set_stream");
     expect_status(handle, hgemm_get_stream(handle, &stream), HGEMM_STATUS_SUCCESS, "get_stream");
-    check(stream == &mark, "a handle remembers its stream");
+    expect_true(stream == &mark, "a handle remembers its stream");
     expect_status(handle, hgemm_set_stream(handle, NULL), HGEMM_STATUS_SUCCESS, "set_stream");
     expect_status(handle, hgemm_synchronize(handle), HGEMM_STATUS_SUCCESS, "synchronize");
 }
@@ -115,9 +107,9 @@ static void info_is_plausible(hgemm_handle_t handle)
 {
     hgemm_device_info_t info;
     expect_status(handle, hgemm_get_device_info(handle, &info), HGEMM_STATUS_SUCCESS, "info");
-    check(info.name[0] && info.kind[0], "the device has a name and a kind");
-    check(10 * info.compute_major + info.compute_minor >= 75, "the device is Turing or newer");
-    check(info.multiprocessors > 0 && info.memory_bytes > 0, "the device has processors and memory");
+    expect_true(info.name[0] && info.kind[0], "the device has a name and a kind");
+    expect_true(10 * info.compute_major + info.compute_minor >= 75, "the device is Turing or newer");
+    expect_true(info.multiprocessors > 0 && info.memory_bytes > 0, "the device has processors and memory");
 }
 
 int main(void)

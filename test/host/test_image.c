@@ -15,7 +15,7 @@
 
 #include "device/image.h"
 
-enum { DETAIL = 256, MOST_BYTES = 16000000 };
+enum { DETAIL = 256, MOST_BYTES = 16000000, MOST_BYTES_OF_WEIGHTS = 4000000, MOST_IMAGES_OF_WEIGHTS = 60 };
 
 static const char *folder;
 
@@ -55,16 +55,23 @@ static void images_are_the_files(void **state)
     }
 }
 
-/* Each pack is of one kernel, and all of them together may not explode. */
+/* Each pack is of one kernel, and all of them together may not explode, nor may those of packed weights. */
 static void images_take_few_bytes(void **state)
 {
     (void)state;
-    size_t bytes = 0;
-    for (int i = 0; i < hgemm_image_count; i++)
-        if (hgemm_images[i].offset == 0)
-            bytes += hgemm_images[i].packed;
-    printf("%d images take %.2f MB\n", hgemm_image_count, (double)bytes * 1e-6);
+    size_t bytes = 0, bytes_of_weights = 0;
+    int of_weights = 0;
+    for (int i = 0; i < hgemm_image_count; i++) {
+        const size_t pack = hgemm_images[i].offset == 0 ? hgemm_images[i].packed : 0;
+        const int is_of_weights = strstr(hgemm_images[i].symbol, "weights") != NULL;
+        bytes += pack;
+        bytes_of_weights += is_of_weights ? pack : 0, of_weights += is_of_weights;
+    }
+    printf("%d images take %.2f MB, %d of packed weights %.2f MB of these\n", hgemm_image_count, (double)bytes * 1e-6,
+           of_weights, (double)bytes_of_weights * 1e-6);
     assert_in_range(bytes, 1, MOST_BYTES);
+    assert_in_range(bytes_of_weights, 0, MOST_BYTES_OF_WEIGHTS);
+    assert_in_range(of_weights, 0, MOST_IMAGES_OF_WEIGHTS);
 }
 
 static void expect_damaged(const image_t *image, const char *words)

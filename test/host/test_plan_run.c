@@ -16,14 +16,19 @@ static void must(hgemm_handle_t handle, hgemm_status_t status, const char *what)
     expect_status(handle, status, HGEMM_STATUS_SUCCESS, what);
 }
 
-static void *upload_integers(hgemm_handle_t handle, rng_t *rng, int64_t count)
+static void *upload_integers(hgemm_handle_t handle, rng_t *rng, hgemm_type_t type, int64_t count)
 {
-    uint16_t *host = malloc((size_t)count * sizeof *host);
-    void *device = NULL;
-    for (int64_t i = 0; i < count; i++)
-        host[i] = hgemm_half_from_float((float)rng_between(rng, -1, 1));
-    must(handle, hgemm_malloc(handle, &device, (size_t)count * sizeof *host), "hgemm_malloc");
-    must(handle, hgemm_upload(handle, device, host, (size_t)count * sizeof *host), "hgemm_upload");
+    const size_t bytes = (size_t)count * (type == HGEMM_TYPE_F32 ? sizeof(float) : sizeof(uint16_t));
+    void *host = malloc(bytes), *device = NULL;
+    for (int64_t i = 0; i < count; i++) {
+        const float x = (float)rng_between(rng, -1, 1);
+        if (type == HGEMM_TYPE_F32)
+            ((float *)host)[i] = x;
+        else
+            ((uint16_t *)host)[i] = hgemm_half_from_float(x);
+    }
+    must(handle, hgemm_malloc(handle, &device, bytes), "hgemm_malloc");
+    must(handle, hgemm_upload(handle, device, host, bytes), "hgemm_upload");
     free(host);
     return device;
 }
@@ -44,16 +49,21 @@ static uint16_t *result(hgemm_handle_t handle, const hgemm_desc_t *desc, hgemm_p
 }
 
 /* All plans that selection weighs, each made of its text, on a workspace of just the bytes that it asks for. */
-static int plans_agree(hgemm_handle_t handle, int64_t m, int64_t n, int64_t k, int offset)
+static int plans_agree(hgemm_handle_t handle, hgemm_type_t type_a, hgemm_type_t type_b, hgemm_accuracy_t accuracy,
+                       int64_t m, int64_t n, int64_t k, int offset)
 {
     rng_t rng = {test_seed()};
+    const int is_of_floats = type_a == HGEMM_TYPE_F32 || type_b == HGEMM_TYPE_F32;
     hgemm_desc_t desc;
     hgemm_desc_init(&desc);
+    desc.type_a = type_a, desc.type_b = type_b, desc.accuracy = accuracy;
+    desc.accumulate = is_of_floats ? HGEMM_ACCUMULATE_F32 : HGEMM_ACCUMULATE_F16;
     desc.m = m, desc.n = n, desc.k = k;
     desc.lda = k, desc.ldb = desc.ldc = desc.ldd = n;
-    void *a = upload_integers(handle, &rng, m * k + offset), *b = upload_integers(handle, &rng, k * n), *d = NULL;
+    void *a = upload_integers(handle, &rng, type_a, m * k + offset);
+    void *b = upload_integers(handle, &rng, type_b, k * n), *d = NULL;
     must(handle, hgemm_malloc(handle, &d, (size_t)(m * n) * 2), "hgemm_malloc");
-    desc.a = (const uint16_t *)a + offset, desc.b = b, desc.c = desc.d = d;
+    desc.a = (const char *)a + offset * (type_a == HGEMM_TYPE_F32 ? 4 : 2), desc.b = b, desc.c = desc.d = d;
     uint16_t *wanted = result(handle, &desc, NULL);
 
     priced_plan_t ranked[MOST];
@@ -99,7 +109,8 @@ static int parts_agree(hgemm_handle_t handle, hgemm_accumulate_t accumulate)
     desc.m = M, desc.n = N, desc.k = K, desc.lda = K, desc.ldb = desc.ldc = desc.ldd = N, desc.accumulate = accumulate;
     void *d = NULL;
     must(handle, hgemm_malloc(handle, &d, sizeof(uint16_t[M * N])), "hgemm_malloc");
-    desc.a = upload_integers(handle, &rng, M * K), desc.b = upload_integers(handle, &rng, K * N);
+    desc.a = upload_integers(handle, &rng, HGEMM_TYPE_F16, M * K);
+    desc.b = upload_integers(handle, &rng, HGEMM_TYPE_F16, K * N);
     desc.c = desc.d = d;
     uint16_t *wanted = result(handle, &desc, NULL);
     int count = 0;
@@ -131,6 +142,18 @@ static int parts_agree(hgemm_handle_t handle, hgemm_accumulate_t accumulate)
     return count;
 }
 
+/* The same of floats, of each accuracy and beside halves. */
+static int plans_of_floats_agree(hgemm_handle_t handle)
+{
+    const hgemm_type_t half = HGEMM_TYPE_F16, single = HGEMM_TYPE_F32;
+    int with_workspace = 0;
+    for (int accuracy = HGEMM_ACCURACY_F32; accuracy <= HGEMM_ACCURACY_11_BITS; accuracy++)
+        with_workspace += plans_agree(handle, single, single, (hgemm_accuracy_t)accuracy, 40, 64, 1024, 0);
+    return with_workspace + plans_agree(handle, single, single, HGEMM_ACCURACY_F32, 130, 70, 513, 1) +
+           plans_agree(handle, single, half, HGEMM_ACCURACY_F32, 40, 64, 1000, 1) +
+           plans_agree(handle, half, single, HGEMM_ACCURACY_16_BITS, 9, 64, 1000, 0);
+}
+
 int main(void)
 {
     hgemm_handle_t handle = test_open();
@@ -140,13 +163,21 @@ int main(void)
         printf("FAILED: %d kernels run in parts\n", kernels);
         return 1;
     }
-    int with_workspace = plans_agree(handle, 48, 72, 64, 0) + plans_agree(handle, 40, 64, 1024, 0) +
-                         plans_agree(handle, 40, 64, 1000, 1);
-    if (with_workspace < 4) {
-        printf("FAILED: %d plans use the workspace\n", with_workspace);
+    const hgemm_type_t half = HGEMM_TYPE_F16;
+    int with_workspace = plans_agree(handle, half, half, HGEMM_ACCURACY_F32, 48, 72, 64, 0) +
+                         plans_agree(handle, half, half, HGEMM_ACCURACY_F32, 40, 64, 1024, 0) +
+                         plans_agree(handle, half, half, HGEMM_ACCURACY_F32, 40, 64, 1000, 1);
+    int of_floats = hgemm_image_count > 100 ? plans_of_floats_agree(handle) : 4;
+    must(NULL, hgemm_destroy(handle), "hgemm_destroy");
+    if (hgemm_image_count > 100) { /* of a GPU that has room to split A and B first */
+        handle = test_open_for(hgemm_find_kernel("planes_128x128"));
+        of_floats += plans_of_floats_agree(handle);
+        must(NULL, hgemm_destroy(handle), "hgemm_destroy");
+    }
+    if (with_workspace < 4 || of_floats < 4) {
+        printf("FAILED: %d plans use the workspace, and %d of floats\n", with_workspace, of_floats);
         return 1;
     }
-    must(NULL, hgemm_destroy(handle), "hgemm_destroy");
     printf("passed\n");
     return 0;
 }

@@ -57,9 +57,9 @@ static void info_is_the_row(void **state)
         const int staged_n = rows[i].is_packed ? 0 : info.block_n; /* packed weights do not pass through it */
         assert_true(info.shared_bytes >= 2 * info.stages * info.block_k * (info.block_m + staged_n));
         assert_true(info.shared_bytes * rows[i].blocks <= (rows[i].is_for_t4 ? 65536 : 227 << 10));
-        assert_int_equal(info.ops, strcmp(rows[i].ops, "all") == 0  ? 15
+        assert_int_equal(info.ops, strcmp(rows[i].ops, "nn") == 0   ? HGEMM_OPS_NN
                                    : strcmp(rows[i].ops, "nt") == 0 ? HGEMM_OPS_NT
-                                                                    : HGEMM_OPS_NN);
+                                                                    : 15);
         assert_int_equal(info.any_alignment, rows[i].align[0] != 'x');
         assert_true(info.registers >= 0 && info.registers <= 255); /* 0: of no variant in this build */
         assert_true(info.registers * info.threads * (rows[i].is_packed ? 1 : rows[i].blocks) <= 65536);
@@ -134,6 +134,9 @@ static void variants_are_those_of_the_columns(void **state)
         {KERNEL_k5_16x64_f32,
          {"k5_16x64_f32_nt", "k5_16x64_f32_nt_bf16", "k5_16x64_f32_nt_indirect", "k5_16x64_f32_nt_indirect_bf16",
           "k5_16x64_f32_nt_x8", "k5_16x64_f32_nt_any"}},
+        {KERNEL_single_128x64,
+         {"single_128x64_nt_f32", "single_128x64_nt_far_f32", "single_128x64_nt_far_indirect_f32"}},
+        {KERNEL_planes_128x128, {"planes_128x128_nt_f32"}},
         {KERNEL_weights_16x128,
          {"weights_16x128_nt_packed", "weights_16x128_nt_packed_bf16", "weights_16x128_nt_indirect_packed",
           "weights_16x128_nt_indirect_packed_bf16"}},
@@ -157,6 +160,24 @@ static void variants_are_those_of_the_columns(void **state)
         }
         assert_int_equal(count, wanted);
     }
+}
+
+/* Of a row whose operands become planes there is one variant, which runs what the kernel tells. */
+static void transposes_have_a_variant(void **state)
+{
+    (void)state;
+    int shared = 0;
+    for (int i = 0; i < ROWS; i++) {
+        const int kernel = i + 1, is_one = strcmp(rows[i].ops, "one") == 0;
+        assert_int_equal(is_one, kernel_table[kernel].splits_first);
+        for (int op = 0; op < VARIANT_OPS; op++) {
+            assert_int_equal(variant_op(kernel, op), is_one ? 1 : op);
+            for (access_t access = 0; access < ACCESS_COUNT; access++)
+                assert_false(is_one && op != 1 && variant_exists((variant_t){kernel, op, access, 0, FACTORS_f32}));
+        }
+        shared += is_one && variant_exists((variant_t){kernel, 1, ACCESS_x16, 0, FACTORS_f32});
+    }
+    assert_int_equal(shared, 3);
 }
 
 static void accesses_give_way_to_more_general_ones(void **state)
@@ -211,6 +232,7 @@ int main(void)
         cmocka_unit_test(other_kernels_do_not_exist),
         cmocka_unit_test(every_variant_has_its_image),
         cmocka_unit_test(variants_are_those_of_the_columns),
+        cmocka_unit_test(transposes_have_a_variant),
         cmocka_unit_test(accesses_give_way_to_more_general_ones),
         cmocka_unit_test(walks_are_those_of_the_gpu),
         cmocka_unit_test(variants_are_numbered_apart),

@@ -58,6 +58,9 @@ static void words_are_these(void **state)
         "f16 nn 8x16x24 batch 3 strides 192 0",
         "f32 nn 8x16x24 batch 3 grouped types bf16 bf16 scaled_a scaled_b",
         "f32 nn 8x16x24 aligned 2 4 types bf16 f32",
+        "f32 nt 8x16x24 aligned 4 4 types f32 f32 accuracy 16bits",
+        "f32 tn 8x16x24 types f32 f32 accuracy 11bits exact ab",
+        "f32 nn 8x16x24 types f32 f16 exact ab",
         "f16 nn 8x16x24 aligned 8 16",
         "f32 nn 8x16x24 aligned 16 2 fused",
         "f16 nn 8x16x24 batch 4 invariant gathered grouped",
@@ -135,6 +138,14 @@ static hgemm_desc_t random_problem(rng_t *rng, hgemm_weights_t *weights)
         weights->n = desc.n, weights->k = desc.k;
         desc.weights = weights, desc.stride_b = 16 * rng_between(rng, 0, 9999);
         desc.b = (const void *)(uintptr_t)(4096 + 16 * rng_between(rng, 0, 3));
+    } else if (desc.accumulate == HGEMM_ACCUMULATE_F32 && rng_between(rng, 0, 1)) {
+        hgemm_type_t *const types[] = {&desc.type_a, &desc.type_b};
+        desc.type_a = desc.type_b = HGEMM_TYPE_F32;
+        if (rng_between(rng, 0, 1))
+            *types[rng_between(rng, 0, 1)] = rng_between(rng, 0, 1) ? HGEMM_TYPE_F16 : HGEMM_TYPE_BF16;
+        desc.accuracy = (hgemm_accuracy_t)rng_between(rng, HGEMM_ACCURACY_F32, HGEMM_ACCURACY_11_BITS);
+        desc.flags |= (unsigned)rng_between(rng, 0, 3) * HGEMM_FLAG_HALVES_IN_A;
+        desc.a = (const void *)(uintptr_t)(4096 + 4 * rng_between(rng, 0, 7));
     }
     return desc;
 }
@@ -156,8 +167,9 @@ static void a_class_is_what_selection_sees(void **state)
         problem_class_t of_example = class_of(&example);
         assert_int_equal(class_compare(&class, &of_example), 0);
 
-        static const int64_t residues[3][4] = {{0, 16, 32, 160}, {8, 24, 40, 152}, {2, 4, 6, 12}};
+        static const int64_t residues[4][4] = {{0, 16, 32, 160}, {8, 24, 40, 152}, {2, 4, 6, 12}, {4, 12, 20, 28}};
         int which = class.of[CLASS_aligned_a] == 16 ? 0 : class.of[CLASS_aligned_a] == 8 ? 1 : 2;
+        which += which == 2 && desc.type_a == HGEMM_TYPE_F32;
         other.a = (const void *)(uintptr_t)(8192 + residues[which][rng_between(&rng, 0, 3)]);
         other.alpha = 5, other.ldd = desc.ldd + 3;
         problem_class_t of_other = class_of(&other);
@@ -332,6 +344,55 @@ static void entries_know_weights(void **state)
     assert_status(hgemm_load_tuning(&handle, NULL), HGEMM_STATUS_SUCCESS);
 }
 
+/* Entries for floats serve calls of the same types, accuracy and promised halves. */
+static void entries_know_floats(void **state)
+{
+    (void)state;
+    static const char text[] = HEADER "f32 nn 8x16x24 types f32 f32 = single_128x64 nn x16 cublas 1.500\n"
+                                      "f32 nn 8x16x24 types f32 f32 accuracy 11bits = single11_128x128 nn x16\n"
+                                      "f32 nn 8x16x24 types f32 f32 exact b = single_32x64 nn x16\n"
+                                      "f32 nn 8x16x24 types f32 f16 = single_128x64 nn far\n";
+    static const struct {
+        hgemm_type_t type_b;
+        hgemm_accuracy_t accuracy;
+        unsigned flags;
+        const char *kernel; /* NULL: none of the entries' */
+    } cases[] = {{HGEMM_TYPE_F32, HGEMM_ACCURACY_F32, 0, "single_128x64"},
+                 {HGEMM_TYPE_F32, HGEMM_ACCURACY_11_BITS, 0, "single11_128x128"},
+                 {HGEMM_TYPE_F32, HGEMM_ACCURACY_16_BITS, 0, NULL},
+                 {HGEMM_TYPE_F32, HGEMM_ACCURACY_F32, HGEMM_FLAG_HALVES_IN_B, "single_32x64"},
+                 {HGEMM_TYPE_F32, HGEMM_ACCURACY_F32, HGEMM_FLAG_HALVES_IN_A, NULL},
+                 {HGEMM_TYPE_F32, HGEMM_ACCURACY_F32, HGEMM_FLAG_BATCH_INVARIANT, NULL},
+                 {HGEMM_TYPE_F16, HGEMM_ACCURACY_F32, HGEMM_FLAG_HALVES_IN_B, "single_128x64"},
+                 {HGEMM_TYPE_BF16, HGEMM_ACCURACY_F32, 0, NULL}};
+    hgemm_desc_t desc = small();
+    double ratio;
+    int is_tuned;
+    write_file(text, strlen(text));
+    assert_status(hgemm_load_tuning(&handle, path), HGEMM_STATUS_SUCCESS);
+    desc.accumulate = HGEMM_ACCUMULATE_F32, desc.type_a = HGEMM_TYPE_F32;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        desc.type_b = cases[i].type_b, desc.accuracy = cases[i].accuracy, desc.flags = cases[i].flags;
+        const char *const kernel = kernel_of(&desc, &is_tuned);
+        if (is_tuned != (cases[i].kernel != NULL) || (cases[i].kernel && strcmp(kernel, cases[i].kernel) != 0))
+            fail_msg("case %zu runs on %s, tuned: %d", i, kernel, is_tuned);
+        assert_status(hgemm_get_cublas_ratio(&handle, &desc, &ratio), HGEMM_STATUS_SUCCESS);
+        assert_true(ratio == (i == 0 ? 1.5 : 0));
+    }
+    static const char *const wrong[][2] = {
+        {HEADER "f32 nn 8x16x24 types f32 f32 = single11_128x128 nn x16\n", "does not run"},
+        {HEADER "f16 nn 8x16x24 types f32 f32 = single_128x64 nn x16\n", "cannot be"},
+        {HEADER "f32 nn 8x16x24 types f32 f32 accuracy 12bits = single_128x64 nn x16\n", "accuracy"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        write_file(wrong[i][0], strlen(wrong[i][0]));
+        assert_status(hgemm_load_tuning(&handle, path), HGEMM_STATUS_INVALID_TUNING);
+        if (!strstr(hgemm_error_detail(&handle), wrong[i][1]))
+            fail_msg("\"%s\" has no \"%s\"", hgemm_error_detail(&handle), wrong[i][1]);
+    }
+    assert_status(hgemm_load_tuning(&handle, NULL), HGEMM_STATUS_SUCCESS);
+}
+
 /* The ratio of an entry is that of the calls that it serves, and of no other. */
 static void ratios_are_told(void **state)
 {
@@ -406,10 +467,12 @@ static void entries_without_workspace_give_way(void **state)
 static void spoilt_files_do_no_harm(void **state)
 {
     (void)state;
-    static const char text[] = HEADER "f16 nn 64x64x8192 = k5_64x64 nn x16 whole 0 splits 128 k 64\n"
-                                      "f32 nt 16x512x1000 lda 1001 aligned 2 2 = k5_16x64_f32 nt any # 9 us\n"
-                                      "f16 tt 200x300x400 batch 7 strides 0 120000 fused = k5_64x64 tt x16\n"
-                                      "f16 nn 2048x2048x2048 aligned 2 16 = k5_256x128 nn x16 copies a\n";
+    static const char text[] =
+        HEADER "f16 nn 64x64x8192 = k5_64x64 nn x16 whole 0 splits 128 k 64\n"
+               "f32 nt 16x512x1000 lda 1001 aligned 2 2 = k5_16x64_f32 nt any # 9 us\n"
+               "f16 tt 200x300x400 batch 7 strides 0 120000 fused = k5_64x64 tt x16\n"
+               "f16 nn 2048x2048x2048 aligned 2 16 = k5_256x128 nn x16 copies a\n"
+               "f32 nt 64x64x64 types f32 f16 accuracy 16bits exact ab = few_16x64 nt x16 copies b\n";
     char spoilt[sizeof text];
     rng_t rng = {test_seed()};
     int taken = 0, refused = 0;
@@ -450,6 +513,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(faults_are_told, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(entries_are_followed, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(entries_know_weights, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(entries_know_floats, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(ratios_are_told, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(entries_without_workspace_give_way, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(spoilt_files_do_no_harm, open_fixture, close_fixture),

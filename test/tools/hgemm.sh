@@ -34,11 +34,32 @@ HGEMM_LOG=1 run 0 "$hgemm" plan --device t4emu --trans nt --accumulate f16,f32 4
 lines err 3
 has err "^bench_hgemm --device t4emu --trans nt --accumulate f16 --kernel '\^auto\\$' 40x64x72 # f16 nt 40x64x72 = [a-z]"
 has err "^bench_hgemm .* --kernel '\^auto_f32\\$' 40x64x72 # f32 nt 40x64x72 lda 80 aligned 8 8 = [a-z]"
+HGEMM_LOG=1 run 0 "$hgemm" plan --device t4emu "f32 nn 40x64x72 types f32 f32 accuracy 16bits" "f32 nn 40x64x72 fused types bf16 bf16 scaled_a scaled_b"
+has err "^bench_hgemm .* --kernel '\^auto_of_f32_16bits\\$' --type f32 40x64x72 # f32 nn 40x64x72 types f32 f32 accuracy 16bits = [a-z]"
+has err "^bench_hgemm .* --kernel '\^auto_of_bf16\\$' --type bf16 40x64x72 # f32 nn 40x64x72 fused types bf16 bf16 scaled_a scaled_b = [a-z]"
+cp err of_types
+HGEMM_LOG=1 run 0 "$hgemm" plan --device t4emu --trans nt --accumulate f16,f32 40x64x72
+cat of_types >>err
 if [ -x "$build/bench/bench_hgemm" ]; then
     sed "s|^bench_hgemm|'$hgemm' bench|" err >commands
     run 0 sh -e ./commands
     has out 'auto_f32 '
+    has out 'auto_of_f32_16bits '
+    has out 'auto_of_bf16 '
     ! grep -q WRONG out || fail "a command of the log: $(cat out)"
+fi
+# A command's contestant is the call's own, whatever its operands are.
+if [ -x "$build/bench/bench_hgemm" ]; then
+    for call in "of_uint4:64:code:f16 16x128x256 types f16 packed codes uint4 groups 64 zeros code" \
+        "of_bf16_int8:32:none:f32 4x64x128 types bf16 packed codes int8 groups 32 scales f32 scaled_a" \
+        "of_int4:128:none:f16 9x64x128 batch 3 grouped types f16 packed groups 128" "f32 9x64x128 batch 3 grouped" \
+        "of_bf16_found 32x32x64 types bf16 bf16" "of_bf16 32x32x64 types bf16 bf16 scaled_a scaled_b" "of_f32 32x32x64 types f32 f32"; do
+        HGEMM_LOG=1 run 0 "$hgemm" plan --device t4emu "f32 nt ${call#* }"
+        lines err 1
+        sed "s|^bench_hgemm|'$hgemm' bench|" err >commands
+        run 0 sh -e ./commands
+        has out "^  auto_${call%% *} "
+    done
 fi
 HGEMM_LOG=log run 0 "$hgemm" plan --device t4emu 64 64x64x72
 HGEMM_LOG=log run 0 "$hgemm" plan --device t4emu 64
@@ -164,7 +185,7 @@ has out '^f16 nn 64x64x64$'
 has out '^f32 nt 16x128x256 types f16 packed codes table16 groups 64 scales f32$'
 has out '^    kernel +weights_'
 HGEMM_LOG=1 HGEMM_RECORD=weights.csv run 0 "$hgemm" plan --device t4emu --batch 2 --weights uint4:64:code 16x128x256
-has err "^bench_hgemm --device t4emu --trans nt --accumulate f32 --kernel '\^auto_f32\\$' --batch 2 --weights uint4:64:code:f16 16x128x256 #"
+has err "^bench_hgemm --device t4emu --trans nt --accumulate f32 --kernel '\^auto_of_uint4:64:code:f16\\$' --batch 2 --weights uint4:64:code:f16 16x128x256 #"
 HGEMM_RECORD=weights.csv run 0 "$hgemm" plan --device t4emu "f32 nt 4x64x128 types bf16 packed codes int8 groups 32 scales f32 scaled_a"
 lines weights.csv 5
 has weights.csv '^# f32 nt 16x128x256 batch 2 strides 4096 17920 types f16 packed codes uint4 groups 64 zeros code$'

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """test_calibrate.py TURING CUBIN: tools/calibrate.py finds the constants by which times were made up, and judges a time by
 constants that were fitted without it. The kernels are those of turing_people.cu."""
+import json
 import pathlib
 import re
 import subprocess
@@ -13,6 +14,7 @@ sys.dont_write_bytecode = True
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 import calibrate  # noqa: E402
+import results  # noqa: E402
 
 TURING, CUBIN = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
 RUNS = {
@@ -64,6 +66,19 @@ class Calibrate(unittest.TestCase):
         self.assertIn("3 of 4 times, by event=5\n", run.stdout)
         self.assertEqual(len(re.findall(r"  flag \d+: published [\d.]+, modelled [\d.]+ us, \+100.00%\n", run.stdout)), 2)
         self.assertNotIn("without", run.stdout)
+
+    @unittest.skipUnless((results.ROOT / ".git").exists(), "not in a repository")
+    def test_writes_what_the_model_says_and_takes_parts(self):
+        self.made_up((), 5)
+        path = self.files["flag", 64]
+        path.write_text(path.read_text() + "# times 3\n")
+        run = self.run_it("--out", self.folder / "out.json")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        rows = {(row["kernel"], row["size"]): row for row in json.loads((self.folder / "out.json").read_text())["results"]}
+        self.assertAlmostEqual(rows["flag", 1]["events_us"], rows["flag", 1]["published_us"], delta=0.01)
+        self.assertTrue(rows["flag", 64]["part"] and not rows["flag", 1]["part"])
+        self.assertGreater(rows["flag", 64]["events_us"], 1.1 * rows["flag", 64]["published_us"])
+        self.assertEqual(self.run_it("--out", self.folder / "out.json", "--event", "1").returncode, 2)
 
     def test_refuses(self):
         self.made_up(())

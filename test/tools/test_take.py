@@ -79,7 +79,9 @@ class Reports(unittest.TestCase):
         for hgemm, why in (("0.2.0", "does not say"), ("0.2.0, commit abc1234-dirty, nvcc 13", "not committed"),
                            ("0.2.0, commit " + "0" * 12, "git does not know")):
             with self.assertRaisesRegex(take.Refused, why):
-                take.stamp(json.dumps({"context": {"hgemm": hgemm, "witness": "measured"}, "results": []}))
+                take.stamp(json.dumps({"context": {"hgemm": hgemm, "witness": "measured"}, "results": []}), "a.json")
+            with self.assertRaisesRegex(take.Refused, why):
+                take.stamp(f"hgemm {hgemm}; a GPU\n", "python.txt")
 
     @unittest.skipUnless(commit(), "not in a repository")
     def test_pages_show_a_report_beside_the_model_and_say_that_it_is_made_up(self):
@@ -90,12 +92,12 @@ class Reports(unittest.TestCase):
                 (results.RESULTS / "t4model").mkdir(parents=True)
                 for name in ("bench_ladder.json",):
                     (results.RESULTS / "t4model" / name).write_text((before / "t4model" / name).read_text())
-                self.assertIn("No report of a T4", measured.beside_model(report.table, report.origin))
+                self.assertIn("No report of a T4", measured.beside_model())
                 file = pathlib.Path(folder) / "hgemm_report.json"
                 file.write_text(json.dumps(MADE_UP))
                 taken = take.take(file, None, may_be_made_up=True)
                 self.assertEqual(taken, results.RESULTS / "t4" / "bench_report.json")
-                shown = measured.beside_model(report.table, report.origin)
+                shown = measured.beside_model()
                 self.assertIn("us, **MADE UP**", shown)
                 self.assertRegex(shown, r"\| 2048x2048x2048 \| \*\*hgemm\*\* \(`k5_tuned`\) \| 400\.0 \| 3\d\d\.\d \| 1\.\d\d \|")
                 self.assertEqual(measured.ladder_rows([1024, 2048])[0], ["**hgemm** (`k5_tuned`)", "**MADE UP**", "-", "42.9"])

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "verify.h"
+#include "experts.h"
 
 static const float ALPHA = 2, BETA = -3;
 
@@ -29,9 +29,12 @@ static float *product(const problem_t *p)
         for (int64_t i = 0; i < p->m; i++)
             for (int64_t j = 0; j < p->n; j++) {
                 float sum = 0;
+                int64_t of_b = b;
+                while (p->is_grouped && p->ends[of_b] <= i)
+                    of_b++;
                 for (int64_t q = 0; q < p->k; q++)
                     sum += at(p->a + b * p->size_a, p->lda, row == (p->op_a == HGEMM_OP_N), i, q) *
-                           at(p->b + b * p->size_b, p->ldb, row == (p->op_b == HGEMM_OP_N), q, j);
+                           at(p->b + of_b * p->size_b, p->ldb, row == (p->op_b == HGEMM_OP_N), q, j);
                 sum = ALPHA * sum + BETA * at(p->c + b * p->size_c, p->ldc, row, i, j);
                 d[b * p->size_c + (row ? i * p->ldc + j : i + j * p->ldc)] = sum;
             }
@@ -103,6 +106,46 @@ static void finds_one_wrong_element(void **state)
                               &(fill_t){.type = types[op % 3]});
 }
 
+/* A row for each expert that a token takes, all of them different, and each by its expert's matrix. */
+static void knows_experts(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t tokens, experts, top, hit; /* hit: 0, not told */
+    } cases[] = {{1, 8, 2, 2}, {9, 4, 4, 4}, {3, 1, 1, 1}, {1, 1, 1, 1}, {40, 8, 2, 0}, {2, 60, 3, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const shape_t shape = {.m = cases[i].tokens,
+                               .n = 33,
+                               .k = 24,
+                               .batch = cases[i].experts,
+                               .top = cases[i].top,
+                               .op_b = (hgemm_op_t)(i % 2)};
+        int32_t *ends = experts_ends(&shape);
+        assert_non_null(ends);
+        int64_t hit = 0;
+        for (int64_t e = 0; e < shape.batch; e++) {
+            const int64_t rows = ends[e] - (e ? ends[e - 1] : 0);
+            assert_in_range(rows, 0, shape.m);
+            hit += rows > 0;
+        }
+        assert_int_equal(ends[shape.batch - 1], shape.m * shape.top);
+        assert_int_equal(hit, experts_hit(&shape));
+        assert_true(hit >= shape.top && (cases[i].hit == 0 || hit == cases[i].hit));
+        free(ends);
+        check_problem(HGEMM_ROW_MAJOR, &shape, &(fill_t){.type = HGEMM_TYPE_F16});
+    }
+    problem_t p; /* one row by the matrix of the next expert */
+    assert_int_equal(problem_create(&p, HGEMM_ROW_MAJOR, &(shape_t){.m = 6, .n = 33, .k = 24, .batch = 3, .top = 1},
+                                    &(fill_t){.type = HGEMM_TYPE_F16}, 0),
+                     HGEMM_STATUS_SUCCESS);
+    p.ends[0]++;
+    float *d = product(&p);
+    p.ends[0]--;
+    assert_non_null(verdict(&p, d, HGEMM_TYPE_F16));
+    free(d);
+    problem_destroy(&p);
+}
+
 /* Every code with every zero that it may have: what is packed stands for the numbers of B, and integers for integers.
  */
 static void fills_packed_weights(void **state)
@@ -161,6 +204,7 @@ static void tells_tf32_from_fp32(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(finds_one_wrong_element),
-                                       cmocka_unit_test(fills_packed_weights), cmocka_unit_test(tells_tf32_from_fp32)};
+                                       cmocka_unit_test(fills_packed_weights), cmocka_unit_test(knows_experts),
+                                       cmocka_unit_test(tells_tf32_from_fp32)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

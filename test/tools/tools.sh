@@ -53,6 +53,9 @@ for script in "$tree"/tools/*.sh; do
     name=$(basename "$script")
     helpful "$name" "^  tools/$name" "$script"
 done
+parts=$(sed -n "s/^case \" \$parts \" in \*' \([a-z_]*\) '\*).*/\1/p" "$source/tools/gpu_check.sh")
+HGEMM_CHECK="$parts nonsense" run "$tree/tools/gpu_check.sh" "$work/checked" # takes its own, and comes to that one
+expect 'gpu_check.sh with all its parts' 2 err 'has no part nonsense\. Try'
 if [ -x "$build/turing" ]; then
     for command in '' list disasm; do
         helpful "turing $command" 'turing run FILE' "$build/turing" $command

@@ -4,6 +4,7 @@ import re
 import sys
 from typing import NamedTuple
 
+from evidence.words import table
 from results import ROOT
 
 FILE = ROOT / "src" / "turing" / "time.def"
@@ -44,7 +45,8 @@ def copy_gb_per_s():
     return 2 * found["dram_rate"].value * MHZ / 1e3 / (1 + found["dram_written"].value)
 
 
-def rows():
-    """Of the table in docs/emulator.md."""
-    return [[f"`{c.name}`", f"{c.value:.5g}", f"{c.low:g} to {c.high:g}" if c.low < c.high else "", c.kind, c.what, c.source]
+def table_of_constants():
+    """Of docs/emulator.md."""
+    rows = [[f"`{c.name}`", f"{c.value:.5g}", f"{c.low:g} to {c.high:g}" if c.low < c.high else "", c.kind, c.what, c.source]
             for c in constants().values()]
+    return table(["constant", "value", "range", "kind", "what", "source"], rows)

@@ -3,19 +3,23 @@
 import re
 
 import results
+from evidence.words import origin, table
 
 LINE = re.compile(r"^faster: (.+?): cuBLAS takes ([\d.]+) times as long as hgemm: (hit|miss); torch.mm takes ([\d.]+) us, without the door ([\d.]+) us$", re.M)
 
 
+def path():
+    return results.RESULTS / "h100" / "door.txt"
+
+
 def text():
-    return (results.RESULTS / "h100" / "door.txt").read_text()
+    return path().read_text()
 
 
-def products(table):
+def products():
     """Products by a tuning file: which of them the door takes, and what that is worth."""
     rows = [[name, f"{float(ratio):.2f}", how, f"{float(with_it):.1f}", f"{float(without):.1f}"] for name, ratio, how, with_it, without in LINE.findall(text())]
-    return table(["product", "cuBLAS in times of hgemm, by the file", "the door", "with it, us", "without, us"], rows) + (
-        f"\n\nFrom [door.txt](../bench/results/h100/door.txt) ({text().split(';')[0]}).")
+    return table(["product", "cuBLAS in times of hgemm, by the file", "the door", "with it, us", "without, us"], rows) + f"\n\n{origin(path())}"
 
 
 def host():

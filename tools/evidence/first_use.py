@@ -3,9 +3,10 @@
 import re
 
 import results
+from evidence.words import origin, table
 
 
-def anywhere(table, origin):
+def anywhere():
     """What a machine without anything takes to a first result."""
     path = results.RESULTS / "host" / "first_use.json"
     result = results.read(path)
@@ -15,9 +16,9 @@ def anywhere(table, origin):
 
 def with_gpu():
     """What the wheel, and a program behind the door, take the first time on a GPU."""
-    text = (results.RESULTS / "h100" / "first_use.txt").read_text()
+    path = results.RESULTS / "h100" / "first_use.txt"
+    text = path.read_text()
     seconds = dict(re.findall(r"^(.*): ([\d.]+) s$", text, re.M))
-    return (f"On a machine with an H100 and PyTorch ([first_use.txt](../bench/results/h100/first_use.txt): {text.split(';')[0]}; "
-            f"[test/door/first_use.sh](../test/door/first_use.sh)) the wheel installs in {seconds['install']} s. A program takes "
+    return (f"On a machine with an H100 and PyTorch ([test/door/first_use.sh](../test/door/first_use.sh)) the wheel installs in {seconds['install']} s. A program takes "
             f"{seconds['program, by cuBLAS']} s with cuBLAS and, behind the door, {seconds['program, by hgemm, first time']} s the first time and "
-            f"{seconds['program, by hgemm, second time']} s after that; most of it is PyTorch's start.")
+            f"{seconds['program, by hgemm, second time']} s after that; most of it is PyTorch's start. {origin(path)}")

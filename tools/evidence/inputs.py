@@ -5,10 +5,16 @@ A file's context has `inputs`: a hash of each part of the tree that its rows dep
 and not a commit is compared, so that a tree without its history can tell, too, and what comes back to what it was is not stale.
 Comments and blanks do not count. The parts are
 
-    k5_tuned ...    a kernel source, ptx/<name>.cu, with what it includes (of insn.cuh what it calls), and its rows of kernels.def
+    k5_tuned ...    a kernel source, ptx/<name>.cu, with what it includes (of insn.cuh what it calls)
+    row of ...      a kernel's row of kernels.def, but for ON_T4, which only a T4's machine code takes
+    T4 row of ...   the whole row
     selection       how a plan is chosen
     clock           the timing model of a T4
     counting        the emulator's counters
+    door, package, call, install
+                    the cuBLAS door, the Python package, the host side of a call, and what a first use installs and compiles
+
+A text (results.read) has no rows. What it depends on is in TEXTS; that of a list without kernels, in its context's `depends`.
 """
 import functools
 import hashlib
@@ -26,14 +32,22 @@ FILES = {
     "selection": [f"src/select/{name}" for name in ("cost.c", "costs.def", "feasible.c", "few.c", "machine.c", "price.c", "selection.c", "thin.c", "tiny.c")],
     "clock": ["src/turing/time.c", "src/turing/time.def", "src/turing/time_memory.c"],
     "counting": ["src/turing/count.c"],
+    "door": ["src/cublas/*.[ch]"],
+    "package": ["python/hgemm/**/*.py"],
+    "call": ["src/api/*.[ch]", "src/problem/*.[ch]"],
+    "install": ["tools/setup.sh", "tools/run.sh", "cmake/*.cmake", "src/table/ways.def", "python/pyproject.toml"],
 }
-TREE = ("ptx", "cmake", "src/table", "src/select", "src/turing")
-# The table's rows are hashed one source at a time. Arguments are where parameters lie: a kernel that reads a new one changes itself.
+PRODUCTS = "few k5_tuned planes single thin tiny weights selection"
+TEXTS = {"cases": PRODUCTS, "door": "door selection", "first_use": "install", "packed": "package weights", "python": "package", "tests": PRODUCTS}
+TREE = ("ptx", "cmake", "src", "tools", "python")
+# The table's rows are hashed one by one. Arguments are where parameters lie: a kernel that reads a new one changes itself.
 APART = ("kernels.def", "args.h")
 
 
 def code_of(path):
     """A source without comments, with single blanks, and without the lines that name what is included."""
+    if path.suffix not in (".c", ".h", ".cu", ".cuh", ".def"):
+        return " ".join(re.sub(r"^\s*#.*$", "", path.read_text(), flags=re.M).split())
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", path.read_text(), flags=re.S)
     text = re.sub(r"^\s*#\s*(include|pragma once)\b.*$", "", text, flags=re.M)
     return " ".join(text.split())
@@ -66,22 +80,25 @@ def digest(parts):
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
 
 
+@functools.cache
 def rows_of_table(root):
-    command = [os.environ.get("CC", "cc"), "-E", "-P", "-x", "c", root / "cmake" / "kernels.json.def"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)[:-1]
+    """[(source, kernel, columns, those of ON_T4)] of the table: a row's text as it is written, so that no column is left out."""
+    row = "#define HGEMM_KERNEL(rung, name, columns, ...) [#rung, #name, #columns, #__VA_ARGS__],"
+    command = [os.environ.get("CC", "cc"), "-E", "-P", "-x", "c", f"-I{root / 'src' / 'table'}", "-"]
+    text = subprocess.run(command, input=f'{row}\n[\n#include "kernels.def"\nnull]\n', check=True, capture_output=True, text=True).stdout
+    return [tuple(row) for row in json.loads(text)[:-1]]
 
 
 def of_tree(root):
     """{part: hash} of a tree; nothing of one that is laid out otherwise."""
     if not (root / "src" / "table" / "kernels.def").exists():
         return {}
-    rows = rows_of_table(root)
-    found = {}
-    for source in sorted((root / "ptx").glob("*.cu")):
-        own = [json.dumps(row, sort_keys=True) for row in rows if row["rung"] == source.stem]
-        found[source.stem] = digest([*called([(path, code_of(path)) for path in closure(source)]), *own])
+    found = {source.stem: digest(called([(path, code_of(path)) for path in closure(source)])) for source in sorted((root / "ptx").glob("*.cu"))}
+    for _, kernel, columns, on_t4 in rows_of_table(root):
+        found[f"row of {kernel}"] = digest([columns])
+        found[f"T4 row of {kernel}"] = digest([columns, on_t4])
     for part, files in FILES.items():
-        found[part] = digest([code_of(root / name) for name in files if (root / name).exists()])
+        found[part] = digest([code_of(path) for pattern in files for path in sorted(root.glob(pattern))])
     return found
 
 
@@ -104,32 +121,36 @@ def of_commit(commit):
         return of_tree(pathlib.Path(folder))
 
 
-def sources_of_names():
-    """{kernel of the table: its source}."""
-    return {row["name"]: row["rung"] for row in rows_of_table(ROOT)}
-
-
 def needed(result):
     """The parts that a file's rows depend on."""
-    parts, names = set(), sources_of_names()
+    table = rows_of_table(ROOT)
+    sources, context = {kernel: source for source, kernel, *_ in table}, result["context"]
+    witness = context.get("witness")
+    parts, kernels = set(), set()
     for row in result["results"]:
         for text in (row.get("kernel", ""), row.get("plan", ""), row.get("note", "") if row.get("kernel", "auto").startswith(("auto", "k5")) else ""):
             kernel = text.removeprefix("plan ").split(" ")[0].split("+")[0]
-            source = names.get(kernel) or next((rung for rung in now() if kernel == rung), None)
-            if source:
-                parts.add(source)
-            elif re.match(r"(k\d|thin|tiny|few|single\d*|planes|weights)_", kernel):
+            if kernel in sources:
+                kernels.add(kernel)
+            elif kernel in now():
+                parts.add(kernel)
+            elif re.match(r"(k\d|thin|tiny|few|single\d*|planes\d*|weights)_", kernel):
                 parts.add("a kernel that is gone")
-        if row.get("kernel", "").startswith("auto") and result["context"].get("witness") != "emulated":  # counts are shown by kernel
+        if row.get("kernel", "").startswith("auto") and witness != "emulated":  # counts are shown by kernel
             parts.add("selection")
-    parts |= set(result["context"].get("depends", "").split())
-    witness = result["context"].get("witness")
+    depends = context.get("depends", TEXTS.get(context.get("text"), "")).split()
+    parts |= {*depends} | {sources[kernel] for kernel in kernels}
+    kernels |= {kernel for kernel, source in sources.items() if source in depends}
+    row_of = "T4 row of" if "T4" in context.get("gpu", "") else "row of"
+    parts |= {f"{row_of} {kernel}" for kernel in kernels}
     return parts | ({"clock"} if witness == "modelled" else {"counting"} if witness == "emulated" else set())
 
 
 def changed(result):
-    """The parts that are not what they were when the file was made."""
+    """The parts that are not what they were when the file was made; rows of a source that changed are not named beside it."""
     if result["context"].get("witness") == "published":
         return set()
     then = result["context"].get("inputs", {})
-    return {part for part in needed(result) if then.get(part) != now().get(part, "")}
+    gone = {part for part in needed(result) if then.get(part) != now().get(part, "")}
+    rows = {f"{row_of} {kernel}" for source, kernel, *_ in rows_of_table(ROOT) if source in gone for row_of in ("row of", "T4 row of")}
+    return gone - rows

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a T4's report said (tools/take.py), beside what the timing model says of the same products."""
 import results
+from evidence.words import origin, table
 
 MACHINE, MODEL = "t4", "t4model"
 NAMES = {"auto": "**hgemm** (`k5_tuned`)", "auto_f32": "**hgemm**, FP32 sums", "torch.mm": "torch.mm", "torch.mm_f32": "torch.mm, FP32 sums",
@@ -34,7 +35,7 @@ def ladder_rows(sizes):
     return lines
 
 
-def beside_model(table, origin):
+def beside_model():
     """Every product of the report that the model has a time of."""
     if not report():
         return "No report of a T4 has come yet. `hgemm.report()` writes one on a T4, and `tools/take.py hgemm_report.json` puts it here."

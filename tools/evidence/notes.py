@@ -5,6 +5,7 @@ import re
 import sys
 from typing import NamedTuple
 
+from evidence.words import table
 from results import ROOT
 
 FOLDER = ROOT / "docs" / "lab-notes"
@@ -56,8 +57,8 @@ def notes():
     return dict(sorted(found.items()))
 
 
-def by_section(table):
-    """A row for each section; table makes it, as report.py does."""
+def by_section():
+    """A row for each section."""
     rows = []
     for section in SECTIONS:
         here = [note.outcome for note in notes().values() if note.section == section]
@@ -66,7 +67,7 @@ def by_section(table):
     return table(["section", "notes", "kept", "failed", "explained"], rows)
 
 
-def by_subject(table):
+def by_subject():
     subjects = {}
     for note in notes().values():
         for subject in note.subjects:
@@ -74,7 +75,7 @@ def by_subject(table):
     return table(["subject", "notes"], [[subject, ", ".join(links)] for subject, links in sorted(subjects.items(), key=lambda s: s[0].lower())])
 
 
-def page(table):
+def page():
     """docs/lab-notes/README.md: every note."""
     rows = [[str(note.number), note.link("", note.title.replace("|", "\\|")), note.outcome.lower(), title_of(note.section)]
             for note in notes().values()]

@@ -4,6 +4,7 @@ import re
 import sys
 
 import results
+from evidence.words import origin, table
 
 LOGITS = re.compile(r"^ *(\w+): error of logits to single precision ([\d.e-]+)(?:, converted ([\d.e-]+), bitsandbytes' ([\d.e-]+)"
                     r"|; of the model dequantised to halves ([\d.e-]+))$", re.M)
@@ -12,15 +13,19 @@ TIMES = re.compile(r"^ *(\S.*?) {2,}(m=1: .*)$", re.M)
 NAMES = {"nf4": "bitsandbytes NF4", "fp4": "bitsandbytes FP4"}
 
 
+def path():
+    return results.RESULTS / "h100" / "packed.txt"
+
+
 def text():
-    return (results.RESULTS / "h100" / "packed.txt").read_text()
+    return path().read_text()
 
 
 def source():
-    return f"From [packed.txt](../bench/results/h100/packed.txt) ({text().splitlines()[0]})."
+    return f"{text().splitlines()[0].split('; ', 1)[1]}. {origin(path())}"
 
 
-def logits(table):
+def logits():
     """How far quantised models' logits are from those of what their weights stand for, in single precision."""
     steps = dict(GRADIENTS.findall(text()))
     rows = [[NAMES.get(name, name), *(number or "-" for number in (mine if converted else "", converted or mine, theirs or halves)), steps.get(name, "-")]
@@ -31,7 +36,7 @@ def logits(table):
     return f"{table(header, rows)}\n\n{source()}"
 
 
-def times(table):
+def times():
     """Microseconds of a layer of 4096 x 4096."""
     found = [(name, dict(re.findall(r"m=(\d+): +([\d.]+)", line))) for name, line in TIMES.findall(text())]
     rows = [[name, *by_rows.values()] for name, by_rows in found]

@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from .._weights import Weights, wrong_shape
-from ._tensors import FLOATS, check_shape, tensor, to_numpy
+from ._tensors import tensor, to_numpy
 
 # The values of bitsandbytes' functional.py: NF4's are quantiles of the normal distribution, FP4's a float of 4 bits over 12.
 TABLES = {

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._weights import Weights, from_nibbles, nibbles, wrong_shape
-from ._fp8 import fp8
+from . import _fp8
 from ._mx import nvfp4
 from ._tensors import FLOATS, INTEGERS, group_of, sort_groups, tensor, to_numpy, words_to_bytes
 
@@ -28,7 +28,7 @@ def compressed_tensors(*, weight_scale, weight=None, weight_packed=None, weight_
     if weight is not None and to_numpy("weight", weight).dtype == np.uint8:
         if weight_zero_point is not None and to_numpy("weight_zero_point", weight_zero_point).view(np.uint8).any():
             raise ValueError("weight_zero_point: weights of FP8 have none")
-        return fp8(weight, weight_scale, block=block)
+        return _fp8.of_scale("weight_scale", weight, weight_scale, block)
     if weight is not None:
         return _integers(weight, weight_scale, weight_zero_point, weight_g_idx, group_size)
     if bits not in (4, 8):

@@ -13,21 +13,26 @@ def fp8(weight, scale, *, block=None):
     scale   what the weight is multiplied by, float16, bfloat16 or float32: one, () or (1); one a row, (n) or (n, 1); one a group,
             (n, groups); or, with `block`, (ceil(n / rows), ceil(k / columns)), which DeepSeek's checkpoints call weight_scale_inv
     block   (rows, columns) of a block, such as (128, 128)"""
+    return of_scale("scale", weight, scale, block)
+
+
+def of_scale(name, weight, scale, block):
+    """The same, where a checkpoint calls the scale so."""
     weight = tensor("weight", weight, ("uint8",), (None, None))
     n, k = weight.shape
-    scale = tensor("scale", scale, FLOATS)
+    scale = tensor(name, scale, FLOATS)
     if block is not None:
         rows, columns = block
         if rows < 1 or columns < 1:
             raise ValueError(f"block: {block!r} is no shape of a block")
         wanted = -(-n // rows), -(-k // columns)
         if scale.shape != wanted:
-            raise wrong_shape("scale", scale.shape, wanted)
+            raise wrong_shape(name, scale.shape, wanted)
         return Weights(weight, np.repeat(scale, rows, axis=0)[:n], "e4m3", group=columns if columns < k else 0)
     if scale.size == 1:
         scale = np.broadcast_to(scale.reshape(1, 1), (n, 1))
     elif scale.shape == (n,):
         scale = scale[:, None]
     if scale.ndim != 2 or scale.shape[0] != n or scale.shape[1] > 1 and k % scale.shape[1]:
-        raise wrong_shape("scale", scale.shape, f"(1), ({n}), ({n}, 1) or ({n}, groups that divide {k})")
+        raise wrong_shape(name, scale.shape, f"(1), ({n}), ({n}, 1) or ({n}, groups that divide {k})")
     return Weights(weight, scale, "e4m3", group=0 if scale.shape[1] == 1 else k // scale.shape[1])
