@@ -10,7 +10,7 @@
  * Groups    A part ends with the warp's last k-tile of a group, or with every one where k-tiles are as deep as most groups;
  *           where groups are smaller than a k-tile, with each 16 k's. Its sums are added while the next part's first
  *           products replace them. Scales and zeros are loaded a k-tile or a group ahead, and nothing waits for them before that.
- * Tables    Kernels for codes by a table alone have registers to begin earlier what takes longest there (note 427).
+ * Tables    Kernels for codes by a table alone have registers to begin earlier what takes longest there (note 373).
  * Limits    Shared memory's round trip of A, where D has few rows; offsets take a further mma for each 16 rows.
  */
 #include "convert.cuh"
