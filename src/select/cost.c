@@ -163,9 +163,9 @@ static double packed_macs(const hgemm_desc_t *p, const hgemm_kernel_info_t *info
 {
     if (!p->weights)
         return 1;
-    const int is_int4 = p->weights->code == HGEMM_CODE_INT4 || p->weights->code == HGEMM_CODE_UINT4;
     const int is_tight =
-        info->warp_m > 32 && (!is_int4 || p->type_a != HGEMM_TYPE_F16) && p->weights->code != HGEMM_CODE_TABLE16;
+        info->warp_m > 32 && (p->weights->code == HGEMM_CODE_INT8 || p->weights->code == HGEMM_CODE_UINT8 ||
+                              p->weights->code == HGEMM_CODE_E4M3);
     return (1 + costs->k_packed_scaling / scaled_k(p->weights, info)) * (is_tight ? costs->factor_packed_tight : 1);
 }
 

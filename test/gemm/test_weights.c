@@ -496,7 +496,7 @@ static const char *kernel_for(int i, int kind, int group)
 {
     const int is_large = kinds[kind].zero != HGEMM_ZERO_OFFSET && (group == 0 || group >= 64);
     if (is_large && kinds[kind].code == HGEMM_CODE_TABLE16 && (i == 1 || i == 2))
-        return i == 1 ? "tables_32x128" : "tables_64x128";
+        return i == 1 ? "weights_table_32x128" : "weights_table_64x128";
     return kernels[i == 2 && !is_large ? 1 : i];
 }
 
@@ -558,9 +558,9 @@ static void products_have_all_that_others_have(void **state)
         experts[e] = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 64, 200, 584, 1);
     given_t table = weights_give(&rng, HGEMM_CODE_TABLE16, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 64, 200, 584, 0);
     const product_t calls[] = {
-        {.w = &table, .m = 70, .kernel = "tables_64x128", .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_F32},
-        {.w = &table, .m = 65, .splits = 3, .kernel = "tables_64x128", .has_bias = 1},
-        {.w = &table, .m = 35, .splits = 2, .kernel = "tables_32x128", .type_a = HGEMM_TYPE_BF16},
+        {.w = &table, .m = 70, .kernel = "weights_table_64x128", .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_F32},
+        {.w = &table, .m = 65, .splits = 3, .kernel = "weights_table_64x128", .has_bias = 1},
+        {.w = &table, .m = 35, .splits = 2, .kernel = "weights_table_32x128", .type_a = HGEMM_TYPE_BF16},
         {.w = w, .m = 9, .has_bias = 1, .activation = HGEMM_ACTIVATION_RELU, .is_exact = 1, .kernel = kernels[0]},
         {.w = w, .m = 40, .has_bias = 1, .has_gate = 1, .beta = 2, .alpha = 0.5f, .is_exact = 1, .kernel = kernels[1]},
         {.w = &coarse, .m = 70, .beta = -1, .type_d = HGEMM_TYPE_F32, .is_exact = 1, .kernel = kernels[2]},
