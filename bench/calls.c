@@ -110,6 +110,8 @@ static hgemm_desc_t describe_call(const contestant_t *c, const problem_t *p, flo
         desc.weights = &bench.weights;
         desc.stride_b = (int64_t)bytes_of_b(&(shape_t){.n = p->n, .k = p->k}, c->form);
     }
+    if (p->is_grouped)
+        desc.batch = p->matrices, desc.batch_mode = HGEMM_BATCH_GROUPED, desc.group_ends = bench.ends;
     return desc;
 }
 
@@ -117,6 +119,24 @@ hgemm_desc_t plan(const shape_t *s, const contestant_t *c)
 {
     problem_t p = problem_of(bench.options.layout, s);
     return describe_call(c, &p, bench.options.alpha, bench.options.beta);
+}
+
+/* A call, or of experts one for each that has rows. 1 on success. */
+static int multiply_by_cublas(const problem_t *p, const hgemm_desc_t *call, int tf32)
+{
+    const size_t element = fill_element_bytes(call->type_a);
+    if (!p->is_grouped)
+        return cublas_multiply_by(bench.cublas, call, tf32) == 0;
+    for (int64_t i = 0, first = 0; i < p->matrices; first = p->ends[i++]) {
+        hgemm_desc_t of_one = *call;
+        of_one.m = p->ends[i] - first, of_one.batch = 1;
+        of_one.a = (const char *)call->a + (size_t)(first * p->lda) * element;
+        of_one.b = (const char *)call->b + (size_t)(i * p->size_b) * element;
+        of_one.d = (char *)call->d + (size_t)(first * p->ldc) * element;
+        if (of_one.m && cublas_multiply_by(bench.cublas, &of_one, tf32) != 0)
+            return 0;
+    }
+    return 1;
 }
 
 int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha, float beta)
@@ -145,7 +165,7 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
     desc.a = from->a, desc.b = from->b, desc.c = from->c, desc.d = d;
     desc.bias = c->epilogue.has_bias ? from->b : NULL;
     if (c->kind == CUBLAS || c->kind == CUBLAS_TF32)
-        return cublas_multiply_by(bench.cublas, &desc, c->kind == CUBLAS_TF32) == 0 || fails(c, "%s failed", c->name);
+        return multiply_by_cublas(p, &desc, c->kind == CUBLAS_TF32) || fails(c, "%s failed", c->name);
     if (c->kind == PLAN)
         return succeeds(c, internals_run_plan(bench.handle, c->plan, &desc));
     return succeeds(c, hgemm_run_desc(bench.handle, &desc));

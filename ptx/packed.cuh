@@ -79,6 +79,14 @@ struct lookup {
     }
 };
 
+/* (x & mask) | more by one instruction (PTX ISA 9.7.8.6): of C with two constants ptxas makes two. */
+static DEVICE u32 and_or(u32 x, u32 mask, u32 more)
+{
+    u32 y;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(x), "r"(mask), "r"(more));
+    return y;
+}
+
 /* The B operands of slice s of four mma tiles, from a lane's chunk of a unit. */
 template <code_kind KIND>
 static DEVICE void halves_of_codes(u32 (&b)[4], const b128 &unit, int s, const zeros_of_tiles<KIND> &zeros, const lookup &table)
@@ -86,10 +94,10 @@ static DEVICE void halves_of_codes(u32 (&b)[4], const b128 &unit, int s, const z
     const u32 words[4] = {unit.x, unit.y, unit.z, unit.w};
     if constexpr (KIND == CODES_4) {
         const u32 x = words[s], y = x >> 8;
-        b[0] = add_halves((x & 0x000f000f) | PAIR_OF_1024, zeros.less[0]);
-        b[1] = fma_halves((x & 0x00f000f0) | PAIR_OF_1024, 0x2c002c00, zeros.less[1]); /* 1/16 */
-        b[2] = add_halves((y & 0x000f000f) | PAIR_OF_1024, zeros.less[2]);
-        b[3] = fma_halves((y & 0x00f000f0) | PAIR_OF_1024, 0x2c002c00, zeros.less[3]);
+        b[0] = add_halves(and_or(x, 0x000f000f, PAIR_OF_1024), zeros.less[0]);
+        b[1] = fma_halves(and_or(x, 0x00f000f0, PAIR_OF_1024), 0x2c002c00, zeros.less[1]); /* 1/16 */
+        b[2] = add_halves(and_or(y, 0x000f000f, PAIR_OF_1024), zeros.less[2]);
+        b[3] = fma_halves(and_or(y, 0x00f000f0, PAIR_OF_1024), 0x2c002c00, zeros.less[3]);
     } else if constexpr (KIND == CODES_8) {
 #pragma unroll
         for (int j = 0; j < 4; ++j)

@@ -45,7 +45,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     /* Where k-tile t begins: the last one in memory comes first. */
     const u32 k_tiles = at.k_tiles;
     auto k_of = [&](u32 t) { return (t == 0 ? k_tiles - 1 : t - 1) * T::BK; };
-    b128 units[UNITS];
+    b128 units[UNITS], unit; /* on their way; the one that is multiplied by, so that the next k-tile's comes early */
     auto load_unit = [&](int u, u32 t) {
         ld_global(units[u], codes + (u64)k_of(t) * K_BYTES + u * HGEMM_PACKED_UNIT, t < k_tiles);
     };
@@ -128,11 +128,16 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
                 next_group(p);
                 load_facts(p, t + 1, true);
             }
+            if constexpr (T::spec::TABLES) {
 #pragma unroll
-            for (int j = 0; j < 4 && HALVES_AHEAD; ++j) b[j] = next_b[j];
-            const int s = HALVES_AHEAD ? (kk + 1) % T::SLICES : kk; /* whose codes become halves */
-            halves_of_codes<KIND>(HALVES_AHEAD ? next_b : b, units[s / UNIT_SLICES], s % UNIT_SLICES, zeros, table);
-            if (s % UNIT_SLICES == UNIT_SLICES - 1) load_unit(s / UNIT_SLICES, t + 1);
+                for (int j = 0; j < 4 && HALVES_AHEAD; ++j) b[j] = next_b[j];
+                const int s = HALVES_AHEAD ? (kk + 1) % T::SLICES : kk; /* whose codes become halves */
+                halves_of_codes<KIND>(HALVES_AHEAD ? next_b : b, units[s / UNIT_SLICES], s % UNIT_SLICES, zeros, table);
+                if (s % UNIT_SLICES == UNIT_SLICES - 1) load_unit(s / UNIT_SLICES, t + 1);
+            } else {
+                if (kk % UNIT_SLICES == 0) unit = units[kk / UNIT_SLICES], load_unit(kk / UNIT_SLICES, t + 1);
+                halves_of_codes<KIND>(b, unit, kk % UNIT_SLICES, zeros, table);
+            }
             auto multiply = [&](bool is_fresh) {
 #pragma unroll
                 for (int h = 0; h < T::MMAS; ++h) {

@@ -49,6 +49,8 @@ def stamp(text, name):
         raise Refused(f"is of commit {commit_of(result['context'])}, which git does not know here")
     kept = {part: of[part] for part in sorted(inputs.needed(result)) if part in of}
     if not name.endswith(".json"):
+        must(pathlib.Path(name).stem in inputs.TEXTS, "is no text of tools/evidence/inputs.py, which says what each depends on")
+        must(result["context"]["gpu"], "has a first line that is not: hgemm VERSION, commit COMMIT; GPU, driver DRIVER; and what else it was of")
         head, *lines = text.split("\n")
         return "\n".join([head, f'"inputs": {json.dumps(kept)}', *(lines[1:] if lines and lines[0].startswith('"inputs": ') else lines)])
     text = re.sub(r'\n? *"inputs": \{[^}]*\},', "", text, count=1)

@@ -168,6 +168,14 @@ static int has_listed_rows(unsigned accessed)
     return (accessed & (1u << OPERAND_GROUP_ENDS | 1u << OPERAND_GATHER_A | 1u << OPERAND_SCATTER_D)) != 0;
 }
 
+/* What is added up of parts of floats is not the same with A and B exchanged. So where a row is to have the same bits
+ * alone and in a group, D stays what it is for both. */
+static int has_rows_that_stay(const hgemm_desc_t *desc, unsigned accessed)
+{
+    return has_listed_rows(accessed) ||
+           (accessed & 1u << OPERAND_A && has_floats(desc) && (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0);
+}
+
 /* Strides that the call does not look at are 0. */
 static void forget_strides(hgemm_desc_t *p)
 {
@@ -204,9 +212,9 @@ static void lay_columns_along(hgemm_desc_t *p)
 hgemm_desc_t normalise(const hgemm_desc_t *desc)
 {
     const unsigned accessed = accessed_operands(desc);
-    hgemm_desc_t p = desc->layout == HGEMM_ROW_MAJOR ? *desc
-                     : has_listed_rows(accessed)     ? read_as_row_major(desc)
-                                                     : transpose(desc);
+    hgemm_desc_t p = desc->layout == HGEMM_ROW_MAJOR      ? *desc
+                     : has_rows_that_stay(desc, accessed) ? read_as_row_major(desc)
+                                                          : transpose(desc);
     forget_strides(&p);
     if (!(accessed & 1u << OPERAND_A)) {
         p.a = p.b =

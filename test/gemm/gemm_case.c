@@ -186,10 +186,15 @@ int case_has_listed_rows(const case_t *c)
     return c->batch_mode == HGEMM_BATCH_GROUPED || (c->gather && case_reads_factors(c)) || c->scatter;
 }
 
+int case_has_rows_that_stay(const case_t *c)
+{
+    return case_has_listed_rows(c) || (c->invariant && case_has_floats(c) && case_reads_factors(c));
+}
+
 int case_is_indirect(const case_t *c)
 {
     return c->batch_mode != HGEMM_BATCH_STRIDED || (c->gather && case_reads_factors(c)) ||
-           (c->scatter && c->layout == HGEMM_COL_MAJOR);
+           (case_has_rows_that_stay(c) && c->layout == HGEMM_COL_MAJOR);
 }
 
 int case_is_fused(const case_t *c)

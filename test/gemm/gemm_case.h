@@ -82,7 +82,11 @@ int case_is_of_integers(const case_t *c);
 /* Whether rows of the product are in groups or have indices. */
 int case_has_listed_rows(const case_t *c);
 
-/* Whether that is so, or A and B come by pointers: but for rows of a row-major D that are scattered alone. */
+/* Whether that is so, or rows are to have the same bits as such have: a column-major D is not computed as its
+ * transpose. */
+int case_has_rows_that_stay(const case_t *c);
+
+/* Whether they have, or A and B come by pointers: but for those of a row-major D that stay or are scattered alone. */
 int case_is_indirect(const case_t *c);
 
 /* Whether the epilogue is more than alpha * sum + beta * C of halves. */

@@ -58,7 +58,7 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
     const case_t *c = o->c;
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     const int row_major = c->layout == HGEMM_ROW_MAJOR, is_indirect = case_is_indirect(c);
-    const int is_turned = !row_major && !case_has_listed_rows(c); /* the kernel computes D^T */
+    const int is_turned = !row_major && !case_has_rows_that_stay(c); /* the kernel computes D^T */
     int overshoots = 0, by_m = row_major == (c->op_a == HGEMM_OP_T);
     const int is_mixed = case_reads_factors(c) && case_has_floats(c) && c->type[A] != c->type[B];
     if (kernel_table[kernel].access == ACCESS_one)
@@ -99,7 +99,7 @@ int has_variant(const case_t *c, int kernel, access_t access)
     const int is_of_floats = case_factors(c) == FACTORS_f32;
     int op = 2 * (int)c->op_a + (int)c->op_b;
     if (!row_major)
-        op = case_has_listed_rows(c) ? 3 - op : 2 * (int)c->op_b + (int)c->op_a;
+        op = case_has_rows_that_stay(c) ? 3 - op : 2 * (int)c->op_b + (int)c->op_a;
     if (case_is_fused(c) && !HGEMM_CAN_FUSE(info->block_m, info->block_n, access >= ACCESS_any))
         return 0;
     if (c->invariant && (!c->kernel || is_of_floats) && kernel != hgemm_find_kernel("single_128x64") &&

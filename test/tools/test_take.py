@@ -84,6 +84,17 @@ class Reports(unittest.TestCase):
                 take.stamp(f"hgemm {hgemm}; a GPU\n", "python.txt")
 
     @unittest.skipUnless(commit(), "not in a repository")
+    def test_a_text_says_on_what_it_ran_and_is_stamped_once(self):
+        head = f"hgemm 0.2.0, commit {commit()}"
+        with self.assertRaisesRegex(take.Refused, "first line"):
+            take.stamp(f"{head}\nshapes: passed\n", "python.txt")
+        with self.assertRaisesRegex(take.Refused, "is no text of"):
+            take.stamp(f"{head}; a GPU\n", "something.txt")
+        stamped = take.stamp(f"{head}; a GPU\nshapes: passed\n", "python.txt")
+        self.assertRegex(stamped, rf'^{head}; a GPU\n"inputs": {{"package": "[0-9a-f]{{8}}"}}\nshapes: passed\n$')
+        self.assertEqual(take.stamp(stamped, "python.txt"), stamped)
+
+    @unittest.skipUnless(commit(), "not in a repository")
     def test_pages_show_a_report_beside_the_model_and_say_that_it_is_made_up(self):
         before = results.RESULTS
         with tempfile.TemporaryDirectory() as folder:
