@@ -690,7 +690,8 @@ static void calls_at_random(void **state)
         c.has_bias = c.has_bias && !c.has_pointers;
         c.is_gathered = mode == 2 && rng_between(&rng, 0, 1), c.is_scattered = mode == 2 && rng_between(&rng, 0, 1);
         if (k % 8 == 0 && c.lda_more % 8 == 0 && c.shift == 0 && rng_between(&rng, 0, 1)) /* what every kernel takes, */
-            c.kernel = kernel_for((int)rng_between(&rng, 0, mode < 2 ? KERNELS - 1 : 1), kind, group); /* or two do */
+            c.kernel = mode < 2 ? kernel_for((int)rng_between(&rng, 0, KERNELS - 1), kind, group)
+                                : kernels[rng_between(&rng, 0, 1)]; /* or two do */
         char what[64];
         snprintf(what, sizeof what, "call %d, mode %d, kernel %s", i, mode, c.kernel ? c.kernel : "auto");
         check(&c, what, NULL);
