@@ -69,12 +69,12 @@ template <code_kind KIND> struct zeros_of_tiles {
 /* The table of 16 halves, as packed_form_t has it for this. */
 struct lookup {
     const unsigned (&words)[8];
-    /* Of the four codes in the lower half of x: two pairs of halves. */
+    /* Of the four codes in the lower half of x: two pairs of halves. Bytes of the first 8, or of the last 8. */
     DEVICE void find(u32 &first, u32 &second, u32 x) const
     {
-        const u32 which = x & 0x7777, last = permute(0xff00, 0, x >> 3 & 0x1111);
-        const u32 l = permute(words[0], words[1], which) ^ (permute(words[2], words[3], which) & last);
-        const u32 h = permute(words[4], words[5], which) ^ (permute(words[6], words[7], which) & last);
+        const u32 which = x & 0x7777, half = (x >> 1 & 0x4444) | 0x3210;
+        const u32 l = permute(permute(words[0], words[1], which), permute(words[2], words[3], which), half);
+        const u32 h = permute(permute(words[4], words[5], which), permute(words[6], words[7], which), half);
         first = permute(l, h, 0x5140), second = permute(l, h, 0x7362);
     }
 };

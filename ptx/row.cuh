@@ -39,7 +39,7 @@ enum operands { OF_HALVES, OF_BFLOATS, OF_FLOATS };
 struct row_defaults {
     static constexpr int LDS_GAP = 0, STS_FIRST = 0, STS_GAP = 0, LDG_LAG = 0;
     struct bf16_schedule { static constexpr int LDS_GAP = 0; };
-    static constexpr bool T4_ROW = false, PACKED = false;
+    static constexpr bool T4_ROW = false, PACKED = false, TABLES = false;
     static constexpr accuracy ACCURACY = TO_F32;
 };
 #define BLOCK(m, n, k) static constexpr int BM = m, BN = n, BK = k;
@@ -48,6 +48,7 @@ struct row_defaults {
 #define ACC(type) static constexpr accumulator ACC = type;
 #define PER_SM(t4, newer) static constexpr int BLOCKS = t4, NEWER_BLOCKS = newer;
 #define WEIGHTS(access) static constexpr bool PACKED = true; /* B is packed weights */
+#define TABLES() static constexpr bool TABLES = true;      /* whose codes are by tables */
 #define ACCURACY(level) static constexpr accuracy ACCURACY = TO_##level;
 #define WALK(group, prefetch) static constexpr int GROUP = group, PREFETCH = prefetch;
 #define SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag) \

@@ -10,6 +10,7 @@
  * Groups    A part ends with the warp's last k-tile of a group, or with every one where k-tiles are as deep as most groups;
  *           where groups are smaller than a k-tile, with each 16 k's. Its sums are added while the next part's first
  *           products replace them. Scales and zeros are loaded a k-tile or a group ahead, and nothing waits for them before that.
+ * Tables    Kernels for codes by a table alone have registers to begin earlier what takes longest there (note 373).
  * Limits    Shared memory's round trip of A, where D has few rows; offsets take a further mma for each 16 rows.
  */
 #include "convert.cuh"
@@ -23,8 +24,11 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     static_assert(T::WN == HGEMM_PACKED_STRIP && HGEMM_PACKED_K % T::BK == 0, "packed weights are for other tiles");
     constexpr int LDS_GAP = T::MMAS / 2 / T::LDSMS > 0 ? T::MMAS / 2 / T::LDSMS : 1;
     constexpr bool LATER = T::CONVERTS && T::MMAS >= 16; /* chunks that become halves are waited for; a warp barrier keeps that in its place */
+    /* Kernels for codes by tables alone have registers for what takes longest there, of one kind: a group's end where a
+     * slice has many mma's, halves where it has few. */
+    constexpr bool SCALES_AHEAD = T::spec::TABLES && T::WM > 32, HALVES_AHEAD = T::spec::TABLES && T::WM <= 32;
     constexpr int STS_FIRST = LATER ? T::MMAS * 3 / 2 : T::MMAS / 2, STEP_MMAS = (T::SLICES - 1) * T::MMAS; /* those before the barrier */
-    constexpr int STS_GAP = (STEP_MMAS - STS_FIRST - 1) / T::SLOTS;
+    constexpr int STS_GAP = (STEP_MMAS - STS_FIRST - 1) / T::SLOTS / (HALVES_AHEAD ? 2 : 1);
     static_assert((T::LDSMS - 1) * LDS_GAP < T::MMAS && STS_GAP > 0, "a k-tile has too few mma's");
 
     const typename T::warp w;
@@ -35,7 +39,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     const char *codes = at.b.base + (u64)strip * packed_units(&form) * HGEMM_PACKED_UNIT + w.lane * 16 + (u64)first_k * K_BYTES;
     const groups_of_strip<ADDS> groups(form, at.b.base, strip, w.lane);
     const lookup table{form.lookup};
-    constexpr bool MAY_BE_FINE = HGEMM_TAKES_ALL_GROUPS(T::WM);
+    constexpr bool MAY_BE_FINE = HGEMM_TAKES_ALL(T::WM, T::spec::TABLES);
     const bool is_fine = MAY_BE_FINE && 1u << form.log_group < (u32)T::WK; /* groups are smaller than a warp's k-tile */
 
     /* Where k-tile t begins: the last one in memory comes first. */
@@ -60,17 +64,30 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     zeros_of_tiles<KIND> zeros;
 
     float rows[T::MT][4] = {}; /* ADDS: sums of A's rows, over the k's of `part` */
-    float scale[2], offset[2]; /* of a lane's columns in an mma tile */
-    auto add_one = [&](int h) { /* tile by tile along m */
-        const int i = h % T::MT, j = h / T::MT;
+    float scale[T::NT][2] = {}, offset[2]; /* of a lane's columns in an mma tile */
+    auto find_scales = [&](int j) {
 #pragma unroll
-        for (int e = 0; e < 2 && i == 0; ++e) {
-            scale[e] = now.of(now.scale, w.lane, j, e);
+        for (int e = 0; e < 2; ++e) {
+            scale[j][e] = now.of(now.scale, w.lane, j, e);
             if (ADDS) offset[e] = now.of(now.offset, w.lane, j, e);
         }
+    };
+    auto find_all_scales = [&] {
+#pragma unroll
+        for (int j = 0; j < T::NT; ++j) find_scales(j);
+    };
+    /* Where mma h of a slice is: tile by tile along m; with SCALES_AHEAD along n, of halves there and back. */
+    auto row_of = [](int h) { return SCALES_AHEAD ? h / T::NT : h % T::MT; };
+    auto column_of = [](int h) {
+        if (!SCALES_AHEAD) return h / T::MT;
+        return !T::CONVERTS && h / T::NT % 2 ? T::NT - 1 - h % T::NT : h % T::NT;
+    };
+    auto add_one = [&](int h) {
+        const int i = row_of(h), j = column_of(h);
+        if (!SCALES_AHEAD && i == 0) find_scales(j);
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-            all[i][j][e] = __fmaf_rn(part[i][j][e], scale[e % 2], all[i][j][e]);
+            all[i][j][e] = __fmaf_rn(part[i][j][e], scale[j][e % 2], all[i][j][e]);
             if (ADDS) all[i][j][e] = __fmaf_rn(rows[i][e], offset[e % 2], all[i][j][e]);
         }
     };
@@ -86,6 +103,8 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
 
     u32 stage = 0;
     bool begins = true; /* a group, with the k-tile */
+    u32 b[4], next_b[4];
+    if (HALVES_AHEAD) halves_of_codes<KIND>(next_b, units[0], 0, zeros, table);
 #pragma unroll 1
     for (u32 t = 0; t < k_tiles; ++t) {
         const u32 there = T::STAGE - stage;
@@ -95,6 +114,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
             const bool last = kk == T::SLICES - 1;
             const typename T::fragments &fragments = f[kk % 2];
             if (LATER && kk == T::SLICES / 2) warp_barrier();
+            if (SCALES_AHEAD && last) find_all_scales();
             if (last) barrier(); /* the next k-tile is complete, and every warp is done with this one */
             if (kk == 0 && begins) zeros.set(then[0].zero);
             if (kk > 0 && kk % 2 == 0 && is_fine) {
@@ -108,13 +128,20 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
                 next_group(p);
                 load_facts(p, t + 1, true);
             }
-            if (kk % UNIT_SLICES == 0) unit = units[kk / UNIT_SLICES], load_unit(kk / UNIT_SLICES, t + 1);
-            u32 b[4];
-            halves_of_codes<KIND>(b, unit, kk % UNIT_SLICES, zeros, table);
+            if constexpr (T::spec::TABLES) {
+#pragma unroll
+                for (int j = 0; j < 4 && HALVES_AHEAD; ++j) b[j] = next_b[j];
+                const int s = HALVES_AHEAD ? (kk + 1) % T::SLICES : kk; /* whose codes become halves */
+                halves_of_codes<KIND>(HALVES_AHEAD ? next_b : b, units[s / UNIT_SLICES], s % UNIT_SLICES, zeros, table);
+                if (s % UNIT_SLICES == UNIT_SLICES - 1) load_unit(s / UNIT_SLICES, t + 1);
+            } else {
+                if (kk % UNIT_SLICES == 0) unit = units[kk / UNIT_SLICES], load_unit(kk / UNIT_SLICES, t + 1);
+                halves_of_codes<KIND>(b, unit, kk % UNIT_SLICES, zeros, table);
+            }
             auto multiply = [&](bool is_fresh) {
 #pragma unroll
                 for (int h = 0; h < T::MMAS; ++h) {
-                    const int i = h % T::MT, j = h / T::MT;
+                    const int i = row_of(h), j = column_of(h);
                     const int sts = kk * T::MMAS + h - STS_FIRST;
                     if (h % LDS_GAP == 0 && h / LDS_GAP < T::LDSMS)
                         pipe.load_one(f[(kk + 1) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
@@ -150,6 +177,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
         pipe.advance(at);
         stage = there;
     }
+    if (SCALES_AHEAD) find_all_scales();
 #pragma unroll
     for (int h = 0; h < T::MMAS; ++h) add_one(h);
 }
@@ -159,14 +187,16 @@ template <class T> static DEVICE void weights(const arguments &args)
     if (T::is_unneeded(args)) return;
     if (!typename T::block(args).is_needed(args)) return;
     const packed_form_t &form = args.packed;
-    constexpr bool ADDS = HGEMM_TAKES_ALL_GROUPS(T::WM);
+    constexpr bool TAKES_ALL = HGEMM_TAKES_ALL(T::WM, T::spec::TABLES);
     typename T::sums all;
-    if (packed_bits(&form) == 4) {
-        if (ADDS && form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_4, ADDS>(all, args);
-        else if (form.code == PACKED_TABLE16) multiply_packed<T, CODES_TABLE>(all, args);
+    if constexpr (T::spec::TABLES) {
+        multiply_packed<T, CODES_TABLE>(all, args);
+    } else if (packed_bits(&form) == 4) {
+        if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_4, TAKES_ALL>(all, args);
+        else if (TAKES_ALL && form.code == PACKED_TABLE16) multiply_packed<T, CODES_TABLE>(all, args);
         else multiply_packed<T, CODES_4>(all, args);
     } else {
-        if (ADDS && form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_8, ADDS>(all, args);
+        if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_8, TAKES_ALL>(all, args);
         else if (form.code == PACKED_E4M3) multiply_packed<T, CODES_E4M3>(all, args);
         else multiply_packed<T, CODES_8>(all, args);
     }

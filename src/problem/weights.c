@@ -78,10 +78,9 @@ hgemm_status_t take_weights(const hgemm_weights_t *weights, packed_form_t *form,
                           (unsigned)weights->table[i]);
         form->table[i] = weights->table[i];
     }
-    for (int i = 0; i < 8; i++) {
-        const unsigned first = form->table[i], change = first ^ form->table[i + 8];
-        form->lookup[i / 4] |= (first & 0xff) << i % 4 * 8, form->lookup[2 + i / 4] |= (change & 0xff) << i % 4 * 8;
-        form->lookup[4 + i / 4] |= first >> 8 << i % 4 * 8, form->lookup[6 + i / 4] |= change >> 8 << i % 4 * 8;
+    for (int i = 0; i < 16; i++) {
+        const unsigned half = form->table[i];
+        form->lookup[i / 4] |= (half & 0xff) << i % 4 * 8, form->lookup[4 + i / 4] |= half >> 8 << i % 4 * 8;
     }
     const int64_t whole = 1 << log_group, padded = (weights->k + HGEMM_PACKED_K - 1) / HGEMM_PACKED_K * HGEMM_PACKED_K;
     form->groups = (int)((weights->k + whole - 1) / whole);

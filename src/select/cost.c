@@ -165,17 +165,25 @@ static double packed_macs(const hgemm_desc_t *p, const hgemm_kernel_info_t *info
 {
     if (!p->weights)
         return 1;
-    const int is_int4 = p->weights->code == HGEMM_CODE_INT4 || p->weights->code == HGEMM_CODE_UINT4;
-    const int is_tight = info->warp_m > 32 && (!is_int4 || p->type_a != HGEMM_TYPE_F16);
-    return (1 + costs->k_packed_scaling / scaled_k(p->weights, info)) * (is_tight ? costs->factor_packed_tight : 1);
+    const hgemm_code_t code = p->weights->code;
+    double tight =
+        1; /* registers are short in tiles of 64 rows, but for tables, which have kernels of their own there */
+    if (info->warp_m > 32 && code != HGEMM_CODE_TABLE16 &&
+        (code == HGEMM_CODE_INT8 || code == HGEMM_CODE_UINT8 || code == HGEMM_CODE_E4M3))
+        tight = costs->factor_packed_tight;
+    else if (info->warp_m > 32 && code != HGEMM_CODE_TABLE16 && p->type_a != HGEMM_TYPE_F16)
+        tight = costs->factor_packed_bfloats;
+    return (1 + costs->k_packed_scaling / scaled_k(p->weights, info)) * tight;
 }
 
-/* Clocks of the pipes for a code of packed weights. */
-static double clocks_of_code(const hgemm_desc_t *p, const costs_t *costs)
+/* Clocks of the pipes for a code of packed weights. A slice of a tile of 64 rows has mma's enough beside a table's
+ * lookups. */
+static double clocks_of_code(const hgemm_desc_t *p, const hgemm_kernel_info_t *info, const costs_t *costs)
 {
     if (!p->weights)
         return 0;
-    return p->weights->code == HGEMM_CODE_TABLE16 ? costs->clocks_table_code : costs->clocks_packed_code;
+    const int waits = p->weights->code == HGEMM_CODE_TABLE16 && info->warp_m <= 32;
+    return waits ? costs->clocks_table_code : costs->clocks_packed_code;
 }
 
 /* Pipes: clocks for one k-tile of one block. Shared memory and L1 are one pipe, which the k-tile passes three
@@ -197,7 +205,7 @@ static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_
     double sectors = variant.access <= ACCESS_x8    ? 1
                      : variant.access == ACCESS_any ? costs->factor_unaligned_sectors
                                                     : FAR_LOADS;
-    double mma = macs / costs->rate_macs + clocks_of_code(p, costs) * info->block_n * info->block_k;
+    double mma = macs / costs->rate_macs + clocks_of_code(p, info, costs) * info->block_n * info->block_k;
     double shared = (fragments + stored + wavefronts * loaded) / costs->rate_shared_bytes;
     return fmax(norm(mma, shared, overlap), sectors * loaded / costs->rate_l2_bytes);
 }

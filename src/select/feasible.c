@@ -191,10 +191,15 @@ int is_plain_result(const hgemm_desc_t *p)
            (p->beta == 0 || result_is_aligned(p, p->c, p->ldc, p->stride_c));
 }
 
-/* Whether packed weights have no offsets, and groups of `least` k's or more. */
-static int has_large_groups(const hgemm_weights_t *weights, int least)
+/* Whether a kernel for packed weights takes these: one that does not take all has no offsets, nor groups smaller than a
+ * warp's k-tile; and it takes codes by tables, or the others. */
+static int takes_weights(const kernel_t *kernel, const hgemm_weights_t *weights)
 {
-    return weights->zero != HGEMM_ZERO_OFFSET && (weights->group == 0 || weights->group >= least);
+    const int has_tables = weights->code == HGEMM_CODE_TABLE16,
+              takes_all = HGEMM_TAKES_ALL(kernel->info.warp_m, kernel->takes_tables_only);
+    const int has_large_groups = weights->group == 0 || weights->group >= kernel->info.warp_k;
+    return takes_all ||
+           (has_tables == kernel->takes_tables_only && has_large_groups && weights->zero != HGEMM_ZERO_OFFSET);
 }
 
 /* Whether a kernel has such a variant, for what the problem asks beside its operands. */
@@ -205,7 +210,7 @@ static int has_variant(const hgemm_desc_t *p, variant_t variant)
     return has_sums(variant.kernel, p->accumulate) && variant_exists(variant) &&
            (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
            (!kernel->is_plain || is_plain_result(p)) && kernel->accuracy <= p->accuracy &&
-           (!p->weights || HGEMM_TAKES_ALL_GROUPS(info->warp_m) || has_large_groups(p->weights, info->warp_k)) &&
+           (!p->weights || takes_weights(kernel, p->weights)) &&
            (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || (p->kernel != HGEMM_KERNEL_AUTO && !has_floats(p)) ||
             is_invariant(variant.kernel)) &&
            problem_tiles(p, info) <= INT32_MAX;

@@ -41,8 +41,7 @@ typedef struct packed_form_t {
     int groups, slots;                    /* of a row of W; and of one in packed weights */
     long long scales_at, zeros_at, bytes; /* where scales, and zeros or offsets, begin; the end of all */
     unsigned short table[16];
-    unsigned lookup[8]; /* its bytes: the low ones of the first 8, what those of the last 8 differ by, and so the high
-                           ones */
+    unsigned lookup[8]; /* the table's low bytes, and its high ones */
 } packed_form_t;
 
 /* The parameter of the kernels pack_weights and unpack_weights. */

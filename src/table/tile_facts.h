@@ -38,8 +38,9 @@
     HGEMM_FP32_MAX((stages) * ((block_m) + (block_n)) * (block_k)*4, (block_m) * (block_n)*4)
 #define HGEMM_FP32_KEPT_BYTES(block_m, block_n) ((block_m) * (block_n)*4)
 
-/* Whether a kernel for packed weights takes groups smaller than a warp's k-tile, and those that have offsets. */
-#define HGEMM_TAKES_ALL_GROUPS(warp_m) ((warp_m) <= 32)
+/* Whether a kernel for packed weights takes all of them: also those by tables, those that have offsets, and groups
+ * smaller than a warp's k-tile. */
+#define HGEMM_TAKES_ALL(warp_m, tables_only) ((warp_m) <= 32 && !(tables_only))
 
 /*
  * Whether the last part of a split tile to arrive leaves its own sums in registers, if there are enough: where the sums

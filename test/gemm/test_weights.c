@@ -491,10 +491,12 @@ static void check(const product_t *c, const char *what, uint8_t *bits)
 static const char *const kernels[] = {"weights_16x128", "weights_32x128", "weights_64x128", NULL};
 enum { KERNELS = sizeof kernels / sizeof kernels[0] };
 
-/* Kernel number i of the three, or one for such groups in its place; then the automatic choice. */
+/* Kernel number i of the three, or one for such codes or groups in its place; then the automatic choice. */
 static const char *kernel_for(int i, int kind, int group)
 {
     const int is_large = kinds[kind].zero != HGEMM_ZERO_OFFSET && (group == 0 || group >= 64);
+    if (is_large && kinds[kind].code == HGEMM_CODE_TABLE16 && (i == 1 || i == 2))
+        return i == 1 ? "weights_table_32x128" : "weights_table_64x128";
     return kernels[i == 2 && !is_large ? 1 : i];
 }
 
@@ -554,7 +556,11 @@ static void products_have_all_that_others_have(void **state)
     given_t deep = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 128, 128, 1096, 1), experts[4];
     for (int e = 0; e < 4; e++)
         experts[e] = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 64, 200, 584, 1);
+    given_t table = weights_give(&rng, HGEMM_CODE_TABLE16, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 64, 200, 584, 0);
     const product_t calls[] = {
+        {.w = &table, .m = 70, .kernel = "weights_table_64x128", .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_F32},
+        {.w = &table, .m = 65, .splits = 3, .kernel = "weights_table_64x128", .has_bias = 1},
+        {.w = &table, .m = 35, .splits = 2, .kernel = "weights_table_32x128", .type_a = HGEMM_TYPE_BF16},
         {.w = w, .m = 9, .has_bias = 1, .activation = HGEMM_ACTIVATION_RELU, .is_exact = 1, .kernel = kernels[0]},
         {.w = w, .m = 40, .has_bias = 1, .has_gate = 1, .beta = 2, .alpha = 0.5f, .is_exact = 1, .kernel = kernels[1]},
         {.w = &coarse, .m = 70, .beta = -1, .type_d = HGEMM_TYPE_F32, .is_exact = 1, .kernel = kernels[2]},
@@ -642,7 +648,7 @@ static void products_have_all_that_others_have(void **state)
         weights_forget(&w[e]);
     for (int e = 0; e < 4; e++)
         weights_forget(&experts[e]);
-    weights_forget(&of_8), weights_forget(&deep), weights_forget(&coarse);
+    weights_forget(&of_8), weights_forget(&deep), weights_forget(&coarse), weights_forget(&table);
 }
 
 /* Calls that nobody chose: of all that a descriptor can say beside packed weights. */
@@ -684,7 +690,8 @@ static void calls_at_random(void **state)
         c.has_bias = c.has_bias && !c.has_pointers;
         c.is_gathered = mode == 2 && rng_between(&rng, 0, 1), c.is_scattered = mode == 2 && rng_between(&rng, 0, 1);
         if (k % 8 == 0 && c.lda_more % 8 == 0 && c.shift == 0 && rng_between(&rng, 0, 1)) /* what every kernel takes, */
-            c.kernel = kernel_for((int)rng_between(&rng, 0, mode < 2 ? KERNELS - 1 : 1), kind, group); /* or two do */
+            c.kernel = mode < 2 ? kernel_for((int)rng_between(&rng, 0, KERNELS - 1), kind, group)
+                                : kernels[rng_between(&rng, 0, 1)]; /* or two do */
         char what[64];
         snprintf(what, sizeof what, "call %d, mode %d, kernel %s", i, mode, c.kernel ? c.kernel : "auto");
         check(&c, what, NULL);

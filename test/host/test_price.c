@@ -117,12 +117,13 @@ static void every_tuned_kernel_has_its_use(void **state)
         assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         newer_uses[plan.variant.kernel]++;
     }
-    for (int i = 0; i < 2 * 14; i++) { /* by packed weights: ever more rows */
-        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, INT64_C(1) << i / 2, i % 2 ? 1024 : 4096, 4096);
+    for (int i = 0; i < 4 * 14; i++) { /* by packed weights, integers or by a table: ever more rows */
+        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, INT64_C(1) << i / 4, i % 2 ? 1024 : 4096, 4096);
         hgemm_weights_t weights;
         plan_t plan;
         hgemm_weights_init(&weights);
-        weights.n = desc.n, weights.k = 4096, weights.group = 128;
+        weights.n = desc.n, weights.k = 4096, weights.group = i / 2 % 2 ? 64 : 128;
+        weights.code = i / 2 % 2 ? HGEMM_CODE_TABLE16 : HGEMM_CODE_INT4;
         desc.op_b = HGEMM_OP_T, desc.weights = &weights, desc.type_b = HGEMM_TYPE_PACKED, desc.ldb = 0;
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         uses[plan.variant.kernel]++;
