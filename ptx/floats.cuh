@@ -53,6 +53,7 @@ enum accuracy { TO_F32, TO_16_BITS, TO_11_BITS };
 /* What a float becomes for that, as a pair of floats that are multiplied by their scales: and the least magnitude then. */
 template <accuracy> struct split_of {
     static constexpr int LEAST_LOG = -14;
+    static DEVICE float low(float y, float h) { return __fmul_rn(__fadd_rn(y, -h), 1 << LOW_LOG); } /* before it is rounded */
     static DEVICE void pair(u32 &high, u32 &low, u32 x0, u32 x1, float s0, float s1, split_check &seen)
     {
         split_pair(high, low, x0, x1, s0, s1, seen);
@@ -65,12 +66,12 @@ template <accuracy> struct split_of {
 template <> struct split_of<TO_16_BITS> {
     static constexpr int LEAST_LOG = -11; /* so that an eighth has all its bits */
     static constexpr int STEP = 64;
-    static DEVICE float stepped(float y, float h) { return __fmaf_rn(h, -8, __fmul_rn(y, (STEP + 1) / 8.0f)); }
+    static DEVICE float low(float y, float h) { return __fmaf_rn(h, -8, __fmul_rn(y, (STEP + 1) / 8.0f)); }
     static DEVICE void pair(u32 &high, u32 &low, u32 x0, u32 x1, float s0, float s1, split_check &seen)
     {
         const float y0 = __fmul_rn(__uint_as_float(x0), s0), y1 = __fmul_rn(__uint_as_float(x1), s1);
         high = pack_halves(y0, y1);
-        low = pack_halves(stepped(y0, half_to_float(high)), stepped(y1, half_to_float(high >> 16)));
+        low = pack_halves(split_of::low(y0, half_to_float(high)), split_of::low(y1, half_to_float(high >> 16)));
         seen.add(y0, y1, high);
     }
 };

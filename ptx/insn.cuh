@@ -6,6 +6,7 @@
  */
 #pragma once
 
+typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 struct b128 { u32 x, y, z, w; };
@@ -309,6 +310,26 @@ static DEVICE u32 pack_halves(float lo, float hi)
     u32 r;
     asm("{.reg .b16 l, h; cvt.rn.f16.f32 l, %1; cvt.rn.f16.f32 h, %2; mov.b32 %0, {l, h};}"
         : "=r"(r) : "f"(lo), "f"(hi));
+    return r;
+}
+
+/* The same one by one: the half next to x, a half as a float, two as a pair. */
+static DEVICE u16 to_half(float x)
+{
+    u16 h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+    return h;
+}
+static DEVICE float to_float(u16 half)
+{
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(half));
+    return f;
+}
+static DEVICE u32 pair_of(u16 lo, u16 hi)
+{
+    u32 r;
+    asm("mov.b32 %0, {%1, %2};" : "=r"(r) : "h"(lo), "h"(hi));
     return r;
 }
 

@@ -148,7 +148,7 @@ private:
         k_tiles = (k + V::BK - 1) / V::BK;
         tail = k - (k_tiles - 1) * V::BK;
         head = V::BK;
-        if (tail < HGEMM_LEAST_TAIL && k_tiles > 1 && !V::spec::PACKED) tail += HGEMM_LEAST_TAIL, head -= HGEMM_LEAST_TAIL;
+        if (V::BK > HGEMM_LEAST_TAIL && tail < HGEMM_LEAST_TAIL && k_tiles > 1 && !V::spec::PACKED) tail += HGEMM_LEAST_TAIL, head -= HGEMM_LEAST_TAIL;
         const u32 type_a = args.indirect >> HGEMM_FLOATS_TYPE_A & HGEMM_FUSED_TYPE_MASK;
         const u32 type_b = args.indirect >> HGEMM_FLOATS_TYPE_B & HGEMM_FUSED_TYPE_MASK;
         a = A::panel_at(matrix_at<V>(args, args.a, args.stride_a, A::bytes_of(type_a), shared_matrix(args)),

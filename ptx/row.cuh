@@ -110,7 +110,7 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, access HOW, bool IS_INDIRE
     static_assert(WM % 64 == 0 || WM == 32 || WM == 16, "fragment_xor needs it");
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "fragment_xor needs it");
     static_assert(SLICES % 2 == 0, "the two fragments of the tuned loop alternate");
-    static_assert(BK >= 2 * HGEMM_LEAST_TAIL, "the first two k-tiles are not deep enough");
+    static_assert(BK >= 2 * HGEMM_LEAST_TAIL || THEY_ARE == OF_FLOATS, "the first two k-tiles are not deep enough"); /* floats load no more than there is */
 
     /* A warp's accumulators. (The second parameter makes the specialization of an mma's a partial one, which a class
      * may contain.) */

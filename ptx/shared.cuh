@@ -50,6 +50,16 @@ template <int X, int BK, bool K_CONTIGUOUS> struct shared_tile {
         return K_CONTIGUOUS ? j * 32 * COLS * HALF_BYTES : (j >> 1) * 128 + kk * 8 * COLS * HALF_BYTES;
     }
 
+    /* The same of four matrices that cover 16 x's and 16 k's: of two slices, from kk on, those at x = first + 16 i. Matrices
+     * 0 and 1 are of the first slice. */
+    static DEVICE u32 square_offset(u32 first, u32 lane, int i, int kk)
+    {
+        return K_CONTIGUOUS ? offset(first + i * 16 + lane % 16, kk + lane / 16)
+                            : offset(kk * 8 + lane / 16 * 8 + lane % 8, first / 8 + i * 2 + lane / 8 % 2);
+    }
+    static DEVICE u32 square_xor(int i) { return K_CONTIGUOUS ? 0 : (i % 4) << 5; }
+    static DEVICE u32 square_add(int i) { return K_CONTIGUOUS ? i * 16 * COLS * HALF_BYTES : (i >> 2) * 128; }
+
     /* Four or two matrices of a fragment: mma wants k-contiguous pairs, so x-contiguous operands are transposed. */
     static DEVICE void matrices(u32 &r0, u32 &r1, u32 &r2, u32 &r3, u32 address)
     {

@@ -9,11 +9,13 @@
  *             high  of 16 k's            low  with a low part: 2^11 times what they are
  *             near  of up to 512 k's     all three in units of the scales
  *             all   in units of D
+ *           Tiles whose warps have 64x32 take neither sum further than 16 k's in the tensor cores, for then a warp has registers
+ *           for one set of sums (short_sums).
  * Scales    A row of A, or a column of B, keeps its power of two until an element does not fit: then all threads settle the
  *           k-tile that it is in. They read it again, choose scales, and write it anew. A row or a column that spans more
  *           there than two halves can hold, or has infinities, is multiplied by FP32 units, and left out as zeros.
- * Rows      What becomes of a row of D depends on that row of A and on B, if sums are added up after every k-tile: for batch
- *           invariance the host asks for that.
+ * Rows      What becomes of a row of D depends on that row of A and on B, with short_sums; with others if sums are added up after
+ *           every k-tile: for batch invariance the host asks for that.
  * Levels    Rows of the table that promise less multiply less, at the end of this file.
  * Limits    An element of A or B is split by every block that loads it.
  */
@@ -23,7 +25,19 @@
 /* Fragments of a slice: high parts, and low ones. */
 template <class V> struct split_fragments { fragments<V> high, low; };
 
-template <class V> struct split_sums { typename V::sums high, low, near, all; };
+template <class V> struct split_sums {
+    typename V::sums high, low, near, all;
+    DEVICE void move(const warp<V> &) {} /* they were drained before */
+    template <class F> DEVICE void multiply(const F &f)
+    {
+        f(high); /* zero here */
+#pragma unroll
+        for (int c = 0; c < V::MMAS * 4; ++c) {
+            float &x = high[c / 4 / V::NT][c / 4 % V::NT][c % 4], &sum = all[c / 4 / V::NT][c / 4 % V::NT][c % 4];
+            sum = __fadd_rn(sum, x), x = 0;
+        }
+    }
+};
 
 template <class V> struct float_pipeline {
     using A = typename V::A;
@@ -32,7 +46,7 @@ template <class V> struct float_pipeline {
     static constexpr bool KEEPS = V::ACCESS == X16; /* scales in registers: where there are enough */
     using split = split_of<V::spec::ACCURACY>;
 
-    /* Beyond the stages in shared memory, words for each row of A's tile and each column of B's: their scales, and, while a k-tile is settled, the largest and smallest element there, then whether FP32 units have it. Then one word: what does not fit. */
+    /* Beyond the stages in shared memory, words for each row of A's tile and each column of B's: their scales, and, while a k-tile is settled, the largest and smallest element there, then whether FP32 units have it, and the scale that was. Then one word: what does not fit. */
     static constexpr u32 SCALES = V::MAIN_BYTES, MOST = SCALES + SIDES * 4, LEAST = MOST + SIDES * 4, WIDE = LEAST + SIDES * 4;
 
     typename A::addresses a; /* of the k-tile to fetch next */
@@ -86,17 +100,45 @@ template <class V> struct float_pipeline {
     template <bool HAS_SCALES> DEVICE void commit(int q, const b128 &v, u32 stage)
     {
         const int j = q - A::LOADS;
-        auto scale = [&](int e) {
-            const int i = q < A::LOADS ? A::scale_of(q, e) : B::scale_of(j, e);
-            if (HAS_SCALES) return q < A::LOADS ? scale_a[i] : scale_b[i];
-            return q < A::LOADS ? read_scale_a(i) : read_scale_b(i);
-        };
+        auto scale = [&](int e) { return HAS_SCALES ? kept_scale(q, e) : read_scale(q, e); };
         u32 high[2], low[2];
         split::pair(high[0], low[0], v.x, v.y, scale(0), scale(1), seen);
         split::pair(high[1], low[1], v.z, v.w, scale(2), scale(3), seen);
         const u32 to = q < A::LOADS ? (commit_a ^ A::commit_xor(q)) + A::commit_add(q) : (commit_b ^ B::commit_xor(j)) + B::commit_add(j);
         st_shared_words(to + stage, high[0], high[1]);
         if (V::PARTS > 1) st_shared_words(to + stage + (q < A::LOADS ? A::BYTES : B::BYTES), low[0], low[1]);
+    }
+
+    /* The same of pair p of unit q's elements in three steps, between which there is time for conversions: high parts; what
+     * they leave; low parts. Whoever has the last pair of a unit writes. */
+    struct pairs { float y[SLOTS][4]; u16 half[SLOTS][4]; u32 high[SLOTS][2], low[SLOTS][2]; };
+    DEVICE u32 commit_to(int q) const
+    {
+        const int j = q - A::LOADS;
+        return q < A::LOADS ? (commit_a ^ A::commit_xor(q)) + A::commit_add(q) : (commit_b ^ B::commit_xor(j)) + B::commit_add(j);
+    }
+    DEVICE void split_high(pairs &of, int q, int p) const
+    {
+        const u32 x[4] = {next[q].x, next[q].y, next[q].z, next[q].w};
+#pragma unroll
+        for (int e = p * 2; e < p * 2 + 2; ++e) {
+            of.y[q][e] = __fmul_rn(__uint_as_float(x[e]), kept_scale(q, e));
+            of.half[q][e] = to_half(of.y[q][e]);
+        }
+    }
+    DEVICE void split_rest(pairs &of, int q, int p, u32 stage)
+    {
+        const int e = p * 2;
+        of.high[q][p] = pair_of(of.half[q][e], of.half[q][e + 1]);
+        seen.add(of.y[q][e], of.y[q][e + 1], of.high[q][p]);
+        of.half[q][e] = to_half(split::low(of.y[q][e], to_float(of.half[q][e])));
+        of.half[q][e + 1] = to_half(split::low(of.y[q][e + 1], to_float(of.half[q][e + 1])));
+        if (p) st_shared_words(commit_to(q) + stage, of.high[q][0], of.high[q][1]);
+    }
+    DEVICE void split_low(pairs &of, int q, int p, u32 stage) const
+    {
+        of.low[q][p] = pair_of(of.half[q][p * 2], of.half[q][p * 2 + 1]);
+        if (p) st_shared_words(commit_to(q) + stage + (q < A::LOADS ? A::BYTES : B::BYTES), of.low[q][0], of.low[q][1]);
     }
 
     /* The j-th ldmatrix of a slice: of high parts, then of low ones. */
@@ -125,6 +167,14 @@ template <class V> struct float_pipeline {
     {
         const u32 thread = thread_index();
         return scale_at(V::BM + (V::B_K_CONTIGUOUS ? B::x_of(thread, i, 0) : B::x_of(thread, 0, i)));
+    }
+    static DEVICE float read_scale(int q, int e)
+    {
+        return q < A::LOADS ? read_scale_a(A::scale_of(q, e)) : read_scale_b(B::scale_of(q - A::LOADS, e));
+    }
+    DEVICE float kept_scale(int q, int e) const
+    {
+        return q < A::LOADS ? scale_a[A::scale_of(q, e)] : scale_b[B::scale_of(q - A::LOADS, e)];
     }
     DEVICE void load_scales()
     {
@@ -176,13 +226,14 @@ template <class V> struct float_pipeline {
                 const u32 x = bits[e] & 0x7fffffff;
                 most[ALONG_K ? 0 : e] = max(most[ALONG_K ? 0 : e], x), least[ALONG_K ? 0 : e] = min(least[ALONG_K ? 0 : e], x - 1);
             }
-            if (!ALONG_K) continue;
+            if constexpr (ALONG_K) {
 #pragma unroll
-            for (u32 across = 1; across < X::LANES; across *= 2)
-                most[0] = max(most[0], from_across(most[0], across)), least[0] = min(least[0], from_across(least[0], across));
-            if (thread % X::LANES == 0) {
-                st_shared_word(at + MOST + X::x_of(thread, i, 0) * 4, most[0]);
-                st_shared_word(at + LEAST + X::x_of(thread, i, 0) * 4, least[0]);
+                for (u32 across = 1; across < X::LANES; across *= 2)
+                    most[0] = max(most[0], from_across(most[0], across)), least[0] = min(least[0], from_across(least[0], across));
+                if (thread % X::LANES == 0) {
+                    st_shared_word(at + MOST + X::x_of(thread, i, 0) * 4, most[0]);
+                    st_shared_word(at + LEAST + X::x_of(thread, i, 0) * 4, least[0]);
+                }
             }
         }
 #pragma unroll
@@ -197,6 +248,7 @@ template <class V> struct float_pipeline {
         u32 most, least;
         ld_shared_word(most, base + MOST), ld_shared_word(least, base + LEAST);
         int log = log_at(side);
+        st_shared_word(base + LEAST, __float_as_uint(power_of_two(log))); /* what it was */
         if (most == 0) return; /* which says that it is not wide */
         constexpr int LEAST_LOG = split::LEAST_LOG;
         const int top = exponent_of(most), bottom = exponent_of(least + 1);
@@ -233,7 +285,7 @@ template <class V> struct float_pipeline {
     }
 
     /* Multiplies rows and columns of k-tile t by FP32 units. */
-    static DEVICE void multiply_wide(split_sums<V> &sums, const block<V> &at, const warp<V> &w, u32 t)
+    static DEVICE void multiply_wide(typename V::sums &few, const block<V> &at, const warp<V> &w, u32 t)
     {
         const u32 k0 = first_k(at, t), live = w.k_warp == 0 ? live_k(at, t) : 0;
         u32 rows = 0, columns = 0; /* bits of those that are wide */
@@ -244,17 +296,13 @@ template <class V> struct float_pipeline {
         /* A chain for this k-tile alone, in sums that are zero here: one for all k's would err by as many roundings. */
 #pragma unroll 1
         for (u32 k = k0; k < k0 + live; ++k)
-            multiply_floats_at<V>(sums.high, at, w, k, [&](int i, int j) { return (rows >> i & 1) || (columns >> j & 1); });
-#pragma unroll
-        for (int i = 0; i < V::MT * V::NT * 4; ++i) {
-            float &high = sums.high[i / 4 / V::NT][i / 4 % V::NT][i % 4];
-            float &all = sums.all[i / 4 / V::NT][i / 4 % V::NT][i % 4];
-            all = __fadd_rn(all, high), high = 0;
-        }
+            multiply_floats_at<V>(few, at, w, k, [&](int i, int j) { return (rows >> i & 1) || (columns >> j & 1); });
     }
 
-    /* Finds scales for k-tile t, writes it, and reads the next one. What was multiplied before has been drained. */
-    DEVICE void settle(split_sums<V> &sums, const arguments &args, const warp<V> &w, u32 t, u32 stage)
+    /* Finds scales for k-tile t, writes it, and reads the next one. What was multiplied before has been drained, or is when
+     * sums.move() is called; sums.multiply() calls its argument for sums that are zero, and adds them to those
+     * in units of D. */
+    template <class SUMS> DEVICE void settle(SUMS &sums, const arguments &args, const warp<V> &w, u32 t, u32 stage)
     {
         const block<V> at(args); /* computed anew: the loop has no registers for it */
         const u32 base = shared_base(), thread = thread_index();
@@ -267,19 +315,229 @@ template <class V> struct float_pipeline {
         barrier();
         for (u32 i = thread; i < SIDES; i += V::THREADS) choose(i, t == 0);
         barrier();
+        if (t > 0) sums.move(w);
         u32 wide;
         ld_shared_word(wide, base + WIDE);
         if (wide) leave_out();
         if (KEEPS) load_scales();
 #pragma unroll
         for (int q = 0; q < SLOTS; ++q) commit<KEEPS>(q, next[q], stage);
-        if (wide) multiply_wide(sums, at, w, t);
+        if (wide) sums.multiply([&](typename V::sums &few) { multiply_wide(few, at, w, t); });
 #pragma unroll
         for (int q = 0; q < SLOTS; ++q) next[q] = unit(at, t + 1, q); /* read again, rather than kept meanwhile */
         seen = split_check();
         barrier();
     }
 };
+
+/* Sums that leave the tensor cores after 16 k's, in units of the scales, for 1,024 k's; then they go to others, in local memory for
+ * want of registers, for the more are added up one after the other, the less exact they are. And, once a scale has changed, in
+ * units of D: an element goes there when the scale of its own row or column changes. */
+template <class V> struct short_sums {
+    using pipe = float_pipeline<V>;
+    static constexpr u32 TILES = 1024 / V::BK;
+    typename V::sums near;
+    float *const far, *const all, *const aside;
+    bool has_far = false, has_all = false;
+
+    /* In local memory; where it begins the compiler shall not know, or it takes some of it for registers. */
+    struct memory { float of[3 * V::MMAS * 4 + 4]; };
+    DEVICE short_sums(memory &to, const arguments &args) : far(to.of + ((u32)args.k >> 31)), all(far + V::MMAS * 4), aside(all + V::MMAS * 4)
+    {
+        clear<V>(near);
+    }
+    DEVICE float &of(int c) { return near[c / 4 / V::NT][c / 4 % V::NT][c % 4]; }
+    DEVICE void to_far()
+    {
+#pragma unroll
+        for (int c = 0; c < V::MMAS * 4; ++c) {
+            float sum = of(c);
+            if (has_far) sum = __fadd_rn(far[c], sum);
+            far[c] = sum, of(c) = 0;
+        }
+        has_far = true;
+    }
+
+    static DEVICE int old_log(u32 side)
+    {
+        u32 bits;
+        ld_shared_word(bits, shared_base() + pipe::LEAST + side * 4);
+        return log2_of(__uint_as_float(bits));
+    }
+
+    /* Adds what is in units of the scales to `all`: of elements whose scales are no longer what they were; else of all, to
+     * whom `near` is given. The factor may be no float, but its root is one. */
+    template <bool AT_END> DEVICE void drain(const warp<V> &w)
+    {
+#pragma unroll
+        for (int j = 0; j < V::NT * 2; ++j) {
+            const u32 column_side = V::BM + w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2;
+            const int column = AT_END ? pipe::log_at(column_side) : old_log(column_side);
+            const bool other_column = !AT_END && column != pipe::log_at(column_side);
+#pragma unroll
+            for (int i = 0; i < V::MT * 2; ++i) { /* read again each time, for want of registers */
+                const u32 side = w.m + i * 8 + w.lane / 4;
+                const int row = AT_END ? pipe::log_at(side) : old_log(side), log = -(row + column), half = log >> 1;
+                const int e = i % 2 * 2 + j % 2, c = (i / 2 * V::NT + j / 2) * 4 + e;
+                float &x = of(c), sum = 0;
+                if (has_all) sum = all[c];
+                if (AT_END || other_column || row != pipe::log_at(side)) {
+                    if (has_far) x = __fadd_rn(far[c], x), far[c] = 0;
+                    sum = __fmaf_rn(__fmul_rn(taken(x), power_of_two(half)), power_of_two(log - half), sum);
+                    x = 0;
+                }
+                if (AT_END) x = sum;
+                else all[c] = sum;
+            }
+        }
+        has_all = true;
+    }
+    static DEVICE float taken(float x) { return V::spec::ACCURACY == TO_16_BITS ? __fmul_rn(x, 64.0f / 65) : x; }
+
+    DEVICE void move(const warp<V> &w) { drain<false>(w); }
+    template <class F> DEVICE void multiply(const F &f)
+    {
+#pragma unroll
+        for (int c = 0; c < V::MMAS * 4; ++c) aside[c] = of(c), of(c) = 0;
+        f(near);
+#pragma unroll
+        for (int c = 0; c < V::MMAS * 4; ++c) {
+            float sum = of(c);
+            if (has_all) sum = __fadd_rn(all[c], sum);
+            all[c] = sum, of(c) = aside[c];
+        }
+        has_all = true;
+    }
+};
+
+/* Two slices, 16 k's: fragments of a row of mma tiles, and of a column of them. */
+struct row_fragments { u32 high[2][2], low[2][2]; };
+struct column_fragments { u32 high[2], low[2]; };
+
+/* Never, which the compiler cannot know: t is not that large. */
+template <class T> static DEVICE bool is_past_all(u32 t, int number)
+{
+    u32 same;
+    asm volatile("mov.b32 %0, %1;" : "=r"(same) : "r"(t));
+    return same == ~(u32)number;
+}
+
+/*
+ * The loop of tiles whose warps have 64x32: a k-tile is one pair of slices. Two mma tiles at a time are multiplied, and what
+ * came out for the two before is added up. All that is due meanwhile has a place, counted in threes of products for both.
+ */
+template <class T> static DEVICE void summed(const arguments &args)
+{
+    using V = typename T::variant;
+    using A = typename V::A;
+    using B = typename V::B;
+    using pipeline = float_pipeline<V>;
+    constexpr int MT = T::MT, NT = T::NT, TWOS = MT * NT / 2, PLACES = 2 * TWOS;
+    constexpr int BARRIER = 12, LAG = 2; /* places: that of the barrier; between two steps of a pair's split */
+    constexpr u32 TILES = short_sums<V>::TILES;
+    static_assert(T::SLICES == 2 && NT == 4 && MT % 2 == 0, "the order of loads is for these");
+    static_assert(T::ACCESS == X16 && 2 * T::SLOTS - 1 + 2 * LAG < BARRIER, "the k-tile is written after the barrier");
+    const typename T::block first(args);
+    if (!first.is_needed(args)) return;
+    const u32 k_tiles = first.k_tiles;
+    const typename T::warp w;
+    pipeline pipe(first, w);
+    typename short_sums<V>::memory memory;
+    short_sums<V> sums(memory, args);
+    row_fragments a[2]; /* of a row of mma tiles, and of the next one */
+    column_fragments b[NT];
+    float low[2][2][4] = {}, high[2][2][4] = {}; /* of two mma tiles, and of the two before: 2^11 times what they are; high ones */
+    u32 fragment_a = shared_base() + A::square_offset(w.m, w.lane, 0, 0);
+    u32 fragment_b = shared_base() + V::PARTS * A::BYTES + B::square_offset(w.n, w.lane, 0, 0);
+
+    auto load_a = [&](int i, bool is_low) {
+        row_fragments &x = a[i % 2];
+        u32 (&r)[2][2] = is_low ? x.low : x.high;
+        A::matrices(r[0][0], r[0][1], r[1][0], r[1][1], (fragment_a ^ A::square_xor(i)) + A::square_add(i) + is_low * A::BYTES);
+    };
+    auto load_b = [&](int j, bool is_low) {
+        column_fragments &x = b[2 * j], &y = b[2 * j + 1];
+        u32 (&r)[2] = is_low ? x.low : x.high, (&s)[2] = is_low ? y.low : y.high;
+        B::matrices(r[0], s[0], r[1], s[1], (fragment_b ^ B::square_xor(j)) + B::square_add(j) + is_low * B::BYTES);
+    };
+    auto add = [&](int two) {
+#pragma unroll
+        for (int q = 0; q < 2; ++q)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                float &sum = sums.near[two / (NT / 2)][two % (NT / 2) * 2 + q][e];
+                sum = __fadd_rn(sum, __fmaf_rn(low[two % 2][q][e], 1.0f / (1 << LOW_LOG), high[two % 2][q][e]));
+            }
+    };
+
+    const bool low_a = !(args.indirect & HGEMM_FLOATS_EXACT_A), low_b = !(args.indirect & HGEMM_FLOATS_EXACT_B);
+    u32 t = 0, stage = 0;
+    bool unsettled = k_tiles > 0;
+#pragma unroll 1
+    for (;;) {
+        if (t > 0 && (unsettled || t % TILES == 0 || t == k_tiles)) {
+            add(TWOS - 1);
+#pragma unroll
+            for (int q = 0; q < 2; ++q) {
+#pragma unroll
+                for (int e = 0; e < 4; ++e) low[(TWOS - 1) % 2][q][e] = high[(TWOS - 1) % 2][q][e] = 0;
+            }
+        }
+        if (unsettled) {
+            pipe.settle(sums, args, w, t, stage);
+            load_a(0, true), load_a(0, false), load_b(0, false), load_b(0, true);
+        }
+        if (t >= k_tiles) break;
+        if (t > 0 && t % TILES == 0) sums.to_far();
+        const u32 there = T::STAGE - stage;
+        typename pipeline::pairs pairs;
+#pragma unroll
+        for (int place = 0; place < PLACES; ++place) {
+            const int two = place / 2, i = two / (NT / 2), j = two % (NT / 2);
+            if (place == BARRIER) { /* the next k-tile is complete, and every warp has read the last rows of this one */
+                unsettled = any_at_barrier(pipe.seen.failed(pipeline::split::LEAST_LOG)) && t + 1 < k_tiles;
+                fragment_a += there - stage, fragment_b += there - stage;
+            }
+            if (i < MT - 1 && j == 0) load_a(i + 1, place % 2 == 0);
+            if (place == BARRIER || place == BARRIER + 1) load_a(0, place == BARRIER);
+            if (place == PLACES - 2) load_b(0, false), load_b(0, true);
+            if (place == 0) load_b(1, false), load_b(1, true);
+            const row_fragments &x = a[i % 2];
+#pragma unroll
+            for (int s = place % 2 * 3; s < place % 2 * 3 + 3; ++s)
+#pragma unroll
+                for (int q = 0; q < 2; ++q) {
+                    const column_fragments &y = b[j * 2 + q];
+                    float (&l)[4] = low[two % 2][q], (&h)[4] = high[two % 2][q];
+                    if (s == 0) mma_m16n8k8_from_zero(l, x.low[0], y.high[0]);
+                    if (s == 1) mma_m16n8k8(l, x.low[1], y.high[1], low_a);
+                    if (s == 2) mma_m16n8k8_from_zero(h, x.high[0], y.high[0]);
+                    if (s == 3) mma_m16n8k8(l, x.high[0], y.low[0], low_b);
+                    if (s == 4) mma_m16n8k8(h, x.high[1], y.high[1]);
+                    if (s == 5) mma_m16n8k8(l, x.high[1], y.low[1], low_b);
+                }
+            if (place % 2) add((two + TWOS - 1) % TWOS);
+#pragma unroll
+            for (int r = 0; r < 2 * T::SLOTS; ++r) {
+                const int q = r / 2, p = r % 2;
+                if (place == r) pipe.split_high(pairs, q, p);
+                if (place == r && p) pipe.fetch(args, t + 2, q, t + 2 < k_tiles);
+                if (place == r + LAG) pipe.split_rest(pairs, q, p, there);
+                if (place == r + 2 * LAG) pipe.split_low(pairs, q, p, there);
+            }
+            /* A branch ends a block of instructions that ptxas orders. Else it puts additions off, for there are registers, and
+             * then has the tensor cores wait. Where it goes sums are needed, or they would be added up at the end of the loop. */
+            if (T::spec::T4_ROW && place % 2 == 0 && is_past_all<T>(t, place)) goto end;
+        }
+        pipe.seen = split_check();
+        pipe.advance(args);
+        ++t;
+        stage = there;
+    }
+end:
+    sums.template drain<true>(w);
+    T::store(args, typename T::block(args), sums.near);
+}
 
 template <class T> static DEVICE void single(const arguments &args)
 {
@@ -419,7 +677,8 @@ template <class T> static DEVICE void rounded(const arguments &args)
 
 template <class T> static DEVICE void floats(const arguments &args)
 {
-    if constexpr (T::spec::ACCURACY == TO_F32) single<T>(args);
+    if constexpr (T::spec::ACCURACY == TO_F32 && T::WM == 64) summed<T>(args);
+    else if constexpr (T::spec::ACCURACY == TO_F32) single<T>(args);
     else rounded<T>(args);
 }
 

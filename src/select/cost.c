@@ -327,7 +327,10 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
                 costs->clocks_packed_scaling * info->warp_k / scaled_k(p->weights, info);
     more += splits_in_loop(p, variant.kernel) ? split_step(costs, kernel_table[variant.kernel].accuracy) : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;
-    const double each = splits_in_loop(p, variant.kernel) ? costs->clocks_split_chunk : costs->clocks_converted_chunk;
+    const int splits = splits_in_loop(p, variant.kernel), is_beside = variant.kernel == KERNEL_single_128x128;
+    const double each = !splits     ? costs->clocks_converted_chunk
+                        : is_beside ? costs->clocks_split_chunk_beside
+                                    : costs->clocks_split_chunk;
     lone += each * converted;
     beside += each * converted;
     double latency = costs->clocks_step + more + dram_latency + exposed;

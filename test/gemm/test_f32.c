@@ -637,6 +637,7 @@ int main(void)
         const char *kernel;
         hgemm_accuracy_t accuracy;
     } turns[] = {{"single_128x64", HGEMM_ACCURACY_F32},
+                 {"single_128x128", HGEMM_ACCURACY_F32},
                  {"single_32x64", HGEMM_ACCURACY_F32},
                  {"few_64x16", HGEMM_ACCURACY_F32},
                  {"few_16x64", HGEMM_ACCURACY_F32},
