@@ -245,9 +245,7 @@ static double lines_there(const costs_t *costs, int side, double extent)
 /* Clocks added to a k-tile of floats that are split in the loop. */
 static double split_step(const costs_t *costs, hgemm_accuracy_t accuracy)
 {
-    return accuracy == HGEMM_ACCURACY_F32       ? costs->clocks_split_step
-           : accuracy == HGEMM_ACCURACY_16_BITS ? costs->clocks_split_step_16
-                                                : costs->clocks_split_step_11;
+    return accuracy == HGEMM_ACCURACY_F32 ? costs->clocks_split_step : costs->clocks_split_step_11;
 }
 
 /* Clocks of a k-tile of floats that were split before. */

@@ -646,7 +646,6 @@ int main(void)
                  {"planes_128x128", HGEMM_ACCURACY_F32},
                  {"planes16_128x128", HGEMM_ACCURACY_16_BITS},
                  {"planes11_128x256", HGEMM_ACCURACY_11_BITS},
-                 {"single16_128x64", HGEMM_ACCURACY_16_BITS},
                  {"single11_128x128", HGEMM_ACCURACY_11_BITS},
                  {NULL, HGEMM_ACCURACY_F32}};
     int failures = 0;
