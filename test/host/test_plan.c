@@ -114,6 +114,8 @@ static void a_named_kernel_takes_k_whole(void **state)
         hgemm_weights_t weights;
         hgemm_weights_init(&weights);
         weights.n = desc.n, weights.k = desc.k, weights.group = 128;
+        if (kernel_table[kernel].takes_tables_only)
+            weights.code = HGEMM_CODE_TABLE16;
         if (kernel_table[kernel].limits[LIMIT_weights])
             desc.op_b = HGEMM_OP_T, desc.weights = &weights, desc.type_b = HGEMM_TYPE_PACKED;
         if (kernel_table[kernel].info.shared_bytes > T4_SHARED) {
