@@ -50,8 +50,8 @@
 /*
  * Further bits there, for kernels of floats: sums are added up after every k-tile, so that a row of D does not depend
  * on other rows of A; an operand's elements were halves or bfloat16, so that what a high part leaves is zero. And the
- * types in memory, at a shift of their own: looked at where elements are loaded one by one. And whether memory runs along
- * k, for those that are compiled for all transposes.
+ * types in memory, at a shift of their own: looked at where elements are loaded one by one. And whether memory runs
+ * along k, for those that are compiled for all transposes.
  */
 #define HGEMM_FLOATS_EACH_STEP 8u
 #define HGEMM_FLOATS_EXACT_A 16u

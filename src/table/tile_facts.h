@@ -31,8 +31,8 @@
 /* Of a kernel for few rows or columns of floats: two k-tiles of the operand with few. */
 #define HGEMM_FEW_BYTES(few, block_k) (2 * ((few) + 4) * (block_k)*4)
 
-/* Of a kernel whose FP32 units multiply floats from shared memory: k-tiles as they are, where the tile's sums lie later; and
- * those sums, of many k's. */
+/* Of a kernel whose FP32 units multiply floats from shared memory: k-tiles as they are, where the tile's sums lie
+ * later; and those sums, of many k's. */
 #define HGEMM_FP32_MAX(x, y) ((x) > (y) ? (x) : (y))
 #define HGEMM_FP32_BYTES(stages, block_m, block_n, block_k) \
     HGEMM_FP32_MAX((stages) * ((block_m) + (block_n)) * (block_k)*4, (block_m) * (block_n)*4)
