@@ -301,7 +301,7 @@ def of_f32(machine):
     found, sources = {}, []
     for asked, kernels in (("f32", ("auto_f32", "cublasGemmEx_f32", "cublasGemmEx_tf32", "cublasSgemm", "auto_of_f32", "auto_of_f32_16bits", "auto_of_f32_11bits")), ("bf16", ("cublasGemmEx_bf16", "auto_of_bf16"))):
         able = [source for source in machine if source.context.get("operands") == asked and "energy" not in source.context
-                and any(problem.plain_square for problem in source.problems.values())]
+                and any(problem.plain_square and problem.n % 1024 == 0 for problem in source.problems.values())]
         for source in able[-1:]:
             sources.append(source)
             for problem in source.problems.values():
