@@ -171,6 +171,8 @@ hgemm_status_t device_t4emu_run(device_t *device, const turing_kernel_t *kernel,
     launch->report = keep_report;
     launch->user = device;
     launch->counters = emulator->counters;
+    if (launch->counters)
+        turing_counters_free(launch->counters); /* those of the call's launch before */
     launch->time = emulator->awaited || emulator->time_sum ? &modelled : NULL;
     launch->clock = emulator->constants;
     launch->watch = emulator->watch;

@@ -9,7 +9,8 @@
 /* Its memory, for kernels of others. */
 turing_memory_t *device_t4emu_memory(device_t *device);
 
-/* From now on a launch on that emulated T4 leaves there what it counted; NULL ends it. */
+/* From now on a launch on that emulated T4 leaves there what it counted, in the place of what another left; NULL ends
+ * it. They are zero at first, and the caller frees them. */
 void device_t4emu_count(device_t *device, turing_counters_t *counters);
 
 /* From now on launches on that emulated T4 are timed by its model and add their figures to those
