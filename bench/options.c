@@ -61,6 +61,10 @@ static const char usage[] =
     "                        t4emu:time      a timing model of it at 1590 MHz: modelled times, beside\n"
     "                                        published ones of cuBLAS on a T4 (row-major squares); on two\n"
     "                                        cores 1024 takes a second or two a kernel, 4096 minutes\n"
+    "  --choices DEVICE    nothing is timed and no GPU is needed: prints as JSON what hgemm chooses on a GPU\n"
+    "                      of which results say such a \"device\":\n"
+    "                      \"compute capability 9.0, 132 multiprocessors, 81079 MiB of memory, 51200 KiB of\n"
+    "                      L2 cache\"\n"
     "  --clock NAME=VALUE[,NAME=VALUE]\n"
     "                      constants of the timing model, of t4emu:time (docs/emulator.md)\n"
     "  --format F          table, csv or json\n"
@@ -372,6 +376,7 @@ void options_parse(options_t *o, int argc, char **argv)
         PLANS,
         EPILOGUES,
         DEVICE,
+        CHOICES,
         CLOCK,
         FORMAT,
         OUT,
@@ -397,6 +402,7 @@ void options_parse(options_t *o, int argc, char **argv)
                                           {"peers", 1, NULL, PEERS},
                                           {"plans", 1, NULL, PLANS},
                                           {"device", 1, NULL, DEVICE},
+                                          {"choices", 1, NULL, CHOICES},
                                           {"clock", 1, NULL, CLOCK},
                                           {"format", 1, NULL, FORMAT},
                                           {"out", 1, NULL, OUT},
@@ -438,6 +444,7 @@ void options_parse(options_t *o, int argc, char **argv)
         case PLANS: o->plans = whole("--plans", optarg, 0); break;
         case EPILOGUES: o->epilogues = 1; break;
         case DEVICE: o->device = optarg; break;
+        case CHOICES: o->choices = optarg; break;
         case CLOCK: o->clock = optarg; break;
         case FORMAT: o->format = optarg; break;
         case OUT: o->out = optarg; break;
