@@ -61,8 +61,8 @@ clang_format() {
 for_sanitizers='^(turing_load|fuzz_)' # who feed what nobody meant to the code, and look for what only a sanitizer tells
 twice='^$'
 if ! nvidia-smi >/dev/null 2>&1; then
-    step "no GPU: cases of gemm_auto, those of tuned kernels and test_weights run once, as check_*: on the emulated T4, with all its checks"
-    twice='^(gemm_(auto|k5_|few_|fma_|planes_|single|thin_|tiny_)|test_weights$)'
+    step "no GPU: cases of gemm_auto, those of tuned kernels and of test_weights run once, as check_*: on the emulated T4, with all its checks"
+    twice='^(gemm_(auto|k5_|few_|fma_|planes_|single|thin_|tiny_)|test_weights(_random)?$)'
 fi
 build_and_test release "$twice|$for_sanitizers"
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
