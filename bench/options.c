@@ -4,6 +4,7 @@
 #include "commit.h"
 #include "problem/names.h"
 #include "problem/weights_text.h"
+#include "shape_row.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -128,66 +129,30 @@ static void parse_shape(options_t *o, const char *text)
         add_shape(o, (shape_t){.m = side, .n = side, .k = side});
 }
 
-enum { M, N, K, TRANS_A, TRANS_B, BATCH, COLUMNS };
-
-/* The columns of a shapes file, in their order: how many, or 0 where the line does not name them. */
-static int parse_header(char *line, int columns[COLUMNS])
-{
-    static const char *const names[COLUMNS] = {"m", "n", "k", "trans_a", "trans_b", "batch"};
-    int count = 0;
-    unsigned seen = 0;
-    for (char *rest, *item = strtok_r(line, ",\r\n", &rest); item; item = strtok_r(NULL, ",\r\n", &rest)) {
-        int column = 0;
-        while (column < COLUMNS && strcmp(item, names[column]) != 0)
-            column++;
-        if (column == COLUMNS || (seen & 1U << column))
-            return 0;
-        seen |= 1U << column;
-        columns[count++] = column;
-    }
-    return (seen & 7) == 7 ? count : 0;
-}
-
-/* 1, or 0 where the line does not hold a shape. */
-static int parse_row(char *line, const int *columns, int count, shape_t *shape)
-{
-    long long values[COLUMNS] = {0};
-    char *at = line;
-    for (int i = 0; i < count; i++) {
-        char *end;
-        values[columns[i]] = strtoll(at, &end, 10);
-        if (end == at || (i + 1 < count ? *end != ',' : !strchr("\r\n", *end)))
-            return 0;
-        at = end + 1;
-        if (columns[i] == BATCH && !in_range(values[BATCH]))
-            return 0;
-    }
-    *shape = (shape_t){.m = values[M],
-                       .n = values[N],
-                       .k = values[K],
-                       .batch = values[BATCH],
-                       .op_a = values[TRANS_A] ? HGEMM_OP_T : HGEMM_OP_N,
-                       .op_b = values[TRANS_B] ? HGEMM_OP_T : HGEMM_OP_N};
-    return in_range(shape->m) && in_range(shape->n) && in_range(shape->k);
-}
-
 static void parse_file(options_t *o, const char *path)
 {
     char line[512];
-    int columns[COLUMNS], count;
+    int columns[SHAPE_COLUMNS], count;
     FILE *file = fopen(path, "r");
     if (!file || !fgets(line, sizeof line, file))
         refuse("cannot read", path);
-    count = parse_header(line, columns);
+    line[strcspn(line, "\r\n")] = '\0';
+    count = shape_row_header(line, columns);
     if (!count)
         refuse("its first line must name the columns m,n,k and may name trans_a,trans_b,batch", path);
     while (fgets(line, sizeof line, file)) {
-        shape_t shape;
-        if (line[0] == '\n' || line[0] == '\r' || line[0] == '#')
+        int64_t value[SHAPE_COLUMNS] = {0};
+        line[strcspn(line, "\r\n")] = '\0';
+        if (line[0] == '\0' || line[0] == '#')
             continue;
-        if (!parse_row(line, columns, count, &shape))
+        if (!shape_row_values(line, columns, count, value))
             refuse("not a shape", line);
-        add_shape(o, shape);
+        add_shape(o, (shape_t){.m = value[SHAPE_M],
+                               .n = value[SHAPE_N],
+                               .k = value[SHAPE_K],
+                               .batch = value[SHAPE_BATCH],
+                               .op_a = value[SHAPE_TRANS_A] ? HGEMM_OP_T : HGEMM_OP_N,
+                               .op_b = value[SHAPE_TRANS_B] ? HGEMM_OP_T : HGEMM_OP_N});
     }
     fclose(file);
 }
