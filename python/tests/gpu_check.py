@@ -839,6 +839,11 @@ def interfaces():
         hgemm.matmul(kind(a), kind(b), out=kind(out))
         torch.cuda.synchronize()
         same(out, exact(a, b), kind.__name__)
+    z, w = torch.complex(*(integers(47, dtype=torch.float32) for _ in range(2))), integers(47, 33, dtype=torch.float32)
+    for x in (z.imag, z.conj().imag):  # of which the second one is in memory as its negative
+        for _ in range(2):
+            for call in (hgemm.matmul, hgemm.torch.matmul):
+                same(call(x, w), x.double() @ w.double(), "imaginary parts")
     result = hgemm.matmul(a.cpu().numpy(), b.cpu().numpy())
     assert (result == exact(a, b).cpu().numpy()).all()
     same(hgemm.matmul(a.cpu(), b.cpu()), exact(a, b).cpu())
