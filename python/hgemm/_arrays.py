@@ -9,6 +9,7 @@ import numpy as np
 from . import _device
 from ._device_array import DeviceArray, host_array
 from ._plan import packed
+from ._to_numpy import is_torch
 from ._types import BFLOAT16, type_name
 from ._weights import Weights
 
@@ -85,11 +86,6 @@ class _Own:
         return None
 
 
-def is_torch(array):
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array, torch.Tensor)
-
-
 def recording():
     """Whether torch records what is computed, for gradients."""
     return sys.modules["torch"].is_grad_enabled()
@@ -131,6 +127,7 @@ def to_host(name, array):
         torch = sys.modules["torch"]
         if array.layout != torch.strided:
             raise TypeError(f"{name}: its layout is {array.layout}, not torch.strided")
+        array = array.resolve_neg()
         if array.dtype == torch.bfloat16:
             return array.detach().view(torch.int16).numpy().view(BFLOAT16)
         if array.dtype not in (torch.float16, torch.float32, torch.int32, torch.int64):
@@ -160,6 +157,8 @@ def view_of(name, array, stream=None):
     if is_torch(array):
         if array.layout != sys.modules["torch"].strided:
             raise TypeError(f"{name}: its layout is {array.layout}, not torch.strided")
+        if array.is_neg():
+            raise TypeError(f"{name}: what is in memory is its negative (torch.Tensor.is_neg): give {name}.resolve_neg()")
         return View(name, array.data_ptr(), str(array.dtype)[6:], tuple(array.shape), array.stride(),
                     f"cuda:{array.device.index}", None, _Torch, array)
     if isinstance(array, DeviceArray):

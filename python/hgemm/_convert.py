@@ -3,7 +3,7 @@
 import torch
 
 from . import _c, _packed, formats
-from ._torch_packed import PackedLinear
+from ._torch_packed import PackedLinear, form_of
 from .formats._fp8 import of_scale
 
 _FP8 = {getattr(torch, name) for name in dir(torch) if name.startswith("float8_e")}
@@ -62,10 +62,19 @@ def convert(model, *, gptq_version=None, compute_dtype=None):
     return done
 
 
+def _own(module, name):
+    """What a module itself has by a name, or None. What it has by a property may be another's: PEFT's adapters show the weight of the
+    layer that they wrap."""
+    for of in (module._parameters, module._buffers, vars(module)):
+        if of.get(name) is not None:
+            return of[name]
+    return None
+
+
 def _known(module):
     """The kind of a quantised layer, or None."""
     def has(*names):
-        return all(isinstance(getattr(module, name, None), torch.Tensor) for name in names)
+        return all(isinstance(_own(module, name), torch.Tensor) for name in names)
     if has("B", "s") or has("weight_packed", "meta") or has("qweight", "scales", "workspace"):
         return "Marlin"
     if has("qweight", "scales"):
@@ -80,7 +89,7 @@ def _known(module):
         return "a layer with a qweight"
     if has("weight_packed", "weight_scale"):
         return "compressed-tensors"
-    weight = getattr(module, "weight", None)
+    weight = _own(module, "weight")
     if not isinstance(weight, torch.Tensor):
         return "a layer with a W_q" if has("W_q") else None
     if getattr(weight, "quant_state", None) is not None or getattr(module, "quant_state", None) is not None:
@@ -115,7 +124,7 @@ def _version(module, asked):
 
 def _layer(kind, module, gptq_version, compute_dtype):
     def get(name):
-        found = getattr(module, name, None)
+        found = _own(module, name)
         return found if isinstance(found, torch.Tensor) and found.numel() else None
     group_size = getattr(module, "group_size", None)
     group_size = group_size if isinstance(group_size, int) else None
@@ -123,14 +132,14 @@ def _layer(kind, module, gptq_version, compute_dtype):
     if kind == "GPTQ":
         gptq_version = _version(module, gptq_version)
         zeros, scales = get("qzeros"), get("scales")
-        if zeros is None:
-            raise ValueError("it has no qzeros")
+        if zeros is None or scales is None:
+            raise ValueError(f"it has no {'qzeros' if zeros is None else 'scales'}")
         weights = formats.gptq(get("qweight"), zeros, scales, get("g_idx"), version=gptq_version, bits=zeros.shape[-1] * 32 // scales.shape[-1],
                                group_size=group_size)
         device = scales.device
     elif kind == "AWQ":
-        if get("qzeros") is None:
-            raise ValueError("it has no qzeros")
+        if get("qzeros") is None or get("scales") is None:
+            raise ValueError(f"it has no {'qzeros' if get('qzeros') is None else 'scales'}")
         weights = formats.awq(get("qweight"), get("qzeros"), get("scales"), group_size=group_size)
         device = module.scales.device
     elif kind == "bitsandbytes":
@@ -203,9 +212,10 @@ def load_state_dict(model, state_dict, *, strict=True, assign=False):
         if not isinstance(before, torch.nn.Module):
             raise ValueError(f"{key}: the model has no layer {prefix}")
         here = next((x.device for x in (*before.parameters(), *before.buffers())), packed.device)
-        form, order, bias = tuple(state_dict[key].tolist()), state_dict.get(f"{prefix}.order"), state_dict.get(f"{prefix}.bias")
-        if packed.numel() != _packed.bytes_of(form):
-            raise _packed.wrong_shape(f"{prefix}.packed", packed.shape, f"{_packed.bytes_of(form)} bytes, as its form has")
+        form, order, bias = form_of(key, state_dict[key]), state_dict.get(f"{prefix}.order"), state_dict.get(f"{prefix}.bias")
+        if packed.dtype != torch.uint8 or tuple(packed.shape) != (_packed.bytes_of(form),):
+            raise ValueError(f"{prefix}.packed: it is of {packed.dtype} and of the shape {tuple(packed.shape)}, not {_packed.bytes_of(form)} "
+                             "bytes, as its form has")
         weights = _packed.PackedWeights(torch.empty_like(packed, device=here), form, None if order is None else torch.empty_like(order, device=here))
         made = PackedLinear(weights, None if bias is None else torch.empty_like(bias, device=here))
         setattr(parent, name, made.train(before.training))

@@ -35,6 +35,8 @@ def key_of(asked, recording, a, b, beside):
     beside     () or (c, bias, gate, out, scale_a, scale_b), of which each may be None"""
     if type(a) not in _PLAIN or type(b) not in _PLAIN or not a.is_cuda or not b.is_cuda or recording and (a.requires_grad or b.requires_grad):
         return None
+    if a.is_neg() or b.is_neg():  # of which a copy is made first
+        return None
     index = a.get_device()
     key = asked, raw_stream(index), index, a.dtype, a.shape, a.stride(), b.get_device(), b.dtype, b.shape, b.stride()
     if not beside:
@@ -43,7 +45,7 @@ def key_of(asked, recording, a, b, beside):
     for x in beside:
         if x is None:
             layouts.append(None)
-        elif type(x) in _PLAIN and x.is_cuda and not (recording and x.requires_grad):
+        elif type(x) in _PLAIN and x.is_cuda and not (recording and x.requires_grad) and not x.is_neg():
             layouts.append((x.get_device(), x.dtype, x.shape, x.stride()))
         else:
             return None

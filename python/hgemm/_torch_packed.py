@@ -86,6 +86,7 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
         if prepared is not None:
             return prepared(x, packed, beside, alpha, beta)
     _check(x, packed, form)
+    x, c, bias, gate = (None if tensor is None else tensor.resolve_neg() for tensor in (x, c, bias, gate))
     n, k = form[:2]
     operands = {"a": x if x.is_contiguous() or x.dim() == 2 and x.stride(1) == 1 and x.stride(0) >= k else x.contiguous()}
     whole = Shape(x.shape, (k, n)).d
@@ -136,18 +137,21 @@ LOW = 2.0**11
 
 def _of_floats(x, packed, form, alpha, batch_invariant):
     """alpha * x W^T of float32, in float32: each row, times a power of two, is a half and a rest that is 2^11 times larger than it counts
-    for. They are rows of one product, so that weights are read once, and x is off by 2^-22 of itself at most."""
+    for. They are rows of one product, so that weights are read once, and x is off by 2^-22 of itself at most. alpha and what undoes the
+    power of two are two factors at the end, of which each may be far from 1 where the result is not."""
     if x.shape[-1] == 0:  # no row has a largest magnitude
         return x.new_zeros((*x.shape[:-1], form[0]))
     row = x.unsqueeze(0) if x.dim() == 1 else x
     finite = torch.where(row.isfinite(), row, 0)
-    largest = torch.linalg.vector_norm(finite, math.inf, dim=-1, keepdim=True).clamp(min=2.0**-100)
+    largest = torch.linalg.vector_norm(finite, math.inf, dim=-1, keepdim=True).clamp(min=2.0**-112)
     scale = torch.exp2(14 - largest.log2().floor())
     scaled = row * scale
     high = scaled.half()
     low = torch.where(high.isfinite(), (scaled - high.float()) * LOW, 0).half()
-    high, low = run(torch.stack((high, low)), packed, form, None, None, None, alpha, 1.0, "none", torch.float32, batch_invariant)
-    z = torch.where(high.isfinite(), high + low / LOW, high) / scale
+    high, low = run(torch.stack((high, low)), packed, form, None, None, None, 1.0, 1.0, "none", torch.float32, batch_invariant)
+    factor = alpha / scale.double()
+    half = torch.exp2(torch.frexp(factor).exponent.div(2, rounding_mode="floor").double())
+    z = torch.where(high.isfinite(), high + low / LOW, high) * half.float() * (factor / half).float()
     return z.squeeze(0) if x.dim() == 1 else z
 
 
@@ -311,6 +315,8 @@ def _on(w, x):
 
 def product(x, packed, form, order, bias, c, gate, alpha, beta, activation, out_dtype, batch_invariant, scales):
     """By the operator where torch records or traces the call, else past the dispatcher."""
+    if x.layout != torch.strided:
+        raise TypeError(f"x: its layout is {x.layout}, not torch.strided")
     if order is not None:
         x = x.index_select(-1, order)
     given = [tensor for tensor in (x, packed, bias, c, gate) if tensor is not None]
@@ -331,6 +337,20 @@ def product(x, packed, form, order, bias, c, gate, alpha, beta, activation, out_
     else:
         d = torch.ops.hgemm.linear_packed(x, packed, form, c, bias, gate, alpha, beta, activation, out_dtype, batch_invariant, **scales)
     return d.squeeze(0) if row else d
+
+
+def form_of(name, tensor):
+    """The form in a state dict's tensor of this name."""
+    if tuple(tensor.shape) != (_packed.FORM,) or tensor.dtype != torch.int64:
+        raise ValueError(f"{name}: it is of {tensor.dtype} and of the shape {tuple(tensor.shape)}, not {_packed.FORM} integers of 64 bits")
+    form = tuple(tensor.tolist())
+    if not all(0 <= number < 1 << (63 if i < 2 else 31 if i < 6 else 16) for i, number in enumerate(form)):
+        raise ValueError(f"{name}: {form} does not say what packed weights are")
+    try:
+        _packed.bytes_of(form)
+    except _c.Error as error:
+        raise ValueError(f"{name}: {error}") from None
+    return form
 
 
 class PackedLinear(torch.nn.Module):
@@ -367,7 +387,7 @@ class PackedLinear(torch.nn.Module):
             x = x.to(torch.get_autocast_dtype(device))
         elif x.dtype == torch.float32 and self.compute_dtype is not None:
             x, out_dtype = x.to(self.compute_dtype), torch.float32
-        if x.shape[-1] != self._form[1]:
+        if x.dim() == 0 or x.shape[-1] != self._form[1]:
             raise _packed.wrong_shape("x", x.shape, f"(..., {self._form[1]})")
         return product(x, self.packed, self._form, self.order, self.bias, None, None, 1.0, 1.0, "none", out_dtype, False, {})
 
@@ -375,13 +395,12 @@ class PackedLinear(torch.nn.Module):
         return repr(self.weights)[len("<hgemm.PackedWeights "):-1] + ("" if self.bias is None else ", bias")
 
     def _load_from_state_dict(self, state_dict, prefix, *arguments):
-        form = state_dict.get(prefix + "form")
-        if form is not None and tuple(form.shape) == (_packed.FORM,) and tuple(form.tolist()) != self._form:
-            form = tuple(form.tolist())
-            size = _packed.bytes_of(form)
+        if prefix + "form" in state_dict:
+            form = form_of(prefix + "form", state_dict[prefix + "form"])
             if form[:2] != self._form[:2]:
                 raise ValueError(f"{prefix}form: it is of weights of {form[0]}x{form[1]}, and the layer's are {self._form[0]}x{self._form[1]}")
-            self._form, self.packed = form, torch.empty(size, dtype=torch.uint8, device=self.packed.device)
+            if form != self._form:
+                self._form, self.packed = form, torch.empty(_packed.bytes_of(form), dtype=torch.uint8, device=self.packed.device)
         order = state_dict.get(prefix + "order")
         if (order is None) != (self.order is None):
             self.order = None if order is None else torch.empty(self._form[1], dtype=order.dtype, device=self.packed.device)

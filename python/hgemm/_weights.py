@@ -2,6 +2,7 @@
 """Weights of 4 or 8 bits as all formats are converted to, before they are packed. In host memory, by numpy."""
 import numpy as np
 
+from ._to_numpy import to_numpy
 from ._types import BFLOAT16, type_name
 
 GROUPS = (256, 128, 64, 32, 16)  # that have a kernel; 0 is a whole row
@@ -33,6 +34,11 @@ def from_nibbles(packed):
     return codes
 
 
+def _array(name, given):
+    """numpy's array of one of numpy's or torch's, or of a list."""
+    return np.asarray(given) if isinstance(given, (list, tuple)) else to_numpy(name, given)
+
+
 class Weights:
     """The n x k matrix of a linear layer (out features x in features) as codes. Each `group` of them along k has a scale in common:
     an element is scale * code, scale * (code - zero) or scale * code + offset.
@@ -53,9 +59,9 @@ class Weights:
     __slots__ = ("codes", "scales", "code", "group", "zeros", "offsets", "table", "order", "n", "k")
 
     def __init__(self, codes, scales, code, *, group=0, zeros=None, offsets=None, table=None, order=None, nibbles=False):
-        if code not in BITS:
+        if not isinstance(code, str) or code not in BITS:
             raise ValueError(f"code: {code!r} is none of {', '.join(BITS)}")
-        codes = np.asarray(codes)
+        codes = _array("codes", codes)
         if codes.ndim != 2:
             raise wrong_shape("codes", codes.shape, "two dimensions, n x k")
         self.code, self.codes = code, self._bytes(codes, code, nibbles)
@@ -80,14 +86,18 @@ class Weights:
         if (table is not None) != (code == "table16"):
             raise ValueError(f"table: codes of {code} have {'one' if table is None else 'none'}")
         if table is not None:
-            table = np.asarray(table)
+            table = _array("table", table)
             if table.shape != (16,):
                 raise wrong_shape("table", table.shape, (16,))
-            self.table = table.astype(np.float16)
+            if table.dtype.kind not in "iuf" and table.dtype != BFLOAT16:
+                raise TypeError(f"table: its type is {table.dtype}, not one of numbers")
+            table = to_float32(table)
+            with np.errstate(over="ignore"):
+                self.table = table.astype(np.float16)
             if not np.isfinite(self.table).all():
                 raise ValueError(f"table: {table[~np.isfinite(self.table)][0]} is no finite half")
         if order is not None:
-            order = np.asarray(order)
+            order = _array("order", order)
             if order.shape != (self.k,):
                 raise wrong_shape("order", order.shape, (self.k,))
             if not np.array_equal(np.sort(order), np.arange(self.k)):
@@ -124,7 +134,7 @@ class Weights:
         raise ValueError(f"group: {group} is no multiple of 16, and less than k = {self.k}; there is no kernel for that")
 
     def _of_groups(self, name, array, groups, repeat):
-        array = np.asarray(array)
+        array = _array(name, array)
         if array.shape != (self.n, groups):
             raise wrong_shape(name, array.shape, (self.n, groups))
         if repeat > 1:

@@ -65,6 +65,9 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, k
     for name, x in operands.items():
         if x.get_device() != index:
             raise ValueError(f"{name}: it is on {x.device}, and a is on {a.device}")
+        if x.is_neg() and name == "out":
+            raise TypeError("out: what is in memory is its negative (torch.Tensor.is_neg)")
+    operands = {name: x.resolve_neg() for name, x in operands.items()}
     for name in ("alpha", "beta"):
         if type(scalars[name]) is float and not -_call.LARGEST < scalars[name] < _call.LARGEST:
             _call.scalar(name, scalars[name])  # which refuses it, unless it is no finite number

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 import hgemm
 import hgemm.torch
 import opinfo
+from hgemm import _c
 
 HALF = torch.float16
 MOST = 64 * 2.0**-24  # of the sum of magnitudes, for sums of up to 256 products: docs/contract.md
@@ -22,6 +23,18 @@ needs_grouped_mm = pytest.mark.skipif(not (hasattr(torch.library, "get_kernel") 
 @pytest.fixture(autouse=True)
 def seed(request):
     torch.manual_seed(sum(map(ord, request.node.name)))
+
+
+@pytest.fixture
+def accuracies(monkeypatch):
+    """The accuracies that the library is asked for, in order. (Results may have the same bits: which kernels serve is its choice.)"""
+    asked, names = [], {number: name for name, number in _c.ACCURACY.items()}
+
+    def run(handle, desc, own=_c.run_desc):
+        asked.append(names[getattr(desc, "_obj", desc).accuracy])
+        return own(handle, desc)
+    monkeypatch.setattr(_c, "run_desc", run)
+    return asked
 
 
 def integers(*shape):
@@ -110,16 +123,15 @@ def test_enable_runs_products_of_float32_where_it_is_asked_to():
 
 @pytest.mark.parametrize("asked, allowed, accuracy", [(True, False, "float32"), (True, True, "11bits"), ("float32", True, "float32"),
                                                       ("16bits", False, "16bits"), ("11bits", False, "11bits")])
-def test_enable_takes_the_accuracy_that_is_asked_for_or_permitted(asked, allowed, accuracy):
-    a, b = torch.randn(512, 64), torch.randn(64, 512)  # where a T4 gains by it
+def test_enable_takes_the_accuracy_that_is_asked_for_or_permitted(asked, allowed, accuracy, accuracies):
+    a, b = torch.randn(51, 64), torch.randn(64, 52)
     before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, allowed
     try:
         with hgemm.torch.enable(devices=("cpu",), float32=asked):
             result = a @ b
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
-    assert torch.equal(result, hgemm.matmul(a, b, accuracy=accuracy))
-    assert (accuracy == "float32") == torch.equal(result, hgemm.matmul(a, b))
+    assert accuracies == [accuracy] and torch.equal(result, hgemm.matmul(a, b, accuracy=accuracy))
 
 
 def test_enable_refuses_what_is_no_accuracy():
@@ -145,13 +157,14 @@ def test_halves_beside_floats(half):
         hgemm.torch.matmul(torch.zeros(2, 3, dtype=HALF, device="meta"), torch.zeros(3, 2, dtype=torch.bfloat16, device="meta"))
 
 
-def test_gradients_have_the_products_accuracy():
-    x, y = torch.randn(512, 512).requires_grad_(), torch.randn(512, 64).requires_grad_()
-    g = torch.randn(512, 64)
+def test_gradients_have_the_products_accuracy(accuracies):
+    x, y = torch.randn(51, 52).requires_grad_(), torch.randn(52, 64).requires_grad_()
+    g = torch.randn(51, 64)
     hgemm.torch.matmul(x, y, accuracy="11bits").backward(g)
-    assert torch.equal(x.grad, hgemm.matmul(g, y.detach().mT, accuracy="11bits")) and not torch.equal(x.grad, hgemm.matmul(g, y.detach().mT))
+    assert accuracies == ["11bits"] * 3 and torch.equal(x.grad, hgemm.matmul(g, y.detach().mT, accuracy="11bits"))
+    accuracies.clear()
     forward = torch.func.jvp(lambda x: hgemm.torch.matmul(x, y.detach(), accuracy="16bits"), (x.detach(),), (x.detach(),))
-    assert torch.equal(forward[1], hgemm.matmul(x.detach(), y.detach(), accuracy="16bits"))
+    assert set(accuracies) == {"16bits"} and torch.equal(forward[1], hgemm.matmul(x.detach(), y.detach(), accuracy="16bits"))
 
 
 def test_enable_passes_on_other_types():

@@ -449,6 +449,50 @@ def test_what_a_tensor_cannot_say(rng):
         formats.ggml(np.zeros(10, np.uint8), "Q3_K", (1, 256))
     with pytest.raises(ValueError, match="144 bytes"):
         formats.ggml(np.zeros(143, np.uint8), "Q4_K", (1, 256))
+    for size in ("32", 32.0):
+        with pytest.raises(TypeError, match="group_size: "):
+            formats.gptq(**tensors, version=1, group_size=size)
+    for block in (128, (128,), (0, 128), (128, 64.0)):
+        with pytest.raises(ValueError, match="block: "):
+            formats.fp8(np.zeros((2, 128), np.uint8), np.ones((1, 1), np.float32), block=block)
+    for whole in (0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="weight_global_scale: scales are divided by it"):
+            formats.nvfp4(np.zeros((2, 8), np.uint8), np.zeros((2, 1), np.uint8), np.float32(whole))
+    with pytest.raises(ValueError, match="weight_global_scale: there is none"):
+        formats.compressed_tensors(weight_packed=np.zeros((2, 8), np.uint8), weight_scale=np.zeros((2, 1), np.uint8))
+
+
+def test_what_a_quant_state_cannot_say():
+    sound = {"absmax": np.ones(2, np.float32), "shape": (2, 64), "quant_type": "nf4", "blocksize": 64}
+    weight = np.zeros(64, np.uint8)
+    assert formats.bitsandbytes_state(weight, sound).shape == (2, 64)
+    for changed, match in (({"blocksize": 0}, "blocksize: 0"), ({"blocksize": "64"}, "blocksize: '64'"), ({"shape": (2, 8, 8)}, "weight: its shape"),
+                           ({"shape": None}, "shape: "), ({"nested_absmax": np.ones(1, np.float32), "absmax": np.zeros(2, np.uint8),
+                                                           "nested_quant_map": np.ones(256, np.float32), "nested_blocksize": 0}, "nested_blocksize: 0"),
+                           ({"quant_state.bitsandbytes__nf4": np.frombuffer(b"{", np.uint8)}, "bitsandbytes__nf4: it is no JSON"),
+                           ({"quant_state.bitsandbytes__nf4": np.frombuffer(b"7", np.uint8)}, "bitsandbytes__nf4: it is no JSON")):
+        with pytest.raises(ValueError, match=match):
+            formats.bitsandbytes_state(weight, {**sound, **changed})
+    with pytest.raises(TypeError, match="state: a builtins.NoneType"):
+        formats.bitsandbytes_state(weight, None)
+
+
+def test_arrays_in_the_other_byte_order(rng):
+    codes, scales, zeros = rng.integers(0, 16, (4, 32)), rng.uniform(0.1, 1, (4, 2)).astype(np.float32), rng.integers(0, 16, (4, 2))
+    for kind in ("f2", "f4"):
+        for name in ("zeros", "offsets"):
+            beside = zeros if name == "zeros" else scales.astype(kind)
+            wanted = hgemm.Weights(codes, scales.astype(kind), "uint4", group=16, **{name: beside})
+            swapped = hgemm.Weights(codes.astype(">i4"), scales.astype(">" + kind), "uint4", group=16,
+                                    **{name: beside.astype(beside.dtype.newbyteorder(">"))})
+            same(swapped, wanted.dequantize())
+            np.testing.assert_array_equal(hgemm.pack(swapped).unpack("float32"), hgemm.pack(wanted).unpack("float32"))
+
+
+def test_layers_without_rows():
+    assert formats.gptq(np.zeros((8, 0), np.int32), np.zeros((2, 0), np.int32), np.zeros((2, 0), np.float16), version=1).shape == (0, 64)
+    assert formats.awq(np.zeros((64, 0), np.int32), np.zeros((2, 0), np.int32), np.zeros((2, 0), np.float16)).shape == (0, 64)
+    assert formats.mxfp4(np.zeros((0, 16), np.uint8), np.zeros((0, 1), np.uint8)).shape == (0, 32)
 
 
 def test_weights_of_ones_own(rng):
@@ -463,7 +507,7 @@ def test_weights_of_ones_own(rng):
     same(hgemm.Weights(codes & 15, scales, "uint4", group=16, offsets=offsets),
          matrix(4, 40, lambda i, j: np.float32(codes[i, j] & 15) * scales[i, j // 16] + offsets[i, j // 16]))
     for options, match in (
-            ({"code": "int3"}, "code: 'int3'"), ({"group": 24}, "group: 24"), ({"group": -1}, "group: -1"), ({"group": 32}, r"scales: .*\(4, 2\)"),
+            ({"code": "int3"}, "code: 'int3'"), ({"code": ["int4"]}, "code: "), ({"group": 24}, "group: 24"), ({"group": -1}, "group: -1"), ({"group": 32}, r"scales: .*\(4, 2\)"),
             ({"codes": codes[:, :39]}, "codes: .*even k"), ({"codes": codes + 1}, "codes: they are from -7 to 8"),
             ({"codes": codes[0]}, "codes: its shape"), ({"zeros": np.full((4, 3), 9)}, "zeros: they are from 9 to 9"),
             ({"zeros": np.zeros((4, 2), int)}, r"zeros: .*\(4, 3\)"), ({"table": np.zeros(16)}, "table: codes of int4 have none"),
@@ -475,6 +519,7 @@ def test_weights_of_ones_own(rng):
         with np.errstate(over="ignore"), pytest.raises(ValueError, match=match):
             hgemm.Weights(**{"codes": codes, "scales": scales, "code": "int4", "group": 16, **options})
     for options, match in (({"codes": codes / 2}, "codes: their type"), ({"scales": scales.astype(float)}, "scales: their type"),
-                           ({"zeros": offsets}, "zeros: their type"), ({"offsets": offsets.astype(np.float16)}, "offsets: their type")):
+                           ({"zeros": offsets}, "zeros: their type"), ({"code": "table16", "codes": codes & 15, "table": ["a"] * 16}, "table: its type"),
+                           ({"scales": None}, "scales: a builtins.NoneType"), ({"offsets": offsets.astype(np.float16)}, "offsets: their type")):
         with pytest.raises(TypeError, match=match):
             hgemm.Weights(**{"codes": codes, "scales": scales, "code": "int4", "group": 16, **options})

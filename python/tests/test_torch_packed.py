@@ -198,6 +198,43 @@ def test_float32(rng):
     assert torch.equal(layer(x), hgemm.linear(x.half(), packed, out_dtype="float32"))
 
 
+def test_float32_beyond_what_halves_and_alpha_hold(rng):
+    """x, scaled, times alpha alone is no result: each may be far from 1 where that is not."""
+    weights = made(rng, "int4", 24, 64, 32)
+    packed, matrix = hgemm.pack(weights, device="cpu"), matrix_of(weights).double()
+    for size, alpha in ((1.0, 1e38), (1e38, 1e-38), (1e-37, 3e38), (1e38, 1e-10), (3e-39, 1e38), (1e-20, -1e20), (2.0**-140, 2.0**120)):
+        x = torch.from_numpy(rng.standard_normal((5, 64))).float().clamp(-3, 3) * size
+        exact, most = alpha * (x.double() @ matrix.T), abs(alpha) * (x.double().abs() @ matrix.abs().T)
+        y, fits = hgemm.linear(x, packed, alpha=alpha).double(), exact.abs() < 3.4e38
+        assert fits.any() and ((y - exact).abs() <= 2.0**-20 * most)[fits].all() and y[exact.abs() > 3.5e38].isinf().all(), (size, alpha)
+
+
+def test_tensors_that_are_negatives_in_memory(rng):
+    """What torch makes of a conjugate's imaginary part."""
+    x = torch.complex(torch.randn(3, 64), torch.randn(3, 64)).conj().imag
+    b, weights = torch.randn(64, 24), made(rng, "int4", 24, 64, 32)
+    assert x.is_neg()
+    for result in (hgemm.matmul(x, b), hgemm.torch.matmul(x, b)):
+        assert torch.equal(result, hgemm.matmul(x.clone(), b))
+    packed = hgemm.pack(weights, device="cpu")
+    assert torch.equal(hgemm.linear(x, packed), hgemm.linear(x.clone(), packed))
+    half = torch._neg_view(integers(rng, 3, 64))
+    assert torch.equal(hgemm.linear(half, packed), hgemm.linear(half.clone(), packed))
+    codes, scales = torch.from_numpy(rng.integers(-8, 8, (4, 32))), torch._neg_view(torch.ones(4, 1))
+    assert torch.equal(hgemm.pack(hgemm.Weights(codes, scales, "int4"), device="cpu").unpack("float32"), -codes.float())
+
+
+def test_weights_of_torchs_tensors(rng):
+    codes, scales = torch.from_numpy(rng.integers(-8, 8, (4, 32))), torch.tensor([[0.5, 2]] * 4)
+    for of in (scales, scales.half(), scales.bfloat16(), torch.nn.Parameter(scales)):
+        found = hgemm.Weights(codes, of, "int4", group=16).dequantize()
+        np.testing.assert_array_equal(found, (codes * scales.repeat_interleave(16, 1)).numpy())
+    with pytest.raises(ValueError, match="scales: it is on meta"):
+        hgemm.Weights(codes, scales.to("meta"), "int4", group=16)
+    with pytest.raises(TypeError, match="codes: it is of layout torch.sparse_coo"):
+        hgemm.Weights(codes.to_sparse(), scales, "int4", group=16)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("m, n, k", [(0, 24, 64), (3, 0, 64), (3, 24, 0), (0, 0, 0)])
 def test_sizes_of_0(dtype, m, n, k):
@@ -270,6 +307,18 @@ def test_module(rng, tmp_path):
     assert torch.equal(other(x), wanted) and repr(other) == repr(layer)
     with pytest.raises(ValueError, match="24x128, and the layer's are 24x64"):
         hgemm.torch.PackedLinear(made(rng, "int8", 24, 64, 64), torch.zeros(24)).load_state_dict(state)
+    for name, changed in (("form", layer.form[:5]), ("form", layer.form.float()), ("form", -layer.form), ("form", torch.full((22,), 7))):
+        for target in (other, torch.nn.Sequential(torch.nn.Linear(128, 24))):
+            prefix = "" if target is other else "0."
+            load = target.load_state_dict if target is other else lambda state: hgemm.torch.load_state_dict(target, state)
+            with pytest.raises(ValueError, match=f"^{prefix}form: "):
+                load({prefix + key: value for key, value in {**state, name: changed}.items()})
+    with pytest.raises(ValueError, match=r"^0.packed: it is of torch.uint8 and of the shape \(9,\)"):
+        hgemm.torch.load_state_dict(torch.nn.Sequential(torch.nn.Linear(128, 24)), {"0.form": layer.form, "0.packed": layer.packed[:9]})
+    with pytest.raises(ValueError, match=r"x: its shape is \(\)"):
+        layer(torch.tensor(1.0))
+    with pytest.raises(TypeError, match="x: its layout is torch.sparse_coo"):
+        layer(x.to_sparse())
     assert layer.half().packed.dtype == torch.uint8 and layer.in_features == 128 and layer.out_features == 24
     assert torch.allclose(layer(x.float()), wanted.float(), rtol=2e-3, atol=0.1) and layer(x.float()).dtype == torch.float32
     layer.compute_dtype = torch.float16
@@ -398,6 +447,28 @@ def test_bitsandbytes_of_8_bits(rng):
         x = integers(rng, 3, 64)
         assert torch.equal(model[0].weights.unpack("float32"), matrix)
         assert torch.allclose(model[0](x).float(), x.float() @ matrix.T + bias, rtol=2e-3, atol=2e-3)
+
+
+def test_adapters_stay(rng):
+    """PEFT's layers show the tensors of the layer that they wrap as their own."""
+    class Adapter(torch.nn.Module):
+        def __init__(self, base):
+            super().__init__()
+            self.base_layer, self.down, self.up = base, torch.nn.Linear(128, 4, bias=False), torch.nn.Linear(4, 32, bias=False)
+
+        weight, bias = property(lambda self: self.base_layer.weight), property(lambda self: self.base_layer.bias)
+        qweight, qzeros, scales = (property(lambda self, name=name: getattr(self.base_layer, name)) for name in ("qweight", "qzeros", "scales"))
+        quant_state = property(lambda self: self.base_layer.quant_state)
+
+        def forward(self, x):
+            return self.base_layer(x) + self.up(self.down(x))
+    for name, layer, weights in quantised(rng):
+        model = torch.nn.Sequential(Adapter(layer))
+        done = hgemm.torch.convert(model, gptq_version=1)
+        assert list(done.replaced) == ["0.base_layer"] and not done.left, (name, done)
+        x = integers(rng, 3, 128).float()
+        wanted = x @ (matrix_of(weights) + model[0].up.weight @ model[0].down.weight).T + (name == "gptq")
+        assert type(model[0]) is Adapter and (model(x) - wanted).abs().max() <= 2e-3 * wanted.abs().max(), name
 
 
 def test_hooks_are_taken_over(rng):

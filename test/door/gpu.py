@@ -12,6 +12,7 @@ with a file of `hgemm tune`: what the file says hgemm is faster at must be a hit
 Needs torch; says what else (transformers, cupy) is missing and was therefore not run.
 """
 import argparse
+import concurrent.futures
 import copy
 import ctypes
 import json
@@ -26,6 +27,7 @@ EPSILON = 2.0**-11  # half an ulp of a half at 1
 EPSILON_FP32 = 2.0**-24  # the same of a float
 MOST_ERROR = 0.1  # without the door: more is no computation to compare with
 RAISES = 1e9  # in the place of an error
+LIMIT = 200  # seconds for a case
 
 
 # ---- Cases: each gives named pairs (what the program computes in FP16, the same in FP32; or in FP32, and in double precision) ------
@@ -504,7 +506,11 @@ def child(arguments, door, **extra):
         if door:
             environment.update(LD_PRELOAD=door, HGEMM_CUBLAS="everywhere", HGEMM_CUBLAS_SUMMARY=summary)
         environment.update(extra)
-        done = subprocess.run([sys.executable, os.path.abspath(__file__), *arguments], env=environment, capture_output=True, text=True)
+        try:
+            done = subprocess.run([sys.executable, os.path.abspath(__file__), *arguments], env=environment, capture_output=True, text=True,
+                                  timeout=LIMIT)
+        except subprocess.TimeoutExpired as late:
+            return None, f"not finished in {LIMIT} s: {(late.stderr or b'').decode(errors='replace')[-3000:]}"
         if done.returncode != 0:
             return None, done.stderr[-3000:]
         lines = open(summary).read() if os.path.exists(summary) else ""
@@ -512,15 +518,17 @@ def child(arguments, door, **extra):
 
 
 def compare(name, needed, door, device):
-    plain, words = child(["--case", name, "--device", device, door], None)
+    """(lines to print, what is wrong or None)"""
+    began, words = time.monotonic(), []
+    arguments = ["--case", name, "--device", device, door]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        (plain, why), (taken, summary) = pool.map(lambda preloaded: child(arguments, preloaded), (None, door))
     if plain is None:
-        return f"fails without the door:\n{words}"
+        return words, f"fails without the door:\n{why}"
     if "missing" in plain:
-        print(f"{name}: NOT RUN: {plain['missing']}")
-        return None
-    taken, summary = child(["--case", name, "--device", device, door], door)
+        return [f"{name}: NOT RUN: {plain['missing']}"], None
     if taken is None:
-        return f"fails with the door:\n{summary}"
+        return words, f"fails with the door:\n{summary}"
     faults = []
     for label, error in taken["errors"].items():
         if name == "opinfo":  # whatever torch's samples are: no error that torch lacks, and none much larger than torch's own
@@ -535,22 +543,22 @@ def compare(name, needed, door, device):
             faults.append(f"{label}: the error is {plain['errors'].get(label)} without the door")
             continue
         limit = factor * plain["errors"][label] + (EPSILON_FP32 if "FP32" in label else EPSILON / 4)
-        print(f"{name}: {label}: relative error {error:.2e}, without the door {plain['errors'][label]:.2e}")
+        words.append(f"{name}: {label}: relative error {error:.2e}, without the door {plain['errors'][label]:.2e}")
         if not error <= limit:
             faults.append(f"{label}: the error {error:.2e} is over {limit:.2e}")
     if name == "opinfo":
-        print(f"{name}: {len(taken['errors'])} results")
+        words.append(f"{name}: {len(taken['errors'])} results")
     total = re.search(r"(\d+) hits, (\d+) misses", summary)
-    print(f"{name}: {total.group(0) if total else 'no summary'}")
+    words.append(f"{name}: {total.group(0) if total else 'no summary'}, {time.monotonic() - began:.0f} s")
     for line in summary.splitlines():
         if " miss " in line:
-            print(f"{name}:    {line.split(':', 1)[1].strip()}")
+            words.append(f"{name}:    {line.split(':', 1)[1].strip()}")
         if " miss " in line and " sums " in line and not re.search(MAY_DECLINE.get(name, r"(?!)"), line):
             faults.append(f"hgemm did not run {line.split(' miss ', 1)[1]}")
     for function in needed if device == "cuda" else []:
         if not re.search(rf"\d+ hit +{function} ", summary):
             faults.append(f"no {function} ran on hgemm")
-    return "; ".join(faults) or None
+    return words, "; ".join(faults) or None
 
 
 def compare_tuned(door, tool, device):
@@ -581,7 +589,7 @@ def compare_tuned(door, tool, device):
         function, factors = (SGEMM, FP32) if label.startswith("FP32") else ("cublasGemmEx", "")
         is_hit = re.search(rf"\d+ hit +{function} NN {n}x{m}x{k}{factors or ' '}", summary) is not None
         print(f"faster: {label}: cuBLAS takes {ratios[label]} times as long as hgemm: {'hit' if is_hit else 'miss'}; torch.mm takes "
-              f"{taken['errors'][label]:.2f} us, without the door {plain['errors'][label]:.2f} us")
+              f"{taken['errors'][label]:.2f} us, without the door {plain['errors'][label]:.2f} us", flush=True)
         if is_hit != (float(ratios[label]) >= 1):
             faults.append(f"{label} is a {'hit' if is_hit else 'miss'}")
     return "; ".join(faults) or None
@@ -593,6 +601,7 @@ def main():
     parser.add_argument("--hgemm", help="libhgemm.so, for the cost of its own call")
     parser.add_argument("--tool", help="the command hgemm, which measures for the policy `faster`")
     parser.add_argument("--device", default="cuda", help="cpu tries this script where there is no GPU")
+    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="cases at a time, each of two processes (default: %(default)s)")
     parser.add_argument("--only", nargs="*", choices=[*CASES, "tuned"], help="these alone")
     parser.add_argument("--case", choices=[*CASES, "tuned", "cost"], help="one case, in this process")
     arguments = parser.parse_args()
@@ -602,27 +611,31 @@ def main():
         return run_case(arguments.case, arguments.device)
     door = os.path.abspath(arguments.door)
     faults = {}
-    for name, (_, needed) in CASES.items():
-        if arguments.only is not None and name not in arguments.only:
-            continue
-        fault = compare(name, needed, door, arguments.device)
-        if fault:
-            faults[name] = fault
+    names = sorted((name for name in CASES if arguments.only is None or name in arguments.only), key=lambda name: name != "opinfo")  # the longest first
+    with concurrent.futures.ThreadPoolExecutor(max(arguments.jobs, 1)) as pool:
+        running = {pool.submit(compare, name, CASES[name][1], door, arguments.device): name for name in names}
+        for done in concurrent.futures.as_completed(running):
+            words, fault = done.result()
+            if fault:
+                faults[running[done]] = fault
+                words.append(f"FAILED: {running[done]}: {fault}")
+            print(*words, sep="\n", flush=True)
     if arguments.hgemm:
         cost, words = child(["--case", "cost", "--hgemm", os.path.abspath(arguments.hgemm), door], None, HGEMM_CUBLAS="everywhere")
         if cost is None:
             faults["cost"] = words
+            print(f"FAILED: cost: {words}", flush=True)
         else:
-            print(f"host: {cost['door']:.2f} us by cublasGemmEx, {cost['hgemm']:.2f} us by hgemm_run_f32")
+            print(f"host: {cost['door']:.2f} us by cublasGemmEx, {cost['hgemm']:.2f} us by hgemm_run_f32", flush=True)
             if cost["door"] - cost["hgemm"] > 2:
                 faults["cost"] = "over 2 us more than hgemm_run_f32"
+                print(f"FAILED: cost: {faults['cost']}", flush=True)
     if arguments.tool and (arguments.only is None or "tuned" in arguments.only):
         fault = compare_tuned(door, os.path.abspath(arguments.tool), arguments.device)
         if fault:
             faults["faster"] = fault
-    for name, fault in faults.items():
-        print(f"FAILED: {name}: {fault}")
-    print("FAILED" if faults else "all cases passed")
+            print(f"FAILED: faster: {fault}", flush=True)
+    print(f"FAILED: {', '.join(faults)}" if faults else "all cases passed")
     return 1 if faults else 0
 
 

@@ -43,7 +43,12 @@ def bitsandbytes(weight, absmax, shape, *, quant_type="nf4", quant_map=None, blo
     nested_absmax     float32, a number for each nested_blocksize of absmax
     nested_quant_map  float32, the 256 values of absmax' codes
     nested_offset     what is added to all of absmax"""
+    if len(shape) != 2:
+        raise wrong_shape("weight", shape, "(n, k)")
     n, k = (int(size) for size in shape)
+    for name, size in (("blocksize", blocksize), ("nested_blocksize", nested_blocksize)):
+        if not isinstance(size, (int, np.integer)) or size < 1:
+            raise ValueError(f"{name}: {size!r} is no number of elements")
     if quant_map is None and quant_type not in TABLES:
         raise ValueError(f"quant_type: {quant_type!r} is neither 'nf4' nor 'fp4'")
     values = TABLES[quant_type] if quant_map is None else tensor("quant_map", quant_map, ("float32",), (16,))
@@ -78,7 +83,7 @@ def _absmax(absmax, blocks, nested_absmax, nested_quant_map, nested_offset, nest
     outer = tensor("nested_absmax", nested_absmax, ("float32",))
     if outer.size != -(-blocks // nested_blocksize):
         raise wrong_shape("nested_absmax", outer.shape, (-(-blocks // nested_blocksize),))
-    offset = nested_offset if isinstance(nested_offset, float) else float(to_numpy("nested_offset", nested_offset))
+    offset = float(nested_offset if isinstance(nested_offset, (int, float)) else to_numpy("nested_offset", nested_offset))
     return values[codes.reshape(-1)] * np.repeat(outer.reshape(-1), nested_blocksize)[:blocks] + np.float32(offset)
 
 
@@ -86,11 +91,16 @@ def bitsandbytes_state(weight, state):
     """The same of a weight and what a checkpoint has beside it: a dict by names such as "absmax" and "quant_state.bitsandbytes__nf4", or
     the quant_state of a Params4bit."""
     if not isinstance(state, dict):
+        if not hasattr(state, "as_dict"):
+            raise TypeError(f"state: a {type(state).__module__}.{type(state).__qualname__} is neither a dict nor a quant_state")
         state = state.as_dict()
     found = {}
     for name, value in state.items():
         if name.split(".")[-1].startswith("bitsandbytes__"):  # a JSON text, as bytes
-            found.update(json.loads(tensor(name, value, ("uint8",)).tobytes()))
+            try:
+                found.update(json.loads(tensor(name, value, ("uint8",)).tobytes()))
+            except (UnicodeDecodeError, json.JSONDecodeError, TypeError) as error:
+                raise ValueError(f"{name}: it is no JSON text of names and values: {error}") from None
         else:
             found[name.split(".")[-1]] = value
     for name in ("absmax", "shape", "quant_type", "blocksize"):

@@ -25,6 +25,8 @@ def compressed_tensors(*, weight_scale, weight=None, weight_packed=None, weight_
         raise TypeError("weight_packed: give either it or weight")
     if weight_packed is not None and weight_global_scale is not None:
         return nvfp4(weight_packed, weight_scale, weight_global_scale)
+    if weight_packed is not None and to_numpy("weight_packed", weight_packed).dtype == np.uint8:
+        raise ValueError("weight_global_scale: there is none, and weight_packed is uint8, as that of NVFP4 is, which has one")
     if weight is not None and to_numpy("weight", weight).dtype == np.uint8:
         if weight_zero_point is not None and to_numpy("weight_zero_point", weight_zero_point).view(np.uint8).any():
             raise ValueError("weight_zero_point: weights of FP8 have none")

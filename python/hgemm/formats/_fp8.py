@@ -22,9 +22,9 @@ def of_scale(name, weight, scale, block):
     n, k = weight.shape
     scale = tensor(name, scale, FLOATS)
     if block is not None:
+        if not isinstance(block, (tuple, list)) or len(block) != 2 or not all(isinstance(size, int) and size > 0 for size in block):
+            raise ValueError(f"block: {block!r} is no shape of a block, (rows, columns)")
         rows, columns = block
-        if rows < 1 or columns < 1:
-            raise ValueError(f"block: {block!r} is no shape of a block")
         wanted = -(-n // rows), -(-k // columns)
         if scale.shape != wanted:
             raise wrong_shape(name, scale.shape, wanted)

@@ -32,7 +32,7 @@ def gptq(qweight, qzeros, scales, g_idx=None, *, version, bits=4, group_size=Non
     order = None if g_idx is None else sort_groups("g_idx", g_idx, k, group, groups)
 
     if order is None:  # (k / per_word, n) words are (k / per_word, n, 4) bytes: of one column, each holds k's in order, the lowest bits first
-        codes = words_to_bytes(qweight).reshape(-1, n, 4).transpose(1, 0, 2).reshape(n, k * bits // 8)
+        codes = words_to_bytes(qweight).reshape(k // per_word, n, 4).transpose(1, 0, 2).reshape(n, k * bits // 8)
     else:
         rows = np.empty((k, n), np.uint8)
         for i in range(per_word):

@@ -50,4 +50,6 @@ def nvfp4(weight_packed, weight_scale, weight_global_scale):
     whole = tensor("weight_global_scale", weight_global_scale, ("float32",))
     if whole.size != 1:
         raise wrong_shape("weight_global_scale", whole.shape, (1,))
+    if not np.isfinite(whole).all() or not whole.all():
+        raise ValueError(f"weight_global_scale: scales are divided by it, and it is {whole.reshape(())}")
     return Weights(packed, scale / whole.reshape(()), "table16", group=16, table=E2M1, nibbles=True)

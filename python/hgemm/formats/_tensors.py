@@ -1,39 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What every converter does with a tensor of a checkpoint: makes it numpy's, and looks at its type and shape."""
-import sys
-
 import numpy as np
 
-from .._arrays import is_torch
+from .._to_numpy import to_numpy
 from .._types import BFLOAT16
 from .._weights import wrong_shape
 
 INTEGERS = ("int32", "uint32")
 FLOATS = ("float16", "bfloat16", "float32")
-
-
-def to_numpy(name, array):
-    """numpy's array of a tensor of numpy's or torch's, on any device. FP8 becomes its bits."""
-    if is_torch(array):
-        torch = sys.modules["torch"]
-        array = array.detach().cpu()
-        if array.dtype == torch.bfloat16:
-            return array.contiguous().view(torch.int16).numpy().view(BFLOAT16)
-        if str(array.dtype).startswith("torch.float8"):
-            return _fp8_bits(name, str(array.dtype)[6:], array.contiguous().view(torch.uint8).numpy())
-        return array.numpy()
-    if not hasattr(array, "dtype"):
-        raise TypeError(f"{name}: a {type(array).__module__}.{type(array).__qualname__} is no array of numpy's or torch's")
-    array = np.asarray(array)
-    if array.dtype.name.startswith("float8"):
-        return _fp8_bits(name, array.dtype.name, array.view(np.uint8))
-    return array.astype(array.dtype.newbyteorder("=")) if not array.dtype.isnative else array
-
-
-def _fp8_bits(name, dtype, bits):
-    if dtype not in ("float8_e4m3fn", "float8_e8m0fnu"):
-        raise TypeError(f"{name}: its type is {dtype}; of FP8, float8_e4m3fn is taken")
-    return bits
 
 
 def tensor(name, array, types, shape=None):
@@ -60,6 +34,8 @@ def words_to_bytes(words):
 def group_of(name, k, groups, group_size):
     """The group along k (0: the whole row) of a tensor that has `groups` of them. group_size: what the caller says, or None."""
     if group_size is not None:
+        if not isinstance(group_size, (int, np.integer)):
+            raise TypeError(f"group_size: {group_size!r} is no number of elements along k")
         size = k if group_size in (-1, 0) else group_size
         if size < 1 or -(-k // size) != groups:
             raise ValueError(f"{name}: it has {groups} groups; k = {k} in groups of {group_size} has {-(-k // max(size, 1))}")
