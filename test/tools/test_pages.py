@@ -4,6 +4,7 @@
 
 What readers make themselves is in THEIRS. Links are checked by tools/report.py.
 """
+import ast
 import json
 import pathlib
 import re
@@ -75,6 +76,19 @@ class Pages(unittest.TestCase):
     def test_names_of_the_python_package_exist(self):
         words = set(re.findall(r"\w+", text_of((ROOT / "python" / "hgemm").rglob("*.py"))))
         self.each(r"(?<![\w./-])hgemm\.(?!(?:h|sh)\b)([a-z_]\w*)", words.__contains__)
+
+    def test_arguments_of_the_python_package_are_those_of_the_page(self):
+        """Of the three functions whose keywords docs/python.md lists, in their order."""
+        page = (ROOT / "docs" / "python.md").read_text()
+        for function, source, name in (("hgemm.matmul", "_matmul.py", "matmul"), ("hgemm.grouped", "_grouped.py", "grouped"),
+                                       ("hgemm.torch.enable", "torch.py", "enable")):
+            shown = next(found for found in re.findall(rf"{function}\(((?:[^()]|\([^()]*\))*)\)", page) if found.count(",") > 3)
+            module = ast.parse((ROOT / "python" / "hgemm" / source).read_text())
+            found = next(node for node in module.body if getattr(node, "name", "") == name)
+            if isinstance(found, ast.ClassDef):
+                found = next(node for node in found.body if getattr(node, "name", "") == "__init__")
+            has = [argument.arg for argument in found.args.args + found.args.kwonlyargs if argument.arg != "self"]
+            self.assertEqual(re.findall(r"[a-z]\w*(?=\s*(?:,|=|$))", re.sub(r'"\w+"|\([^()]*\)|None|True|False', "", shown)), has, function)
 
 
 if __name__ == "__main__":
