@@ -24,6 +24,7 @@
  */
 #define HGEMM_SPLITS_FIRST
 #include "planes_floats.cuh"
+#include "ragged.cuh"
 
 /* k-tiles of both operands on their way: from where split left them, as shared memory has them, to fragments. */
 template <class V> struct plane_pipeline {
@@ -315,7 +316,7 @@ template <class T> static DEVICE void floats(const arguments &args)
         else if constexpr (T::spec::ACCURACY == TO_F32) planes<T>(args, at, lacking > 0, sums);
         else rounded_planes<T>(args, at, lacking > 0, sums);
     }
-    T::store(args, typename T::block(args), sums);
+    store_floats(args, typename T::block(args), sums);
 }
 
 HGEMM_ENTRY_OF(floats, OF_FLOATS)
