@@ -646,6 +646,7 @@ int main(void)
                  {"fma_64x64", HGEMM_ACCURACY_F32},
                  {"fma_32x32", HGEMM_ACCURACY_F32},
                  {"planes_128x128", HGEMM_ACCURACY_F32},
+                 {"planes_64x64", HGEMM_ACCURACY_F32},
                  {"planes16_128x128", HGEMM_ACCURACY_16_BITS},
                  {"planes11_128x256", HGEMM_ACCURACY_11_BITS},
                  {"single11_128x128", HGEMM_ACCURACY_11_BITS},
