@@ -4,11 +4,11 @@
     python3 bench/float_floor.py [FOLDER]      by default bench/results/h100
 
 It is the longest of
-    launch   the shortest launch of all in bench_f32_floor.json: products of one element
-    bytes    A, B and D once, at the rate of the driver's copy there
+    launch   the shortest time of any row in bench_f32*.json: events around a launch
+    bytes    A, B and D once, at the rate of the driver's copy in bench_f32.json
     macs     three products of halves at the rate of the ceiling, mma.m16n8k8, there; or one by FP32 units, if that is less
 
-Times are those of bench_f32_random.json. A product may take long for what no such sum knows: it waits for memory before its first mma, and blocks
+Times of products are those of bench_f32_random.json. One may take long for what no such sum knows: it waits for memory before its first mma, and blocks
 that share a tile for each other.
 """
 import json
@@ -41,8 +41,8 @@ def mean(ratios):
 
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "results" / "h100")
-    context, measured = rows(folder / "bench_f32_floor.json")
-    launch = best(measured, ".", "median_us", min)
+    context, measured = rows(folder / "bench_f32.json")
+    launch = min(best(rows(path)[1], ".", "median_us", min) for path in folder.glob("bench_f32*.json"))
     copy = best(measured, "copy$", "gb_per_s", max) * 1e3
     mma = best(measured, "ceiling_f32$", "tflops", max) * 1e6
     multiprocessors, mhz = int(re.search(r"(\d+) multiprocessors", context["device"])[1]), max(row["mhz"] for row in measured)

@@ -310,7 +310,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double lone = step_clocks(p, variant, costs, costs->overlap_lone_block);
     double beside = step_clocks(p, variant, costs, costs->overlap_several_blocks);
     double dram_alone = read / costs->rate_dram_bytes_alone;
-    double dram = read / costs->rate_dram_bytes;
+    double dram = read / costs->rate_dram_bytes * (splits_in_loop(p, variant.kernel) ? costs->factor_float_dram : 1);
     double elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
     double store = costs->factor_dram_store * STORED_BYTES * elements / costs->rate_dram_bytes;
     double exposed = costs->factor_exposed * lone;
