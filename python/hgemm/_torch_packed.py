@@ -98,7 +98,8 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
                 spread = tensor.expand((n,) if name == "bias" else whole)
             except RuntimeError:
                 raise _packed.wrong_shape(name, tensor.shape, f"one that broadcasts to {(n,) if name == 'bias' else tuple(whole)}") from None
-            operands[name] = tensor if name == "c" else spread.contiguous()
+            is_whole = spread.shape == tensor.shape and tensor.is_contiguous()
+            operands[name] = tensor if name == "c" or is_whole else spread.contiguous()
     dtype = _TYPES[x.dtype] if out_dtype is None else _call.dtype_name("out_dtype", out_dtype)
     scalars = {"alpha": float(alpha), "beta": float(beta)}
 
