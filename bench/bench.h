@@ -194,6 +194,9 @@ void crown(group_t *g);
 /* Kernels, and what would run on a T4 for each problem. */
 void print_facts(void);
 
+/* What the library chooses on the device of bench.info, as the results of a timed run say it: JSON, on stdout. */
+void print_choices(const group_t *groups, int count);
+
 /* ---- emulated.c, in builds with the emulator ---------------------------------------------------
  */
 

@@ -161,6 +161,35 @@ __attribute__((format(printf, 2, 3))) static void context(const char *key, const
     gbench_context(key, text);
 }
 
+/* The line of a run's context that says on which device it was. */
+static const char device_line[] =
+    "compute capability %d.%d, %d multiprocessors, %zu MiB of memory, %zu KiB of L2 cache";
+
+/* Exits with 2 where no run says so of its device. */
+static int run_choices(void)
+{
+    hgemm_device_info_t *const i = &bench.info;
+    char again[256];
+    if (sscanf(bench.options.choices, device_line, &i->compute_major, &i->compute_minor, &i->multiprocessors,
+               &i->memory_bytes, &i->l2_bytes) == 5)
+        snprintf(again, sizeof again, device_line, i->compute_major, i->compute_minor, i->multiprocessors,
+                 i->memory_bytes, i->l2_bytes);
+    else
+        *again = '\0';
+    if (strcmp(again, bench.options.choices) != 0 || i->multiprocessors < 1 || bench.options.plans) {
+        fprintf(stderr,
+                "bench_hgemm: --choices takes what results say of their device, and no --plans, which are of the GPU "
+                "that is there: %s\n",
+                bench.options.choices);
+        return 2;
+    }
+    i->memory_bytes <<= 20, i->l2_bytes <<= 10;
+    bench.options.repetitions = 1;
+    make_groups();
+    print_choices(groups, group_count);
+    return 0;
+}
+
 /* All that the figures depend on. */
 static void describe_run(void)
 {
@@ -170,8 +199,8 @@ static void describe_run(void)
     time_t now = time(NULL);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     context("gpu", "%s", i->name);
-    context("device", "compute capability %d.%d, %d multiprocessors, %zu MiB of memory, %zu KiB of L2 cache",
-            i->compute_major, i->compute_minor, i->multiprocessors, i->memory_bytes >> 20, i->l2_bytes >> 10);
+    context("device", device_line, i->compute_major, i->compute_minor, i->multiprocessors, i->memory_bytes >> 20,
+            i->l2_bytes >> 10);
     if (clocks_max_sm_mhz() > 0)
         context("clocks", "%.0f MHz at most, power limit %.0f W", clocks_max_sm_mhz(), clocks_power_limit_w());
     else
@@ -239,6 +268,8 @@ static int run_emulated(void)
 int main(int argc, char **argv)
 {
     options_parse(&bench.options, argc, argv);
+    if (bench.options.choices)
+        return run_choices();
     hgemm_status_t status = open_device();
     if (!*device_name() && (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE)) {
         printf("No GPU: %s\nNothing is timed. What is known without one:\n\n", hgemm_status_string(status));

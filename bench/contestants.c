@@ -77,9 +77,9 @@ static int wanted(const char *name)
 /* Notes what hgemm chooses on this device and would on a T4. */
 static void note_choice(contestant_t *c, const hgemm_desc_t *desc)
 {
-    if (internals_describe_choice(bench.handle, desc, c->note) == HGEMM_STATUS_SUCCESS)
+    if (internals_describe_choice(bench.handle, &bench.info, desc, c->note) == HGEMM_STATUS_SUCCESS)
         c->result.note = c->note;
-    if (internals_describe_choice(NULL, desc, c->on_t4) == HGEMM_STATUS_SUCCESS)
+    if (internals_describe_choice(NULL, NULL, desc, c->on_t4) == HGEMM_STATUS_SUCCESS)
         c->result.on_t4 = c->on_t4;
 }
 
@@ -99,9 +99,10 @@ static void add_plans(group_t *g, form_t form, hgemm_accumulate_t accumulate)
     free(best);
 }
 
-/* Automatic selection with a bias and each activation. */
+/* Automatic selection with a bias and each activation. The bias lies where an operand's matrix does, as aligned. */
 static void add_epilogues(group_t *g, hgemm_accumulate_t accumulate)
 {
+    static const _Alignas(256) float place_of_bias[1];
     for (int i = HGEMM_ACTIVATION_NONE; hgemm_activation_name((hgemm_activation_t)i); i++) {
         char name[48];
         snprintf(name, sizeof name, "%s+bias%s%s", accumulate == HGEMM_ACCUMULATE_F16 ? "auto" : "auto_f32",
@@ -109,6 +110,9 @@ static void add_epilogues(group_t *g, hgemm_accumulate_t accumulate)
                  i == HGEMM_ACTIVATION_NONE ? "" : hgemm_activation_name((hgemm_activation_t)i));
         contestant_t *c = add(g, KERNEL, AS_HALVES, accumulate, HGEMM_KERNEL_AUTO, name);
         c->epilogue = (epilogue_t){.has_bias = 1, .activation = (hgemm_activation_t)i};
+        hgemm_desc_t desc = plan(&g->shape, c);
+        desc.bias = place_of_bias;
+        note_choice(c, &desc);
         gbench_register(&c->result);
     }
 }

@@ -6,6 +6,20 @@
 
 enum { T4_MULTIPROCESSORS = 40 };
 
+void print_choices(const group_t *groups, int count)
+{
+    const char *separator = "";
+    printf("{\n\"context\": {\"hgemm\": \"%s\"},\n\"results\": [", version());
+    for (const group_t *g = groups; g < groups + count; g++)
+        for (const contestant_t *c = g->contestants; c < g->contestants + g->count; c++)
+            if (c->result.note) {
+                printf("%s\n{\"problem\": \"%s\", \"kernel\": \"%s\", \"note\": \"%s\"}", separator, g->name, c->name,
+                       c->note);
+                separator = ",";
+            }
+    printf("\n]\n}\n");
+}
+
 /* What is known of the kernels without running them. */
 void print_facts(void)
 {

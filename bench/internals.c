@@ -96,13 +96,14 @@ void internals_describe_plan(const internals_plan_t *plan, char words[INTERNALS_
     plan_to_label(&plan->plan, plan->k, words);
 }
 
-hgemm_status_t internals_describe_choice(hgemm_handle_t handle, const hgemm_desc_t *desc, char words[INTERNALS_WORDS])
+hgemm_status_t internals_describe_choice(hgemm_handle_t handle, const hgemm_device_info_t *info,
+                                         const hgemm_desc_t *desc, char words[INTERNALS_WORDS])
 {
-    const machine_t *machine = handle ? &handle->machine : &machine_t4;
+    const machine_t machine = handle ? handle->machine : info ? machine_of(info) : machine_t4;
     hgemm_desc_t row = normalise(desc);
     internals_plan_t chosen = {.k = row.k};
     hgemm_status_t status =
-        select_plan(&row, machine, handle ? handle_room(handle) : machine->workspace_bytes, &chosen.plan);
+        select_plan(&row, &machine, handle ? handle_room(handle) : machine.most_workspace, &chosen.plan);
     if (status == HGEMM_STATUS_SUCCESS)
         internals_describe_plan(&chosen, words);
     return status;

@@ -42,8 +42,10 @@ hgemm_status_t internals_run_plan(hgemm_handle_t handle, const internals_plan_t 
 /* A plan in few words, such as "k5_64x64 k/8" (select/plan_text.h, plan_to_label). */
 void internals_describe_plan(const internals_plan_t *plan, char words[INTERNALS_WORDS]);
 
-/* In the same words what selection chooses for the handle's device or, where the handle is NULL, for a T4. */
-hgemm_status_t internals_describe_choice(hgemm_handle_t handle, const hgemm_desc_t *desc, char words[INTERNALS_WORDS]);
+/* In the same words what selection chooses for the handle's device; where the handle is NULL, for the device of `info`;
+ * where that is NULL, too, for a T4. */
+hgemm_status_t internals_describe_choice(hgemm_handle_t handle, const hgemm_device_info_t *info,
+                                         const hgemm_desc_t *desc, char words[INTERNALS_WORDS]);
 
 /* Blocks of a kernel that a T4 holds at one time; 0: the kernel is for newer GPUs only. */
 int internals_blocks_on_t4(int kernel);

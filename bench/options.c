@@ -4,6 +4,7 @@
 #include "commit.h"
 #include "problem/names.h"
 #include "problem/weights_text.h"
+#include "shape_row.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -61,6 +62,10 @@ static const char usage[] =
     "                        t4emu:time      a timing model of it at 1590 MHz: modelled times, beside\n"
     "                                        published ones of cuBLAS on a T4 (row-major squares); on two\n"
     "                                        cores 1024 takes a second or two a kernel, 4096 minutes\n"
+    "  --choices DEVICE    nothing is timed and no GPU is needed: prints as JSON what hgemm chooses on a GPU\n"
+    "                      of which results say such a \"device\":\n"
+    "                      \"compute capability 9.0, 132 multiprocessors, 81079 MiB of memory, 51200 KiB of\n"
+    "                      L2 cache\"\n"
     "  --clock NAME=VALUE[,NAME=VALUE]\n"
     "                      constants of the timing model, of t4emu:time (docs/emulator.md)\n"
     "  --format F          table, csv or json\n"
@@ -124,66 +129,30 @@ static void parse_shape(options_t *o, const char *text)
         add_shape(o, (shape_t){.m = side, .n = side, .k = side});
 }
 
-enum { M, N, K, TRANS_A, TRANS_B, BATCH, COLUMNS };
-
-/* The columns of a shapes file, in their order: how many, or 0 where the line does not name them. */
-static int parse_header(char *line, int columns[COLUMNS])
-{
-    static const char *const names[COLUMNS] = {"m", "n", "k", "trans_a", "trans_b", "batch"};
-    int count = 0;
-    unsigned seen = 0;
-    for (char *rest, *item = strtok_r(line, ",\r\n", &rest); item; item = strtok_r(NULL, ",\r\n", &rest)) {
-        int column = 0;
-        while (column < COLUMNS && strcmp(item, names[column]) != 0)
-            column++;
-        if (column == COLUMNS || (seen & 1U << column))
-            return 0;
-        seen |= 1U << column;
-        columns[count++] = column;
-    }
-    return (seen & 7) == 7 ? count : 0;
-}
-
-/* 1, or 0 where the line does not hold a shape. */
-static int parse_row(char *line, const int *columns, int count, shape_t *shape)
-{
-    long long values[COLUMNS] = {0};
-    char *at = line;
-    for (int i = 0; i < count; i++) {
-        char *end;
-        values[columns[i]] = strtoll(at, &end, 10);
-        if (end == at || (i + 1 < count ? *end != ',' : !strchr("\r\n", *end)))
-            return 0;
-        at = end + 1;
-        if (columns[i] == BATCH && !in_range(values[BATCH]))
-            return 0;
-    }
-    *shape = (shape_t){.m = values[M],
-                       .n = values[N],
-                       .k = values[K],
-                       .batch = values[BATCH],
-                       .op_a = values[TRANS_A] ? HGEMM_OP_T : HGEMM_OP_N,
-                       .op_b = values[TRANS_B] ? HGEMM_OP_T : HGEMM_OP_N};
-    return in_range(shape->m) && in_range(shape->n) && in_range(shape->k);
-}
-
 static void parse_file(options_t *o, const char *path)
 {
     char line[512];
-    int columns[COLUMNS], count;
+    int columns[SHAPE_COLUMNS], count;
     FILE *file = fopen(path, "r");
     if (!file || !fgets(line, sizeof line, file))
         refuse("cannot read", path);
-    count = parse_header(line, columns);
+    line[strcspn(line, "\r\n")] = '\0';
+    count = shape_row_header(line, columns);
     if (!count)
         refuse("its first line must name the columns m,n,k and may name trans_a,trans_b,batch", path);
     while (fgets(line, sizeof line, file)) {
-        shape_t shape;
-        if (line[0] == '\n' || line[0] == '\r' || line[0] == '#')
+        int64_t value[SHAPE_COLUMNS] = {0};
+        line[strcspn(line, "\r\n")] = '\0';
+        if (line[0] == '\0' || line[0] == '#')
             continue;
-        if (!parse_row(line, columns, count, &shape))
+        if (!shape_row_values(line, columns, count, value))
             refuse("not a shape", line);
-        add_shape(o, shape);
+        add_shape(o, (shape_t){.m = value[SHAPE_M],
+                               .n = value[SHAPE_N],
+                               .k = value[SHAPE_K],
+                               .batch = value[SHAPE_BATCH],
+                               .op_a = value[SHAPE_TRANS_A] ? HGEMM_OP_T : HGEMM_OP_N,
+                               .op_b = value[SHAPE_TRANS_B] ? HGEMM_OP_T : HGEMM_OP_N});
     }
     fclose(file);
 }
@@ -372,6 +341,7 @@ void options_parse(options_t *o, int argc, char **argv)
         PLANS,
         EPILOGUES,
         DEVICE,
+        CHOICES,
         CLOCK,
         FORMAT,
         OUT,
@@ -397,6 +367,7 @@ void options_parse(options_t *o, int argc, char **argv)
                                           {"peers", 1, NULL, PEERS},
                                           {"plans", 1, NULL, PLANS},
                                           {"device", 1, NULL, DEVICE},
+                                          {"choices", 1, NULL, CHOICES},
                                           {"clock", 1, NULL, CLOCK},
                                           {"format", 1, NULL, FORMAT},
                                           {"out", 1, NULL, OUT},
@@ -438,6 +409,7 @@ void options_parse(options_t *o, int argc, char **argv)
         case PLANS: o->plans = whole("--plans", optarg, 0); break;
         case EPILOGUES: o->epilogues = 1; break;
         case DEVICE: o->device = optarg; break;
+        case CHOICES: o->choices = optarg; break;
         case CLOCK: o->clock = optarg; break;
         case FORMAT: o->format = optarg; break;
         case OUT: o->out = optarg; break;

@@ -30,6 +30,7 @@ typedef struct options_t {
     unsigned peers;           /* PEER_*: what is timed too, where it is there */
     int epilogues;            /* time automatic selection with epilogues, too */
     int plans;                /* of automatic selection that are timed too, the cheapest by its model */
+    const char *choices;      /* of which device what is chosen is printed, and nothing timed; NULL: none */
     const char *clock;        /* constants of the timing model, as they were given; NULL: its own */
     const char *format, *out; /* table, csv or json; NULL: stdout */
 } options_t;

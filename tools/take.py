@@ -5,6 +5,8 @@
     tools/take.py FILE... --into MACHINE    files of bench_hgemm and its kin: h100, t4model, t4emu ...; texts that tests wrote
     tools/take.py REPORT.json               what hgemm.report() wrote on a T4: becomes bench/results/t4/bench_report.json
     tools/take.py --redo                    runs again what is stale and needs no GPU, with build/release; minutes
+    tools/take.py --confirm                 asks build/release what is chosen today for files that are older than the choice of plans: where
+                                            every row has the plan that it had, the choice is stamped anew; other rows are printed; seconds
 
 A file must say which commit it was made with, and git must know that commit: the stamp is of its code, not of this tree. A report that
 contradicts itself, is of another GPU or of the emulator, or has a wrong product is refused. One that says that it is made up
@@ -22,7 +24,7 @@ import sys
 import tempfile
 
 import results
-from evidence import inputs
+from evidence import choices, inputs
 from results import ROOT
 
 
@@ -53,7 +55,12 @@ def stamp(text, name):
         must(result["context"]["gpu"], "has a first line that is not: hgemm VERSION, commit COMMIT; GPU, driver DRIVER; and what else it was of")
         head, *lines = text.split("\n")
         return "\n".join([head, f'"inputs": {json.dumps(kept)}', *(lines[1:] if lines and lines[0].startswith('"inputs": ') else lines)])
-    text = re.sub(r'\n? *"inputs": \{[^}]*\},', "", text, count=1)
+    return with_inputs(text, kept)
+
+
+def with_inputs(text, kept):
+    """A JSON file with those hashes, and no others."""
+    text = re.sub(r'(\{\s*)"inputs": \{[^}]*\},\s*|,\s*"inputs": \{[^}]*\}', lambda found: found[1] or "", text, count=1)
     return re.sub(r'("context": \{)(\s*)', lambda found: f'{found[1]}{found[2]}"inputs": {json.dumps(kept)},{found[2] or " "}', text, count=1)
 
 
@@ -131,18 +138,57 @@ def redo():
         path.write_text(stamped)
 
 
+# ---- what was chosen as it is today --------------------------------------------------------------
+
+BENCH = ROOT / "build" / "release" / "bench" / "bench_hgemm"
+SHOWN = 8  # rows of a file whose plans moved
+
+
+def is_of_this_choice(bench):
+    """A Refused says why not."""
+    must(bench.exists(), f"{bench} is not built")
+    done = subprocess.run([bench, "--version"], check=True, capture_output=True, text=True)
+    commit = commit_of({"hgemm": done.stdout})
+    must((inputs.of_commit(commit) or {}).get("selection") == inputs.now()["selection"], f"{bench} is of {commit}, which chooses otherwise than this tree: build it")
+
+
+def confirm(path, bench):
+    """Why a file that is older than the choice of plans stays so; nothing where it is stamped anew, and None where it is not older."""
+    text = path.read_text()
+    result = results.parsed(text, path.name)
+    if "selection" not in inputs.changed(result):
+        return None
+    why = choices.moved(result, bench)
+    if not why:
+        kept = result["context"]["inputs"] | {"selection": inputs.now()["selection"]}
+        path.write_text(with_inputs(text, dict(sorted(kept.items()))))
+    return why
+
+
+def confirm_all(bench):
+    is_of_this_choice(bench)
+    for path in results.every_path():
+        why = confirm(path, bench)
+        if why is not None:
+            print(f"{path.relative_to(results.RESULTS)}: {'stays stale' if why else 'every plan is what it was'}")
+            print("".join(f"    {line}\n" for line in why[:SHOWN]) + (f"    and {len(why) - SHOWN} more\n" if len(why) > SHOWN else ""), end="")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     parser.add_argument("--into", metavar="MACHINE", help="the folder of bench/results")
     parser.add_argument("--made-up", action="store_true", help="take a report that says that it is made up")
     parser.add_argument("--redo", action="store_true", help="run again what is stale and needs no GPU")
+    parser.add_argument("--confirm", action="store_true", help="stamp anew what is chosen today as it was")
     options = parser.parse_args()
-    if not shutil.which("git") or not (options.files or options.redo):
-        parser.error("git is missing" if options.files or options.redo else "which files?")
+    if not shutil.which("git") or not (options.files or options.redo or options.confirm):
+        parser.error("which files?" if shutil.which("git") else "git is missing")
     try:
         if options.redo:
             redo()
+        if options.confirm:
+            confirm_all(BENCH)
         for path in options.files:
             try:
                 print(f"{take(path, options.into, options.made_up)}: taken")

@@ -319,25 +319,30 @@ cudaError_t cudaGetSymbolSize(size_t *bytes, const void *host)
     return runtime_keep(find_symbol(host, &at, bytes));
 }
 
+/* Where bytes of a symbol are, which must lie in it. */
+static CUresult find_part(const void *host, size_t count, size_t offset, CUdeviceptr *at)
+{
+    size_t bytes;
+    const CUresult r = find_symbol(host, at, &bytes);
+    if (r)
+        return r;
+    *at += offset;
+    return offset > bytes || count > bytes - offset ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 cudaError_t cudaMemcpyToSymbol(const void *host, const void *from, size_t count, size_t offset,
                                enum cudaMemcpyKind kind)
 {
     CUdeviceptr at;
-    size_t bytes;
     (void)kind;
-    const CUresult r = find_symbol(host, &at, &bytes);
-    if (!r && (offset > bytes || count > bytes - offset))
-        return runtime_keep(CUDA_ERROR_INVALID_VALUE);
-    return runtime_keep(r ? r : cuMemcpy(at + offset, (CUdeviceptr)(uintptr_t)from, count));
+    const CUresult r = find_part(host, count, offset, &at);
+    return runtime_keep(r ? r : cuMemcpy(at, (CUdeviceptr)(uintptr_t)from, count));
 }
 
 cudaError_t cudaMemcpyFromSymbol(void *to, const void *host, size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
     CUdeviceptr at;
-    size_t bytes;
     (void)kind;
-    const CUresult r = find_symbol(host, &at, &bytes);
-    if (!r && (offset > bytes || count > bytes - offset))
-        return runtime_keep(CUDA_ERROR_INVALID_VALUE);
-    return runtime_keep(r ? r : cuMemcpy((CUdeviceptr)(uintptr_t)to, at + offset, count));
+    const CUresult r = find_part(host, count, offset, &at);
+    return runtime_keep(r ? r : cuMemcpy((CUdeviceptr)(uintptr_t)to, at, count));
 }

@@ -93,9 +93,7 @@ static void try_variant(ranking_t *s, variant_t variant)
     const image_t *image = variant_image(variant);
     int is_for_t4 = kernel->blocks > 0;
     const int64_t planes = planes_bytes(s->p, variant.kernel), room = (int64_t)s->workspace - HGEMM_WORKSPACE_TILES * 4;
-    /* Made for a T4, and slower than 128x64 elsewhere but for large products, which planes take there (note 396). */
-    const int is_for_t4_alone = variant.kernel == KERNEL_single_128x128;
-    if (!image || (s->machine->is_newer ? is_for_t4_alone : !is_for_t4) || (planes && planes > room) ||
+    if (!image || (s->machine->is_newer ? kernel->is_for_t4_alone : !is_for_t4) || (planes && planes > room) ||
         !has_room_for(s->machine, variant.kernel))
         return;
     price_t price = price_variant(s->p, variant, image, s->copies, s->machine);

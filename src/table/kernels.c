@@ -181,6 +181,7 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define ACCURACY(level) .accuracy = HGEMM_ACCURACY_##level,
 #define SPLITS_FIRST() .splits_first = 1,
 #define FP32_UNITS() .has_fp32_units = 1,
+#define T4_ALONE() .is_for_t4_alone = 1,
 #define WEIGHTS(most)                                                           \
     .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
     .limits[LIMIT_weights] = ACCESS_##most + 1,

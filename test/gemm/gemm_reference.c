@@ -56,13 +56,13 @@ static double accumulator_error(const sums_t *s, int64_t j, int64_t k, int half,
            (may_be_thin ? (double)k * 0x1p-24 : 0) * s->absolute[j];
 }
 
-/* The same of floats: the contract's bound, in units of 2^-24 of the absolute products. */
-static double units_of_floats(int64_t accuracy, double k)
+double reference_float_units(hgemm_accuracy_t accuracy, int64_t k, int is_of_any)
 {
-    switch ((hgemm_accuracy_t)accuracy) {
-    case HGEMM_ACCURACY_F32: return 40 + fmin(k / 16, 32) + k / 200 + k / 32;
-    case HGEMM_ACCURACY_16_BITS: return 768 + k / 64 + k / 32;
-    case HGEMM_ACCURACY_11_BITS: return 16384 + 1024 + k / 512 + k / 32;
+    const double length = (double)k, more = is_of_any ? length / 32 : 0;
+    switch (accuracy) {
+    case HGEMM_ACCURACY_F32: return 40 + fmin(length / 16, 32) + length / 200 + more;
+    case HGEMM_ACCURACY_16_BITS: return 768 + length / 64 + more;
+    case HGEMM_ACCURACY_11_BITS: return 16384 + 1024 + length / 512 + more;
     }
     return 0;
 }
@@ -115,7 +115,7 @@ static void *compute_rows(void *argument)
     const int half = c->accumulate == HGEMM_ACCUMULATE_F16,
               may_be_thin = !c->kernel || has_sums((int)c->kernel, HGEMM_ACCUMULATE_F32);
     const int multiplies = case_reads_factors(c) && c->alpha != 0;
-    const double units = case_has_floats(c) ? units_of_floats(c->accuracy, (double)c->k) : 0;
+    const double units = case_has_floats(c) ? reference_float_units((hgemm_accuracy_t)c->accuracy, c->k, 1) : 0;
     int64_t n = c->n, last = -1;
     double *all = must(calloc(4 * (size_t)n + 1, sizeof *all));
     const sums_t sums = {all, all + n, all + 2 * n, all + 3 * n};

@@ -13,6 +13,10 @@ typedef struct reference_t {
 void reference_create(reference_t *r, const operands_t *o);
 void reference_destroy(reference_t *r);
 
+/* The contract's bound for a sum of products of floats, in units of 2^-24 of the absolute products. That of any
+ * numbers; or of numbers that keep their scales, and k that is not cut, so that sums are added to D's but once. */
+double reference_float_units(hgemm_accuracy_t accuracy, int64_t k, int is_of_any);
+
 /* Whether D must be the value rounded to nearest even, to the last bit (zeros have either sign). */
 int reference_is_exact(const case_t *c);
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "gemm_operands.h"
+#include "gemm_reference.h"
 
 #include <float.h>
 #include <math.h>
@@ -139,30 +139,17 @@ static void multiply(problem_t *p)
         expect_status(handle, hgemm_free(handle, all[i]), HGEMM_STATUS_SUCCESS, "hgemm_free");
 }
 
-/* The contract's bound, in units of 2^-24 times the sum of |a||b|, where sums are added to D's so many times more. */
-static double bound_with(int k, double more)
-{
-    switch (accuracy) {
-    case HGEMM_ACCURACY_F32: return 40 + fmin(k / 16.0, 32) + k / 200.0 + more;
-    case HGEMM_ACCURACY_16_BITS: return 768 + k / 64.0 + more;
-    case HGEMM_ACCURACY_11_BITS: return 16384 + 1024 + k / 512.0 + more;
-    }
-    return 0;
-}
-
-/* Of numbers that keep their scales, and k that is not cut. */
+/* The bound for numbers that keep their scales, and k that is not cut; for any; and for products by 1. */
 static double bound(int k)
 {
-    return bound_with(k, 0);
+    return reference_float_units(accuracy, k, 0);
 }
 
-/* Of any. */
 static double bound_of_all(int k)
 {
-    return bound_with(k, k / 32.0);
+    return reference_float_units(accuracy, k, 1);
 }
 
-/* The same of products by 1. */
 static double bound_of_elements(void)
 {
     return accuracy == HGEMM_ACCURACY_F32 ? 4 : accuracy == HGEMM_ACCURACY_16_BITS ? 264 : 8192;

@@ -41,17 +41,18 @@ static void *make_calls(void *succeeded)
     return NULL;
 }
 
-static void a_child_logs(void **state)
+/* Forks while a thread calls, each child to call once, which hangs where it takes as many seconds. */
+static void children_succeed(void *(*calls)(void *), int forks, unsigned seconds, int (*call)(int))
 {
-    (void)state;
     pthread_t thread;
     int succeeded;
-    assert_int_equal(pthread_create(&thread, NULL, make_calls, &succeeded), 0);
-    for (int i = 0; i < FORKS; i++) {
+    is_over = 0;
+    assert_int_equal(pthread_create(&thread, NULL, calls, &succeeded), 0);
+    for (int i = 0; i < forks; i++) {
         const pid_t child = fork();
         if (child == 0) {
-            alarm(20); /* it hangs */
-            _exit(!make_call(1000000 + i));
+            alarm(seconds);
+            _exit(!call(1000000 + i));
         }
         int status;
         assert_int_equal(waitpid(child, &status, 0), child);
@@ -62,10 +63,17 @@ static void a_child_logs(void **state)
     assert_true(succeeded);
 }
 
+static void a_child_logs(void **state)
+{
+    (void)state;
+    children_succeed(make_calls, FORKS, 20, make_call);
+}
+
 #ifdef HAS_EMULATOR
 
-static int multiply(void)
+static int multiply(int number)
 {
+    (void)number;
     hgemm_handle_t made;
     void *x;
     uint16_t one = hgemm_half_from_float(1), product = 0;
@@ -80,30 +88,14 @@ static void *multiply_on(void *succeeded)
 {
     *(int *)succeeded = 1;
     while (!is_over)
-        *(int *)succeeded &= multiply();
+        *(int *)succeeded &= multiply(0);
     return NULL;
 }
 
 static void a_child_emulates(void **state)
 {
     (void)state;
-    pthread_t thread;
-    int succeeded;
-    is_over = 0;
-    assert_int_equal(pthread_create(&thread, NULL, multiply_on, &succeeded), 0);
-    for (int i = 0; i < 10; i++) {
-        const pid_t child = fork();
-        if (child == 0) {
-            alarm(60);
-            _exit(!multiply());
-        }
-        int status;
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
-    }
-    is_over = 1;
-    pthread_join(thread, NULL);
-    assert_true(succeeded);
+    children_succeed(multiply_on, 10, 60, multiply);
 }
 
 #endif

@@ -323,6 +323,30 @@ static void plans_that_are_found_have_no_fault(void **state)
     assert_true(split > 1000 && copied > 1000);
 }
 
+/* Selection draws from kernels for newer GPUs there alone, and from those for a T4 alone on a T4 alone. */
+static void kernels_are_drawn_where_they_are_for(void **state)
+{
+    (void)state;
+    enum { MOST = 40 };
+    const machine_t newer = a_newer_gpu(), *const machines[] = {&machine_t4, &newer};
+    int elsewhere[2] = {0};
+    for (int on_newer = 0; on_newer < 2; on_newer++)
+        for (int floats = 0; floats < 2; floats++)
+            for (int64_t side = 256; side <= 4096; side *= 4) {
+                hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, side, side, side);
+                priced_plan_t ranked[MOST];
+                desc.type_a = desc.type_b = floats ? HGEMM_TYPE_F32 : HGEMM_TYPE_F16;
+                const int count =
+                    rank_plans(&desc, machines[on_newer], machines[on_newer]->most_workspace, ranked, MOST);
+                for (int i = 0; i < count; i++) {
+                    const kernel_t *kernel = &kernel_table[ranked[i].plan.variant.kernel];
+                    assert_true(on_newer ? !kernel->is_for_t4_alone : kernel->blocks > 0);
+                    elsewhere[on_newer] += on_newer ? kernel->blocks == 0 : kernel->is_for_t4_alone;
+                }
+            }
+    assert_true(elsewhere[0] > 0 && elsewhere[1] > 0);
+}
+
 /* A plan from elsewhere is refused in words, whatever is wrong with it. */
 static void faults_of_plans_are_named(void **state)
 {
@@ -526,6 +550,7 @@ int main(void)
         cmocka_unit_test(the_choice_leads_the_ranking),
         cmocka_unit_test(problems_of_one_class_have_one_plan),
         cmocka_unit_test(plans_that_are_found_have_no_fault),
+        cmocka_unit_test(kernels_are_drawn_where_they_are_for),
         cmocka_unit_test(faults_of_plans_are_named),
         cmocka_unit_test(measured_plans_go_first),
         cmocka_unit_test(splits_cover_k_and_fit),

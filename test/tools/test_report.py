@@ -5,6 +5,7 @@ import contextlib
 import json
 import pathlib
 import re
+import shutil
 import struct
 import sys
 import tempfile
@@ -165,6 +166,16 @@ class Stale(unittest.TestCase):
                 self.assertIn("T4 row of k5_128x128_f32", gone)
                 self.assertLessEqual(gone, {"T4 row of k5_128x128_f32", "row of k5_128x128_f32"})
                 self.assertEqual("row of k5_128x128_f32" in gone, column in everywhere)
+
+    def test_a_column_that_selection_alone_reads_is_of_selection(self):
+        table = results.ROOT / "src" / "table" / "kernels.def"
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            shutil.copytree(results.ROOT / "src", root / "src")
+            (root / "src" / "table" / "kernels.def").write_text(table.read_text().replace(" T4_ALONE() ", " "))
+            then = inputs.of_tree(root)
+            gone = {part for part, hash_ in inputs.now().items() if ("row of" in part or part == "selection") and then.get(part) != hash_}
+            self.assertEqual(gone, {"selection"})
 
     def test_what_changed_is_named_under_the_table(self):
         rows = [row(SQUARE, "auto", 10, note="k5_64x64"), row(SQUARE, "auto+bias", 10)]

@@ -6,9 +6,9 @@ and not a commit is compared, so that a tree without its history can tell, too, 
 Comments and blanks do not count. The parts are
 
     k5_tuned ...    a kernel source, ptx/<name>.cu, with what it includes (of insn.cuh what it calls)
-    row of ...      a kernel's row of kernels.def, but for ON_T4, which only a T4's machine code takes
-    T4 row of ...   the whole row
-    selection       how a plan is chosen
+    row of ...      a kernel's row of kernels.def, but for ON_T4, which only a T4's machine code takes, and what selection alone reads
+    T4 row of ...   the same with ON_T4
+    selection       how a plan is chosen, with those columns of the rows that it alone reads
     clock           the timing model of a T4
     counting        the emulator's counters
     door, package, call, install
@@ -42,6 +42,7 @@ TEXTS = {"cases": PRODUCTS, "door": "door selection", "first_use": "install", "p
 TREE = ("ptx", "cmake", "src", "tools", "python")
 # The table's rows are hashed one by one. Arguments are where parameters lie: a kernel that reads a new one changes itself.
 APART = ("kernels.def", "args.h")
+SELECTIONS_OWN = re.compile(r" *\bT4_ALONE\(\)")  # columns
 
 
 def code_of(path):
@@ -94,11 +95,15 @@ def of_tree(root):
     if not (root / "src" / "table" / "kernels.def").exists():
         return {}
     found = {source.stem: digest(called([(path, code_of(path)) for path in closure(source)])) for source in sorted((root / "ptx").glob("*.cu"))}
+    selections_own = []
     for _, kernel, columns, on_t4 in rows_of_table(root):
+        selections_own += [f"{kernel} {column.strip()}" for column in SELECTIONS_OWN.findall(columns)]
+        columns = SELECTIONS_OWN.sub("", columns)
         found[f"row of {kernel}"] = digest([columns])
         found[f"T4 row of {kernel}"] = digest([columns, on_t4])
     for part, files in FILES.items():
-        found[part] = digest([code_of(path) for pattern in files for path in sorted(root.glob(pattern))])
+        code = [code_of(path) for pattern in files for path in sorted(root.glob(pattern))]
+        found[part] = digest(code + (selections_own if part == "selection" else []))
     return found
 
 

@@ -11,6 +11,7 @@
 #include "problem/problem.h"
 #include "problem/weights.h"
 #include "select/parse.h"
+#include "shape_row.h"
 #include "table/kernels.h"
 #include "tool.h"
 
@@ -168,66 +169,37 @@ void shapes_add_argument(shapes_t *shapes, const shapes_options_t *options, cons
 
 /* ---- Files ----------------------------------------------------------------------------------------- */
 
-enum { M, N, K, TRANS_A, TRANS_B, BATCH, COLUMNS };
-
-/* The columns in the order of the line that names them: how many, or 0 where that is not understood. */
-static int parse_header(char *line, int columns[COLUMNS])
-{
-    static const char *const names[COLUMNS] = {"m", "n", "k", "trans_a", "trans_b", "batch"};
-    int count = 0;
-    unsigned seen = 0;
-    for (char *rest, *item = strtok_r(line, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
-        int column = 0;
-        while (column < COLUMNS && strcmp(item, names[column]) != 0)
-            column++;
-        if (column == COLUMNS || (seen & 1u << column))
-            return 0;
-        seen |= 1u << column;
-        columns[count++] = column;
-    }
-    return (seen & 7u) == 7u ? count : 0;
-}
-
-static int parse_row(const char *line, const int *columns, int count, int64_t value[COLUMNS])
-{
-    for (int i = 0; i < count; i++)
-        if (!(i + 1 < count ? take_number_until(&line, ',', INT32_MAX, &value[columns[i]])
-                            : take_number(&line, INT32_MAX, &value[columns[i]])))
-            return 0;
-    return *line == '\0' && value[M] > 0 && value[N] > 0 && value[K] > 0 && value[BATCH] > 0;
-}
-
 void shapes_add_file(shapes_t *shapes, const shapes_options_t *options, const char *path)
 {
     char line[MOST_LINE];
-    int columns[COLUMNS], count = 0;
+    int columns[SHAPE_COLUMNS], count = 0;
     problem_class_t problem;
     int is_told = 0; /* the line before told all of the row that comes */
     FILE *file = fopen(path, "r");
     if (!file)
         tool_refuse("cannot read %s: %s", path, strerror(errno));
     for (int number = 1; fgets(line, sizeof line, file); number++) {
-        int64_t value[COLUMNS] = {
-            [TRANS_B] = default_op(options) == OP_NT, [BATCH] = options->batch ? options->batch : 1};
+        int64_t value[SHAPE_COLUMNS] = {
+            [SHAPE_TRANS_B] = default_op(options) == OP_NT, [SHAPE_BATCH] = options->batch ? options->batch : 1};
         line[strcspn(line, "\r\n")] = '\0';
         if (line[0] == '#')
             is_told = strlen(line) > 2 && !class_from_text(line + 2, &problem);
         if (line[0] == '#' || line[0] == '\0')
             continue;
         if (count == 0) {
-            count = parse_header(line, columns);
+            count = shape_row_header(line, columns);
             if (count == 0)
                 tool_refuse("%s: the first line must name the columns m, n, k and may name trans_a, trans_b, batch",
                             path);
             continue;
         }
-        if (!parse_row(line, columns, count, value))
+        if (!shape_row_values(line, columns, count, value))
             tool_refuse("%s: line %d is not a shape: %s", path, number, line);
         if (is_told)
             shapes_add(shapes, &problem);
         else
-            add_plain(shapes, options, value[M], value[N], value[K], 2 * (value[TRANS_A] != 0) + (value[TRANS_B] != 0),
-                      value[BATCH]);
+            add_plain(shapes, options, value[SHAPE_M], value[SHAPE_N], value[SHAPE_K],
+                      2 * (value[SHAPE_TRANS_A] != 0) + (value[SHAPE_TRANS_B] != 0), value[SHAPE_BATCH]);
         is_told = 0;
     }
     if (ferror(file) || count == 0)
