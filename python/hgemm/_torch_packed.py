@@ -22,8 +22,10 @@ def _handle(index):
 # ---- packing ------------------------------------------------------------------------------------------------------
 
 
+@torch.no_grad()
+@torch.inference_mode(False)
 def pack(many, form, order, device, experts):
-    """hgemm.pack into a tensor on a device of torch's."""
+    """hgemm.pack into a tensor on a device of torch's: one that backward() may keep, in inference mode, too."""
     device = torch.empty(0, device=device).device  # with its index
     if device.type not in ("cpu", "cuda"):
         raise ValueError(f"device: {device} is neither a CPU nor a CUDA device")
@@ -379,8 +381,10 @@ class PackedLinear(torch.nn.Module):
             weights = _packed.pack(weights, device=device or "cpu")
         if not isinstance(weights.data, torch.Tensor) or weights.experts is not None:
             raise ValueError("weights: they are not packed in a tensor of torch's for one matrix; hgemm.pack(weights, device=...) does that")
+        with torch.inference_mode(False):
+            form = torch.tensor(weights.form, dtype=torch.int64)
         self.register_buffer("packed", weights.data)
-        self.register_buffer("form", torch.tensor(weights.form, dtype=torch.int64))
+        self.register_buffer("form", form)
         self.register_buffer("order", weights.order)
         if bias is not None and not isinstance(bias, torch.Tensor):
             raise TypeError(f"bias: a {type(bias).__module__}.{type(bias).__qualname__} is no tensor")
