@@ -107,7 +107,8 @@ void weights_check(hgemm_handle_t handle, rng_t *rng, const weights_product_t *c
         for (int64_t l = 0; l < k; l++) {
             const float x =
                 c->is_exact ? (float)rng_between(rng, -4, 4) : (float)rng_symmetric(rng) * (c->size ? c->size : 1);
-            put_number(c->type_a, a, c->shift + i * lda + l, x);
+            const int is_outlier = c->outlier != 0 && i % m == m / 2 && l == k / 2;
+            put_number(c->type_a, a, c->shift + i * lda + l, is_outlier ? c->outlier : x);
         }
     for (int64_t i = 0; i < bytes_d + 2 * WEIGHTS_GUARD; i++)
         before[i] = 0xfe;
