@@ -24,6 +24,7 @@
  */
 #define HGEMM_SPLITS_FIRST
 #include "planes_floats.cuh"
+#include "ragged.cuh"
 
 /* k-tiles of both operands on their way: from where split left them, as shared memory has them, to fragments. */
 template <class V> struct plane_pipeline {
@@ -155,7 +156,11 @@ template <class T> static DEVICE void planes(const arguments &args, const typena
     typename T::sums low;
     T::clear(low);
     pipeline pipe(args, at, typename T::warp());
+    /* Where one ldmatrix has all rows of a warp's, there is no second one for whose products the first would wait: then A's
+     * low parts have registers of their own. */
+    constexpr bool APART = T::MT == 2;
     typename T::fragments f[2]; /* of a pair's slices: A's low parts, then its high ones; and B's high parts */
+    typename T::fragments low_a[2];
     u32 low_b[2][T::NT];
     float part[2][T::NT][4];
     u32 t = at.k0 / T::BK; /* the k-tile to multiply, and the one past the last */
@@ -170,6 +175,12 @@ template <class T> static DEVICE void planes(const arguments &args, const typena
         if (is_due(3 - PHASE)) pipe.load_b(f[1].b, 2 * p + 1, false, from);
 #pragma unroll
         for (int s = 0; s < 2; ++s) {
+            if (APART) {
+                if (is_due(s - HALF + 1)) pipe.load_a(low_a[s], 0, 2 * p + s, true, from);
+                if (is_due(2 * s)) pipe.load_a(f[s], 0, 2 * p + s, false, from);
+                if (is_due(2 * s + HALF)) pipe.load_b(low_b[s], 2 * p + s, true, from);
+                continue;
+            }
             if (is_due(2 * s - HALF)) pipe.load_a(f[s], 0, 2 * p + s, true, from);
             if (is_due(2 * s)) pipe.load_a(f[s], 1, 2 * p + s, true, from);
             if (is_due(2 * s + HALF)) pipe.load_a(f[s], 0, 2 * p + s, false, from);
@@ -200,7 +211,7 @@ template <class T> static DEVICE void planes(const arguments &args, const typena
                         const int S = turn<T>(x).s, j = turn<T>(x).j;
                         if (h / PHASE != 1) {
                             const int J = i % 2 ? T::NT - 1 - j : j;
-                            mma_m16n8k8(low[i][J], f[S].a[i], h < PHASE ? f[S].b[J] : low_b[S][J]);
+                            mma_m16n8k8(low[i][J], (APART && h < PHASE ? low_a : f)[S].a[i], h < PHASE ? f[S].b[J] : low_b[S][J]);
                             continue;
                         }
                         float(&d)[4] = part[i % 2][j];
@@ -315,7 +326,7 @@ template <class T> static DEVICE void floats(const arguments &args)
         else if constexpr (T::spec::ACCURACY == TO_F32) planes<T>(args, at, lacking > 0, sums);
         else rounded_planes<T>(args, at, lacking > 0, sums);
     }
-    T::store(args, typename T::block(args), sums);
+    store_floats(args, typename T::block(args), sums);
 }
 
 HGEMM_ENTRY_OF(floats, OF_FLOATS)

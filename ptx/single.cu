@@ -19,6 +19,7 @@
  * Levels    Rows of the table that promise less multiply less, at the end of this file.
  * Limits    An element of A or B is split by every block that loads it.
  */
+#include "ragged.cuh"
 #include "short_sums.cuh"
 
 template <class T> static DEVICE void single(const arguments &args)
@@ -90,7 +91,8 @@ template <class T> static DEVICE void single(const arguments &args)
         ++t;
         stage = there;
     }
-    T::store(args, typename T::block(args), sums.all);
+    if constexpr (T::ACCESS == FAR) store_floats(args, typename T::block(args), sums.all);
+    else T::store(args, typename T::block(args), sums.all); /* a ragged D is rare here, and the question costs a T4 1% */
 }
 
 /*

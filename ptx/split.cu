@@ -16,13 +16,14 @@
 /* The operand, a unit of 4 elements at a time; what is not there is 0. */
 template <bool ALONG_K> struct reader {
     const split_operand_t &x;
-    const char *from;
+    const char *from, *end; /* the whole matrix */
     u64 ld;
 
     DEVICE reader(const split_operand_t &operand) : x(operand)
     {
         from = (const char *)x.from + batch_index() * x.stride * 4;
         ld = x.ld * 4;
+        end = from + (u64)((ALONG_K ? x.x_size : x.k) - 1) * ld + (ALONG_K ? x.k : x.x_size) * 4ull;
     }
     DEVICE b128 read(u32 at_x, u32 k) const
     {
@@ -30,15 +31,37 @@ template <bool ALONG_K> struct reader {
         const u32 rows = ALONG_K ? x.x_size : x.k, columns = ALONG_K ? x.k : x.x_size;
         const char *const p = from + row * ld + column * 4ull;
         b128 v = {};
-        if (x.is_aligned) {
-            ld_global(v, p, row < rows && column < columns);
-        } else {
-            ld_global_word(v.x, p, row < rows && column < columns);
-            ld_global_word(v.y, p + 4, row < rows && column + 1 < columns);
-            ld_global_word(v.z, p + 8, row < rows && column + 2 < columns);
-            ld_global_word(v.w, p + 12, row < rows && column + 3 < columns);
-        }
+        if (x.is_aligned) ld_global(v, p, row < rows && column < columns);
+        else v = extracted(p, row < rows && column < columns ? columns - column : 0);
         return v;
+    }
+
+private:
+    /* A unit that begins in any word, of which `count` elements are there: from the two aligned ones that cover it. */
+    DEVICE b128 extracted(const char *p, u32 count) const
+    {
+        const u32 shift = (u32)(u64)p / 4 % 4;
+        b128 low = {}, high = {};
+        load_inside(low, p - shift * 4, count > 0);
+        load_inside(high, p - shift * 4 + 16, count > 0 && shift + count > 4);
+        const u32 w[7] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z};
+        u32 two[5], one[4];
+#pragma unroll
+        for (int i = 0; i < 5; ++i) two[i] = shift & 2 ? w[i + 2] : w[i];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) one[i] = i < count ? (shift & 1 ? two[i + 1] : two[i]) : 0;
+        return b128{one[0], one[1], one[2], one[3]};
+    }
+    /* 16 aligned bytes, as far as the matrix has them. */
+    DEVICE void load_inside(b128 &v, const char *p, bool when) const
+    {
+        const bool is_inside = p >= from && p + 16 <= end;
+        ld_global(v, p, when && is_inside);
+        if (is_inside) return;
+        ld_global_word(v.x, p, when && p >= from && p < end);
+        ld_global_word(v.y, p + 4, when && p + 4 >= from && p + 4 < end);
+        ld_global_word(v.z, p + 8, when && p + 8 >= from && p + 8 < end);
+        ld_global_word(v.w, p + 12, when && p + 12 >= from && p + 12 < end);
     }
 };
 

@@ -151,6 +151,7 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
     const int64_t matrices = matrix_count(p), most = block_warps ? INT32_MAX / plan->tiles : MOST_GRID_Y;
     const int64_t split_tiles = plan->tiles - plan->whole_tiles;
     const int thin = is_thin(plan->variant.kernel), splits_first = kernel_table[plan->variant.kernel].splits_first;
+    const int64_t longest = plan->whole_tiles > 0 ? p->k : plan->k_split; /* k's of a block */
     const int64_t block_tiles = thin ? thin_block_tiles(p, plan, &handle->machine) : 1;
     const int64_t blocks = thin ? thin_blocks(p, plan, block_tiles) : plan->whole_tiles + split_tiles * plan->splits;
     const planes_t no_planes = {0};
@@ -211,9 +212,8 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
         launch_t launch = {
             .grid = {(unsigned)blocks, (unsigned)rest, 1},
             .threads = (unsigned)kernel->threads,
-            .shared_bytes =
-                (unsigned)(thin ? thin_shared_bytes(p, plan, block_tiles)
-                                : kernel->shared_bytes + kept_sums_bytes(plan->variant.kernel, plan->k_split)),
+            .shared_bytes = (unsigned)(thin ? thin_shared_bytes(p, plan, block_tiles)
+                                            : kernel->shared_bytes + kept_sums_bytes(plan->variant.kernel, longest)),
             .args = splits_first ? (const void *)&of_planes : &args,
             .args_size = splits_first                         ? sizeof of_planes
                          : p->weights                         ? sizeof args

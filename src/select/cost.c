@@ -250,10 +250,12 @@ static double split_step(const costs_t *costs, hgemm_accuracy_t accuracy)
     return accuracy == HGEMM_ACCURACY_F32 ? costs->clocks_split_step : costs->clocks_split_step_11;
 }
 
-/* Clocks of a k-tile of floats that were split before. */
-static double planes_step(const costs_t *costs, hgemm_accuracy_t accuracy)
+/* Clocks of a k-tile of floats that were split before, of all blocks of a multiprocessor. */
+static double planes_step(const costs_t *costs, int kernel)
 {
-    return accuracy == HGEMM_ACCURACY_F32       ? costs->clocks_planes_step
+    const hgemm_accuracy_t accuracy = kernel_table[kernel].accuracy;
+    return kernel == KERNEL_planes_64x64        ? costs->clocks_planes_step_small
+           : accuracy == HGEMM_ACCURACY_F32     ? costs->clocks_planes_step
            : accuracy == HGEMM_ACCURACY_16_BITS ? costs->clocks_planes_step_16
                                                 : costs->clocks_planes_step_11;
 }
@@ -337,8 +339,10 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     lone += each * converted;
     beside += each * converted;
     double latency = costs->clocks_step + more + dram_latency + exposed;
-    if (kernel_table[variant.kernel].splits_first) /* one block, whose loop loads ahead */
-        lone = beside = planes_step(costs, kernel_table[variant.kernel].accuracy), latency = 0;
+    if (kernel_table[variant.kernel].splits_first) { /* the loop loads ahead; one block of two is not faster alone */
+        lone = planes_step(costs, variant.kernel), latency = 0;
+        beside = lone / kernel_table[variant.kernel].newer_blocks;
+    }
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
                     .latency = latency,
@@ -399,11 +403,12 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
     if (splits_in_loop(p, variant.kernel))
         price.end += costs->clocks_split_block + costs->clocks_split_line * (info->block_m + info->block_n);
-    price.end += kernel_table[variant.kernel].splits_first ? costs->clocks_planes_block : 0;
-    price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
-    price.turnover = price.resident == 1 ? costs->clocks_lone_turnover * mmas * mmas : 0;
     if (kernel_table[variant.kernel].splits_first)
-        price.turnover = costs->clocks_planes_turnover;
+        price.end +=
+            variant.kernel == KERNEL_planes_64x64 ? costs->clocks_planes_block_small : costs->clocks_planes_block;
+    price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
+    if (price.resident == 1 && !kernel_table[variant.kernel].splits_first) /* whose blocks' ends have it */
+        price.turnover = costs->clocks_lone_turnover * mmas * mmas;
     if (is_thin(variant.kernel))
         price_thin(p, variant.kernel, &price);
     if (is_few(variant.kernel))

@@ -90,6 +90,18 @@ static void *place_as(hgemm_type_t type, const float *host, size_t count)
     return device;
 }
 
+/* Elements that operands begin beyond aligned memory: of extents that fill no chunks. */
+static int skew;
+
+static void *place_skewed(hgemm_type_t type, const float *host, size_t count)
+{
+    float *const skewed = test_calloc(count + (size_t)skew, sizeof *skewed);
+    memcpy(skewed + skew, host, count * sizeof *skewed);
+    void *const device = place_as(type, skewed, count + (size_t)skew);
+    test_free(skewed);
+    return device;
+}
+
 static hgemm_desc_t describe(void)
 {
     hgemm_desc_t desc;
@@ -128,9 +140,10 @@ static void multiply(problem_t *p)
     desc.m = p->m, desc.n = p->n, desc.k = p->k;
     desc.lda = p->op_a == HGEMM_OP_N ? p->k : p->m, desc.ldb = p->op_b == HGEMM_OP_N ? p->n : p->k;
     desc.ldd = layout == HGEMM_ROW_MAJOR ? p->n : p->m;
-    void *const a = place_as(type_a, p->a, m * k), *const b = place_as(type_b, p->b, k * n),
+    void *const a = place_skewed(type_a, p->a, m * k), *const b = place_skewed(type_b, p->b, k * n),
                 *const d = place(p->d, m * n * 4);
-    desc.a = a, desc.b = b, desc.d = d;
+    desc.a = (const char *)a + skew * (type_a == HGEMM_TYPE_F32 ? 4 : 2);
+    desc.b = (const char *)b + skew * (type_b == HGEMM_TYPE_F32 ? 4 : 2), desc.d = d;
     expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS, "hgemm_run_desc");
     expect_status(handle, hgemm_download(handle, p->d, d, m * n * 4), HGEMM_STATUS_SUCCESS, "hgemm_download");
     by_rows(p->d, p->m, p->n);
@@ -218,10 +231,12 @@ static void with_all_layouts(void (*body)(problem_t *))
     for (int op = 0; op < 4; op++)
         for (int e = 0; e < 2; e++) {
             const int *const x = extents[e && info.any_alignment ? 2 : e];
+            skew = e && info.any_alignment ? op : 0;
             problem_t p = create(x[0], x[1], x[2], (hgemm_op_t)(op >> 1), (hgemm_op_t)(op & 1));
             body(&p);
             destroy(&p);
         }
+    skew = 0;
 }
 
 static void check_ranges(problem_t *p)
@@ -631,6 +646,7 @@ int main(void)
                  {"fma_64x64", HGEMM_ACCURACY_F32},
                  {"fma_32x32", HGEMM_ACCURACY_F32},
                  {"planes_128x128", HGEMM_ACCURACY_F32},
+                 {"planes_64x64", HGEMM_ACCURACY_F32},
                  {"planes16_128x128", HGEMM_ACCURACY_16_BITS},
                  {"planes11_128x256", HGEMM_ACCURACY_11_BITS},
                  {"single11_128x128", HGEMM_ACCURACY_11_BITS},

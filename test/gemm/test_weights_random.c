@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "problem/names.h"
 #include "weights_product.h"
 
 #include <stdio.h>
@@ -46,7 +47,7 @@ static void calls_at_random(void **state)
                                .bias_mode = rng_between(&rng, 0, 1) ? HGEMM_BIAS_PER_ROW : HGEMM_BIAS_PER_COLUMN,
                                .type_other = (hgemm_type_t)rng_between(&rng, 0, 2),
                                .activation =
-                                   (hgemm_activation_t)rng_between(&rng, HGEMM_ACTIVATION_NONE, HGEMM_ACTIVATION_SILU),
+                                   (hgemm_activation_t)rng_between(&rng, HGEMM_ACTIVATION_NONE, ACTIVATION_COUNT - 1),
                                .flags = rng_between(&rng, 0, 4) ? 0 : HGEMM_FLAG_BATCH_INVARIANT,
                                .has_scalars_there = rng_between(&rng, 0, 3) == 0,
                                .has_wide_indices = (int)rng_between(&rng, 0, 1)};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a call launches, on a device that only records: the kernel, its arguments, how often it is loaded and chosen. */
 #include "fixture.h"
+#include "table/tile_facts.h"
 
 #include <string.h>
 
@@ -285,6 +286,36 @@ static void scales_take_launches(void **state)
     }
 }
 
+/* FP32 units keep sums of many k's in shared memory: those of a whole tile, too, beside tiles that are cut in short
+ * parts. */
+static void whole_tiles_keep_their_sums(void **state)
+{
+    (void)state;
+    hgemm_desc_t desc = small();
+    desc.kernel = KERNEL_fma_64x64, desc.accumulate = HGEMM_ACCUMULATE_F32;
+    desc.type_a = desc.type_b = desc.type_c = desc.type_d = HGEMM_TYPE_F32;
+    desc.m = desc.n = 256, desc.k = 2048;
+    desc.op_b = HGEMM_OP_T;
+    desc.lda = desc.ldb = 2048, desc.ldc = desc.ldd = 256;
+    desc.a = elsewhere(0), desc.b = elsewhere(UINT64_C(1) << 50), desc.c = desc.d = elsewhere(UINT64_C(2) << 50);
+    desc.beta = 0;
+    handle.workspace = elsewhere(UINT64_C(3) << 50), handle.workspace_bytes = 32 << 20;
+    fake.compute = 0;
+    const struct {
+        int64_t whole_tiles, k_split;
+        int splits, keeps;
+    } rows[] = {{16, 2048, 1, 1}, {0, 512, 4, 0}, {0, 1024, 2, 0}, {0, 1040, 2, 1}, {12, 512, 4, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        plan_t plan;
+        assert_status(select_plan(&desc, &machine_t4, handle.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(plan.tiles, 16);
+        plan.whole_tiles = rows[i].whole_tiles, plan.k_split = rows[i].k_split, plan.splits = rows[i].splits;
+        assert_status(handle_launch(&handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(fake.launch.shared_bytes, kernel_table[KERNEL_fma_64x64].info.shared_bytes +
+                                                       (rows[i].keeps ? HGEMM_FP32_KEPT_BYTES(64, 64) : 0));
+    }
+}
+
 static void kernels_are_loaded_once(void **state)
 {
     (void)state;
@@ -347,6 +378,7 @@ int main(void)
         cmocka_unit_test_setup(thin_blocks_have_several_tiles, set_up),
         cmocka_unit_test_setup(thin_blocks_sweep, set_up),
         cmocka_unit_test_setup(scales_take_launches, set_up),
+        cmocka_unit_test_setup(whole_tiles_keep_their_sums, set_up),
         cmocka_unit_test_setup(kernels_are_loaded_once, set_up),
         cmocka_unit_test_setup(choices_are_remembered, set_up),
     };

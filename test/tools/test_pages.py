@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What pages name exists: files, options of our commands, functions, variables, presets, and names of the Python package.
+
+What readers make themselves is in THEIRS. Links are checked by tools/report.py.
+"""
+import ast
+import json
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("[b-t]*/README.md")), *sorted(ROOT.glob("bench/shapes/*.md"))]
+SOURCES = [path for folder in ("bench", "cmake", "examples", "include", "ptx", "python", "src", "test", "tools") for path in sorted((ROOT / folder).rglob("*"))
+           if path.suffix in (".c", ".cc", ".cmake", ".cu", ".cuh", ".def", ".h", ".in", ".py", ".sh", ".toml") and "results" not in path.parts]
+SOURCES += [ROOT / "CMakeLists.txt", ROOT / "CMakePresets.json", *sorted(ROOT.glob("*/CMakeLists.txt")), *sorted(ROOT.glob("src/*/CMakeLists.txt"))]
+# Where a command of ours has its options. Those of others' commands are not checked.
+COMMANDS = {"bench_hgemm": "bench/options.c", "hgemm": "tools/hgemm/*.c", "turing": "tools/turing*.c", "hgemm.cublas": "python/hgemm/cublas.py"}
+COMMAND = re.compile(r"(?<![\w./-])(?:[\w./]*/)?(bench_hgemm|hgemm|turing|hgemm\.cublas|(?:tools|test|python)/[\w./]+\.(?:py|sh))(?= )")
+THEIRS = {"HGEMM_CONST", "hgemm_verb", "hgemm_thing_t", "hgemm_report.json", "desc.c", "race.cu"}
+FOLDERS = r"(?:\.github|bench|cmake|docs|examples|include|ptx|python|src|test|tools)"
+
+
+def text_of(paths):
+    return "\n".join(path.read_text(errors="replace") for path in paths)
+
+
+def code_of(page):
+    """Code spans and blocks of a page, a line each: a long command is one line."""
+    text = re.sub(r"<!--.*?-->", "", page.read_text(), flags=re.S)
+    blocks = re.findall(r"^```[^\n]*\n(.*?)^```", text, re.S | re.M) + re.findall(r"(?:^    [^\n]*\n)+", text, re.M)
+    spans = re.findall(r"(?<!`)`([^`]+)`(?!`)", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M))
+    return [line for piece in blocks for line in re.sub(r"\\\n", " ", piece).split("\n")] + [" ".join(span.split()) for span in spans]
+
+
+class Pages(unittest.TestCase):
+    def each(self, pattern, found_in):
+        """Fails with every place of a page's code that matches and is not found."""
+        lost = [f"{page.relative_to(ROOT)}: {name}" for page in PAGES for line in code_of(page) for name in re.findall(pattern, line)
+                if name not in THEIRS and not found_in(name)]
+        self.assertEqual(lost, [])
+
+    def test_there_is_something_to_check(self):
+        self.assertGreater(len(PAGES), 20)
+        self.assertGreater(sum(len(COMMAND.findall(line)) for page in PAGES for line in code_of(page)), 50)
+
+    def test_names_of_the_library_and_of_the_build_exist(self):
+        words = set(re.findall(r"\w+", text_of(SOURCES)))
+        starts = {word[:end.start()] for word in words if word.startswith(("hgemm_", "HGEMM_")) for end in re.finditer(r"(?<=_)", word)}
+        self.each(r"(?<![\w/.])(?:hgemm|HGEMM)_\w+", lambda name: name in words or name in starts)
+
+    def test_files_exist(self):
+        names = {path.name for path in SOURCES}
+        self.each(rf"(?<![\w./<>-]){FOLDERS}/[\w./*-]*\w(?![\w./*$<-])", lambda name: any(ROOT.glob(name)))
+        self.each(r"(?<![\w./*<>-])[\w-]+\.(?:c|h|cu|cuh|def|cmake)\b(?![\w(])", names.__contains__)
+
+    def test_options_are_those_of_their_command(self):
+        lost = []
+        for page in PAGES:
+            for line in code_of(page):
+                commands = [*COMMAND.finditer(line.split("  #")[0])]
+                for this, following in zip(commands, [*commands[1:], None]):
+                    end = re.search(r" [|;&]|&&|$", line[this.end():]).start() + this.end()
+                    words = line[this.end():min(end, following.start() if following else end)]
+                    sources = text_of(ROOT.glob(COMMANDS.get(this[1], this[1])))
+                    for option in re.findall(r"(?<= --)[a-z][\w-]*", words):
+                        if not re.search(rf'"{option}"|--{option}\b', sources):
+                            lost.append(f"{page.relative_to(ROOT)}: {this[1]} --{option}")
+        self.assertEqual(lost, [])
+
+    def test_presets_exist(self):
+        presets = {preset["name"] for preset in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]}
+        self.each(r"(?<=--preset )\w+", presets.__contains__)
+
+    def test_names_of_the_python_package_exist(self):
+        words = set(re.findall(r"\w+", text_of((ROOT / "python" / "hgemm").rglob("*.py"))))
+        self.each(r"(?<![\w./-])hgemm\.(?!(?:h|sh)\b)([a-z_]\w*)", words.__contains__)
+
+    def test_arguments_of_the_python_package_are_those_of_the_page(self):
+        """Of the three functions whose keywords docs/python.md lists, in their order."""
+        page = (ROOT / "docs" / "python.md").read_text()
+        for function, source, name in (("hgemm.matmul", "_matmul.py", "matmul"), ("hgemm.grouped", "_grouped.py", "grouped"),
+                                       ("hgemm.torch.enable", "torch.py", "enable")):
+            shown = next(found for found in re.findall(rf"{function}\(((?:[^()]|\([^()]*\))*)\)", page) if found.count(",") > 3)
+            module = ast.parse((ROOT / "python" / "hgemm" / source).read_text())
+            found = next(node for node in module.body if getattr(node, "name", "") == name)
+            if isinstance(found, ast.ClassDef):
+                found = next(node for node in found.body if getattr(node, "name", "") == "__init__")
+            has = [argument.arg for argument in found.args.args + found.args.kwonlyargs if argument.arg != "self"]
+            self.assertEqual(re.findall(r"[a-z]\w*(?=\s*(?:,|=|$))", re.sub(r'"\w+"|\([^()]*\)|None|True|False', "", shown)), has, function)
+
+
+if __name__ == "__main__":
+    unittest.main()
