@@ -219,8 +219,6 @@ static DEVICE u32 permute(u32 lo, u32 hi, u32 selector)
 }
 
 static DEVICE void barrier() { asm volatile("bar.sync 0;" ::: "memory"); }
-/* The same, number i, of so many threads. */
-template <u32 THREADS> static DEVICE void barrier_of(u32 i) { asm volatile("bar.sync %0, %1;" :: "r"(i), "n"(THREADS) : "memory"); }
 /* A barrier, and whether x is true of any thread of the block. */
 static DEVICE bool any_at_barrier(bool x)
 {

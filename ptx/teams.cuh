@@ -65,10 +65,10 @@ template <class V> struct team_variant : V {
 template <bool, class V> struct loop_variant { using type = V; };
 template <class V> struct loop_variant<true, V> { using type = team_variant<V>; };
 
-/* Barrier number 0 is the block's. */
+/* Barrier number 0 is the block's. 9.7.12 bar */
 template <class V> static DEVICE void team_barrier(u32 team)
 {
-    if constexpr (HAS_TEAMS) barrier_of<V::THREADS / V::K_WARPS>(team + 1);
+    if constexpr (HAS_TEAMS) asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(V::THREADS / V::K_WARPS) : "memory");
     else barrier();
 }
 
