@@ -46,6 +46,7 @@ typedef struct weights_product_t {
     hgemm_activation_t activation;
     unsigned flags;
     float size;                              /* of elements of A; 0: 1 */
+    float outlier;                           /* an element of the middle row of A, in each matrix; 0: none */
     int is_shared;                           /* a batch by one matrix */
     int has_scalars_there, has_wide_indices; /* alpha and beta in device memory; indices of 64 bits */
     int has_pointers;                        /* a batch of pointers */
