@@ -6,10 +6,12 @@
  *           sums, or NaN. Those are added up once more, by FP32 units, which have bfloat16's range.
  * Grid      As many blocks as a GPU runs at a time; they walk over the tiles of D in all matrices. Most find nothing to do, and
  *           without an outlier no block looks.
- * Block     A tile of 64x64. A thread has eight neighbours in two rows. The tiles of A and B are floats in shared memory.
+ * Block     A tile of 64x64. A thread has eight neighbours in two rows. The tiles of A and B are floats in shared memory; B may
+ *           be packed weights, of which each element is formed and rounded to single precision.
  */
 #include "epilogue.cuh"
 #include "convert.cuh"
+#include "../src/table/packed.h"
 
 static constexpr u32 TILE = HGEMM_RECOMPUTE_TILE, DEPTH = 32, THREADS = HGEMM_RECOMPUTE_THREADS;
 static constexpr u32 A_PITCH = DEPTH + 1, B_PITCH = TILE + 4; /* in floats: rows of B begin at whole chunks */
@@ -54,6 +56,18 @@ struct factor {
     }
 };
 
+/* The same of op(B) turned over where it is packed weights. Neighbours along k lie near each other. */
+static DEVICE void load_packed(const packed_form_t &form, const char *packed, u32 shared, u32 line0, u32 k0)
+{
+#pragma unroll 1
+    for (u32 at_tile = thread_index(); at_tile < TILE * DEPTH; at_tile += THREADS) {
+        const u32 line = at_tile / DEPTH, q = at_tile % DEPTH;
+        const bool is_there = line0 + line < (u32)form.n && k0 + q < (u32)form.k;
+        const float x = is_there ? packed_element(&form, packed, line0 + line, k0 + q) : 0;
+        st_shared_word(shared + (q * B_PITCH + line) * 4, __float_as_uint(x));
+    }
+}
+
 static DEVICE bool is_finite(float x) { return fabsf(x) <= 3.4028235e38f; }
 
 /* The thread's part of a row of D as it is, zeros where there is none; returns which row it is in memory. */
@@ -94,7 +108,9 @@ extern "C" __global__ void __launch_bounds__(HGEMM_RECOMPUTE_THREADS, 1) HGEMM_V
 #pragma unroll 1
         for (u32 k0 = 0; k0 < p.k; k0 += DEPTH) {
             barrier();
-            a.load(m0, k0), b.load(n0, k0);
+            a.load(m0, k0);
+            if (args.packed.n) load_packed(args.packed, (const char *)p.b + matrix * p.stride_b, b.shared, n0, k0);
+            else b.load(n0, k0);
             barrier();
 #pragma unroll 4
             for (u32 q = 0; q < DEPTH; ++q) {

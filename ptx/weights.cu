@@ -14,28 +14,37 @@
  * Limits    Shared memory's round trip of A, where D has few rows; offsets take a further mma for each 16 rows.
  */
 #include "convert.cuh"
-#include "tile.cuh"
+#include "teams.cuh"
 
 template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
 {
-    const typename T::block at(args);
+    typename T::block at(args);
+    const u32 team = team_index<T>();
+    take_share(at, team);
+    auto wait_for_team = [&] { team_barrier<T>(T::CONVERTS ? team_index<T>() : team); }; /* halves leave no register for it */
     constexpr int UNIT_SLICES = is_of_8_bits(KIND) ? 2 : 4, UNITS = T::SLICES / UNIT_SLICES;
     constexpr int PARTS = T::SLICES / 2; /* of a k-tile, where groups are small */
     static_assert(T::WN == HGEMM_PACKED_STRIP && HGEMM_PACKED_K % T::BK == 0, "packed weights are for other tiles");
-    constexpr int LDS_GAP = T::MMAS / 2 / T::LDSMS > 0 ? T::MMAS / 2 / T::LDSMS : 1;
+    using own = typename T::schedule; /* of a row that has one; the others spread their stores evenly */
+    constexpr bool IS_OWN = own::LDS_GAP > 0;
+    constexpr int LDS_GAP = IS_OWN ? own::LDS_GAP : T::MMAS / 2 / T::LDSMS > 0 ? T::MMAS / 2 / T::LDSMS : 1;
     constexpr bool LATER = T::CONVERTS && T::MMAS >= 16; /* chunks that become halves are waited for; a warp barrier keeps that in its place */
     /* Kernels for codes by tables alone have registers for what takes longest there, of one kind: a group's end where a
      * slice has many mma's, halves where it has few. */
     constexpr bool SCALES_AHEAD = T::spec::TABLES && T::WM > 32, HALVES_AHEAD = T::spec::TABLES && T::WM <= 32;
-    constexpr int STS_FIRST = LATER ? T::MMAS * 3 / 2 : T::MMAS / 2, STEP_MMAS = (T::SLICES - 1) * T::MMAS; /* those before the barrier */
-    constexpr int STS_GAP = (STEP_MMAS - STS_FIRST - 1) / T::SLOTS / (HALVES_AHEAD ? 2 : 1);
-    static_assert((T::LDSMS - 1) * LDS_GAP < T::MMAS && STS_GAP > 0, "a k-tile has too few mma's");
+    constexpr int STEP_MMAS = (T::SLICES - 1) * T::MMAS; /* those before the barrier */
+    constexpr int STS_FIRST = IS_OWN ? own::STS_FIRST : LATER ? T::MMAS * 3 / 2 : T::MMAS / 2;
+    constexpr int STS_GAP = IS_OWN ? own::STS_GAP : (STEP_MMAS - STS_FIRST - 1) / T::SLOTS / (HALVES_AHEAD ? 2 : 1);
+    constexpr int LAST_STS = STS_FIRST + (T::SLOTS - 1) * STS_GAP;
+    static_assert((T::LDSMS - 1) * LDS_GAP < T::MMAS && STS_GAP > 0 && LAST_STS < STEP_MMAS, "a k-tile has too few mma's");
+    static_assert(LAST_STS + own::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
+    auto due = [](int mmas) { return mmas >= 0 && mmas % STS_GAP == 0 && mmas / STS_GAP < T::SLOTS; }; /* a chunk, so many after the first */
 
     const typename T::warp w;
     const packed_form_t &form = args.packed;
     const u32 strip = minimum((at.n0 + w.n) / HGEMM_PACKED_STRIP, (u32)packed_strips(&form) - 1);
     constexpr u32 K_BYTES = HGEMM_PACKED_UNIT / (UNIT_SLICES * 8);
-    const u32 first_k = at.k0 + w.k_warp * T::WK;
+    const u32 first_k = at.k0 + (HAS_TEAMS ? 0 : w.k_warp * T::WK);
     const char *codes = at.b.base + (u64)strip * packed_units(&form) * HGEMM_PACKED_UNIT + w.lane * 16 + (u64)first_k * K_BYTES;
     const groups_of_strip<ADDS> groups(form, at.b.base, strip, w.lane);
     const lookup table{form.lookup};
@@ -96,7 +105,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
         now.scale = number_of(now.scale, w.lane, form.type_scale);
         if (ADDS) now.offset = number_of(now.offset, w.lane, form.type_scale);
     };
-    barrier(); /* k-tile 0 is complete */
+    wait_for_team(); /* k-tile 0 is complete */
     T::clear(part), T::clear(all);
 #pragma unroll
     for (int j = 0; j < T::LDSMS; ++j) pipe.load_one(f[0], j, 0, 0);
@@ -109,13 +118,14 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     for (u32 t = 0; t < k_tiles; ++t) {
         const u32 there = T::STAGE - stage;
         const bool more = t + 2 < k_tiles;
+        find_anew(pipe.fragment_a); /* the addresses of all slices */
 #pragma unroll
         for (int kk = 0; kk < T::SLICES; ++kk) {
             const bool last = kk == T::SLICES - 1;
             const typename T::fragments &fragments = f[kk % 2];
-            if (LATER && kk == T::SLICES / 2) warp_barrier();
+            if (IS_OWN ? kk > 0 && kk % 2 == 0 : LATER && kk == T::SLICES / 2) warp_barrier();
             if (SCALES_AHEAD && last) find_all_scales();
-            if (last) barrier(); /* the next k-tile is complete, and every warp is done with this one */
+            if (last) wait_for_team(); /* the next k-tile is complete, and every warp is done with this one */
             if (kk == 0 && begins) zeros.set(then[0].zero);
             if (kk > 0 && kk % 2 == 0 && is_fine) {
                 const int p = MAY_BE_FINE ? kk / 2 : 0;
@@ -142,7 +152,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
 #pragma unroll
                 for (int h = 0; h < T::MMAS; ++h) {
                     const int i = row_of(h), j = column_of(h);
-                    const int sts = kk * T::MMAS + h - STS_FIRST;
+                    const int sts = kk * T::MMAS + h - STS_FIRST, ldg = sts - own::LDG_LAG;
                     if (h % LDS_GAP == 0 && h / LDS_GAP < T::LDSMS)
                         pipe.load_one(f[(kk + 1) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
                     if (is_fresh) {
@@ -151,10 +161,17 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
                     } else {
                         mma_m16n8k8(part[i][j], fragments.a[i], b[j]);
                     }
-                    if (sts >= 0 && sts % STS_GAP == 0 && sts / STS_GAP < T::SLOTS) {
-                        const int q = sts / STS_GAP;
-                        pipe.convert(q), pipe.commit(q, there), pipe.fetch(at, q, more);
+#pragma unroll
+                    for (int i = 0; IS_OWN && i < 4; ++i) { /* pairs of a chunk */
+                        const int pair = sts + own::CVT_LEAD - i * own::CVT_GAP;
+                        if (due(pair)) pipe.convert(pair / STS_GAP, i);
                     }
+                    if (due(sts)) {
+                        if (IS_OWN) warp_barrier(); /* or ptxas makes halves of all chunks at once, with no mma in between */
+                        else pipe.convert(sts / STS_GAP);
+                        pipe.commit(sts / STS_GAP, there);
+                    }
+                    if (due(ldg)) pipe.fetch(at, ldg / STS_GAP, more);
                 }
 #pragma unroll
                 for (int i = 0; i < T::MT && ADDS; ++i) {
@@ -188,19 +205,20 @@ template <class T> static DEVICE void weights(const arguments &args)
     if (!typename T::block(args).is_needed(args)) return;
     const packed_form_t &form = args.packed;
     constexpr bool TAKES_ALL = HGEMM_TAKES_ALL(T::WM, T::spec::TABLES);
+    using L = tile<typename loop_variant<HAS_TEAMS, typename T::variant>::type>;
     typename T::sums all;
     if constexpr (T::spec::TABLES) {
-        multiply_packed<T, CODES_TABLE>(all, args);
+        multiply_packed<L, CODES_TABLE>(all, args);
     } else if (packed_bits(&form) == 4) {
-        if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_4, TAKES_ALL>(all, args);
-        else if (TAKES_ALL && form.code == PACKED_TABLE16) multiply_packed<T, CODES_TABLE>(all, args);
-        else multiply_packed<T, CODES_4>(all, args);
+        if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<L, CODES_4, TAKES_ALL>(all, args);
+        else if (TAKES_ALL && form.code == PACKED_TABLE16) multiply_packed<L, CODES_TABLE>(all, args);
+        else multiply_packed<L, CODES_4>(all, args);
     } else {
-        if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_8, TAKES_ALL>(all, args);
-        else if (form.code == PACKED_E4M3) multiply_packed<T, CODES_E4M3>(all, args);
-        else multiply_packed<T, CODES_8>(all, args);
+        if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<L, CODES_8, TAKES_ALL>(all, args);
+        else if (form.code == PACKED_E4M3) multiply_packed<L, CODES_E4M3>(all, args);
+        else multiply_packed<L, CODES_8>(all, args);
     }
-    T::store(args, typename T::block(args), all);
+    L::store(args, typename L::block(args), all);
 }
 
 HGEMM_ENTRY(weights)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Builds the wheel, installs it in a clean virtual environment, runs its tests and the notebook there on the emulated T4.
-# HGEMM_IMAGE_DIR names the compiled kernels of another build, if there is one.
+# HGEMM_IMAGE_DIR names the compiled kernels of another build, if there is one. HGEMM_CHECK_PACKAGES are more packages to install,
+# without which some tests are skipped: torch bitsandbytes compressed-tensors safetensors.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$root/build/python-check
@@ -27,6 +28,8 @@ esac
 step "installing it in a clean environment"
 quietly python3 -m venv "$work/venv"
 quietly "$work/venv/bin/pip" install -q --disable-pip-version-check "$wheel" pytest ml_dtypes gguf matplotlib nbconvert ipykernel
+# shellcheck disable=SC2086 # several words
+[ -z "${HGEMM_CHECK_PACKAGES:-}" ] || quietly "$work/venv/bin/pip" install -q --disable-pip-version-check $HGEMM_CHECK_PACKAGES
 strangers=$(nm -D --defined-only "$work"/venv/lib/python3*/site-packages/hgemm/libhgemm.so | grep -Ev ' (hgemm_[a-z0-9_]+@@)?HGEMM_(PRIVATE_)?[0-9.]+$' || true)
 [ -z "$strangers" ] || { printf 'FAILED: libhgemm.so exports\n%s\n' "$strangers" >&2; exit 1; }
 step "testing"

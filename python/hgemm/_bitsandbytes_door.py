@@ -59,12 +59,13 @@ def _replacement(entered, own):
 
 def _weights(weight, state):
     """What was packed of a weight, or why it was not. It is packed again where torch says that it was changed, or it was moved."""
+    if weight.is_inference():
+        return "a weight made in inference mode, of whose changes torch does not tell"
     mark, key = (weight.data_ptr(), weight._version), id(state)
     found = _packed_of.get(key)
     if found is None or found[0]() is not state or found[1] != mark:
         try:
-            with torch.no_grad():
-                made = _packed.pack(formats.bitsandbytes_state(weight, state), device=weight.device)
+            made = _packed.pack(formats.bitsandbytes_state(weight, state), device=weight.device)
         except (TypeError, ValueError, NotImplementedError, _c.Error) as error:
             made = str(error)
         with _lock:

@@ -35,6 +35,10 @@ def convert(model, *, gptq_version=None, compute_dtype=None):
     Layers that quantise their activations, too, are replaced by ones that take activations as they are."""
     if gptq_version not in (None, 1, 2):
         raise ValueError(f"gptq_version: {gptq_version!r} is neither 1 nor 2")
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model: a {type(model).__module__}.{type(model).__qualname__} is no torch.nn.Module")
+    if compute_dtype not in (None, torch.float16, torch.bfloat16, torch.float32):
+        raise ValueError(f"compute_dtype: {compute_dtype!r} is none of torch.float16, torch.bfloat16 and torch.float32")
     done, made = Converted(), {}
     if _known(model) is not None:
         done.left[""] = "it is itself such a layer, and only what is in a module can be replaced: use PackedLinear"
@@ -181,7 +185,10 @@ def _compressed(module, get, kind):
         if scale is None:
             return of_scale("weight_scale_inv", weight, get("weight_scale_inv"), block), weight.device
     elif scale.dim() == 2 and scale.shape[0] == 1 and weight.shape[0] > 1 and scale.shape[1] > 1:
-        scale = scale.T  # one a row, as FBGEMM has them
+        if scale.shape[1] == weight.shape[0] and getattr(module, "block_size", None) is None:
+            scale = scale.T  # one a row, as FBGEMM has them
+        elif kind == "FP8":  # a row of blocks, of a layer of few rows
+            block = getattr(module, "block_size", None) or (128, 128)
     return formats.compressed_tensors(weight=weight, weight_scale=scale, block=block,
                                       **{name: options[name] for name in ("weight_zero_point", "weight_g_idx")}), weight.device
 

@@ -32,6 +32,8 @@ def struct_of(form):
     """The hgemm_weights_t of a form. It is kept: descriptors point to it."""
     if not _c.has_weights():
         raise _c.NotSupportedError(f"pack: libhgemm {_c.version_text()} does not have it; 0.3 does", "HGEMM_STATUS_NOT_SUPPORTED")
+    if len(form) != FORM:
+        raise ValueError(f"form: it has {len(form)} numbers, and what packed weights are takes {FORM}")
     made = _c.WeightsForm()
     _c.lib.hgemm_weights_init_sized(byref(made), ctypes.sizeof(made))
     made.n, made.k, made.code, made.group, made.zero, made.type_scale = form[:6]

@@ -9,7 +9,7 @@ from . import _c, _call, _derivatives, _packed, _packed_derivatives, _prepared
 from ._activations import activation as row_of
 from ._device import handle_for
 from ._packed import PackedWeights
-from ._plan import Shape
+from ._plan import Layout, Shape, once, spread_shape
 
 _TYPES = {getattr(torch, name): name for name in _c.TYPE}
 _HALVES = (torch.float16, torch.bfloat16)
@@ -22,8 +22,10 @@ def _handle(index):
 # ---- packing ------------------------------------------------------------------------------------------------------
 
 
+@torch.no_grad()
+@torch.inference_mode(False)
 def pack(many, form, order, device, experts):
-    """hgemm.pack into a tensor on a device of torch's."""
+    """hgemm.pack into a tensor on a device of torch's: one that backward() may keep, in inference mode, too."""
     device = torch.empty(0, device=device).device  # with its index
     if device.type not in ("cpu", "cuda"):
         raise ValueError(f"device: {device} is neither a CPU nor a CUDA device")
@@ -94,11 +96,15 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
         if tensor is not None:
             if tensor.dtype not in _TYPES:
                 raise TypeError(f"{name}: its type is {tensor.dtype}, not float16, bfloat16 or float32")
+            if name == "bias":
+                operands[name] = _bias(tensor, x, form)
+                continue
             try:
-                spread = tensor.expand((n,) if name == "bias" else whole)
+                spread = tensor.expand(whole)
             except RuntimeError:
-                raise _packed.wrong_shape(name, tensor.shape, f"one that broadcasts to {(n,) if name == 'bias' else tuple(whole)}") from None
-            operands[name] = tensor if name == "c" else spread.contiguous()
+                raise _packed.wrong_shape(name, tensor.shape, f"one that broadcasts to {tuple(whole)}") from None
+            is_whole = spread.shape == tensor.shape and tensor.is_contiguous()
+            operands[name] = tensor if name == "c" or is_whole else spread.contiguous()
     dtype = _TYPES[x.dtype] if out_dtype is None else _call.dtype_name("out_dtype", out_dtype)
     scalars = {"alpha": float(alpha), "beta": float(beta)}
 
@@ -132,6 +138,15 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
     return result
 
 
+def _bias(tensor, x, form):
+    """A bias as the library reads it: the tensor itself, or a copy."""
+    layout = Layout(_TYPES[tensor.dtype], tensor.shape, tensor.stride())
+    shape = spread_shape("bias", layout, Shape(x.shape, (form[1], form[0])))
+    if shape is not None:
+        return tensor[once(layout)].expand(shape).contiguous()
+    return tensor if 0 in tensor.stride() or tensor.is_contiguous() else tensor.contiguous()
+
+
 LOW = 2.0**11
 
 
@@ -160,11 +175,10 @@ def _epilogue(z, c, bias, gate, beta, activation):
     for name, tensor in (("c", c), ("bias", bias), ("gate", gate)):
         if tensor is not None and tensor.dtype not in _TYPES:
             raise TypeError(f"{name}: its type is {tensor.dtype}, not float16, bfloat16 or float32")
-        wanted = z.shape[-1:] if name == "bias" else z.shape
         try:
-            spread = None if tensor is None else tensor.expand(wanted)
+            spread = None if tensor is None else tensor.expand(z.shape)
         except RuntimeError:
-            raise _packed.wrong_shape(name, tensor.shape, f"one that broadcasts to {tuple(wanted)}") from None
+            raise _packed.wrong_shape(name, tensor.shape, f"one that broadcasts to {tuple(z.shape)}") from None
         if name == "c" and tensor is not None:
             z = z + beta * spread
         elif name == "bias" and tensor is not None:
@@ -237,6 +251,8 @@ _library.impl("linear_packed", _packed_derivatives.composed, "FuncTorchDynamicLa
 
 @torch.library.register_fake("hgemm::linear_packed", lib=_library)
 def _(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="none", out_dtype=None, *rest, **options):
+    if x.shape[-1] != form[1]:
+        raise _packed.wrong_shape("x", x.shape, f"(..., {form[1]})")
     return x.new_empty((*x.shape[:-1], form[0]), dtype=out_dtype or x.dtype)
 
 
@@ -365,9 +381,13 @@ class PackedLinear(torch.nn.Module):
             weights = _packed.pack(weights, device=device or "cpu")
         if not isinstance(weights.data, torch.Tensor) or weights.experts is not None:
             raise ValueError("weights: they are not packed in a tensor of torch's for one matrix; hgemm.pack(weights, device=...) does that")
+        with torch.inference_mode(False):
+            form = torch.tensor(weights.form, dtype=torch.int64)
         self.register_buffer("packed", weights.data)
-        self.register_buffer("form", torch.tensor(weights.form, dtype=torch.int64))
+        self.register_buffer("form", form)
         self.register_buffer("order", weights.order)
+        if bias is not None and not isinstance(bias, torch.Tensor):
+            raise TypeError(f"bias: a {type(bias).__module__}.{type(bias).__qualname__} is no tensor")
         if bias is not None and tuple(bias.shape) != (weights.n,):
             raise _packed.wrong_shape("bias", bias.shape, (weights.n,))
         self.register_parameter("bias", None if bias is None else torch.nn.Parameter(bias.detach(), requires_grad=False))

@@ -16,7 +16,7 @@ class _Managed(ctypes.Structure):
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_CODES = {torch.float16: (2, 16), torch.float32: (2, 32), torch.bfloat16: (4, 16)}
+_CODES = {torch.float16: (2, 16), torch.float32: (2, 32), torch.bfloat16: (4, 16), torch.uint8: (1, 8)}
 _kept = []  # torch looks at a structure once more when its tensor ends
 
 

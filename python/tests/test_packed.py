@@ -57,6 +57,19 @@ def test_bfloat16(rng):
     assert np.isfinite(y).all() and np.abs(y - wanted).max() <= 1e-6 * np.abs(wanted).max()
 
 
+@pytest.mark.parametrize("code, zeros", KINDS)
+def test_an_outlier_among_activations_of_bfloat16(rng, code, zeros):
+    """No scale serves a row of 1e20 and the others: each row is right."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    weights = made(rng, code, 40, 96, 32, zeros)
+    packed, matrix = hgemm.pack(weights), weights.dequantize().astype(np.float64)
+    x = rng.standard_normal((7, 96))
+    x[3, 11] = 1e20
+    x = x.astype(ml_dtypes.bfloat16)
+    y, wanted = hgemm.linear(x, packed, out_dtype="float32"), x.astype(np.float64) @ matrix.T
+    assert (np.abs(y - wanted) <= 2.0**-17 * (np.abs(x.astype(np.float64)) @ np.abs(matrix).T)).all()
+
+
 @pytest.mark.parametrize("m, n, k", [(0, 24, 64), (3, 0, 64), (3, 24, 0), (0, 0, 0)])
 def test_sizes_of_0(m, n, k):
     weights = hgemm.Weights(np.ones((n, k), int), np.ones((n, 2 if k else 0), np.float16), "int4", group=32)

@@ -18,6 +18,7 @@ import fake_cuda
 import hgemm
 import hgemm.torch
 from hgemm import _call, _device, _device_array, _prepared
+from random_weights import made
 
 HALF, FLOAT, BF16 = torch.float16, torch.float32, torch.bfloat16
 BITS = {HALF: torch.int16, BF16: torch.int16, FLOAT: torch.int32}
@@ -159,6 +160,40 @@ def test_the_same_tensor_twice(gpu):
     on_a, on_b = gpu.put(a), gpu.put(b)
     for x, y, on_x, on_y in ((a, a, on_a, on_a), (a, b, on_a, on_b), (b, b, on_b, on_b)):
         assert torch.equal(gpu.get(hgemm.matmul(on_x, on_y)).double(), expected(x, y))
+
+
+def test_packed_weights(gpu, looked_at):
+    """Weights of one size are told apart, and what is asked of them; a call that comes again is not looked at."""
+    rng = np.random.default_rng(5)
+    kinds = [made(rng, code, 24, 64, 32, zeros) for code, zeros in (("int4", None), ("uint4", None), ("table16", None), ("int8", None), ("e4m3", None))]
+    of = []
+    for weights in kinds:
+        packed = hgemm.pack(weights)
+        gpu.arrays.append(packed.data)
+        data = fake_cuda.tensor(packed.data.pointer, (packed.nbytes,), (1,), torch.uint8)
+        of.append((hgemm._packed.PackedWeights(data, packed.form, None), torch.from_numpy(weights.dequantize())))
+    assert len({w.nbytes for w, _ in of[:3]}) == 1
+
+    def product(i, dtype, x_way, out_dtype, **options):
+        w, matrix = of[i]
+        x = laid_out(7, 64, dtype=dtype, way=x_way)
+        beside = {name: laid_out(*shape, dtype=kind, way=0) for name, (shape, kind) in options.pop("beside", {}).items()}
+        want = expected(x, matrix.T, **beside, **options)
+        result = hgemm.linear(gpu.put(x), w, **{name: gpu.put(y) for name, y in beside.items()}, **options, out_dtype=out_dtype)
+        assert result.dtype == (out_dtype or dtype), (i, options)
+        off = (gpu.get(result).double() - want).abs().max()
+        assert off <= {FLOAT: 2.0**-20, HALF: 2.0**-10, BF16: 2.0**-7}[result.dtype] * want.abs().max(), (i, dtype, x_way, options, off)
+    calls = [(i, dtype, way, out_dtype, options) for i in range(len(of)) for dtype in (HALF, BF16) for way in (0, 1)
+             for out_dtype, options in ((None, {}), (FLOAT, {"alpha": 0.5}), (FLOAT, {"alpha": -2.0, "activation": "relu"}),
+                                        (None, {"beside": {"bias": ((24,), HALF)}}), (FLOAT, {"beside": {"bias": ((24,), FLOAT)}}),
+                                        (FLOAT, {"beside": {"c": ((7, 24), HALF)}, "beta": 2.0}), (FLOAT, {"beside": {"c": ((7, 24), HALF)}, "beta": 0.0}),
+                                        (FLOAT, {"beside": {"gate": ((7, 24), BF16)}}))]
+    for turn in range(2):
+        random.shuffle(calls)
+        for i, dtype, way, out_dtype, options in calls:
+            product(i, dtype, way, out_dtype, **options)
+        count = len(looked_at) if turn == 0 else count
+    assert len(looked_at) == count
 
 
 def test_streams_devices_and_modes_are_part_of_a_call(gpu, looked_at, recorded):

@@ -209,6 +209,28 @@ def test_float32_beyond_what_halves_and_alpha_hold(rng):
         assert fits.any() and ((y - exact).abs() <= 2.0**-20 * most)[fits].all() and y[exact.abs() > 3.5e38].isinf().all(), (size, alpha)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_a_bias_of_any_shape_that_linear_takes(rng, dtype):
+    weights = made(rng, "int4", 40, 96, 32)
+    packed, x = hgemm.pack(weights, device="cpu"), integers(rng, 3, 96).to(dtype)
+    wanted = x.float() @ matrix_of(weights).T
+    for bias in (integers(rng, 40), integers(rng, 1, 40), integers(rng, 3, 1), integers(rng, 1, 1), integers(rng, 1), integers(rng, 1)[0],
+                 integers(rng, 80)[::2], integers(rng, 1).expand(40)):
+        assert torch.equal(hgemm.linear(x, packed, bias, out_dtype="float32"), wanted + bias.float()), bias.shape
+        if dtype != torch.float32:
+            other = hgemm.linear(x.numpy(), hgemm.pack(weights), bias.numpy(), out_dtype="float32")
+            assert np.array_equal(other, wanted + bias.float()), bias.shape
+    for bias in (integers(rng, 41), integers(rng, 2, 1), integers(rng, 2, 3, 1)):
+        with pytest.raises(ValueError, match="^bias: its shape"):
+            hgemm.linear(x, packed, bias)
+    with pytest.raises(TypeError, match="bias: a numpy.ndarray is no tensor"):
+        hgemm.torch.PackedLinear(weights, np.ones(40))
+    with pytest.raises(ValueError, match="form: it has 3 numbers"):
+        torch.ops.hgemm.linear_packed(x.half(), packed.data, [1, 2, 3])
+    with pytest.raises(ValueError, match=r"x: its shape is \(3, 90\)"):
+        torch.ops.hgemm.linear_packed(x[:, :90].to("meta"), packed.data.to("meta"), list(packed.form))
+
+
 def test_tensors_that_are_negatives_in_memory(rng):
     """What torch makes of a conjugate's imaginary part."""
     x = torch.complex(torch.randn(3, 64), torch.randn(3, 64)).conj().imag
@@ -253,10 +275,10 @@ def test_what_is_refused(rng):
     packed, x = hgemm.pack(weights, device="cpu"), integers(rng, 5, 64)
     for arguments, error, match in (
             ({"x": x[:, :62]}, ValueError, r"x: its shape is \(5, 62\)"), ({"x": x.double()}, TypeError, "x: its type is torch.float64"),
-            ({"x": x.float(), "bias": torch.zeros(23)}, ValueError, r"bias: its shape is \(23,\)"),
+            ({"x": x.float(), "bias": torch.zeros(23)}, ValueError, r"bias: its shape"),
             ({"x": x.float(), "gate": torch.zeros(5, 24, dtype=torch.int32)}, TypeError, "gate: its type"),
             ({"x": x.float(), "scale_a": 1.0}, ValueError, "scale_a: x is float32"),
-            ({"bias": torch.zeros(23)}, ValueError, r"bias: its shape is \(23,\)"), ({"gate": torch.zeros(4, 24)}, ValueError, "gate: its shape"),
+            ({"bias": torch.zeros(23)}, ValueError, r"bias: its shape"), ({"gate": torch.zeros(4, 24)}, ValueError, "gate: its shape"),
             ({"out": torch.zeros(5, 24)}, ValueError, "out"), ({"scale_b": 1.0}, ValueError, "scale_b"),
             ({"accumulate": "float16"}, NotImplementedError, "accumulate"), ({"c": torch.zeros(5, 24, dtype=torch.int32)}, TypeError, "c: its type")):
         with pytest.raises(error, match=match):
@@ -449,6 +471,32 @@ def test_bitsandbytes_of_8_bits(rng):
         assert torch.allclose(model[0](x).float(), x.float() @ matrix.T + bias, rtol=2e-3, atol=2e-3)
 
 
+def test_fp8_by_what_its_scales_are(rng):
+    """One a row in a row of them, as FBGEMM has it, or a row of blocks: by their number, or by what the layer says of blocks."""
+    for n, k, count, block_size, is_blocks in ((64, 256, 64, None, False), (64, 256, 2, None, True), (2, 256, 2, None, False),
+                                               (2, 256, 2, (128, 128), True)):
+        bits = rng.integers(0, 100, (n, k)).astype(np.uint8)
+        scale = rng.uniform(0.1, 1, (1, count)).astype(np.float32)
+        layer = Layer(weight=torch.from_numpy(bits).view(torch.float8_e4m3fn), weight_scale=scale)
+        if block_size is not None:
+            layer.block_size = block_size
+        model = torch.nn.Sequential(layer)
+        done = hgemm.torch.convert(model)
+        assert not done.left, done
+        wanted = formats.fp8(bits, scale, block=(128, 128)) if is_blocks else formats.fp8(bits, scale[0])
+        np.testing.assert_array_equal(model[0].weights.unpack("float32").numpy(), wanted.dequantize())
+
+
+def test_what_convert_is_given():
+    with pytest.raises(TypeError, match="model: a builtins.dict is no torch.nn.Module"):
+        hgemm.torch.convert({})
+    for dtype in ("float16", torch.float64):
+        with pytest.raises(ValueError, match="compute_dtype: "):
+            hgemm.torch.convert(torch.nn.Sequential(), compute_dtype=dtype)
+    with pytest.raises(ValueError, match="gptq_version: 3"):
+        hgemm.torch.convert(torch.nn.Sequential(), gptq_version=3)
+
+
 def test_adapters_stay(rng):
     """PEFT's layers show the tensors of the layer that they wrap as their own."""
     class Adapter(torch.nn.Module):
@@ -580,7 +628,38 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
         with hgemm.torch.enable(devices=("cuda",)):
             package.matmul_4bit(x, weight, state)
         assert len(passed) == 5 and hgemm.torch._bitsandbytes_door._packed_of
+        with torch.inference_mode():
+            frozen = weight.clone()
+            package.matmul_4bit(x, frozen, State(torch.rand(64)))
+        assert len(passed) == 6 and any("inference mode" in why for why in on.passed)
         del state
         assert len(hgemm.torch._bitsandbytes_door._packed_of) == 0
     package.matmul_4bit(x, weight, None)
-    assert len(passed) == 6
+    assert len(passed) == 7
+
+
+def test_what_is_packed_in_inference_mode_serves_training(rng, monkeypatch):
+    package = types.SimpleNamespace(matmul_4bit=None)
+    monkeypatch.setitem(sys.modules, "bitsandbytes", package)
+    monkeypatch.setattr(hgemm.torch._bitsandbytes_door, "_own", None)
+    _, layer, weights = quantised(rng)[-1]
+    matrix, models = matrix_of(weights), [torch.nn.Sequential(layer)]
+    state = type("State", (), {"as_dict": lambda self: layer.quant_state.as_dict()})()
+    x = integers(rng, 3, 128)
+    with hgemm.torch.enable(devices=("cpu",)):
+        with torch.inference_mode():
+            before = package.matmul_4bit(x, layer.weight, state)
+        mine = x.clone().requires_grad_()
+        y = package.matmul_4bit(mine, layer.weight, state)
+        y.sum().backward()
+        assert torch.equal(before, y) and torch.allclose(mine.grad.float(), matrix.sum(0).expand(3, -1), rtol=2e-3, atol=1e-2)
+    with torch.inference_mode():
+        assert not hgemm.torch.convert(models[0]).left
+        models.append(hgemm.torch.PackedLinear(weights))
+        before = models[0](x)
+    for model in models:
+        mine = x.clone().requires_grad_()
+        y = model(mine)
+        y.sum().backward()
+        assert torch.equal(before, y) and torch.allclose(mine.grad.float(), matrix.sum(0).expand(3, -1), rtol=2e-3, atol=1e-2)
+        assert not any(tensor.is_inference() for tensor in model.state_dict().values())

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-/* Matrix number `index` of a batch, or the pointer to it. */
+/* Matrix number `index` of a batch, or the pointer to it. The stride counts elements, of packed weights bytes. */
 static void *matrix(const hgemm_desc_t *p, const void *data, hgemm_type_t type, int64_t index, int64_t stride)
 {
     if (!data || index == 0) /* what is not there may have any type, a lone matrix any stride */

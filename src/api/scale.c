@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/scale.h"
 
+#include "problem/weights.h"
+
 /* The matrices of an operand as the kernel reads them, all of their elements. Those of a batch that follow each other
  * are one with more rows. */
 static scale_operand_t scale_operand(int64_t lines, int64_t width, const void *from, int64_t ld, int64_t batch,
@@ -144,13 +146,15 @@ hgemm_status_t recompute(hgemm_handle_t handle, const hgemm_desc_t *p, const ker
     enum { RESIDENT = 2 }; /* blocks of a multiprocessor */
     const int64_t tiles = ceil_div(p->m, HGEMM_RECOMPUTE_TILE) * ceil_div(p->n, HGEMM_RECOMPUTE_TILE);
     const int64_t most = (int64_t)handle->machine.multiprocessors * RESIDENT;
+    const packed_form_t none = {0};
     recompute_args_t args = {.product = *product,
                              .a_rows = p->op_a == HGEMM_OP_N ? p->lda : 1,
                              .a_ks = p->op_a == HGEMM_OP_N ? 1 : p->lda,
                              .b_columns = p->op_b == HGEMM_OP_N ? 1 : p->ldb,
                              .b_ks = p->op_b == HGEMM_OP_N ? p->ldb : 1,
                              .batch = matrices,
-                             .only_after = &scale_space(handle)->found.outlier};
+                             .only_after = &scale_space(handle)->found.outlier,
+                             .packed = p->weights ? form_of(p->weights) : none};
     launch_t launch = {
         .grid = {(unsigned)(matrices < most / tiles ? matrices * tiles : most), 1, 1},
         .threads = HGEMM_RECOMPUTE_THREADS,

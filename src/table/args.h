@@ -261,7 +261,8 @@ typedef struct scale_space_t {
     char to_whole_lines[100]; /* what lies before it in memory may begin at any multiple of 128 bytes */
 } scale_space_t;
 
-/* The kernel recompute adds up anew what is not finite. Strides of op(A) and op(B) count elements. */
+/* The kernel recompute adds up anew what is not finite. Strides of op(A) and op(B) count elements; where B is packed
+ * weights, `packed` says what they are, else its n is 0. */
 #define HGEMM_RECOMPUTE_THREADS 256
 #define HGEMM_RECOMPUTE_TILE 64
 #define HGEMM_RECOMPUTE_SHARED 17152
@@ -271,6 +272,7 @@ typedef struct recompute_args_t {
     long long a_rows, a_ks, b_columns, b_ks;
     long long batch;
     const unsigned *only_after;
+    packed_form_t packed;
 } recompute_args_t;
 
 #endif

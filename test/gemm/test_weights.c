@@ -339,6 +339,14 @@ static void products_have_all_that_others_have(void **state)
         {.w = &deep, .m = 16, .splits = 4, .kernel = weights_kernels[0], .is_exact = 1, .type_d = HGEMM_TYPE_F32},
         {.w = &deep, .m = 33, .splits = 2, .kernel = weights_kernels[1], .is_exact = 1, .has_bias = 1},
         {.w = &deep, .m = 65, .splits = 3, .kernel = weights_kernels[2], .is_exact = 1, .type_d = HGEMM_TYPE_F32},
+        {.w = &deep, .m = 65, .kernel = weights_kernels[3], .is_exact = 1, .type_d = HGEMM_TYPE_F32},
+        {.w = &deep, .m = 70, .splits = 2, .kernel = weights_kernels[3], .is_exact = 1, .has_bias = 1},
+        {.w = &of_8,
+         .m = 40,
+         .splits = 3,
+         .kernel = weights_kernels[3],
+         .type_a = HGEMM_TYPE_BF16,
+         .type_d = HGEMM_TYPE_F32},
         {.w = &deep, .m = 3, .is_exact = 1},
         {.w = experts,
          .experts = 4,
@@ -404,6 +412,41 @@ static void large_activations_stay_finite(void **state)
         {.w = &w, .m = 4, .type_d = HGEMM_TYPE_F32, .size = 6e4f}};
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         weights_check(handle, &rng, &calls[i], "large", NULL);
+    weights_forget(&w);
+}
+
+/* Elements of A in bfloat16 of which no scale serves all: their row is right, and so are all others. The last call's
+ * scale is found in a sample. */
+static void an_outlier_spoils_no_row(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < WEIGHTS_KINDS; kind++) {
+        given_t w[3];
+        for (int e = 0; e < 3; e++)
+            w[e] = weights_give(&rng, weights_kinds[kind].code, weights_kinds[kind].zero, (hgemm_type_t)(kind % 3),
+                                weights_groups[kind % WEIGHTS_GROUPS], 70, 138, 0);
+        const weights_product_t calls[] = {
+            {.w = w, .m = 5, .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_F32, .outlier = 1e6f},
+            {.w = w, .m = 70, .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_BF16, .outlier = -1e20f},
+            {.w = w, .m = 1, .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_F32, .outlier = 1e30f, .shift = 1},
+            {.w = w,
+             .experts = 3,
+             .m = 33,
+             .type_a = HGEMM_TYPE_BF16,
+             .type_d = HGEMM_TYPE_F32,
+             .outlier = 1e9f,
+             .has_bias = 1,
+             .has_gate = 1,
+             .alpha = 0.5f}};
+        for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+            weights_check(handle, &rng, &calls[i], "outlier", NULL);
+        for (int e = 0; e < 3; e++)
+            weights_forget(&w[e]);
+    }
+    given_t w = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 128, 16, 1024, 0);
+    const weights_product_t large = {
+        .w = &w, .m = 600, .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_F32, .outlier = 1e20f};
+    weights_check(handle, &rng, &large, "outlier beside a sample", NULL);
     weights_forget(&w);
 }
 
@@ -489,7 +532,7 @@ int main(void)
         cmocka_unit_test(bad_weights_are_refused),        cmocka_unit_test(products_of_integers_are_exact),
         cmocka_unit_test(products_are_within_the_bound),  cmocka_unit_test(products_have_all_that_others_have),
         cmocka_unit_test(large_activations_stay_finite),  cmocka_unit_test(rows_do_not_depend_on_others),
-        cmocka_unit_test(what_no_kernel_does_is_refused),
+        cmocka_unit_test(what_no_kernel_does_is_refused), cmocka_unit_test(an_outlier_spoils_no_row),
     };
     rng.state = test_seed();
     handle = test_open();

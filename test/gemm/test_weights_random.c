@@ -57,6 +57,9 @@ static void calls_at_random(void **state)
         if (k % 8 == 0 && c.lda_more % 8 == 0 && c.shift == 0 && rng_between(&rng, 0, 1)) /* what every kernel takes, */
             c.kernel = mode < 2 ? weights_kernel_for((int)rng_between(&rng, 0, WEIGHTS_KERNELS - 1), kind, group)
                                 : weights_kernels[rng_between(&rng, 0, 1)]; /* or two do */
+        if (c.type_a == HGEMM_TYPE_BF16 && c.type_d != HGEMM_TYPE_F16 && mode < 2 && !c.flags && !c.is_gathered &&
+            c.beta == 0 && rng_between(&rng, 0, 1)) /* the call finds its scale, and may compute D twice */
+            c.outlier = 1e12F;
         char what[64];
         snprintf(what, sizeof what, "call %d, mode %d, kernel %s", i, mode, c.kernel ? c.kernel : "auto");
         weights_check(handle, &rng, &c, what, NULL);

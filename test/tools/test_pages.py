@@ -11,14 +11,15 @@ import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("[b-t]*/README.md")), *sorted(ROOT.glob("bench/shapes/*.md"))]
+PAGES = [path for pattern in ("*.md", "docs/*.md", "python/README.md", "test/README.md", "bench/shapes/*.md") for path in sorted(ROOT.glob(pattern))]
 SOURCES = [path for folder in ("bench", "cmake", "examples", "include", "ptx", "python", "src", "test", "tools") for path in sorted((ROOT / folder).rglob("*"))
            if path.suffix in (".c", ".cc", ".cmake", ".cu", ".cuh", ".def", ".h", ".in", ".py", ".sh", ".toml") and "results" not in path.parts]
 SOURCES += [ROOT / "CMakeLists.txt", ROOT / "CMakePresets.json", *sorted(ROOT.glob("*/CMakeLists.txt")), *sorted(ROOT.glob("src/*/CMakeLists.txt"))]
 # Where a command of ours has its options. Those of others' commands are not checked.
 COMMANDS = {"bench_hgemm": "bench/options.c", "hgemm": "tools/hgemm/*.c", "turing": "tools/turing*.c", "hgemm.cublas": "python/hgemm/cublas.py"}
 COMMAND = re.compile(r"(?<![\w./-])(?:[\w./]*/)?(bench_hgemm|hgemm|turing|hgemm\.cublas|(?:tools|test|python)/[\w./]+\.(?:py|sh))(?= )")
-THEIRS = {"HGEMM_CONST", "hgemm_verb", "hgemm_thing_t", "hgemm_report.json", "desc.c", "race.cu"}
+THEIRS = {"HGEMM_CONST", "hgemm_verb", "hgemm_thing_t", "hgemm_report.json", "desc.c", "race.cu", "program.py", "your_program.py", "model.py",
+          "my_numba_program.py"}
 FOLDERS = r"(?:\.github|bench|cmake|docs|examples|include|ptx|python|src|test|tools)"
 
 
@@ -53,7 +54,7 @@ class Pages(unittest.TestCase):
     def test_files_exist(self):
         names = {path.name for path in SOURCES}
         self.each(rf"(?<![\w./<>-]){FOLDERS}/[\w./*-]*\w(?![\w./*$<-])", lambda name: any(ROOT.glob(name)))
-        self.each(r"(?<![\w./*<>-])[\w-]+\.(?:c|h|cu|cuh|def|cmake)\b(?![\w(])", names.__contains__)
+        self.each(r"(?<![\w./*<>-])[\w-]+\.(?:c|h|cu|cuh|def|cmake|py|sh)\b(?![\w(])", names.__contains__)
 
     def test_options_are_those_of_their_command(self):
         lost = []
@@ -89,6 +90,16 @@ class Pages(unittest.TestCase):
                 found = next(node for node in found.body if getattr(node, "name", "") == "__init__")
             has = [argument.arg for argument in found.args.args + found.args.kwonlyargs if argument.arg != "self"]
             self.assertEqual(re.findall(r"[a-z]\w*(?=\s*(?:,|=|$))", re.sub(r'"\w+"|\([^()]*\)|None|True|False', "", shown)), has, function)
+
+    def test_every_list_of_the_t4_model_can_be_made_again(self):
+        """By a line of docs/t4.md; parts of a list are joined (tools/results.py)."""
+        text = (ROOT / "docs" / "t4.md").read_text()
+        made = set(re.findall(r"\bmodel ([a-z]\w*)(?=[ $])", text)) | set(re.findall(r"\bexperts (experts\w*)", text))
+        made |= {f"weights_{name}{first}" for name in re.findall(r"(?m)^ +packed (\w+)", text) for first in ("", "_first")}
+        made |= {f"plans_weights_{name}" for name in re.findall(r"(?m)^ +chosen (\w+)", text)}
+        for path in sorted((ROOT / "bench" / "results" / "t4model").glob("bench_*.json")):
+            name = path.stem.removeprefix("bench_")
+            self.assertTrue(name in made or f"{name}1" in made or f"`{name}`" in text, f"{path.name}: docs/t4.md does not say how it was made")
 
 
 if __name__ == "__main__":
