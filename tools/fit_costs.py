@@ -33,6 +33,8 @@ FIRST_STEP = .08  # of a logarithm
 def link(build, folder):
     objects = [path for place in ("CMakeFiles/hgemm_objects.dir", "CMakeFiles/hgemm_images.dir", "src/turing/CMakeFiles/turing.dir")
                for path in (build / place).rglob("*.o") if path.name != "price.c.o"]
+    if not objects or min(path.stat().st_mtime for path in objects if path.name == "cost.c.o") < (ROOT / "src/select/costs.def").stat().st_mtime:
+        sys.exit(f"{build} is older than costs.def: build it")
     library = pathlib.Path(folder) / "fit.so"
     subprocess.run(["gcc", "-O2", "-std=gnu11", "-shared", "-fPIC", f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", f"-I{build}", "-o", library,
                     ROOT / "tools" / "fit_costs.c", *objects, "-lzstd", "-lm", "-lpthread", "-ldl"], check=True)
