@@ -25,14 +25,20 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     constexpr int UNIT_SLICES = is_of_8_bits(KIND) ? 2 : 4, UNITS = T::SLICES / UNIT_SLICES;
     constexpr int PARTS = T::SLICES / 2; /* of a k-tile, where groups are small */
     static_assert(T::WN == HGEMM_PACKED_STRIP && HGEMM_PACKED_K % T::BK == 0, "packed weights are for other tiles");
-    constexpr int LDS_GAP = T::MMAS / 2 / T::LDSMS > 0 ? T::MMAS / 2 / T::LDSMS : 1;
+    using own = typename T::schedule; /* of a row that has one; the others spread their stores evenly */
+    constexpr bool IS_OWN = own::LDS_GAP > 0;
+    constexpr int LDS_GAP = IS_OWN ? own::LDS_GAP : T::MMAS / 2 / T::LDSMS > 0 ? T::MMAS / 2 / T::LDSMS : 1;
     constexpr bool LATER = T::CONVERTS && T::MMAS >= 16; /* chunks that become halves are waited for; a warp barrier keeps that in its place */
     /* Kernels for codes by tables alone have registers for what takes longest there, of one kind: a group's end where a
      * slice has many mma's, halves where it has few. */
     constexpr bool SCALES_AHEAD = T::spec::TABLES && T::WM > 32, HALVES_AHEAD = T::spec::TABLES && T::WM <= 32;
-    constexpr int STS_FIRST = LATER ? T::MMAS * 3 / 2 : T::MMAS / 2, STEP_MMAS = (T::SLICES - 1) * T::MMAS; /* those before the barrier */
-    constexpr int STS_GAP = (STEP_MMAS - STS_FIRST - 1) / T::SLOTS / (HALVES_AHEAD ? 2 : 1);
-    static_assert((T::LDSMS - 1) * LDS_GAP < T::MMAS && STS_GAP > 0, "a k-tile has too few mma's");
+    constexpr int STEP_MMAS = (T::SLICES - 1) * T::MMAS; /* those before the barrier */
+    constexpr int STS_FIRST = IS_OWN ? own::STS_FIRST : LATER ? T::MMAS * 3 / 2 : T::MMAS / 2;
+    constexpr int STS_GAP = IS_OWN ? own::STS_GAP : (STEP_MMAS - STS_FIRST - 1) / T::SLOTS / (HALVES_AHEAD ? 2 : 1);
+    constexpr int LAST_STS = STS_FIRST + (T::SLOTS - 1) * STS_GAP;
+    static_assert((T::LDSMS - 1) * LDS_GAP < T::MMAS && STS_GAP > 0 && LAST_STS < STEP_MMAS, "a k-tile has too few mma's");
+    static_assert(LAST_STS + own::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
+    auto due = [](int mmas) { return mmas >= 0 && mmas % STS_GAP == 0 && mmas / STS_GAP < T::SLOTS; }; /* a chunk, so many after the first */
 
     const typename T::warp w;
     const packed_form_t &form = args.packed;
@@ -117,7 +123,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
         for (int kk = 0; kk < T::SLICES; ++kk) {
             const bool last = kk == T::SLICES - 1;
             const typename T::fragments &fragments = f[kk % 2];
-            if (LATER && kk == T::SLICES / 2) warp_barrier();
+            if (IS_OWN ? kk > 0 && kk % 2 == 0 : LATER && kk == T::SLICES / 2) warp_barrier();
             if (SCALES_AHEAD && last) find_all_scales();
             if (last) wait_for_team(); /* the next k-tile is complete, and every warp is done with this one */
             if (kk == 0 && begins) zeros.set(then[0].zero);
@@ -146,7 +152,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
 #pragma unroll
                 for (int h = 0; h < T::MMAS; ++h) {
                     const int i = row_of(h), j = column_of(h);
-                    const int sts = kk * T::MMAS + h - STS_FIRST;
+                    const int sts = kk * T::MMAS + h - STS_FIRST, ldg = sts - own::LDG_LAG;
                     if (h % LDS_GAP == 0 && h / LDS_GAP < T::LDSMS)
                         pipe.load_one(f[(kk + 1) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
                     if (is_fresh) {
@@ -155,10 +161,17 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
                     } else {
                         mma_m16n8k8(part[i][j], fragments.a[i], b[j]);
                     }
-                    if (sts >= 0 && sts % STS_GAP == 0 && sts / STS_GAP < T::SLOTS) {
-                        const int q = sts / STS_GAP;
-                        pipe.convert(q), pipe.commit(q, there), pipe.fetch(at, q, more);
+#pragma unroll
+                    for (int i = 0; IS_OWN && i < 4; ++i) { /* pairs of a chunk */
+                        const int pair = sts + own::CVT_LEAD - i * own::CVT_GAP;
+                        if (due(pair)) pipe.convert(pair / STS_GAP, i);
                     }
+                    if (due(sts)) {
+                        if (IS_OWN) warp_barrier(); /* or ptxas makes halves of all chunks at once, with no mma in between */
+                        else pipe.convert(sts / STS_GAP);
+                        pipe.commit(sts / STS_GAP, there);
+                    }
+                    if (due(ldg)) pipe.fetch(at, ldg / STS_GAP, more);
                 }
 #pragma unroll
                 for (int i = 0; i < T::MT && ADDS; ++i) {

@@ -168,12 +168,14 @@ static double packed_macs(const hgemm_desc_t *p, int kernel, const costs_t *cost
     if (!p->weights)
         return 1;
     const hgemm_code_t code = p->weights->code;
-    double tight =
-        1; /* registers are short in tiles of 64 rows, but for tables, which have kernels of their own there */
-    if (info->warp_m > 32 && code != HGEMM_CODE_TABLE16 &&
-        (code == HGEMM_CODE_INT8 || code == HGEMM_CODE_UINT8 || code == HGEMM_CODE_E4M3))
+    double tight = 1;
+    if (info->warp_m <= 32)
+        tight = 1; /* registers are not short there */
+    else if (code == HGEMM_CODE_TABLE16)
+        tight = costs->factor_packed_tables;
+    else if (code == HGEMM_CODE_INT8 || code == HGEMM_CODE_UINT8 || code == HGEMM_CODE_E4M3)
         tight = costs->factor_packed_tight;
-    else if (info->warp_m > 32 && code != HGEMM_CODE_TABLE16 && p->type_a != HGEMM_TYPE_F16)
+    else if (p->type_a != HGEMM_TYPE_F16)
         tight = costs->factor_packed_bfloats;
     return (1 + costs->k_packed_scaling / scaled_k(p->weights, kernel)) * tight;
 }
