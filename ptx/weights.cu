@@ -14,11 +14,14 @@
  * Limits    Shared memory's round trip of A, where D has few rows; offsets take a further mma for each 16 rows.
  */
 #include "convert.cuh"
-#include "tile.cuh"
+#include "teams.cuh"
 
 template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
 {
-    const typename T::block at(args);
+    typename T::block at(args);
+    const u32 team = team_index<T>();
+    take_share(at, team);
+    auto wait_for_team = [&] { team_barrier<T>(T::CONVERTS ? team_index<T>() : team); }; /* halves leave no register for it */
     constexpr int UNIT_SLICES = is_of_8_bits(KIND) ? 2 : 4, UNITS = T::SLICES / UNIT_SLICES;
     constexpr int PARTS = T::SLICES / 2; /* of a k-tile, where groups are small */
     static_assert(T::WN == HGEMM_PACKED_STRIP && HGEMM_PACKED_K % T::BK == 0, "packed weights are for other tiles");
@@ -41,7 +44,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     const packed_form_t &form = args.packed;
     const u32 strip = minimum((at.n0 + w.n) / HGEMM_PACKED_STRIP, (u32)packed_strips(&form) - 1);
     constexpr u32 K_BYTES = HGEMM_PACKED_UNIT / (UNIT_SLICES * 8);
-    const u32 first_k = at.k0 + w.k_warp * T::WK;
+    const u32 first_k = at.k0 + (HAS_TEAMS ? 0 : w.k_warp * T::WK);
     const char *codes = at.b.base + (u64)strip * packed_units(&form) * HGEMM_PACKED_UNIT + w.lane * 16 + (u64)first_k * K_BYTES;
     const groups_of_strip<ADDS> groups(form, at.b.base, strip, w.lane);
     const lookup table{form.lookup};
@@ -102,7 +105,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
         now.scale = number_of(now.scale, w.lane, form.type_scale);
         if (ADDS) now.offset = number_of(now.offset, w.lane, form.type_scale);
     };
-    barrier(); /* k-tile 0 is complete */
+    wait_for_team(); /* k-tile 0 is complete */
     T::clear(part), T::clear(all);
 #pragma unroll
     for (int j = 0; j < T::LDSMS; ++j) pipe.load_one(f[0], j, 0, 0);
@@ -115,13 +118,14 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     for (u32 t = 0; t < k_tiles; ++t) {
         const u32 there = T::STAGE - stage;
         const bool more = t + 2 < k_tiles;
+        find_anew(pipe.fragment_a); /* the addresses of all slices */
 #pragma unroll
         for (int kk = 0; kk < T::SLICES; ++kk) {
             const bool last = kk == T::SLICES - 1;
             const typename T::fragments &fragments = f[kk % 2];
             if (IS_OWN ? kk > 0 && kk % 2 == 0 : LATER && kk == T::SLICES / 2) warp_barrier();
             if (SCALES_AHEAD && last) find_all_scales();
-            if (last) barrier(); /* the next k-tile is complete, and every warp is done with this one */
+            if (last) wait_for_team(); /* the next k-tile is complete, and every warp is done with this one */
             if (kk == 0 && begins) zeros.set(then[0].zero);
             if (kk > 0 && kk % 2 == 0 && is_fine) {
                 const int p = MAY_BE_FINE ? kk / 2 : 0;
@@ -201,19 +205,20 @@ template <class T> static DEVICE void weights(const arguments &args)
     if (!typename T::block(args).is_needed(args)) return;
     const packed_form_t &form = args.packed;
     constexpr bool TAKES_ALL = HGEMM_TAKES_ALL(T::WM, T::spec::TABLES);
+    using L = tile<typename loop_variant<HAS_TEAMS, typename T::variant>::type>;
     typename T::sums all;
     if constexpr (T::spec::TABLES) {
-        multiply_packed<T, CODES_TABLE>(all, args);
+        multiply_packed<L, CODES_TABLE>(all, args);
     } else if (packed_bits(&form) == 4) {
-        if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_4, TAKES_ALL>(all, args);
-        else if (TAKES_ALL && form.code == PACKED_TABLE16) multiply_packed<T, CODES_TABLE>(all, args);
-        else multiply_packed<T, CODES_4>(all, args);
+        if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<L, CODES_4, TAKES_ALL>(all, args);
+        else if (TAKES_ALL && form.code == PACKED_TABLE16) multiply_packed<L, CODES_TABLE>(all, args);
+        else multiply_packed<L, CODES_4>(all, args);
     } else {
-        if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<T, CODES_8, TAKES_ALL>(all, args);
-        else if (form.code == PACKED_E4M3) multiply_packed<T, CODES_E4M3>(all, args);
-        else multiply_packed<T, CODES_8>(all, args);
+        if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<L, CODES_8, TAKES_ALL>(all, args);
+        else if (form.code == PACKED_E4M3) multiply_packed<L, CODES_E4M3>(all, args);
+        else multiply_packed<L, CODES_8>(all, args);
     }
-    T::store(args, typename T::block(args), all);
+    L::store(args, typename L::block(args), all);
 }
 
 HGEMM_ENTRY(weights)

@@ -9,19 +9,13 @@
 
 #include <stddef.h>
 
-/* Matrix number `index` of a batch, or the pointer to it: by a stride in bytes, ... */
-static void *matrix_of_bytes(const hgemm_desc_t *p, const void *data, int64_t index, int64_t stride)
-{
-    const uintptr_t step = p->batch_mode == HGEMM_BATCH_POINTERS ? sizeof(void *) : (uintptr_t)stride;
-    return (void *)((uintptr_t)data + (uintptr_t)index * step);
-}
-
-/* ... and by one in elements. */
+/* Matrix number `index` of a batch, or the pointer to it. The stride counts elements, of packed weights bytes. */
 static void *matrix(const hgemm_desc_t *p, const void *data, hgemm_type_t type, int64_t index, int64_t stride)
 {
     if (!data || index == 0) /* what is not there may have any type, a lone matrix any stride */
         return (void *)(uintptr_t)data;
-    return matrix_of_bytes(p, data, index, type_bytes(type, stride));
+    const uintptr_t step = p->batch_mode == HGEMM_BATCH_POINTERS ? sizeof(void *) : (uintptr_t)type_bytes(type, stride);
+    return (void *)((uintptr_t)data + (uintptr_t)index * step);
 }
 
 /* Enqueues the copies that the plan has, to the end of the workspace, and lets the problem speak of
@@ -170,8 +164,7 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const hgemm_desc_t *p, con
             .product =
                 {
                     .a = matrix(p, p->a, p->type_a, done, p->stride_a),
-                    .b = p->weights ? matrix_of_bytes(p, p->b, done, p->stride_b)
-                                    : matrix(p, p->b, p->type_b, done, p->stride_b),
+                    .b = matrix(p, p->b, p->type_b, done, p->stride_b),
                     .c = matrix(p, p->c, p->type_c, done, p->stride_c),
                     .d = matrix(p, p->d, p->type_d, done, p->stride_d),
                     .lda = p->lda,

@@ -151,18 +151,20 @@ static double weighted_rows(const hgemm_kernel_info_t *info, int op, double weig
 }
 
 /* The k's of packed weights after which a warp scales their sums (ptx/weights.cu). */
-static double scaled_k(const hgemm_weights_t *weights, const hgemm_kernel_info_t *info)
+static double scaled_k(const hgemm_weights_t *weights, int kernel)
 {
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     enum { FINE = 16 };
     const int64_t group = weights->group ? weights->group : weights->k;
     if (group < info->warp_k)
         return FINE;
-    return (double)(info->block_k == HGEMM_PACKED_K ? info->warp_k : group);
+    return (double)(info->block_k == HGEMM_PACKED_K && !kernel_table[kernel].has_teams ? info->warp_k : group);
 }
 
 /* Time of a multiply-add by packed weights in that of another. */
-static double packed_macs(const hgemm_desc_t *p, const hgemm_kernel_info_t *info, const costs_t *costs)
+static double packed_macs(const hgemm_desc_t *p, int kernel, const costs_t *costs)
 {
+    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     if (!p->weights)
         return 1;
     const hgemm_code_t code = p->weights->code;
@@ -175,7 +177,7 @@ static double packed_macs(const hgemm_desc_t *p, const hgemm_kernel_info_t *info
         tight = costs->factor_packed_tight;
     else if (p->type_a != HGEMM_TYPE_F16)
         tight = costs->factor_packed_bfloats;
-    return (1 + costs->k_packed_scaling / scaled_k(p->weights, info)) * tight;
+    return (1 + costs->k_packed_scaling / scaled_k(p->weights, kernel)) * tight;
 }
 
 /* Clocks of the pipes for a code of packed weights. A slice of a tile of 64 rows has mma's enough beside a table's
@@ -195,7 +197,7 @@ static double step_clocks(const hgemm_desc_t *p, variant_t variant, const costs_
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const int parts = parts_of(p, variant.kernel), products = products_of(p, variant.kernel);
     double macs = (double)products * info->block_m * info->block_n * info->block_k;
-    macs *= packed_macs(p, info, costs);
+    macs *= packed_macs(p, variant.kernel, costs);
     double stored = parts * HGEMM_STAGED_BYTES * tile_elements(p, info);
     double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
     double fragments = (double)parts * HGEMM_STAGED_BYTES * (info->warp_m + (p->weights ? 0 : info->warp_n)) *
@@ -324,9 +326,12 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, variant.kernel) / CHUNK, more = 0;
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
+    const int has_teams = kernel_table[variant.kernel].has_teams; /* which work side by side, as blocks do */
     if (p->weights)
-        more += costs->clocks_packed_k * info->block_k +
-                costs->clocks_packed_scaling * info->warp_k / scaled_k(p->weights, info);
+        more += costs->clocks_packed_k * (has_teams ? info->warp_k : info->block_k) +
+                costs->clocks_packed_scaling * info->warp_k / scaled_k(p->weights, variant.kernel);
+    if (has_teams)
+        lone = beside;
     more += splits_in_loop(p, variant.kernel) ? split_step(costs, kernel_table[variant.kernel].accuracy) : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;
     const int splits = splits_in_loop(p, variant.kernel), is_beside = variant.kernel == KERNEL_single_128x128;

@@ -103,9 +103,12 @@ static void try_variant(ranking_t *s, variant_t variant)
     if (!is_for_t4 && has_few_warps(&kernel->info) &&
         (double)tiles * (double)matrix_count(s->p) <= price.multiprocessors)
         return;
+    /* A block of teams is alone on its multiprocessor: nothing works beside its start and its end in a second round. */
+    if (kernel->has_teams && (double)tiles * (double)matrix_count(s->p) > price.multiprocessors)
+        return;
     consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
     const int is_priced_whole = is_streamed(s->p, variant.kernel) || is_swept(s->p, variant.kernel);
-    if (is_priced_whole || !can_split(variant.kernel))
+    if (is_priced_whole || !can_split(variant.kernel) || kernel->has_teams) /* whose parts others overtake (note 461) */
         return;
     try_splits(s, &price, variant, tiles, 0);
     const int64_t likely = likely_tiles(s->p, &kernel->info);

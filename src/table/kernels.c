@@ -185,6 +185,7 @@ const kernel_t kernel_table[KERNEL_END] = {
 #define WEIGHTS(most)                                                           \
     .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
     .limits[LIMIT_weights] = ACCESS_##most + 1,
+#define TEAMS() .has_teams = 1,
 #define TABLES() .takes_tables_only = 1,
 #define TILES(count) .tiles = (count),
 #define PLAIN() .is_plain = 1,

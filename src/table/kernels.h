@@ -62,6 +62,7 @@ typedef struct kernel_t {
     hgemm_accuracy_t accuracy; /* of floats: what it promises */
     int splits_first;          /* 1: its floats are split before, in the workspace */
     int has_fp32_units;        /* 1: of floats, which FP32 units multiply from shared memory */
+    int has_teams;             /* 1: warps that share a tile have k-tiles of their own */
     int takes_tables_only;     /* 1: of packed weights it takes codes by tables, and no others */
     int is_for_t4_alone;       /* 1: automatic selection leaves it out on newer GPUs */
     int is_plain; /* 1: it is there to be read: aligned rows, no fused epilogue, no split k, run by name only */

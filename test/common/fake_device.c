@@ -83,7 +83,7 @@ static hgemm_status_t fake_launch(device_t *device, void *stream, void *function
     fake->image = function;
     fake->stream = stream;
     fake->launch = *launch;
-    if (launch->args_size == sizeof fake->args)
+    if (launch->args_size == sizeof fake->args || launch->args_size == sizeof(packed_args_t)) /* which it begins */
         memcpy(&fake->args, launch->args, sizeof fake->args);
     const int warps_have_tiles = strncmp(fake->image->symbol, "tiny_", 5) == 0;
     const int64_t matrices = warps_have_tiles ? fake->args.groups : (int64_t)launch->grid[1];

@@ -21,14 +21,15 @@ const weights_kind_t weights_kinds[WEIGHTS_KINDS] = {
     {HGEMM_CODE_TABLE16, HGEMM_ZERO_NONE}, {HGEMM_CODE_E4M3, HGEMM_ZERO_NONE}};
 const int weights_groups[WEIGHTS_GROUPS] = {16, 32, 64, 128, 256, 0};
 
-const char *const weights_kernels[WEIGHTS_KERNELS] = {"weights_16x128", "weights_32x128", "weights_64x128", NULL};
+const char *const weights_kernels[WEIGHTS_KERNELS] = {"weights_16x128", "weights_32x128", "weights_64x128",
+                                                      "weights_teams_64x128", NULL};
 
 const char *weights_kernel_for(int i, int kind, int group)
 {
     const int is_large = weights_kinds[kind].zero != HGEMM_ZERO_OFFSET && (group == 0 || group >= 64);
-    if (is_large && weights_kinds[kind].code == HGEMM_CODE_TABLE16 && (i == 1 || i == 2))
+    if (is_large && weights_kinds[kind].code == HGEMM_CODE_TABLE16 && i >= 1 && i < WEIGHTS_KERNELS - 1)
         return i == 1 ? "weights_table_32x128" : "weights_table_64x128";
-    return weights_kernels[i == 2 && !is_large ? 1 : i];
+    return weights_kernels[i >= 2 && i < WEIGHTS_KERNELS - 1 && !is_large ? 1 : i];
 }
 
 void *weights_place(hgemm_handle_t handle, const void *host, int64_t bytes)

@@ -8,7 +8,7 @@
 enum { WEIGHTS_GUARD = 256 }; /* bytes before and behind what a call writes */
 
 /* Kinds of codes and zeros that go together; sizes of groups; kernels, of which the last is automatic. */
-enum { WEIGHTS_KINDS = 14, WEIGHTS_GROUPS = 6, WEIGHTS_KERNELS = 4 };
+enum { WEIGHTS_KINDS = 14, WEIGHTS_GROUPS = 6, WEIGHTS_KERNELS = 5 };
 typedef struct weights_kind_t {
     hgemm_code_t code;
     hgemm_zero_t zero;
@@ -17,7 +17,7 @@ extern const weights_kind_t weights_kinds[WEIGHTS_KINDS];
 extern const int weights_groups[WEIGHTS_GROUPS];
 extern const char *const weights_kernels[WEIGHTS_KERNELS];
 
-/* Kernel number i of the three, or one for such codes or groups in its place; then the automatic choice, NULL. */
+/* Kernel number i of the four, or one for such codes or groups in its place; then the automatic choice, NULL. */
 const char *weights_kernel_for(int i, int kind, int group);
 
 /* A copy in device memory, to be taken away. */

@@ -146,6 +146,32 @@ static void large_batches_take_several_launches(void **state)
     assert_int_equal(fake.launches, 1);
 }
 
+/* Strides of packed weights count bytes, in each launch of a batch. */
+static void large_batches_of_packed_weights_count_bytes(void **state)
+{
+    (void)state;
+    hgemm_weights_t weights;
+    hgemm_weights_init(&weights);
+    weights.n = 8, weights.k = 32, weights.code = HGEMM_CODE_INT4, weights.group = 32,
+    weights.type_scale = HGEMM_TYPE_F16;
+    size_t bytes = 0;
+    assert_status(hgemm_weights_bytes(&weights, &bytes), HGEMM_STATUS_SUCCESS);
+    hgemm_desc_t desc = small();
+    desc.accumulate = HGEMM_ACCUMULATE_F32;
+    desc.weights = &weights, desc.op_b = HGEMM_OP_T, desc.ldb = 0;
+    desc.m = 8, desc.n = weights.n, desc.k = weights.k, desc.lda = 32, desc.ldc = desc.ldd = 8;
+    desc.batch = 65535 + 2;
+    desc.a = elsewhere(0), desc.b = elsewhere(UINT64_C(1) << 50), desc.c = elsewhere(UINT64_C(2) << 50);
+    desc.d = elsewhere(UINT64_C(3) << 50);
+    desc.stride_a = 256, desc.stride_b = (int64_t)bytes + 128, desc.stride_c = 0, desc.stride_d = 64;
+    fake.compute = 0;
+    assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(fake.launches, 2);
+    assert_int_equal(fake.launch.grid[1], 2);
+    assert_int_equal((uintptr_t)fake.args.a, (uintptr_t)desc.a + UINT64_C(2) * 65535 * 256);
+    assert_int_equal((uintptr_t)fake.args.b, (uintptr_t)desc.b + UINT64_C(65535) * (bytes + 128));
+}
+
 /* Warps that have tiles of all matrices count them in 31 bits: a launch has as many whole matrices. */
 static void tiles_of_all_matrices_fit_a_grid(void **state)
 {
@@ -374,6 +400,7 @@ int main(void)
         cmocka_unit_test_setup(launches_describe_the_product, set_up),
         cmocka_unit_test_setup(operands_choose_the_variant, set_up),
         cmocka_unit_test_setup(large_batches_take_several_launches, set_up),
+        cmocka_unit_test_setup(large_batches_of_packed_weights_count_bytes, set_up),
         cmocka_unit_test_setup(tiles_of_all_matrices_fit_a_grid, set_up),
         cmocka_unit_test_setup(thin_blocks_have_several_tiles, set_up),
         cmocka_unit_test_setup(thin_blocks_sweep, set_up),

@@ -117,8 +117,9 @@ static void every_tuned_kernel_has_its_use(void **state)
         assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         newer_uses[plan.variant.kernel]++;
     }
-    for (int i = 0; i < 4 * 14; i++) { /* by packed weights, integers or by a table: ever more rows */
-        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, INT64_C(1) << i / 4, i % 2 ? 1024 : 4096, 4096);
+    for (int i = 0; i < 8 * 14; i++) { /* by packed weights, integers or by a table: 1, 2, 3, 4, 6, 8 rows, and more */
+        const int64_t rows = ((2 + i / 4 % 2) << i / 8) / 2;
+        hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, rows, i % 2 ? 1024 : 4096, 4096);
         hgemm_weights_t weights;
         plan_t plan;
         hgemm_weights_init(&weights);
