@@ -162,9 +162,9 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
                         mma_m16n8k8(part[i][j], fragments.a[i], b[j]);
                     }
 #pragma unroll
-                    for (int i = 0; IS_OWN && i < 4; ++i) { /* pairs of a chunk */
-                        const int pair = sts + own::CVT_LEAD - i * own::CVT_GAP;
-                        if (due(pair)) pipe.convert(pair / STS_GAP, i);
+                    for (int e = 0; IS_OWN && e < 4; ++e) { /* pairs of a chunk */
+                        const int cvt = sts + own::CVT_LEAD - e * own::CVT_GAP;
+                        if (due(cvt)) pipe.convert(cvt / STS_GAP, e);
                     }
                     if (due(sts)) {
                         if (IS_OWN) warp_barrier(); /* or ptxas makes halves of all chunks at once, with no mma in between */

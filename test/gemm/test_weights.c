@@ -288,6 +288,12 @@ static void products_have_all_that_others_have(void **state)
         experts[e] = weights_give(&rng, HGEMM_CODE_INT4, HGEMM_ZERO_CODE, HGEMM_TYPE_F16, 64, 200, 584, 1);
     given_t table = weights_give(&rng, HGEMM_CODE_TABLE16, HGEMM_ZERO_NONE, HGEMM_TYPE_F16, 64, 200, 584, 0);
     const weights_product_t calls[] = {
+        {.w = &deep,
+         .m = 70,
+         .splits = 3,
+         .kernel = "weights_64x128",
+         .type_a = HGEMM_TYPE_BF16,
+         .type_d = HGEMM_TYPE_F32},
         {.w = &table, .m = 70, .kernel = "weights_table_64x128", .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_F32},
         {.w = &table, .m = 65, .splits = 3, .kernel = "weights_table_64x128", .has_bias = 1},
         {.w = &table, .m = 35, .splits = 2, .kernel = "weights_table_32x128", .type_a = HGEMM_TYPE_BF16},
