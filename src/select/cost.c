@@ -252,6 +252,16 @@ static double split_step(const costs_t *costs, hgemm_accuracy_t accuracy)
     return accuracy == HGEMM_ACCURACY_F32 ? costs->clocks_split_step : costs->clocks_split_step_11;
 }
 
+/* The same for each chunk. */
+static double split_chunk(const costs_t *costs, int kernel)
+{
+    switch (kernel_table[kernel].accuracy) {
+    case HGEMM_ACCURACY_16_BITS: return costs->clocks_split_chunk_16;
+    case HGEMM_ACCURACY_11_BITS: return costs->clocks_split_chunk_11;
+    default: return kernel_table[kernel].is_for_t4_alone ? costs->clocks_split_chunk_beside : costs->clocks_split_chunk;
+    }
+}
+
 /* Clocks of a k-tile of floats that were split before, of all blocks of a multiprocessor. */
 static double planes_step(const costs_t *costs, int kernel)
 {
@@ -334,10 +344,8 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
         lone = beside;
     more += splits_in_loop(p, variant.kernel) ? split_step(costs, kernel_table[variant.kernel].accuracy) : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;
-    const int splits = splits_in_loop(p, variant.kernel), is_beside = variant.kernel == KERNEL_single_128x128;
-    const double each = !splits     ? costs->clocks_converted_chunk
-                        : is_beside ? costs->clocks_split_chunk_beside
-                                    : costs->clocks_split_chunk;
+    const double each =
+        splits_in_loop(p, variant.kernel) ? split_chunk(costs, variant.kernel) : costs->clocks_converted_chunk;
     lone += each * converted;
     beside += each * converted;
     double latency = costs->clocks_step + more + dram_latency + exposed;
