@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products of floats by warps of 64x32 (single.cu): one set of sums in registers, and a loop whose order is given place by place.
+ * Products of floats by large warp tiles (single.cu): one set of sums in registers, and for warps of 64x32 a loop whose order is given
+ * place by place.
  */
 #pragma once
 
@@ -59,6 +60,7 @@ template <class V> struct short_sums {
                 if (has_all) sum = all[c];
                 if (AT_END || other_column || row != pipe::log_at(side)) {
                     if (has_far) x = __fadd_rn(far[c], x), far[c] = 0;
+                    if (V::spec::ACCURACY == TO_16_BITS) x = __fmul_rn(x, 64.0f / 65);
                     sum = __fmaf_rn(__fmul_rn(x, power_of_two(half)), power_of_two(log - half), sum);
                     x = 0;
                 }
@@ -69,17 +71,40 @@ template <class V> struct short_sums {
         has_all = true;
     }
 
-    DEVICE void move(const warp<V> &w) { drain<false>(w); }
+    /* Where registers are short, `near` is in memory while a k-tile is settled (put_aside, take_back); at first it is zero. */
+    static constexpr bool YIELDS = V::MMAS >= 32;
+    DEVICE void put_aside()
+    {
+        float *const to = in_place(aside);
+#pragma unroll
+        for (int c = 0; c < V::MMAS * 4; ++c) to[c] = of(c);
+    }
+    DEVICE void take_back()
+    {
+        const float *const from = in_place(aside);
+#pragma unroll
+        for (int c = 0; c < V::MMAS * 4; ++c) of(c) = from[c];
+    }
+    DEVICE void move(const warp<V> &w)
+    {
+        if (YIELDS) take_back();
+        drain<false>(w);
+        if (YIELDS) put_aside();
+    }
     template <class F> DEVICE void multiply(const F &f)
     {
 #pragma unroll
-        for (int c = 0; c < V::MMAS * 4; ++c) aside[c] = of(c), of(c) = 0;
+        for (int c = 0; c < V::MMAS * 4; ++c) {
+            if (!YIELDS) aside[c] = of(c);
+            of(c) = 0;
+        }
         f(near);
 #pragma unroll
         for (int c = 0; c < V::MMAS * 4; ++c) {
             float sum = of(c);
             if (has_all) sum = __fadd_rn(all[c], sum);
-            all[c] = sum, of(c) = aside[c];
+            all[c] = sum;
+            if (!YIELDS) of(c) = aside[c];
         }
         has_all = true;
     }

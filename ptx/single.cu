@@ -10,7 +10,7 @@
  *             near  of up to 512 k's     all three in units of the scales
  *             all   in units of D
  *           Tiles whose warps have 64x32 take neither sum further than 16 k's in the tensor cores, for then a warp has registers
- *           for one set of sums (short_sums).
+ *           for one set of sums (short_sums). So do those of 64x64, for 16 bits (two_products).
  * Scales    A row of A, or a column of B, keeps its power of two until an element does not fit: then all threads settle the
  *           k-tile that it is in. They read it again, choose scales, and write it anew. A row or a column that spans more
  *           there than two halves can hold, or has infinities, is multiplied by FP32 units, and left out as zeros.
@@ -20,7 +20,7 @@
  * Limits    An element of A or B is split by every block that loads it.
  */
 #include "ragged.cuh"
-#include "short_sums.cuh"
+#include "two_products.cuh"
 
 template <class T> static DEVICE void single(const arguments &args)
 {
@@ -151,7 +151,8 @@ template <class T> static DEVICE void rounded(const arguments &args)
 
 template <class T> static DEVICE void floats(const arguments &args)
 {
-    if constexpr (T::spec::ACCURACY == TO_F32 && T::WM == 64) summed<T>(args);
+    if constexpr (T::spec::ACCURACY == TO_16_BITS) two_products<T>(args);
+    else if constexpr (T::spec::ACCURACY == TO_F32 && T::WM == 64) summed<T>(args);
     else if constexpr (T::spec::ACCURACY == TO_F32) single<T>(args);
     else rounded<T>(args);
 }

@@ -252,6 +252,16 @@ static double split_step(const costs_t *costs, hgemm_accuracy_t accuracy)
     return accuracy == HGEMM_ACCURACY_F32 ? costs->clocks_split_step : costs->clocks_split_step_11;
 }
 
+/* The same for each chunk. */
+static double split_chunk(const costs_t *costs, int kernel)
+{
+    switch (kernel_table[kernel].accuracy) {
+    case HGEMM_ACCURACY_16_BITS: return costs->clocks_split_chunk_16;
+    case HGEMM_ACCURACY_11_BITS: return costs->clocks_split_chunk_11;
+    default: return kernel_table[kernel].is_for_t4_alone ? costs->clocks_split_chunk_beside : costs->clocks_split_chunk;
+    }
+}
+
 /* Clocks of a k-tile of floats that were split before, of all blocks of a multiprocessor. */
 static double planes_step(const costs_t *costs, int kernel)
 {
@@ -314,7 +324,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double lone = step_clocks(p, variant, costs, costs->overlap_lone_block);
     double beside = step_clocks(p, variant, costs, costs->overlap_several_blocks);
     double dram_alone = read / costs->rate_dram_bytes_alone;
-    double dram = read / costs->rate_dram_bytes;
+    double dram = read / costs->rate_dram_bytes * (splits_in_loop(p, variant.kernel) ? costs->factor_float_dram : 1);
     double elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
     double store = costs->factor_dram_store * STORED_BYTES * elements / costs->rate_dram_bytes;
     double exposed = costs->factor_exposed * lone;
@@ -334,10 +344,8 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
         lone = beside;
     more += splits_in_loop(p, variant.kernel) ? split_step(costs, kernel_table[variant.kernel].accuracy) : 0;
     more += costs->clocks_waited_chunk * converted / info->threads;
-    const int splits = splits_in_loop(p, variant.kernel), is_beside = variant.kernel == KERNEL_single_128x128;
-    const double each = !splits     ? costs->clocks_converted_chunk
-                        : is_beside ? costs->clocks_split_chunk_beside
-                                    : costs->clocks_split_chunk;
+    const double each =
+        splits_in_loop(p, variant.kernel) ? split_chunk(costs, variant.kernel) : costs->clocks_converted_chunk;
     lone += each * converted;
     beside += each * converted;
     double latency = costs->clocks_step + more + dram_latency + exposed;
@@ -426,6 +434,8 @@ typedef struct phase_t {
     double blocks, steps; /* how many, and the steps of each */
     double worked;        /* share of these steps that there are, where blocks stand for places */
     double end;           /* of a block, as in price_t */
+    double late;          /* of that what blocks of the last round alone have: they add up the sums of others */
+    double drift;         /* how far parts have drifted apart before it */
     double sums;          /* DRAM's clocks for what it writes of a part's sums */
     int are_parts;        /* they store no D, and the tile waits for the latest of them */
     int is_followed;      /* another phase starts where this one ends */
@@ -454,10 +464,10 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
     double full_work = worked * full * (full > 1 ? pace->beside : pace->lone);
     double last_work = worked * last * (last > 1 ? pace->beside : pace->lone);
     double latency = (phase.steps - 1) * pace->latency; /* two k-tiles are loaded at once in the beginning */
-    double drifted = phase.are_parts ? 0 : 1 - exp(-full_work / costs->clocks_drift);
+    double drifted = phase.are_parts ? phase.drift : 1 - exp(-full_work / costs->clocks_drift);
     double last_round = full_work - (full_work - last_work) * drifted;
     double serial = (phase.end - price->overlap) * costs->factor_serial_epilogue;
-    double ends = rounds * (phase.end + (full - 1) * serial) + (rounds - 1) * price->turnover;
+    double ends = rounds * (phase.end + (full - 1) * serial) + (rounds - 1) * (price->turnover - phase.late);
     /* The rounds that are full, and the last one: work, and DRAM traffic beside it. Blocks of a round end together,
      * so that DRAM which one round leaves idle does not serve another; only their ends and its first loads overlap.
      * But all multiprocessors do not end at once, and DRAM may serve others `behind` the ends of a round. */
@@ -539,10 +549,13 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
     const costs_t *costs = price->costs;
     const pace_t pace = pace_of(p, plan->variant, machine, (double)tiles);
     const int has_fp32_units = kernel_table[plan->variant.kernel].has_fp32_units;
-    double sum_rate = p->weights              ? costs->rate_packed_sum_bytes
-                      : has_fp32_units        ? costs->rate_fma_sum_bytes
-                      : plan->whole_tiles > 0 ? costs->rate_tail_split_sum_bytes
-                                              : costs->rate_split_sum_bytes;
+    double sum_rate = p->weights                                ? costs->rate_packed_sum_bytes
+                      : has_fp32_units                          ? costs->rate_fma_sum_bytes
+                      : splits_in_loop(p, plan->variant.kernel) ? costs->rate_float_sum_bytes
+                      : plan->whole_tiles > 0                   ? costs->rate_tail_split_sum_bytes
+                                                                : costs->rate_split_sum_bytes;
+    const double runs_on =
+        has_floats(p) && !kernel_table[plan->variant.kernel].splits_first ? costs->factor_float_parts : 0;
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     double rows = fmin((double)p->m / info->block_m, 1); /* of a tile that D has; the others may cost something, too */
     double tile_sums = (rows + (1 - rows) * costs->factor_missing_sums) * price->sum_bytes;
@@ -566,6 +579,8 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
                          .steps = part,
                          .worked = is_uneven && p->weights ? (double)tiles * steps / ((double)places(price) * part) : 1,
                          .end = price->end + arrival + sums,
+                         .late = runs_on * (arrival + sums),
+                         .drift = runs_on,
                          .sums = written / (costs->rate_dram_bytes * machine->multiprocessors),
                          .are_parts = 1,
                      });

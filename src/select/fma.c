@@ -28,7 +28,8 @@ pace_t fma_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machi
              FLOAT_BYTES * k * (m + n) / costs->rate_l2_bytes);
     return (pace_t){.lone = fmax(pipes, own / costs->rate_dram_bytes_alone),
                     .beside = fmax(pipes, own / costs->rate_dram_bytes_alone),
-                    .latency = costs->clocks_fma_step + costs->factor_fma_exposed * pipes,
+                    .latency = costs->clocks_fma_step + costs->factor_fma_exposed * pipes +
+                               ((words_a > 0) + (words_b > 0)) * costs->clocks_fma_unaligned,
                     .dram = own / costs->rate_dram_bytes / machine->multiprocessors,
                     .store = costs->factor_fma_store * m * n * FLOAT_BYTES / costs->rate_dram_bytes /
                              machine->multiprocessors};
