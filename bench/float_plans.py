@@ -14,8 +14,8 @@ from ctypes import byref, c_void_p, create_string_buffer
 from float_calls import PlanInfo, _c, by_torch, errors, lib, open_gpu, product, random_shapes, write
 from trains import medians_us
 
-KERNELS = ["single_128x64", "single_32x64", "planes_128x128", "few_16x64", "few_64x16", "fma_64x64", "fma_32x32"]
-LARGE = {"float32": ["single_128x64", "planes_128x128"], "16bits": ["single_128x64", "planes16_128x128"],
+KERNELS = ["single_128x64", "single_32x64", "planes_128x128", "planes_64x64", "few_16x64", "few_64x16", "fma_64x64", "fma_32x32"]
+LARGE = {"float32": ["single_128x64", "planes_128x128", "planes_64x64"], "16bits": ["single_128x64", "planes16_128x128"],
          "11bits": ["single11_128x128", "planes11_128x256"]}
 BLOCK_K = {kernel: {"few": 128, "fma": 16}.get(kernel[:3], 32) for kernel in sum(LARGE.values(), KERNELS)}
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)

@@ -262,11 +262,11 @@ static double split_chunk(const costs_t *costs, int kernel)
     }
 }
 
-/* Clocks of a k-tile of floats that were split before, of all blocks of a multiprocessor. */
+/* Clocks of a k-tile of floats that were split before, of a block that has its multiprocessor to itself. */
 static double planes_step(const costs_t *costs, int kernel)
 {
     const hgemm_accuracy_t accuracy = kernel_table[kernel].accuracy;
-    return kernel == KERNEL_planes_64x64        ? costs->clocks_planes_step_small
+    return kernel == KERNEL_planes_64x64        ? costs->clocks_planes_step_lone
            : accuracy == HGEMM_ACCURACY_F32     ? costs->clocks_planes_step
            : accuracy == HGEMM_ACCURACY_16_BITS ? costs->clocks_planes_step_16
                                                 : costs->clocks_planes_step_11;
@@ -349,9 +349,9 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     lone += each * converted;
     beside += each * converted;
     double latency = costs->clocks_step + more + dram_latency + exposed;
-    if (kernel_table[variant.kernel].splits_first) { /* the loop loads ahead; one block of two is not faster alone */
+    if (kernel_table[variant.kernel].splits_first) { /* the loop loads ahead */
         lone = planes_step(costs, variant.kernel), latency = 0;
-        beside = lone / kernel_table[variant.kernel].newer_blocks;
+        beside = variant.kernel == KERNEL_planes_64x64 ? costs->clocks_planes_step_beside : lone;
     }
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
@@ -413,11 +413,12 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
     if (splits_in_loop(p, variant.kernel))
         price.end += costs->clocks_split_block + costs->clocks_split_line * (info->block_m + info->block_n);
-    if (kernel_table[variant.kernel].splits_first)
-        price.end +=
-            variant.kernel == KERNEL_planes_64x64 ? costs->clocks_planes_block_small : costs->clocks_planes_block;
+    const int are_large = kernel_table[variant.kernel].splits_first && variant.kernel != KERNEL_planes_64x64;
+    price.end += are_large ? costs->clocks_planes_block : 0; /* and what passes from one to the next */
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
-    if (price.resident == 1 && !kernel_table[variant.kernel].splits_first) /* whose blocks' ends have it */
+    if (variant.kernel == KERNEL_planes_64x64)
+        price.turnover = costs->clocks_planes_turnover;
+    else if (price.resident == 1 && !are_large)
         price.turnover = costs->clocks_lone_turnover * mmas * mmas;
     if (is_thin(variant.kernel))
         price_thin(p, variant.kernel, &price);
