@@ -236,6 +236,8 @@ int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *varia
     if (kernel_table[kernel].splits_first &&
         (p->k == 0 || p->batch > MOST_GRID_Y || is_mixed(p))) /* split reads floats */
         return 0;
+    if (copies && kernel_table[kernel].is_plain) /* the rows of a copy are aligned, but may end within a chunk */
+        return 0;
     const int takes_all = kernel_table[kernel].access == ACCESS_one; /* but halves beside floats: they are copied */
     if (takes_all && (copies != 0) != is_mixed(p))
         return 0;

@@ -61,6 +61,8 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
     const int is_turned = !row_major && !case_has_rows_that_stay(c); /* the kernel computes D^T */
     int overshoots = 0, by_m = row_major == (c->op_a == HGEMM_OP_T);
     const int is_mixed = case_reads_factors(c) && case_has_floats(c) && c->type[A] != c->type[B];
+    if (copies && kernel_table[kernel].is_plain)
+        return ACCESS_COUNT; /* the rows of a copy may end within a chunk */
     if (kernel_table[kernel].access == ACCESS_one)
         return (copies != 0) != is_mixed || (is_mixed && kernel_table[kernel].splits_first) ? ACCESS_COUNT : ACCESS_x16;
     if (!case_reads_factors(c))
@@ -179,6 +181,8 @@ static int is_covered(hgemm_handle_t handle, const operands_t *o, int copies)
  * far beyond an operand that is not copied, the status is not success, or the plan has no copies. */
 static hgemm_status_t select_on_copies(hgemm_handle_t handle, const hgemm_desc_t *p, int copies, plan_t *plan)
 {
+    if (kernel_table[p->kernel].is_plain)
+        return HGEMM_STATUS_NOT_SUPPORTED;
     hgemm_desc_t like = *p;
     like.m = (p->m + 7) & -8, like.n = (p->n + 7) & -8, like.k = (p->k + 7) & -8;
     if (copies & FACTOR_A)
