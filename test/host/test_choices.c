@@ -181,7 +181,7 @@ static int colon(void)
 static void choices_for_a_t4_are_fast(void **state)
 {
     (void)state;
-    judge(&machine_t4, 1, colon(), (limits_t){1.03, 1.2}, (limits_t){1.01, 1.06});
+    judge(&machine_t4, 1, colon(), (limits_t){1.03, 1.2}, (limits_t){1.01, 1.07});
 }
 
 static void choices_for_an_h100_are_fast(void **state)
