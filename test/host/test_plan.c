@@ -404,6 +404,10 @@ static void faults_of_plans_are_named(void **state)
         if (!fault || !strstr(fault, changes[i].words))
             fail_msg("change %d: %s, want %s", (int)i, fault ? fault : "no fault", changes[i].words);
     }
+    plan_t plain = on_copy; /* whose rows end within a chunk, of which k1 to k4 read all or nothing */
+    plain.variant.kernel = KERNEL_k4_fastindex;
+    plain.tiles = plain.whole_tiles = problem_tiles(&odd, &kernel_table[KERNEL_k4_fastindex].info);
+    assert_non_null(strstr(plan_fault(&odd, room, &plain), "does not run the problem"));
     hgemm_desc_t batch = desc;
     batch.batch = 4000; /* 4000 * 5 tiles */
     assert_non_null(strstr(plan_fault(&batch, (size_t)1 << 40, &good), "counters"));
