@@ -238,17 +238,9 @@ static bool add_arg(job_t *job, int n, char **w)
 
 static bool set_checks(job_t *job, int n, char **w)
 {
-    static const char *const names[] = {"memory", "race", "schedule", "convergence"};
-    for (int i = 1; i < n; i++) {
-        unsigned bit = 0;
-        for (unsigned k = 0; k < 4; k++)
-            bit |= strcmp(w[i], names[k]) ? 0 : 1u << k;
-        if (!strcmp(w[i], "all"))
-            bit = TURING_CHECK_ALL;
-        else if (!bit && strcmp(w[i], "none"))
+    for (int i = 1; i < n; i++)
+        if (turing_checks_from(w[i], &job->launch.checks))
             return complain(job, "unknown check", w[i]);
-        job->launch.checks |= bit;
-    }
     return true;
 }
 
