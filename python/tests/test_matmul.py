@@ -301,6 +301,34 @@ def test_what_the_library_cannot_repeat_is_copied(place, integers, fused):
     same(fused(hgemm.matmul, a[0, :1], b, bias=integers(1, 1) * 0 + H(2)), product(a[0, :1], b) + 2)  # (m, 1) with m = 1
 
 
+@pytest.mark.parametrize("place", (lambda x: x, hgemm.array), ids=("host", "device"))
+@pytest.mark.parametrize("batch", ((4,), (3, 2)))
+def test_rows_in_a_batch_share_c_and_gate(place, batch, integers, fused):
+    """A batch of single rows is one product of all of them, unless something is the same for each."""
+    a, b = integers(*batch, 1, 6), integers(6, 5)
+    for shape in ((5,), (1, 5), (1, 1), batch + (1, 5), batch[:-1] + (1, 1, 5)):
+        for name, expected in (("c", product(a, b).__add__), ("gate", product(a, b).__mul__)):
+            x = integers(*shape)
+            d = fused(hgemm.matmul, place(a), place(b), **{name: place(x)})
+            same(d if isinstance(d, np.ndarray) else d.numpy(), expected(x))
+
+
+def test_what_lies_otherwise_than_the_result_is_named(integers):
+    a, b = hgemm.array(integers(5, 6)), hgemm.array(integers(6, 3))
+    by_columns = hgemm.array(integers(3, 5)).T
+    for options in ({}, {"out": hgemm.array(integers(5, 3)), "beta": 1}, {"out": hgemm.array(integers(5, 3)), "c": hgemm.array(integers(5, 3))}):
+        with pytest.raises(ValueError, match=r"gate: a 5x3 matrix with the strides \(1, 5\) .*the layout of out"):
+            hgemm.matmul(a, b, gate=by_columns, **options)
+    with pytest.raises(ValueError, match=r"gate: a 5x3 matrix with the strides \(3, 1\) .*the layout of out"):
+        hgemm.matmul(a, b, gate=hgemm.array(integers(5, 3)), out=by_columns)
+
+
+def test_a_batch_of_nothing_has_any_strides(integers):
+    a, b = integers(0, 4, 6), integers(6, 3)
+    for gate in (integers(4, 3), integers(3, 4).T, integers(4, 6)[:, ::2]):
+        assert hgemm.matmul(a, b, gate=gate, c=gate).shape == (0, 4, 3)
+
+
 def test_words_about_group_ends_and_weights(integers):
     with pytest.raises(TypeError, match="group_ends: it is None"):
         hgemm.grouped(integers(4, 8), integers(2, 8, 4), None)
