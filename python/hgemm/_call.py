@@ -118,6 +118,8 @@ def on_host(operands, scalars, dtype, shape_of, plan_of, writes_all=True):
         check_type(name, type_name(array.dtype))
     dtype = result_type(dtype, *(type_name((arrays if name in arrays else copies)[name].dtype) for name in ("a", "b")))
     shape = shape_of({name: array.shape for name, array in (*arrays.items(), *copies.items())})
+    if "bias" in arrays:  # whose rows are contiguous on the device, as those of c and gate
+        arrays["bias"] = np.ascontiguousarray(arrays["bias"])
     copies.update((name, upload(array, handle)) for name, array in arrays.items() if name not in ("c", "gate", "out"))
     for name in ("c", "gate"):  # on the device they have the result's layout
         if name in arrays:
