@@ -218,7 +218,7 @@ def error(status, handle=None, hint=""):
 def kernel_number(name):
     if name is None:
         return 0
-    number = lib.hgemm_find_kernel(str(name).encode())
+    number = lib.hgemm_find_kernel(name.encode()) if isinstance(name, str) else 0
     if not number:
         raise ValueError(f"kernel: none is called {name!r}; hgemm.kernels() lists them")
     return number

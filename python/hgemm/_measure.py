@@ -279,6 +279,8 @@ def bench(shapes=None, *, kernels=("auto",), accumulate=None, dtype="float16", r
         raise ValueError(f'dtype: {dtype!r} is neither "float16" nor "float32"')
     if dtype == "float32" and (is_ladder or accumulate not in (None, "float32", ("float32",), ["float32"])):
         raise ValueError("dtype: the ladder and sums in float16 are for float16")
+    if not isinstance(repetitions, int) or repetitions < 1:
+        raise ValueError(f"repetitions: {repetitions!r} is no number from 1 on")
     if accumulate is None:
         accumulate = ("float16", "float32") if dtype == "float16" else "float32"
     accumulates = (accumulate,) if isinstance(accumulate, str) else tuple(accumulate)

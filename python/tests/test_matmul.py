@@ -220,6 +220,8 @@ FAULTS = [  # (a, b, options, exception, what it says)
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 10**400}, ValueError, r"alpha: 10+ is beyond"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": "2"}, TypeError, r"alpha: a builtins.str is no array"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": np.array("2")}, TypeError, r"alpha: '2' is no number"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"kernel": ["k1_tiled"]}, ValueError, r"kernel: none is called \['k1_tiled'\]"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"kernel": 3}, ValueError, r"kernel: none is called 3"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"activation": ["relu"]}, ValueError, r"activation: \['relu'\] is none of"),
 ]
 
@@ -242,6 +244,16 @@ def test_faults_of_device_arrays(integers):
         hgemm.matmul(a, integers(6, 5))
     with pytest.raises(TypeError, match="key: only slices"):
         a[[1, 2]]
+    for stream, kind, words in (("x", TypeError, "neither a stream"), (1.5, TypeError, "neither a stream"), (object(), TypeError, "neither"),
+                                (-1, ValueError, "no address"), (2**64, ValueError, "no address"), (4096, ValueError, "0x1000 is a GPU's")):
+        if a.device == "t4emu" or kind is TypeError:
+            with pytest.raises(kind, match=f"stream: .*{words}"):
+                hgemm.matmul(a, b, stream=stream)
+    with pytest.raises(TypeError, match=r"out: a builtins.list is no array"):
+        hgemm.matmul(a, b, out=[1])
+    for call in (lambda device: hgemm.array(integers(2, 2), device), hgemm.info):
+        with pytest.raises(TypeError, match="device: 3 is no name of a device"):
+            call(3)
     other = _device_array.upload(integers(6, 5), _device.Handle("t4emu"))
     with pytest.raises(ValueError, match="a: it is on an emulated T4, and b is on an emulated T4"):
         hgemm.matmul(a, other)
