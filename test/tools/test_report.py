@@ -288,6 +288,13 @@ class Documents(unittest.TestCase):
         for line in ladder.t4_ladder().split("\n\n")[0].splitlines()[2:]:
             self.assertRegex(line, r"^\| [^|]+ \| (modelled|\[published\]\(https://[^)]+\)) \|")
 
+    def test_a_modelled_product_has_one_figure(self):
+        """The family's, on the ladder's page and in README's table."""
+        def cells(text, label):
+            row = next(line for line in text.splitlines() if line.startswith(f"| {label} |"))
+            return re.findall(r"\d+\.\d", row)[:3]
+        self.assertEqual(cells(ladder.climb(), "`k5_tuned`"), cells(ladder.t4_ladder(), "**hgemm** (`k5_tuned`)"))
+
     def test_the_model_is_as_near_to_published_times_as_pages_say(self):
         """README, t4.md and emulator.md: within 5%, at 8192 within 12%."""
         found = calibration.errors()
