@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """info, bench and report, on a device that is not timed; and what they compute from times, on times that are made up."""
 import json
+import pathlib
 import warnings
 
 import numpy as np
@@ -14,6 +15,20 @@ def test_info():
     about = hgemm.info()
     assert about["hgemm"] == hgemm.__version__ and about["kind"] in str(about)
     assert about["emulated"] and not about["is a T4"] and about["compute capability"] == "7.5"
+
+
+def test_predictions_are_what_pages_show(monkeypatch):
+    tools = pathlib.Path(__file__).parents[2] / "tools"
+    monkeypatch.syspath_prepend(str(tools))
+    import results
+    assert set(results.APART) == set(_measure._APART)
+    shown = 0
+    for (shape, kernel, accumulate), us in hgemm.predictions().items():
+        name = kernel + ("_f32" if kernel == "auto" and accumulate == "float32" else "")
+        rows, _ = results.newest("t4model", f"{shape} nn row", name)
+        shown += bool(rows)
+        assert not rows or rows[name]["median_us"] == us, (shape, kernel, accumulate)
+    assert shown > 50
 
 
 def test_bench_times_nothing_on_an_emulated_device(capsys, tmp_path):
