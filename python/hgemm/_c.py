@@ -108,7 +108,12 @@ def _library_path():
 def _load(path):
     if not path.exists():
         raise ImportError(f"{path} is not there: install the hgemm wheel, or name a libhgemm.so in the environment variable HGEMM_LIBRARY")
-    library = ctypes.CDLL(linked(path, LOADED))
+    try:
+        library = ctypes.CDLL(linked(path, LOADED))
+    except OSError as error:
+        raise ImportError(f"{path} cannot be loaded: {error}") from None
+    if not hasattr(library, "hgemm_create"):
+        raise ImportError(f"{path} is no libhgemm.so")
     handle, status = c_void_p, c_int
     signatures = {
         "hgemm_version": (c_int, []),

@@ -358,6 +358,16 @@ def test_the_readmes_lines_run():
         assert (np.asarray(d) == 128).all() and d.shape == (64, 32)
 
 
+def test_a_library_that_is_none_is_refused(tmp_path):
+    text = tmp_path / "libhgemm.so"
+    text.write_text("text")
+    another = pathlib.Path(hgemm.__file__).with_name("libhgemm_cublas.so")
+    for path, words in ((tmp_path / "none.so", "is not there"), (text, "cannot be loaded"), (another, "is no libhgemm.so")):
+        if path is not another or path.exists():
+            with pytest.raises(ImportError, match=f"{path.name} {words}"):
+                hgemm._c._load(path)
+
+
 def test_what_is_there_is_listed():
     assert {"bench", "formats", "info", "matmul", "predictions", "report"} <= set(dir(hgemm)) and "importlib" not in dir(hgemm)
 
