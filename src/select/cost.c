@@ -262,13 +262,8 @@ static double split_chunk(const costs_t *costs, int kernel)
     }
 }
 
-/* Whether a multiprocessor holds one block at a time of a kernel whose floats were split before, or several. */
-static int are_lone_planes(int kernel)
-{
-    return kernel_table[kernel].splits_first && kernel_table[kernel].newer_blocks == 1;
-}
-
-static int are_planes_beside(int kernel)
+/* Whether blocks of floats that were split before share a multiprocessor, or have one to themselves. */
+static int planes_share(int kernel)
 {
     return kernel_table[kernel].splits_first && kernel_table[kernel].newer_blocks > 1;
 }
@@ -277,7 +272,7 @@ static int are_planes_beside(int kernel)
 static double planes_step(const costs_t *costs, int kernel)
 {
     const hgemm_accuracy_t accuracy = kernel_table[kernel].accuracy;
-    return are_planes_beside(kernel)            ? costs->clocks_planes_step_lone
+    return planes_share(kernel)                 ? costs->clocks_planes_step_lone
            : accuracy == HGEMM_ACCURACY_F32     ? costs->clocks_planes_step
            : accuracy == HGEMM_ACCURACY_16_BITS ? costs->clocks_planes_step_16
                                                 : costs->clocks_planes_step_11;
@@ -362,7 +357,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double latency = costs->clocks_step + more + dram_latency + exposed;
     if (kernel_table[variant.kernel].splits_first) { /* the loop loads ahead */
         lone = planes_step(costs, variant.kernel), latency = 0;
-        beside = are_planes_beside(variant.kernel) ? costs->clocks_planes_step_beside : lone;
+        beside = planes_share(variant.kernel) ? costs->clocks_planes_step_beside : lone;
     }
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
@@ -424,12 +419,12 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
     if (splits_in_loop(p, variant.kernel))
         price.end += costs->clocks_split_block + costs->clocks_split_line * (info->block_m + info->block_n);
-    if (are_lone_planes(variant.kernel))
-        price.end += costs->clocks_planes_block; /* and what passes from one to the next */
+    const int is_alone = kernel_table[variant.kernel].splits_first && !planes_share(variant.kernel);
+    price.end += is_alone ? costs->clocks_planes_block : 0; /* and what passes from one to the next */
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
-    if (are_planes_beside(variant.kernel))
+    if (planes_share(variant.kernel))
         price.turnover = costs->clocks_planes_turnover;
-    else if (price.resident == 1 && !are_lone_planes(variant.kernel))
+    else if (price.resident == 1 && !is_alone)
         price.turnover = costs->clocks_lone_turnover * mmas * mmas;
     if (is_thin(variant.kernel))
         price_thin(p, variant.kernel, &price);
