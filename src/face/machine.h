@@ -73,6 +73,9 @@ void machine_lock(const char *entry_point);
 
 /* ---- contexts: context.c ---- */
 bool context_current(void);
+/* Of cudaProfiler.h, which is in no package that tools/setup.sh fetches. */
+CUresult CUDAAPI cuProfilerStart(void);
+CUresult CUDAAPI cuProfilerStop(void);
 
 /* ---- memory: memory.c ---- */
 static inline void *host(CUdeviceptr address)
