@@ -172,7 +172,7 @@ static double packed_macs(const hgemm_desc_t *p, int kernel, const costs_t *cost
     if (info->warp_m <= 32)
         tight = 1; /* registers are not short there */
     else if (code == HGEMM_CODE_TABLE16)
-        tight = costs->factor_packed_tables;
+        tight = kernel_table[kernel].has_teams ? costs->factor_table_teams : costs->factor_packed_tables;
     else if (code == HGEMM_CODE_INT8 || code == HGEMM_CODE_UINT8 || code == HGEMM_CODE_E4M3)
         tight = costs->factor_packed_tight;
     else if (p->type_a != HGEMM_TYPE_F16)
