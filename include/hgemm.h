@@ -505,8 +505,8 @@ static inline void hgemm_desc_init(hgemm_desc_t *desc)
 HGEMM_API hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc);
 
 /* Chooses the kernel that hgemm_run_desc would use and loads it, so that the call itself does neither: call it before a
- * graph capture or a timing. What is loaded stays. A handle remembers 256 choices, placed by a hash. Where the choice
- * for another problem took this one's place, the call chooses the same once more, which takes the host some
+ * graph capture or a timing. What is loaded stays. A handle remembers 256 choices, four of each hash. Where four
+ * other problems took this one's place, the call chooses the same once more, which takes the host some
  * microseconds. After hgemm_load_tuning or hgemm_set_workspace the choice may be another. */
 HGEMM_API hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *desc);
 

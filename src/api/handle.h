@@ -7,7 +7,7 @@
 #include "select/problem_class.h"
 #include "select/tuning.h"
 
-enum { KNOWN_PLANS = 256, MOST_GROWTHS = 8 };
+enum { KNOWN_SETS = 64, KNOWN_WAYS = 4, MOST_GROWTHS = 8 };
 
 typedef struct known_plan_t {
     problem_class_t problem;
@@ -29,7 +29,7 @@ struct hgemm_handle {
     void *outgrown[MOST_GROWTHS];   /* those that it had before: kernels and graphs may use them still */
     void *functions[VARIANT_COUNT]; /* what the device loaded, by variant_index; NULL: not yet */
     void *realign, *scale, *recompute, *split, *pack, *unpack; /* the same for these kernels */
-    known_plan_t known[KNOWN_PLANS];                           /* what was chosen of late, by a hash of the class */
+    known_plan_t known[KNOWN_SETS][KNOWN_WAYS]; /* what was chosen of late: of a hash of the class, the latest first */
 };
 
 /* Bytes of workspace that a plan may need: those that there are, or up to which the handle's own may grow. */

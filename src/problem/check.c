@@ -374,8 +374,9 @@ static hgemm_status_t check_support(const call_t *call, char *words)
     const int multiplies = accesses(call, OPERAND_A);
     const int has_scales = multiplies && (factor_has_scale(desc, FACTOR_A) || factor_has_scale(desc, FACTOR_B));
     const int has_floats = multiplies && (desc->type_a == HGEMM_TYPE_F32 || desc->type_b == HGEMM_TYPE_F32);
+    const int are_strange = multiplies && factors_of(desc->type_a, desc->type_b) == FACTORS_COUNT;
     char types[96] = "";
-    if (multiplies)
+    if (are_strange) /* each call passes here: words only where they are needed */
         snprintf(types, sizeof types, "A of %s beside B of %s", type_table[desc->type_a].constant,
                  type_table[desc->type_b].constant);
     const struct {
@@ -388,7 +389,7 @@ static hgemm_status_t check_support(const call_t *call, char *words)
          desc->weights && desc->op_b != HGEMM_OP_T},
         {"packed weights with op_a of HGEMM_OP_T: rows of A run along k", desc->weights && desc->op_a != HGEMM_OP_N},
         {"HGEMM_ACCUMULATE_F16 for packed weights", desc->weights && desc->accumulate != HGEMM_ACCUMULATE_F32},
-        {types, multiplies && factors_of(desc->type_a, desc->type_b) == FACTORS_COUNT},
+        {types, are_strange},
         {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16", has_scales && desc->accumulate != HGEMM_ACCUMULATE_F32},
         {"HGEMM_ACCUMULATE_F16 for A or B of HGEMM_TYPE_F32", has_floats && desc->accumulate != HGEMM_ACCUMULATE_F32},
         {"A and B of HGEMM_TYPE_BF16 by pointers, in groups or gathered, whose scales are to be found",

@@ -369,6 +369,18 @@ static void kernels_are_loaded_once(void **state)
     assert_int_equal(fake.synchronisations, 0);
 }
 
+/* Marks all choices that are known, and says how many these are. */
+static int mark(void)
+{
+    int known = 0;
+    for (int i = 0; i < KNOWN_SETS * KNOWN_WAYS; i++) {
+        plan_t *plan = &handle.known[i / KNOWN_WAYS][i % KNOWN_WAYS].plan;
+        if (plan->variant.kernel != KERNEL_NONE)
+            known++, plan->whole_tiles = 77;
+    }
+    return known;
+}
+
 /* A problem that comes again is not priced again, and one that takes its place among the known is not mistaken for it.
  */
 static void choices_are_remembered(void **state)
@@ -376,22 +388,34 @@ static void choices_are_remembered(void **state)
     (void)state;
     hgemm_desc_t desc = small();
     plan_t plan, again;
-    int known = 0;
     assert_status(handle_choose(&handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
-    for (int i = 0; i < KNOWN_PLANS; i++)
-        if (handle.known[i].plan.variant.kernel != KERNEL_NONE) {
-            known++;
-            handle.known[i].plan.whole_tiles = 77;
-        }
-    assert_int_equal(known, 1);
+    assert_int_equal(mark(), 1);
     assert_status(handle_choose(&handle, &desc, &again), HGEMM_STATUS_SUCCESS);
     assert_int_equal(again.whole_tiles, 77);
-    for (desc.m = 1; desc.m < 2 * KNOWN_PLANS; desc.m++) {
+    for (desc.m = 1; desc.m < 2 * KNOWN_SETS * KNOWN_WAYS; desc.m++) {
         assert_status(handle_choose(&handle, &desc, &again), HGEMM_STATUS_SUCCESS);
         assert_status(select_plan(&desc, &machine_t4, 0, &plan), HGEMM_STATUS_SUCCESS);
         assert_true(desc.m == small().m || again.tiles == plan.tiles);
         assert_int_equal(again.variant.kernel, plan.variant.kernel);
     }
+}
+
+/* The problems of a model, in turn: hardly one takes the place of another. */
+static void choices_of_a_model_are_remembered(void **state)
+{
+    (void)state;
+    enum { PROBLEMS = 64 };
+    hgemm_desc_t desc = small();
+    plan_t plan;
+    int again = 0;
+    for (desc.m = 1; desc.m <= PROBLEMS; desc.m++)
+        assert_status(handle_choose(&handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
+    mark();
+    for (desc.m = 1; desc.m <= PROBLEMS; desc.m++) {
+        assert_status(handle_choose(&handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
+        again += plan.whole_tiles != 77;
+    }
+    assert_in_range(again, 0, 2);
 }
 
 int main(void)
@@ -408,6 +432,7 @@ int main(void)
         cmocka_unit_test_setup(whole_tiles_keep_their_sums, set_up),
         cmocka_unit_test_setup(kernels_are_loaded_once, set_up),
         cmocka_unit_test_setup(choices_are_remembered, set_up),
+        cmocka_unit_test_setup(choices_of_a_model_are_remembered, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
