@@ -123,7 +123,7 @@ static void parse_shape(options_t *o, const char *text)
     int fields = sscanf(text, "%lld%n:%lld:%lld%n", &from, &end, &to, &step, &end);
     if (fields == 1)
         to = from, step = 1;
-    if ((fields != 1 && fields != 3) || text[end] || !in_range(from) || !in_range(to) || step < 1)
+    if ((fields != 1 && fields != 3) || text[end] || !in_range(from) || !in_range(to) || step < 1 || from > to)
         refuse("not a shape", text);
     for (long long side = from; side <= to; side += step)
         add_shape(o, (shape_t){.m = side, .n = side, .k = side});
@@ -132,7 +132,7 @@ static void parse_shape(options_t *o, const char *text)
 static void parse_file(options_t *o, const char *path)
 {
     char line[512];
-    int columns[SHAPE_COLUMNS], count;
+    int columns[SHAPE_COLUMNS], count, rows = 0;
     FILE *file = fopen(path, "r");
     if (!file || !fgets(line, sizeof line, file))
         refuse("cannot read", path);
@@ -147,6 +147,7 @@ static void parse_file(options_t *o, const char *path)
             continue;
         if (!shape_row_values(line, columns, count, value))
             refuse("not a shape", line);
+        rows++;
         add_shape(o, (shape_t){.m = value[SHAPE_M],
                                .n = value[SHAPE_N],
                                .k = value[SHAPE_K],
@@ -155,6 +156,8 @@ static void parse_file(options_t *o, const char *path)
                                .op_b = value[SHAPE_TRANS_B] ? HGEMM_OP_T : HGEMM_OP_N});
     }
     fclose(file);
+    if (!rows) /* the default shapes would take their place */
+        refuse("it has no shapes", path);
 }
 
 static void each_item(char *list, options_t *o, void (*take)(options_t *, const char *))

@@ -245,8 +245,8 @@ HGEMM_API hgemm_status_t hgemm_free(hgemm_handle_t handle, void *pointer);
 HGEMM_API hgemm_status_t hgemm_upload(hgemm_handle_t handle, void *device, const void *host, size_t bytes);
 HGEMM_API hgemm_status_t hgemm_download(hgemm_handle_t handle, void *host, const void *device, size_t bytes);
 
-/* Calls that follow use `bytes` of the caller's device memory as their workspace, which must be a multiple of 128
- * bytes and serves nothing else until another takes its place or the handle is destroyed. Its first 64 KiB are
+/* Calls that follow use `bytes` of the caller's device memory as their workspace. `pointer` must be a multiple of 128,
+ * and the memory serve nothing else until another takes its place or the handle is destroyed. Its first 64 KiB are
  * cleared on the handle's stream, and the call waits for that, so do not make it during a capture. With fewer bytes
  * than that, calls run without a workspace. NULL and 0 give the handle its own again. Graphs that were captured before
  * go on using what they were captured with. */

@@ -26,12 +26,14 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     constexpr int PARTS = T::SLICES / 2; /* of a k-tile, where groups are small */
     static_assert(T::WN == HGEMM_PACKED_STRIP && HGEMM_PACKED_K % T::BK == 0, "packed weights are for other tiles");
     using own = typename T::schedule; /* of a row that has one; the others spread their stores evenly */
-    constexpr bool IS_OWN = own::LDS_GAP > 0;
+    constexpr bool IS_OWN = own::LDS_GAP > 0, PACES = IS_OWN && T::CONVERTS;
     constexpr int LDS_GAP = IS_OWN ? own::LDS_GAP : T::MMAS / 2 / T::LDSMS > 0 ? T::MMAS / 2 / T::LDSMS : 1;
     constexpr bool LATER = T::CONVERTS && T::MMAS >= 16; /* chunks that become halves are waited for; a warp barrier keeps that in its place */
     /* Kernels for codes by tables alone have registers for what takes longest there, of one kind: a group's end where a
      * slice has many mma's, halves where it has few. */
     constexpr bool SCALES_AHEAD = T::spec::TABLES && T::WM > 32, HALVES_AHEAD = T::spec::TABLES && T::WM <= 32;
+    constexpr bool AMONG_MMAS = SCALES_AHEAD && HAS_TEAMS; /* these scales are found; else before all of a slice's */
+    constexpr bool ALONG_N = SCALES_AHEAD && !AMONG_MMAS;
     constexpr int STEP_MMAS = (T::SLICES - 1) * T::MMAS; /* those before the barrier */
     constexpr int STS_FIRST = IS_OWN ? own::STS_FIRST : LATER ? T::MMAS * 3 / 2 : T::MMAS / 2;
     constexpr int STS_GAP = IS_OWN ? own::STS_GAP : (STEP_MMAS - STS_FIRST - 1) / T::SLOTS / (HALVES_AHEAD ? 2 : 1);
@@ -47,7 +49,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     const u32 first_k = at.k0 + (HAS_TEAMS ? 0 : w.k_warp * T::WK);
     const char *codes = at.b.base + (u64)strip * packed_units(&form) * HGEMM_PACKED_UNIT + w.lane * 16 + (u64)first_k * K_BYTES;
     const groups_of_strip<ADDS> groups(form, at.b.base, strip, w.lane);
-    const lookup table{form.lookup};
+    const typename lookup_for<AMONG_MMAS>::type table{form.lookup};
     constexpr bool MAY_BE_FINE = HGEMM_TAKES_ALL(T::WM, T::spec::TABLES);
     const bool is_fine = MAY_BE_FINE && 1u << form.log_group < (u32)T::WK; /* groups are smaller than a warp's k-tile */
 
@@ -85,10 +87,10 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
 #pragma unroll
         for (int j = 0; j < T::NT; ++j) find_scales(j);
     };
-    /* Where mma h of a slice is: tile by tile along m; with SCALES_AHEAD along n, of halves there and back. */
-    auto row_of = [](int h) { return SCALES_AHEAD ? h / T::NT : h % T::MT; };
+    /* Where mma h of a slice is: tile by tile along m; with ALONG_N along n, of halves there and back. */
+    auto row_of = [](int h) { return ALONG_N ? h / T::NT : h % T::MT; };
     auto column_of = [](int h) {
-        if (!SCALES_AHEAD) return h / T::MT;
+        if (!ALONG_N) return h / T::MT;
         return !T::CONVERTS && h / T::NT % 2 ? T::NT - 1 - h % T::NT : h % T::NT;
     };
     auto add_one = [&](int h) {
@@ -118,13 +120,13 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     for (u32 t = 0; t < k_tiles; ++t) {
         const u32 there = T::STAGE - stage;
         const bool more = t + 2 < k_tiles;
-        find_anew(pipe.fragment_a); /* the addresses of all slices */
+        if (!T::spec::TABLES) find_anew(pipe.fragment_a); /* the addresses of all slices */
 #pragma unroll
         for (int kk = 0; kk < T::SLICES; ++kk) {
             const bool last = kk == T::SLICES - 1;
             const typename T::fragments &fragments = f[kk % 2];
-            if (IS_OWN ? kk > 0 && kk % 2 == 0 : LATER && kk == T::SLICES / 2) warp_barrier();
-            if (SCALES_AHEAD && last) find_all_scales();
+            if (PACES ? kk > 0 && kk % 2 == 0 : LATER && kk == T::SLICES / 2) warp_barrier();
+            if (SCALES_AHEAD && last && !AMONG_MMAS) find_all_scales();
             if (last) wait_for_team(); /* the next k-tile is complete, and every warp is done with this one */
             if (kk == 0 && begins) zeros.set(then[0].zero);
             if (kk > 0 && kk % 2 == 0 && is_fine) {
@@ -138,7 +140,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
                 next_group(p);
                 load_facts(p, t + 1, true);
             }
-            if constexpr (T::spec::TABLES) {
+            if constexpr (T::spec::TABLES && !AMONG_MMAS) {
 #pragma unroll
                 for (int j = 0; j < 4 && HALVES_AHEAD; ++j) b[j] = next_b[j];
                 const int s = HALVES_AHEAD ? (kk + 1) % T::SLICES : kk; /* whose codes become halves */
@@ -155,6 +157,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
                     const int sts = kk * T::MMAS + h - STS_FIRST, ldg = sts - own::LDG_LAG;
                     if (h % LDS_GAP == 0 && h / LDS_GAP < T::LDSMS)
                         pipe.load_one(f[(kk + 1) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
+                    if (AMONG_MMAS && last && h > 0 && h % 2 == 0 && h / 2 <= T::NT) find_scales(h / 2 - 1);
                     if (is_fresh) {
                         add_one(h);
                         mma_m16n8k8_from_zero(part[i][j], fragments.a[i], b[j]);
@@ -162,12 +165,12 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
                         mma_m16n8k8(part[i][j], fragments.a[i], b[j]);
                     }
 #pragma unroll
-                    for (int e = 0; IS_OWN && e < 4; ++e) { /* pairs of a chunk */
+                    for (int e = 0; PACES && e < 4; ++e) { /* pairs of a chunk */
                         const int cvt = sts + own::CVT_LEAD - e * own::CVT_GAP;
                         if (due(cvt)) pipe.convert(cvt / STS_GAP, e);
                     }
                     if (due(sts)) {
-                        if (IS_OWN) warp_barrier(); /* or ptxas makes halves of all chunks at once, with no mma in between */
+                        if (PACES) warp_barrier(); /* or ptxas makes halves of all chunks at once, with no mma in between */
                         else pipe.convert(sts / STS_GAP);
                         pipe.commit(sts / STS_GAP, there);
                     }

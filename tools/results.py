@@ -16,7 +16,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 PARTS = re.compile(r"(bench_[a-z]+)[1-9]")  # files that are parts of one list
-APART = ("bench_bf16", "bench_continuous", "bench_experts", "bench_experts_first", "bench_invariant", "bench_parts", "bench_plans")  # other conditions, or not every contestant
+# How the names of lists begin that have other conditions, or not every contestant. python/hgemm/_measure.py has the same.
+APART = ("bench_bf16", "bench_continuous", "bench_energy", "bench_experts", "bench_f32", "bench_invariant", "bench_parts", "bench_plans", "bench_weights")
 # What needs no GPU and little time: tools/report.py --check fails where one is stale, tools/take.py --redo makes it again.
 REDONE = {
     "t4emu/counted.json": "build/release/bench/bench_hgemm --device t4emu --accumulate f16,f32 512x512x1024 --format json --out OUT",
@@ -76,8 +77,12 @@ def timed(result):
 
 
 def conditions(result):
-    hgemm = re.sub(r"commit [^,]+, ", "", result["context"]["hgemm"])
-    return {key: value for key, value in result["context"].items() if key not in ("date", "inputs")} | {"hgemm": hgemm}
+    """What two results must have in common to stand beside each other. Which of CUTLASS's configurations took part depends on the shapes: they
+    are the fastest of each."""
+    context = result["context"] | {"hgemm": re.sub(r"commit [^,]+, ", "", result["context"]["hgemm"])}
+    if "cutlass_only" in context:
+        context["cutlass_only"] = "the fastest"
+    return {key: value for key, value in context.items() if key not in ("date", "inputs")}
 
 
 def by_problem(result):
@@ -94,7 +99,7 @@ def newest(machine, problem, *wanted):
     single product takes its rows from here."""
     found, of = {}, None
     for name, result in lists(machine).items():
-        rows = by_problem(result).get(problem, {}) if name not in APART and not name.startswith(("bench_weights_", "bench_plans_", "bench_f32", "bench_energy")) else {}
+        rows = by_problem(result).get(problem, {}) if not name.startswith(APART) else {}
         if all(kernel in rows for kernel in wanted) and (not of or result["context"]["date"] > of["context"]["date"]):
             found, of = rows, result
     return (found, of) if wanted and of else ({}, None)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* turing exec, turing env - CUDA programs whose libcuda and libcudart are the emulated T4. */
 #include "turing_exec.h"
+#include "launch.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -51,14 +52,25 @@ static int usage(void)
     return 2;
 }
 
+/* A word that is no check must not end in a run without it, which would look like one that passed. */
+static bool sets_checks(const char *list)
+{
+    unsigned checks = 0;
+    const char *unknown = turing_checks_from(list, &checks);
+    if (unknown)
+        fprintf(stderr, "turing: unknown check %s; there are memory, race, schedule, convergence\n", unknown);
+    return !unknown && !setenv("TURING_CHECK", list, 1);
+}
+
 int turing_exec(int argc, char **argv)
 {
     for (; argc && argv[0][0] == '-'; argc--, argv++)
         if (!strcmp(argv[0], "--check"))
             setenv("TURING_CHECK", "all", 1);
-        else if (!strncmp(argv[0], "--check=", 8))
-            setenv("TURING_CHECK", argv[0] + 8, 1);
-        else if (!strcmp(argv[0], "--time"))
+        else if (!strncmp(argv[0], "--check=", 8)) {
+            if (!sets_checks(argv[0] + 8))
+                return 2;
+        } else if (!strcmp(argv[0], "--time"))
             setenv("TURING_TIME", "1", 1);
         else if (!strcmp(argv[0], "--log"))
             setenv("TURING_LOG", "1", 1);

@@ -6,7 +6,7 @@
 
 #include "launch.h"
 
-enum { MOST_BUFFERS = 64, MOST_WORDS = 512, MOST_OUTPUTS = 64, LINE = 8192 };
+enum { MOST_BUFFERS = 64, MOST_WORDS = 512, MOST_OUTPUTS = 64, LINE = 8192, MOST_THREADS = 1024 };
 
 typedef struct buffer {
     char name[64];

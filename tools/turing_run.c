@@ -56,6 +56,17 @@ bool complain(const job_t *job, const char *what, const char *detail)
 
 /* ---- statements ------------------------------------------------------------------------ */
 
+/* The number that a word is: none is taken for 0. */
+static bool read_count(const job_t *job, const char *word, uint64_t most, uint64_t *count)
+{
+    return count_parse(word, most, count) || complain(job, "no number that can be here", word);
+}
+
+static bool read_real(const job_t *job, const char *word, double *value)
+{
+    return real_parse(word, value) || complain(job, "no number", word);
+}
+
 static buffer_t *find_buffer(job_t *job, const char *name)
 {
     for (size_t i = 0; i < job->n_buffers; i++)
@@ -132,9 +143,15 @@ static bool add_buffer(job_t *job, int n, char **w)
     if (n < 5 || job->n_buffers == MOST_BUFFERS || strlen(w[1]) >= sizeof b->name || find_buffer(job, w[1]))
         return complain(job, symbol ? "symbol NAME TYPE COUNT INIT" : "buffer NAME TYPE COUNT INIT", NULL);
     const size_t size = value_size(w[2]);
-    *b = (buffer_t){.count = strtoull(w[3], NULL, 0)};
+    uint64_t count, seed;
+    double low, high;
+    if (!read_count(job, w[3], SIZE_MAX / 8, &count))
+        return false;
+    *b = (buffer_t){.count = count};
     if (!size || !b->count)
         return complain(job, "unknown type or no elements", w[2]);
+    if (!strcmp(w[4], "fill") && n == 6 && !value_parse(w[2], w[5], &seed))
+        return complain(job, "no number of the buffer's type", w[5]);
     strcpy(b->name, w[1]);
     strcpy(b->type, w[2]);
     const size_t bytes = size * b->count;
@@ -152,14 +169,14 @@ static bool add_buffer(job_t *job, int n, char **w)
     bool ok = true, none = !strcmp(w[4], "none");
     if (!strcmp(w[4], "fill") && n == 6)
         for (size_t i = 0; i < b->count; i++)
-            value_encode(b->type, strtod(w[5], NULL), data + i * size);
+            value_parse(b->type, w[5], data + i * size);
     else if (!strcmp(w[4], "ramp"))
         for (size_t i = 0; i < b->count; i++)
             value_encode(b->type, (double)i, data + i * size);
     else if (!strcmp(w[4], "random") && n == 8) {
-        uint64_t state = strtoull(w[5], NULL, 0) * UINT64_C(0x9e3779b97f4a7c15) | 1;
-        const double low = strtod(w[6], NULL), high = strtod(w[7], NULL);
-        for (size_t i = 0; i < b->count; i++) {
+        ok = read_count(job, w[5], UINT64_MAX, &seed) && read_real(job, w[6], &low) && read_real(job, w[7], &high);
+        uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+        for (size_t i = 0; ok && i < b->count; i++) {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
@@ -199,8 +216,10 @@ static bool set_members(job_t *job, const turing_param_t *p, int n, char **w)
         if (b) {
             bits = b->address;
             i++;
-            if (i < n && w[i][0] == '+')
-                bits += strtoull(w[i++], NULL, 0);
+            uint64_t bytes = 0;
+            if (i < n && w[i][0] == '+' && !read_count(job, w[i++] + 1, UINT64_MAX, &bytes))
+                return false;
+            bits += bytes;
         } else if (!size || i + 1 == n || !value_parse(w[i], w[i + 1], &bits))
             return complain(job, "neither a buffer nor TYPE VALUE", w[i]);
         else
@@ -238,24 +257,39 @@ static bool add_arg(job_t *job, int n, char **w)
 
 static bool set_checks(job_t *job, int n, char **w)
 {
-    static const char *const names[] = {"memory", "race", "schedule", "convergence"};
-    for (int i = 1; i < n; i++) {
-        unsigned bit = 0;
-        for (unsigned k = 0; k < 4; k++)
-            bit |= strcmp(w[i], names[k]) ? 0 : 1u << k;
-        if (!strcmp(w[i], "all"))
-            bit = TURING_CHECK_ALL;
-        else if (!bit && strcmp(w[i], "none"))
+    for (int i = 1; i < n; i++)
+        if (turing_checks_from(w[i], &job->launch.checks))
             return complain(job, "unknown check", w[i]);
-        job->launch.checks |= bit;
+    return true;
+}
+
+static bool set_dimensions(const job_t *job, uint32_t to[3], int n, char **w)
+{
+    if (n < 2 || n > 4)
+        return complain(job, "one to three numbers must follow", w[0]);
+    for (int i = 0; i < 3; i++) {
+        uint64_t extent = 1;
+        if (i + 1 < n && !read_count(job, w[i + 1], UINT32_MAX, &extent))
+            return false;
+        to[i] = (uint32_t)extent;
     }
     return true;
 }
 
-static void dimensions(uint32_t to[3], int n, char **w)
+/* The number of a statement that has one. */
+static bool set_number(job_t *job, const char *name, const char *word)
 {
-    for (int i = 0; i < 3; i++)
-        to[i] = i + 1 < n ? (uint32_t)strtoul(w[i + 1], NULL, 0) : 1;
+    const bool is_limit = !strcmp(name, "limit");
+    uint64_t number;
+    if (!read_count(job, word, is_limit ? UINT64_MAX : !strcmp(name, "threads") ? MOST_THREADS : UINT32_MAX, &number))
+        return false;
+    if (is_limit)
+        job->launch.max_warp_instructions = number;
+    else if (!strcmp(name, "threads"))
+        job->launch.threads = (unsigned)number;
+    else
+        job->launch.shared_bytes = (uint32_t)number;
+    return true;
 }
 
 static bool add_expectation(job_t *job, output_t *o, int n, char **w)
@@ -265,12 +299,14 @@ static bool add_expectation(job_t *job, output_t *o, int n, char **w)
         if (n > 5 || strlen(w[3]) >= sizeof o->path)
             return complain(job, "expect NAME file PATH [TOL]", NULL);
         strcpy(o->path, w[3]);
-        o->tolerance = n > 4 ? strtod(w[4], NULL) : 0;
-        return true;
+        return n == 4 || read_real(job, w[4], &o->tolerance);
     }
     if (n < 4)
         return complain(job, "expect NAME FIRST V [V ...]", NULL);
-    o->first = strtoull(w[2], NULL, 0);
+    uint64_t first;
+    if (!read_count(job, w[2], SIZE_MAX, &first))
+        return false;
+    o->first = first;
     if (o->first > o->count || (size_t)(n - 3) > o->count - o->first)
         return complain(job, "the buffer ends before", w[n - 1]);
     o->count = (size_t)(n - 3);
@@ -302,13 +338,11 @@ static bool add_output(job_t *job, int n, char **w)
         strcpy(o->path, w[2]);
         return true;
     }
-    if (n > 2)
-        o->first = strtoull(w[2], NULL, 0);
-    if (o->first > b->count)
-        o->first = b->count;
-    o->count -= o->first;
-    if (n > 3 && strtoull(w[3], NULL, 0) < o->count)
-        o->count = strtoull(w[3], NULL, 0);
+    uint64_t first = 0, count = SIZE_MAX;
+    if ((n > 2 && !read_count(job, w[2], SIZE_MAX, &first)) || (n > 3 && !read_count(job, w[3], SIZE_MAX, &count)))
+        return false;
+    o->first = first < b->count ? first : b->count;
+    o->count = count < b->count - o->first ? count : b->count - o->first;
     return true;
 }
 
@@ -373,10 +407,9 @@ static bool launch(job_t *job)
 
 static bool set_clock(job_t *job, const char *name, const char *text)
 {
-    char *end;
-    const double value = strtod(text, &end);
-    if (end == text || *end)
-        return complain(job, "no number", text);
+    double value;
+    if (!read_real(job, text, &value))
+        return false;
     return turing_clock_set(&job->clock, name, value) || complain(job, "no such constant, or no value for it", name);
 }
 
@@ -387,19 +420,15 @@ static bool statement(job_t *job, int n, char **w)
     if (!strcmp(w[0], "kernel") && n == 2)
         return name_kernel(job, w[1]);
     if (!strcmp(w[0], "grid"))
-        dimensions(job->launch.grid, n, w);
+        return set_dimensions(job, job->launch.grid, n, w);
     else if (!strcmp(w[0], "block"))
-        dimensions(job->launch.block, n, w);
-    else if (!strcmp(w[0], "shared") && n == 2)
-        job->launch.shared_bytes = (uint32_t)strtoul(w[1], NULL, 0);
-    else if (!strcmp(w[0], "threads") && n == 2)
-        job->launch.threads = (unsigned)strtoul(w[1], NULL, 0);
-    else if (!strcmp(w[0], "tensor") && n == 2)
+        return set_dimensions(job, job->launch.block, n, w);
+    else if ((!strcmp(w[0], "shared") || !strcmp(w[0], "threads") || !strcmp(w[0], "limit")) && n == 2)
+        return set_number(job, w[0], w[1]);
+    else if (!strcmp(w[0], "tensor") && n == 2 && (!strcmp(w[1], "turing") || !strcmp(w[1], "hopper")))
         job->launch.tensor = strcmp(w[1], "hopper") ? TURING_TENSOR_TURING : TURING_TENSOR_HOPPER;
     else if (!strcmp(w[0], "checks"))
         return set_checks(job, n, w);
-    else if (!strcmp(w[0], "limit") && n == 2)
-        job->launch.max_warp_instructions = strtoull(w[1], NULL, 0);
     else if (!strcmp(w[0], "launch") && n == 1)
         return launch(job);
     else if (!strcmp(w[0], "buffer") || !strcmp(w[0], "symbol"))
@@ -431,13 +460,16 @@ static bool read_job(job_t *job)
     char line[LINE];
     while (ok && fgets(line, sizeof line, f)) {
         char *w[MOST_WORDS], *comment = strchr(line, '#');
+        const bool is_cut = strlen(line) + 1 == sizeof line && line[sizeof line - 2] != '\n';
         int n = 0;
         job->line++;
         if (comment)
             *comment = 0;
         for (char *p = strtok(line, " \t\r\n"); p && n < MOST_WORDS; p = strtok(NULL, " \t\r\n"))
             w[n++] = p;
-        if (n)
+        if (is_cut || n == MOST_WORDS)
+            ok = complain(job, "the line is too long", NULL);
+        else if (n)
             ok = statement(job, n, w);
     }
     fclose(f);

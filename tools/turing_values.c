@@ -2,6 +2,8 @@
 /* Numbers of the types that kernels take, as text and as bytes. */
 #include "turing_values.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
@@ -68,19 +70,42 @@ void value_encode(const char *type, double v, void *out)
         memcpy(out, &u, value_size(type));
 }
 
-bool value_parse(const char *type, const char *text, void *out)
+bool count_parse(const char *text, uint64_t most, uint64_t *count)
 {
     char *end;
+    errno = 0;
+    *count = strtoull(text, &end, 0);
+    return isdigit((unsigned char)*text) && !*end && !errno && *count <= most;
+}
+
+bool real_parse(const char *text, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return *text && !*end;
+}
+
+bool value_parse(const char *type, const char *text, void *out)
+{
     const int i = find(type);
+    const bool is_negative = text[0] == '-';
+    double real;
+    uint64_t u;
     if (i < 0)
         return false;
-    if (types[i].kind == 'f')
-        value_encode(type, strtod(text, &end), out);
-    else {
-        const uint64_t u = text[0] == '-' ? (uint64_t)strtoll(text, &end, 0) : strtoull(text, &end, 0);
-        memcpy(out, &u, types[i].size);
+    if (types[i].kind == 'f') {
+        if (!real_parse(text, &real))
+            return false;
+        value_encode(type, real, out);
+        return true;
     }
-    return *text && !*end;
+    /* Negative ones of an unsigned type are their bits. */
+    const unsigned bits = 8 * (unsigned)types[i].size - (is_negative || types[i].kind == 'i');
+    if (!count_parse(text + is_negative, (UINT64_MAX >> (64 - bits)) + is_negative, &u))
+        return false;
+    u = is_negative ? 0 - u : u;
+    memcpy(out, &u, types[i].size);
+    return true;
 }
 
 double value_decode(const char *type, const void *p)

@@ -243,7 +243,12 @@ def _dlpack(name, array, stream):
 def stream_for(arrays, asked):
     """The stream of a call: the one asked for, else the current one of torch or cupy, else None: see streams_of."""
     if asked is not None:
-        return int(getattr(asked, "cuda_stream", getattr(asked, "ptr", asked)))  # torch's, cupy's, or an address
+        address = getattr(asked, "cuda_stream", getattr(asked, "ptr", asked))  # torch's, cupy's, or an address
+        if not isinstance(address, numbers.Integral):
+            raise TypeError(f"stream: {asked!r} is neither a stream of torch or cupy nor a stream's address")
+        if not 0 <= address < 2**64:
+            raise ValueError(f"stream: {asked!r} is no address")
+        return int(address)
     for array in arrays:
         if is_torch(array) and array.is_cuda:
             return _Torch.stream(f"cuda:{array.device.index}")

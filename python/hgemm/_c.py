@@ -108,7 +108,12 @@ def _library_path():
 def _load(path):
     if not path.exists():
         raise ImportError(f"{path} is not there: install the hgemm wheel, or name a libhgemm.so in the environment variable HGEMM_LIBRARY")
-    library = ctypes.CDLL(linked(path, LOADED))
+    try:
+        library = ctypes.CDLL(linked(path, LOADED))
+    except OSError as error:
+        raise ImportError(f"{path} cannot be loaded: {error}") from None
+    if not hasattr(library, "hgemm_create"):
+        raise ImportError(f"{path} is no libhgemm.so")
     handle, status = c_void_p, c_int
     signatures = {
         "hgemm_version": (c_int, []),
@@ -218,7 +223,7 @@ def error(status, handle=None, hint=""):
 def kernel_number(name):
     if name is None:
         return 0
-    number = lib.hgemm_find_kernel(str(name).encode())
+    number = lib.hgemm_find_kernel(name.encode()) if isinstance(name, str) else 0
     if not number:
         raise ValueError(f"kernel: none is called {name!r}; hgemm.kernels() lists them")
     return number

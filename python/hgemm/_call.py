@@ -33,7 +33,10 @@ def asked_type(out, out_dtype):
     """The type of a result that `out` and out_dtype ask for, or None."""
     if out is None:
         return dtype_name("out_dtype", out_dtype) if out_dtype is not None else None
-    dtype = dtype_name("out", getattr(out, "dtype", None) or np.dtype(out.__cuda_array_interface__["typestr"]))
+    dtype = getattr(out, "dtype", None)
+    if dtype is None and not hasattr(out, "__cuda_array_interface__"):
+        raise _arrays.no_array("out", out)
+    dtype = dtype_name("out", dtype or np.dtype(out.__cuda_array_interface__["typestr"]))
     if out_dtype is not None and dtype_name("out_dtype", out_dtype) != dtype:
         raise TypeError(f"out_dtype: {out_dtype} is not the type of out, {dtype}")
     return dtype
@@ -81,6 +84,8 @@ def check_scales(scalars, dtypes):
 def ready(views, place, stream):
     """The handle of a call on these views, and the stream's: what other streams may still write is waited for."""
     stream, others = _arrays.streams_of(views, stream)
+    if isinstance(place, _device.Handle) and stream != place.stream:
+        raise ValueError(f"stream: {stream:#x} is a GPU's, and the arrays are on an emulated T4, which has none")
     handle = place if isinstance(place, _device.Handle) else _device.handle_for(place, stream)
     for other in others:
         _device.synchronize_stream(place, other)
@@ -118,6 +123,8 @@ def on_host(operands, scalars, dtype, shape_of, plan_of, writes_all=True):
         check_type(name, type_name(array.dtype))
     dtype = result_type(dtype, *(type_name((arrays if name in arrays else copies)[name].dtype) for name in ("a", "b")))
     shape = shape_of({name: array.shape for name, array in (*arrays.items(), *copies.items())})
+    if "bias" in arrays:  # whose rows are contiguous on the device, as those of c and gate
+        arrays["bias"] = np.ascontiguousarray(arrays["bias"])
     copies.update((name, upload(array, handle)) for name, array in arrays.items() if name not in ("c", "gate", "out"))
     for name in ("c", "gate"):  # on the device they have the result's layout
         if name in arrays:

@@ -26,11 +26,10 @@ class Handle:
         self.lock = threading.RLock()
         _every_handle.add(self)
         info = self.info()
+        self.fallback = (info.fallback or b"").decode(errors="replace")
         self.emulated = info.kind != b"cuda"
         named = (device or "").startswith("cuda:") and f"cuda:{int(device[5:])}"
         self._place = self if self.emulated else named or None
-        if info.fallback:
-            warnings.warn(f"hgemm uses an emulated T4: {info.fallback.decode(errors='replace')}", stacklevel=_callers_level())
 
     def call(self, function, *arguments):
         with self.lock:
@@ -104,12 +103,16 @@ def handle_for(device, stream=0):
     key = device, stream
     handle = _handles.get(key)
     if handle is None:
+        if device is not None and not isinstance(device, str):
+            raise TypeError(f'device: {device!r} is no name of a device, such as "cuda:1" or "t4emu"')
         with _handles_lock:
             handle = _handles.get(key)
             if handle is None:
                 if _forked_after_cuda and not (device or os.environ.get("HGEMM_DEVICE", "")).startswith("t4emu"):
                     raise _c.DeviceError(_NO_FORK)
                 handle = _handles[key] = Handle(device, stream)
+                if handle.fallback:  # once it is kept: a warning may be an error
+                    warnings.warn(f"hgemm uses an emulated T4: {handle.fallback}", stacklevel=_callers_level())
                 if not handle.emulated:  # by its other name too: "cuda" and None are "cuda:0", mostly
                     _handles.setdefault((handle.place, stream), handle)
     return handle

@@ -244,7 +244,7 @@ def array(host, device=None):
 
 def upload(host, handle):
     """A copy of a host array in this machine's byte order, packed; stored transposed where the host's is."""
-    last = host.ndim >= 2 and host.strides[-2] == host.itemsize != host.strides[-1]
+    last = host.size and host.ndim >= 2 and host.strides[-2] == host.itemsize != host.strides[-1]
     packed = np.array(host.swapaxes(-1, -2) if last else host, dtype=native(host.dtype), order="C")
     made = DeviceArray.empty(packed.shape, packed.dtype, handle)
     if packed.size:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """matmul and linear."""
-from . import _arrays, _packed
+from . import _arrays, _c, _packed
 from ._call import asked_type, check_options, compute, scalars_of
 from ._packed import PackedWeights
 from ._plan import Shape, plan_for
@@ -79,6 +79,7 @@ def shape_of(shapes):
 
 def plans(activation, accumulate, batch_invariant, kernel=None, accuracy="float32"):
     """The plan of given layouts, by plan_for."""
+    _c.kernel_number(kernel)  # refuses what is no kernel's name
     return lambda layouts, dtype, reads_c: plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy)
 
 

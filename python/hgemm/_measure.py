@@ -60,6 +60,10 @@ def info(device=None):
 # ---- what the T4's model says ------------------------------------------------------------------------------------
 
 
+# How the names of lists begin whose products are taken where no other list has them; those of the last two are of other plans.
+_APART = ("bench_bf16", "bench_continuous", "bench_energy", "bench_experts", "bench_f32", "bench_invariant", "bench_weights", "bench_parts", "bench_plans")
+
+
 def predictions(events=False):
     """{(shape, kernel, accumulate): microseconds} for row-major products without transposes: the timing model's word for a T4 at
     1590 MHz. Not measured. They are those of the kernel alone or, with `events`, what a T4 that is timed by a pair of CUDA events
@@ -68,8 +72,10 @@ def predictions(events=False):
     if not folder.exists():  # not installed: used from a clone
         folder = pathlib.Path(__file__).parents[2] / "bench" / "results" / "t4model"
     found = {}
-    files = [json.loads(path.read_text()) for path in folder.glob("bench_*.json") if not path.stem.startswith(("bench_parts", "bench_plans"))]
-    for file in sorted(files, key=lambda file: file["context"].get("date", "")):  # of a product in several, the newest; one that does not say is the oldest
+    files = [(not path.stem.startswith(_APART), json.loads(path.read_text())) for path in folder.glob("bench_*.json")
+             if not path.stem.startswith(_APART[-2:])]
+    # Of a product in several, the newest; one that does not say is the oldest.
+    for _, file in sorted(files, key=lambda one: (one[0], one[1]["context"].get("date", ""))):
         for row in file["results"]:
             shape, ops, layout = row["problem"].split()[:3]
             if (ops, layout) == ("nn", "row") and ("events_us" if events else "median_us") in row:
@@ -279,6 +285,8 @@ def bench(shapes=None, *, kernels=("auto",), accumulate=None, dtype="float16", r
         raise ValueError(f'dtype: {dtype!r} is neither "float16" nor "float32"')
     if dtype == "float32" and (is_ladder or accumulate not in (None, "float32", ("float32",), ["float32"])):
         raise ValueError("dtype: the ladder and sums in float16 are for float16")
+    if not isinstance(repetitions, int) or repetitions < 1:
+        raise ValueError(f"repetitions: {repetitions!r} is no number from 1 on")
     if accumulate is None:
         accumulate = ("float16", "float32") if dtype == "float16" else "float32"
     accumulates = (accumulate,) if isinstance(accumulate, str) else tuple(accumulate)

@@ -196,6 +196,7 @@ _plans = {}
 
 def plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, kernel):
     """The plan of x W^T: that of a matrix whose columns are W's rows, which is told of the weights."""
+    _c.kernel_number(kernel)  # refuses what is no kernel's name
     key = form, layouts, dtype, reads_c, activation, batch_invariant, kernel
     plan = _plans.get(key)
     if plan is None:

@@ -107,20 +107,23 @@ def merge_batch(batch, operands):
     return sizes
 
 
-def fold_into_rows(sizes, m, n, operands, by_column):
+def fold_into_rows(sizes, m, n, k, operands, by_column):
     """A batch that shares b (and what else has a row's length) is more rows of one product, where rows are evenly spaced."""
     b = operands["b"]
-    rows = [op for name, op in operands.items() if name != "b" and not (name == "bias" and by_column)]
+    rows = {name: op for name, op in operands.items() if name != "b" and not (name == "bias" and by_column)}
     while sizes and b.strides[-3] == 0 and ("bias" not in operands or (by_column and operands["bias"].strides[-3] == 0)):
         size = sizes[-1]
-        spaced = all(op.strides[-3] == m * op.strides[-2] or m == 1 for op in rows)
-        d = operands["d"].strides
-        if not spaced or leading(m * size, n, d[-3] if m == 1 else d[-2], d[-1], False) is None:
+        apart = {name: op.strides[-3] if m == 1 else op.strides[-2] for name, op in rows.items()}
+        spaced = all(op.strides[-3] == m * apart[name] or m == 1 for name, op in rows.items())
+        # What one matrix of a batch says, more rows may not: those of a c or gate that is the same for the whole batch.
+        said = all(any(leading(m * size, k if name == "a" else n, apart[name], op.strides[-1], transposed) is not None
+                       for transposed in ((False, True) if name == "a" else (False,))) for name, op in rows.items())
+        if not spaced or not said:
             break
-        for op in rows:
-            op.strides[-3:-1] = [op.strides[-3] if m == 1 else op.strides[-2]]
-        for op in operands.values():
-            if op not in rows:
+        for name, op in rows.items():
+            op.strides[-3:-1] = [apart[name]]
+        for name, op in operands.items():
+            if name not in rows:
                 del op.strides[-3]
         m *= size
         sizes.pop()
@@ -132,19 +135,17 @@ def fold_into_rows(sizes, m, n, operands, by_column):
 
 def fill(desc, operands, m, n, k, by_column, rows_a=None, rows_d=None):
     """Layouts, types and leading dimensions of the matrices. rows_a, rows_d: those that a and d are stored with, if not m."""
-    d = operands["d"].strides
     rows_a, rows_d = m if rows_a is None else rows_a, m if rows_d is None else rows_d
-    for column_major in (False, True):
-        desc.ldd = leading(rows_d, n, d[-2], d[-1], column_major) or 0
-        same = [name for name in ("c", "gate") if name in operands]
-        lds = {name: leading(rows_d, n, *operands[name].strides[-2:], column_major) for name in same}
-        if desc.ldd and all(lds.values()):
-            break
-    else:
-        if leading(rows_d, n, d[-2], d[-1], False) is None and leading(rows_d, n, d[-2], d[-1], True) is None:
-            raise refuse("out", rows_d, n, d[-2:])
-        name = next(name for name in same if not lds[name])
+    same = [name for name in ("d", "c", "gate") if name in operands]  # of one layout
+    orders = [{name: leading(rows_d, n, *operands[name].strides[-2:], column_major) for name in same} for column_major in (False, True)]
+    of_d = [lds for lds in orders if lds["d"]]
+    if not of_d:
+        raise refuse("out", rows_d, n, operands["d"].strides[-2:])
+    lds = next((lds for lds in of_d if all(lds.values())), None)
+    if lds is None:
+        name = next(name for name in same if not of_d[0][name])
         raise refuse(name, rows_d, n, operands[name].strides[-2:], "the layout of out")
+    column_major, desc.ldd = lds is orders[1], lds["d"]
     desc.layout = _c.COL_MAJOR if column_major else _c.ROW_MAJOR
     desc.m, desc.n, desc.k = m, n, k
     for name, (rows, columns) in (("a", (rows_a, k)), ("b", (k, n))):
@@ -299,7 +300,7 @@ class Plan(Calls):
         by_column = "bias" not in operands or bias_by_column(layouts["bias"], operands["bias"].strides, shape)
 
         sizes = merge_batch(shape.batch, list(operands.values()))
-        m = fold_into_rows(sizes, shape.m, shape.n, operands, by_column) if shape.m else 0
+        m = fold_into_rows(sizes, shape.m, shape.n, shape.k, operands, by_column) if shape.m else 0
         desc = self.desc = _c.new_desc()
         desc.accumulate = _c.ACCUMULATE[options["accumulate"]]
         desc.accuracy = _c.ACCURACY[options["accuracy"]]

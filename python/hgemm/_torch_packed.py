@@ -26,6 +26,10 @@ def _handle(index):
 @torch.inference_mode(False)
 def pack(many, form, order, device, experts):
     """hgemm.pack into a tensor on a device of torch's: one that backward() may keep, in inference mode, too."""
+    try:
+        device = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"device: {device!r} is no device of torch's") from error
     device = torch.empty(0, device=device).device  # with its index
     if device.type not in ("cpu", "cuda"):
         raise ValueError(f"device: {device} is neither a CPU nor a CUDA device")

@@ -482,8 +482,8 @@ class enable(contextlib.ContextDecorator):
             raise _c.NotSupportedError(f"bfloat16: this libhgemm {_c.version_text()} does not have it", "HGEMM_STATUS_NOT_SUPPORTED")
         self.accumulate, self.batch_invariant, self.devices = accumulate, batch_invariant, tuple(devices)
         self.bfloat16 = bfloat16 if _c.has_bfloat16() else False
-        if isinstance(float32, str):
-            _call.check_options("float32", None, float32)
+        if isinstance(float32, str) and float32 not in _c.ACCURACY:
+            raise ValueError(f'float32: {float32!r} is none of "float32", "16bits" and "11bits", True and False')
         self.float32 = float32 if isinstance(float32, str) else bool(float32)
         self._asked = {accuracy: repr((accumulate, batch_invariant, self.devices, self.bfloat16, self.float32, accuracy))
                        for accuracy in _c.ACCURACY}  # a string's hash is found once

@@ -135,7 +135,7 @@ def test_enable_takes_the_accuracy_that_is_asked_for_or_permitted(asked, allowed
 
 
 def test_enable_refuses_what_is_no_accuracy():
-    with pytest.raises(ValueError, match="accuracy: 'tf32' is none of"):
+    with pytest.raises(ValueError, match="float32: .tf32. is none of"):
         hgemm.torch.enable(float32="tf32")
 
 

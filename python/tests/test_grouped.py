@@ -63,6 +63,7 @@ def test_epilogue(integers):
     on = [hgemm.array(x) for x in (a, b, ends(sizes))]
     scale = hgemm.array(np.array([3], np.float32))
     same(hgemm.grouped(*on, alpha=scale, c=hgemm.array(c), accumulate="float16").numpy(), 3 * product(a, b, sizes) + c)
+    same(hgemm.grouped(a, b, ends(sizes), bias=np.asfortranarray(bias)), product(a, b, sizes) + np.repeat(bias, sizes, 0))
 
 
 def test_experts(rng, integers):

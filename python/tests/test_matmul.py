@@ -220,6 +220,8 @@ FAULTS = [  # (a, b, options, exception, what it says)
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 10**400}, ValueError, r"alpha: 10+ is beyond"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": "2"}, TypeError, r"alpha: a builtins.str is no array"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": np.array("2")}, TypeError, r"alpha: '2' is no number"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"kernel": ["k1_tiled"]}, ValueError, r"kernel: none is called \['k1_tiled'\]"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"kernel": 3}, ValueError, r"kernel: none is called 3"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"activation": ["relu"]}, ValueError, r"activation: \['relu'\] is none of"),
 ]
 
@@ -242,6 +244,16 @@ def test_faults_of_device_arrays(integers):
         hgemm.matmul(a, integers(6, 5))
     with pytest.raises(TypeError, match="key: only slices"):
         a[[1, 2]]
+    for stream, kind, words in (("x", TypeError, "neither a stream"), (1.5, TypeError, "neither a stream"), (object(), TypeError, "neither"),
+                                (-1, ValueError, "no address"), (2**64, ValueError, "no address"), (4096, ValueError, "0x1000 is a GPU's")):
+        if a.device == "t4emu" or kind is TypeError:
+            with pytest.raises(kind, match=f"stream: .*{words}"):
+                hgemm.matmul(a, b, stream=stream)
+    with pytest.raises(TypeError, match=r"out: a builtins.list is no array"):
+        hgemm.matmul(a, b, out=[1])
+    for call in (lambda device: hgemm.array(integers(2, 2), device), hgemm.info):
+        with pytest.raises(TypeError, match="device: 3 is no name of a device"):
+            call(3)
     other = _device_array.upload(integers(6, 5), _device.Handle("t4emu"))
     with pytest.raises(ValueError, match="a: it is on an emulated T4, and b is on an emulated T4"):
         hgemm.matmul(a, other)
@@ -301,6 +313,34 @@ def test_what_the_library_cannot_repeat_is_copied(place, integers, fused):
     same(fused(hgemm.matmul, a[0, :1], b, bias=integers(1, 1) * 0 + H(2)), product(a[0, :1], b) + 2)  # (m, 1) with m = 1
 
 
+@pytest.mark.parametrize("place", (lambda x: x, hgemm.array), ids=("host", "device"))
+@pytest.mark.parametrize("batch", ((4,), (3, 2)))
+def test_rows_in_a_batch_share_c_and_gate(place, batch, integers, fused):
+    """A batch of single rows is one product of all of them, unless something is the same for each."""
+    a, b = integers(*batch, 1, 6), integers(6, 5)
+    for shape in ((5,), (1, 5), (1, 1), batch + (1, 5), batch[:-1] + (1, 1, 5)):
+        for name, expected in (("c", product(a, b).__add__), ("gate", product(a, b).__mul__)):
+            x = integers(*shape)
+            d = fused(hgemm.matmul, place(a), place(b), **{name: place(x)})
+            same(d if isinstance(d, np.ndarray) else d.numpy(), expected(x))
+
+
+def test_what_lies_otherwise_than_the_result_is_named(integers):
+    a, b = hgemm.array(integers(5, 6)), hgemm.array(integers(6, 3))
+    by_columns = hgemm.array(integers(3, 5)).T
+    for options in ({}, {"out": hgemm.array(integers(5, 3)), "beta": 1}, {"out": hgemm.array(integers(5, 3)), "c": hgemm.array(integers(5, 3))}):
+        with pytest.raises(ValueError, match=r"gate: a 5x3 matrix with the strides \(1, 5\) .*the layout of out"):
+            hgemm.matmul(a, b, gate=by_columns, **options)
+    with pytest.raises(ValueError, match=r"gate: a 5x3 matrix with the strides \(3, 1\) .*the layout of out"):
+        hgemm.matmul(a, b, gate=hgemm.array(integers(5, 3)), out=by_columns)
+
+
+def test_a_batch_of_nothing_has_any_strides(integers):
+    a, b = integers(0, 4, 6), integers(6, 3)
+    for gate in (integers(4, 3), integers(3, 4).T, integers(4, 6)[:, ::2]):
+        assert hgemm.matmul(a, b, gate=gate, c=gate).shape == (0, 4, 3)
+
+
 def test_words_about_group_ends_and_weights(integers):
     with pytest.raises(TypeError, match="group_ends: it is None"):
         hgemm.grouped(integers(4, 8), integers(2, 8, 4), None)
@@ -316,6 +356,16 @@ def test_the_readmes_lines_run():
         exec(lines, namespace)
         d = namespace["hgemm"].matmul(namespace["a"], namespace["b"])
         assert (np.asarray(d) == 128).all() and d.shape == (64, 32)
+
+
+def test_a_library_that_is_none_is_refused(tmp_path):
+    text = tmp_path / "libhgemm.so"
+    text.write_text("text")
+    another = pathlib.Path(hgemm.__file__).with_name("libhgemm_cublas.so")
+    for path, words in ((tmp_path / "none.so", "is not there"), (text, "cannot be loaded"), (another, "is no libhgemm.so")):
+        if path is not another or path.exists():
+            with pytest.raises(ImportError, match=f"{path.name} {words}"):
+                hgemm._c._load(path)
 
 
 def test_what_is_there_is_listed():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """info, bench and report, on a device that is not timed; and what they compute from times, on times that are made up."""
 import json
+import pathlib
+import warnings
 
 import numpy as np
 import pytest
@@ -13,6 +15,20 @@ def test_info():
     about = hgemm.info()
     assert about["hgemm"] == hgemm.__version__ and about["kind"] in str(about)
     assert about["emulated"] and not about["is a T4"] and about["compute capability"] == "7.5"
+
+
+def test_predictions_are_what_pages_show(monkeypatch):
+    tools = pathlib.Path(__file__).parents[2] / "tools"
+    monkeypatch.syspath_prepend(str(tools))
+    import results
+    assert set(results.APART) == set(_measure._APART)
+    shown = 0
+    for (shape, kernel, accumulate), us in hgemm.predictions().items():
+        name = kernel + ("_f32" if kernel == "auto" and accumulate == "float32" else "")
+        rows, _ = results.newest("t4model", f"{shape} nn row", name)
+        shown += bool(rows)
+        assert not rows or rows[name]["median_us"] == us, (shape, kernel, accumulate)
+    assert shown > 50
 
 
 def test_bench_times_nothing_on_an_emulated_device(capsys, tmp_path):
@@ -99,4 +115,23 @@ def test_a_fallback_is_said(monkeypatch):
     with pytest.warns(UserWarning, match="an emulated T4: the driver is too old"):
         info = _c.DeviceInfo(kind=b"t4emu", fallback=b"the driver is too old")
         monkeypatch.setattr(_device.Handle, "info", lambda self: info)
-        _device.Handle("t4emu")
+        monkeypatch.setattr(_device, "_handles", {})
+        _device.handle_for("t4emu")
+
+
+def test_a_fallback_is_said_once(monkeypatch):
+    """As an error, too: the handle is kept, and what comes next is computed."""
+    info = _c.DeviceInfo(kind=b"t4emu", fallback=b"the driver is too old")
+    monkeypatch.setattr(_device.Handle, "info", lambda self: info)
+    monkeypatch.setattr(_device, "_handles", {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="an emulated T4"):
+            _device.handle_for("t4emu")
+        assert _device.handle_for("t4emu") is _device.handle_for("t4emu")
+
+
+@pytest.mark.parametrize("repetitions", (0, -1, 1.5, None))
+def test_repetitions_are_counted_from_1(repetitions):
+    with pytest.raises(ValueError, match="repetitions: .* is no number from 1 on"):
+        hgemm.bench("64", repetitions=repetitions, progress=False)

@@ -29,6 +29,8 @@ def matrix_of(weights):
 @pytest.mark.parametrize("code, zeros", KINDS)
 def test_linear_and_its_gradient(rng, code, zeros):
     weights = made(rng, code, 40, 96, 32, zeros)
+    with pytest.raises(ValueError, match="device: 'nowhere' is no device of torch's"):
+        hgemm.pack(weights, device="nowhere")
     packed, matrix = hgemm.pack(weights, device="cpu"), matrix_of(weights)
     assert isinstance(packed.data, torch.Tensor)
     assert torch.equal(packed.unpack("float32"), matrix)

@@ -6,8 +6,6 @@
  */
 #include "machine.h"
 
-#include <cudaProfiler.h>
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "machine.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,23 +11,29 @@ machine_t machine;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *log_file;
 
+enum { MOST_THREADS = 1024 };
+
 /* ---- options -------------------------------------------------------------------------- */
 
-static unsigned parse_checks(const char *text)
+static bool read_checks(void)
 {
-    static const char *const names[] = {"memory", "race", "schedule", "convergence"};
-    unsigned checks = 0;
-    char *copy = strdup(text ? text : ""), *rest = copy;
-    for (char *word; copy && (word = strsep(&rest, ", "));) {
-        unsigned bit = !strcmp(word, "all") || !strcmp(word, "1") ? TURING_CHECK_ALL : 0;
-        for (unsigned i = 0; i < 4; i++)
-            bit |= strcmp(word, names[i]) ? 0 : 1u << i;
-        if (!bit && *word && strcmp(word, "none") && strcmp(word, "0"))
-            machine_say("TURING_CHECK: unknown check %s", word);
-        checks |= bit;
-    }
-    free(copy);
-    return checks;
+    const char *list = getenv("TURING_CHECK"), *unknown = turing_checks_from(list ? list : "", &machine.checks);
+    if (unknown)
+        machine_say("TURING_CHECK: unknown check %s", unknown);
+    return !unknown;
+}
+
+/* A number in a variable of the environment; 0 where there is none. */
+static bool read_number(const char *name, uint64_t most, uint64_t *number)
+{
+    const char *text = getenv(name);
+    char *end = NULL;
+    errno = 0;
+    *number = text ? strtoull(text, &end, 0) : 0;
+    if (!text || (!*end && !errno && *number <= most && !strchr(text, '-')))
+        return true;
+    machine_say("%s: %s is no number from 0 to %llu", name, text, (unsigned long long)most);
+    return false;
 }
 
 static bool is_set(const char *name)
@@ -35,16 +42,32 @@ static bool is_set(const char *name)
     return value && *value && strcmp(value, "0");
 }
 
-static void open_log(void)
+static bool open_log(void)
 {
     const char *path = getenv("TURING_LOG");
     if (!is_set("TURING_LOG"))
-        return;
+        return true;
     log_file = strcmp(path, "1") ? fopen(path, "a") : stderr;
     if (!log_file)
         machine_say("TURING_LOG: cannot open %s", path);
     else
         setvbuf(log_file, NULL, _IOLBF, 0);
+    return log_file;
+}
+
+/* Whether all options make sense. One that does not is told of, once, and no kernel runs: a run without the check that
+ * was meant would look like one that passed it. */
+static bool read_options(void)
+{
+    uint64_t threads;
+    bool ok = open_log();
+    ok &= read_checks();
+    ok &= read_number("TURING_LIMIT", UINT64_MAX, &machine.limit);
+    ok &= read_number("TURING_THREADS", MOST_THREADS, &threads);
+    machine.threads = (unsigned)threads;
+    machine.time = is_set("TURING_TIME");
+    machine.blocking = is_set("CUDA_LAUNCH_BLOCKING");
+    return ok;
 }
 
 /* ---- the machine ------------------------------------------------------------------------ */
@@ -53,13 +76,10 @@ CUresult machine_init(void)
 {
     if (machine.initialized)
         return CUDA_SUCCESS;
-    const char *limit = getenv("TURING_LIMIT"), *threads = getenv("TURING_THREADS");
-    open_log();
-    machine.checks = parse_checks(getenv("TURING_CHECK"));
-    machine.time = is_set("TURING_TIME");
-    machine.blocking = is_set("CUDA_LAUNCH_BLOCKING");
-    machine.limit = limit ? strtoull(limit, NULL, 0) : 0;
-    machine.threads = threads ? (unsigned)strtoul(threads, NULL, 0) : 0;
+    if (machine.refused || !read_options()) {
+        machine.refused = true;
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     machine.next_base = TURING_GLOBAL_BASE;
     machine.mem = machine.host.memory;
     if (!machine.mem)

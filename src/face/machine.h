@@ -16,7 +16,7 @@
  * What fails while a kernel runs stays: the calls that follow return it, until the context is
  * destroyed or reset.
  *
- * Options come from the environment, when cuInit is called:
+ * Options come from the environment, when cuInit is called, which fails where one makes no sense:
  *   TURING_CHECK=LIST   all, or some of memory,race,schedule,convergence
  *   TURING_TIME=1       a table of kernels and their modelled time at the end
  *   TURING_LOG=1|PATH   names of the entry points as they are called
@@ -33,7 +33,7 @@
 #include "face/guest.h"
 
 typedef struct machine {
-    bool initialized;
+    bool initialized, refused; /* options that make no sense */
     turing_memory_t *mem;
     uint64_t used, next_base; /* bytes given out; where the next module's variables stand */
     CUresult sticky;
@@ -73,6 +73,9 @@ void machine_lock(const char *entry_point);
 
 /* ---- contexts: context.c ---- */
 bool context_current(void);
+/* Of cudaProfiler.h, which is in no package that tools/setup.sh fetches. */
+CUresult CUDAAPI cuProfilerStart(void);
+CUresult CUDAAPI cuProfilerStop(void);
 
 /* ---- memory: memory.c ---- */
 static inline void *host(CUdeviceptr address)

@@ -2,8 +2,6 @@
 /* runtime.c - the calls of libcudart that are calls of the driver by another name. */
 #include "runtime.h"
 
-#include <cuda_profiler_api.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

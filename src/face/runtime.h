@@ -26,4 +26,8 @@ cudaError_t runtime_keep(CUresult result);
         return runtime_keep(begun ? begun : (CUresult)(call)); \
     } while (0)
 
+/* Of cuda_profiler_api.h, which is in no package that tools/setup.sh fetches. */
+cudaError_t cudaProfilerStart(void);
+cudaError_t cudaProfilerStop(void);
+
 #endif

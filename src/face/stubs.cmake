@@ -26,8 +26,7 @@ endfunction()
 # The driver's: also a table by name, and the names of errors.
 function(face_driver_stubs path)
     face_names(names ${CUDA_INCLUDE}/cuda.h "CUDAAPI" "cu")
-    face_names(further ${CUDA_INCLUDE}/cudaProfiler.h "CUDAAPI" "cu")
-    list(APPEND names ${further})
+    list(APPEND names cuProfilerInitialize cuProfilerStart cuProfilerStop) # whose header is in no package that tools/setup.sh fetches
     list(REMOVE_DUPLICATES names)
     set(text "/* Made by src/face/stubs.cmake of cuda.h. */\n#include \"face/machine.h\"\n\n")
     set(table "")
@@ -50,8 +49,8 @@ endfunction()
 
 function(face_runtime_stubs path)
     face_names(names ${CUDA_INCLUDE}/cuda_runtime_api.h "CUDARTAPI" "cuda")
-    face_names(further ${CUDA_INCLUDE}/cuda_profiler_api.h "CUDARTAPI" "cuda")
-    list(APPEND names ${further})
+    list(APPEND names cudaProfilerStart cudaProfilerStop)
+    list(REMOVE_DUPLICATES names)
     set(text "/* Made by src/face/stubs.cmake of cuda_runtime_api.h. */\n#include \"face/runtime.h\"\n\n")
     foreach(name IN LISTS names)
         string(APPEND text "__attribute__((used)) static cudaError_t stub_${name}(void) { return runtime_not_served(\"${name}\"); }\n"

@@ -172,7 +172,9 @@ static double packed_macs(const hgemm_desc_t *p, int kernel, const costs_t *cost
     if (info->warp_m <= 32)
         tight = 1; /* registers are not short there */
     else if (code == HGEMM_CODE_TABLE16)
-        tight = costs->factor_packed_tables;
+        tight = !kernel_table[kernel].has_teams ? costs->factor_packed_tables
+                : p->type_a == HGEMM_TYPE_F16   ? costs->factor_table_teams
+                                                : costs->factor_table_teams_bfloats;
     else if (code == HGEMM_CODE_INT8 || code == HGEMM_CODE_UINT8 || code == HGEMM_CODE_E4M3)
         tight = costs->factor_packed_tight;
     else if (p->type_a != HGEMM_TYPE_F16)
@@ -262,11 +264,17 @@ static double split_chunk(const costs_t *costs, int kernel)
     }
 }
 
+/* Whether blocks of floats that were split before share a multiprocessor, or have one to themselves. */
+static int planes_share(int kernel)
+{
+    return kernel_table[kernel].splits_first && kernel_table[kernel].newer_blocks > 1;
+}
+
 /* Clocks of a k-tile of floats that were split before, of a block that has its multiprocessor to itself. */
 static double planes_step(const costs_t *costs, int kernel)
 {
     const hgemm_accuracy_t accuracy = kernel_table[kernel].accuracy;
-    return kernel == KERNEL_planes_64x64        ? costs->clocks_planes_step_lone
+    return planes_share(kernel)                 ? costs->clocks_planes_step_lone
            : accuracy == HGEMM_ACCURACY_F32     ? costs->clocks_planes_step
            : accuracy == HGEMM_ACCURACY_16_BITS ? costs->clocks_planes_step_16
                                                 : costs->clocks_planes_step_11;
@@ -351,7 +359,7 @@ static pace_t pace_of(const hgemm_desc_t *p, variant_t variant, const machine_t 
     double latency = costs->clocks_step + more + dram_latency + exposed;
     if (kernel_table[variant.kernel].splits_first) { /* the loop loads ahead */
         lone = planes_step(costs, variant.kernel), latency = 0;
-        beside = variant.kernel == KERNEL_planes_64x64 ? costs->clocks_planes_step_beside : lone;
+        beside = planes_share(variant.kernel) ? costs->clocks_planes_step_beside : lone;
     }
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
@@ -413,12 +421,12 @@ price_t price_variant(const hgemm_desc_t *p, variant_t variant, const image_t *i
         price.end += fmin((double)p->m / info->block_m, 1) * price.sum_bytes * costs->clocks_ragged_byte;
     if (splits_in_loop(p, variant.kernel))
         price.end += costs->clocks_split_block + costs->clocks_split_line * (info->block_m + info->block_n);
-    const int are_large = kernel_table[variant.kernel].splits_first && variant.kernel != KERNEL_planes_64x64;
-    price.end += are_large ? costs->clocks_planes_block : 0; /* and what passes from one to the next */
+    const int is_alone = kernel_table[variant.kernel].splits_first && !planes_share(variant.kernel);
+    price.end += is_alone ? costs->clocks_planes_block : 0; /* and what passes from one to the next */
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
-    if (variant.kernel == KERNEL_planes_64x64)
+    if (planes_share(variant.kernel))
         price.turnover = costs->clocks_planes_turnover;
-    else if (price.resident == 1 && !are_large)
+    else if (price.resident == 1 && !is_alone)
         price.turnover = costs->clocks_lone_turnover * mmas * mmas;
     if (is_thin(variant.kernel))
         price_thin(p, variant.kernel, &price);

@@ -37,7 +37,7 @@ static int is_invariant(int kernel)
 {
     const kernel_t *row = &kernel_table[kernel];
     if (row->limits[LIMIT_f32]) /* the one that has all ways, and can add up k-tile by k-tile */
-        return kernel == KERNEL_single_128x64;
+        return row->limits[LIMIT_indirect] > 0;
     return row->info.block_k == 64 && row->info.warp_k == (row->limits[LIMIT_weights] ? 64 : 32);
 }
 

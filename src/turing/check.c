@@ -32,6 +32,37 @@ static const struct {
                                                      "same numbers and counts"},
 };
 
+const char *turing_checks_from(const char *list, unsigned *checks)
+{
+    static const struct {
+        const char *name;
+        unsigned checks;
+    } words[] = {
+        {"memory", TURING_CHECK_MEMORY},
+        {"race", TURING_CHECK_RACE},
+        {"schedule", TURING_CHECK_SCHEDULE},
+        {"convergence", TURING_CHECK_CONVERGENCE},
+        {"all", TURING_CHECK_ALL},
+        {"1", TURING_CHECK_ALL},
+        {"none", 0},
+        {"0", 0},
+        {"", 0},
+    };
+    enum { WORDS = sizeof words / sizeof *words };
+    for (const char *word = list;; word++) {
+        const size_t length = strcspn(word, ", ");
+        size_t i = 0;
+        while (i < WORDS && (strlen(words[i].name) != length || strncmp(word, words[i].name, length) != 0))
+            i++;
+        if (i == WORDS)
+            return word;
+        *checks |= words[i].checks;
+        word += length;
+        if (!*word)
+            return NULL;
+    }
+}
+
 const char *turing_violation_name(turing_violation_kind_t kind)
 {
     return (unsigned)kind < TURING_VIOLATION_COUNT ? kinds[kind].name : "unknown";

@@ -90,6 +90,10 @@ enum {
     TURING_CHECK_ALL = 15
 };
 
+/* Adds the checks of a list: memory, race, schedule and convergence, all or 1, none or 0, apart by commas or blanks.
+ * Returns NULL, or where in the list the first word begins that is none of these. */
+const char *turing_checks_from(const char *list, unsigned *checks);
+
 typedef enum turing_violation_kind {
     TURING_OUT_OF_BOUNDS, /* memory */
     TURING_MISALIGNED,

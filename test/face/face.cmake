@@ -16,6 +16,16 @@ if(TARGET turing_people_test)
     add_test(NAME face_time COMMAND ${exec} --time $<TARGET_FILE:face_driver_program> ${people})
     set_tests_properties(face_time PROPERTIES PASS_REGULAR_EXPRESSION
         "modelled on a T4 at 1590 MHz, not measured.*[0-9]%.* 1 .*grid_sync\n")
+    # What an option does not mean is refused: else a run without a check would pass for one with it.
+    foreach(option TURING_CHECK=memory,rac TURING_LIMIT=ten TURING_THREADS=-3 TURING_LOG=/no/folder/log)
+        string(REPLACE "=" ";" words ${option})
+        list(GET words 0 variable)
+        add_test(NAME face_${variable} COMMAND ${exec} $<TARGET_FILE:face_driver_program> ${people})
+        set_tests_properties(face_${variable} PROPERTIES ENVIRONMENT ${option} PASS_REGULAR_EXPRESSION
+            "turing: ${variable}: [^\n]*\n.*p_cuInit[^\n]*is not so")
+    endforeach()
+    add_test(NAME face_check_unknown COMMAND ${exec} --check=memory,rac ${CMAKE_COMMAND} -E true)
+    set_tests_properties(face_check_unknown PROPERTIES PASS_REGULAR_EXPRESSION "unknown check rac; there are memory")
     add_test(NAME face_log COMMAND ${exec} --log $<TARGET_FILE:face_driver_program> ${people})
     set_tests_properties(face_log PROPERTIES PASS_REGULAR_EXPRESSION "cuGraphCreate: not served\n")
 endif()

@@ -28,7 +28,7 @@ const char *weights_kernel_for(int i, int kind, int group)
 {
     const int is_large = weights_kinds[kind].zero != HGEMM_ZERO_OFFSET && (group == 0 || group >= 64);
     if (is_large && weights_kinds[kind].code == HGEMM_CODE_TABLE16 && i >= 1 && i < WEIGHTS_KERNELS - 1)
-        return i == 1 ? "weights_table_32x128" : "weights_table_64x128";
+        return i == 1 ? "weights_table_32x128" : i == 2 ? "weights_table_64x128" : "weights_table_teams_64x128";
     return weights_kernels[i >= 2 && i < WEIGHTS_KERNELS - 1 && !is_large ? 1 : i];
 }
 

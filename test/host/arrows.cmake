@@ -2,7 +2,8 @@
 #
 # Arrows go one way: no file of a room in SOURCE/src includes a header of a higher room, and within the library's own rooms
 # no module needs itself by way of others. (A module is a .c file and its header.) The emulator knows nothing of the
-# library, its face the emulator alone, and the cuBLAS door the public header and how files are written.
+# library, its face the emulator alone, and the cuBLAS door the public header and how files are written. Nor does code that
+# chooses and launches name a kernel of the table.
 
 cmake_minimum_required(VERSION 3.22)
 
@@ -30,6 +31,19 @@ foreach(room api select problem table device files turing face cublas)
     endif()
     foreach(file IN LISTS files)
         string(REGEX REPLACE "\\.[a-z]+$" "" module ${file})
+        if(room MATCHES "^(api|select|problem)$") # what a kernel is, its row's columns say
+            file(STRINGS ${SOURCE}/src/${file} named REGEX "KERNEL_[a-z]")
+            if(named)
+                list(APPEND faults "src/${file} names a kernel: ${named}")
+            endif()
+        endif()
+        if(room STREQUAL "face") # what else a CUDA toolkit has, tools/setup.sh does not fetch
+            file(STRINGS ${SOURCE}/src/${file} vendors REGEX "^#include <cu")
+            list(FILTER vendors EXCLUDE REGEX "<(cuda|cuda_runtime_api)\\.h>")
+            if(vendors)
+                list(APPEND faults "src/${file}: ${vendors}")
+            endif()
+        endif()
         includes_of(headers ${SOURCE}/src/${file})
         foreach(header IN LISTS headers)
             if(NOT header MATCHES "^([a-z]+)/(.*)\\.[a-z]+$" OR NOT EXISTS ${SOURCE}/src/${header})
@@ -77,5 +91,5 @@ if(left)
 endif()
 if(faults)
     list(JOIN faults "\n  " faults)
-    message(FATAL_ERROR "arrows that go up:\n  ${faults}")
+    message(FATAL_ERROR "what a room must not know:\n  ${faults}")
 endif()

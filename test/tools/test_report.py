@@ -121,6 +121,17 @@ class Results(unittest.TestCase):
             of_some = results.lists(gpu)["bench_random"]
             self.assertIn("CUTLASS 4, Sm75 kernels, of whose configurations some took part", every_row.provenance(of_some))
 
+    def test_parts_of_a_list_may_each_have_the_configurations_that_were_fastest(self):
+        def part(problem, configurations):
+            of_some = result([row(problem, "auto", 10)])
+            if configurations:
+                of_some["context"]["cutlass_only"] = configurations
+            return of_some
+        with machine(bench_deepbench1=part(SQUARE, "^a$"), bench_deepbench2=part("8x8x8 nn row", "^b$")) as gpu:
+            self.assertEqual(len(results.lists(gpu)["bench_deepbench"]["results"]), 2)
+        with machine(bench_deepbench1=part(SQUARE, "^a$"), bench_deepbench2=part("8x8x8 nn row", None)) as gpu:
+            self.assertRaisesRegex(SystemExit, "not under the conditions", results.lists, gpu)
+
     def test_invariance_costs_what_its_fastest_kernel_takes_longer(self):
         rows = [row(SQUARE, "auto", 10, note="k5_256x256"), row(SQUARE, "k5_64x64", 15), row(SQUARE, "k5_64x32", 20),
                 row(SQUARE, "k5_128x128", 12), row(SQUARE, "k5_64x64_f32", 11)]
@@ -287,6 +298,13 @@ class Documents(unittest.TestCase):
     def test_modelled_and_published_figures_say_so(self):
         for line in ladder.t4_ladder().split("\n\n")[0].splitlines()[2:]:
             self.assertRegex(line, r"^\| [^|]+ \| (modelled|\[published\]\(https://[^)]+\)) \|")
+
+    def test_a_modelled_product_has_one_figure(self):
+        """The family's, on the ladder's page and in README's table."""
+        def cells(text, label):
+            row = next(line for line in text.splitlines() if line.startswith(f"| {label} |"))
+            return re.findall(r"\d+\.\d", row)[:3]
+        self.assertEqual(cells(ladder.climb(), "`k5_tuned`"), cells(ladder.t4_ladder(), "**hgemm** (`k5_tuned`)"))
 
     def test_the_model_is_as_near_to_published_times_as_pages_say(self):
         """README, t4.md and emulator.md: within 5%, at 8192 within 12%."""

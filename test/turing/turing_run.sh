@@ -90,6 +90,25 @@ done
 says 2 'no number: 3x' << X
 clock port 3x
 X
+# What is no number, or one that cannot be, is not taken for another.
+for line in 'limit ten' 'limit -1' 'threads -1' 'threads 4096' 'shared all' 'grid x' 'block 32 1 z' 'expect d x 3' 'print d a' \
+    'print d 0 b' 'buffer q f32 many none' 'buffer q f32 -3 none' 'buffer q f32 4 fill three' 'buffer q u8 4 fill 256' \
+    'buffer q i8 4 fill -129' 'buffer q f32 4 random a 0 1' 'buffer q f32 4 random 1 0 b' 'expect d file /dev/null near' 'arg d +x'; do
+    says 2 'bad:4: no number' << X
+cubin $cubin
+kernel flag_last
+buffer d i32 32 none
+$line
+X
+done
+says 2 'one to three numbers must follow: block' << X
+block
+X
+says 2 'unknown statement: tensor' << X
+tensor cores
+X
+{ printf 'cubin %s\nkernel flag_last\nbuffer d i32 600 none\nexpect d 0' "$cubin"; yes ' 0' | head -n 600 | tr -d '\n'; echo; } > "$work/long"
+says 2 'the line is too long' < "$work/long"
 says 2 'unknown statement: time' << X
 time wet
 X

@@ -180,7 +180,7 @@ def squares(machine):
     """hgemm beside its peers, both kinds of sums. Speeds are of the newest file that has hgemm, a ratio of the newest that has both."""
     _, published = results.published()
     rows, used = [], {}
-    for size in sorted({int(p.split("x")[0]) for name, r in results.lists(machine).items() if name not in results.APART
+    for size in sorted({int(p.split("x")[0]) for name, r in results.lists(machine).items() if not name.startswith(results.APART)
                         for p in results.by_problem(r) if re.fullmatch(r"(\d+)x\1x\1 nn row", p)} & {512, 768, 1536, *SIZES}):
         cells = [str(size)]
         for sums, cublas in (("", "cublasHgemm"), ("_f32", "cublasGemmEx_f32")):
