@@ -66,19 +66,10 @@ template <code_kind KIND> struct zeros_of_tiles {
     }
 };
 
-/* (x & mask) | more by one instruction (PTX ISA 9.7.8.6): of C with two constants ptxas makes two. */
-static DEVICE u32 and_or(u32 x, u32 mask, u32 more)
-{
-    u32 y;
-    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(x), "r"(mask), "r"(more));
-    return y;
-}
-
 /* The table of 16 halves, as packed_form_t has it for this. */
 struct lookup {
     const unsigned (&words)[8];
     /* Of the four codes in the lower half of x: two pairs of halves. Bytes of the first 8, or of the last 8. */
-    DEVICE void find(u32 (&b)[4], u32 x) const { find(b[0], b[1], x), find(b[2], b[3], x >> 16); }
     DEVICE void find(u32 &first, u32 &second, u32 x) const
     {
         const u32 which = x & 0x7777, half = (x >> 1 & 0x4444) | 0x3210;
@@ -88,33 +79,17 @@ struct lookup {
     }
 };
 
-/* The same in registers, where all eight codes of x are found at once, by fewer instructions. ptxas must not know words 0 and 2
- * to be alike in all lanes: else it has them in uniform registers, and moves them for each permutation. */
-struct lookup_of_all {
-    u32 words[8];
-    DEVICE explicit lookup_of_all(const unsigned (&from)[8])
-    {
-#pragma unroll
-        for (int i = 0; i < 8; ++i) words[i] = i == 0 || i == 2 ? from_lane(from[i], 0) : from[i];
-    }
-    DEVICE void find(u32 (&b)[4], u32 x) const
-    {
-        u32 which = x & 0x77777777, half = and_or(x >> 1, 0x44444444, 0x32103210);
-#pragma unroll
-        for (int i = 0; i < 4; i += 2, which >>= 16, half >>= 16) {
-            const u32 l = permute(permute(words[0], words[1], which), permute(words[2], words[3], which), half);
-            const u32 h = permute(permute(words[4], words[5], which), permute(words[6], words[7], which), half);
-            b[i] = permute(l, h, 0x5140), b[i + 1] = permute(l, h, 0x7362);
-        }
-    }
-};
-
-template <bool OF_ALL> struct lookup_for { using type = lookup; };
-template <> struct lookup_for<true> { using type = lookup_of_all; };
+/* (x & mask) | more by one instruction (PTX ISA 9.7.8.6): of C with two constants ptxas makes two. */
+static DEVICE u32 and_or(u32 x, u32 mask, u32 more)
+{
+    u32 y;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(x), "r"(mask), "r"(more));
+    return y;
+}
 
 /* The B operands of slice s of four mma tiles, from a lane's chunk of a unit. */
-template <code_kind KIND, class TABLE>
-static DEVICE void halves_of_codes(u32 (&b)[4], const b128 &unit, int s, const zeros_of_tiles<KIND> &zeros, const TABLE &table)
+template <code_kind KIND>
+static DEVICE void halves_of_codes(u32 (&b)[4], const b128 &unit, int s, const zeros_of_tiles<KIND> &zeros, const lookup &table)
 {
     const u32 words[4] = {unit.x, unit.y, unit.z, unit.w};
     if constexpr (KIND == CODES_4) {
@@ -128,7 +103,8 @@ static DEVICE void halves_of_codes(u32 (&b)[4], const b128 &unit, int s, const z
         for (int j = 0; j < 4; ++j)
             b[j] = add_halves(permute(words[2 * s + j / 2], PAIR_OF_1024, j % 2 ? 0x5352 : 0x5150), zeros.less[j]);
     } else if constexpr (KIND == CODES_TABLE) {
-        table.find(b, words[s]);
+        table.find(b[0], b[1], words[s]);
+        table.find(b[2], b[3], words[s] >> 16);
     } else { /* a half's exponent has a bit more, and its bias is 8 more */
 #pragma unroll
         for (int j = 0; j < 4; ++j) {

@@ -14,6 +14,7 @@
  * Limits    Shared memory's round trip of A, where D has few rows; offsets take a further mma for each 16 rows.
  */
 #include "convert.cuh"
+#include "lookup.cuh"
 #include "teams.cuh"
 
 template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
