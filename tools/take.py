@@ -7,6 +7,8 @@
     tools/take.py --redo                    runs again what is stale and needs no GPU, with build/release; minutes
     tools/take.py --confirm                 asks build/release what is chosen today for files that are older than the choice of plans: where
                                             every row has the plan that it had, the choice is stamped anew; other rows are printed; seconds
+    tools/take.py --confirm --compile       before that, compiles the kernels of files that are older than a kernel's source as their commit
+                                            has them: where build/release has the same code, the source is stamped anew; minutes
 
 A file must say which commit it was made with, and git must know that commit: the stamp is of its code, not of this tree. A report that
 contradicts itself, is of another GPU or of the emulator, or has a wrong product is refused. One that says that it is made up
@@ -24,7 +26,7 @@ import sys
 import tempfile
 
 import results
-from evidence import choices, inputs
+from evidence import choices, inputs, machine_code
 from results import ROOT
 
 
@@ -165,13 +167,37 @@ def confirm(path, bench):
     return why
 
 
-def confirm_all(bench):
+def confirm_code(path, images, compiled=machine_code.compiled):
+    """Why a file that is older than the source of its kernels stays so; nothing where it is stamped anew, and None where it is not older."""
+    text = path.read_text()
+    result = results.parsed(text, path.name)
+    sources = {kernel: source for source, kernel, *_ in inputs.rows_of_table(ROOT)}
+    gone = inputs.changed(result) & set(sources.values())
+    if not gone or "depends" in result["context"] or not path.name.endswith(".json"):
+        return None
+    commit, kept = commit_of(result["context"]), result["context"]["inputs"]
+    of = inputs.of_commit(commit) or {}
+    if any(of.get(source) != kept[source] for source in gone):
+        return [f"its stamp is not that of {commit}, or git does not know it"]
+    kernels = tuple(sorted(kernel for kernel in inputs.kernels_of(result)[0] if sources[kernel] in gone))
+    why = machine_code.differences(kernels, compiled(commit, kernels), images)
+    if not why:
+        path.write_text(with_inputs(text, dict(sorted((kept | {source: inputs.now()[source] for source in gone}).items()))))
+    return why
+
+
+def say(path, why, good):
+    if why is not None:
+        print(f"{path.relative_to(results.RESULTS)}: {'stays stale' if why else good}")
+        print("".join(f"    {line}\n" for line in why[:SHOWN]) + (f"    and {len(why) - SHOWN} more\n" if len(why) > SHOWN else ""), end="")
+
+
+def confirm_all(bench, compiles):
     is_of_this_choice(bench)
+    for path in results.every_path() if compiles else ():
+        say(path, confirm_code(path, machine_code.images_of(bench.parents[1])), "its kernels are the same code")
     for path in results.every_path():
-        why = confirm(path, bench)
-        if why is not None:
-            print(f"{path.relative_to(results.RESULTS)}: {'stays stale' if why else 'every plan is what it was'}")
-            print("".join(f"    {line}\n" for line in why[:SHOWN]) + (f"    and {len(why) - SHOWN} more\n" if len(why) > SHOWN else ""), end="")
+        say(path, confirm(path, bench), "every plan is what it was")
 
 
 def main():
@@ -181,6 +207,7 @@ def main():
     parser.add_argument("--made-up", action="store_true", help="take a report that says that it is made up")
     parser.add_argument("--redo", action="store_true", help="run again what is stale and needs no GPU")
     parser.add_argument("--confirm", action="store_true", help="stamp anew what is chosen today as it was")
+    parser.add_argument("--compile", action="store_true", help="with --confirm: and what is the same machine code")
     options = parser.parse_args()
     if not shutil.which("git") or not (options.files or options.redo or options.confirm):
         parser.error("which files?" if shutil.which("git") else "git is missing")
@@ -188,7 +215,7 @@ def main():
         if options.redo:
             redo()
         if options.confirm:
-            confirm_all(BENCH)
+            confirm_all(BENCH, options.compile)
         for path in options.files:
             try:
                 print(f"{take(path, options.into, options.made_up)}: taken")

@@ -105,5 +105,50 @@ class Confirm(unittest.TestCase):
         self.assertEqual(after, fresh)
 
 
+class Code(unittest.TestCase):
+    """A file older than a kernel's source is stamped where the kernel is the same code as its commit compiles, and not else."""
+
+    IMAGES = {"k5_64x64_nn.fatbin": b"nn", "k5_64x64_nt_x8.fatbin": b"nt", "k5_64x64_f32_nn.fatbin": b"f32", "k5_64x64_nn_far.fatbin": b"far"}
+
+    def confirm(self, former, today, **inputs_now):
+        result = {"context": {"gpu": "a GPU", "hgemm": "0.2.0, commit abc1234, nvcc 13", "witness": "measured"},
+                  "results": [{"problem": "64x64x64 nn row", "kernel": "k5_64x64", "median_us": 1.0}]}
+        result["context"]["inputs"] = {part: inputs.now()[part] for part in inputs.needed(result)} | {"k5_tuned": "0"} | inputs_now
+        asked = []
+        with tempfile.TemporaryDirectory() as folder:
+            there, here, path = (pathlib.Path(folder) / name for name in ("former", "today", "bench_x.json"))
+            for images, where in ((former, there), (today, here)):
+                where.mkdir()
+                for name, content in images.items():
+                    (where / name).write_bytes(content)
+            path.write_text(json.dumps(result, indent=1))
+            of_commit, inputs.of_commit = inputs.of_commit, lambda commit: {"k5_tuned": "0"}
+            try:
+                why = take.confirm_code(path, here, lambda *of: asked.append(of) or there)
+            finally:
+                inputs.of_commit = of_commit
+            return why, asked, result, json.loads(path.read_text())
+
+    def test_the_same_code_is_stamped(self):
+        why, asked, _, after = self.confirm(self.IMAGES, self.IMAGES | {"k5_64x64_f32_nn.fatbin": b"other", "k5_64x64_nn_far.fatbin": b"other"})
+        self.assertEqual((why, asked), ([], [("abc1234", ("k5_64x64",))]))
+        self.assertEqual(inputs.changed(after), set())
+
+    def test_other_code_is_not(self):
+        for today in (self.IMAGES | {"k5_64x64_nt_x8.fatbin": b"NT"}, {"k5_64x64_nn.fatbin": b"nn"}):
+            why, _, before, after = self.confirm(self.IMAGES, today)
+            self.assertEqual(why, ["k5_64x64_nt_x8 is not the same code"])
+            self.assertEqual(after, before)
+        self.assertEqual(self.confirm({}, self.IMAGES)[0], ["k5_64x64 had no code"])
+
+    def test_a_stamp_that_is_not_its_commits_is_left_alone(self):
+        why, asked, before, after = self.confirm(self.IMAGES, self.IMAGES, k5_tuned="1")
+        self.assertRegex(why[0], "its stamp is not that of abc1234")
+        self.assertEqual((asked, after), ([], before))
+
+    def test_a_file_of_todays_source_is_left_alone(self):
+        self.assertIsNone(self.confirm(self.IMAGES, {}, k5_tuned=inputs.now()["k5_tuned"])[0])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -126,12 +126,10 @@ def of_commit(commit):
         return of_tree(pathlib.Path(folder))
 
 
-def needed(result):
-    """The parts that a file's rows depend on."""
-    table = rows_of_table(ROOT)
-    sources, context = {kernel: source for source, kernel, *_ in table}, result["context"]
-    witness = context.get("witness")
-    parts, kernels = set(), set()
+def kernels_of(result):
+    """The kernels that a file's rows name, which the table has, and the parts that other names of kernels are."""
+    sources = {kernel: source for source, kernel, *_ in rows_of_table(ROOT)}
+    kernels, parts = set(), set()
     for row in result["results"]:
         for text in (row.get("kernel", ""), row.get("plan", ""), row.get("note", "") if row.get("kernel", "auto").startswith(("auto", "k5")) else ""):
             kernel = text.removeprefix("plan ").split(" ")[0].split("+")[0]
@@ -141,8 +139,16 @@ def needed(result):
                 parts.add(kernel)
             elif re.match(r"(k\d|thin|tiny|few|single\d*|planes\d*|weights)_", kernel):
                 parts.add("a kernel that is gone")
-        if row.get("kernel", "").startswith("auto") and witness != "emulated":  # counts are shown by kernel
-            parts.add("selection")
+    return kernels, parts
+
+
+def needed(result):
+    """The parts that a file's rows depend on."""
+    sources, context = {kernel: source for source, kernel, *_ in rows_of_table(ROOT)}, result["context"]
+    witness = context.get("witness")
+    kernels, parts = kernels_of(result)
+    if witness != "emulated" and any(row.get("kernel", "").startswith("auto") for row in result["results"]):  # counts are shown by kernel
+        parts.add("selection")
     depends = context.get("depends", TEXTS.get(context.get("text"), "")).split()
     parts |= {*depends} | {sources[kernel] for kernel in kernels}
     kernels |= {kernel for kernel, source in sources.items() if source in depends}
