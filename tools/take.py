@@ -179,8 +179,8 @@ def confirm_code(path, images, compiled=machine_code.compiled):
     of = inputs.of_commit(commit) or {}
     if any(of.get(source) != kept[source] for source in gone):
         return [f"its stamp is not that of {commit}, or git does not know it"]
-    kernels = tuple(sorted(kernel for kernel in inputs.kernels_of(result)[0] if sources[kernel] in gone))
-    why = machine_code.differences(kernels, compiled(commit, kernels), images)
+    kernels = sorted(kernel for kernel in inputs.kernels_of(result)[0] if sources[kernel] in gone)
+    why = machine_code.differences(kernels, lambda kernel: compiled(commit, kept[sources[kernel]], kernel), images)
     if not why:
         path.write_text(with_inputs(text, dict(sorted((kept | {source: inputs.now()[source] for source in gone}).items()))))
     return why

@@ -131,7 +131,7 @@ class Code(unittest.TestCase):
 
     def test_the_same_code_is_stamped(self):
         why, asked, _, after = self.confirm(self.IMAGES, self.IMAGES | {"k5_64x64_f32_nn.fatbin": b"other", "k5_64x64_nn_far.fatbin": b"other"})
-        self.assertEqual((why, asked), ([], [("abc1234", ("k5_64x64",))]))
+        self.assertEqual((why, asked), ([], [("abc1234", "0", "k5_64x64")]))
         self.assertEqual(inputs.changed(after), set())
 
     def test_other_code_is_not(self):
