@@ -66,6 +66,12 @@ static int analyse(const turing_kernel_t *k, const kernel_args_t *args, seen_t *
     return computed;
 }
 
+/* A kernel that is timed by launches which compute: dry.c takes some of its HMMAs for needed. */
+static bool computes(const turing_kernel_t *k)
+{
+    return strcmp(k->name, "weights_table_teams_64x128_nt_packed") == 0;
+}
+
 /* For parameters of each kind. */
 static void analyse_kinds(const turing_kernel_t *k, bool is_indirect, seen_t *seen)
 {
@@ -83,8 +89,8 @@ static void analyse_kinds(const turing_kernel_t *k, bool is_indirect, seen_t *se
         for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
             args.indirect = kinds[i], args.fused = ways[way].fused, args.scatter_d = ways[way].scatter_d;
             const int computed = analyse(k, &args, seen);
-            CHECK(!computed, "%s: %d HMMAs are not left out (indirect %u, fused %u, scattered %d)", k->name, computed,
-                  args.indirect, args.fused, args.scatter_d != NULL);
+            CHECK(computes(k) == (computed > 0), "%s: %d HMMAs are not left out (indirect %u, fused %u, scattered %d)",
+                  k->name, computed, args.indirect, args.fused, args.scatter_d != NULL);
         }
 }
 
