@@ -4,6 +4,43 @@
 
 #include "short_sums.cuh"
 
+/* What short_sums::drain does at the end, by fewer instructions: powers of a lane's rows and columns are halved once,
+ * their products are found by adding exponents, and other sums are asked for once. No branch chooses between two ways:
+ * the loop's order of instructions suffers. The exponent of a product is -127 at least: 0 as of a subnormal number, and
+ * then D is 0. */
+template <class V> static DEVICE void drain_at_end(short_sums<V> &sums, const warp<V> &w)
+{
+    using pipe = typename short_sums<V>::pipe;
+    constexpr int ALL = V::MMAS * 4;
+    u32 first[V::MT * 2], second[V::MT * 2];
+#pragma unroll
+    for (int i = 0; i < V::MT * 2; ++i) {
+        const int log = -pipe::log_at(w.m + i * 8 + w.lane / 4), half = log >> 1;
+        first[i] = __float_as_uint(__fmul_rn(power_of_two(half), 64.0f / 65)),
+        second[i] = __float_as_uint(power_of_two(log - half));
+    }
+    if (sums.has_far)
+#pragma unroll
+        for (int c = 0; c < ALL; ++c)
+            sums.of(c) = __fadd_rn(sums.far[c], sums.of(c));
+#pragma unroll
+    for (int j = 0; j < V::NT * 2; ++j) {
+        const int log = -pipe::log_at(V::BM + w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2), half = log >> 1;
+        const u32 to_first = (u32)half << 23, to_second = (u32)(log - half) << 23;
+#pragma unroll
+        for (int i = 0; i < V::MT * 2; ++i) {
+            float &x = sums.of((i / 2 * V::NT + j / 2) * 4 + i % 2 * 2 + j % 2);
+            x = __fmul_rn(__fmul_rn(x, __uint_as_float(first[i] + to_first)), __uint_as_float(second[i] + to_second));
+        }
+    }
+    if (sums.has_all) /* a zero there may be due to others' scales, and -0 stays */
+#pragma unroll
+        for (int c = 0; c < ALL; ++c) {
+            const float x = sums.of(c), other = sums.all[c];
+            sums.of(c) = other == 0 ? x : __fadd_rn(x, other);
+        }
+}
+
 /*
  * A k-tile is one pair of slices. High parts of its 16 k's are multiplied, then those that stand in the place of low ones: so a warp
  * has registers for fragments of one part. A place is two mma tiles of one part: they start from zero, and what came out
@@ -18,7 +55,7 @@ template <class T> static DEVICE void two_products(const arguments &args)
     constexpr int MT = T::MT, NT = T::NT, ROW = NT / 2, TWOS = MT * ROW, PLACES = 2 * TWOS;
     constexpr int BARRIER = 28, TO_REST = 1, TO_LOW = 3; /* places: that of the barrier; from the first step of a pair's split to others */
     constexpr int NEXT_A = 2, NEXT_B = 13; /* places of a row, and of a part, where fragments of the next one are loaded */
-    constexpr u32 TILES = short_sums<V>::TILES;
+    constexpr u32 TILES = 2048 / V::BK; /* for 16 bits sums may be twice as long as short_sums has them */
     static_assert(T::SLICES == 2 && MT % 2 == 0 && T::ACCESS == X16, "the order of loads is for these");
     static_assert(4 * T::SLOTS - 1 + TO_LOW < BARRIER, "the k-tile is written after the barrier");
     static_assert(NEXT_A + PLACES - 2 * ROW < BARRIER && NEXT_A + PLACES - ROW >= BARRIER, "fragments of A are of another k-tile");
@@ -121,6 +158,6 @@ template <class T> static DEVICE void two_products(const arguments &args)
         stage = there;
     }
 end:
-    sums.template drain<true>(typename T::warp());
+    drain_at_end(sums, typename T::warp());
     T::store(args, typename T::block(args), sums.near);
 }
