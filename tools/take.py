@@ -173,13 +173,13 @@ def confirm_code(path, images, compiled=machine_code.compiled):
     result = results.parsed(text, path.name)
     sources = {kernel: source for source, kernel, *_ in inputs.rows_of_table(ROOT)}
     gone = inputs.changed(result) & set(sources.values())
-    if not gone or "depends" in result["context"] or not path.name.endswith(".json"):
+    if not gone or not path.name.endswith(".json"):
         return None
     commit, kept = commit_of(result["context"]), result["context"]["inputs"]
     of = inputs.of_commit(commit) or {}
     if any(of.get(source) != kept[source] for source in gone):
         return [f"its stamp is not that of {commit}, or git does not know it"]
-    kernels = sorted(kernel for kernel in inputs.kernels_of(result)[0] if sources[kernel] in gone)
+    kernels = sorted(kernel for kernel in inputs.kernels_run(result) if sources[kernel] in gone)
     why = machine_code.differences(kernels, lambda kernel: compiled(commit, kept[sources[kernel]], kernel), images)
     if not why:
         path.write_text(with_inputs(text, dict(sorted((kept | {source: inputs.now()[source] for source in gone}).items()))))

@@ -134,6 +134,12 @@ class Code(unittest.TestCase):
         self.assertEqual((why, asked), ([], [("abc1234", "0", "k5_64x64")]))
         self.assertEqual(inputs.changed(after), set())
 
+    def test_what_a_file_depends_on_is_asked_for_where_its_rows_name_no_kernel(self):
+        of = {"context": {"gpu": "a GPU", "depends": "single"}, "results": []}
+        self.assertIn("single_128x64", inputs.kernels_run(of))
+        self.assertNotIn("single_128x128", inputs.kernels_run(of))  # a T4's own
+        self.assertIn("single_128x128", inputs.kernels_run(of | {"context": of["context"] | {"gpu": "Tesla T4"}}))
+
     def test_other_code_is_not(self):
         for today in (self.IMAGES | {"k5_64x64_nt_x8.fatbin": b"NT"}, {"k5_64x64_nn.fatbin": b"nn"}):
             why, _, before, after = self.confirm(self.IMAGES, today)

@@ -142,6 +142,14 @@ def kernels_of(result):
     return kernels, parts
 
 
+def kernels_run(result):
+    """Those that its rows name, and, where they name none of what it depends on, all of those: on a newer GPU but for a T4's own."""
+    depends = result["context"].get("depends", "").split()
+    on_t4 = "T4" in result["context"].get("gpu", "")
+    return kernels_of(result)[0] | {kernel for source, kernel, columns, _ in rows_of_table(ROOT)
+                                    if source in depends and (on_t4 or not SELECTIONS_OWN.search(columns))}
+
+
 def needed(result):
     """The parts that a file's rows depend on."""
     sources, context = {kernel: source for source, kernel, *_ in rows_of_table(ROOT)}, result["context"]
