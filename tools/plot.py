@@ -72,6 +72,10 @@ class Problem:
         transfers = 1 if float(source.context.get("beta", 0)) == 0 else 2 # of C and D
         self.intensity = self.m * self.n * self.k / (self.m * self.k + self.k * self.n + transfers * self.m * self.n)
 
+    def drawn(self):
+        """How many of those that are drawn it has. Epilogues and products of other types are rows, too."""
+        return sum(kernel in self.rows for kernel in (*CONTENDERS, CEILING))
+
     def rate(self, kernel):
         return self.rows[kernel]["tflops"]
 
@@ -114,7 +118,7 @@ class Pool:
         for source in sources:
             for name, problem in source.problems.items():
                 other = self.problems.get(name)
-                if not other or len(problem.rows) > len(other.rows):
+                if not other or problem.drawn() > other.drawn():
                     self.problems[name] = problem
 
     def squares(self):
