@@ -29,7 +29,9 @@ enum {
     ABI_CUDA_13 = 0x41, /* architecture in bits 8-15                      */
     ENTRY_POINT = 0x10, /* st_other: a kernel                             */
     DEFAULT_PARAM_BASE = 0x160,
-    MAX_SHARED = 65536
+    MAX_SHARED = 65536,
+    MAX_LOCAL =
+        512 << 10 /* of a thread: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" */
 };
 
 /* Relocations: 64-bit address in data; low and high half in a 32-bit immediate; the target of a call. */
@@ -548,6 +550,9 @@ static bool add_kernel(elf_t *e, uint32_t index)
         return false;
     if (k->registers > 255)
         return turing_fail(e->err, "kernel %s claims %u registers", k->name, k->registers);
+    if (k->local_bytes > MAX_LOCAL)
+        return turing_fail(e->err, "kernel %s claims %u bytes of local memory, a thread has %d", k->name,
+                           k->local_bytes, MAX_LOCAL);
     if (!patch(e, code, why, sizeof why))
         return false;
     k->code = code->patched;

@@ -144,6 +144,28 @@ static void check_kernels(const turing_module_t *m)
     CHECK(!turing_module_kernel(m, n) && !turing_module_find(m, "no such kernel"), "what is not there");
 }
 
+/* A copy whose functions all claim that much local memory: a word of .nv.info, behind each one's number. */
+static void claim_local(uint8_t *copy, const uint8_t *cubin, size_t size, uint32_t bytes)
+{
+    static const uint8_t frame_size[] = {4, 0x11, 8, 0};
+    memcpy(copy, cubin, size);
+    for (size_t at = 0; at + 12 <= size; at += 4)
+        if (!memcmp(cubin + at, frame_size, sizeof frame_size))
+            put(copy + at + 8, bytes, 4);
+}
+
+static void check_local_memory(uint8_t *copy, const uint8_t *cubin, size_t size)
+{
+    claim_local(copy, cubin, size, 512 << 10);
+    turing_module_t *m = turing_module_open(copy, size, NULL);
+    CHECK(m && turing_module_kernel(m, 0)->local_bytes == 512 << 10, "512 KiB of local memory");
+    turing_module_close(m);
+    claim_local(copy, cubin, size, (512 << 10) + 1);
+    check_refused(copy, size, "claims 524289 bytes of local memory");
+    claim_local(copy, cubin, size, UINT32_MAX);
+    check_refused(copy, size, "claims 4294967295 bytes of local memory");
+}
+
 int main(int argc, char **argv)
 {
     static uint8_t cubin[1 << 21], fatbin[1 << 23];
@@ -187,6 +209,8 @@ int main(int argc, char **argv)
     check_refused(fatbin, HEADER, "fatbin");
     const size_t only_ptx = add_entry(fatbin, 0, 1, 75, 0, ptx, sizeof ptx);
     check_refused(fatbin, only_ptx, "no cubin");
+
+    check_local_memory(fatbin, cubin, size);
 
     /* ELF header: machine at 18, type at 16, flags at 48 */
     cubin[18] = 62;
