@@ -41,6 +41,33 @@ template <class V> static DEVICE void drain_at_end(short_sums<V> &sums, const wa
         }
 }
 
+/* Writes a D of floats that is nothing but the sums, in aligned pairs, from registers: a warp's store is a sector of each of
+ * eight rows. That keeps the load/store unit busy for less time than to bring them to shared memory, to read them and to store
+ * whole lines. False where D is more. The bits are those of store_plain (output.cuh). */
+template <class V> static DEVICE bool store_pairs(const arguments &args, short_sums<V> &sums)
+{
+    const bool is_more = args.beta != 0 || args.alpha_pointer || args.beta_pointer || args.bias || args.gate || args.scatter_d ||
+                         args.fused & HGEMM_FUSED_ACTIVATION_MASK << HGEMM_FUSED_ACTIVATION;
+    char *const d = (char *)args.d + batch_index() * args.stride_d * 4;
+    if (is_more || (args.fused >> HGEMM_FUSED_TYPE_D & HGEMM_FUSED_TYPE_MASK) != F32 || (u64)d & 7 || (args.ldd | args.n) & 1) return false;
+    if (!add_parts<V>(args, sums.near)) return true;
+    const block<V> at(args);
+    const warp<V> w;
+    const u32 row = at.m0 + w.m + w.lane / 4, column = at.n0 + w.n + w.lane % 4 * 2;
+    char *to = d + (row * (u64)args.ldd + column) * 4;
+    auto scaled = [&](float x) { return __float_as_uint(__fmaf_rn(x, args.alpha, 0.0f)); };
+#pragma unroll
+    for (int i = 0; i < V::MT * 2; ++i) {
+#pragma unroll
+        for (int j = 0; j < V::NT; ++j) {
+            const float *const x = &sums.near[i / 2][j][i % 2 * 2];
+            st_global(to + j * 32, scaled(x[0]), scaled(x[1]), row + i * 8 < args.m && column + j * 8 < args.n);
+        }
+        to += args.ldd * 32;
+    }
+    return true;
+}
+
 /*
  * A k-tile is one pair of slices. High parts of its 16 k's are multiplied, then those that stand in the place of low ones: so a warp
  * has registers for fragments of one part. A place is two mma tiles of one part: they start from zero, and what came out
@@ -159,5 +186,7 @@ template <class T> static DEVICE void two_products(const arguments &args)
     }
 end:
     drain_at_end(sums, typename T::warp());
+    if constexpr (T::spec::T4_ROW)
+        if (store_pairs(args, sums)) return;
     T::store(args, typename T::block(args), sums.near);
 }
