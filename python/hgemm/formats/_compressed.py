@@ -19,7 +19,7 @@ def compressed_tensors(*, weight_scale, weight=None, weight_packed=None, weight_
     weight_zero_point    int32, (ceil(n * bits / 32), groups) beside weight_packed; int8, (n, groups) beside weight
     weight_g_idx         int32, (k): the group of each k, for act-order. -1 in all places is none
     bits                 of weight_packed: 4 or 8
-    group_size           needed where groups do not divide k
+    group_size           needed where the last group is shorter than the others
     block                (rows, columns) of a block of FP8"""
     if (weight is None) == (weight_packed is None):
         raise TypeError("weight_packed: give either it or weight")
