@@ -5,9 +5,9 @@
 #
 #   tools/test.sh
 #
-# Then it runs those of the host code again with sanitizers, with clang where there is one, and without the emulator,
-# and checks generated docs, the layout of host code, and scripts. Without a GPU, kernels run on the emulated T4, and
-# tests of the CUDA driver are reported as skipped. All of it takes about half an hour on two cores. Exit status: 0 if all
+# Then it runs those of the host code again with sanitizers (ThreadSanitizer where there are threads), with clang where
+# there is one, and without the emulator, and checks generated docs, the layout of host code, and scripts. Without a GPU,
+# kernels run on the emulated T4, and tests of the CUDA driver are reported as skipped. All of it takes about half an hour on two cores. Exit status: 0 if all
 # passed, 1 if not, 2 where an option is not known.
 set -eu
 case ${1:-} in
@@ -74,6 +74,11 @@ build_and_test sanitize "$again|^(gemm_random|test_invariance|bench_(nf4|uint[48
 for name in turing_fuzz turing_load fuzz_cubin fuzz_desc fuzz_plan_text fuzz_tuning; do
     grep -q " $name \.* *Passed " build/ctest.log || { printf 'FAILED: sanitize has no %s\n' "$name" >&2; exit 1; }
 done
+step "threads: building with ThreadSanitizer, testing what has threads"
+quietly cmake --preset sanitize -B build/threads -DHGEMM_SANITIZE=thread -DHGEMM_BENCH=OFF -DHGEMM_EXAMPLES=OFF "$images"
+quietly cmake --build build/threads
+quietly ctest --test-dir build/threads -j "$(nproc)" --no-tests=error --output-on-failure \
+    -R '^(test_(append|close|handle|launch|no_gpu|t4emu)|turing_(check|exec)|door_(declined|record|streams))$'
 if command -v clang >/dev/null; then
     build_and_test clang "$again|$for_sanitizers|^check|^(turing_fuzz|face_python)\$" "$images" # host code
 else

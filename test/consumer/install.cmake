@@ -20,7 +20,7 @@ file(RENAME ${WORK}/installed ${moved}) # a package must not remember where it w
 
 set(flags "")
 if(SANITIZE)
-    set(flags -fsanitize=address,undefined)
+    set(flags -fsanitize=${SANITIZE})
 endif()
 run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/build -G ${GENERATOR} -D CMAKE_PREFIX_PATH=${moved}
     -D CMAKE_C_FLAGS=${flags} -D CMAKE_CXX_FLAGS=${flags})

@@ -146,7 +146,7 @@ int created;
 handle_t *last_used;
 atomic_int runs, overlaps, runs_of_floats;
 int widenings;
-const void *last_alpha_pointer;
+_Thread_local const void *last_alpha_pointer;
 double cublas_ratio, expected_seconds = 1e-9;
 hgemm_status_t ratio_status;
 hgemm_status_t create_status, run_status;
@@ -322,7 +322,7 @@ static int widens(const hgemm_desc_t *desc)
     return desc->type_c == HGEMM_TYPE_F16 && desc->type_d == HGEMM_TYPE_F32 && desc->k == 0 && desc->beta == 1;
 }
 
-hgemm_accuracy_t last_accuracy;
+_Thread_local hgemm_accuracy_t last_accuracy;
 
 static void count(const hgemm_desc_t *desc)
 {

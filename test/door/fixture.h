@@ -75,11 +75,11 @@ typedef struct hgemm_handle {
 extern hgemm_handle_t emulator; /* NULL: descriptors are evaluated here */
 extern int created;             /* handles */
 extern handle_t *last_used;
-extern atomic_int runs, overlaps;      /* products; those that met another in their handle */
-extern atomic_int runs_of_floats;      /* those of A and B in single precision */
-extern int widenings;                  /* calls beside them, that make floats of halves */
-extern const void *last_alpha_pointer; /* of a product */
-extern hgemm_accuracy_t last_accuracy;
+extern atomic_int runs, overlaps;                    /* products; those that met another in their handle */
+extern atomic_int runs_of_floats;                    /* those of A and B in single precision */
+extern int widenings;                                /* calls beside them, that make floats of halves */
+extern _Thread_local const void *last_alpha_pointer; /* of a product, by this thread */
+extern _Thread_local hgemm_accuracy_t last_accuracy;
 extern hgemm_type_t last_types[4];               /* of A, B, C and D, where hgemm does nothing */
 extern hgemm_status_t create_status, run_status; /* what the calls give without doing anything, if not success */
 extern hgemm_status_t ratio_status;

@@ -9,7 +9,28 @@
 
 enum { THREADS = 8, ROUNDS = 3, SIZE = 72 };
 
-/* C = A * B for matrices whose entries follow from `tag`, on a handle of its own. */
+static hgemm_plan_t plan; /* that all threads run by, each with a handle of its own */
+
+static hgemm_desc_t describe(void *const device[3])
+{
+    hgemm_desc_t d;
+    hgemm_desc_init(&d);
+    d.m = d.n = d.k = d.lda = d.ldb = d.ldd = SIZE;
+    d.a = device[0], d.b = device[1], d.d = device[2];
+    return d;
+}
+
+static void make_plan(void)
+{
+    static _Alignas(16) uint16_t aligned[3][8];
+    hgemm_handle_t handle = NULL;
+    expect_status(NULL, hgemm_create(&handle, NULL), HGEMM_STATUS_SUCCESS, "hgemm_create");
+    const hgemm_desc_t d = describe((void *[3]){aligned[0], aligned[1], aligned[2]});
+    expect_status(handle, hgemm_plan_create(&plan, handle, &d), HGEMM_STATUS_SUCCESS, "hgemm_plan_create");
+    expect_status(NULL, hgemm_destroy(handle), HGEMM_STATUS_SUCCESS, "hgemm_destroy");
+}
+
+/* D = A * B for matrices whose entries follow from `tag`, on a handle of its own; for every second tag by the plan. */
 static void multiply_once(uint64_t tag)
 {
     enum { COUNT = SIZE * SIZE };
@@ -29,10 +50,9 @@ static void multiply_once(uint64_t tag)
             expect_status(handle, hgemm_upload(handle, device[x], host[x], sizeof host[x]), HGEMM_STATUS_SUCCESS,
                           "hgemm_upload");
     }
-    expect_status(handle,
-                  hgemm_run(handle, HGEMM_ROW_MAJOR, HGEMM_OP_N, HGEMM_OP_N, SIZE, SIZE, SIZE, 1, device[0], SIZE,
-                            device[1], SIZE, 0, device[2], SIZE),
-                  HGEMM_STATUS_SUCCESS, "hgemm_run");
+    const hgemm_desc_t d = describe(device);
+    expect_status(handle, tag % 2 ? hgemm_plan_run(plan, handle, &d) : hgemm_run_desc(handle, &d), HGEMM_STATUS_SUCCESS,
+                  "a product on a thread");
     expect_status(handle, hgemm_download(handle, host[2], device[2], sizeof host[2]), HGEMM_STATUS_SUCCESS,
                   "hgemm_download");
     for (int i = 0; i < SIZE; i++)
@@ -57,10 +77,12 @@ static void *thread(void *tag)
 static void handles_work_in_parallel(void)
 {
     pthread_t threads[THREADS];
+    make_plan();
     for (uintptr_t t = 0; t < THREADS; t++)
         expect_true(pthread_create(&threads[t], NULL, thread, (void *)t) == 0, "pthread_create");
     for (int t = 0; t < THREADS; t++)
         pthread_join(threads[t], NULL);
+    hgemm_plan_destroy(plan);
 }
 
 static void memory_keeps_what_is_written(hgemm_handle_t handle)
