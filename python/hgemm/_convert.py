@@ -130,21 +130,23 @@ def _layer(kind, module, gptq_version, compute_dtype):
     def get(name):
         found = _own(module, name)
         return found if isinstance(found, torch.Tensor) and found.numel() else None
+
+    def need(name):
+        found = get(name)
+        if found is None:
+            raise ValueError(f"it has no {name}")
+        return found
     group_size = getattr(module, "group_size", None)
     group_size = group_size if isinstance(group_size, int) else None
     device = None
     if kind == "GPTQ":
         gptq_version = _version(module, gptq_version)
-        zeros, scales = get("qzeros"), get("scales")
-        if zeros is None or scales is None:
-            raise ValueError(f"it has no {'qzeros' if zeros is None else 'scales'}")
-        weights = formats.gptq(get("qweight"), zeros, scales, get("g_idx"), version=gptq_version, bits=zeros.shape[-1] * 32 // scales.shape[-1],
+        zeros, scales = need("qzeros"), need("scales")
+        weights = formats.gptq(need("qweight"), zeros, scales, get("g_idx"), version=gptq_version, bits=zeros.shape[-1] * 32 // scales.shape[-1],
                                group_size=group_size)
         device = scales.device
     elif kind == "AWQ":
-        if get("qzeros") is None or get("scales") is None:
-            raise ValueError(f"it has no {'qzeros' if get('qzeros') is None else 'scales'}")
-        weights = formats.awq(get("qweight"), get("qzeros"), get("scales"), group_size=group_size)
+        weights = formats.awq(need("qweight"), need("qzeros"), need("scales"), group_size=group_size)
         device = module.scales.device
     elif kind == "bitsandbytes":
         weight = module.weight
@@ -161,7 +163,7 @@ def _layer(kind, module, gptq_version, compute_dtype):
     elif kind == "bitsandbytes, not quantised yet":
         raise ValueError("its weight is quantised when it is moved to a device: convert the model after that")
     elif kind in ("compressed-tensors", "FP8"):
-        weights, device = _compressed(module, get, kind)
+        weights, device = _compressed(module, get, need, kind)
     else:
         shapes = ", ".join(f"{name} {str(x.dtype)[6:]} {tuple(x.shape)}" for name, x in (*module.named_buffers(), *module.named_parameters()))
         raise ValueError(f"its format is not known: it has {shapes}")
@@ -171,15 +173,17 @@ def _layer(kind, module, gptq_version, compute_dtype):
     return PackedLinear(_packed.pack(weights, device=device), None if bias is None else bias.detach(), compute_dtype=compute_dtype)
 
 
-def _compressed(module, get, kind):
-    packed, weight = get("weight_packed"), get("weight")
+def _compressed(module, get, need, kind):
+    packed = None if _own(module, "weight_packed") is None else need("weight_packed")
     names = ("weight_zero_point", "weight_g_idx", "weight_global_scale", "weight_shape")
     options = {name: get(name) for name in names}
     if packed is not None:
         if packed.dtype == torch.int32:
             options["bits"] = _bits(packed, options["weight_shape"], getattr(module, "in_features", None))
-        return formats.compressed_tensors(weight_packed=packed, weight_scale=get("weight_scale"), **options), packed.device
-    scale, block = get("weight_scale"), None
+        return formats.compressed_tensors(weight_packed=packed, weight_scale=need("weight_scale"), **options), packed.device
+    weight, scale, block = need("weight"), get("weight_scale"), None
+    if scale is None and get("weight_scale_inv") is None:
+        raise ValueError("it has no weight_scale")
     if scale is None or kind == "FP8" and scale.dim() == 2 and scale.numel() > 1 and scale.shape[0] not in (1, weight.shape[0]):
         block = getattr(module, "block_size", None) or (128, 128)
         if scale is None:

@@ -360,6 +360,7 @@ def test_gguf_files_that_are_none(rng, tmp_path):
         path.write_bytes(changed)
         with pytest.raises(ValueError, match=match):
             hgemm.gguf(path)
+    assert hgemm.gguf(gguf_file(path, [("q", (0, 4, 64), 2, b"")]))["q"] == ()
     with pytest.raises(ValueError, match="shape is \\(4, 48\\)"):
         hgemm.gguf(gguf_file(path, [("q", (4, 48), 2, data)]))["q"]
 
@@ -466,8 +467,9 @@ def test_what_a_quant_state_cannot_say():
     sound = {"absmax": np.ones(2, np.float32), "shape": (2, 64), "quant_type": "nf4", "blocksize": 64}
     weight = np.zeros(64, np.uint8)
     assert formats.bitsandbytes_state(weight, sound).shape == (2, 64)
-    for changed, match in (({"blocksize": 0}, "blocksize: 0"), ({"blocksize": "64"}, "blocksize: '64'"), ({"shape": (2, 8, 8)}, "weight: its shape"),
-                           ({"shape": None}, "shape: "), ({"nested_absmax": np.ones(1, np.float32), "absmax": np.zeros(2, np.uint8),
+    for changed, match in (({"blocksize": 0}, "blocksize: 0"), ({"blocksize": "64"}, "blocksize: '64'"), ({"shape": (2, 8, 8)}, "shape: \\(2, 8, 8\\) is no shape"),
+                           ({"shape": None}, "shape: "), ({"shape": 128}, "shape: 128 is"), ({"shape": (-2, -64)}, "shape: "), ({"shape": "264"}, "shape: "),
+                           ({"quant_type": ["nf4"]}, "quant_type: "), ({"nested_absmax": np.ones(1, np.float32), "absmax": np.zeros(2, np.uint8),
                                                            "nested_quant_map": np.ones(256, np.float32), "nested_blocksize": 0}, "nested_blocksize: 0"),
                            ({"quant_state.bitsandbytes__nf4": np.frombuffer(b"{", np.uint8)}, "bitsandbytes__nf4: it is no JSON"),
                            ({"quant_state.bitsandbytes__nf4": np.frombuffer(b"7", np.uint8)}, "bitsandbytes__nf4: it is no JSON")):
@@ -489,7 +491,35 @@ def test_arrays_in_the_other_byte_order(rng):
             np.testing.assert_array_equal(hgemm.pack(swapped).unpack("float32"), hgemm.pack(wanted).unpack("float32"))
 
 
+def test_a_shape_that_is_none_is_refused_by_name():
+    for shape in (None, 256, True, 1.5, "ab", (), (256,), (1, 1, 256), (1, 256.0), (-1, -256)):
+        with pytest.raises(ValueError, match=r"^shape: .* is no shape \(n, k\) of data"):
+            formats.ggml(np.zeros(144, np.uint8), "Q4_K", shape)
+    with pytest.raises(ValueError, match="^weight_shape: "):
+        formats.compressed_tensors(weight_packed=np.zeros((1, 8), np.int32), weight_scale=np.ones((1, 1), np.float16), weight_shape=np.array([1, np.nan]))
+    with pytest.raises(ValueError, match="^type: "):
+        formats.ggml(np.zeros(144, np.uint8), ["Q4_K"], (1, 256))
+
+
+def test_scales_of_no_groups_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"^scale: its shape is \(2, 0\)"):
+        formats.fp8(np.zeros((2, 64), np.uint8), np.ones((2, 0), np.float32))
+    with pytest.raises(ValueError, match=r"^weight_scale: its shape is \(2, 0\)"):
+        formats.compressed_tensors(weight=np.zeros((2, 64), np.uint8), weight_scale=np.ones((2, 0), np.float32))
+
+
+def test_a_nested_block_may_be_larger_than_memory():
+    """What is repeated is what blocks there are, not what a block could hold."""
+    absmax, values = np.array([3, 5], np.uint8), np.arange(256, dtype=np.float32)
+    w = formats.bitsandbytes(np.full(64, 0xff, np.uint8), absmax, (2, 64), nested_absmax=np.ones(1, np.float32), nested_quant_map=values,
+                             nested_blocksize=1 << 44)
+    np.testing.assert_allclose(w.dequantize()[:, 0], [3, 5], rtol=1e-3)
+
+
 def test_layers_without_rows():
+    assert formats.mxfp4(np.zeros((0, 1, 16), np.uint8), np.zeros((0, 1), np.uint8)).shape == (0, 32)
+    for kind in ("Q4_0", "Q4_K"):
+        assert formats.ggml(np.zeros(0, np.uint8), kind, (0, 256)).shape == (0, 256)
     assert formats.gptq(np.zeros((8, 0), np.int32), np.zeros((2, 0), np.int32), np.zeros((2, 0), np.float16), version=1).shape == (0, 64)
     assert formats.awq(np.zeros((64, 0), np.int32), np.zeros((2, 0), np.int32), np.zeros((2, 0), np.float16)).shape == (0, 64)
     assert formats.mxfp4(np.zeros((0, 16), np.uint8), np.zeros((0, 1), np.uint8)).shape == (0, 32)

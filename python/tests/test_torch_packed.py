@@ -456,6 +456,26 @@ def test_what_convert_leaves_alone_and_why(rng):
         assert words_ in done.left[name], (name, done.left[name])
 
 
+def test_layers_that_lack_numbers_are_left_alone(rng):
+    """Each of their tensors in turn has no element: the layer says which, and others are converted all the same."""
+    def of(kind):
+        return {"gptq": lambda: gptq_layer(rng), "awq": lambda: Layer(qweight=words(rng, 64, 4), qzeros=words(rng, 2, 4), scales=halves(rng, 2, 32)),
+                "packed": lambda: Layer(weight_packed=words(rng, 32, 8), weight_scale=halves(rng, 32, 2), weight_shape=torch.tensor([32, 64])),
+                "int8": lambda: Layer(weight=torch.zeros(32, 64, dtype=torch.int8), weight_scale=halves(rng, 32, 1)),
+                "fp8": lambda: Layer(weight=torch.zeros(32, 64).to(torch.float8_e4m3fn), weight_scale=torch.ones(32, 1)),
+                "inverse": lambda: Layer(weight=torch.zeros(32, 64).to(torch.float8_e4m3fn), weight_scale_inv=torch.ones(1, 1))}[kind]()
+    for kind in ("gptq", "awq", "packed", "int8", "fp8", "inverse"):
+        names = [name for name, _ in of(kind).named_buffers() if name not in ("weight_shape", "g_idx", "bias")]
+        assert len(names) >= 2
+        for name in names:
+            layer = of(kind)
+            for empty in (getattr(layer, name)[:0], getattr(layer, name)[:, :0]):
+                setattr(layer, name, empty)
+                done = hgemm.torch.convert(torch.nn.ModuleDict({"empty": layer, "sound": of(kind)}), gptq_version=1)
+                assert set(done.replaced) == {"sound"}, (kind, name, done.left)
+                assert name.replace("_inv", "") in done.left["empty"] or "format is not known" in done.left["empty"], (kind, name, done.left)
+
+
 def test_bitsandbytes_of_8_bits(rng):
     """Linear8bitLt: rows of int8, and their largest magnitudes, in the weight or, after its first product, in the layer's state."""
     class Linear8bitLt(torch.nn.Linear):

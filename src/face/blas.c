@@ -272,7 +272,7 @@ static int product(blas_t *handle, matrix_t a, matrix_t b, matrix_t c, int64_t m
         return INVALID_VALUE;
     int status = SUCCESS;
     for (int64_t i = 0; i < batch && m && n && status == SUCCESS; i++)
-        status = multiply(&a, &b, &c, m, n, k, i, x, y);
+        status = multiply(&a, &b, &c, m, n, x != 0 ? k : 0, i, x, y); /* of A and B nothing is read where alpha is 0 */
     return status;
 }
 

@@ -62,9 +62,10 @@ hgemm_status_t take_weights(const hgemm_weights_t *weights, packed_form_t *form,
         return refuse(words, "weights->group is %d, and not 16, 32, 64, 128, 256, or 0 for all of a row.",
                       weights->group);
     if (weights->n < 0 || weights->n > INT32_MAX - HGEMM_PACKED_STRIP)
-        return refuse(words, "weights->n is %" PRId64 "; the most is %d.", weights->n, INT32_MAX - HGEMM_PACKED_STRIP);
+        return refuse(words, "weights->n is %" PRId64 ", not from 0 to %d.", weights->n,
+                      INT32_MAX - HGEMM_PACKED_STRIP);
     if (weights->k < 0 || weights->k >= 1 << ALL_OF_A_ROW)
-        return refuse(words, "weights->k is %" PRId64 "; the most is %d.", weights->k, (1 << ALL_OF_A_ROW) - 1);
+        return refuse(words, "weights->k is %" PRId64 ", not from 0 to %d.", weights->k, (1 << ALL_OF_A_ROW) - 1);
     *form = none;
     form->n = (int)weights->n, form->k = (int)weights->k;
     form->code = code, form->zero = zero, form->type_scale = type;

@@ -202,8 +202,8 @@ const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_majo
 {
     static const float bias;
     const int64_t *of = problem->of;
+    static _Thread_local char detail[DEVICE_DETAIL];
     hgemm_desc_t desc, checked;
-    char detail[DEVICE_DETAIL];
     hgemm_desc_init(&desc);
     desc.accumulate = (hgemm_accumulate_t)of[CLASS_accumulate];
     desc.op_a = (hgemm_op_t)(of[CLASS_op] >> 1), desc.op_b = (hgemm_op_t)(of[CLASS_op] & 1);
@@ -238,8 +238,14 @@ const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_majo
     }
     if (desc.k < 1)
         return "k is 0";
-    if (check_call(&desc, CHECK_ALIGNMENT, &checked, detail) != HGEMM_STATUS_SUCCESS || nothing_to_compute(&checked))
-        return "the problem's sizes, leading dimensions, strides or alignments cannot be";
+    if (check_call(&desc, CHECK_ALIGNMENT, &checked, detail) != HGEMM_STATUS_SUCCESS) {
+        const size_t length = strlen(detail);
+        if (length > 0 && detail[length - 1] == '.') /* words that go on, and no sentence */
+            detail[length - 1] = '\0';
+        return length > 0 ? detail : "the problem's sizes, leading dimensions, strides or alignments cannot be";
+    }
+    if (nothing_to_compute(&checked))
+        return "D has no elements";
     *row_major = normalise(&checked);
     row_major->layout = of[CLASS_col_major] ? HGEMM_COL_MAJOR : HGEMM_ROW_MAJOR;
     return NULL;

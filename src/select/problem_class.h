@@ -57,7 +57,8 @@ void class_to_text(const problem_class_t *problem, char text[CLASS_TEXT]);
 const char *class_from_text(const char *text, problem_class_t *problem);
 
 /* Writes a row-major problem of the class, whose addresses are not those of memory; and what weights it has, if these
- * are packed, to which it then points. Returns NULL, or the words that follow if such a problem is not valid. */
+ * are packed, to which it then points. Returns NULL, or what is wrong with such a problem, in words that
+ * stay until the thread's next call. */
 const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_major, hgemm_weights_t *weights);
 
 #endif

@@ -61,6 +61,7 @@ same(f.linear(a.cuda(), b.T.contiguous().cuda(), v.cuda()), p + v.double(), "lin
 same(torch.bmm(a.cuda().expand(3, 70, 48), b.cuda().expand(3, 48, 90)), p.expand(3, 70, 90), "bmm")
 same(a.float().cuda() @ b.float().cuda(), p, "FP32")
 same(a.double().cuda() @ b[:, 0].double().cuda(), p[:, 0], "FP64, a vector")
+same(torch.addmm(p.cuda(), a.double().cuda() * float("nan"), b.double().cuda(), alpha=0), p, "FP64, alpha is 0")
 layer = torch.nn.Sequential(torch.nn.Linear(48, 32), torch.nn.GELU(), torch.nn.Linear(32, 8)).half()
 on_cpu = layer(a)
 torch.testing.assert_close(layer.cuda()(a.cuda()).cpu(), on_cpu, rtol=4e-3, atol=4e-3)

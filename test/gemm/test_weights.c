@@ -140,7 +140,7 @@ static void bad_weights_are_refused(void **state)
         {"type_scale is 3", {.n = 8, .k = 8, .type_scale = (hgemm_type_t)3}},
         {"group is 48", {.n = 8, .k = 8, .group = 48}},
         {"group is -16", {.n = 8, .k = 8, .group = -16}},
-        {"n is -1", {.n = -1, .k = 8}},
+        {"n is -1, not from 0 to", {.n = -1, .k = 8}},
         {"n is 2147483647", {.n = INT32_MAX, .k = 8}},
         {"k is -2", {.n = 8, .k = -2}},
         {"k is 1073741824", {.n = 8, .k = 1 << 30}},

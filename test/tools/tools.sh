@@ -97,7 +97,8 @@ machine() {
     stub cmake 'echo cmake version 3.25.1'
     stub nvcc 'echo Cuda compilation tools, release 13.0, V13.0.88'
 }
-stub() { printf '#!/bin/sh\n%s\n' "$2" >"$bin/$1" && chmod +x "$bin/$1"; }
+# Not through a link of `machine`, which leads to this machine's own command.
+stub() { rm -f "$bin/$1" && printf '#!/bin/sh\n%s\n' "$2" >"$bin/$1" && chmod +x "$bin/$1"; }
 setup() { run env -i PATH="$bin" "$tree/tools/setup.sh"; }
 
 machine without_root

@@ -23,7 +23,7 @@ def awq(qweight, qzeros, scales, *, group_size=None):
     qweight     int32, (k, n / 8)
     qzeros      int32, (groups, n / 8)
     scales      float16, bfloat16 or float32, (groups, n)
-    group_size  needed where groups do not divide k"""
+    group_size  needed where the last group is shorter than the others"""
     qweight = tensor("qweight", qweight, INTEGERS, (None, None))
     k, n = qweight.shape[0], qweight.shape[1] * 8
     scales = tensor("scales", scales, FLOATS, (None, n))

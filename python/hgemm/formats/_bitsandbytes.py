@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from .._weights import Weights, wrong_shape
-from ._tensors import tensor, to_numpy
+from ._tensors import matrix_shape, tensor, to_numpy
 
 # The values of bitsandbytes' functional.py: NF4's are quantiles of the normal distribution, FP4's a float of 4 bits over 12.
 TABLES = {
@@ -43,17 +43,16 @@ def bitsandbytes(weight, absmax, shape, *, quant_type="nf4", quant_map=None, blo
     nested_absmax     float32, a number for each nested_blocksize of absmax
     nested_quant_map  float32, the 256 values of absmax' codes
     nested_offset     what is added to all of absmax"""
-    if len(shape) != 2:
-        raise wrong_shape("weight", shape, "(n, k)")
-    n, k = (int(size) for size in shape)
+    n, k = matrix_shape("shape", shape, "weight")
     for name, size in (("blocksize", blocksize), ("nested_blocksize", nested_blocksize)):
         if not isinstance(size, (int, np.integer)) or size < 1:
             raise ValueError(f"{name}: {size!r} is no number of elements")
-    if quant_map is None and quant_type not in TABLES:
+    if quant_map is None and not (isinstance(quant_type, str) and quant_type in TABLES):
         raise ValueError(f"quant_type: {quant_type!r} is neither 'nf4' nor 'fp4'")
     values = TABLES[quant_type] if quant_map is None else tensor("quant_map", quant_map, ("float32",), (16,))
     weight = to_numpy("weight", weight)
-    weight = weight.view(np.uint8) if weight.dtype.kind != "u" and weight.flags.c_contiguous else weight  # quant_storage of other types
+    if weight.ndim and weight.dtype.kind in "ifV" and weight.flags.c_contiguous:  # quant_storage of other types
+        weight = weight.view(np.uint8)
     weight = tensor("weight", weight, ("uint8",))
     if k % 2 or weight.size * 2 != n * k:
         raise wrong_shape("weight", weight.shape, f"{n * k / 2:g} bytes for {n} rows of k = {k}, which is even")
@@ -84,7 +83,7 @@ def _absmax(absmax, blocks, nested_absmax, nested_quant_map, nested_offset, nest
     if outer.size != -(-blocks // nested_blocksize):
         raise wrong_shape("nested_absmax", outer.shape, (-(-blocks // nested_blocksize),))
     offset = float(nested_offset if isinstance(nested_offset, (int, float)) else to_numpy("nested_offset", nested_offset))
-    return values[codes.reshape(-1)] * np.repeat(outer.reshape(-1), nested_blocksize)[:blocks] + np.float32(offset)
+    return values[codes.reshape(-1)] * outer.reshape(-1)[np.arange(blocks) // nested_blocksize] + np.float32(offset)
 
 
 def bitsandbytes_state(weight, state):

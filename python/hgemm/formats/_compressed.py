@@ -5,7 +5,7 @@ import numpy as np
 from .._weights import Weights, from_nibbles, nibbles, wrong_shape
 from . import _fp8
 from ._mx import nvfp4
-from ._tensors import FLOATS, INTEGERS, group_of, sort_groups, tensor, to_numpy, words_to_bytes
+from ._tensors import FLOATS, INTEGERS, group_of, matrix_shape, sort_groups, tensor, to_numpy, words_to_bytes
 
 
 def compressed_tensors(*, weight_scale, weight=None, weight_packed=None, weight_shape=None, weight_zero_point=None, weight_g_idx=None,
@@ -19,7 +19,7 @@ def compressed_tensors(*, weight_scale, weight=None, weight_packed=None, weight_
     weight_zero_point    int32, (ceil(n * bits / 32), groups) beside weight_packed; int8, (n, groups) beside weight
     weight_g_idx         int32, (k): the group of each k, for act-order. -1 in all places is none
     bits                 of weight_packed: 4 or 8
-    group_size           needed where groups do not divide k
+    group_size           needed where the last group is shorter than the others
     block                (rows, columns) of a block of FP8"""
     if (weight is None) == (weight_packed is None):
         raise TypeError("weight_packed: give either it or weight")
@@ -59,8 +59,11 @@ def _packed(weight_packed, weight_scale, weight_shape, weight_zero_point, weight
     words = tensor("weight_packed", weight_packed, INTEGERS, (None, None))
     n, k = words.shape[0], words.shape[1] * 32 // bits
     if weight_shape is not None:
-        shape = tuple(int(size) for size in to_numpy("weight_shape", weight_shape).reshape(-1))
-        if len(shape) != 2 or shape[0] != n or -(-shape[1] * bits // 32) != words.shape[1]:
+        shape = to_numpy("weight_shape", weight_shape)
+        if shape.size != 2:
+            raise wrong_shape("weight_shape", shape.shape, (2,))
+        shape = matrix_shape("weight_shape", shape.reshape(-1).tolist(), "weight_packed")
+        if shape[0] != n or -(-shape[1] * bits // 32) != words.shape[1]:
             raise wrong_shape("weight_packed", words.shape, f"what a weight_shape of {shape} takes with {bits} bits")
         k = shape[1]
     if bits == 4 and k % 2:

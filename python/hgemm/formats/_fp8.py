@@ -33,6 +33,6 @@ def of_scale(name, weight, scale, block):
         scale = np.broadcast_to(scale.reshape(1, 1), (n, 1))
     elif scale.shape == (n,):
         scale = scale[:, None]
-    if scale.ndim != 2 or scale.shape[0] != n or scale.shape[1] > 1 and k % scale.shape[1]:
+    if scale.ndim != 2 or scale.shape[0] != n or scale.shape[1] == 0 or k % scale.shape[1]:
         raise wrong_shape(name, scale.shape, f"(1), ({n}), ({n}, 1) or ({n}, groups that divide {k})")
     return Weights(weight, scale, "e4m3", group=0 if scale.shape[1] == 1 else k // scale.shape[1])

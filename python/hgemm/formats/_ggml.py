@@ -4,7 +4,7 @@ import numpy as np
 
 from .._weights import Weights, wrong_shape
 from ._mx import E2M1, powers_of_two
-from ._tensors import tensor
+from ._tensors import matrix_shape, tensor
 
 _IQ4_NL = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float16)
 
@@ -102,10 +102,10 @@ def ggml(data, type, shape):
 
     data   uint8: the bytes of the tensor, row by row
     shape  (n, k). A file has them the other way round"""
-    if type not in TYPES:
+    if not isinstance(type, str) or type not in TYPES:
         raise ValueError(f"type: {type!r} is none of {', '.join(TYPES)}")
     _, elements, size, group, take_apart = TYPES[type]
-    n, k = (int(x) for x in shape)
+    n, k = matrix_shape("shape", shape, "data")
     data = tensor("data", data, ("uint8",))
     if k % elements:
         raise wrong_shape("data", (n, k), f"a k that is a multiple of {elements}, the elements of a block of {type}")
@@ -113,5 +113,6 @@ def ggml(data, type, shape):
         raise wrong_shape("data", data.shape, f"{n * (k // elements) * size} bytes for {type} of the shape {(n, k)}")
     parts = take_apart(np.ascontiguousarray(data).reshape(-1, size))
     code, table = parts.pop("code"), parts.pop("table", None)
-    parts = {name: np.ascontiguousarray(part).reshape(n, -1) for name, part in parts.items()}
-    return Weights(parts.pop("codes"), parts.pop("scales"), code, group=group, table=table, **parts)
+    codes = parts.pop("codes").reshape(n, k)
+    parts = {name: np.ascontiguousarray(part).reshape(n, k // group) for name, part in parts.items()}
+    return Weights(codes, parts.pop("scales"), code, group=group, table=table, **parts)

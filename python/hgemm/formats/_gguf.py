@@ -117,7 +117,7 @@ class GGUF(collections.abc.Mapping):
         data = self._bytes(name, offset, count // elements * size)
         if len(shape) == 2:
             return ggml(data, type, shape)
-        return tuple(ggml(part, type, shape[1:]) for part in data.reshape(shape[0], -1))
+        return tuple(ggml(part, type, shape[1:]) for part in data.reshape(shape[0], data.size // max(shape[0], 1)))
 
     def _bytes(self, name, offset, count):
         if offset + count > self._data.size:

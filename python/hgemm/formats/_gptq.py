@@ -15,7 +15,7 @@ def gptq(qweight, qzeros, scales, g_idx=None, *, version, bits=4, group_size=Non
     g_idx       int32, (k): the group of each k. With act-order they are in no order: the codes are then sorted by group
     version     1 or 2: version 1 stores zero - 1, version 2 (also "gptq_v2") the zero. Nothing in the tensors tells
     bits        4 or 8
-    group_size  needed where groups do not divide k"""
+    group_size  needed where the last group is shorter than the others"""
     if version not in (1, 2):
         raise ValueError(f"version: {version!r} is neither 1 (stores zero - 1) nor 2 (stores the zero)")
     if bits not in (4, 8):

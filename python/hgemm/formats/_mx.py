@@ -26,7 +26,7 @@ def mxfp4(blocks, scales):
     blocks = tensor("blocks", blocks, ("uint8",))
     if blocks.ndim == 3:
         check_shape("blocks", blocks, (None, None, 16))
-        blocks = blocks.reshape(blocks.shape[0], -1)
+        blocks = blocks.reshape(blocks.shape[0], 16 * blocks.shape[1])
     elif blocks.ndim != 2:
         raise wrong_shape("blocks", blocks.shape, "(n, k / 2) or (n, k / 32, 16)")
     n, k = blocks.shape[0], 2 * blocks.shape[1]

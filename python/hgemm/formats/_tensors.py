@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What every converter does with a tensor of a checkpoint: makes it numpy's, and looks at its type and shape."""
+import operator
+
 import numpy as np
 
 from .._to_numpy import to_numpy
@@ -24,6 +26,17 @@ def tensor(name, array, types, shape=None):
 def check_shape(name, array, shape):
     if array.ndim != len(shape) or any(want is not None and want != have for want, have in zip(shape, array.shape)):
         raise wrong_shape(name, array.shape, "(" + ", ".join("any" if size is None else str(size) for size in shape) + ")")
+
+
+def matrix_shape(name, shape, of):
+    """(n, k) of what a caller or a checkpoint says. of: the tensor that has this shape, for the exception."""
+    try:
+        n, k = (operator.index(size) for size in shape)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}: {shape!r} is no shape (n, k) of {of}") from None
+    if n < 0 or k < 0:
+        raise ValueError(f"{name}: {shape!r} is no shape (n, k) of {of}")
+    return n, k
 
 
 def words_to_bytes(words):
