@@ -56,7 +56,8 @@
  * aligned, and floats as halves. For these the handle's own workspace grows there, when a plan that needs it is chosen:
  * to a 128th of the memory at most, or 1 GiB; what it was before stays until hgemm_destroy. So what one handle enqueues
  * on different streams, or in graphs that it was captured into, must not run at the same time: use a handle for each.
- * Where the memory cannot be had, or a copy does not fit, the same calls run without it.
+ * Where the memory cannot be had, or a copy does not fit, the same calls run without it, but those that are to find a
+ * scale of bfloat16 in it: these are an HGEMM_STATUS_NOT_SUPPORTED.
  *
  * Errors. Every function that can fail returns a status. Arguments are checked in a fixed order before
  * anything is touched: handle; descriptor; enumerations and types; m n k batch; leading dimensions; sizes;
