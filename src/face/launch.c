@@ -23,7 +23,10 @@ static row_t *row_of(const char *name)
     while (r && strcmp(r->name, name))
         r = r->next;
     if (!r && (r = calloc(1, sizeof *r))) {
-        r->name = strdup(name);
+        if (!(r->name = strdup(name))) {
+            free(r);
+            return NULL;
+        }
         r->next = rows;
         rows = r;
     }

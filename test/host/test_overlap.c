@@ -244,7 +244,8 @@ static void matrices_of_a_batch_may_interleave(void **state)
         desc.m = 3, desc.n = 2, desc.k = 0;
         desc.batch = batch, desc.stride_c = desc.stride_d = -2;
         desc.ldc = desc.ldd = 2 * batch;
-        desc.c = (void *)((uintptr_t)d + 2 * (uintptr_t)(6 * batch)); /* past all rows, which leave no gap */
+        desc.d = (void *)((uintptr_t)1 << 46);     /* strides lead down from there */
+        desc.c = (char *)desc.d + 2 * (6 * batch); /* past all rows, which leave no gap */
         assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_SUCCESS);
         desc.c = (const char *)desc.c - 2;
         assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_OVERLAP);
