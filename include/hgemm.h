@@ -19,7 +19,8 @@
  * row-major matrix element (i, j) is at X[i * ld + j], so ld >= its number of stored columns; in
  * a column-major one it is at X[i + j * ld], so ld >= its number of stored rows. The stored shape
  * is the one before op: with op_a = HGEMM_OP_T, A is stored as k x m. What lies between the rows of
- * A and B may be read, and reaches no element of D.
+ * A and B may be read, and reaches no element of D (but, with GELU or SiLU and an odd n, the last bit of some in the
+ * last column: docs/contract.md).
  *
  * What is read. Where beta == 0, C is not read; where k == 0 or alpha == 0, A and B are not; where m, n or
  * batch is 0, nothing is read or written. (A scalar in device memory counts as one that is not 0.) Of what
@@ -56,7 +57,8 @@
  * aligned, and floats as halves. For these the handle's own workspace grows there, when a plan that needs it is chosen:
  * to a 128th of the memory at most, or 1 GiB; what it was before stays until hgemm_destroy. So what one handle enqueues
  * on different streams, or in graphs that it was captured into, must not run at the same time: use a handle for each.
- * Where the memory cannot be had, or a copy does not fit, the same calls run without it.
+ * Where the memory cannot be had, or a copy does not fit, the same calls run without it, but those that are to find a
+ * scale of bfloat16 in it: these are an HGEMM_STATUS_NOT_SUPPORTED.
  *
  * Errors. Every function that can fail returns a status. Arguments are checked in a fixed order before
  * anything is touched: handle; descriptor; enumerations and types; m n k batch; leading dimensions; sizes;

@@ -227,6 +227,12 @@ def load_state_dict(model, state_dict, *, strict=True, assign=False):
         if packed.dtype != torch.uint8 or tuple(packed.shape) != (_packed.bytes_of(form),):
             raise ValueError(f"{prefix}.packed: it is of {packed.dtype} and of the shape {tuple(packed.shape)}, not {_packed.bytes_of(form)} "
                              "bytes, as its form has")
+        shape = getattr(before, "out_features", form[0]), getattr(before, "in_features", form[1])
+        if shape != form[:2]:
+            raise ValueError(f"{key}: it is of weights of {form[0]}x{form[1]}, and the layer's are {shape[0]}x{shape[1]}")
+        own = _own(before, "bias")
+        if bias is None and own is not None and own.numel():  # a missing key, which torch tells of
+            bias = own.detach()
         weights = _packed.PackedWeights(torch.empty_like(packed, device=here), form, None if order is None else torch.empty_like(order, device=here))
         made = PackedLinear(weights, None if bias is None else torch.empty_like(bias, device=here))
         setattr(parent, name, made.train(before.training))

@@ -373,6 +373,14 @@ def form_of(name, tensor):
     return form
 
 
+def check_order(name, tensor, k):
+    """Refuses what is no order of k columns: on a GPU torch's kernels would end the process's context for an index beyond them."""
+    if tensor.dtype not in (torch.int32, torch.int64) or tuple(tensor.shape) != (k,):
+        raise ValueError(f"{name}: it is of {tensor.dtype} and of the shape {tuple(tensor.shape)}, not {k} integers")
+    if not tensor.is_meta and not torch.equal(tensor.sort().values.cpu().long(), torch.arange(k)):
+        raise ValueError(f"{name}: it is no order of the numbers from 0 to {k - 1}")
+
+
 class PackedLinear(torch.nn.Module):
     """A linear layer whose weights are packed: PackedLinear(hgemm.Weights, bias), or of what hgemm.pack(weights, device="cuda") made.
 
@@ -426,6 +434,8 @@ class PackedLinear(torch.nn.Module):
             if form != self._form:
                 self._form, self.packed = form, torch.empty(_packed.bytes_of(form), dtype=torch.uint8, device=self.packed.device)
         order = state_dict.get(prefix + "order")
+        if order is not None:
+            check_order(prefix + "order", order, self._form[1])
         if (order is None) != (self.order is None):
             self.order = None if order is None else torch.empty(self._form[1], dtype=order.dtype, device=self.packed.device)
         super()._load_from_state_dict(state_dict, prefix, *arguments)

@@ -331,14 +331,20 @@ def test_module(rng, tmp_path):
     assert torch.equal(other(x), wanted) and repr(other) == repr(layer)
     with pytest.raises(ValueError, match="24x128, and the layer's are 24x64"):
         hgemm.torch.PackedLinear(made(rng, "int8", 24, 64, 64), torch.zeros(24)).load_state_dict(state)
-    for name, changed in (("form", layer.form[:5]), ("form", layer.form.float()), ("form", -layer.form), ("form", torch.full((22,), 7))):
+    for name, changed in (("form", layer.form[:5]), ("form", layer.form.float()), ("form", -layer.form), ("form", torch.full((22,), 7)),
+                          ("order", layer.order[:-1]), ("order", layer.order.float()), ("order", layer.order + 1), ("order", layer.order * 0)):
         for target in (other, torch.nn.Sequential(torch.nn.Linear(128, 24))):
             prefix = "" if target is other else "0."
             load = target.load_state_dict if target is other else lambda state: hgemm.torch.load_state_dict(target, state)
-            with pytest.raises(ValueError, match=f"^{prefix}form: "):
+            with pytest.raises(ValueError, match=f"^{prefix}{name}: "):
                 load({prefix + key: value for key, value in {**state, name: changed}.items()})
     with pytest.raises(ValueError, match=r"^0.packed: it is of torch.uint8 and of the shape \(9,\)"):
         hgemm.torch.load_state_dict(torch.nn.Sequential(torch.nn.Linear(128, 24)), {"0.form": layer.form, "0.packed": layer.packed[:9]})
+    named = {f"0.{name}": value for name, value in state.items()}
+    with pytest.raises(ValueError, match="^0.form: it is of weights of 24x128, and the layer's are 24x64"):
+        hgemm.torch.load_state_dict(torch.nn.Sequential(torch.nn.Linear(64, 24)), named)
+    with pytest.raises(RuntimeError, match="Missing key.*0.bias"):  # not a layer without one
+        hgemm.torch.load_state_dict(torch.nn.Sequential(torch.nn.Linear(128, 24)), {name: value for name, value in named.items() if name != "0.bias"})
     with pytest.raises(ValueError, match=r"x: its shape is \(\)"):
         layer(torch.tensor(1.0))
     with pytest.raises(TypeError, match="x: its layout is torch.sparse_coo"):

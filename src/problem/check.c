@@ -414,12 +414,13 @@ void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
     const char *name = p->kernel == HGEMM_KERNEL_AUTO ? "No kernel" : kernel_table[p->kernel].info.name;
     refuse(words, HGEMM_STATUS_NOT_SUPPORTED,
            "%s %s this row-major problem: %s%s, %s sums, m %" PRId64 ", n %" PRId64 ", k %" PRId64 ", lda %" PRId64
-           ", ldb %" PRId64 ", A %d and B %d bytes past a multiple of 16%s%s%s%s.%s",
+           ", ldb %" PRId64 ", A %d and B %d bytes past a multiple of 16%s%s%s%s.%s%s",
            name, p->kernel == HGEMM_KERNEL_AUTO ? "covers" : "does not cover", op_names[p->op_a], op_names[p->op_b],
            accumulate_names[p->accumulate], p->m, p->n, p->k, p->lda, p->ldb, (int)((uintptr_t)p->a % 16),
            (int)((uintptr_t)p->b % 16), fused_bits(p) ? ", a fused epilogue" : "", types,
            is_indirect(p) ? ", operands by pointers or indices" : "",
            p->flags & HGEMM_FLAG_BATCH_INVARIANT ? ", batch-invariant" : "",
+           scales_to_find(p) ? " Scales of bfloat16 that a call is to find need a workspace of more than 64 KiB." : "",
            kernel_table[p->kernel].splits_first
                ? " It has A and B split in the workspace, which needs room for that, and is for GPUs newer than Turing."
            : !kernel_table[p->kernel].is_plain

@@ -244,6 +244,7 @@ static void without_a_workspace(void **state)
     desc.scale_a_pointer = found;
     expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_NOT_SUPPORTED, "hgemm_run_desc");
     assert_non_null(strstr(hgemm_error_detail(handle), "A of bf16 and B of bf16"));
+    assert_non_null(strstr(hgemm_error_detail(handle), "need a workspace of more than 64 KiB"));
     desc.scale_b_pointer = found;
     expect_status(handle, hgemm_run_desc(handle, &desc), HGEMM_STATUS_SUCCESS, "hgemm_run_desc");
     expect_status(handle, hgemm_set_workspace(handle, NULL, 0), HGEMM_STATUS_SUCCESS, "hgemm_set_workspace");

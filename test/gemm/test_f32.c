@@ -376,6 +376,13 @@ static void check_integers(problem_t *p)
         for (int t = 0; t < 3; t++)
             *b_at(p, (int)rng_between(&rng, 0, p->k - 1), j) = 1;
     check(p, "integers of many bits", 0);
+    if (accuracy != HGEMM_ACCURACY_F32)
+        return;
+    for (int i = 0; i < p->m * p->k; i++) /* three products of 12 and of 11 bits */
+        p->a[i] = (float)((int)p->a[i] % 2600);
+    for (int i = 0; i < p->k * p->n; i++)
+        p->b[i] *= (float)rng_between(&rng, 1, 1 << 10) * 2 - 1;
+    check(p, "integers of 12 and of 11 bits", 0);
 }
 
 static void integers_are_exact(void **state)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# What products of floats add to the library: at most MOST images (IMAGES of them are given, with commas), and at most 3 MB as they
+# What products of a kind add to the library: at most MOST images (IMAGES of them are given, with commas), and at most BYTES as they
 # are packed in the folder PACKS.
 
 cmake_minimum_required(VERSION 3.22)
@@ -18,7 +18,7 @@ foreach(pack IN LISTS packs)
     file(SIZE ${PACKS}/${pack}.zst size)
     math(EXPR bytes "${bytes} + ${size}")
 endforeach()
-message(STATUS "${count} images for floats, ${bytes} bytes packed")
-if(count LESS 9 OR count GREATER MOST OR bytes LESS 100000 OR bytes GREATER 3000000)
-    message(FATAL_ERROR "at most ${MOST} images and 3000000 bytes are allowed")
+message(STATUS "${count} images, ${bytes} bytes packed")
+if(count LESS 9 OR count GREATER MOST OR bytes LESS 100000 OR bytes GREATER BYTES)
+    message(FATAL_ERROR "at most ${MOST} images and ${BYTES} bytes are allowed")
 endif()
