@@ -46,7 +46,7 @@ template <class V> static DEVICE void drain_at_end(short_sums<V> &sums, const wa
  * whole lines. False where D is more. The bits are those of store_plain (output.cuh). */
 template <class V> static DEVICE bool store_pairs(const arguments &args, short_sums<V> &sums)
 {
-    const bool is_more = args.beta != 0 || args.alpha_pointer || args.beta_pointer || args.bias || args.gate || args.scatter_d ||
+    const bool is_more = V::INDIRECT || args.beta != 0 || args.alpha_pointer || args.beta_pointer || args.bias || args.gate || args.scatter_d ||
                          args.fused & HGEMM_FUSED_ACTIVATION_MASK << HGEMM_FUSED_ACTIVATION;
     char *const d = (char *)args.d + batch_index() * args.stride_d * 4;
     if (is_more || (args.fused >> HGEMM_FUSED_TYPE_D & HGEMM_FUSED_TYPE_MASK) != F32 || (u64)d & 7 || (args.ldd | args.n) & 1) return false;
