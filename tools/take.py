@@ -177,10 +177,13 @@ def confirm_code(path, images, compiled=machine_code.compiled):
         return None
     commit, kept = commit_of(result["context"]), result["context"]["inputs"]
     of = inputs.of_commit(commit) or {}
-    if any(of.get(source) != kept[source] for source in gone):
-        return [f"its stamp is not that of {commit}, or git does not know it"]
+
+    def is_known(source):  # a stamp is a later commit's where the file was confirmed before
+        return source in of and (kept[source] == of[source] or any(inputs.of_commit(later)[source] == kept[source] for later in inputs.since(commit)))
+    if not all(map(is_known, gone)):
+        return [f"its stamp is not that of {commit} or of a later one, or git does not know it"]
     kernels = sorted(kernel for kernel in inputs.kernels_run(result) if sources[kernel] in gone)
-    why = machine_code.differences(kernels, lambda kernel: compiled(commit, kept[sources[kernel]], kernel), images)
+    why = machine_code.differences(kernels, lambda kernel: compiled(commit, of[sources[kernel]], kernel), images)
     if not why:
         path.write_text(with_inputs(text, dict(sorted((kept | {source: inputs.now()[source] for source in gone}).items()))))
     return why

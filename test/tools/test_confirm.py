@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
@@ -110,7 +111,7 @@ class Code(unittest.TestCase):
 
     IMAGES = {"k5_64x64_nn.fatbin": b"nn", "k5_64x64_nt_x8.fatbin": b"nt", "k5_64x64_f32_nn.fatbin": b"f32", "k5_64x64_nn_far.fatbin": b"far"}
 
-    def confirm(self, former, today, **inputs_now):
+    def confirm(self, former, today, later=(), **inputs_now):
         result = {"context": {"gpu": "a GPU", "hgemm": "0.2.0, commit abc1234, nvcc 13", "witness": "measured"},
                   "results": [{"problem": "64x64x64 nn row", "kernel": "k5_64x64", "median_us": 1.0}]}
         result["context"]["inputs"] = {part: inputs.now()[part] for part in inputs.needed(result)} | {"k5_tuned": "0"} | inputs_now
@@ -122,11 +123,8 @@ class Code(unittest.TestCase):
                 for name, content in images.items():
                     (where / name).write_bytes(content)
             path.write_text(json.dumps(result, indent=1))
-            of_commit, inputs.of_commit = inputs.of_commit, lambda commit: {"k5_tuned": "0"}
-            try:
+            with unittest.mock.patch.multiple(inputs, of_commit=lambda commit: {"k5_tuned": "0" if commit == "abc1234" else commit}, since=lambda commit: later):
                 why = take.confirm_code(path, here, lambda *of: asked.append(of) or there)
-            finally:
-                inputs.of_commit = of_commit
             return why, asked, result, json.loads(path.read_text())
 
     def test_the_same_code_is_stamped(self):
@@ -151,6 +149,11 @@ class Code(unittest.TestCase):
         why, asked, before, after = self.confirm(self.IMAGES, self.IMAGES, k5_tuned="1")
         self.assertRegex(why[0], "its stamp is not that of abc1234")
         self.assertEqual((asked, after), ([], before))
+
+    def test_a_file_that_was_confirmed_before_is_asked_again(self):
+        why, asked, _, after = self.confirm(self.IMAGES, self.IMAGES, later=("2", "1"), k5_tuned="1")
+        self.assertEqual((why, asked), ([], [("abc1234", "0", "k5_64x64")]))  # compiled as it was when it was measured
+        self.assertEqual(inputs.changed(after), set())
 
     def test_a_file_of_todays_source_is_left_alone(self):
         self.assertIsNone(self.confirm(self.IMAGES, {}, k5_tuned=inputs.now()["k5_tuned"])[0])

@@ -126,6 +126,12 @@ def of_commit(commit):
         return of_tree(pathlib.Path(folder))
 
 
+def since(commit):
+    """The commits behind that one which changed kernels."""
+    done = subprocess.run(["git", "-C", ROOT, "rev-list", f"{commit}..HEAD", "--", "ptx", "src/table"], capture_output=True, text=True)
+    return done.stdout.split()
+
+
 def kernels_of(result):
     """The kernels that a file's rows name, which the table has, and the parts that other names of kernels are."""
     sources = {kernel: source for source, kernel, *_ in rows_of_table(ROOT)}
