@@ -179,7 +179,7 @@ def confirm_code(path, images, compiled=machine_code.compiled):
     of = inputs.of_commit(commit) or {}
 
     def is_known(source):  # a stamp is a later commit's where the file was confirmed before
-        return source in of and (kept[source] == of[source] or any(inputs.of_commit(later)[source] == kept[source] for later in inputs.since(commit)))
+        return source in of and (kept[source] == of[source] or any((inputs.of_commit(later) or {}).get(source) == kept[source] for later in inputs.since(commit)))
     if not all(map(is_known, gone)):
         return [f"its stamp is not that of {commit} or of a later one, or git does not know it"]
     kernels = sorted(kernel for kernel in inputs.kernels_run(result) if sources[kernel] in gone)
