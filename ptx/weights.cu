@@ -17,30 +17,31 @@
 #include "lookup.cuh"
 #include "teams.cuh"
 
-template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
+template <class T, code_kind KIND, bool ADDS = false, int MT = T::MT> static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
 {
     typename T::block at(args);
     const u32 team = team_index<T>();
     take_share(at, team);
     auto wait_for_team = [&] { team_barrier<T>(T::CONVERTS ? team_index<T>() : team); }; /* halves leave no register for it */
+    constexpr int MMAS = MT * T::NT; /* of a slice: of MT mma tiles of rows */
     constexpr int UNIT_SLICES = is_of_8_bits(KIND) ? 2 : 4, UNITS = T::SLICES / UNIT_SLICES;
     constexpr int PARTS = T::SLICES / 2; /* of a k-tile, where groups are small */
     static_assert(T::WN == HGEMM_PACKED_STRIP && HGEMM_PACKED_K % T::BK == 0, "packed weights are for other tiles");
     using own = typename T::schedule; /* of a row that has one; the others spread their stores evenly */
     constexpr bool IS_OWN = own::LDS_GAP > 0, PACES = IS_OWN && T::CONVERTS;
-    constexpr int LDS_GAP = IS_OWN ? own::LDS_GAP : T::MMAS / 2 / T::LDSMS > 0 ? T::MMAS / 2 / T::LDSMS : 1;
-    constexpr bool LATER = T::CONVERTS && T::MMAS >= 16; /* chunks that become halves are waited for; a warp barrier keeps that in its place */
+    constexpr int LDS_GAP = IS_OWN ? own::LDS_GAP : MMAS / 2 / T::LDSMS > 0 ? MMAS / 2 / T::LDSMS : 1;
+    constexpr bool LATER = T::CONVERTS && MMAS >= 16; /* chunks that become halves are waited for; a warp barrier keeps that in its place */
     /* Kernels for codes by tables alone have registers for what takes longest there, of one kind: a group's end where a
      * slice has many mma's, halves where it has few. */
     constexpr bool SCALES_AHEAD = T::spec::TABLES && T::WM > 32, HALVES_AHEAD = T::spec::TABLES && T::WM <= 32;
     constexpr bool AMONG_MMAS = SCALES_AHEAD && HAS_TEAMS; /* these scales are found; else before all of a slice's */
     constexpr bool ALONG_N = SCALES_AHEAD && !AMONG_MMAS;
-    constexpr int STEP_MMAS = (T::SLICES - 1) * T::MMAS; /* those before the barrier */
-    constexpr int STS_FIRST = IS_OWN ? own::STS_FIRST : LATER ? T::MMAS * 3 / 2 : T::MMAS / 2;
+    constexpr int STEP_MMAS = (T::SLICES - 1) * MMAS; /* those before the barrier */
+    constexpr int STS_FIRST = IS_OWN ? own::STS_FIRST : LATER ? MMAS * 3 / 2 : MMAS / 2;
     constexpr int STS_GAP = IS_OWN ? own::STS_GAP : (STEP_MMAS - STS_FIRST - 1) / T::SLOTS / (HALVES_AHEAD ? 2 : 1);
     constexpr int LAST_STS = STS_FIRST + (T::SLOTS - 1) * STS_GAP;
-    static_assert((T::LDSMS - 1) * LDS_GAP < T::MMAS && STS_GAP > 0 && LAST_STS < STEP_MMAS, "a k-tile has too few mma's");
-    static_assert(LAST_STS + own::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
+    static_assert((T::LDSMS - 1) * LDS_GAP < MMAS && STS_GAP > 0 && LAST_STS < STEP_MMAS, "a k-tile has too few mma's");
+    static_assert(LAST_STS + own::LDG_LAG < T::SLICES * MMAS, "a load comes after the k-tile's last mma");
     auto due = [](int mmas) { return mmas >= 0 && mmas % STS_GAP == 0 && mmas / STS_GAP < T::SLOTS; }; /* a chunk, so many after the first */
 
     const typename T::warp w;
@@ -75,7 +76,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     typename T::fragments f[2];
     zeros_of_tiles<KIND> zeros;
 
-    float rows[T::MT][4] = {}; /* ADDS: sums of A's rows, over the k's of `part` */
+    float rows[MT][4] = {}; /* ADDS: sums of A's rows, over the k's of `part` */
     float scale[T::NT][2] = {}, offset[2]; /* of a lane's columns in an mma tile */
     auto find_scales = [&](int j) {
 #pragma unroll
@@ -89,9 +90,9 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
         for (int j = 0; j < T::NT; ++j) find_scales(j);
     };
     /* Where mma h of a slice is: tile by tile along m; with ALONG_N along n, of halves there and back. */
-    auto row_of = [](int h) { return ALONG_N ? h / T::NT : h % T::MT; };
+    auto row_of = [](int h) { return ALONG_N ? h / T::NT : h % MT; };
     auto column_of = [](int h) {
-        if (!ALONG_N) return h / T::MT;
+        if (!ALONG_N) return h / MT;
         return !T::CONVERTS && h / T::NT % 2 ? T::NT - 1 - h % T::NT : h % T::NT;
     };
     auto add_one = [&](int h) {
@@ -133,10 +134,10 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
             if (kk > 0 && kk % 2 == 0 && is_fine) {
                 const int p = MAY_BE_FINE ? kk / 2 : 0;
 #pragma unroll
-                for (int h = 0; h < T::MMAS; ++h) add_one(h);
+                for (int h = 0; h < MMAS; ++h) add_one(h);
                 T::clear(part);
 #pragma unroll
-                for (int i = 0; i < T::MT * 4; ++i) rows[i / 4][i % 4] = 0;
+                for (int i = 0; i < MT * 4; ++i) rows[i / 4][i % 4] = 0;
                 zeros.set(then[p].zero);
                 next_group(p);
                 load_facts(p, t + 1, true);
@@ -153,9 +154,9 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
             }
             auto multiply = [&](bool is_fresh) {
 #pragma unroll
-                for (int h = 0; h < T::MMAS; ++h) {
+                for (int h = 0; h < MMAS; ++h) {
                     const int i = row_of(h), j = column_of(h);
-                    const int sts = kk * T::MMAS + h - STS_FIRST, ldg = sts - own::LDG_LAG;
+                    const int sts = kk * MMAS + h - STS_FIRST, ldg = sts - own::LDG_LAG;
                     if (h % LDS_GAP == 0 && h / LDS_GAP < T::LDSMS)
                         pipe.load_one(f[(kk + 1) % 2], h / LDS_GAP, last ? 0 : kk + 1, last ? there : stage);
                     if (AMONG_MMAS && last && h > 0 && h % 2 == 0 && h / 2 <= T::NT) find_scales(h / 2 - 1);
@@ -178,7 +179,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
                     if (due(ldg)) pipe.fetch(at, ldg / STS_GAP, more);
                 }
 #pragma unroll
-                for (int i = 0; i < T::MT && ADDS; ++i) {
+                for (int i = 0; i < MT && ADDS; ++i) {
                     if (is_fresh) mma_m16n8k8_from_zero(rows[i], fragments.a[i], PAIR_OF_1);
                     else mma_m16n8k8(rows[i], fragments.a[i], PAIR_OF_1);
                 }
@@ -200,7 +201,7 @@ template <class T, code_kind KIND, bool ADDS = false> static DEVICE void multipl
     }
     if (SCALES_AHEAD) find_all_scales();
 #pragma unroll
-    for (int h = 0; h < T::MMAS; ++h) add_one(h);
+    for (int h = 0; h < MMAS; ++h) add_one(h);
 }
 
 template <class T> static DEVICE void weights(const arguments &args)
@@ -211,7 +212,14 @@ template <class T> static DEVICE void weights(const arguments &args)
     constexpr bool TAKES_ALL = HGEMM_TAKES_ALL(T::WM, T::spec::TABLES);
     using L = tile<typename loop_variant<HAS_TEAMS, typename T::variant>::type>;
     typename T::sums all;
-    if constexpr (T::spec::TABLES) {
+    if constexpr (T::spec::TABLES && HAS_TEAMS) {
+        if (args.m - typename T::block(args).m0 > 48) {
+            multiply_packed<L, CODES_TABLE>(all, args);
+            L::store(args, typename L::block(args), all);
+            return;
+        }
+        multiply_packed<L, CODES_TABLE, false, 3>(all, args);
+    } else if constexpr (T::spec::TABLES) {
         multiply_packed<L, CODES_TABLE>(all, args);
     } else if (packed_bits(&form) == 4) {
         if (TAKES_ALL && form.zero == PACKED_OFFSETS) multiply_packed<L, CODES_4, TAKES_ALL>(all, args);
