@@ -10,20 +10,23 @@
  * Groups    A part ends with the warp's last k-tile of a group, or with every one where k-tiles are as deep as most groups;
  *           where groups are smaller than a k-tile, with each 16 k's. Its sums are added while the next part's first
  *           products replace them. Scales and zeros are loaded a k-tile or a group ahead, and nothing waits for them before that.
- * Tables    Kernels for codes by a table alone have registers to begin earlier what takes longest there (note 373).
+ * Tables    Kernels for codes by a table alone have registers to begin earlier what takes longest there (note 373). Their teams
+ *           have a loop of its own for tiles of which D has 48 rows or fewer (note 467).
  * Limits    Shared memory's round trip of A, where D has few rows; offsets take a further mma for each 16 rows.
  */
 #include "convert.cuh"
 #include "lookup.cuh"
 #include "teams.cuh"
 
-template <class T, code_kind KIND, bool ADDS = false, int MT = T::MT> static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
+/* MT: mma tiles along m that are multiplied; the others' sums are 0. */
+template <class T, code_kind KIND, bool ADDS = false, int MT = T::MT>
+static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
 {
     typename T::block at(args);
     const u32 team = team_index<T>();
     take_share(at, team);
     auto wait_for_team = [&] { team_barrier<T>(T::CONVERTS ? team_index<T>() : team); }; /* halves leave no register for it */
-    constexpr int MMAS = MT * T::NT; /* of a slice: of MT mma tiles of rows */
+    constexpr int MMAS = MT * T::NT; /* of a slice */
     constexpr int UNIT_SLICES = is_of_8_bits(KIND) ? 2 : 4, UNITS = T::SLICES / UNIT_SLICES;
     constexpr int PARTS = T::SLICES / 2; /* of a k-tile, where groups are small */
     static_assert(T::WN == HGEMM_PACKED_STRIP && HGEMM_PACKED_K % T::BK == 0, "packed weights are for other tiles");
