@@ -347,6 +347,8 @@ static bool function_info(elf_t *e, turing_kernel_t *k, uint32_t symbol)
             continue;
         if (attribute == INFO_REGISTERS)
             k->registers = what;
+        else if (attribute == INFO_MIN_STACK_SIZE && what == UINT32_MAX)
+            continue; /* not known: it calls what is linked later, or itself */
         else if (what > k->local_bytes)
             k->local_bytes = what;
     }
