@@ -11,7 +11,7 @@
  *           where groups are smaller than a k-tile, with each 16 k's. Its sums are added while the next part's first
  *           products replace them. Scales and zeros are loaded a k-tile or a group ahead, and nothing waits for them before that.
  * Tables    Kernels for codes by a table alone have registers to begin earlier what takes longest there (note 373). Their teams
- *           have a loop of its own for tiles of which D has 48 rows or fewer (note 467).
+ *           have a loop of their own for tiles of which D has 48 rows or fewer (note 467).
  * Limits    Shared memory's round trip of A, where D has few rows; offsets take a further mma for each 16 rows.
  */
 #include "convert.cuh"

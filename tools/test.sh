@@ -7,8 +7,8 @@
 #
 # Then it runs those of the host code again with sanitizers (ThreadSanitizer where there are threads), with clang where
 # there is one, and without the emulator, and checks generated docs, the layout of host code, and scripts. Without a GPU,
-# kernels run on the emulated T4, and tests of the CUDA driver are reported as skipped. All of it takes about half an hour on two cores. Exit status: 0 if all
-# passed, 1 if not, 2 where an option is not known.
+# kernels run on the emulated T4, and tests of the CUDA driver are reported as skipped. All of it takes about half an hour
+# on two cores. Exit status: 0 if all passed, 1 if not, 2 where an option is not known.
 set -eu
 case ${1:-} in
     '') ;;

@@ -30,8 +30,7 @@ enum {
     ENTRY_POINT = 0x10, /* st_other: a kernel                             */
     DEFAULT_PARAM_BASE = 0x160,
     MAX_SHARED = 65536,
-    MAX_LOCAL =
-        512 << 10 /* of a thread: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" */
+    MAX_LOCAL = 512 << 10 /* of a thread: CUDA C++ Programming Guide, "Technical Specifications" */
 };
 
 /* Relocations: 64-bit address in data; low and high half in a 32-bit immediate; the target of a call. */
