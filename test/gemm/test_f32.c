@@ -27,6 +27,7 @@ static hgemm_accuracy_t accuracy;
 static hgemm_type_t type_a, type_b; /* in memory. The problem's floats can be such */
 static unsigned flags;
 static hgemm_layout_t layout;
+static float alpha = 1;
 
 /* A product of contiguous row-major matrices, stored as the ops say; at(x, i, j) is element i, j of op(x). */
 typedef struct problem_t {
@@ -110,7 +111,7 @@ static hgemm_desc_t describe(void)
     assert_true(!kernel || desc.kernel != HGEMM_KERNEL_AUTO);
     desc.accumulate = HGEMM_ACCUMULATE_F32;
     desc.type_a = type_a, desc.type_b = type_b, desc.type_d = HGEMM_TYPE_F32;
-    desc.accuracy = accuracy, desc.flags = flags, desc.layout = layout;
+    desc.accuracy = accuracy, desc.flags = flags, desc.layout = layout, desc.alpha = alpha;
     return desc;
 }
 
@@ -322,6 +323,29 @@ static void a_few_small_numbers_keep_the_bound(void **state)
         }
         *a_at(&p, 1, 600) = INFINITY; /* in a row that has a small one, too */
         check(&p, "few small numbers", bound_of_all(p.k));
+        destroy(&p);
+    }
+}
+
+/* Of a power of two to the bit, whichever way D is stored: by pairs, or where a row has an odd end. */
+static void alpha_scales_what_is_stored(void **state)
+{
+    (void)state;
+    for (int n = 135; n <= 136; n++) {
+        problem_t p = create(70, n, 48, HGEMM_OP_N, n % 2 ? HGEMM_OP_T : HGEMM_OP_N);
+        for (int i = 0; i < p.m * p.k; i++)
+            p.a[i] = (float)rng_between(&rng, -999, 999) / 7;
+        for (int i = 0; i < p.k * p.n; i++)
+            p.b[i] = (float)rng_between(&rng, -999, 999) / 7;
+        multiply(&p);
+        float *const sums = test_malloc((size_t)p.m * (size_t)p.n * sizeof *sums);
+        memcpy(sums, p.d, (size_t)p.m * (size_t)p.n * sizeof *sums);
+        alpha = -0.25F;
+        multiply(&p);
+        alpha = 1;
+        for (int i = 0; i < p.m * p.n; i++)
+            assert_true(p.d[i] == -0.25F * sums[i]);
+        test_free(sums);
         destroy(&p);
     }
 }
@@ -640,6 +664,7 @@ int main(void)
         cmocka_unit_test(long_sums_stay_close),
         cmocka_unit_test(a_few_small_numbers_keep_the_bound),
         cmocka_unit_test(sums_of_equals_keep_the_bound),
+        cmocka_unit_test(alpha_scales_what_is_stored),
     };
     const struct CMUnitTest of_halves[] = {
         cmocka_unit_test(halves_beside_floats_keep_the_bound),
