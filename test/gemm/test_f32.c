@@ -28,6 +28,7 @@ static hgemm_type_t type_a, type_b; /* in memory. The problem's floats can be su
 static unsigned flags;
 static hgemm_layout_t layout;
 static float alpha = 1;
+static int matrices = 1; /* of a batch: A and D are cut along m */
 
 /* A product of contiguous row-major matrices, stored as the ops say; at(x, i, j) is element i, j of op(x). */
 typedef struct problem_t {
@@ -138,7 +139,8 @@ static void multiply(problem_t *p)
     hgemm_desc_t desc = describe();
     memset(p->d, 0xff, m * n * 4);
     desc.op_a = op_of(p->op_a), desc.op_b = op_of(p->op_b);
-    desc.m = p->m, desc.n = p->n, desc.k = p->k;
+    desc.m = p->m / matrices, desc.n = p->n, desc.k = p->k;
+    desc.batch = matrices, desc.stride_a = desc.m * desc.k, desc.stride_b = 0, desc.stride_d = desc.m * desc.n;
     desc.lda = p->op_a == HGEMM_OP_N ? p->k : p->m, desc.ldb = p->op_b == HGEMM_OP_N ? p->n : p->k;
     desc.ldd = layout == HGEMM_ROW_MAJOR ? p->n : p->m;
     void *const a = place_skewed(type_a, p->a, m * k), *const b = place_skewed(type_b, p->b, k * n),
@@ -325,6 +327,17 @@ static void a_few_small_numbers_keep_the_bound(void **state)
         check(&p, "few small numbers", bound_of_all(p.k));
         destroy(&p);
     }
+}
+
+static void batches_are_apart(void **state)
+{
+    (void)state;
+    problem_t p = create(3 * 40, 136, 48, HGEMM_OP_N, HGEMM_OP_N);
+    fill(&p, normal, normal);
+    matrices = 3;
+    check(&p, "three matrices", bound(p.k));
+    matrices = 1;
+    destroy(&p);
 }
 
 /* Of a power of two to the bit, whichever way D is stored: by pairs, or where a row has an odd end. */
@@ -665,6 +678,7 @@ int main(void)
         cmocka_unit_test(a_few_small_numbers_keep_the_bound),
         cmocka_unit_test(sums_of_equals_keep_the_bound),
         cmocka_unit_test(alpha_scales_what_is_stored),
+        cmocka_unit_test(batches_are_apart),
     };
     const struct CMUnitTest of_halves[] = {
         cmocka_unit_test(halves_beside_floats_keep_the_bound),
