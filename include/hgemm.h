@@ -19,8 +19,7 @@
  * row-major matrix element (i, j) is at X[i * ld + j], so ld >= its number of stored columns; in
  * a column-major one it is at X[i + j * ld], so ld >= its number of stored rows. The stored shape
  * is the one before op: with op_a = HGEMM_OP_T, A is stored as k x m. What lies between the rows of
- * A and B may be read, and reaches no element of D (but, with GELU or SiLU and an odd n, the last bit of some in the
- * last column: docs/contract.md).
+ * A and B may be read, and reaches no element of D.
  *
  * What is read. Where beta == 0, C is not read; where k == 0 or alpha == 0, A and B are not; where m, n or
  * batch is 0, nothing is read or written. (A scalar in device memory counts as one that is not 0.) Of what

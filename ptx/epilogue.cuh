@@ -64,9 +64,9 @@ enum activation {
 };
 enum activation_kind { AS_IS, EACH, LOGISTIC };
 
-/* ---- EACH: of an element. ReLU(-0) is -0. */
+/* ---- EACH: of an element. ReLU(-0) is 0, as that of a negative number which a half has as -0 must be. */
 
-static DEVICE float each_relu(float x) { return x < 0 ? 0 : x; }
+static DEVICE float each_relu(float x) { return x <= 0 ? 0 : x; }
 
 /*
  * ---- LOGISTIC: x / (1 + 2^-t), x times the logistic function of t ln 2, where t is x times a polynomial of x^2
@@ -284,7 +284,8 @@ template <bool APART> struct fused_epilogue {
             shift = f[0];
         }
 #pragma unroll
-        for (int e = 0; e < 8; ++e) x[e] = __fmaf_rn(alpha, drops_sums ? 0 : sums.at(e), per_column[e] + shift);
+        for (int e = 0; e < 8; ++e) /* beyond the last column, which divides with its neighbour, the same in every way */
+            x[e] = __fmaf_rn(alpha, drops_sums || e >= count ? 0 : sums.at(e), per_column[e] + shift);
         if (c.at) {
             values_of(f, cs, c.type);
 #pragma unroll

@@ -349,11 +349,11 @@ static DEVICE u32 add_halves(u32 x, u32 y)
     return r;
 }
 
-/* 9.7.7 set: of a pair of halves those that are negative become 0. NaN and -0 stay. */
+/* 9.7.7 set: of a pair of halves those that are negative become 0, and -0 too. NaN stays. */
 static DEVICE u32 relu_of_pair(u32 x)
 {
     u32 keep;
-    asm("set.geu.u32.f16x2 %0, %1, %2;" : "=r"(keep) : "r"(x), "r"(0));
+    asm("set.gtu.u32.f16x2 %0, %1, %2;" : "=r"(keep) : "r"(x), "r"(0));
     return x & keep;
 }
 

@@ -229,7 +229,7 @@ static DEVICE void store_rounded(const typename V::sums &acc, const warp<V> &w, 
         bias.get_of_mmas(b, w);
         round([&](float sum, int k) {
             const float x = o.end.scaled(sum, b[k]);
-            return T == BF16 && relu && x < 0 ? 0 : x;
+            return T == BF16 && relu && x <= 0 ? 0 : x;
         });
     } else { /* as few instructions as there can be: no warp has run them before */
         round([](float sum, int) { return sum; });

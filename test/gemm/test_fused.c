@@ -262,6 +262,54 @@ static void every_way_to_d_gives_the_same_bits(void **state)
         skip();
 }
 
+/* GELU and SiLU divide once for two columns. Where n is odd the last one's neighbour is no element of D: what stands
+ * there, behind a row of B, and how rows are read, must not change a bit. Of every kernel. */
+static void a_column_that_is_not_there_counts_for_nothing(void **state)
+{
+    (void)state;
+    static const double behind[] = {0, 100, NAN};
+    rng_t rng = {test_seed()};
+    int32_t rows[M];
+    int ran = 0;
+    void *list;
+    for (int i = 0; i < M; i++)
+        rows[i] = i;
+    expect_status(handle, hgemm_malloc(handle, &list, sizeof rows), HGEMM_STATUS_SUCCESS, "hgemm_malloc");
+    expect_status(handle, hgemm_upload(handle, list, rows, sizeof rows), HGEMM_STATUS_SUCCESS, "hgemm_upload");
+    for (int kernel = 1; kernel <= hgemm_kernel_count(); kernel++)
+        for (int activation = HGEMM_ACTIVATION_GELU_TANH; activation < ACTIVATION_COUNT; activation++) {
+            double first[SIZE];
+            hgemm_kernel_info_t info;
+            int runs = 0;
+            assert_int_equal(hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS);
+            reset();
+            for (int e = 0; e < SIZE; e++)
+                call.b[e] = 4 * rng_symmetric(&rng);
+            for (int way = 0; way < 2 * 3; way++) { /* as rows are, or gathered */
+                hgemm_desc_t *d = &call.desc;
+                int served;
+                d->kernel = kernel, d->accumulate = info.accumulate, d->activation = (hgemm_activation_t)activation;
+                d->n = N - 1, d->gather_a = way < 3 ? NULL : list;
+                for (int i = 0; i < K; i++)
+                    call.b[i * N + N - 1] = behind[way % 3];
+                if (hgemm_select(d, &served) != HGEMM_STATUS_SUCCESS)
+                    continue;
+                run(0);
+                if (!runs++)
+                    memcpy(first, call.d, sizeof first);
+                for (int e = 0; e < SIZE; e++)
+                    if (e % N < N - 1 && call.d[e] != first[e])
+                        fail_msg("%s, %s%s, %g behind each row of B: element %d is %.9g, and was %.9g", info.name,
+                                 hgemm_activation_name((hgemm_activation_t)activation), way < 3 ? "" : ", gathered",
+                                 behind[way % 3], e, call.d[e], first[e]);
+            }
+            ran += runs;
+        }
+    expect_status(handle, hgemm_free(handle, list), HGEMM_STATUS_SUCCESS, "hgemm_free");
+    if (!ran)
+        skip();
+}
+
 static void relu_leaves_no_negative(void **state)
 {
     (void)state;
@@ -270,6 +318,31 @@ static void relu_leaves_no_negative(void **state)
     run(0);
     for (int i = 0; i < SIZE; i++)
         assert_element(i, call.b[i] < 0 ? 0 : call.b[i]);
+}
+
+/* Nor -0, whether it was a zero before or became one when it was rounded: by pairs of halves, by floats, in a D that is
+ * aligned or not. */
+static void relu_leaves_no_negative_zero(void **state)
+{
+    (void)state;
+    int ran = 0;
+    for (int i = 0; i < KERNELS * 3 * 2; i++) {
+        if (!reset_halves(i / 6))
+            continue;
+        call.desc.activation = HGEMM_ACTIVATION_RELU, call.desc.type_d = types[i / 2 % 3];
+        call.desc.type_bias = HGEMM_TYPE_F16;
+        for (int j = 0; j < N; j++)
+            call.bias[j] = -0.0;
+        for (int e = 0; e < SIZE; e++)
+            call.a[e % (M * K)] *= e < M * K ? -0x1p-14 : 1, call.b[e] = e % 2 ? 0x1p-14 : 0;
+        run(WITH_BIAS | (i % 2 ? D_IS_ODD : 0));
+        ran++;
+        for (int e = 0; e < SIZE; e++)
+            if (call.d[e] != 0 || signbit(call.d[e]))
+                fail_msg("%s, type %d: element %d is %g", kernels[i / 6], (int)call.desc.type_d, e, call.d[e]);
+    }
+    if (!ran)
+        skip();
 }
 
 static void a_gate_of_zero_leaves_infinity_nan(void **state)
@@ -470,7 +543,9 @@ int main(void)
         cmocka_unit_test(an_activation_of_nan_is_nan_wherever_it_comes_from),
         cmocka_unit_test(neighbours_of_special_values_are_their_own),
         cmocka_unit_test(every_way_to_d_gives_the_same_bits),
+        cmocka_unit_test(a_column_that_is_not_there_counts_for_nothing),
         cmocka_unit_test(relu_leaves_no_negative),
+        cmocka_unit_test(relu_leaves_no_negative_zero),
         cmocka_unit_test(a_gate_of_zero_leaves_infinity_nan),
         cmocka_unit_test(a_float_d_keeps_what_a_half_cannot),
         cmocka_unit_test(all_is_rounded_once),
