@@ -11,11 +11,13 @@
  *           where groups are smaller than a k-tile, with each 16 k's. Its sums are added while the next part's first
  *           products replace them. Scales and zeros are loaded a k-tile or a group ahead, and nothing waits for them before that.
  * Tables    Kernels for codes by a table alone have registers to begin earlier what takes longest there (note 373). Their teams
- *           have a loop of their own for tiles of which D has 48 rows or fewer (note 467).
+ *           have a loop of their own for tiles of which D has 48 rows or fewer (note 467), and large tiles without teams one
+ *           for short tiles (short_tiles.cuh).
  * Limits    Shared memory's round trip of A, where D has few rows; offsets take a further mma for each 16 rows.
  */
 #include "convert.cuh"
 #include "lookup.cuh"
+#include "short_tiles.cuh"
 #include "teams.cuh"
 
 /* MT: mma tiles along m that are multiplied; the others' sums are 0. */
@@ -27,6 +29,8 @@ static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
     take_share(at, team);
     auto wait_for_team = [&] { team_barrier<T>(T::CONVERTS ? team_index<T>() : team); }; /* halves leave no register for it */
     constexpr int MMAS = MT * T::NT; /* of a slice */
+    constexpr bool IS_SHORT = MT < T::MT && !HAS_TEAMS; /* the tile; the rows that D has not are not in shared memory either */
+    constexpr int SLOTS = IS_SHORT ? T::SLOTS * MT / T::MT : T::SLOTS;
     constexpr int UNIT_SLICES = is_of_8_bits(KIND) ? 2 : 4, UNITS = T::SLICES / UNIT_SLICES;
     constexpr int PARTS = T::SLICES / 2; /* of a k-tile, where groups are small */
     static_assert(T::WN == HGEMM_PACKED_STRIP && HGEMM_PACKED_K % T::BK == 0, "packed weights are for other tiles");
@@ -36,16 +40,17 @@ static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
     constexpr bool LATER = T::CONVERTS && MMAS >= 16; /* chunks that become halves are waited for; a warp barrier keeps that in its place */
     /* Kernels for codes by tables alone have registers for what takes longest there, of one kind: a group's end where a
      * slice has many mma's, halves where it has few. */
-    constexpr bool SCALES_AHEAD = T::spec::TABLES && T::WM > 32, HALVES_AHEAD = T::spec::TABLES && T::WM <= 32;
+    constexpr bool SCALES_AHEAD = T::spec::TABLES && T::WM > 32 && !IS_SHORT, HALVES_AHEAD = T::spec::TABLES && T::WM <= 32;
     constexpr bool AMONG_MMAS = SCALES_AHEAD && HAS_TEAMS; /* these scales are found; else before all of a slice's */
+    constexpr bool LOOKS_UP_ALL = AMONG_MMAS || IS_SHORT; /* codes of a word at once; and a unit is copied, for the next one's load */
     constexpr bool ALONG_N = SCALES_AHEAD && !AMONG_MMAS;
     constexpr int STEP_MMAS = (T::SLICES - 1) * MMAS; /* those before the barrier */
     constexpr int STS_FIRST = IS_OWN ? own::STS_FIRST : LATER ? MMAS * 3 / 2 : MMAS / 2;
-    constexpr int STS_GAP = IS_OWN ? own::STS_GAP : (STEP_MMAS - STS_FIRST - 1) / T::SLOTS / (HALVES_AHEAD ? 2 : 1);
-    constexpr int LAST_STS = STS_FIRST + (T::SLOTS - 1) * STS_GAP;
+    constexpr int STS_GAP = IS_OWN ? own::STS_GAP : (STEP_MMAS - STS_FIRST - 1) / SLOTS / (HALVES_AHEAD ? 2 : 1);
+    constexpr int LAST_STS = STS_FIRST + (SLOTS - 1) * STS_GAP;
     static_assert((T::LDSMS - 1) * LDS_GAP < MMAS && STS_GAP > 0 && LAST_STS < STEP_MMAS, "a k-tile has too few mma's");
     static_assert(LAST_STS + own::LDG_LAG < T::SLICES * MMAS, "a load comes after the k-tile's last mma");
-    auto due = [](int mmas) { return mmas >= 0 && mmas % STS_GAP == 0 && mmas / STS_GAP < T::SLOTS; }; /* a chunk, so many after the first */
+    auto due = [](int mmas) { return mmas >= 0 && mmas % STS_GAP == 0 && mmas / STS_GAP < SLOTS; }; /* a chunk, so many after the first */
 
     const typename T::warp w;
     const packed_form_t &form = args.packed;
@@ -54,7 +59,7 @@ static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
     const u32 first_k = at.k0 + (HAS_TEAMS ? 0 : w.k_warp * T::WK);
     const char *codes = at.b.base + (u64)strip * packed_units(&form) * HGEMM_PACKED_UNIT + w.lane * 16 + (u64)first_k * K_BYTES;
     const groups_of_strip<ADDS> groups(form, at.b.base, strip, w.lane);
-    const typename lookup_for<AMONG_MMAS>::type table{form.lookup};
+    const typename lookup_for<LOOKS_UP_ALL>::type table{form.lookup};
     constexpr bool MAY_BE_FINE = HGEMM_TAKES_ALL(T::WM, T::spec::TABLES);
     const bool is_fine = MAY_BE_FINE && 1u << form.log_group < (u32)T::WK; /* groups are smaller than a warp's k-tile */
 
@@ -75,6 +80,7 @@ static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
     for (int p = 0; p < (MAY_BE_FINE ? PARTS : 1); ++p) load_facts(p, 0, p == 0 || is_fine);
 
     typename T::pipeline pipe(at, w); /* k-tile 0 is in shared memory, k-tile 1 in registers */
+    if (IS_SHORT && MT == 1) pipe.fragment_a = from_lane(pipe.fragment_a, w.lane % 16); /* of an ldmatrix's second mma tile no row is written */
     typename T::sums part;
     typename T::fragments f[2];
     zeros_of_tiles<KIND> zeros;
@@ -145,7 +151,7 @@ static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
                 next_group(p);
                 load_facts(p, t + 1, true);
             }
-            if constexpr (T::spec::TABLES && !AMONG_MMAS) {
+            if constexpr (T::spec::TABLES && !LOOKS_UP_ALL) {
 #pragma unroll
                 for (int j = 0; j < 4 && HALVES_AHEAD; ++j) b[j] = next_b[j];
                 const int s = HALVES_AHEAD ? (kk + 1) % T::SLICES : kk; /* whose codes become halves */
@@ -222,6 +228,16 @@ template <class T> static DEVICE void weights(const arguments &args)
             return;
         }
         multiply_packed<L, CODES_TABLE, false, 3>(all, args);
+    } else if constexpr (T::spec::TABLES && T::WM > 32) {
+        using S = tile<short_last<typename T::variant>>;
+        if (is_short(args, typename S::block(args).m0)) {
+            multiply_packed<S, CODES_TABLE, false, SHORT_ROWS / 16>(all, args);
+            S::store(args, typename S::block(args), all);
+            return;
+        }
+        multiply_packed<S, CODES_TABLE>(all, args);
+        S::store(args, typename S::block(args), all);
+        return;
     } else if constexpr (T::spec::TABLES) {
         multiply_packed<L, CODES_TABLE>(all, args);
     } else if (packed_bits(&form) == 4) {

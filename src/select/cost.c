@@ -35,6 +35,7 @@ enum {
                        * H100's plans and those of the T4's model alike */
     FAR_LOADS = 8,    /* ACCESS_far loads each half of a chunk by itself */
     CHUNK = 8,        /* elements of A or B that a thread stores to shared memory at once */
+    SHORT_ROWS = 16,  /* of a tile, at most, for which ptx/short_tiles.cuh has a loop */
 };
 
 static walk_t walk_of(int kernel, const machine_t *machine)
@@ -600,6 +601,16 @@ static double split_clocks(const hgemm_desc_t *p, const machine_t *machine, cons
            costs->factor_spilled_sums * spilled / (costs->rate_dram_bytes * machine->multiprocessors);
 }
 
+/* Whole tiles by their work: the last row of tiles starts last, and takes less where D has few rows there. */
+static double worked_tiles(const hgemm_desc_t *p, int kernel, const machine_t *machine, int64_t tiles)
+{
+    const kernel_t *row = &kernel_table[kernel];
+    const int64_t last_rows = p->m - (ceil_div(p->m, row->info.block_m) - 1) * row->info.block_m;
+    const int has_short = row->takes_tables_only && !row->has_teams && row->info.warp_m > 32 && last_rows <= SHORT_ROWS;
+    const double less = has_short ? 1 - costs_of(machine)->factor_short_tile : 0;
+    return (double)tiles - less * (double)ceil_div(p->n, row->info.block_n);
+}
+
 double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
 {
     double clocks = price->launch, steps = (double)steps_of(p, plan->variant);
@@ -613,7 +624,9 @@ double plan_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_
     if (whole_tiles > 0)
         clocks += phase_clocks(price, &price->pace,
                                (phase_t){
-                                   .blocks = (double)whole_tiles * (double)matrix_count(p),
+                                   .blocks = (split_tiles > 0 ? (double)whole_tiles
+                                                              : worked_tiles(p, plan->variant.kernel, machine, tiles)) *
+                                             (double)matrix_count(p),
                                    .steps = steps,
                                    .worked = 1,
                                    .end = price->end,

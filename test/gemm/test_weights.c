@@ -296,6 +296,9 @@ static void products_have_all_that_others_have(void **state)
          .type_d = HGEMM_TYPE_F32},
         {.w = &table, .m = 70, .kernel = "weights_table_64x128", .type_a = HGEMM_TYPE_BF16, .type_d = HGEMM_TYPE_F32},
         {.w = &table, .m = 65, .splits = 3, .kernel = "weights_table_64x128", .has_bias = 1},
+        {.w = &table, .m = 80, .kernel = "weights_table_64x128", .type_d = HGEMM_TYPE_F32},
+        {.w = &table, .m = 81, .kernel = "weights_table_64x128", .type_a = HGEMM_TYPE_BF16, .beta = 1},
+        {.w = &table, .m = 593, .kernel = "weights_table_64x128"}, /* rows of tiles: eight, one, and a short one */
         {.w = &table, .m = 35, .splits = 2, .kernel = "weights_table_32x128", .type_a = HGEMM_TYPE_BF16},
         {.w = &table,
          .m = 70,

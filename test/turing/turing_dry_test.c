@@ -69,7 +69,8 @@ static int analyse(const turing_kernel_t *k, const kernel_args_t *args, seen_t *
 /* A kernel that is timed by launches which compute: dry.c takes some of its HMMAs for needed. */
 static bool computes(const turing_kernel_t *k)
 {
-    return strcmp(k->name, "weights_table_teams_64x128_nt_packed") == 0 ||
+    return strcmp(k->name, "weights_table_64x128_nt_packed") == 0 ||
+           strcmp(k->name, "weights_table_teams_64x128_nt_packed") == 0 ||
            strcmp(k->name, "single16_256x128_nn_f32") == 0;
 }
 
