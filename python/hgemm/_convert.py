@@ -151,8 +151,6 @@ def _layer(kind, module, gptq_version, compute_dtype):
     elif kind == "bitsandbytes":
         weight = module.weight
         state = getattr(weight, "quant_state", None) or module.quant_state
-        if getattr(state, "packing_format_for_cpu", False):
-            raise ValueError("its weight is in bitsandbytes' own order for CPUs")
         weights, device = formats.bitsandbytes_state(weight, state), weight.device
         compute_dtype = compute_dtype or getattr(module, "compute_dtype", None) or state.dtype
     elif kind == "bitsandbytes, 8 bits":

@@ -4,6 +4,7 @@ them. Where the formats' own packages are installed, against those: test_formats
 import json
 import math
 import struct
+import types
 
 import numpy as np
 import pytest
@@ -477,6 +478,8 @@ def test_what_a_quant_state_cannot_say():
             formats.bitsandbytes_state(weight, {**sound, **changed})
     with pytest.raises(TypeError, match="state: a builtins.NoneType"):
         formats.bitsandbytes_state(weight, None)
+    with pytest.raises(ValueError, match="^weight: it is in bitsandbytes' own order for CPUs"):
+        formats.bitsandbytes_state(weight, types.SimpleNamespace(packing_format_for_cpu=True, as_dict=lambda: sound))
 
 
 def test_arrays_in_the_other_byte_order(rng):
