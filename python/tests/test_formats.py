@@ -511,6 +511,36 @@ def test_scales_of_no_groups_are_refused_by_name():
         formats.compressed_tensors(weight=np.zeros((2, 64), np.uint8), weight_scale=np.ones((2, 0), np.float32))
 
 
+def test_groups_without_a_kernel_are_refused_by_name(rng):
+    """Those that the tensors' shapes make: the exception names the tensor with the groups, not a group that nobody gave."""
+    bits, scale = np.zeros((4, 64), np.uint8), halves(rng, 4, 8)
+    for name, call in (("scales", lambda: formats.gptq(words(rng, 15, 8), words(rng, 3, 1), halves(rng, 3, 8), version=1)),
+                       ("scales", lambda: formats.awq(words(rng, 60, 1), words(rng, 3, 1), halves(rng, 3, 8))),
+                       ("weight_scale", lambda: formats.compressed_tensors(weight_packed=words(rng, 4, 8), weight_scale=scale)),
+                       ("weight_scale", lambda: formats.compressed_tensors(weight=bits.view(np.int8), weight_scale=scale)),
+                       ("weight_scale", lambda: formats.compressed_tensors(weight=bits, weight_scale=scale)),
+                       ("scale", lambda: formats.fp8(bits, scale))):
+        with pytest.raises(ValueError, match=rf"^{name}: it has \d+ groups of \d+ along k = \d+"):
+            call()
+
+
+def test_kinds_of_fp8_are_told_apart(rng):
+    """Bits of E8M0 are no E4M3, nor the other way round; bits without a type are what the format has."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    bits, codes = np.full((2, 2), 0x40, np.uint8), rng.integers(0, 256, (2, 32)).astype(np.uint8)
+    e4m3, e8m0 = bits.view(ml_dtypes.float8_e4m3fn), bits.view(ml_dtypes.float8_e8m0fnu)
+    same(formats.mxfp4(codes, e8m0), formats.mxfp4(codes, bits).dequantize())
+    same(formats.fp8(e4m3, np.ones(1, np.float32)), formats.fp8(bits, np.ones(1, np.float32)).dequantize())
+    whole, four = np.ones(1, np.float32), np.full((2, 4), 0x40, np.uint8)
+    same(formats.nvfp4(codes, four.view(ml_dtypes.float8_e4m3fn), whole), formats.nvfp4(codes, four, whole).dequantize())
+    for match, call in (("scales: its type is float8_e4m3fn", lambda: formats.mxfp4(codes, e4m3)),
+                        ("weight: its type is float8_e8m0fnu", lambda: formats.fp8(e8m0, whole)),
+                        ("weight_scale: its type is float8_e8m0fnu", lambda: formats.nvfp4(codes, four.view(ml_dtypes.float8_e8m0fnu), whole)),
+                        ("blocks: its type is float8_e4m3fn", lambda: formats.mxfp4(codes.view(ml_dtypes.float8_e4m3fn), bits))):
+        with pytest.raises(TypeError, match="^" + match):
+            call()
+
+
 def test_a_nested_block_may_be_larger_than_memory():
     """What is repeated is what blocks there are, not what a block could hold."""
     absmax, values = np.array([3, 5], np.uint8), np.arange(256, dtype=np.float32)
