@@ -159,8 +159,16 @@ def test_mxfp4(rng, n, k):
     with np.errstate(over="ignore"):
         same(formats.mxfp4(packed, exponents), wanted)
         same(formats.mxfp4(packed.reshape(n, -1, 16), exponents), wanted)
-    with pytest.raises(ValueError, match="scales.*255"):
+        same(formats.compressed_tensors(weight_packed=packed, weight_scale=exponents), wanted)
+    with pytest.raises(ValueError, match="^scales.*255"):
         formats.mxfp4(packed, np.full_like(exponents, 255))
+    with pytest.raises(ValueError, match="^weight_scale.*255"):
+        formats.compressed_tensors(weight_packed=packed, weight_scale=np.full_like(exponents, 255))
+    with pytest.raises(ValueError, match="^weight_global_scale: there is none.* NVFP4"):
+        formats.compressed_tensors(weight_packed=packed, weight_scale=np.ones((n, k // 16), np.uint8))
+    for codes, scale, name in ((packed[:, 1:], exponents, "weight_packed"), (packed, exponents[:, 1:], "weight_scale"), (packed[0], exponents, "weight_packed")):
+        with pytest.raises(ValueError, match=rf"^{name}: its shape is \(.*\), not "):
+            formats.compressed_tensors(weight_packed=codes, weight_scale=scale)
 
 
 def test_nvfp4(rng):
