@@ -449,16 +449,18 @@ def test_what_convert_leaves_alone_and_why(rng):
     float8 = Layer(weight=torch.zeros(32, 128).to(torch.float8_e5m2), weight_scale=torch.ones(1))
     blocks = Layer(weight=torch.zeros(32, 128).to(torch.float8_e4m3fn), weight_scale_inv=torch.ones(2, 3))
     hqq, three = Layer(W_q=torch.zeros(64, 32, dtype=torch.uint8)), Layer(qweight=words(rng, 12, 32), qzeros=words(rng, 4, 3), scales=halves(rng, 4, 32))
+    modelopt = Layer(weight=torch.zeros(32, 64, dtype=torch.uint8), weight_scale=torch.zeros(32, 8).to(torch.float8_e4m3fn), weight_scale_2=torch.ones(()))
+    experts = Layer(up_proj_blocks=torch.zeros(2, 32, 4, 16, dtype=torch.uint8), up_proj_scales=torch.zeros(2, 32, 4, dtype=torch.uint8))
     class Linear4bit(torch.nn.Linear):
         """bitsandbytes', which quantises its weight when that is moved."""
     model = torch.nn.ModuleDict({"shuffled": shuffled, "old": old, "marlin": marlin, "repacked": repacked, "sparse": sparse, "gemv": gemv,
-                                 "float8": float8, "hqq": hqq, "three": three, "blocks": blocks, "later": Linear4bit(64, 32), "plain": torch.nn.Linear(4, 4),
+                                 "float8": float8, "hqq": hqq, "modelopt": modelopt, "experts": experts, "three": three, "blocks": blocks, "later": Linear4bit(64, 32), "plain": torch.nn.Linear(4, 4),
                                  "away": gptq_layer(rng).to("meta")})
     done = hgemm.torch.convert(model, gptq_version=2)
     assert not done.replaced and set(done.left) == set(model) - {"plain"}
     for name, words_ in (("shuffled", "ExLlama's kernels"), ("old", "ExLlama's kernels"), ("marlin", "Marlin's kernels"), ("repacked", "Marlin's"),
                          ("sparse", "Marlin's"), ("gemv", r"not known: it has qweight int32 (32, 16)"), ("float8", "float8_e5m2"),
-                         ("hqq", "W_q uint8 (64, 32)"), ("three", "bits: 3"), ("blocks", "weight_scale_inv: its shape is (2, 3), not (1, 1)"), ("later", "after that"), ("away", "meta")):
+                         ("hqq", "W_q uint8 (64, 32)"), ("modelopt", "weight uint8 (32, 64)"), ("experts", "hgemm.grouped"), ("three", "bits: 3"), ("blocks", "weight_scale_inv: its shape is (2, 3), not (1, 1)"), ("later", "after that"), ("away", "meta")):
         assert words_ in done.left[name], (name, done.left[name])
 
 
