@@ -646,7 +646,11 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
             assert torch.allclose(package.matmul_4bit(x, B, state).float(), wanted(), rtol=2e-3, atol=2e-3)
         weight[:500] ^= 0x77
         assert torch.allclose(package.matmul_4bit(x, weight, state).float(), wanted(), rtol=2e-3, atol=2e-3)
-        assert on.ran == {"matmul_4bit": 3} and not passed
+        state.absmax *= 2
+        assert torch.allclose(package.matmul_4bit(x, weight, state).float(), wanted(), rtol=2e-3, atol=2e-3)
+        state.absmax = state.absmax + 0.5
+        assert torch.allclose(package.matmul_4bit(x, weight, state).float(), wanted(), rtol=2e-3, atol=2e-3)
+        assert on.ran == {"matmul_4bit": 5} and not passed
         package.matmul_4bit(x, weight, state, out=torch.zeros(3, 32).half())
         package.matmul_4bit(x.float(), weight, state)
         with hgemm.torch.enable(devices=("cpu",), float32=True) as inner:
@@ -654,18 +658,21 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
             assert inner.ran == {"matmul_4bit": 1} and y.dtype == torch.float32 and torch.allclose(y, wanted(), rtol=1e-5, atol=1e-5)
         package.matmul_4bit(x[:, :32], weight, state)
         package.matmul_4bit(x, weight, State(torch.rand(64), blocksize=48))
-        assert len(passed) == 4 and set(on.passed) >= {"an out", "torch.float32", "weights of k x n"} and on.ran == {"matmul_4bit": 3}
+        assert len(passed) == 4 and set(on.passed) >= {"an out", "torch.float32", "weights of k x n"} and on.ran == {"matmul_4bit": 5}
         with hgemm.torch.enable(devices=("cuda",)):
             package.matmul_4bit(x, weight, state)
         assert len(passed) == 5 and hgemm.torch._bitsandbytes_door._packed_of
         with torch.inference_mode():
             frozen = weight.clone()
             package.matmul_4bit(x, frozen, State(torch.rand(64)))
+            scales = State(torch.rand(64))
         assert len(passed) == 6 and any("inference mode" in why for why in on.passed)
+        package.matmul_4bit(x, weight, scales)
+        assert len(passed) == 7
         del state
         assert len(hgemm.torch._bitsandbytes_door._packed_of) == 0
     package.matmul_4bit(x, weight, None)
-    assert len(passed) == 7
+    assert len(passed) == 8
 
 
 def test_what_is_packed_in_inference_mode_serves_training(rng, monkeypatch):
