@@ -298,6 +298,8 @@ static void settle_operands(options_t *o)
         snprintf(o->operands, sizeof o->operands, "%s", type);
     if (!fill->is_packed && fill->type == HGEMM_TYPE_F16)
         return;
+    if (fill->is_packed && fill->type == HGEMM_TYPE_F32)
+        refuse("beside packed weights --type takes f16 and bf16", type);
     if (fill->is_packed && o->layout != HGEMM_ROW_MAJOR)
         refuse("products by packed weights are row-major", layout_names[o->layout]);
     for (int i = 0; fill->is_packed && i < o->shape_count; i++)

@@ -11,7 +11,7 @@ from . import _c, _packed, formats
 
 _lock = threading.Lock()
 _own = None  # bitsandbytes' function, once it was replaced
-_packed_of = {}  # of a quant_state, by its id: (a reference that ends this, what the weight was, PackedWeights or why there are none)
+_packed_of = {}  # of a quant_state, by its id: (a reference that ends this, what its tensors were, PackedWeights or why there are none)
 
 
 def enter(entered):
@@ -59,9 +59,12 @@ def _replacement(entered, own):
 
 def _weights(weight, state):
     """What was packed of a weight, or why it was not. It is packed again where torch says that it was changed, or it was moved."""
-    if weight.is_inference():
+    inner = getattr(state, "state2", None)
+    beside = (getattr(of, name, None) for of, name in ((state, "absmax"), (state, "code"), (state, "offset"), (inner, "absmax"), (inner, "code")))
+    tensors = [weight, *(tensor for tensor in beside if isinstance(tensor, torch.Tensor))]
+    if any(tensor.is_inference() for tensor in tensors):
         return "a weight made in inference mode, of whose changes torch does not tell"
-    mark, key = (weight.data_ptr(), weight._version), id(state)
+    mark, key = [(tensor.data_ptr(), tensor._version) for tensor in tensors], id(state)
     found = _packed_of.get(key)
     if found is None or found[0]() is not state or found[1] != mark:
         try:

@@ -93,6 +93,8 @@ def _known(module):
         return "a layer with a qweight"
     if has("weight_packed", "weight_scale"):
         return "compressed-tensors"
+    if any(name.endswith("_blocks") and has(name, f"{name[:-len('_blocks')]}_scales") for name in (*module._parameters, *module._buffers)):
+        return "experts of MXFP4"
     weight = _own(module, "weight")
     if not isinstance(weight, torch.Tensor):
         return "a layer with a W_q" if has("W_q") else None
@@ -103,6 +105,8 @@ def _known(module):
     if weight.dtype == torch.int8 or weight.dtype in _FP8:
         if has("weight_scale") or has("weight_scale_inv"):
             return "compressed-tensors" if weight.dtype == torch.int8 else "FP8"
+        return f"a layer of {weight.dtype}"
+    if weight.dtype in (torch.uint8, torch.int16, torch.int32):
         return f"a layer of {weight.dtype}"
     return None
 
@@ -151,8 +155,6 @@ def _layer(kind, module, gptq_version, compute_dtype):
     elif kind == "bitsandbytes":
         weight = module.weight
         state = getattr(weight, "quant_state", None) or module.quant_state
-        if getattr(state, "packing_format_for_cpu", False):
-            raise ValueError("its weight is in bitsandbytes' own order for CPUs")
         weights, device = formats.bitsandbytes_state(weight, state), weight.device
         compute_dtype = compute_dtype or getattr(module, "compute_dtype", None) or state.dtype
     elif kind == "bitsandbytes, 8 bits":
@@ -160,6 +162,8 @@ def _layer(kind, module, gptq_version, compute_dtype):
         weights, device = formats.compressed_tensors(weight=weight.data, weight_scale=_scales_of_8_bits(module).float() / 127), weight.device
     elif kind in ("ExLlama", "Marlin"):
         raise ValueError(f"its tensors were put in the order of {kind}'s kernels: load the checkpoint for another backend, such as torch's")
+    elif kind == "experts of MXFP4":
+        raise ValueError("a PackedLinear is one matrix: hgemm.grouped multiplies by experts, each by formats.mxfp4, packed together")
     elif kind == "bitsandbytes, not quantised yet":
         raise ValueError("its weight is quantised when it is moved to a device: convert the model after that")
     elif kind in ("compressed-tensors", "FP8"):

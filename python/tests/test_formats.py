@@ -4,6 +4,7 @@ them. Where the formats' own packages are installed, against those: test_formats
 import json
 import math
 import struct
+import types
 
 import numpy as np
 import pytest
@@ -158,8 +159,16 @@ def test_mxfp4(rng, n, k):
     with np.errstate(over="ignore"):
         same(formats.mxfp4(packed, exponents), wanted)
         same(formats.mxfp4(packed.reshape(n, -1, 16), exponents), wanted)
-    with pytest.raises(ValueError, match="scales.*255"):
+        same(formats.compressed_tensors(weight_packed=packed, weight_scale=exponents), wanted)
+    with pytest.raises(ValueError, match="^scales.*255"):
         formats.mxfp4(packed, np.full_like(exponents, 255))
+    with pytest.raises(ValueError, match="^weight_scale.*255"):
+        formats.compressed_tensors(weight_packed=packed, weight_scale=np.full_like(exponents, 255))
+    with pytest.raises(ValueError, match="^weight_global_scale: there is none.* NVFP4"):
+        formats.compressed_tensors(weight_packed=packed, weight_scale=np.ones((n, k // 16), np.uint8))
+    for codes, scale, name in ((packed[:, 1:], exponents, "weight_packed"), (packed, exponents[:, 1:], "weight_scale"), (packed[0], exponents, "weight_packed")):
+        with pytest.raises(ValueError, match=rf"^{name}: its shape is \(.*\), not "):
+            formats.compressed_tensors(weight_packed=codes, weight_scale=scale)
 
 
 def test_nvfp4(rng):
@@ -477,6 +486,8 @@ def test_what_a_quant_state_cannot_say():
             formats.bitsandbytes_state(weight, {**sound, **changed})
     with pytest.raises(TypeError, match="state: a builtins.NoneType"):
         formats.bitsandbytes_state(weight, None)
+    with pytest.raises(ValueError, match="^weight: it is in bitsandbytes' own order for CPUs"):
+        formats.bitsandbytes_state(weight, types.SimpleNamespace(packing_format_for_cpu=True, as_dict=lambda: sound))
 
 
 def test_arrays_in_the_other_byte_order(rng):
@@ -506,6 +517,36 @@ def test_scales_of_no_groups_are_refused_by_name():
         formats.fp8(np.zeros((2, 64), np.uint8), np.ones((2, 0), np.float32))
     with pytest.raises(ValueError, match=r"^weight_scale: its shape is \(2, 0\)"):
         formats.compressed_tensors(weight=np.zeros((2, 64), np.uint8), weight_scale=np.ones((2, 0), np.float32))
+
+
+def test_groups_without_a_kernel_are_refused_by_name(rng):
+    """Those that the tensors' shapes make: the exception names the tensor with the groups, not a group that nobody gave."""
+    bits, scale = np.zeros((4, 64), np.uint8), halves(rng, 4, 8)
+    for name, call in (("scales", lambda: formats.gptq(words(rng, 15, 8), words(rng, 3, 1), halves(rng, 3, 8), version=1)),
+                       ("scales", lambda: formats.awq(words(rng, 60, 1), words(rng, 3, 1), halves(rng, 3, 8))),
+                       ("weight_scale", lambda: formats.compressed_tensors(weight_packed=words(rng, 4, 8), weight_scale=scale)),
+                       ("weight_scale", lambda: formats.compressed_tensors(weight=bits.view(np.int8), weight_scale=scale)),
+                       ("weight_scale", lambda: formats.compressed_tensors(weight=bits, weight_scale=scale)),
+                       ("scale", lambda: formats.fp8(bits, scale))):
+        with pytest.raises(ValueError, match=rf"^{name}: it has \d+ groups of \d+ along k = \d+"):
+            call()
+
+
+def test_kinds_of_fp8_are_told_apart(rng):
+    """Bits of E8M0 are no E4M3, nor the other way round; bits without a type are what the format has."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    bits, codes = np.full((2, 2), 0x40, np.uint8), rng.integers(0, 256, (2, 32)).astype(np.uint8)
+    e4m3, e8m0 = bits.view(ml_dtypes.float8_e4m3fn), bits.view(ml_dtypes.float8_e8m0fnu)
+    same(formats.mxfp4(codes, e8m0), formats.mxfp4(codes, bits).dequantize())
+    same(formats.fp8(e4m3, np.ones(1, np.float32)), formats.fp8(bits, np.ones(1, np.float32)).dequantize())
+    whole, four = np.ones(1, np.float32), np.full((2, 4), 0x40, np.uint8)
+    same(formats.nvfp4(codes, four.view(ml_dtypes.float8_e4m3fn), whole), formats.nvfp4(codes, four, whole).dequantize())
+    for match, call in (("scales: its type is float8_e4m3fn", lambda: formats.mxfp4(codes, e4m3)),
+                        ("weight: its type is float8_e8m0fnu", lambda: formats.fp8(e8m0, whole)),
+                        ("weight_scale: its type is float8_e8m0fnu", lambda: formats.nvfp4(codes, four.view(ml_dtypes.float8_e8m0fnu), whole)),
+                        ("blocks: its type is float8_e4m3fn", lambda: formats.mxfp4(codes.view(ml_dtypes.float8_e4m3fn), bits))):
+        with pytest.raises(TypeError, match="^" + match):
+            call()
 
 
 def test_a_nested_block_may_be_larger_than_memory():

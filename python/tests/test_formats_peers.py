@@ -82,16 +82,17 @@ def _compressed(name, scheme, tensors):
 
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize("group", [32, 128, None])
+@pytest.mark.parametrize("group", [32, 128, None, "tensor"])
 def test_compressed_tensors_as_it_decompresses(bits, symmetric, group):
     torch = pytest.importorskip("torch")
     generator, n, k = torch.Generator().manual_seed(bits), 40, 256
-    groups = k // (group or k)
-    scale = torch.rand(n, groups, generator=generator) * 0.1 + 0.01
+    shape = (1,) if group == "tensor" else (n, k // (group or k))
+    scale = torch.rand(shape, generator=generator) * 0.1 + 0.01
     tensors = {"weight": torch.randn(n, k, generator=generator), "weight_scale": scale}
     if not symmetric:
-        tensors["weight_zero_point"] = torch.randint(-8, 8, (n, groups), generator=generator).to(torch.int8)
-    scheme = _scheme(num_bits=bits, symmetric=symmetric, strategy="group" if group else "channel", group_size=group)
+        tensors["weight_zero_point"] = torch.randint(-8, 8, shape, generator=generator).to(torch.int8)
+    how = {"strategy": "tensor"} if group == "tensor" else {"strategy": "group" if group else "channel", "group_size": group}
+    scheme = _scheme(num_bits=bits, symmetric=symmetric, **how)
     stored, wanted = _compressed("pack-quantized", scheme, tensors)
     names = ("weight_packed", "weight_scale", "weight_shape", "weight_zero_point")
     found = formats.compressed_tensors(bits=bits, **{name: stored[name] for name in names if name in stored})
@@ -111,6 +112,21 @@ def test_compressed_tensors_of_8_bits(kind, args):
     stored, wanted = _compressed(kind, _scheme(symmetric=True, **args), tensors)
     found = formats.compressed_tensors(weight=stored["weight"], weight_scale=stored["weight_scale"], block=block)
     assert found.code == ("int8" if kind == "int-quantized" else "e4m3")
+    np.testing.assert_array_equal(found.dequantize(), wanted)
+
+
+@pytest.mark.parametrize("kind, scale_dtype, group", [("mxfp4-pack-quantized", "uint8", 32), ("nvfp4-pack-quantized", "float8_e4m3fn", 16)])
+def test_compressed_tensors_of_e2m1(kind, scale_dtype, group):
+    torch = pytest.importorskip("torch")
+    generator, n, k = torch.Generator().manual_seed(4), 24, 96
+    tensors = {"weight": torch.randn(n, k, generator=generator), "weight_scale": torch.exp2(torch.randint(-4, 2, (n, k // group), generator=generator).float())}
+    if group == 16:
+        tensors["weight_global_scale"] = torch.tensor([4.0])  # what is composed, in bfloat16, is a power of two
+    strategy = "tensor_group" if group == 16 else "group"
+    scheme = _scheme(num_bits=4, type="float", symmetric=True, strategy=strategy, group_size=group, scale_dtype=getattr(torch, scale_dtype))
+    stored, wanted = _compressed(kind, scheme, tensors)
+    names = ("weight_packed", "weight_scale", "weight_global_scale")
+    found = formats.compressed_tensors(**{name: stored[name] for name in names if name in stored})
     np.testing.assert_array_equal(found.dequantize(), wanted)
 
 

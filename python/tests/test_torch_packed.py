@@ -449,16 +449,18 @@ def test_what_convert_leaves_alone_and_why(rng):
     float8 = Layer(weight=torch.zeros(32, 128).to(torch.float8_e5m2), weight_scale=torch.ones(1))
     blocks = Layer(weight=torch.zeros(32, 128).to(torch.float8_e4m3fn), weight_scale_inv=torch.ones(2, 3))
     hqq, three = Layer(W_q=torch.zeros(64, 32, dtype=torch.uint8)), Layer(qweight=words(rng, 12, 32), qzeros=words(rng, 4, 3), scales=halves(rng, 4, 32))
+    modelopt = Layer(weight=torch.zeros(32, 64, dtype=torch.uint8), weight_scale=torch.zeros(32, 8).to(torch.float8_e4m3fn), weight_scale_2=torch.ones(()))
+    experts = Layer(up_proj_blocks=torch.zeros(2, 32, 4, 16, dtype=torch.uint8), up_proj_scales=torch.zeros(2, 32, 4, dtype=torch.uint8))
     class Linear4bit(torch.nn.Linear):
         """bitsandbytes', which quantises its weight when that is moved."""
     model = torch.nn.ModuleDict({"shuffled": shuffled, "old": old, "marlin": marlin, "repacked": repacked, "sparse": sparse, "gemv": gemv,
-                                 "float8": float8, "hqq": hqq, "three": three, "blocks": blocks, "later": Linear4bit(64, 32), "plain": torch.nn.Linear(4, 4),
+                                 "float8": float8, "hqq": hqq, "modelopt": modelopt, "experts": experts, "three": three, "blocks": blocks, "later": Linear4bit(64, 32), "plain": torch.nn.Linear(4, 4),
                                  "away": gptq_layer(rng).to("meta")})
     done = hgemm.torch.convert(model, gptq_version=2)
     assert not done.replaced and set(done.left) == set(model) - {"plain"}
     for name, words_ in (("shuffled", "ExLlama's kernels"), ("old", "ExLlama's kernels"), ("marlin", "Marlin's kernels"), ("repacked", "Marlin's"),
                          ("sparse", "Marlin's"), ("gemv", r"not known: it has qweight int32 (32, 16)"), ("float8", "float8_e5m2"),
-                         ("hqq", "W_q uint8 (64, 32)"), ("three", "bits: 3"), ("blocks", "weight_scale_inv: its shape is (2, 3), not (1, 1)"), ("later", "after that"), ("away", "meta")):
+                         ("hqq", "W_q uint8 (64, 32)"), ("modelopt", "weight uint8 (32, 64)"), ("experts", "hgemm.grouped"), ("three", "bits: 3"), ("blocks", "weight_scale_inv: its shape is (2, 3), not (1, 1)"), ("later", "after that"), ("away", "meta")):
         assert words_ in done.left[name], (name, done.left[name])
 
 
@@ -644,7 +646,11 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
             assert torch.allclose(package.matmul_4bit(x, B, state).float(), wanted(), rtol=2e-3, atol=2e-3)
         weight[:500] ^= 0x77
         assert torch.allclose(package.matmul_4bit(x, weight, state).float(), wanted(), rtol=2e-3, atol=2e-3)
-        assert on.ran == {"matmul_4bit": 3} and not passed
+        state.absmax *= 2
+        assert torch.allclose(package.matmul_4bit(x, weight, state).float(), wanted(), rtol=2e-3, atol=2e-3)
+        state.absmax = state.absmax + 0.5
+        assert torch.allclose(package.matmul_4bit(x, weight, state).float(), wanted(), rtol=2e-3, atol=2e-3)
+        assert on.ran == {"matmul_4bit": 5} and not passed
         package.matmul_4bit(x, weight, state, out=torch.zeros(3, 32).half())
         package.matmul_4bit(x.float(), weight, state)
         with hgemm.torch.enable(devices=("cpu",), float32=True) as inner:
@@ -652,18 +658,21 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
             assert inner.ran == {"matmul_4bit": 1} and y.dtype == torch.float32 and torch.allclose(y, wanted(), rtol=1e-5, atol=1e-5)
         package.matmul_4bit(x[:, :32], weight, state)
         package.matmul_4bit(x, weight, State(torch.rand(64), blocksize=48))
-        assert len(passed) == 4 and set(on.passed) >= {"an out", "torch.float32", "weights of k x n"} and on.ran == {"matmul_4bit": 3}
+        assert len(passed) == 4 and set(on.passed) >= {"an out", "torch.float32", "weights of k x n"} and on.ran == {"matmul_4bit": 5}
         with hgemm.torch.enable(devices=("cuda",)):
             package.matmul_4bit(x, weight, state)
         assert len(passed) == 5 and hgemm.torch._bitsandbytes_door._packed_of
         with torch.inference_mode():
             frozen = weight.clone()
             package.matmul_4bit(x, frozen, State(torch.rand(64)))
+            scales = State(torch.rand(64))
         assert len(passed) == 6 and any("inference mode" in why for why in on.passed)
+        package.matmul_4bit(x, weight, scales)
+        assert len(passed) == 7
         del state
         assert len(hgemm.torch._bitsandbytes_door._packed_of) == 0
     package.matmul_4bit(x, weight, None)
-    assert len(passed) == 7
+    assert len(passed) == 8
 
 
 def test_what_is_packed_in_inference_mode_serves_training(rng, monkeypatch):

@@ -409,7 +409,8 @@ void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
     char types[96] = "";
     if ((unsigned)p->type_a <= TYPE_COUNT && (unsigned)p->type_b <= TYPE_COUNT && /* what is not read may be of any */
         (p->type_a != HGEMM_TYPE_F16 || p->type_b != HGEMM_TYPE_F16))
-        snprintf(types, sizeof types, ", A of %s and B of %s%s%s", element_names[p->type_a], element_names[p->type_b],
+        snprintf(types, sizeof types, ", A of %s and B of %s%s%s%s%s", element_names[p->type_a],
+                 element_names[p->type_b], p->weights ? " " : "", p->weights ? code_names[p->weights->code] : "",
                  has_floats(p) ? ", accuracy " : "", has_floats(p) ? accuracy_names[p->accuracy] : "");
     const char *name = p->kernel == HGEMM_KERNEL_AUTO ? "No kernel" : kernel_table[p->kernel].info.name;
     refuse(words, HGEMM_STATUS_NOT_SUPPORTED,

@@ -500,19 +500,20 @@ static void what_no_kernel_does_is_refused(void **state)
     plain.weights = &of;
     int kernel;
     expect_status(NULL, hgemm_select(&plain, &kernel), HGEMM_STATUS_SUCCESS, "hgemm_select");
-    hgemm_desc_t calls[8];
+    hgemm_desc_t calls[9];
     static const struct {
         hgemm_status_t status;
         const char *word;
-    } wanted[8] = {{HGEMM_STATUS_NOT_SUPPORTED, "column-major"},
+    } wanted[9] = {{HGEMM_STATUS_NOT_SUPPORTED, "column-major"},
                    {HGEMM_STATUS_NOT_SUPPORTED, "op_b"},
                    {HGEMM_STATUS_NOT_SUPPORTED, "op_a"},
                    {HGEMM_STATUS_NOT_SUPPORTED, "HGEMM_ACCUMULATE_F16"},
                    {HGEMM_STATUS_INVALID_WEIGHTS, "64 by 128"},
                    {HGEMM_STATUS_INVALID_WEIGHTS, "group is 5"},
                    {HGEMM_STATUS_INVALID_WEIGHTS, "stride_b is 8"},
-                   {HGEMM_STATUS_MISALIGNED_B, "multiple of 16"}};
-    for (int i = 0; i < 8; i++)
+                   {HGEMM_STATUS_MISALIGNED_B, "multiple of 16"},
+                   {HGEMM_STATUS_NOT_SUPPORTED, "B of packed int4."}};
+    for (int i = 0; i < 9; i++)
         calls[i] = plain;
     hgemm_weights_t bad = of;
     bad.group = 5;
@@ -524,7 +525,8 @@ static void what_no_kernel_does_is_refused(void **state)
     calls[5].weights = &bad;
     calls[6].batch = 2, calls[6].stride_b = 8, calls[6].stride_d = 512;
     calls[7].b = (void *)(65536 + 8);
-    for (int i = 0; i < 8; i++) {
+    calls[8].kernel = hgemm_find_kernel("weights_table_32x128");
+    for (int i = 0; i < 9; i++) {
         expect_status(NULL, hgemm_select(&calls[i], &kernel), wanted[i].status, wanted[i].word);
         if (!strstr(hgemm_error_detail(NULL), wanted[i].word))
             fail_msg("\"%s\" does not say \"%s\"", hgemm_error_detail(NULL), wanted[i].word);

@@ -89,6 +89,8 @@ def _absmax(absmax, blocks, nested_absmax, nested_quant_map, nested_offset, nest
 def bitsandbytes_state(weight, state):
     """The same of a weight and what a checkpoint has beside it: a dict by names such as "absmax" and "quant_state.bitsandbytes__nf4", or
     the quant_state of a Params4bit."""
+    if getattr(state, "packing_format_for_cpu", False):
+        raise ValueError("weight: it is in bitsandbytes' own order for CPUs")
     if not isinstance(state, dict):
         if not hasattr(state, "as_dict"):
             raise TypeError(f"state: a {type(state).__module__}.{type(state).__qualname__} is neither a dict nor a quant_state")

@@ -4,7 +4,7 @@ import numpy as np
 
 from .._weights import Weights, from_nibbles, nibbles, wrong_shape
 from . import _fp8
-from ._mx import nvfp4
+from ._mx import EXPONENTS, nvfp4, of_scales
 from ._tensors import FLOATS, INTEGERS, group_of, matrix_shape, sort_groups, tensor, to_numpy, words_to_bytes
 
 
@@ -12,11 +12,12 @@ def compressed_tensors(*, weight_scale, weight=None, weight_packed=None, weight_
                        weight_global_scale=None, bits=4, group_size=None, block=None):
     """The Weights of a layer of compressed-tensors, by the names of its tensors in a checkpoint.
 
-    weight_scale         float16, bfloat16 or float32, (n, groups); (1) for the whole matrix
-    weight_packed        int32, (n, ceil(k * bits / 32)): pack-quantized. uint8 with a weight_global_scale: NVFP4
+    weight_scale         float16, bfloat16 or float32, (n, groups); (1) for the whole matrix. Of NVFP4 and MXFP4 as there
+    weight_packed        int32, (n, ceil(k * bits / 32)): pack-quantized. uint8 with a weight_global_scale: NVFP4, without: MXFP4
     weight               int8, (n, k): int-quantized; float8_e4m3fn: float-quantized
     weight_shape         (n, k), for weight_packed whose last word is not full
-    weight_zero_point    int32, (ceil(n * bits / 32), groups) beside weight_packed; int8, (n, groups) beside weight
+    weight_zero_point    int32, (ceil(n * bits / 32), groups) beside weight_packed; int8, (n, groups) beside weight; int8, (1) for the
+                         whole matrix
     weight_g_idx         int32, (k): the group of each k, for act-order. -1 in all places is none
     bits                 of weight_packed: 4 or 8
     group_size           needed where the last group is shorter than the others
@@ -26,7 +27,7 @@ def compressed_tensors(*, weight_scale, weight=None, weight_packed=None, weight_
     if weight_packed is not None and weight_global_scale is not None:
         return nvfp4(weight_packed, weight_scale, weight_global_scale)
     if weight_packed is not None and to_numpy("weight_packed", weight_packed).dtype == np.uint8:
-        raise ValueError("weight_global_scale: there is none, and weight_packed is uint8, as that of NVFP4 is, which has one")
+        return _mxfp4(weight_packed, weight_scale)
     if weight is not None and to_numpy("weight", weight).dtype == np.uint8:
         if weight_zero_point is not None and to_numpy("weight_zero_point", weight_zero_point).view(np.uint8).any():
             raise ValueError("weight_zero_point: weights of FP8 have none")
@@ -36,6 +37,25 @@ def compressed_tensors(*, weight_scale, weight=None, weight_packed=None, weight_
     if bits not in (4, 8):
         raise ValueError(f"bits: {bits!r} is neither 4 nor 8")
     return _packed(weight_packed, weight_scale, weight_shape, weight_zero_point, weight_g_idx, bits, group_size)
+
+
+def _mxfp4(weight_packed, weight_scale):
+    codes = tensor("weight_packed", weight_packed, ("uint8",), (None, None))
+    n, width = codes.shape
+    if to_numpy("weight_scale", weight_scale).shape == (n, width // 8):
+        raise ValueError("weight_global_scale: there is none, and weight_packed is uint8 in groups of 16, as that of NVFP4 is, which has one")
+    if width % 16:
+        raise wrong_shape("weight_packed", codes.shape, "whole groups of 32 codes")
+    return of_scales("weight_scale", codes, tensor("weight_scale", weight_scale, EXPONENTS, (n, width // 16)))
+
+
+def _zeros(weight_zero_point, n, groups):
+    """Zeros that are not packed."""
+    zeros = tensor("weight_zero_point", weight_zero_point, ("int8",))
+    zeros = np.broadcast_to(zeros.reshape(1, 1), (n, 1)) if zeros.size == 1 else zeros[:, None] if zeros.ndim == 1 else zeros
+    if zeros.shape != (n, groups):
+        raise wrong_shape("weight_zero_point", zeros.shape, (n, groups))
+    return zeros
 
 
 def _scales(weight_scale, n):
@@ -74,7 +94,9 @@ def _packed(weight_packed, weight_scale, weight_shape, weight_zero_point, weight
     order = _order(weight_g_idx, k, group, groups)
     codes = words_to_bytes(words)[:, :k * bits // 8]
     zeros = np.full((n, groups), 1 << bits - 1, np.uint8)  # what is added to signed codes, and to zeros
-    if weight_zero_point is not None:
+    if weight_zero_point is not None and to_numpy("weight_zero_point", weight_zero_point).dtype == np.int8:  # of the whole matrix
+        zeros = _zeros(weight_zero_point, n, groups).astype(np.int16) + zeros
+    elif weight_zero_point is not None:
         packed = tensor("weight_zero_point", weight_zero_point, INTEGERS, (-(-n * bits // 32), groups))
         data = words_to_bytes(packed.T)  # of one group, in each byte those of successive n
         zeros = (from_nibbles(data) if bits == 4 else data)[:, :n].T
@@ -90,12 +112,7 @@ def _integers(weight, weight_scale, weight_zero_point, weight_g_idx, group_size)
     groups = scales.shape[1]
     group = group_of("weight_scale", k, groups, group_size)
     order = _order(weight_g_idx, k, group, groups)
-    zeros = None
-    if weight_zero_point is not None:
-        zeros = tensor("weight_zero_point", weight_zero_point, ("int8",))
-        zeros = np.broadcast_to(zeros.reshape(1, 1), (n, 1)) if zeros.size == 1 else zeros[:, None] if zeros.ndim == 1 else zeros
-        if zeros.shape != (n, groups):
-            raise wrong_shape("weight_zero_point", zeros.shape, (n, groups))
+    zeros = None if weight_zero_point is None else _zeros(weight_zero_point, n, groups)
     if order is not None:
         weight = weight[:, order]
     return Weights(weight, scales, "int8", group=group, zeros=zeros, order=order)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._weights import Weights, wrong_shape
-from ._tensors import FLOATS, tensor
+from ._tensors import FLOATS, check_group, tensor
 
 
 def fp8(weight, scale, *, block=None):
@@ -18,7 +18,7 @@ def fp8(weight, scale, *, block=None):
 
 def of_scale(name, weight, scale, block):
     """The same, where a checkpoint calls the scale so."""
-    weight = tensor("weight", weight, ("uint8",), (None, None))
+    weight = tensor("weight", weight, ("uint8", "float8_e4m3fn"), (None, None))
     n, k = weight.shape
     scale = tensor(name, scale, FLOATS)
     if block is not None:
@@ -35,4 +35,5 @@ def of_scale(name, weight, scale, block):
         scale = scale[:, None]
     if scale.ndim != 2 or scale.shape[0] != n or scale.shape[1] == 0 or k % scale.shape[1]:
         raise wrong_shape(name, scale.shape, f"(1), ({n}), ({n}, 1) or ({n}, groups that divide {k})")
-    return Weights(weight, scale, "e4m3", group=0 if scale.shape[1] == 1 else k // scale.shape[1])
+    groups = scale.shape[1]
+    return Weights(weight, scale, "e4m3", group=check_group(name, k, groups, k // groups))

@@ -6,6 +6,7 @@ from .._types import BFLOAT16
 from .._weights import E4M3, Weights, wrong_shape
 from ._tensors import check_shape, tensor
 
+EXPONENTS = ("uint8", "float8_e8m0fnu")
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float16)
 
 
@@ -22,7 +23,7 @@ def mxfp4(blocks, scales):
     """The Weights of an MXFP4 layer.
 
     blocks  uint8, (n, k / 2), or as gpt-oss has them (n, k / 32, 16): two codes in a byte, the one with the smaller k in the low bits
-    scales  uint8, (n, k / 32): exponents, 127 for 1"""
+    scales  uint8 or float8_e8m0fnu, (n, k / 32): exponents, 127 for 1"""
     blocks = tensor("blocks", blocks, ("uint8",))
     if blocks.ndim == 3:
         check_shape("blocks", blocks, (None, None, 16))
@@ -32,8 +33,12 @@ def mxfp4(blocks, scales):
     n, k = blocks.shape[0], 2 * blocks.shape[1]
     if k % 32:
         raise wrong_shape("blocks", blocks.shape, "whole groups of 32 codes")
-    scales = tensor("scales", scales, ("uint8",), (n, k // 32))
-    return Weights(blocks, powers_of_two("scales", scales), "table16", group=32, table=E2M1, nibbles=True)
+    return of_scales("scales", blocks, tensor("scales", scales, EXPONENTS, (n, k // 32)))
+
+
+def of_scales(name, codes, exponents):
+    """The same, where a checkpoint calls the scales so."""
+    return Weights(codes, powers_of_two(name, exponents), "table16", group=32, table=E2M1, nibbles=True)
 
 
 def nvfp4(weight_packed, weight_scale, weight_global_scale):
@@ -46,7 +51,7 @@ def nvfp4(weight_packed, weight_scale, weight_global_scale):
     n, k = packed.shape[0], 2 * packed.shape[1]
     if k % 16:
         raise wrong_shape("weight_packed", packed.shape, "whole groups of 16 codes")
-    scale = E4M3[tensor("weight_scale", weight_scale, ("uint8",), (n, k // 16))]
+    scale = E4M3[tensor("weight_scale", weight_scale, ("uint8", "float8_e4m3fn"), (n, k // 16))]
     whole = tensor("weight_global_scale", weight_global_scale, ("float32",))
     if whole.size != 1:
         raise wrong_shape("weight_global_scale", whole.shape, (1,))

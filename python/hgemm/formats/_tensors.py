@@ -13,9 +13,10 @@ FLOATS = ("float16", "bfloat16", "float32")
 
 
 def tensor(name, array, types, shape=None):
-    """numpy's array of one of these types, named as numpy does, and of this shape, in which None is any size."""
+    """numpy's array of one of these types, named as numpy does, and of this shape, in which None is any size. FP8 becomes its bits."""
+    float8 = str(getattr(array, "dtype", "")).split(".")[-1]
     array = to_numpy(name, array)
-    found = "bfloat16" if array.dtype == BFLOAT16 else array.dtype.name
+    found = float8 if float8.startswith("float8") else "bfloat16" if array.dtype == BFLOAT16 else array.dtype.name
     if found not in types:
         raise TypeError(f"{name}: its type is {found}, not {' or '.join(types)}")
     if shape is not None:
@@ -52,12 +53,20 @@ def group_of(name, k, groups, group_size):
         size = k if group_size in (-1, 0) else group_size
         if size < 1 or -(-k // size) != groups:
             raise ValueError(f"{name}: it has {groups} groups; k = {k} in groups of {group_size} has {-(-k // max(size, 1))}")
-        return 0 if groups == 1 else size
+    elif groups == 0 or k % groups:
+        raise ValueError(f"{name}: it has {groups} groups, which do not divide k = {k}: say group_size")
+    else:
+        size = k // groups
+    return check_group(name, k, groups, size)
+
+
+def check_group(name, k, groups, size):
+    """The group along k, 0 for the whole row, if there is a kernel for it."""
     if groups == 1:
         return 0
-    if groups == 0 or k % groups:
-        raise ValueError(f"{name}: it has {groups} groups, which do not divide k = {k}: say group_size")
-    return k // groups
+    if size % 16:
+        raise ValueError(f"{name}: it has {groups} groups of {size} along k = {k}; there are kernels for multiples of 16")
+    return size
 
 
 def sort_groups(name, g_idx, k, group, groups):
