@@ -660,7 +660,7 @@ def t4_waits():
 # kernel: label, colour, marker, line
 PACKED = {"auto_f32": ("FP16 weights, hgemm", "#333333", "o", "-"), "bitsandbytes nf4:64": ("NF4, bitsandbytes", "#CC79A7", "^", "--"),
           "marlin int4:128": ("INT4, Marlin (FP16 sums)", "#E69F00", "s", "--"), "auto_of_int8:128:none:f16": ("INT8, hgemm", "#009E73", "o", "-"),
-          "auto_of_nf4:64:none:f16": ("NF4, hgemm", "#56B4E9", "o", "-"), "auto_of_int4:128:none:f16": ("INT4, hgemm", "#0072B2", "o", "-")}
+          "auto_of_nf4:64:none:f32": ("NF4, hgemm", "#56B4E9", "o", "-"), "auto_of_int4:128:none:f16": ("INT4, hgemm", "#0072B2", "o", "-")}
 TENSOR_FLOPS = 40 * 4 * 2 * 16 * 8 * 8 / clock.constants()["tensor"].value * T4_MHZ * 1e6  # of a T4, by the model's constant
 
 

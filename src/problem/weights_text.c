@@ -7,18 +7,24 @@
 #include "problem/names.h"
 
 /* Halves, as python/hgemm/formats has them: NF4's are times 1.638504, by which they are nearest to halves, and FP4's
- * times 1.0019531. */
+ * times 1.0019531. Groups and scales are what checkpoints have. */
 static const struct {
-    const char *name;
+    const char *name, *group, *scales;
     uint16_t values[16];
 } tables[] = {
     {"nf4",
+     "64",
+     "f32",
      {0xbe8e, 0xbc90, 0xbae2, 0xb92d, 0xb775, 0xb4d8, 0xb0c6, 0x0000, 0x302c, 0x3438, 0x3674, 0x386e, 0x39c7, 0x3b60,
       0x3cbd, 0x3e8e}},
     {"fp4",
+     "64",
+     "f32",
      {0x0000, 0x1d58, 0x3958, 0x3c02, 0x3558, 0x3802, 0x3158, 0x3402, 0x0000, 0x9d58, 0xb958, 0xbc02, 0xb558, 0xb802,
       0xb158, 0xb402}},
     {"mxfp4",
+     "32",
+     "bf16",
      {0x0000, 0x3800, 0x3c00, 0x3e00, 0x4000, 0x4200, 0x4400, 0x4600, 0x8000, 0xb800, 0xbc00, 0xbe00, 0xc000, 0xc200,
       0xc400, 0xc600}},
 };
@@ -57,17 +63,24 @@ static int group_called(const char *part)
 const char *weights_from_text(const char *text, hgemm_weights_t *weights)
 {
     enum { CODES, GROUP, ZEROS, SCALES, PARTS };
-    char parts[PARTS][MOST_PART] = {"", "128", "none", "f16"};
-    for (int part = 0;; part++) {
+    char parts[PARTS][MOST_PART];
+    int said = 0;
+    for (;; text++) {
         const size_t length = strcspn(text, ":");
-        if (part == PARTS)
+        if (said == PARTS)
             return "more follows than codes, group, zeros and type of scales";
-        snprintf(parts[part], MOST_PART, "%.*s", length < MOST_PART ? (int)length : 0, text);
-        if (text[length] == '\0')
+        snprintf(parts[said++], MOST_PART, "%.*s", length < MOST_PART ? (int)length : 0, text);
+        text += length;
+        if (*text == '\0')
             break;
-        text += length + 1;
     }
-    const int table = table_called(parts[CODES]), group = group_called(parts[GROUP]);
+    const int table = table_called(parts[CODES]);
+    const char *const usual[PARTS] = {[GROUP] = table == NO_TABLE ? "128" : tables[table].group,
+                                      [ZEROS] = "none",
+                                      [SCALES] = table == NO_TABLE ? "f16" : tables[table].scales};
+    for (; said < PARTS; said++)
+        snprintf(parts[said], MOST_PART, "%s", usual[said]);
+    const int group = group_called(parts[GROUP]);
     const int code = table == NO_TABLE ? name_value(code_names, parts[CODES]) : HGEMM_CODE_TABLE16;
     const int zero = name_value(zero_names, parts[ZEROS]), type = name_value(type_names, parts[SCALES]);
     if (code < 0 || (code == HGEMM_CODE_TABLE16 && table == NO_TABLE))

@@ -335,7 +335,7 @@ static void entries_know_weights(void **state)
     static const struct {
         const char *words;
         int is_tuned;
-    } cases[] = {{"nf4:64", 1}, {"fp4:64", 1}, {"nf4:32", 0}, {"int4:64", 0}, {"nf4:64:none:f32", 0}};
+    } cases[] = {{"nf4:64:none:f16", 1}, {"fp4:64:none:f16", 1}, {"nf4:32:none:f16", 0}, {"int4:64", 0}, {"nf4", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_null(weights_from_text(cases[i].words, &weights));
         weights.n = desc.n, weights.k = desc.k;

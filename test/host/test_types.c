@@ -98,11 +98,19 @@ static void weights_are_words(void **state)
     assert_null(weights_from_text("uint8:0", &weights));
     weights_to_text(&weights, text);
     assert_string_equal(text, "uint8:0:none:f16");
-    assert_null(weights_from_text("nf4", &weights));
+    static const char *const usual[][2] = {{"mxfp4", "mxfp4:32:none:bf16"}, /* as checkpoints have them */
+                                           {"fp4", "fp4:64:none:f32"},
+                                           {"nf4:128", "nf4:128:none:f32"},
+                                           {"nf4", "nf4:64:none:f32"}};
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        assert_null(weights_from_text(usual[i][0], &weights));
+        weights_to_text(&weights, text);
+        assert_string_equal(text, usual[i][1]);
+    }
     assert_int_equal(weights.table[0], 0xbe8e);
     weights.table[0] = 0; /* of no name */
     weights_to_text(&weights, text);
-    assert_string_equal(text, "nf4:128:none:f16");
+    assert_string_equal(text, "nf4:64:none:f32");
 }
 
 static void activations_have_names(void **state)

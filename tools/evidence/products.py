@@ -109,7 +109,7 @@ def f32_energy(machine):
     return table(["product", "A and B", "TFLOPS", "W", "pJ per operation"], rows) + "\n\n" + origin(result)
 
 
-WEIGHTS = (("auto_of_int4:128:none:f16", "INT4, groups of 128"), ("marlin int4:128", "Marlin"), ("auto_of_nf4:64:none:f16", "NF4, groups of 64"),
+WEIGHTS = (("auto_of_int4:128:none:f16", "INT4, groups of 128"), ("marlin int4:128", "Marlin"), ("auto_of_nf4:64:none:f32", "NF4"),
            ("bitsandbytes nf4:64", "bitsandbytes NF4"), ("auto_of_int8:128:none:f16", "INT8, groups of 128"),
            ("auto_of_bf16_int4:128:none:f16", "INT4, A of BF16"), ("auto_f32", "FP16"))
 
@@ -128,7 +128,7 @@ def weights():
         "\n\nTesla T4 (timing model), 1590 MHz: modelled, not measured. Two times: of a launch that follows others like it, on other operands, while L2 "
         "still writes back what these left / of a first launch, which finds the L2 cache empty. FP32 sums; "
         "[Marlin](https://github.com/vllm-project/vllm), as vLLM builds it for sm_75, with FP16 sums, and "
-        "[bitsandbytes](https://github.com/bitsandbytes-foundation/bitsandbytes), of which both have other kernels for some rows. INT4 in groups of 128 takes 33 us at 261 GB/s where n and k are 4096. " + origin(*used))
+        "[bitsandbytes](https://github.com/bitsandbytes-foundation/bitsandbytes), of which both have other kernels for some rows. NF4 is as bitsandbytes has it: blocks of 64, FP32 scales. INT4 in groups of 128 takes 33 us at 261 GB/s where n and k are 4096. " + origin(*used))
 
 
 def experts(machine=MODEL):
