@@ -30,7 +30,8 @@ int succeeds(contestant_t *c, hgemm_status_t status)
 {
     if (status == HGEMM_STATUS_SUCCESS)
         return 1;
-    return fails(c, "%s %s", hgemm_status_name(status), hgemm_error_detail(bench.handle));
+    const char *detail = hgemm_error_detail(bench.handle);
+    return fails(c, "%s %s", hgemm_status_name(status), *detail ? detail : hgemm_status_string(status));
 }
 
 /* ---- the ceiling --------------------------------------------------------------------------- */

@@ -421,7 +421,8 @@ void describe_unsupported(const hgemm_desc_t *p, char words[DEVICE_DETAIL])
            (int)((uintptr_t)p->b % 16), fused_bits(p) ? ", a fused epilogue" : "", types,
            is_indirect(p) ? ", operands by pointers or indices" : "",
            p->flags & HGEMM_FLAG_BATCH_INVARIANT ? ", batch-invariant" : "",
-           scales_to_find(p) ? " Scales of bfloat16 that a call is to find need a workspace of more than 64 KiB." : "",
+           scales_to_find(p) ? " Scales of bfloat16 that a call is to find need a workspace of more than 64 KiB, too."
+                             : "",
            kernel_table[p->kernel].splits_first
                ? " It has A and B split in the workspace, which needs room for that, and is for GPUs newer than Turing."
            : !kernel_table[p->kernel].is_plain
