@@ -6,10 +6,8 @@
 #pragma once
 #include "tile.cuh"
 
-constexpr u32 SHORT_ROWS = 16;
-
 /* Whether a tile that begins with row m0 is one. */
-static DEVICE bool is_short(const arguments &args, u32 m0) { return args.m - m0 <= SHORT_ROWS; }
+static DEVICE bool is_short(const arguments &args, u32 m0) { return args.m - m0 <= HGEMM_SHORT_ROWS; }
 
 /* A variant whose short tiles come last. */
 template <class V> struct short_last : V {};

@@ -35,7 +35,6 @@ enum {
                        * H100's plans and those of the T4's model alike */
     FAR_LOADS = 8,    /* ACCESS_far loads each half of a chunk by itself */
     CHUNK = 8,        /* elements of A or B that a thread stores to shared memory at once */
-    SHORT_ROWS = 16,  /* of a tile, at most, for which ptx/short_tiles.cuh has a loop */
 };
 
 static walk_t walk_of(int kernel, const machine_t *machine)
@@ -606,7 +605,8 @@ static double worked_tiles(const hgemm_desc_t *p, int kernel, const machine_t *m
 {
     const kernel_t *row = &kernel_table[kernel];
     const int64_t last_rows = p->m - (ceil_div(p->m, row->info.block_m) - 1) * row->info.block_m;
-    const int has_short = row->takes_tables_only && !row->has_teams && row->info.warp_m > 32 && last_rows <= SHORT_ROWS;
+    const int has_short =
+        row->takes_tables_only && !row->has_teams && row->info.warp_m > 32 && last_rows <= HGEMM_SHORT_ROWS;
     const double less = has_short ? 1 - costs_of(machine)->factor_short_tile : 0;
     return (double)tiles - less * (double)ceil_div(p->n, row->info.block_n);
 }
