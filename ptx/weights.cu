@@ -223,20 +223,12 @@ template <class T> static DEVICE void weights(const arguments &args)
     typename T::sums all;
     if constexpr (T::spec::TABLES && HAS_TEAMS) {
         constexpr int FEW = 3; /* mma tiles along m, of 4 */
-        if (args.m - typename T::block(args).m0 > FEW * 16) {
-            multiply_packed<L, CODES_TABLE>(all, args);
-            L::store(args, typename L::block(args), all);
-            return;
-        }
-        multiply_packed<L, CODES_TABLE, false, FEW>(all, args);
+        if (args.m - typename T::block(args).m0 > FEW * 16) multiply_packed<L, CODES_TABLE>(all, args);
+        else multiply_packed<L, CODES_TABLE, false, FEW>(all, args);
     } else if constexpr (T::spec::TABLES && T::WM > 32) {
         using S = tile<short_last<typename T::variant>>;
-        if (is_short(args, typename S::block(args).m0)) {
-            multiply_packed<S, CODES_TABLE, false, HGEMM_SHORT_ROWS / 16>(all, args);
-            S::store(args, typename S::block(args), all);
-            return;
-        }
-        multiply_packed<S, CODES_TABLE>(all, args);
+        if (is_short(args, typename S::block(args).m0)) multiply_packed<S, CODES_TABLE, false, HGEMM_SHORT_ROWS / 16>(all, args);
+        else multiply_packed<S, CODES_TABLE>(all, args);
         S::store(args, typename S::block(args), all);
         return;
     } else if constexpr (T::spec::TABLES) {
