@@ -214,13 +214,14 @@ void weights_check(hgemm_handle_t handle, rng_t *rng, const weights_product_t *c
             }
             const double alpha = (double)scalars[0];
             double error = c->is_exact ? 0 : (96 + (double)k / 64) * 0x1p-24 * absolute;
-            double want =
-                alpha * sum +
-                (c->beta != 0 ? (double)c->beta * number_of(c->type_d, before + WEIGHTS_GUARD, row * ldd + j) : 0);
+            const double of_c =
+                c->beta != 0 ? (double)c->beta * number_of(c->type_d, before + WEIGHTS_GUARD, row * ldd + j) : 0;
+            const double of_bias =
+                c->has_bias ? number_of(c->type_other, bias, c->bias_mode == HGEMM_BIAS_PER_ROW ? row % m : j) : 0;
+            double want = alpha * sum + of_c + of_bias;
             error *= fabs(alpha);
-            if (c->has_bias)
-                want += number_of(c->type_other, bias, c->bias_mode == HGEMM_BIAS_PER_ROW ? row % m : j);
-            error += c->is_exact ? 0 : 0x1p-22 * fabs(want);
+            error +=
+                c->is_exact ? 0 : 0x1p-22 * (fabs(alpha * sum) + fabs(of_c) + fabs(of_bias)); /* which may cancel */
             if (!activation_is_exact(c->activation))
                 error = activation_error(c->activation, want, error);
             want = activation_value(c->activation, want);
