@@ -4,6 +4,7 @@
  * last: so one that ends early makes way for another, and all large tiles start at once (note 490).
  */
 #pragma once
+#include "../src/table/short_rows.h"
 #include "tile.cuh"
 
 /* Whether a tile that begins with row m0 is one. */

@@ -27,6 +27,7 @@
 #include "select/scale_search.h"
 #include "select/thin.h"
 #include "select/tiny.h"
+#include "table/short_rows.h"
 #include "table/tile_facts.h"
 
 enum {

@@ -27,7 +27,6 @@
 #define HGEMM_PACKED_STRIP 32
 #define HGEMM_PACKED_UNIT 512
 #define HGEMM_PACKED_K 128
-#define HGEMM_SHORT_ROWS 16 /* of a tile by tables, at most, for which there is a loop (ptx/short_tiles.cuh) */
 
 /* Of hgemm_code_t, hgemm_zero_t and hgemm_type_t, which CUDA C++ does not see. The host checks that they agree. */
 enum packed_codes_t { PACKED_INT4, PACKED_UINT4, PACKED_INT8, PACKED_UINT8, PACKED_TABLE16, PACKED_E4M3 };
