@@ -227,7 +227,7 @@ def draw_bars(ax, bars, values, whiskers, words, hatched, shares=None):
 
 def ladder(machine):
     name = "4096x4096x4096 nn row"
-    able = [pool for pool in pools_of(machine, Source.conditions) # the newest, as results.newest has it
+    able = [pool for pool in pools_of(machine, lambda source: source.path) # of one run, and the newest, as results.newest has it
             if pool.burst and name in pool.problems and all(r in pool.problems[name].rows for r in (*RUNGS, OURS))]
     if not able:
         raise NotMade("no file has k1 to k4 and auto at 4096")
