@@ -3,20 +3,22 @@
 #pragma once
 #include "packed.cuh"
 
-/* The table of 16 halves in registers. ptxas must not know words 0 and 2 to be alike in all lanes: else it has them in
- * uniform registers, and moves them for each permutation. */
-struct lookup_of_all {
+/* The table of 16 halves. A permutation has one word of two from the kernel's arguments, the other from a register. Where
+ * ptxas knows the word to be alike in all lanes, it has it in a uniform register, and moves it for each permutation (note
+ * 491). KEEPS: there are registers for these words; each is one with a 0 that seems to be the lane's. */
+template <bool KEEPS> struct lookup_of_all {
     u32 words[8];
-    DEVICE explicit lookup_of_all(const unsigned (&from)[8])
+    DEVICE lookup_of_all(const packed_form_t &form, u32 lane)
     {
+        const u32 zero = KEEPS ? (u32)form.log_group >> 8 & lane : 0;
 #pragma unroll
-        for (int i = 0; i < 8; ++i) words[i] = i == 0 || i == 2 ? from_lane(from[i], 0) : from[i];
+        for (int i = 0; i < 8; ++i) words[i] = i % 2 == 0 ? form.lookup[i] | zero : form.lookup[i];
     }
 };
 
 /* The B operands of slice s of four mma tiles, as halves_of_codes by `lookup` finds them, by fewer instructions. */
-template <code_kind KIND>
-static DEVICE void halves_of_codes(u32 (&b)[4], const b128 &unit, int s, const zeros_of_tiles<KIND> &, const lookup_of_all &table)
+template <code_kind KIND, bool KEEPS>
+static DEVICE void halves_of_codes(u32 (&b)[4], const b128 &unit, int s, const zeros_of_tiles<KIND> &, const lookup_of_all<KEEPS> &table)
 {
     static_assert(KIND == CODES_TABLE, "codes are no places in a table");
     const u32 units[4] = {unit.x, unit.y, unit.z, unit.w}, x = units[s];
@@ -30,5 +32,5 @@ static DEVICE void halves_of_codes(u32 (&b)[4], const b128 &unit, int s, const z
     }
 }
 
-template <bool OF_ALL> struct lookup_for { using type = lookup; };
-template <> struct lookup_for<true> { using type = lookup_of_all; };
+template <bool OF_ALL, bool KEEPS> struct lookup_for { using type = lookup; };
+template <bool KEEPS> struct lookup_for<true, KEEPS> { using type = lookup_of_all<KEEPS>; };

@@ -69,6 +69,7 @@ template <code_kind KIND> struct zeros_of_tiles {
 /* The table of 16 halves, as packed_form_t has it for this. */
 struct lookup {
     const unsigned (&words)[8];
+    DEVICE lookup(const packed_form_t &form, u32) : words(form.lookup) {}
     /* Of the four codes in the lower half of x: two pairs of halves. Bytes of the first 8, or of the last 8. */
     DEVICE void find(u32 &first, u32 &second, u32 x) const
     {

@@ -42,7 +42,7 @@ template <code_kind KIND> static DEVICE void unpack(const pack_args_t &args, u64
     ld_global_word(zero, packed + form.zeros_at + facts + g * 4, form.zero == PACKED_ZERO_CODES);
     zeros_of_tiles<KIND> zeros;
     zeros.set(zero);
-    const lookup table = {form.lookup};
+    const lookup table(form, 0);
     u32 pairs[4][4]; /* of a tile, k's 2 i and 2 i + 1 */
 #pragma unroll
     for (int i = 0; i < 4; ++i) {

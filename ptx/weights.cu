@@ -42,8 +42,9 @@ static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
      * slice has many mma's, halves where it has few. */
     constexpr bool SCALES_AHEAD = T::spec::TABLES && T::WM > 32 && !IS_SHORT, HALVES_AHEAD = T::spec::TABLES && T::WM <= 32;
     constexpr bool AMONG_MMAS = SCALES_AHEAD && HAS_TEAMS; /* these scales are found; else before all of a slice's */
-    constexpr bool LOOKS_UP_ALL = AMONG_MMAS || IS_SHORT; /* codes of a word at once; and a unit is copied, for the next one's load */
     constexpr bool ALONG_N = SCALES_AHEAD && !AMONG_MMAS;
+    constexpr bool HAS_SPARE = !T::CONVERTS || T::WM <= 32; /* registers: of the table, and of a unit's copy for the next one's load */
+    constexpr bool COPIES_UNIT = !HALVES_AHEAD && (!SCALES_AHEAD || HAS_TEAMS || HAS_SPARE);
     constexpr int STEP_MMAS = (T::SLICES - 1) * MMAS; /* those before the barrier */
     constexpr int STS_FIRST = IS_OWN ? own::STS_FIRST : LATER ? MMAS * 3 / 2 : MMAS / 2;
     constexpr int STS_GAP = IS_OWN ? own::STS_GAP : (STEP_MMAS - STS_FIRST - 1) / SLOTS / (HALVES_AHEAD ? 2 : 1);
@@ -59,7 +60,7 @@ static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
     const u32 first_k = at.k0 + (HAS_TEAMS ? 0 : w.k_warp * T::WK);
     const char *codes = at.b.base + (u64)strip * packed_units(&form) * HGEMM_PACKED_UNIT + w.lane * 16 + (u64)first_k * K_BYTES;
     const groups_of_strip<ADDS> groups(form, at.b.base, strip, w.lane);
-    const typename lookup_for<LOOKS_UP_ALL>::type table{form.lookup};
+    const typename lookup_for<T::spec::TABLES, HAS_SPARE>::type table(form, w.lane);
     constexpr bool MAY_BE_FINE = HGEMM_TAKES_ALL(T::WM, T::spec::TABLES);
     const bool is_fine = MAY_BE_FINE && 1u << form.log_group < (u32)T::WK; /* groups are smaller than a warp's k-tile */
 
@@ -151,15 +152,15 @@ static DEVICE void multiply_packed(typename T::sums &all, const arguments &args)
                 next_group(p);
                 load_facts(p, t + 1, true);
             }
-            if constexpr (T::spec::TABLES && !LOOKS_UP_ALL) {
+            if constexpr (COPIES_UNIT) {
+                if (kk % UNIT_SLICES == 0) unit = units[kk / UNIT_SLICES], load_unit(kk / UNIT_SLICES, t + 1);
+                halves_of_codes<KIND>(b, unit, kk % UNIT_SLICES, zeros, table);
+            } else {
 #pragma unroll
                 for (int j = 0; j < 4 && HALVES_AHEAD; ++j) b[j] = next_b[j];
                 const int s = HALVES_AHEAD ? (kk + 1) % T::SLICES : kk; /* whose codes become halves */
                 halves_of_codes<KIND>(HALVES_AHEAD ? next_b : b, units[s / UNIT_SLICES], s % UNIT_SLICES, zeros, table);
                 if (s % UNIT_SLICES == UNIT_SLICES - 1) load_unit(s / UNIT_SLICES, t + 1);
-            } else {
-                if (kk % UNIT_SLICES == 0) unit = units[kk / UNIT_SLICES], load_unit(kk / UNIT_SLICES, t + 1);
-                halves_of_codes<KIND>(b, unit, kk % UNIT_SLICES, zeros, table);
             }
             auto multiply = [&](bool is_fresh) {
 #pragma unroll
