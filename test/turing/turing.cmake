@@ -27,6 +27,14 @@ set(fatbins ${symbols})
 list(TRANSFORM fatbins REPLACE "(.+)" "${image_dir}/\\1.fatbin")
 hgemm_add_test(turing_vendor ${CMAKE_CURRENT_SOURCE_DIR}/turing/turing_vendor.sh $<TARGET_FILE:turing_tool> ${fatbins})
 
+# What a table's words are to ptxas.
+set(by_tables ${fatbins})
+list(FILTER by_tables INCLUDE REGEX "/weights_table_(32x128_nt_packed(_bf16)?|(teams_)?64x128_nt_packed)\\.fatbin$")
+if(by_tables)
+    hgemm_add_test(turing_uniform_moves ${CMAKE_CURRENT_SOURCE_DIR}/turing/uniform_moves.sh $<TARGET_FILE:turing_tool>
+        ${HGEMM_NVCC_VERSION} ${by_tables})
+endif()
+
 # Every kernel, to be timed without its results.
 turing_test(turing_dry_test)
 hgemm_add_test(turing_dry turing_dry_test ${fatbins})
