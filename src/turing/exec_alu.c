@@ -48,23 +48,24 @@ static void op_iadd3(warp_t *w, const op_t *o, uint32_t on)
     put_pred(w, o->pdst[1], carry2, on);
 }
 
+/* (c:a << shift), its lower word or its upper one, plus b. A sign is that of the word that is shifted out, so what -(x
+ * << s) carries where no bit of x is left in the lower word is carried here too. */
 static void op_lea(warp_t *w, const op_t *o, uint32_t on)
 {
     SOURCES;
     const turing_mods_t *m = &o->in->m;
-    const bool neg_a = flip(o, 0), complement = neg_a && m->x;
-    const uint32_t fb = flip(o, 1), in = m->x ? pred(w, o, 0) : 0, one = m->x ? 0 : fb & 1;
+    const uint32_t fa = flip(o, 0), fb = flip(o, 1), in = m->x ? pred(w, o, 0) : 0;
+    const uint64_t ones = m->x ? 0 : (fa & 1) + (fb & 1); /* -x is ~x + 1 */
     uint32_t carry = 0;
     EACH {
         uint64_t v = a[l];
         if (m->hi)
-            v |= (uint64_t)(m->sx32 ? 0u - (a[l] >> 31) : c[l]) << 32;
-        if (neg_a)
-            v = complement ? ~v : 0 - v;
-        v <<= m->shift;
-        uint64_t sum = (uint64_t)(uint32_t)(m->hi ? v >> 32 : v) + (b[l] ^ fb) + one + (in >> l & 1);
+            v = (v | (uint64_t)(m->sx32 ? 0u - (a[l] >> 31) : c[l]) << 32) << m->shift >> 32;
+        else
+            v <<= m->shift;
+        uint64_t sum = ((uint32_t)v ^ fa) + (uint64_t)(b[l] ^ fb) + ones + (in >> l & 1);
         t[l] = (uint32_t)sum;
-        carry |= (uint32_t)(sum >> 32 & 1) << l;
+        carry |= (uint32_t)(sum >> 32 != 0) << l;
     }
     put(w, o->d, t, on);
     put_pred(w, o->pdst[0], carry, on);
