@@ -200,7 +200,7 @@ static int reset_halves(int kernel)
     return hgemm_select(d, &runs) == HGEMM_STATUS_SUCCESS;
 }
 
-/* Elements are computed in pairs, with one reciprocal for both: what is no number in one must not reach the other. */
+/* What is no number in one element must not reach another, whichever way they are computed side by side. */
 static void neighbours_of_special_values_are_their_own(void **state)
 {
     (void)state;
@@ -262,8 +262,8 @@ static void every_way_to_d_gives_the_same_bits(void **state)
         skip();
 }
 
-/* GELU and SiLU divide once for two columns. Where n is odd the last one's neighbour is no element of D: what stands
- * there, behind a row of B, and how rows are read, must not change a bit. Of every kernel. */
+/* Where n is odd the neighbour of a row's last element is none of D's: what stands there, behind a row of B, and how rows
+ * are read, must not change a bit. Of every kernel. */
 static void a_column_that_is_not_there_counts_for_nothing(void **state)
 {
     (void)state;
