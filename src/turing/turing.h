@@ -63,6 +63,7 @@ typedef struct turing_line {
 } turing_line_t;
 
 enum { TURING_BANKS = 8, TURING_BANK_BYTES = 65536 };
+enum { TURING_MOST_LOCAL = 512 << 10 }; /* bytes of a thread: CUDA C++ Programming Guide, "Technical Specifications" */
 
 typedef struct turing_bank {
     const uint8_t *data; /* NULL: the kernel has no such bank */
