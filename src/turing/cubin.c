@@ -28,6 +28,7 @@ enum {
     ABI_CUDA_11 = 0x33, /* EI_OSABI: architecture in bits 0-7 of e_flags  */
     ABI_CUDA_13 = 0x41, /* architecture in bits 8-15                      */
     ENTRY_POINT = 0x10, /* st_other: a kernel                             */
+    MANAGED = 0x04,     /* st_other: a variable of managed memory         */
     DEFAULT_PARAM_BASE = 0x160,
     MAX_SHARED = 65536
 };
@@ -193,7 +194,8 @@ static bool place_globals(elf_t *e)
         char *name = emu_own_text(m, y->name, "", "");
         if (!name)
             return emu_out_of_memory(e->err);
-        m->symbols[m->n_symbols++] = (turing_symbol_t){name, s->address + y->value, y->size};
+        m->symbols[m->n_symbols++] =
+            (turing_symbol_t){name, s->address + y->value, y->size, .managed = y->other & MANAGED};
     }
     return true;
 }

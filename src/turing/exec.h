@@ -106,8 +106,8 @@ struct warp {
     uint32_t loops;       /* backward branches since the last turn of others */
     row_t barrier_result; /* of BAR.RED, for B2R                      */
     uint64_t issued;
-    alloc_t *hit;   /* allocation of the last global access     */
-    uint8_t *local; /* local_bytes per lane                     */
+    alloc_t *hit;       /* allocation of the last global access     */
+    uint8_t *local;     /* local_bytes per lane                     */
     uint32_t local_low; /* from there on it was used by this block */
     uint8_t *local_valid;
     uint8_t *local_absent; /* as alloc_t has; NULL: not a dry launch */

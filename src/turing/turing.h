@@ -106,6 +106,7 @@ typedef struct turing_global {
 typedef struct turing_symbol {
     const char *name;
     uint64_t address, size;
+    bool managed; /* __managed__: the host reads and writes it at its address, too */
 } turing_symbol_t;
 
 /* Where the variables of a module stand, unless its opener says otherwise: far from any host address, and
