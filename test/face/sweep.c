@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sweep LIBRARY < NAMES - calls every entry point that is named with arguments that make no sense: all zero, and each of
- * the first six in turn the address of memory that is no handle of CUDA's. None may crash. To be run by `turing exec`.
+ * sweep LIBRARY < NAMES - calls every entry point that is named with arguments that make no sense: all zero, and each
+ * of the first six in turn the address of memory that is no handle of CUDA's. None may crash. To be run by `turing
+ * exec`.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
