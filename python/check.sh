@@ -27,13 +27,16 @@ esac
 
 step "installing it in a clean environment"
 quietly python3 -m venv "$work/venv"
-quietly "$work/venv/bin/pip" install -q --disable-pip-version-check "$wheel" pytest ml_dtypes gguf matplotlib nbconvert ipykernel
+quietly "$work/venv/bin/pip" install -q --disable-pip-version-check "$wheel" pytest ml_dtypes gguf matplotlib nbconvert ipykernel mypy
 # shellcheck disable=SC2086 # several words
 [ -z "${HGEMM_CHECK_PACKAGES:-}" ] || quietly "$work/venv/bin/pip" install -q --disable-pip-version-check $HGEMM_CHECK_PACKAGES
 strangers=$(nm -D --defined-only "$work"/venv/lib/python3*/site-packages/hgemm/libhgemm.so | grep -Ev ' (hgemm_[a-z0-9_]+@@)?HGEMM_(PRIVATE_)?[0-9.]+$' || true)
 [ -z "$strangers" ] || { printf 'FAILED: libhgemm.so exports\n%s\n' "$strangers" >&2; exit 1; }
-step "testing"
 cd "$work" # where Python finds the installed package only
+step "checking annotations"
+quietly venv/bin/mypy --config-file "$root/python/pyproject.toml" --cache-dir mypy "$root/python/hgemm"
+quietly venv/bin/mypy --config-file "$root/python/pyproject.toml" --cache-dir mypy --strict --python-executable venv/bin/python "$root/python/tests/typed.py"
+step "testing"
 HGEMM_DEVICE=t4emu:check venv/bin/pytest -q -rs -p no:cacheprovider "$root/python/tests"
 step "running examples/colab.ipynb"
 cp "$root/examples/colab.ipynb" notebook.ipynb

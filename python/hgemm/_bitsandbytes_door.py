@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """bitsandbytes' products of 4 bits under hgemm.torch.enable(): its function matmul_4bit, which Linear4bit calls by its module's name, is
 replaced while bitsandbytes is loaded and an enable() is entered."""
+from __future__ import annotations
+
 import sys
 import threading
 import weakref
@@ -11,7 +13,7 @@ from . import _c, _packed, formats
 
 _lock = threading.Lock()
 _own = None  # bitsandbytes' function, once it was replaced
-_packed_of = {}  # of a quant_state, by its id: (a reference that ends this, what its tensors were, PackedWeights or why there are none)
+_packed_of: dict[int, tuple] = {}  # of a quant_state, by its id: (a reference that ends this, what its tensors were, PackedWeights or why there are none)
 
 
 def enter(entered):

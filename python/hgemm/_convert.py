@@ -4,6 +4,7 @@ import torch
 
 from . import _c, _packed, formats
 from ._torch_packed import PackedLinear, form_of
+from ._words import is_one_of, shown
 from .formats._fp8 import of_scale
 
 _FP8 = {getattr(torch, name) for name in dir(torch) if name.startswith("float8_e")}
@@ -33,12 +34,12 @@ def convert(model, *, gptq_version=None, compute_dtype=None):
     compute_dtype  what x of float32 is rounded to, such as torch.float16; by default what the layer itself says, if it does
 
     Layers that quantise their activations, too, are replaced by ones that take activations as they are."""
-    if gptq_version not in (None, 1, 2):
-        raise ValueError(f"gptq_version: {gptq_version!r} is neither 1 nor 2")
+    if not is_one_of(gptq_version, None, 1, 2):
+        raise ValueError(f"gptq_version: {shown(gptq_version)} is neither 1 nor 2")
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model: a {type(model).__module__}.{type(model).__qualname__} is no torch.nn.Module")
-    if compute_dtype not in (None, torch.float16, torch.bfloat16, torch.float32):
-        raise ValueError(f"compute_dtype: {compute_dtype!r} is none of torch.float16, torch.bfloat16 and torch.float32")
+    if not is_one_of(compute_dtype, None, torch.float16, torch.bfloat16, torch.float32):
+        raise ValueError(f"compute_dtype: {shown(compute_dtype)} is none of torch.float16, torch.bfloat16 and torch.float32")
     done, made = Converted(), {}
     if _known(model) is not None:
         done.left[""] = "it is itself such a layer, and only what is in a module can be replaced: use PackedLinear"

@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: MIT
 """Groups of rows, each multiplied by a matrix of its own, as a mixture of experts has them: one call, sizes in device memory."""
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from . import _arrays, _c, _packed
 from ._activations import activation as row_of
+from ._annotations import Array, DType, Scalar, Stream
+from ._annotations import Operand as Given
 from ._call import asked_type, check_options, compute, on_host, scalars_of
 from ._matmul import given_of
-from ._plan import Calls, Layout, Operand, check_types, fill, packed
+from ._plan import Calls, Layout, Operand, check_types, fill, packed, refuse_shared
 from ._scales import find_scale
 
 INDICES = ("group_ends", "gather_a", "scatter_d")
 
 
-def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=1.0, beta=None, c=None, bias=None, activation=None,
-            gate=None, accumulate="float32", out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, stream=None, accuracy="float32"):
+def grouped(a: Array, b: Given | _packed.PackedWeights, group_ends: Given, *, gather_a: Given | None = None, scatter_d: Given | None = None,
+            out: Array | None = None, alpha: Scalar = 1.0, beta: Scalar | None = None, c: Given | None = None, bias: Given | None = None,
+            activation: str | None = None, gate: Given | None = None, accumulate: str = "float32", out_dtype: DType | None = None,
+            scale_a: Scalar | None = None, scale_b: Scalar | None = None, batch_invariant: bool = False, stream: Stream | None = None,
+            accuracy: str = "float32") -> Array:
     """activation(alpha * a[i] @ b[g] + beta * c[i] + bias[g]) * gate[i] for each row i of each group g, in one call. The host reads no
     size, so it waits for nothing.
 
@@ -28,21 +37,30 @@ def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=
 
     All else is as in matmul. Where a bfloat16 operand's scale is not given, it is found first, which reads the whole operand: give that of
     b, which find_scale finds once. There is no gradient. Indices and ends that lead out of an array are the caller's to avoid."""
+    if group_ends is None:
+        raise TypeError("group_ends: it is None, which is no array")
+    given = [x for x in (a, b, group_ends, gather_a, scatter_d, c, bias, gate, out, alpha, scale_a, scale_b) if _arrays.is_torch(x)]
+    if given:
+        from . import torch as door
+        if door.must_dispatch(given):
+            if stream is not None:
+                raise ValueError("stream: it cannot be given where torch records, transforms or traces the call")
+            return door.grouped(a, b, group_ends, gather_a=gather_a, scatter_d=scatter_d, out=out, alpha=alpha, beta=beta, c=c, bias=bias,
+                                activation=activation, gate=gate, accumulate=accumulate, out_dtype=out_dtype, scale_a=scale_a, scale_b=scale_b,
+                                batch_invariant=batch_invariant, accuracy=accuracy)
+    return run(a, b, group_ends, gather_a, scatter_d, out, alpha, beta, c, bias, activation, gate, accumulate, out_dtype, scale_a, scale_b,
+               batch_invariant, stream, accuracy)
+
+
+def run(a, b, group_ends, gather_a=None, scatter_d=None, out=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, gate=None,
+        accumulate="float32", out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, stream=None, accuracy="float32"):
+    """grouped, past torch's dispatcher."""
     weights, kind = None, None
     if isinstance(b, _packed.PackedWeights):
         weights, kind = b, _arrays.type_of("a", a)
         a, b = _of_packed(a, weights, kind, {"accumulate": accumulate, "scale_b": scale_b})
     operands = given_of(a=a, b=b, group_ends=group_ends, gather_a=gather_a, scatter_d=scatter_d, c=c, bias=bias, gate=gate, out=out)
-    if group_ends is None:
-        raise TypeError("group_ends: it is None, which is no array")
-    tensors = [array for array in operands.values() if _arrays.is_torch(array)]
-    if any(x.requires_grad for x in tensors) and _arrays.recording():
-        raise ValueError("grouped: it has no gradient, and an argument requires one: call it under torch.no_grad()")
-    if tensors:
-        from . import _derivatives
-        if _derivatives.transformed() and any(map(_derivatives.is_transformed, tensors)):
-            raise NotImplementedError("grouped: it has no derivatives and no batching rule, and an argument is of a transform (vmap, grad, jvp)")
-    check_options(accumulate, activation, accuracy)
+    check_options(accumulate, activation, accuracy, batch_invariant)
     dtype = asked_type(out, out_dtype)
     scales = {"a": scale_a, "b": scale_b}
     factors = (("a", a), ("b", b))[:1 if weights else 2]
@@ -58,7 +76,7 @@ def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=
         plan = Groups({name: Layout(*layout) for name, *layout in layouts}, dtype, reads_c, accumulate, activation, batch_invariant,
                       accuracy)
         if weights is not None:
-            plan.desc = _packed.tell(plan.desc, weights.form)
+            plan.desc = _packed.tell(plan.desc, weights.form, "a")
             plan.desc.stride_b = _packed.bytes_of(weights.form)
         return plan
     if weights is not None:
@@ -70,9 +88,7 @@ def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=
 
 def _of_packed(a, weights, kind, options):
     """(a, b) of a product with packed weights: a in their order of columns, and what stands for b."""
-    if weights.experts is None:
-        raise ValueError("b: it is not packed for experts: pack a sequence of hgemm.Weights")
-    _packed.refuse(options)
+    _packed.check_experts(weights, options)
     if kind not in ("float16", "bfloat16"):
         raise TypeError(f"a: its type is {kind}, not float16 or bfloat16")
     a = _packed.gathered(a, weights.order, "a")
@@ -120,6 +136,8 @@ class Groups(Calls):
         matrices = {name: layout for name, layout in layouts.items() if name not in INDICES}
         check_types(matrices)
         out = matrices.pop("out", None) or Layout(dtype, self.shape, packed(self.shape))
+        if "out" in layouts:
+            refuse_shared(out.shape, out.strides)
         operands = {name: Operand(layout, layout.strides) for name, layout in matrices.items()}
         operands["d"] = Operand(out, out.strides)
         if reads_c and "c" not in operands:

@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: MIT
 """matmul and linear."""
+from __future__ import annotations
+
+from typing import Any
+
 from . import _arrays, _c, _packed
+from ._annotations import Array, DType, Operand, Options, Scalar, Stream, Unpack
 from ._call import asked_type, check_options, compute, scalars_of
 from ._packed import PackedWeights
 from ._plan import Shape, plan_for
 from ._weights import Weights
+from ._words import renamed
 
-again = None  # hgemm.torch's, once that is loaded: makes a call on its tensors that was made before
+again: Any = None  # hgemm.torch's, once that is loaded: makes a call on its tensors that was made before
 
 
-def matmul(a, b, *, out=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, gate=None, accumulate="float32",
-           out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, kernel=None, stream=None, accuracy="float32"):
+def matmul(a: Array, b: Operand, *, out: Array | None = None, alpha: Scalar = 1.0, beta: Scalar | None = None, c: Operand | None = None,
+           bias: Operand | None = None, activation: str | None = None, gate: Operand | None = None, accumulate: str = "float32",
+           out_dtype: DType | None = None, scale_a: Scalar | None = None, scale_b: Scalar | None = None, batch_invariant: bool = False,
+           kernel: str | None = None, stream: Stream | None = None, accuracy: str = "float32") -> Array:
     """activation(alpha * a @ b + beta * c + bias) * gate, computed in FP32 and rounded once to the result's type.
 
     a, b        both float16, both bfloat16 or both float32, or one float32 and the other either; shapes broadcast as in torch.matmul.
@@ -43,17 +51,17 @@ def matmul(a, b, *, out=None, alpha=1.0, beta=None, c=None, bias=None, activatio
                             accuracy)
         if result is not None:
             return result
-    operands = given_of(a=a, b=b, c=c, bias=bias, gate=gate, out=out)
+    operands: dict[str, Any] = given_of(a=a, b=b, c=c, bias=bias, gate=gate, out=out)
     if any(_arrays.is_torch(array) for array in operands.values()):
         from . import torch as door
-        if door.must_dispatch(operands.values()):
-            for name, option in (("out", out), ("kernel", kernel), ("stream", stream)):
+        if door.casts() or door.must_dispatch([*operands.values(), alpha, beta, scale_a, scale_b]):
+            for name, option in (("kernel", kernel), ("stream", stream)):
                 if option is not None:
                     raise ValueError(f"{name}: it cannot be given where torch records, transforms or traces the call")
-            return door.matmul(a, b, alpha=alpha, beta=beta, c=c, bias=bias, activation=activation, gate=gate,
-                               accumulate=accumulate, out_dtype=out_dtype, scale_a=scale_a, scale_b=scale_b,
-                               batch_invariant=batch_invariant, accuracy=accuracy)
-    check_options(accumulate, activation, accuracy)
+            return door.dispatched(a, b, out, alpha=alpha, beta=beta, c=c, bias=bias, activation=activation, gate=gate,
+                                   accumulate=accumulate, out_dtype=out_dtype, scale_a=scale_a, scale_b=scale_b,
+                                   batch_invariant=batch_invariant, accuracy=accuracy)
+    check_options(accumulate, activation, accuracy, batch_invariant)
     dtype = asked_type(out, out_dtype)
     scalars = scalars_of(c, alpha, beta, scale_a, scale_b)
     if stream is None and kernel is None and all(_arrays.is_torch(array) and array.is_cuda for array in operands.values()) and all(
@@ -83,16 +91,30 @@ def plans(activation, accumulate, batch_invariant, kernel=None, accuracy="float3
     return lambda layouts, dtype, reads_c: plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy)
 
 
-def linear(x, weight, bias=None, **options):
+def linear(x: Array, weight: Operand | PackedWeights, bias: Operand | None = None, *, out: Array | None = None, **options: Unpack[Options]) -> Array:
     """x @ weight.T + bias, with the options of matmul. weight is (out features, in features), as in torch.nn.functional.linear,
     or what hgemm.pack made of such weights."""
-    if isinstance(weight, PackedWeights):
-        return _packed.linear(x, weight, bias, **options)
+    try:
+        if isinstance(weight, PackedWeights):
+            return _packed.linear(x, weight, bias, out=out, **options)
+        return matmul(x, transposed(weight), bias=bias, out=out, **options)
+    except (TypeError, ValueError, _c.Error) as error:
+        in_words_of_linear(error, x, weight)
+        raise
+
+
+def transposed(weight):
     shape = getattr(weight, "shape", None)
     if shape is None or isinstance(weight, Weights):
         raise _arrays.no_array("weight", weight)
-    if len(shape) == 2:
-        weight = weight.T
-    elif len(shape) != 1:
+    if len(shape) not in (1, 2):
         raise ValueError(f"weight: its shape {tuple(shape)} has {len(shape)} dimensions, not 2 or 1")
-    return matmul(x, weight, bias=bias, **options)
+    return weight.T if len(shape) == 2 else weight
+
+
+def in_words_of_linear(error, x, weight):
+    """Has an error of matmul's speak of x and weight."""
+    shapes = [tuple(getattr(array, "shape", ())) for array in (x, weight)]
+    if all(shapes) and shapes[0][-1] != shapes[1][-1] and str(error).startswith("b: it has "):
+        error.args = f"weight: it has {shapes[1][-1]} in features, and x has {shapes[0][-1]} (shapes {shapes[1]} and {shapes[0]})",
+    renamed(error, a="x", b="weight")

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Weights in the packed form that products take, and products with it."""
+from __future__ import annotations
+
 import ctypes
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from ctypes import byref
+from typing import Any
 
 import numpy as np
 
 from . import _arrays, _c, _call, _device
-from ._device_array import DeviceArray, upload
+from ._annotations import DType
+from ._device_array import DeviceArray, ReadOnly, upload
 from ._plan import Calls, Shape, plan_for
 from ._types import BFLOAT16, dtype_name, type_name
 from ._weights import Weights, wrong_shape
+from ._words import kind
 
 _CODES = {number: name for name, number in _c.CODE.items()}
 _SCALES = {number: name for name, number in _c.TYPE.items()}
@@ -87,10 +92,10 @@ def unpack_on_host(form, packed, dtype, first=0, count=None):
 
 def joint(weights):
     """(a list of Weights, their form, their order of columns): experts have all of these in common."""
-    many = list(weights) if isinstance(weights, Iterable) else [weights]
+    many = list(weights) if isinstance(weights, Iterable) and not isinstance(weights, np.ndarray) else [weights]
     for one in many:
         if not isinstance(one, Weights):
-            raise TypeError(f"weights: a {type(one).__module__}.{type(one).__qualname__} is no hgemm.Weights; hgemm.formats makes them")
+            raise TypeError(f"weights: a {kind(one)} is no hgemm.Weights; hgemm.formats makes them")
     if not many:
         raise ValueError("weights: there are none")
     form, order = form_of(many[0]), many[0].order
@@ -102,7 +107,7 @@ def joint(weights):
     return many, form, order
 
 
-def pack(weights, *, device=None):
+def pack(weights: Weights | Sequence[Weights], *, device: Any = None) -> PackedWeights:
     """Weights in the form that products take: hgemm.linear(x, pack(weights)).
 
     weights  hgemm.Weights, as hgemm.formats and hgemm.gguf make them; or a sequence of them that agree in all but numbers: the experts of
@@ -128,7 +133,7 @@ def pack(weights, *, device=None):
     return PackedWeights(data, form, order, None if isinstance(weights, Weights) else len(many))
 
 
-class PackedWeights:
+class PackedWeights(ReadOnly):
     """Packed weights of a linear layer, or of experts. `data` has the bytes; they are the same on every device.
 
     shape      (n, k), or (experts, n, k)
@@ -138,21 +143,46 @@ class PackedWeights:
 
     __slots__ = ("data", "form", "order", "experts")
 
-    def __init__(self, data, form, order, experts=None):
-        self.data, self.form, self.order, self.experts = data, form, order, experts
+    data: Any
+    form: tuple[int, ...]
+    order: Any
+    experts: int | None
 
-    n = property(lambda self: self.form[0])
-    k = property(lambda self: self.form[1])
-    code = property(lambda self: _CODES[self.form[2]])
-    group = property(lambda self: self.form[3] or self.form[1])
-    shape = property(lambda self: (() if self.experts is None else (self.experts,)) + self.form[:2])
-    nbytes = property(lambda self: (self.experts or 1) * bytes_of(self.form))
+    def __init__(self, data: Any, form: tuple[int, ...], order: Any, experts: int | None = None) -> None:
+        self._set(data, form, order, experts)
 
-    def __repr__(self):
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        self._set(*(state[1][name] for name in self.__slots__))
+
+    @property
+    def n(self) -> int:
+        return self.form[0]
+
+    @property
+    def k(self) -> int:
+        return self.form[1]
+
+    @property
+    def code(self) -> str:
+        return _CODES[self.form[2]]
+
+    @property
+    def group(self) -> int:
+        return self.form[3] or self.form[1]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (() if self.experts is None else (self.experts,)) + self.form[:2]
+
+    @property
+    def nbytes(self) -> int:
+        return (self.experts or 1) * bytes_of(self.form)
+
+    def __repr__(self) -> str:
         return (f"<hgemm.PackedWeights {'x'.join(map(str, self.shape))}, {self.code}, groups of {self.group}, "
                 f"{('no zeros', 'zeros', 'offsets')[self.form[4]]}, scales of {_SCALES[self.form[5]]}, {self.nbytes} bytes>")
 
-    def unpack(self, dtype="float16"):
+    def unpack(self, dtype: DType = "float16") -> Any:
         """The matrix in float16, bfloat16 or float32: a tensor where the bytes are in one, else numpy's. Elements are computed in float32 and
         rounded once."""
         dtype = dtype_name("dtype", dtype)
@@ -191,7 +221,7 @@ class _Lent:
 
 # ---- plans --------------------------------------------------------------------------------------------------------
 
-_plans = {}
+_plans: dict[tuple, Calls] = {}
 
 
 def plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, kernel):
@@ -209,12 +239,12 @@ def plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, kernel):
     return plan
 
 
-def tell(desc, form):
-    """A copy of a descriptor of x W^T that says that W is packed."""
+def tell(desc, form, name="x"):
+    """A copy of a descriptor of x W^T that says that W is packed. name: of the argument x."""
     if desc.layout != _c.ROW_MAJOR:
         raise ValueError("out: with packed weights its rows are contiguous; pass out.T of an array of the shape of out.T")
     if desc.op_a != _c.OP_N and desc.m > 1:
-        raise ValueError("x: with packed weights its rows are contiguous; pass a contiguous copy")
+        raise ValueError(f"{name}: with packed weights its rows are contiguous; pass a contiguous copy")
     desc = _c.Desc.from_buffer_copy(desc)
     if desc.op_a != _c.OP_N:
         desc.op_a, desc.lda = _c.OP_N, desc.k
@@ -232,6 +262,13 @@ def check_x(w, shape, options):
         raise ValueError(f"weight: it is packed for {w.experts} experts, which hgemm.grouped takes")
     if not shape or shape[-1] != w.k:
         raise wrong_shape("x", shape, f"(..., {w.k}), as the packed weights are {w.n} x {w.k}")
+    refuse(options)
+
+
+def check_experts(w, options):
+    """The same for grouped."""
+    if w.experts is None:
+        raise ValueError("b: it is not packed for experts: pack a sequence of hgemm.Weights")
     refuse(options)
 
 
@@ -261,16 +298,19 @@ def gathered(x, order, name="x"):
 def linear(x, w, bias=None, *, out=None, alpha=1.0, beta=None, c=None, activation=None, gate=None, accumulate="float32", out_dtype=None,
            scale_a=None, scale_b=None, batch_invariant=False, kernel=None, stream=None, accuracy="float32"):
     """hgemm.linear with packed weights. A lower accuracy than x has is more than it asks for."""
-    if _arrays.is_torch(x) and (_arrays.is_torch(w.data) or not x.is_cuda):
+    if _arrays.is_torch(x):
+        from . import torch as door
+    if _arrays.is_torch(x) and (_arrays.is_torch(w.data) or not x.is_cuda or door.must_dispatch(
+            [given for given in (x, c, bias, gate, alpha, beta, scale_a) if _arrays.is_torch(given)])):
         for name, option in (("out", out), ("kernel", kernel), ("stream", stream)):
             if option is not None:
                 raise ValueError(f"{name}: it cannot be given with packed weights and torch's tensors")
-        from . import torch as door
         return door.packed.linear(x, w, bias, alpha=alpha, beta=beta, c=c, activation=activation, gate=gate, accumulate=accumulate,
                                   out_dtype=out_dtype, scale_a=scale_a, scale_b=scale_b, batch_invariant=batch_invariant, accuracy=accuracy)
     if _arrays.is_torch(w.data):
         raise TypeError("x: the weights are packed in a tensor of torch's; pack(weights) packs for other arrays")
     host = _arrays.is_host("x", x)
+    _call.check_options(accumulate, activation, accuracy, batch_invariant)
     check_x(w, tuple(x.shape), {"accumulate": accumulate, "scale_b": scale_b})
     x = gathered(x, w.order)
     if host:
@@ -279,7 +319,6 @@ def linear(x, w, bias=None, *, out=None, alpha=1.0, beta=None, c=None, activatio
     if kind not in ("float16", "bfloat16"):
         raise TypeError(f"x: its type is {kind}, not float16 or bfloat16")
     others = {name: array for name, array in (("c", c), ("bias", bias), ("gate", gate), ("out", out)) if array is not None}
-    _call.check_options("float32", activation, accuracy)
     dtype = _call.asked_type(out, out_dtype)
     scalars = _call.scalars_of(c, alpha, beta, scale_a, None)
 

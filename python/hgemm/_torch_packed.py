@@ -8,10 +8,13 @@ import torch
 from . import _c, _call, _derivatives, _packed, _packed_derivatives, _prepared
 from ._activations import activation as row_of
 from ._device import handle_for
+from ._dispatch import count_flops, is_traced, must_dispatch
 from ._packed import PackedWeights
 from ._plan import Layout, Shape, once, spread_shape
+from ._tensors import TYPES as _TYPES
+from ._tensors import check, dtype_of, factors, scale
+from ._words import is_one_of, shown
 
-_TYPES = {getattr(torch, name): name for name in _c.TYPE}
 _HALVES = (torch.float16, torch.bfloat16)
 
 
@@ -28,11 +31,14 @@ def pack(many, form, order, device, experts):
     """hgemm.pack into a tensor on a device of torch's: one that backward() may keep, in inference mode, too."""
     try:
         device = torch.device(device)
-    except RuntimeError as error:
-        raise ValueError(f"device: {device!r} is no device of torch's") from error
-    device = torch.empty(0, device=device).device  # with its index
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+        raise (ValueError if isinstance(device, str) else TypeError)(f"device: {shown(device)} is no device of torch's") from error
     if device.type not in ("cpu", "cuda"):
         raise ValueError(f"device: {device} is neither a CPU nor a CUDA device")
+    try:
+        device = torch.empty(0, device=device).device  # with its index
+    except (RuntimeError, AssertionError) as error:  # a CUDA device that is not there
+        raise ValueError(f"device: {device}: {str(error).splitlines()[0]}") from error
     size = _packed.bytes_of(form)
     data = torch.zeros((len(many), size), dtype=torch.uint8, device=device)  # so is what the library rounds up and does not write
     for one, row in zip(many, data):
@@ -281,6 +287,7 @@ def _setup(ctx, inputs, output):
 
 
 def _backward(ctx, g):
+    count_flops()
     grad_x = None
     if ctx.needs_input_grad[0]:
         grad_x = torch.ops.hgemm.linear_packed_grad(g, ctx.saved_tensors[0], ctx.form, ctx.dtype, ctx.alpha)
@@ -313,25 +320,26 @@ def linear(x, w, bias=None, *, alpha=1.0, beta=None, c=None, activation=None, ga
            scale_b=None, batch_invariant=False, accuracy="float32"):
     """hgemm.linear of tensors with packed weights. Its gradient for x is a product with the matrix, unpacked to x's type:
     at most PANEL bytes of it at a time."""
+    _call.check_options(accumulate, activation, accuracy, batch_invariant)
+    check((("x", x), ("c", c), ("bias", bias), ("gate", gate)), ("x",))
     _packed.check_x(w, x.shape, {"accumulate": accumulate, "scale_b": scale_b})
-    _call.check_options("float32", activation, accuracy)
-    alpha, beta = float(_call.scalar("alpha", alpha)), 1.0 if beta is None else float(_call.scalar("beta", beta))
-    if isinstance(out_dtype, str):
-        out_dtype = getattr(torch, _call.dtype_name("out_dtype", out_dtype))
-    scales = {}
-    if isinstance(scale_a, torch.Tensor):
-        scales["scale_a_pointer"] = scale_a
-    elif scale_a is not None:
-        scales["scale_a"] = float(scale_a)
-    packed, order = _on(w, x)
-    return product(x, packed, w.form, order, bias, c, gate, alpha, beta, activation or "none", out_dtype, batch_invariant, scales)
+    if isinstance(alpha, torch.Tensor) and is_traced():
+        raise ValueError("alpha: with packed weights it is a number where torch traces the call")
+    alpha = float(_call.scalar("alpha", alpha))
+    _, _, beta, c = factors(1.0, beta, c)
+    scale_a, scale_a_pointer = scale("scale_a", scale_a)
+    packed, order = on(w, x)
+    return product(x, packed, w.form, order, bias, c, gate, alpha, beta, activation or "none", dtype_of(out_dtype), batch_invariant,
+                   {"scale_a": scale_a, "scale_a_pointer": scale_a_pointer})
 
 
-def _on(w, x):
+def on(w, x):
     """The bytes and the order of packed weights as tensors on the device of x."""
     if isinstance(w.data, torch.Tensor):
         return w.data, w.order
-    return torch.from_numpy(w.data.numpy()[0]).to(x.device), None if w.order is None else torch.from_numpy(w.order).to(x.device)
+    data = w.data.numpy()
+    return (torch.from_numpy(data if w.experts is not None else data[0]).to(x.device),
+            None if w.order is None else torch.from_numpy(w.order).to(x.device))
 
 
 def product(x, packed, form, order, bias, c, gate, alpha, beta, activation, out_dtype, batch_invariant, scales):
@@ -341,8 +349,7 @@ def product(x, packed, form, order, bias, c, gate, alpha, beta, activation, out_
     if order is not None:
         x = x.index_select(-1, order)
     given = [tensor for tensor in (x, packed, bias, c, gate) if tensor is not None]
-    if not (torch.compiler.is_compiling() or _derivatives.transformed() or x.is_meta or any(
-            type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.requires_grad and torch.is_grad_enabled() for tensor in given)):
+    if not (x.is_meta or must_dispatch(given)):
         return run(x, packed, form, c, bias, gate, alpha, beta, activation, out_dtype, batch_invariant, **scales)
     row = x.dim() == 1
     if row:
@@ -391,7 +398,7 @@ class PackedLinear(torch.nn.Module):
     def __init__(self, weights, bias=None, *, device=None, compute_dtype=None):
         super().__init__()
         if not isinstance(weights, PackedWeights):
-            weights = _packed.pack(weights, device=device or "cpu")
+            weights = _packed.pack(weights, device="cpu" if device is None else device)
         if not isinstance(weights.data, torch.Tensor) or weights.experts is not None:
             raise ValueError("weights: they are not packed in a tensor of torch's for one matrix; hgemm.pack(weights, device=...) does that")
         with torch.inference_mode(False):
@@ -404,6 +411,8 @@ class PackedLinear(torch.nn.Module):
         if bias is not None and tuple(bias.shape) != (weights.n,):
             raise _packed.wrong_shape("bias", bias.shape, (weights.n,))
         self.register_parameter("bias", None if bias is None else torch.nn.Parameter(bias.detach(), requires_grad=False))
+        if not is_one_of(compute_dtype, None, torch.float16, torch.bfloat16, torch.float32):
+            raise ValueError(f"compute_dtype: {shown(compute_dtype)} is none of torch.float16, torch.bfloat16 and torch.float32")
         self.compute_dtype, self._form = compute_dtype, weights.form
 
     in_features = property(lambda self: self._form[1])
@@ -415,6 +424,7 @@ class PackedLinear(torch.nn.Module):
         return PackedWeights(self.packed, self._form, self.order)
 
     def forward(self, x):
+        check([("x", x)], ("x",))
         device, out_dtype = x.device.type, None
         if device in ("cuda", "cpu") and torch.is_autocast_enabled(device):
             x = x.to(torch.get_autocast_dtype(device))

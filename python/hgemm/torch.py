@@ -9,6 +9,8 @@
     hgemm.torch.convert(model)       packs the quantised layers of a model: hgemm.torch.PackedLinear
 
 Tensors on the CPU are copied to hgemm's default device and back: without a GPU, that is the emulated T4."""
+from __future__ import annotations
+
 import contextlib
 import functools
 import importlib
@@ -16,17 +18,23 @@ import inspect
 import sys
 import threading
 import warnings
+from typing import Any
 
 import torch
 
-from . import _arrays, _bitsandbytes_door, _c, _call, _derivatives, _matmul, _prepared, _scales
+from . import _arrays, _bitsandbytes_door, _c, _call, _derivatives, _grouped, _matmul, _prepared, _scales
+from ._annotations import DType, TorchOptions, Unpack
 from ._device import handle_for
-from ._grouped import grouped
+from ._dispatch import casts, must_dispatch, watched
 from ._packed import PackedWeights
 from ._parameter_scales import Scales
-from ._plan import Layout, Shape, leading, once, plan_for, spread_shape
-from ._prepared import NUMBERS, find, given, key_of
+from ._plan import Layout, Shape, once, plan_for, spread_shape
+from ._prepared import find, given, key_of
+from ._tensors import NUMBERS, TYPES, check, dtype_of, factors, name_of, scale, storable, type_for, written
 from ._types import check_type
+from ._words import is_one_of, shown
+
+__all__ = ["PackedLinear", "convert", "enable", "find_scale", "linear", "load_state_dict", "matmul"]
 
 # ---- the operator ------------------------------------------------------------------------------------------------
 
@@ -37,21 +45,6 @@ _library.define("gemm(Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Ten
                 'str accuracy="float32") -> Tensor')
 _library.define("find_scale(Tensor x) -> Tensor")
 _gemm_op = torch.ops.hgemm.gemm.default
-
-
-def _storable(tensor):
-    """The tensor, or a contiguous copy of one whose strides no leading dimension can say (an expanded gradient, say)."""
-    if tensor.dim() < 2:  # a gate, which is copied anyway
-        return tensor
-    rows, columns, row_stride, column_stride = *tensor.shape[-2:], *tensor.stride()[-2:]
-    if column_stride == 1 and row_stride >= columns:
-        return tensor
-    if any(leading(rows, columns, row_stride, column_stride, transposed) is not None for transposed in (False, True)):
-        return tensor
-    return tensor.contiguous()
-
-
-_TYPES = {getattr(torch, name): name for name in _c.TYPE}
 
 
 def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, key=None, accuracy="float32"):
@@ -71,7 +64,7 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, k
     for name in ("alpha", "beta"):
         if type(scalars[name]) is float and not -_call.LARGEST < scalars[name] < _call.LARGEST:
             _call.scalar(name, scalars[name])  # which refuses it, unless it is no finite number
-    dtype = _call.result_type(dtype, _TYPES.get(a.dtype), _TYPES.get(operands["b"].dtype))
+    dtype = _call.result_type(dtype, TYPES.get(a.dtype), TYPES.get(operands["b"].dtype))
     if len(scalars) > 2 or type(scalars["alpha"]) is not float:
         scalars = _pointed(scalars, operands)
     layouts = _layouts(operands)
@@ -97,7 +90,7 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, k
 
 
 def _layouts(operands):
-    return tuple([(name, _TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride()) for name, x in operands.items()])
+    return tuple([(name, name_of(x.dtype), x.shape, x.stride()) for name, x in operands.items()])
 
 
 def _spread(name, operands):
@@ -105,16 +98,16 @@ def _spread(name, operands):
     x = operands[name]
     if name == "bias" and x.dim() and x.shape[-1] > 1 and x.stride(-1):
         return None  # a value for each column: nearly every bias
-    if x.dtype not in _TYPES:
+    if x.dtype not in TYPES:
         return None  # which the plan refuses
-    layout = Layout(_TYPES[x.dtype], x.shape, x.stride())
+    layout = Layout(TYPES[x.dtype], x.shape, x.stride())
     shape = spread_shape(name, layout, Shape(operands["a"].shape, operands["b"].shape))
     return None if shape is None else x[once(layout)].expand(shape).contiguous()
 
 
 def _pointed(scalars, operands):
     """The scalars with the addresses of those that are in the GPU's memory."""
-    _call.check_scales(scalars, [_TYPES.get(operands[name].dtype) or str(operands[name].dtype) for name in ("a", "b")])
+    _call.check_scales(scalars, [name_of(operands[name].dtype) for name in ("a", "b")])
     pointed = {}
     for name, value in scalars.items():
         if isinstance(value, float):
@@ -130,7 +123,7 @@ def _pointed(scalars, operands):
 
 def _again(a, b, beside, alpha, beta, activation, accumulate, out_dtype, batch_invariant, accuracy):
     """For hgemm.matmul: what to keep the call by and, if one like it was kept, its result; None for what there is not."""
-    if torch.compiler.is_compiling() or _derivatives.transformed() or type(alpha) not in NUMBERS or not (beta is None or type(beta) in NUMBERS):
+    if watched() or type(alpha) not in NUMBERS or not (beta is None or type(beta) in NUMBERS) or casts():
         return None, None
     if beta is None:
         beta = 0.0 if beside[0] is None else 1.0
@@ -158,13 +151,13 @@ def _gemm(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="n
         prepared = find(key)
         if prepared is not None:
             return prepared(a, b, beside, alpha, beta)
-    operands = {"a": _storable(a), "b": _storable(b)}
+    operands = {"a": storable(a), "b": storable(b)}
     if c is not None:
         operands["c"] = c
     if bias is not None:
         operands["bias"] = bias
     if gate is not None:
-        operands["gate"] = _storable(gate)
+        operands["gate"] = storable(gate)
     if operands["a"] is not a or operands["b"] is not b or operands.get("gate") is not gate:
         key = None  # copies are made for each call
     dtype = None if out_dtype is None else _call.dtype_name("out_dtype", out_dtype)
@@ -183,12 +176,12 @@ def _fake(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="n
           *rest, **options):
     for name, x in (("a", a), ("b", b), ("c", c), ("bias", bias), ("gate", gate)):
         if x is not None:
-            check_type(name, _TYPES.get(x.dtype) or str(x.dtype))
+            check_type(name, name_of(x.dtype))
             if x.device != a.device:
                 raise ValueError(f"{name}: it is on {x.device}, and a is on {a.device}")
     _derivatives.common_type(a, b)
     dtype = None if out_dtype is None else _call.dtype_name("out_dtype", out_dtype)
-    return a.new_empty(Shape(a.shape, b.shape).d, dtype=getattr(torch, _call.result_type(dtype, _TYPES[a.dtype], _TYPES[b.dtype])))
+    return a.new_empty(Shape(a.shape, b.shape).d, dtype=getattr(torch, _call.result_type(dtype, TYPES[a.dtype], TYPES[b.dtype])))
 
 
 torch.library.register_fake("hgemm::gemm", _fake, lib=_library)
@@ -211,7 +204,7 @@ def _find_scale(x):
     if not x.is_cuda:
         return _scales.find_scale_on_host(x)
     try:
-        lines = _scales.check_scalable(_TYPES.get(x.dtype) or str(x.dtype), x.shape, x.stride())
+        lines = _scales.check_scalable(name_of(x.dtype), x.shape, x.stride())
     except ValueError:
         x = x.contiguous()
         lines = _scales.check_scalable("bfloat16", x.shape, x.stride())
@@ -252,56 +245,35 @@ _library.impl("gemm", _autocast("cpu"), "AutocastCPU")
 # ---- the public calls ---------------------------------------------------------------------------------------------
 
 
-def matmul(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, gate=None, accumulate="float32", out_dtype=None,
-           scale_a=None, scale_b=None, batch_invariant=False, accuracy="float32"):
+def matmul(a: torch.Tensor, b: torch.Tensor, *, alpha: float | torch.Tensor = 1.0, beta: float | torch.Tensor | None = None,
+           c: torch.Tensor | None = None, bias: torch.Tensor | None = None, activation: str | None = None, gate: torch.Tensor | None = None,
+           accumulate: str = "float32", out_dtype: DType | None = None, scale_a: float | torch.Tensor | None = None,
+           scale_b: float | torch.Tensor | None = None, batch_invariant: bool = False, accuracy: str = "float32") -> torch.Tensor:
     """hgemm.matmul for tensors, as an operator that torch differentiates, compiles and shards (DTensor). Here, unlike there, a
     matrix whose strides no leading dimension can say is copied first, as torch.matmul does."""
     if not torch.compiler.is_compiling():
         _know_dtensor()
-    _call.check_options(accumulate, activation, accuracy)
-    for name, tensor in (("a", a), ("b", b), ("c", c), ("bias", bias), ("gate", gate)):
-        if not isinstance(tensor, torch.Tensor) and (tensor is not None or name in ("a", "b")):
-            raise TypeError(f"{name}: a {type(tensor).__module__}.{type(tensor).__qualname__} is no tensor")
-    alpha, alpha_pointer = _factor("alpha", alpha)
-    beta, beta_pointer = (None, None) if beta is None else _factor("beta", beta)
-    if beta_pointer is not None and c is not None:
-        c, beta = c.float() * beta_pointer, 1.0
+    _call.check_options(accumulate, activation, accuracy, batch_invariant)
+    check((("a", a), ("b", b), ("c", c), ("bias", bias), ("gate", gate)), ("a", "b"))
+    alpha, alpha_pointer, beta, c = factors(alpha, beta, c)
     for name, tensor in (("a", a), ("b", b)):
         if tensor.dim() == 0:
             raise ValueError(f"{name}: it has no dimension; a product needs a vector at least")
-    if c is None and beta:
-        raise ValueError("beta: there is nothing to multiply: give c")
     row, column = a.dim() == 1, b.dim() == 1
     if row or column:
         a, b = a.unsqueeze(0) if row else a, b.unsqueeze(1) if column else b
         c, bias, gate = _with_row_or_column(c, row, column), _with_row_or_column(bias, row, column), _with_row_or_column(gate, row, column)
-    if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
-        out_dtype = getattr(torch, _call.dtype_name("out_dtype", out_dtype))
+    out_dtype = dtype_of(out_dtype)
     if (c is None and bias is None and gate is None and activation is None and out_dtype is None and scale_a is None and scale_b is None
             and alpha == 1 and accumulate == "float32" and not batch_invariant and alpha_pointer is None and accuracy == "float32"):
         d = _gemm_op(a, b)  # each argument takes time to convert, defaults take less
     else:
-        numbers = [0.0 if scale is None or isinstance(scale, torch.Tensor) else float(_call.scalar(name, scale))
-                   for name, scale in (("scale_a", scale_a), ("scale_b", scale_b))]
-        pointers = [scale if isinstance(scale, torch.Tensor) else None for scale in (scale_a, scale_b)]
-        d = _gemm_op(a, b, c, bias, gate, float(alpha), 1.0 if beta is None else float(beta), activation or "none", accumulate, out_dtype,
-                     batch_invariant, *numbers, *pointers, alpha_pointer, accuracy)
+        numbers, pointers = zip(scale("scale_a", scale_a), scale("scale_b", scale_b))
+        d = _gemm_op(a, b, c, bias, gate, alpha, beta, activation or "none", accumulate, out_dtype, batch_invariant, *numbers, *pointers,
+                     alpha_pointer, accuracy)
     if column:
         d = d.squeeze(-1)
     return d.squeeze(-1 if column else -2) if row else d
-
-
-def _factor(name, value):
-    """A number and, where it is not the host's to read, the tensor of it that stands for it."""
-    if type(value) in NUMBERS and -_call.LARGEST < value < _call.LARGEST:
-        return value, None
-    if not isinstance(value, torch.Tensor) or not (value.is_cuda or _derivatives.transformed()):
-        return float(_call.scalar(name, value)), None
-    if value.requires_grad and torch.is_grad_enabled():
-        raise ValueError(f"{name}: it requires a gradient, and gets none: multiply by it outside, or give {name}.detach()")
-    if value.numel() != 1 or value.is_complex():
-        raise TypeError(f"{name}: it must be one real number, not {value.dtype} of the shape {tuple(value.shape)}")
-    return 1.0, value.detach().float().reshape(())
 
 
 def _with_row_or_column(tensor, row, column):
@@ -311,30 +283,34 @@ def _with_row_or_column(tensor, row, column):
     return tensor.unsqueeze(-2) if tensor is not None and row and tensor.dim() else tensor
 
 
-def linear(x, weight, bias=None, **options):
+def dispatched(a, b, out, *, beta, c, out_dtype, **options):
+    """hgemm.matmul by the operator, whose result is copied to `out`, where that is given."""
+    if out is None:
+        return matmul(a, b, beta=beta, c=c, out_dtype=out_dtype, **options)
+    dtype = type_for(out, out_dtype, (a, b, c, beta, *options.values()))
+    return written(out, matmul(a, b, beta=beta, c=out if c is None and beta is not None else c, out_dtype=dtype, **options))
+
+
+def linear(x: torch.Tensor, weight: torch.Tensor | PackedWeights, bias: torch.Tensor | None = None, **options: Unpack[TorchOptions]) -> torch.Tensor:
     """hgemm.linear for tensors: x @ weight.T + bias, with the options of matmul. weight may be what hgemm.pack made."""
-    if isinstance(weight, PackedWeights):
-        return packed.linear(x, weight, bias, **options)
-    if not isinstance(weight, torch.Tensor):
-        raise _arrays.no_array("weight", weight)
-    return matmul(x, weight.mT if weight.dim() > 1 else weight, bias=bias, **options)
+    try:
+        if isinstance(weight, PackedWeights):
+            return packed.linear(x, weight, bias, **options)
+        if not isinstance(weight, torch.Tensor):
+            raise _arrays.no_array("weight", weight)
+        return matmul(x, weight.mT if weight.dim() > 1 else weight, bias=bias, **options)
+    except (TypeError, ValueError, _c.Error) as error:
+        _matmul.in_words_of_linear(error, x, weight)
+        raise
 
 
-def find_scale(x):
+def find_scale(x: torch.Tensor) -> torch.Tensor:
     """hgemm.find_scale for tensors, as an operator: compiled code and CUDA graphs find it each time that they run. A tensor that is
     not evenly spaced lines of contiguous elements is copied first."""
     if not torch.compiler.is_compiling():
         _know_dtensor()
+    check([("x", x)], ("x",))
     return torch.ops.hgemm.find_scale(x.detach())
-
-
-def must_dispatch(arrays):
-    """Whether torch records or traces a call on these: then it goes through the operator."""
-    if torch.compiler.is_compiling() or _derivatives.transformed():
-        return True
-    recording = torch.is_grad_enabled()
-    return any(isinstance(x, torch.Tensor) and (recording and x.requires_grad or type(x) not in (torch.Tensor, torch.nn.Parameter))
-               for x in arrays)
 
 
 _dtensor_known = False
@@ -352,6 +328,7 @@ def _know_dtensor():
 _know_dtensor()
 
 packed = importlib.import_module("._torch_packed", __package__)  # once the operator is there
+grouped = importlib.import_module("._torch_grouped", __package__).grouped
 PackedLinear = packed.PackedLinear
 _convert = importlib.import_module("._convert", __package__)
 convert, load_state_dict = _convert.convert, _convert.load_state_dict
@@ -424,8 +401,9 @@ class _Override:
         return call
 
 
-_entered = ()  # the enable()s that are; never changed, but replaced, so that calls need no lock
-_overrides, _lock = {}, threading.Lock()
+_entered: tuple[enable, ...] = ()  # the enable()s that are; never changed, but replaced, so that calls need no lock
+_overrides: dict[str, _Override] = {}
+_lock = threading.Lock()
 
 
 def _innermost():
@@ -469,28 +447,37 @@ class enable(contextlib.ContextDecorator):
 
     `ran` counts the products that hgemm ran, by name; `passed` those that torch ran, by reason."""
 
-    def __init__(self, *, accumulate="float32", batch_invariant=False, devices=("cuda",), bfloat16=None, float32=False):
+    def __init__(self, *, accumulate: str = "float32", batch_invariant: bool = False, devices: tuple[str, ...] = ("cuda",), bfloat16: bool | None = None,
+                 float32: bool | str = False) -> None:
         if not isinstance(accumulate, str) or accumulate not in _c.ACCUMULATE:
-            raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
+            raise ValueError(f'accumulate: {shown(accumulate)} is neither "float32" nor "float16"')
+        if not isinstance(devices, (tuple, list, set, frozenset)):
+            raise TypeError(f'devices: {shown(devices)} is no tuple of device types, such as ("cuda", "cpu")')
+        devices = tuple(devices)
         for device in devices:
-            if device not in ("cuda", "cpu"):
-                raise ValueError(f'devices: {device!r} is neither "cuda" nor "cpu"')
+            if not is_one_of(device, "cuda", "cpu"):
+                raise ValueError(f'devices: {shown(device)} is neither "cuda" nor "cpu"')
+        if not is_one_of(batch_invariant, True, False):
+            raise TypeError(f"batch_invariant: {shown(batch_invariant)} is neither True nor False")
+        if not is_one_of(bfloat16, None, True, False):
+            raise TypeError(f"bfloat16: {shown(bfloat16)} is none of True, False and None")
         if batch_invariant and not _c.has_epilogues():
             raise _c.NotSupportedError(f"batch_invariant: libhgemm {_c.version_text()} does not have it; 0.2 does",
                                        "HGEMM_STATUS_NOT_SUPPORTED")
         if bfloat16 and not _c.has_bfloat16():
             raise _c.NotSupportedError(f"bfloat16: this libhgemm {_c.version_text()} does not have it", "HGEMM_STATUS_NOT_SUPPORTED")
-        self.accumulate, self.batch_invariant, self.devices = accumulate, batch_invariant, tuple(devices)
+        self.accumulate, self.batch_invariant, self.devices = accumulate, batch_invariant, devices
         self.bfloat16 = bfloat16 if _c.has_bfloat16() else False
-        if isinstance(float32, str) and float32 not in _c.ACCURACY:
-            raise ValueError(f'float32: {float32!r} is none of "float32", "16bits" and "11bits", True and False')
-        self.float32 = float32 if isinstance(float32, str) else bool(float32)
+        if not is_one_of(float32, True, False, *_c.ACCURACY):
+            raise ValueError(f'float32: {shown(float32)} is none of "float32", "16bits" and "11bits", True and False')
+        self.float32 = float32
         self._asked = {accuracy: repr((accumulate, batch_invariant, self.devices, self.bfloat16, self.float32, accuracy))
                        for accuracy in _c.ACCURACY}  # a string's hash is found once
         self._scales = Scales(_find_scale)
-        self.ran, self.passed = {}, {}
+        self.ran: dict[str, int] = {}
+        self.passed: dict[str, int] = {}
 
-    def __enter__(self):
+    def __enter__(self) -> enable:
         global _entered
         with _lock:
             for device in self.devices:
@@ -500,7 +487,7 @@ class enable(contextlib.ContextDecorator):
         _bitsandbytes_door.enter(_innermost)
         return self
 
-    def find_scales(self, module):
+    def find_scales(self, module: torch.nn.Module) -> None:
         """Finds the scales of a module's bfloat16 parameters and has them kept, so that products need not: for weights that change little
         or not at all. A scale is found again when torch's version counter says that its parameter was changed in place. Elements may grow to
         8 times the largest one by ways that are not counted, through `.data` or by replaying a CUDA graph; call forget_scales() after
@@ -509,13 +496,15 @@ class enable(contextlib.ContextDecorator):
             if parameter.dtype == torch.bfloat16 and parameter.dim() >= 2 and self._takes_bfloat16(parameter):
                 self._scales.find(parameter)
 
-    def forget_scales(self):
+    def forget_scales(self) -> None:
         """Has every scale found anew: after parameters were changed in a way that torch does not count."""
         self._scales.clear()
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         global _entered
         with _lock:
+            if self not in _entered:
+                raise RuntimeError("enable: it is left, and was not entered")
             last = len(_entered) - 1 - _entered[::-1].index(self)
             _entered = _entered[:last] + _entered[last + 1:]
             self._scales.end()
@@ -568,9 +557,9 @@ class enable(contextlib.ContextDecorator):
         rank = 3 if name in ("bmm", "baddbmm") else 2
         if a.dim() != rank or b.dim() != rank or a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
             return None, "shapes that torch refuses"
-        if out is not None and (tuple(out.shape) != shape or _storable(out) is not out):
+        if out is not None and (tuple(out.shape) != shape or storable(out) is not out):
             return None, "out of another shape or layout"
-        operands = {"a": _storable(a), "b": _storable(b)}
+        operands = {"a": storable(a), "b": storable(b)}
         if operands["a"] is not a or operands["b"] is not b:
             key = None  # each such call copies
         if out is not None:
@@ -615,8 +604,8 @@ class enable(contextlib.ContextDecorator):
             return None, f"grouped_mm of {a.dtype}"
         if a.dim() != 2 or b.dim() != 3 or offs is None or bias is not None or a.shape[1] != b.shape[1] or offs.shape != b.shape[:1]:
             return None, "grouped_mm of other shapes"
-        a, b = _storable(a), _storable(b)
+        a, b = storable(a), storable(b)
         with torch.no_grad():
             scale_a, scale_b = self._scales_of(a, b)
-            return grouped(a, b, offs, accumulate=self._sums(a), batch_invariant=self.batch_invariant, scale_a=scale_a, scale_b=scale_b,
-                           accuracy=self._accuracy(a)), None
+            return _grouped.run(a, b, offs, accumulate=self._sums(a), batch_invariant=self.batch_invariant, scale_a=scale_a, scale_b=scale_b,
+                                accuracy=self._accuracy(a)), None

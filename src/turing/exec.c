@@ -28,7 +28,8 @@
 enum {
     POISON_WORD = 0x7fff7fff, /* two NaNs, in registers never written */
     POISON_BYTE = 0xff,       /* and in shared memory                 */
-    STACK_BYTES = 1024,       /* what the driver adds for frames of called functions */
+    STACK_BYTES = 1024,       /* for frames of called functions, unless a launch says otherwise */
+    LOCAL_STEP = 1024,        /* of local memory that is made ready at a time */
     STALEMATE = 1 << 20,      /* polls in a row, by all blocks, that end a launch */
     DRIVER_BYTES = 0x160      /* of bank 0, before the parameters                 */
 };
@@ -130,6 +131,7 @@ block_t *emu_block_create(worker_t *worker)
         memcpy(w->r + ROW_CONSTANTS, m->constants, m->n_constants * sizeof(row_t));
         p += rows;
         w->local = p;
+        w->local_low = m->local_bytes;
         p += local;
         if (shadow) {
             w->local_valid = p;
@@ -150,6 +152,27 @@ block_t *emu_block_create(worker_t *worker)
     if (m->dry)
         b->shared_absent = p + shared * (1 + shadow);
     return b;
+}
+
+void emu_local_lower(warp_t *w, uint32_t address)
+{
+    const uint32_t low = address / LOCAL_STEP * LOCAL_STEP, bytes = w->block->worker->m->local_bytes;
+    EACH
+        memset(w->local + (size_t)l * bytes + low, POISON_BYTE, w->local_low - low);
+    w->local_low = low;
+}
+
+/* Of the last block's local memory, which it used from local_low on. */
+static void forget_local(warp_t *w)
+{
+    const uint32_t bytes = w->block->worker->m->local_bytes, low = w->local_low;
+    EACH {
+        if (w->local_valid)
+            memset(w->local_valid + (size_t)l * bytes + low, 0, bytes - low);
+        if (w->local_absent)
+            memset(w->local_absent + (size_t)l * bytes + low, 0, bytes - low);
+    }
+    w->local_low = bytes;
 }
 
 void emu_block_start(block_t *b, uint64_t linear)
@@ -187,11 +210,7 @@ void emu_block_start(block_t *b, uint64_t linear)
             for (int l = 0; l < LANES; l++)
                 w->r[r][l] = POISON_WORD;
         memset(w->barrier, 0, sizeof w->barrier);
-        memset(w->local, POISON_BYTE, (size_t)LANES * m->local_bytes);
-        if (w->local_valid)
-            memset(w->local_valid, 0, (size_t)LANES * m->local_bytes);
-        if (w->local_absent)
-            memset(w->local_absent, 0, (size_t)LANES * m->local_bytes);
+        forget_local(w);
         if (w->schedule)
             emu_schedule_start(w);
     }
@@ -383,6 +402,9 @@ static bool validate(const turing_kernel_t *k, const turing_launch_t *l, turing_
                            k->param_bytes);
     if (k->registers > 255)
         return turing_fail(err, "%s: %u registers", k->name, k->registers);
+    if (l->stack_bytes > TURING_MOST_LOCAL)
+        return turing_fail(err, "%s: %u bytes of stack, a thread has %d of local memory", k->name, l->stack_bytes,
+                           TURING_MOST_LOCAL);
     if (!turing_occupancy(k, (uint32_t)threads, turing_resident_shared(k, l)).blocks)
         return turing_fail(err, "%s: %u threads with %u registers each do not fit on an SM", k->name, (unsigned)threads,
                            k->registers);
@@ -564,7 +586,10 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     m.threads = launch->block[0] * launch->block[1] * launch->block[2];
     m.n_warps = (m.threads + LANES - 1) / LANES;
     m.shared_bytes = (kernel->shared_bytes + launch->shared_bytes + 15) & ~15u; /* loads of 16 bytes may reach there */
-    m.local_bytes = ((kernel->local_bytes + 15) & ~15u) + (has_calls(kernel) ? STACK_BYTES : 0);
+    m.has_stack = has_calls(kernel);
+    m.local_bytes = (kernel->local_bytes + 15) & ~15u;
+    if (m.has_stack)
+        m.local_bytes += ((launch->stack_bytes ? launch->stack_bytes : STACK_BYTES) + 15) & ~15u;
     m.n_blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     m.resident = TURING_T4_SMS * turing_occupancy(kernel, m.threads, turing_resident_shared(kernel, launch)).blocks;
     m.max_issued = launch->max_warp_instructions ? launch->max_warp_instructions : UINT64_C(1) << 32;
