@@ -3,7 +3,8 @@
 import torch
 
 from . import _c, _packed, formats
-from ._torch_packed import PackedLinear, form_of
+from ._packed_linear import PackedLinear
+from ._replace import own as _own
 from ._words import is_one_of, shown
 from .formats._fp8 import of_scale
 
@@ -65,15 +66,6 @@ def convert(model, *, gptq_version=None, compute_dtype=None):
             setattr(parent, name, made[child])
             done.replaced[full] = f"{kind}, {made[child].extra_repr()}"
     return done
-
-
-def _own(module, name):
-    """What a module itself has by a name, or None. What it has by a property may be another's: PEFT's adapters show the weight of the
-    layer that they wrap."""
-    for of in (module._parameters, module._buffers, vars(module)):
-        if of.get(name) is not None:
-            return of[name]
-    return None
 
 
 def _known(module):
@@ -210,35 +202,3 @@ def _bits(packed, shape, in_features):
         if -(-k * bits // 32) == packed.shape[-1]:
             return bits
     raise ValueError(f"weight_packed: its shape is {tuple(packed.shape)}; k = {k} has codes of neither 4 nor 8 bits in that")
-
-
-def load_state_dict(model, state_dict, *, strict=True, assign=False):
-    """model.load_state_dict for a state dict of a converted model, where `model` has not been converted, or has no memory yet (on meta, with
-    assign=True): a PackedLinear is first put in the place of each layer that is packed there. x of float32 is then not rounded."""
-    for key in state_dict:
-        prefix, _, last = key.rpartition(".")
-        packed = state_dict.get(f"{prefix}.packed")
-        if last != "form" or packed is None or not prefix:
-            continue
-        parent, _, name = prefix.rpartition(".")
-        parent = model.get_submodule(parent)
-        before = getattr(parent, name, None)
-        if isinstance(before, PackedLinear):
-            continue
-        if not isinstance(before, torch.nn.Module):
-            raise ValueError(f"{key}: the model has no layer {prefix}")
-        here = next((x.device for x in (*before.parameters(), *before.buffers())), packed.device)
-        form, order, bias = form_of(key, state_dict[key]), state_dict.get(f"{prefix}.order"), state_dict.get(f"{prefix}.bias")
-        if packed.dtype != torch.uint8 or tuple(packed.shape) != (_packed.bytes_of(form),):
-            raise ValueError(f"{prefix}.packed: it is of {packed.dtype} and of the shape {tuple(packed.shape)}, not {_packed.bytes_of(form)} "
-                             "bytes, as its form has")
-        shape = getattr(before, "out_features", form[0]), getattr(before, "in_features", form[1])
-        if shape != form[:2]:
-            raise ValueError(f"{key}: it is of weights of {form[0]}x{form[1]}, and the layer's are {shape[0]}x{shape[1]}")
-        own = _own(before, "bias")
-        if bias is None and own is not None and own.numel():  # a missing key, which torch tells of
-            bias = own.detach()
-        weights = _packed.PackedWeights(torch.empty_like(packed, device=here), form, None if order is None else torch.empty_like(order, device=here))
-        made = PackedLinear(weights, None if bias is None else torch.empty_like(bias, device=here))
-        setattr(parent, name, made.train(before.training))
-    return model.load_state_dict(state_dict, strict=strict, assign=assign)

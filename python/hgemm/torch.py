@@ -329,9 +329,9 @@ _know_dtensor()
 
 packed = importlib.import_module("._torch_packed", __package__)  # once the operator is there
 grouped = importlib.import_module("._torch_grouped", __package__).grouped
-PackedLinear = packed.PackedLinear
-_convert = importlib.import_module("._convert", __package__)
-convert, load_state_dict = _convert.convert, _convert.load_state_dict
+PackedLinear = importlib.import_module("._packed_linear", __package__).PackedLinear
+convert = importlib.import_module("._convert", __package__).convert
+load_state_dict = importlib.import_module("._replace", __package__).load_state_dict
 
 # ---- torch's own products -----------------------------------------------------------------------------------------
 #
