@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Packed layers in the place of a model's others."""
+"""Packed layers in the place of a model's others, as a state dict tells."""
 import torch
 
-from . import _packed
+from . import _packed_state
 from ._packed_linear import PackedLinear
-from ._packed_state import form_of
 
 
 def own(module, name):
@@ -16,33 +15,52 @@ def own(module, name):
     return None
 
 
+def _packed_for(before, prefix, state_dict, form, whole):
+    """A PackedLinear of a state dict's tensors for a layer that is not packed yet: where that is."""
+    shape = getattr(before, "out_features", form[0]), getattr(before, "in_features", form[1])
+    if shape != form[:2]:
+        raise ValueError(f"{prefix}packed: it is of weights of {form[0]}x{form[1]}, and the layer's are {shape[0]}x{shape[1]}")
+    bias = state_dict.get(f"{prefix}bias")
+    if bias is not None and (not isinstance(bias, torch.Tensor) or tuple(bias.shape) != form[:1]):
+        raise ValueError(f"{prefix}bias: it is a {type(bias).__qualname__} of the shape {tuple(getattr(bias, 'shape', ()))}, not a tensor of {form[:1]}")
+    if bias is None and own(before, "bias") is not None and own(before, "bias").numel():  # a missing key, which torch tells of
+        bias = own(before, "bias")
+    here = next((x.device for x in (*before.parameters(), *before.buffers())), whole.device)
+    made = PackedLinear.of_bytes(whole.to(here, copy=True), form, None if bias is None else bias.to(here, copy=True))
+    return made.train(before.training)
+
+
 def load_state_dict(model, state_dict, *, strict=True, assign=False):
     """model.load_state_dict for a state dict of a converted model, where `model` has not been converted, or has no memory yet (on meta, with
-    assign=True): a PackedLinear is first put in the place of each layer that is packed there. x of float32 is then not rounded."""
-    for key in state_dict:
-        prefix, _, last = key.rpartition(".")
-        packed = state_dict.get(f"{prefix}.packed")
-        if last != "form" or packed is None or not prefix:
+    assign=True): a PackedLinear is first put in the place of each layer that is packed there. x of float32 is then not rounded.
+
+    Packed weights that contradict themselves or the model are refused before anything is touched; where torch refuses the load, the layers
+    that there were are back in their places."""
+    made = {}
+    layers = dict(model.named_modules(remove_duplicate=False))
+    for key, tensor in state_dict.items():
+        name, _, last = key.rpartition(".")
+        before, prefix = layers.get(name), f"{name}."
+        if last != "packed" or not name:
             continue
-        parent, _, name = prefix.rpartition(".")
-        parent = model.get_submodule(parent)
-        before = getattr(parent, name, None)
         if isinstance(before, PackedLinear):
+            before._check_load(state_dict, prefix, assign)
             continue
-        if not isinstance(before, torch.nn.Module):
-            raise ValueError(f"{key}: the model has no layer {prefix}")
-        here = next((x.device for x in (*before.parameters(), *before.buffers())), packed.device)
-        form, order, bias = form_of(key, state_dict[key]), state_dict.get(f"{prefix}.order"), state_dict.get(f"{prefix}.bias")
-        if packed.dtype != torch.uint8 or tuple(packed.shape) != (_packed.bytes_of(form),):
-            raise ValueError(f"{prefix}.packed: it is of {packed.dtype} and of the shape {tuple(packed.shape)}, not {_packed.bytes_of(form)} "
-                             "bytes, as its form has")
-        shape = getattr(before, "out_features", form[0]), getattr(before, "in_features", form[1])
-        if shape != form[:2]:
-            raise ValueError(f"{key}: it is of weights of {form[0]}x{form[1]}, and the layer's are {shape[0]}x{shape[1]}")
-        own = own(before, "bias")
-        if bias is None and own is not None and own.numel():  # a missing key, which torch tells of
-            bias = own.detach()
-        weights = _packed.PackedWeights(torch.empty_like(packed, device=here), form, None if order is None else torch.empty_like(order, device=here))
-        made = PackedLinear(weights, None if bias is None else torch.empty_like(bias, device=here))
-        setattr(parent, name, made.train(before.training))
-    return model.load_state_dict(state_dict, strict=strict, assign=assign)
+        if not isinstance(tensor, torch.Tensor) or tensor.dtype != torch.uint8 or before is not None and own(before, "packed") is not None:
+            continue  # another package's
+        if before is None:
+            raise ValueError(f"{key}: the model has no layer {name}")
+        whole, form, missing = _packed_state.read(state_dict, prefix)
+        if whole is None:
+            raise ValueError(f"{prefix}packed: the layer is not packed yet, and the state dict has no {' and no '.join(missing)} of it")
+        if before not in made:
+            made[before] = _packed_for(before, prefix, state_dict, form, whole)
+    places = [(parent, name, child) for parent in list(model.modules()) for name, child in parent._modules.items() if child in made]
+    for parent, name, child in places:
+        parent._modules[name] = made[child]
+    try:
+        return model.load_state_dict(state_dict, strict=strict, assign=assign)
+    except BaseException:
+        for parent, name, child in places:
+            parent._modules[name] = child
+        raise

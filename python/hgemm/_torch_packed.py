@@ -74,9 +74,9 @@ _library.define("linear_packed_grad(Tensor g, Tensor packed, int[] form, ScalarT
 def _check(x, packed, form):
     if x.dtype not in _HALVES:
         raise TypeError(f"x: its type is {x.dtype}, not torch.float16, torch.bfloat16 or torch.float32")
-    if packed.dtype != torch.uint8 or packed.numel() != _packed.bytes_of(form) or not packed.is_contiguous():
+    if packed.dtype != torch.uint8 or packed.numel() < _packed.bytes_of(form) or not packed.is_contiguous():
         raise ValueError(f"packed: it is a tensor of {packed.dtype} of the shape {tuple(packed.shape)}, not {_packed.bytes_of(form)} "
-                         "contiguous bytes, which packed weights of this form are")
+                         "contiguous bytes or more, of which packed weights of this form are the first")
     if packed.device != x.device:
         raise ValueError(f"packed: it is on {packed.device}, and x is on {x.device}")
 
