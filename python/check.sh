@@ -3,7 +3,7 @@
 #
 # Builds the wheel, installs it in a clean virtual environment, runs its tests and the notebook there on the emulated T4.
 # HGEMM_IMAGE_DIR names the compiled kernels of another build, if there is one. HGEMM_CHECK_PACKAGES are more packages to install,
-# without which some tests are skipped: torch bitsandbytes compressed-tensors safetensors.
+# without which some tests are skipped: torch bitsandbytes compressed-tensors safetensors transformers peft accelerate.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$root/build/python-check

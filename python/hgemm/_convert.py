@@ -4,14 +4,12 @@ import torch
 
 from . import _c, _packed, formats
 from ._packed_linear import PackedLinear
-from ._replace import own as _own
+from ._replace import dtype_of, own as _own, present, take_over
 from ._words import is_one_of, shown
 from .formats._fp8 import of_scale
 
 _FP8 = {getattr(torch, name) for name in dir(torch) if name.startswith("float8_e")}
 _LINEAR_OF_BITSANDBYTES = ("Linear4bit", "Linear8bitLt", "LinearNF4", "LinearFP4")
-_HOOKS = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
-          "_backward_pre_hooks", "_backward_hooks")
 
 
 class Converted:
@@ -42,6 +40,7 @@ def convert(model, *, gptq_version=None, compute_dtype=None):
     if not is_one_of(compute_dtype, None, torch.float16, torch.bfloat16, torch.float32):
         raise ValueError(f"compute_dtype: {shown(compute_dtype)} is none of torch.float16, torch.bfloat16 and torch.float32")
     done, made = Converted(), {}
+    dtype = dtype_of(model, _known)
     if _known(model) is not None:
         done.left[""] = "it is itself such a layer, and only what is in a module can be replaced: use PackedLinear"
     for prefix, parent in list(model.named_modules()):
@@ -56,13 +55,12 @@ def convert(model, *, gptq_version=None, compute_dtype=None):
                 continue
             made[child] = None
             try:
-                made[child] = _layer(kind, child, gptq_version, compute_dtype)
+                with present(child):
+                    made[child] = _layer(kind, child, gptq_version, compute_dtype)
             except (ValueError, TypeError, NotImplementedError, _c.Error) as error:
                 done.left[full] = f"{kind}: {error}"
                 continue
-            made[child].train(child.training)
-            for hooks in _HOOKS:
-                getattr(made[child], hooks).update(getattr(child, hooks))
+            take_over(made[child], child, dtype)
             setattr(parent, name, made[child])
             done.replaced[full] = f"{kind}, {made[child].extra_repr()}"
     return done

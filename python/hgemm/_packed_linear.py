@@ -8,20 +8,24 @@ import torch
 from . import _packed, _packed_state
 from ._dispatch import watched
 from ._packed import PackedWeights
+from ._packed_weight import PackedWeight
 from ._tensors import check
 from ._torch_packed import product
 from ._words import is_one_of, shown
 
 
-class PackedLinear(torch.nn.Module):
+class PackedLinear(torch.nn.Linear):
     """A linear layer whose weights are packed: PackedLinear(hgemm.Weights, bias), or of what hgemm.pack(weights, device="cuda") made, which it
     copies.
 
-    Its state dict has `packed`, one tensor of bytes that says itself what it is (_packed_state), and `bias`.
+    Its state dict has `packed`, one tensor of bytes that says itself what it is (_packed_state), and `bias`. `weight` answers shape, dtype and
+    device, and is unpacked by what reads it; what writes it makes the layer a plain torch.nn.Linear (PackedWeight, unpack_).
 
+    dtype          what `weight` is unpacked to, and says that it is: by default that of the bias, or torch's default, as torch.nn.Linear has it.
+                   x may be of another
     compute_dtype  what x of float32 is rounded to before the product; without it, nothing"""
 
-    def __init__(self, weights, bias=None, *, device=None, compute_dtype=None):
+    def __init__(self, weights, bias=None, *, device=None, dtype=None, compute_dtype=None):
         if not isinstance(weights, PackedWeights):
             weights = _packed.pack(weights, device="cpu" if device is None else device)
         if not isinstance(weights.data, torch.Tensor) or weights.experts is not None:
@@ -30,23 +34,26 @@ class PackedLinear(torch.nn.Module):
             raise TypeError(f"bias: a {type(bias).__module__}.{type(bias).__qualname__} is no tensor")
         if bias is not None and tuple(bias.shape) != (weights.n,):
             raise _packed.wrong_shape("bias", bias.shape, (weights.n,))
+        if not is_one_of(dtype, None, torch.float16, torch.bfloat16, torch.float32, torch.float64):
+            raise ValueError(f"dtype: {shown(dtype)} is none of torch.float16, torch.bfloat16, torch.float32 and torch.float64")
         if not is_one_of(compute_dtype, None, torch.float16, torch.bfloat16, torch.float32):
             raise ValueError(f"compute_dtype: {shown(compute_dtype)} is none of torch.float16, torch.bfloat16 and torch.float32")
-        self._hold(_packed_state.joined(weights.data, weights.form, weights.order), weights.form, bias, compute_dtype)
+        self._hold(_packed_state.joined(weights.data, weights.form, weights.order), weights.form, bias, dtype, compute_dtype)
 
-    def _hold(self, packed, form, bias, compute_dtype):
-        super().__init__()
+    def _hold(self, packed, form, bias, dtype, compute_dtype):
+        torch.nn.Module.__init__(self)  # not Linear's, which makes a matrix
         self.out_features, self.in_features = form[:2]
         self.register_buffer("packed", packed)
         self.register_parameter("bias", None if bias is None else torch.nn.Parameter(bias.detach(), requires_grad=False))
+        self.dtype = dtype or (bias.dtype if bias is not None and bias.is_floating_point() else torch.get_default_dtype())
         self.compute_dtype = compute_dtype
         self._remember(form)
 
     @classmethod
-    def of_bytes(cls, packed, form, bias):
+    def of_bytes(cls, packed, form, bias, dtype):
         """A layer of the one tensor that a state dict has, which has been read."""
         made = cls.__new__(cls)
-        made._hold(packed, form, bias, None)
+        made._hold(packed, form, bias, dtype, None)
         return made
 
     # ---- what the bytes are ----
@@ -91,6 +98,8 @@ class PackedLinear(torch.nn.Module):
 
     def forward(self, x):
         check([("x", x)], ("x",))
+        if "weight" in self._parameters:  # unpack_() was called, and others, such as accelerate's hooks, hold this method
+            return torch.nn.functional.linear(x, self.weight, self.bias)
         device, out_dtype, form = x.device.type, None, self.form
         if device in ("cuda", "cpu") and torch.is_autocast_enabled(device):
             x = x.to(torch.get_autocast_dtype(device))
@@ -107,8 +116,41 @@ class PackedLinear(torch.nn.Module):
     def _apply(self, fn, recurse=True):
         known = self.form
         super()._apply(fn, recurse)
+        self.dtype = fn(torch.zeros(1, dtype=self.dtype, device=self.packed.device)).dtype
         self._remember(known)
         return self
+
+    # ---- its weight ----
+
+    @property
+    def weight(self):
+        return self.matrix() if watched() else PackedWeight(self)
+
+    @torch.no_grad()
+    def matrix(self):
+        """The matrix, unpacked to `dtype`."""
+        is_half, form = self.dtype in (torch.float16, torch.bfloat16), self.form
+        matrix = torch.ops.hgemm.unpack(self.packed, form, self.dtype if is_half else torch.float32).to(self.dtype)
+        return matrix if self._order_at is None else matrix.index_select(-1, torch.argsort(self.order))
+
+    @torch.no_grad()
+    @torch.inference_mode(False)
+    def unpack_(self, weight=None):
+        """Makes the layer a torch.nn.Linear, in place, as torch's lazy modules become what they are of. Its weight is the parameter that is
+        given, or one of the matrix in `dtype`. So PEFT merges an adapter."""
+        weight = torch.nn.Parameter(self.matrix(), requires_grad=False) if weight is None else weight
+        if tuple(weight.shape) != (self.out_features, self.in_features):
+            raise _packed.wrong_shape("weight", weight.shape, (self.out_features, self.in_features))
+        del self._buffers["packed"], self.dtype, self.compute_dtype, self._form, self._order_at, self._seen
+        self.__class__ = torch.nn.Linear
+        self.weight = weight
+        return self
+
+    def register_parameter(self, name, param):
+        if name == "weight" and param is not None:
+            self.unpack_(param)
+        else:
+            super().register_parameter(name, param)
 
     # ---- state dicts ----
 

@@ -41,7 +41,13 @@ def order_at(count, form):
 
 def order_in(whole, form, start):
     """The order of columns: a view, or None."""
-    return None if start is None else whole[start:start + 4 * form[1]].view(torch.int32)
+    if start is None:
+        return None
+    found = whole[start:start + 4 * form[1]]
+    if not torch.compiler.is_compiling() and torch.jit.is_tracing():  # which cannot record a view of another type
+        first, second, third, fourth = found.reshape(-1, 4).int().unbind(1)
+        return first + (second << 8) + (third << 16) + (fourth << 24)
+    return found.view(torch.int32)
 
 
 def form_in(name, whole):

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Packed layers in the place of a model's others, as a state dict tells."""
+"""Packed layers in the place of a model's others: what others have put on a layer goes with them, and a state dict tells where they belong."""
+import contextlib
+import importlib
+
 import torch
 
 from . import _packed_state
 from ._packed_linear import PackedLinear
+
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_HOOKS = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
+          "_backward_pre_hooks", "_backward_hooks", "_is_full_backward_hook")
 
 
 def own(module, name):
@@ -15,18 +22,66 @@ def own(module, name):
     return None
 
 
+# ---- what others have put on a layer ------------------------------------------------------------------------------
+
+
+def _offloading(layer):
+    """accelerate's hooks that keep a layer's tensors elsewhere between its calls."""
+    hook = vars(layer).get("_hf_hook")
+    return [one for one in getattr(hook, "hooks", (hook,)) if getattr(one, "offload", None) is True]
+
+
+@contextlib.contextmanager
+def present(layer):
+    """While a layer's tensors, which accelerate may keep elsewhere, are where it computes."""
+    hooks = _offloading(layer)
+    for hook in hooks:
+        hook.pre_forward(layer)
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.post_forward(layer, None)
+
+
+def take_over(made, layer, dtype):
+    """Gives the layer that is put in another's place what others have put on that: its mode, its hooks, accelerate's hook. dtype: what its
+    weight is to say that it is, or None."""
+    made.train(layer.training)
+    for name in _HOOKS:  # the same dictionaries: by them a handle removes its hook
+        if name in vars(layer):
+            vars(made)[name] = vars(layer)[name]
+    if dtype is not None:
+        made.dtype = dtype
+    hook = vars(layer).get("_hf_hook")
+    if hook is not None:
+        for one in _offloading(layer):
+            one.weights_map = None  # of the tensors that there were: it makes itself a new one
+        importlib.import_module("accelerate.hooks").add_hook_to_module(made, hook)
+
+
+def dtype_of(model, is_quantised):
+    """What a model's parameters are of, by the first that is not a quantised layer's; None where there is none."""
+    return next((x.dtype for module in model.modules() if not is_quantised(module) for x in module.parameters(recurse=False)
+                 if x.dtype in _FLOATS), None)
+
+
+# ---- by a state dict ----------------------------------------------------------------------------------------------
+
+
 def _packed_for(before, prefix, state_dict, form, whole):
     """A PackedLinear of a state dict's tensors for a layer that is not packed yet: where that is."""
     shape = getattr(before, "out_features", form[0]), getattr(before, "in_features", form[1])
     if shape != form[:2]:
         raise ValueError(f"{prefix}packed: it is of weights of {form[0]}x{form[1]}, and the layer's are {shape[0]}x{shape[1]}")
-    bias = state_dict.get(f"{prefix}bias")
+    bias, weight = state_dict.get(f"{prefix}bias"), own(before, "weight")
     if bias is not None and (not isinstance(bias, torch.Tensor) or tuple(bias.shape) != form[:1]):
         raise ValueError(f"{prefix}bias: it is a {type(bias).__qualname__} of the shape {tuple(getattr(bias, 'shape', ()))}, not a tensor of {form[:1]}")
     if bias is None and own(before, "bias") is not None and own(before, "bias").numel():  # a missing key, which torch tells of
         bias = own(before, "bias")
     here = next((x.device for x in (*before.parameters(), *before.buffers())), whole.device)
-    made = PackedLinear.of_bytes(whole.to(here, copy=True), form, None if bias is None else bias.to(here, copy=True))
+    made = PackedLinear.of_bytes(whole.to(here, copy=True), form, None if bias is None else bias.to(here, copy=True),
+                                 weight.dtype if isinstance(weight, torch.Tensor) and weight.dtype in _FLOATS else None)
     return made.train(before.training)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""State dicts of PackedLinear. On CPU tensors, by the emulated T4."""
+"""PackedLinear as what others take it for: a Linear that is loaded, hooked, read, adapted and offloaded. On CPU tensors, by the emulated T4."""
 import copy
 import os
 import pickle
@@ -179,7 +179,7 @@ def test_ways_to_save_and_load(rng, tmp_path):
     assert meta.packed.is_meta and meta.form != source.form
     meta = copy.deepcopy(source).to("meta")
     target.load_state_dict({"packed": meta.packed, "bias": meta.bias}, assign=True)
-    assert target.packed.is_meta and target.form == source.form
+    assert target.packed.is_meta and target.form == source.form and target.weight.is_meta
     with torch.inference_mode():
         frozen = {name: tensor.clone() for name, tensor in state.items()}
         target.load_state_dict(frozen, assign=True)
@@ -262,7 +262,7 @@ def test_loads_into_a_model_that_is_not_converted(rng):
         assert model["a"][0] is shared and model["b"] is shared
         assert all(torch.equal(tensor, plain[name]) for name, tensor in model.state_dict().items() if "norm" not in name)
     found = hgemm.torch.load_state_dict(model, {"b.packed": state["b.packed"]}, strict=False)
-    assert isinstance(model["b"], PackedLinear) and model["a"][0] is model["b"]
+    assert isinstance(model["b"], PackedLinear) and model["a"][0] is model["b"] and model["b"].dtype == torch.float16
     assert torch.equal(matrix(model["b"]), matrix(source)) and torch.equal(model["b"].bias, shared.bias) and "b.bias" in found.missing_keys
     hgemm.torch.load_state_dict(model, {**state, "norm.weight": torch.ones(4), "norm.bias": torch.zeros(4)})
     assert same(model["b"].state_dict(), source.state_dict())
@@ -286,7 +286,7 @@ def test_bytes_that_others_put_there(rng):
     written.packed.copy_(table.packed)
     assigned._buffers["packed"] = table.packed.clone()
     moved.packed = table.packed.clone()
-    moved.half()
+    moved.to(torch.float64)
     for target in (written, assigned, moved):
         assert torch.equal(target(x), wanted) and target.form == table.form and torch.equal(matrix(target), matrix(table))
     written.packed.zero_()
@@ -321,3 +321,334 @@ def test_two_ranks(tmp_path):
     run_rank(0, tmp_path / "store")
     _, words_ = other.communicate(timeout=300)
     assert other.returncode == 0, words_
+
+
+# ---- its weight ---------------------------------------------------------------------------------------------------
+
+
+def test_what_a_weight_answers(rng, monkeypatch):
+    """Without being unpacked; and it is none of the module's tensors."""
+    def refuse(self):
+        raise AssertionError("unpacked")
+    packed = layer(rng)
+    monkeypatch.setattr(PackedLinear, "matrix", refuse)
+    weight = packed.weight
+    assert isinstance(packed, torch.nn.Linear) and isinstance(weight, torch.Tensor) and not isinstance(weight, torch.nn.Parameter)
+    assert weight.shape == weight.size() == (N, K) and weight.ndim == weight.dim() == 2 and weight.numel() == N * K and len(weight) == N
+    assert weight.dtype == torch.float16 and weight.device == packed.packed.device and weight.element_size() == 2 and weight.is_contiguous()
+    assert weight.stride() == (K, 1) and weight.is_floating_point() and not weight.requires_grad and weight.grad is None and not weight.is_meta
+    assert weight.to("cpu") is weight and weight.half() is weight and weight.data.shape == weight.detach().T.T.shape == (N, K)
+    assert "24, 64" in repr(weight) and packed.weight[0].shape == (K,) and weight.requires_grad_(False) is weight
+    assert copy.deepcopy(packed).to("meta").weight.is_meta
+    assert (packed.in_features, packed.out_features) == (K, N)
+    names = [name for of in (packed.named_parameters(), packed.named_buffers(), packed.state_dict().items()) for name, _ in of]
+    assert sorted(names) == ["bias", "bias", "packed", "packed"]
+    with pytest.raises(RuntimeError, match="data_ptr: a packed layer's weight has no memory"):
+        weight.data_ptr()
+    for dtype in (torch.bfloat16, torch.float32, torch.float64):
+        assert packed.to(dtype).weight.dtype == packed.to("cpu").weight.dtype == dtype and packed.packed.dtype == torch.uint8
+    assert packed.half().weight.dtype == torch.float16 and packed.to_empty(device="cpu").dtype == torch.float16
+    assert layer(rng, bias=False).weight.dtype == torch.float32 and PackedLinear(weights(rng, True), dtype=torch.bfloat16).weight.dtype == torch.bfloat16
+
+
+READS = {
+    "arithmetic": lambda w: w * 2 + 1, "its own": lambda w: w + w, "index": lambda w: w[3, 5:], "mask": lambda w: w[w > 0], "to": lambda w: w.to(torch.float64),
+    "norm": lambda w: torch.linalg.norm(w.float(), dim=1), "T": lambda w: w.T @ torch.ones(N, dtype=w.dtype), "item": lambda w: w[1, 1].item(),
+    "linear": lambda w: torch.nn.functional.linear(torch.ones(2, K, dtype=w.dtype), w), "split": lambda w: torch.cat(w.split(5)[1:3]),
+    "einsum": lambda w: torch.einsum("nk,k->n", w, torch.arange(K, dtype=w.dtype)), "clone": lambda w: w.clone(), "data": lambda w: w.data.abs().sum(),
+    "numpy": lambda w: torch.from_numpy(w.numpy() + np.asarray(w)) if w.dtype != torch.bfloat16 else w.clone(), "list": lambda w: torch.tensor(w.tolist()),
+    "deepcopy": lambda w: copy.deepcopy(w), "pickle": lambda w: pickle.loads(pickle.dumps(w)), "reshape": lambda w: w.reshape(-1)[7:9],
+    "view": lambda w: w.view(torch.int8 if w.dtype == torch.float64 else torch.int16),
+    "stack": lambda w: torch.stack([w, w]), "equal": lambda w: torch.tensor(torch.equal(w, w.clone())), "unbind": lambda w: w.unbind(1)[3].clone(),
+    "copy": lambda w: torch.empty(N, K).copy_(w), "sub": lambda w: torch.ones(N, K, dtype=w.dtype).sub_(w)}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_what_reads_a_weight_reads_the_matrix(rng, dtype):
+    packed = layer(rng, bias=False).to(dtype)
+    dense = matrix(packed).to(dtype)
+    for name, read in READS.items():
+        found, wanted = read(packed.weight), read(dense)
+        found, wanted = (torch.as_tensor(one) for one in (found, wanted))
+        assert type(found.clone()) is torch.Tensor and found.dtype == wanted.dtype and torch.equal(found.clone(), wanted), name
+    assert type(packed) is PackedLinear
+    x = torch.randn(3, K, dtype=dtype, requires_grad=True)
+    for weight in (packed.weight, dense):  # a gradient past it, and under a transform
+        y = torch.nn.functional.linear(x, weight).pow(2).sum()
+        assert torch.allclose(torch.autograd.grad(y, x)[0], torch.func.grad(lambda x: torch.nn.functional.linear(x, weight).pow(2).sum())(x))
+        assert torch.allclose(torch.autograd.grad(torch.nn.functional.linear(x, weight).pow(2).sum(), x)[0],
+                              torch.autograd.grad(torch.nn.functional.linear(x, dense).pow(2).sum(), x)[0])
+
+
+WRITES = {
+    "data +=": lambda layer: exec("layer.weight.data += 1", {"layer": layer}), "+= in place": lambda layer: layer.weight.add_(torch.ones(N, K)),
+    "element": lambda layer: layer.weight.__setitem__((2, 3), 7), "a view": lambda layer: layer.weight.T[5].zero_(),
+    "of split": lambda layer: layer.weight.split(8)[1].fill_(3), "out": lambda layer: torch.mul(layer.weight, 3, out=layer.weight),
+    "init": lambda layer: torch.nn.init.constant_(layer.weight, 0.5), "data": lambda layer: setattr(layer.weight, "data", torch.full((N, K), 2.0)),
+    "parameter": lambda layer: setattr(layer, "weight", torch.nn.Parameter(torch.full((N, K), 2.0))), "detached": lambda layer: layer.weight.detach().neg_(),
+    "foreach": lambda layer: torch._foreach_add_([layer.weight], 2.0), "copy": lambda layer: layer.weight.data.copy_(torch.arange(K)),
+    "data, later": lambda layer: exec("w = layer.weight.data; w += 1; layer.weight.data = w", {"layer": layer}),
+    "where": lambda layer: layer.weight.masked_fill_(layer.weight > 0, 0), "clone": lambda layer: setattr(layer.weight, "data", layer.weight.data.clone() + 1)}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_what_writes_a_weight_makes_the_layer_a_linear(rng, name):
+    packed, x = layer(rng).float(), torch.randn(2, K)
+    dense = torch.nn.Linear(K, N)
+    dense.load_state_dict({"weight": matrix(packed), "bias": packed.bias})
+    seen = []
+    packed.register_forward_hook(lambda *arguments: seen.append(1))
+    forward, early = packed.forward, packed.weight
+    with torch.no_grad():
+        WRITES[name](dense)
+        WRITES[name](packed)
+    assert type(packed) is torch.nn.Linear and same(packed.state_dict(), dense.state_dict()) and packed.state_dict().keys() == {"weight", "bias"}
+    for y in (packed(x), forward(x), copy.deepcopy(packed)(x)):
+        assert torch.equal(y, dense(x))
+    assert seen and torch.equal(early.clone(), dense.weight) and repr(packed) == repr(dense)
+    with torch.no_grad():
+        early.zero_()
+    assert not packed.weight.any()
+
+
+def test_what_a_weight_refuses(rng):
+    packed = layer(rng)
+    for ask in (lambda: packed.weight.requires_grad_(), lambda: packed.weight.requires_grad_(True), lambda: setattr(packed.weight, "requires_grad", True),
+                lambda: packed.weight.requires_grad_(requires_grad=True)):
+        with pytest.raises(RuntimeError, match="cannot require a gradient"):
+            ask()
+    packed.weight.requires_grad = False
+    other = torch.nn.Linear(K, N)
+    for data in (packed.weight, packed.weight.data):
+        with pytest.raises(RuntimeError, match="incompatible tensor type"):
+            other.weight.data = data  # whose memory would be nowhere
+    with pytest.raises(RuntimeError, match="data: it can be set of a packed layer's whole weight"):
+        packed.weight[0].data = torch.zeros(K)
+    with pytest.raises(ValueError, match=r"weight: its shape is \(24, 63\)"):
+        packed.weight = torch.nn.Parameter(torch.zeros(N, 63))
+    assert type(packed) is PackedLinear
+    for dtype in (torch.int8, "float16", torch.float8_e4m3fn):
+        with pytest.raises(ValueError, match="dtype: .* is none of torch.float16, "):
+            PackedLinear(weights(rng, True), dtype=dtype)
+
+
+def test_a_model_that_reads_a_weight_is_traced(rng):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wo = layer(rng)
+
+        def forward(self, x):
+            if isinstance(self.wo.weight, torch.Tensor) and x.dtype != self.wo.weight.dtype:
+                x = x.to(self.wo.weight.dtype)
+            return self.wo(x), x @ self.wo.weight.T
+    model, x = Model(), torch.from_numpy(rng.integers(-2, 3, (3, K))).float()
+    wanted = model(x)
+    for compiled in (torch.compile(model, fullgraph=True, backend="aot_eager"), torch.export.export(model, (x,)).module(), torch.jit.trace(model, x),
+                     torch.fx.experimental.proxy_tensor.make_fx(model)(x)):
+        assert all(torch.equal(one, other) for one, other in zip(compiled(x), wanted))
+        assert all(torch.equal(one, other) for one, other in zip(compiled(x + 1), model(x + 1)))
+
+
+# ---- hooks --------------------------------------------------------------------------------------------------------
+
+
+def test_hooks_are_taken_over(rng):
+    """Of every kind, before and around the product, forward and backward; and their handles remove them."""
+    seen = []
+
+    def put(layer):
+        def note(name):
+            return lambda *arguments, **options: seen.append(name)
+        return [layer.register_forward_pre_hook(note("pre")), layer.register_forward_hook(note("forward")),
+                layer.register_forward_pre_hook(lambda layer, x, options: seen.append("pre with kwargs"), with_kwargs=True),
+                layer.register_forward_hook(lambda layer, x, options, y: (seen.append("forward with kwargs"), y + 1)[1], with_kwargs=True, prepend=True),
+                layer.register_forward_hook(note("always"), always_call=True), layer.register_full_backward_pre_hook(note("backward pre")),
+                layer.register_full_backward_hook(note("full backward"))]
+    x = torch.from_numpy(rng.integers(-2, 3, (3, 64))).half().requires_grad_()
+    model = torch.nn.Sequential(GPTQ(rng))
+    handles = put(model[0])
+    plain = copy.deepcopy(model)
+    plain(x).sum().backward()
+    wanted = list(seen)
+    assert len(wanted) == 7
+    seen.clear()
+    converted(model)
+    y = model(x)
+    y.sum().backward()
+    assert seen == wanted and (y - plain(x)).abs().max() < 0.1
+    late = model[0].register_forward_hook(lambda *arguments: seen.append("late"))
+    for handle in (*handles, late):
+        handle.remove()
+    seen.clear()
+    model(x).sum().backward()
+    assert not seen
+    model = torch.nn.Sequential(GPTQ(rng))
+    handle = model[0].register_backward_hook(lambda *arguments: seen.append("old"))
+    converted(model)(x).sum().backward()
+    assert seen == ["old"]
+    handle.remove()
+    model(x).sum().backward()
+    assert seen == ["old"]
+
+
+def test_a_weights_dtype_is_the_models(rng):
+    for dtype in (torch.bfloat16, torch.float32):
+        model = torch.nn.ModuleDict({"embed": torch.nn.Embedding(4, 64, dtype=dtype), "norm": torch.nn.LayerNorm(4).half(), "up": GPTQ(rng, bias=True)})
+        assert converted(model)["up"].weight.dtype == dtype and model["up"].bias.dtype == torch.float16
+    assert converted(torch.nn.Sequential(GPTQ(rng, bias=True)))[0].weight.dtype == torch.float16
+
+
+def test_accelerates_hooks(rng):
+    hooks = pytest.importorskip("accelerate.hooks")
+    seen = []
+
+    class Hook(hooks.ModelHook):
+        def __init__(self, name):
+            self.name = name
+
+        def pre_forward(self, module, *arguments, **options):
+            seen.append((self.name, type(module).__name__))
+            return arguments, options
+
+        def post_forward(self, module, y):
+            return y + 1
+    x = torch.from_numpy(rng.integers(-2, 3, (3, 64))).half()
+    for hook in (Hook("one"), hooks.SequentialHook(Hook("one"), Hook("two"), hooks.AlignDevicesHook("cpu"))):
+        model = torch.nn.Sequential(GPTQ(rng, bias=True))
+        wanted = model(x) + len(getattr(hook, "hooks", (1,))[:2])
+        hooks.add_hook_to_module(model[0], hook)
+        seen.clear()
+        converted(model)
+        assert not seen and (model(x) - wanted).abs().max() < 0.1
+        assert seen == [(name, "PackedLinear") for name in ("one", "two")[:len(seen)]] and seen
+        hooks.remove_hook_from_module(model[0])
+        seen.clear()
+        model(x)
+        assert not seen
+    hooks.add_hook_to_module(model[0], Hook("one"))
+    wanted = model(x)
+    with torch.no_grad():
+        model[0].weight.add_(0)  # a Linear, whose forward the hook holds
+    assert type(model[0]) is torch.nn.Linear and torch.allclose(model(x), wanted, rtol=2e-3, atol=2e-2)
+
+
+@pytest.mark.parametrize("buffers", [True, False])
+def test_accelerates_offload(rng, buffers):
+    """Before convert and after it: tensors that are elsewhere between calls."""
+    accelerate = pytest.importorskip("accelerate")
+    x = torch.from_numpy(rng.integers(-2, 3, (3, 64))).half()
+    model = torch.nn.Sequential(GPTQ(rng, bias=True), torch.nn.LayerNorm(32).half())
+    wanted = model(x)
+    after = converted(copy.deepcopy(model))
+    exact = after(x)
+    accelerate.cpu_offload(model, torch.device("cpu"), offload_buffers=buffers)
+    assert model[0].qweight.is_meta == buffers
+    converted(model)
+    accelerate.cpu_offload(after, torch.device("cpu"), offload_buffers=buffers)
+    for one in (model, after):
+        assert (one(x) - wanted).abs().max() < 0.1
+        for _ in range(2):
+            assert torch.equal(one(x), exact)
+            assert one[0].packed.is_meta == buffers and one[0].bias.is_meta and one[1].weight.is_meta
+            assert one[0].weight.dtype == torch.float16
+    bad = torch.nn.Sequential(GPTQ(rng))
+    bad[0].g_idx += 1000
+    accelerate.cpu_offload(bad, torch.device("cpu"), offload_buffers=buffers)
+    assert hgemm.torch.convert(bad, gptq_version=2).left and bad[0].qweight.is_meta == buffers and bad(x).shape == (3, 32)
+
+
+# ---- among other packages -----------------------------------------------------------------------------------------
+
+
+def quantised(model, rng):
+    """A model's linear layers as GPTQ layers of random codes: the model, converted, and another whose layers have the matrices."""
+    dense = copy.deepcopy(model)
+    for name, child in list(model.named_modules()):
+        if type(child) is torch.nn.Linear and "head" not in name:
+            made = GPTQ(rng, child.out_features, child.in_features, bias=child.bias is not None)
+            parent, _, last = name.rpartition(".")
+            setattr(model.get_submodule(parent), last, made)
+            with torch.no_grad():
+                dense.get_submodule(name).weight.copy_(made.dense)
+                if made.bias is not None:
+                    dense.get_submodule(name).bias.copy_(made.bias)
+    return converted(model), dense
+
+
+def test_t5_reads_the_dtype_of_a_weight(rng):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.T5Config(vocab_size=96, d_model=64, d_kv=16, d_ff=128, num_layers=1, num_heads=4, decoder_start_token_id=0)
+    model, dense = quantised(transformers.T5ForConditionalGeneration(config).eval(), rng)
+    ids = torch.tensor([[1, 5, 9, 3]])
+    for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 3e-2)):
+        model.to(dtype)
+        assert model.encoder.block[0].layer[1].DenseReluDense.wo.weight.dtype == dtype
+        assert near(model(input_ids=ids, decoder_input_ids=ids).logits, dense(input_ids=ids, decoder_input_ids=ids).logits, bound)
+
+
+def llama(rng):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    return quantised(transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=96, hidden_size=64, intermediate_size=128, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2)).eval(), rng)
+
+
+IDS = torch.tensor([[1, 5, 9, 3]])
+
+
+@pytest.mark.parametrize("use_dora", [False, True])
+def test_peft_trains_and_merges(rng, use_dora):
+    """An adapter that is made after convert finds the layers, has the gradients that it has on the matrices, and is merged."""
+    peft = pytest.importorskip("peft")
+    config = peft.LoraConfig(r=4, target_modules="all-linear", use_dora=use_dora, init_lora_weights=False)
+    results = []
+    for model in llama(rng):
+        torch.manual_seed(1)
+        model = peft.get_peft_model(model, config).train()
+        logits = model(IDS).logits
+        logits.pow(2).mean().backward()
+        results.append((model, logits.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.requires_grad}))
+    (packed, logits, grads), (dense, wanted, wanted_grads) = results
+    layers = [module for module in packed.modules() if isinstance(module, PackedLinear)]
+    assert len(layers) == 7 and near(logits, wanted) and len(grads) == (21 if use_dora else 14) and grads.keys() == wanted_grads.keys()
+    for name, grad in grads.items():
+        assert grad.abs().max() > 0 and near(grad, wanted_grads[name], 1e-3), name
+    assert not any("weight" in name and "base_layer" in name for name in packed.state_dict() if "layers" in name and "norm" not in name)
+    packed.eval(), dense.eval()
+    for is_safe in (True, False):
+        packed.merge_adapter(safe_merge=is_safe)
+        assert near(packed(IDS).logits, wanted) and not any(isinstance(module, PackedLinear) for module in packed.modules())
+        packed.unmerge_adapter()
+        assert near(packed(IDS).logits, wanted)
+    whole = packed.merge_and_unload()
+    assert near(whole(IDS).logits, wanted) and whole.state_dict().keys() == dense.merge_and_unload().state_dict().keys()
+
+
+def test_peft_loads_an_adapter(rng, tmp_path):
+    """Which is a state dict without the layers' weights."""
+    peft = pytest.importorskip("peft")
+    model, _ = llama(rng)
+    adapted = peft.get_peft_model(copy.deepcopy(model), peft.LoraConfig(r=4, target_modules=["embed_tokens", "q_proj"], init_lora_weights=False))
+    wanted = adapted.eval()(IDS).logits
+    adapted.save_pretrained(tmp_path)
+    for options in ({}, {"low_cpu_mem_usage": True}):
+        loaded = peft.PeftModel.from_pretrained(copy.deepcopy(model), tmp_path, **options).eval()
+        assert torch.equal(loaded(IDS).logits, wanted)
+        assert sum(module.order is not None for module in loaded.modules() if isinstance(module, PackedLinear)) == 7
+
+
+def test_accelerate_loads_and_dispatches(rng, tmp_path):
+    accelerate = pytest.importorskip("accelerate")
+    model, _ = llama(rng)
+    wanted = model(IDS).logits
+    accelerate.Accelerator().save_model(model, tmp_path, max_shard_size="40KB")
+    assert len(list(tmp_path.glob("*.safetensors"))) > 2
+    other, _ = llama(np.random.default_rng(5))
+    assert not torch.equal(other(IDS).logits, wanted)
+    other = accelerate.load_checkpoint_and_dispatch(other, tmp_path, device_map={"model": "cpu", "lm_head": "cpu"})
+    assert torch.equal(other(IDS).logits, wanted)
+    other = accelerate.dispatch_model(copy.deepcopy(model), {"model.embed_tokens": "cpu", "model.layers": "disk", "model.norm": "cpu", "model.rotary_emb":
+                                      "cpu", "lm_head": "cpu"}, main_device="cpu", offload_dir=tmp_path / "away", offload_buffers=True)
+    assert other.model.layers[0].mlp.up_proj.packed.is_meta and torch.equal(other(IDS).logits, wanted)
