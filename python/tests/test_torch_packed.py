@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import hgemm
 import hgemm.torch
 from hgemm import _c, formats
-from random_weights import KINDS, halves, made, words
+from random_weights import KINDS, halves, made, words, zero_words
 
 pytestmark = pytest.mark.skipif(not _c.has_weights(), reason="this libhgemm does not pack weights")
 
@@ -351,7 +351,7 @@ class Layer(torch.nn.Module):
 def quantised(rng, n=32, k=128):
     """(name, layer, its Weights) of each format that convert knows."""
     groups = k // 32
-    gptq = {"qweight": words(rng, k // 8, n), "qzeros": words(rng, groups, n // 8), "scales": halves(rng, groups, n),
+    gptq = {"qweight": words(rng, k // 8, n), "qzeros": zero_words(rng, groups, n // 8), "scales": halves(rng, groups, n),
             "g_idx": rng.permutation(np.arange(k) // 32).astype(np.int32)}
     awq = {"qweight": words(rng, k, n // 8), "qzeros": words(rng, groups, n // 8), "scales": halves(rng, groups, n)}
     packed = {"weight_packed": words(rng, n, k // 8), "weight_scale": halves(rng, n, groups), "weight_shape": np.array([n, k])}
@@ -403,7 +403,7 @@ def test_convert(rng):
 
 
 def gptq_layer(rng, n=32, k=128):
-    return Layer(qweight=words(rng, k // 8, n), qzeros=words(rng, k // 32, n // 8), scales=halves(rng, k // 32, n))
+    return Layer(qweight=words(rng, k // 8, n), qzeros=zero_words(rng, k // 32, n // 8), scales=halves(rng, k // 32, n))
 
 
 def test_versions_that_layers_tell(rng):
@@ -477,22 +477,6 @@ def test_bitsandbytes_of_8_bits(rng):
         x = integers(rng, 3, 64)
         assert torch.equal(model[0].weights.unpack("float32"), matrix)
         assert torch.allclose(model[0](x).float(), x.float() @ matrix.T + bias, rtol=2e-3, atol=2e-3)
-
-
-def test_fp8_by_what_its_scales_are(rng):
-    """One a row in a row of them, as FBGEMM has it, or a row of blocks: by their number, or by what the layer says of blocks."""
-    for n, k, count, block_size, is_blocks in ((64, 256, 64, None, False), (64, 256, 2, None, True), (2, 256, 2, None, False),
-                                               (2, 256, 2, (128, 128), True)):
-        bits = rng.integers(0, 100, (n, k)).astype(np.uint8)
-        scale = rng.uniform(0.1, 1, (1, count)).astype(np.float32)
-        layer = Layer(weight=torch.from_numpy(bits).view(torch.float8_e4m3fn), weight_scale=scale)
-        if block_size is not None:
-            layer.block_size = block_size
-        model = torch.nn.Sequential(layer)
-        done = hgemm.torch.convert(model)
-        assert not done.left, done
-        wanted = formats.fp8(bits, scale, block=(128, 128)) if is_blocks else formats.fp8(bits, scale[0])
-        np.testing.assert_array_equal(model[0].weights.unpack("float32").numpy(), wanted.dequantize())
 
 
 def test_what_convert_is_given():
