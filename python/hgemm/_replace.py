@@ -5,7 +5,7 @@ import importlib
 
 import torch
 
-from . import _packed_state
+from . import _packed_experts, _packed_state
 from ._packed_linear import PackedLinear
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -104,7 +104,13 @@ def load_state_dict(model, state_dict, *, strict=True, assign=False):
         if not isinstance(tensor, torch.Tensor) or tensor.dtype != torch.uint8 or before is not None and own(before, "packed") is not None:
             continue  # another package's
         if before is None:
-            raise ValueError(f"{key}: the model has no layer {name}")
+            parent = name.rpartition(".")[0]
+            experts = layers.get(parent)
+            if experts not in made:
+                made[experts] = _packed_experts.standing_for(experts, f"{parent}.", state_dict)
+            if made[experts] is None:
+                raise ValueError(f"{key}: the model has no layer {name}")
+            continue
         whole, form, missing = _packed_state.read(state_dict, prefix)
         if whole is None:
             raise ValueError(f"{prefix}packed: the layer is not packed yet, and the state dict has no {' and no '.join(missing)} of it")
