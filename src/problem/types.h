@@ -18,17 +18,9 @@ enum { TYPE_COUNT = HGEMM_TYPE_BF16 + 1 };
 
 extern const type_info_t type_table[TYPE_COUNT + 1];
 
-/* Bytes of so many elements of so many bits in a row, or between two elements so far apart. Elements of less than a
- * byte are packed. */
-static inline int64_t bytes_of_bits(int bits, int64_t count)
-{
-    const int packed = bits < 8 ? 8 / bits : 1;
-    return bits < 8 ? count / packed + (count % packed > 0) : count * (bits / 8);
-}
-
 static inline int64_t type_bytes(hgemm_type_t type, int64_t count)
 {
-    return bytes_of_bits(type_table[type].bits, count);
+    return count * (type_table[type].bits / 8);
 }
 
 #endif

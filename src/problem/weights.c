@@ -96,16 +96,12 @@ hgemm_status_t take_weights(const hgemm_weights_t *weights, packed_form_t *form,
     return HGEMM_STATUS_SUCCESS;
 }
 
-packed_form_t form_of(const hgemm_weights_t *weights)
+double weight_bytes(const packed_form_t *form)
 {
-    packed_form_t form = {0};
-    char words[DEVICE_DETAIL];
-    (void)take_weights(weights, &form, words);
-    return form;
+    return (double)form->bytes / ((double)form->n * (double)form->k);
 }
 
-double weight_bytes(const hgemm_weights_t *weights)
+int packed_group(const packed_form_t *form)
 {
-    const packed_form_t form = form_of(weights);
-    return (double)form.bytes / ((double)form.n * (double)form.k);
+    return form->log_group == ALL_OF_A_ROW ? 0 : 1 << form->log_group;
 }

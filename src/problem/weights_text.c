@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "problem/names.h"
+#include "problem/weights.h"
 
 /* Halves, as python/hgemm/formats has them: NF4's are times 1.638504, by which they are nearest to halves, and FP4's
  * times 1.0019531. Groups and scales are what checkpoints have. */
@@ -101,11 +102,19 @@ const char *weights_from_text(const char *text, hgemm_weights_t *weights)
     return NULL;
 }
 
+static void write(int code, const uint16_t table[16], int group, int zero, int scale, char text[WEIGHTS_TEXT])
+{
+    const int known = table_of(table);
+    const char *codes = code != HGEMM_CODE_TABLE16 ? code_names[code] : tables[known == NO_TABLE ? 0 : known].name;
+    snprintf(text, WEIGHTS_TEXT, "%s:%d:%s:%s", codes, group, zero_names[zero], type_names[scale]);
+}
+
 void weights_to_text(const hgemm_weights_t *weights, char text[WEIGHTS_TEXT])
 {
-    const int table = table_of(weights->table);
-    const char *codes =
-        weights->code != HGEMM_CODE_TABLE16 ? code_names[weights->code] : tables[table == NO_TABLE ? 0 : table].name;
-    snprintf(text, WEIGHTS_TEXT, "%s:%d:%s:%s", codes, weights->group, zero_names[weights->zero],
-             type_names[weights->type_scale]);
+    write(weights->code, weights->table, weights->group, weights->zero, weights->type_scale, text);
+}
+
+void form_to_text(const packed_form_t *form, char text[WEIGHTS_TEXT])
+{
+    write(form->code, form->table, packed_group(form), form->zero, form->type_scale, text);
 }

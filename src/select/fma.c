@@ -10,14 +10,14 @@ enum {
     UNIT = 4, /* floats that a thread loads at once, if they are aligned */
 };
 
-pace_t fma_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double sharers_a, double sharers_b)
+pace_t fma_pace(const problem_t *p, variant_t variant, const machine_t *machine, double sharers_a, double sharers_b)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const costs_t *costs = costs_of(machine);
     const double m = fmin((double)p->m, info->block_m), n = fmin((double)p->n, info->block_n);
     const double k = fmin((double)p->k, info->block_k);
-    const double words_a = operand_is_aligned(p, FACTOR_A, UNIT) ? 0 : info->block_m * info->block_k;
-    const double words_b = operand_is_aligned(p, FACTOR_B, UNIT) ? 0 : info->block_n * info->block_k;
+    const double words_a = p->a.whole >= UNIT ? 0 : info->block_m * info->block_k;
+    const double words_b = p->b.whole >= UNIT ? 0 : info->block_n * info->block_k;
     const double macs = (double)info->block_m * info->block_n * k;
     const int lanes_n = HGEMM_FP32_LANES_N(info->warp_n), lanes_m = 32 / lanes_n;
     const double read =
@@ -35,7 +35,7 @@ pace_t fma_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machi
                              machine->multiprocessors};
 }
 
-void price_fma(const hgemm_desc_t *p, int kernel, price_t *price)
+void price_fma(const problem_t *p, int kernel, price_t *price)
 {
     (void)p, (void)kernel;
     price->end = price->overlap = price->costs->clocks_fma_block;

@@ -3,8 +3,6 @@
 #ifndef HGEMM_PRICE_H
 #define HGEMM_PRICE_H
 
-#include "problem/types.h"
-#include "problem/weights.h"
 #include "select/machine.h"
 
 typedef struct costs_t {
@@ -38,19 +36,6 @@ typedef struct price_t {
     double latency_overlap; /* how pipes and latency overlap: the exponent of norm(), or 0: the longer of them counts */
     pace_t pace;            /* of whole tiles, if every multiprocessor is full */
 } price_t;
-
-/* Bytes in memory of an element of A, of B, and of D. */
-static inline double bytes_a(const hgemm_desc_t *p)
-{
-    return type_table[p->type_a].bits / 8.0;
-}
-
-static inline double bytes_b(const hgemm_desc_t *p)
-{
-    if (p->weights) /* with what a group has beside its codes */
-        return weight_bytes(p->weights);
-    return type_table[p->type_b].bits / 8.0;
-}
 
 enum { LINE_BYTES = 128 }; /* of the L2 cache and, opened as one, of DRAM */
 

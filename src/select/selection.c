@@ -7,10 +7,12 @@
 #include "select/selection.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "select/cost.h"
 #include "select/few.h"
+#include "select/problem_class.h"
 #include "select/thin.h"
 #include "select/tiny.h"
 
@@ -20,7 +22,7 @@ enum {
 };
 
 /* A plan that cuts k into parts of `part` steps, for all tiles but the first `whole_tiles`. */
-static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles, int64_t whole_tiles, int64_t part)
+static plan_t make_plan(const problem_t *p, variant_t variant, int64_t tiles, int64_t whole_tiles, int64_t part)
 {
     int is_split = part < steps_of(p, variant);
     int64_t k_split = is_split ? part * kernel_table[variant.kernel].info.block_k : p->k;
@@ -29,12 +31,12 @@ static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles,
                     .whole_tiles = is_split ? whole_tiles : tiles,
                     .splits = is_split ? (int)ceil_div(p->k, k_split) : 1,
                     .k_split = k_split,
-                    .scales = scales_to_find(p)};
+                    .scales = p->scales};
 }
 
 /* What is looked for, and the cheapest plans found so far. */
 typedef struct ranking_t {
-    const hgemm_desc_t *p;
+    const problem_t *p;
     const machine_t *machine;
     size_t workspace; /* bytes for the sums of split tiles */
     int copies;       /* that plans are made for */
@@ -69,7 +71,7 @@ static double most_splits(const ranking_t *s, const price_t *price, int kernel, 
 /* Considers numbers of splits for all tiles but the first `whole_tiles`: each up to 8, then ever fewer. */
 static void try_splits(ranking_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
 {
-    const int64_t matrices = matrix_count(s->p), split_tiles = saturated_product(tiles - whole_tiles, matrices);
+    const int64_t matrices = s->p->matrices, split_tiles = saturated_product(tiles - whole_tiles, matrices);
     if (must_not_split(s->p) || matrices > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES)
         return;
     const int64_t likely = (likely_tiles(s->p, &kernel_table[variant.kernel].info) - whole_tiles) * matrices;
@@ -100,11 +102,10 @@ static void try_variant(ranking_t *s, variant_t variant)
     int64_t tiles = problem_tiles(s->p, &kernel->info);
     int64_t slots = (int64_t)price.multiprocessors * price.resident;
     /* Newer GPUs' kernels of few warps are made for two blocks on a multiprocessor. */
-    if (!is_for_t4 && has_few_warps(&kernel->info) &&
-        (double)tiles * (double)matrix_count(s->p) <= price.multiprocessors)
+    if (!is_for_t4 && has_few_warps(&kernel->info) && (double)tiles * (double)s->p->matrices <= price.multiprocessors)
         return;
     /* A block of teams is alone on its multiprocessor: nothing works beside its start and its end in a second round. */
-    if (kernel->has_teams && (double)tiles * (double)matrix_count(s->p) > price.multiprocessors)
+    if (kernel->has_teams && (double)tiles * (double)s->p->matrices > price.multiprocessors)
         return;
     consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
     const int is_priced_whole = is_streamed(s->p, variant.kernel) || is_swept(s->p, variant.kernel);
@@ -112,12 +113,12 @@ static void try_variant(ranking_t *s, variant_t variant)
         return;
     try_splits(s, &price, variant, tiles, 0);
     const int64_t likely = likely_tiles(s->p, &kernel->info);
-    if (matrix_count(s->p) == 1 && likely > slots && likely % slots)
+    if (s->p->matrices == 1 && likely > slots && likely % slots)
         try_splits(s, &price, variant, tiles, likely / slots * slots);
 }
 
 /* Whether automatic selection draws from a kernel. Within that the cost model chooses. */
-static int is_drawn(const hgemm_desc_t *p, const machine_t *machine, int kernel)
+static int is_drawn(const problem_t *p, const machine_t *machine, int kernel)
 {
     if (is_tiny(kernel))
         return is_tiny_drawn(p);
@@ -135,17 +136,17 @@ static void try_kernels(ranking_t *s)
             try_variant(s, variant);
 }
 
-static int has_room_for_scales(const hgemm_desc_t *p, size_t workspace_bytes)
+static int has_room_for_scales(const problem_t *p, size_t workspace_bytes)
 {
-    return !scales_to_find(p) || (int64_t)workspace_bytes >= HGEMM_WORKSPACE_TILES * 4 + scale_bytes(scales_to_find(p));
+    return !p->scales || (int64_t)workspace_bytes >= HGEMM_WORKSPACE_TILES * 4 + scale_bytes(p->scales);
 }
 
-int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, priced_plan_t *best, int most)
+int rank_plans(const problem_t *p, const machine_t *machine, size_t workspace_bytes, priced_plan_t *best, int most)
 {
     ranking_t s = {.p = p, .machine = machine, .workspace = workspace_bytes, .best = best, .most = most};
     if (!has_room_for_scales(p, workspace_bytes))
         return 0;
-    s.workspace -= (size_t)scale_bytes(scales_to_find(p));
+    s.workspace -= (size_t)scale_bytes(p->scales);
     try_kernels(&s);
     s.copies = possible_copies(p, workspace_bytes);
     s.workspace -= (size_t)copied_bytes(p, s.copies);
@@ -154,21 +155,21 @@ int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace
     return s.count;
 }
 
-double estimate_clocks(const hgemm_desc_t *p, const machine_t *machine, const plan_t *plan)
+double estimate_clocks(const problem_t *p, const machine_t *machine, const plan_t *plan)
 {
     price_t price = price_variant(p, plan->variant, variant_image(plan->variant), plan->copies, machine);
     return plan_clocks(p, machine, &price, plan);
 }
 
-int measured_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
+int measured_plan(const problem_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
 {
     const measured_t *measured = machine->measured;
-    return measured && p->kernel == HGEMM_KERNEL_AUTO && !(p->flags & HGEMM_FLAG_BATCH_INVARIANT) &&
+    return measured && p->kernel == HGEMM_KERNEL_AUTO && !p->is_invariant &&
            measured->find(measured->entries, p, plan) && has_room_for(machine, plan->variant.kernel) &&
            !plan_fault(p, workspace_bytes, plan);
 }
 
-hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
+hgemm_status_t select_plan(const problem_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
 {
     priced_plan_t best;
     variant_t variant;
@@ -187,4 +188,22 @@ hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size
         return HGEMM_STATUS_NOT_SUPPORTED;
     *plan = best.plan;
     return HGEMM_STATUS_SUCCESS;
+}
+
+void describe_unsupported(const problem_t *p, char words[DEVICE_DETAIL])
+{
+    const kernel_t *kernel = &kernel_table[p->kernel];
+    const problem_class_t class = class_of(p);
+    char problem[CLASS_TEXT];
+    class_to_text(&class, problem);
+    snprintf(
+        words, DEVICE_DETAIL, "%s%s this row-major problem: %s.%s%s",
+        p->kernel == HGEMM_KERNEL_AUTO ? "No kernel covers" : kernel->info.name,
+        p->kernel == HGEMM_KERNEL_AUTO ? "" : " does not cover", problem,
+        !p->scales ? "" : " Scales of bfloat16 that a call is to find need a workspace of more than 64 KiB, too.",
+        kernel->splits_first
+            ? " It has A and B split in the workspace, which needs room for that, and is for GPUs newer than Turing."
+        : kernel->is_plain ? " It is there to be read, and covers nn, F16 sums, and rows of A, B, C and D in whole, "
+                             "16-byte aligned chunks, without a fused epilogue."
+                           : "");
 }

@@ -15,43 +15,43 @@ enum {
 
 /* ---- Which products -------------------------------------------------------------------------------- */
 
-int is_streamed(const hgemm_desc_t *p, int kernel)
+int is_streamed(const problem_t *p, int kernel)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     const int is_tall = info->block_m > info->block_n;
     if (!is_thin(kernel) || info->block_m == info->block_n || p->k < HGEMM_STREAMED_K)
         return 0;
     return (is_tall ? p->n : p->m) == 1 && (is_tall ? p->m : p->n) >= HGEMM_STREAMED_LEAST_LINES &&
-           (is_tall ? p->op_a == HGEMM_OP_T : p->op_b == HGEMM_OP_N);
+           (is_tall ? !p->a.is_along_k : !p->b.is_along_k);
 }
 
 /* Columns, or rows, that D is thin in. */
-static int64_t thin_columns(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+static int64_t thin_columns(const problem_t *p, const hgemm_kernel_info_t *info)
 {
     return info->block_m >= info->block_n ? p->n : p->m;
 }
 
-int is_swept(const hgemm_desc_t *p, int kernel)
+int is_swept(const problem_t *p, int kernel)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    const int is_tall = info->block_m > info->block_n, which = is_tall ? FACTOR_A : FACTOR_B;
+    const int is_tall = info->block_m > info->block_n;
+    const factor_t *x = is_tall ? &p->a : &p->b;
     if (!is_thin(kernel) || info->block_m == info->block_n || p->k < LEAST_SWEPT_K)
         return 0;
-    return thin_columns(p, info) <= MOST_SWEPT_COLUMNS && factor_of(p, which).is_along_k &&
-           operand_is_aligned(p, which, 8);
+    return thin_columns(p, info) <= MOST_SWEPT_COLUMNS && x->is_along_k && x->whole == 8;
 }
 
 /* Whether rows of the operand that a thin kernel streams are not all aligned to 16 bytes. */
-static int is_unaligned(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+static int is_unaligned(const problem_t *p, const hgemm_kernel_info_t *info)
 {
     const int is_a = info->block_m > info->block_n;
-    return (is_a ? p->lda : p->ldb) % 8 != 0 || (uintptr_t)(is_a ? p->a : p->b) % 16 != 0;
+    return (is_a ? p->a.ld : p->b.ld) % 8 != 0 || (uintptr_t)(is_a ? p->a.data : p->b.data) % 16 != 0;
 }
 
 /* Thin kernels multiply up to 4 columns in a pass over their operands; where both sides of an operand are long, or more
  * columns are to be multiplied, tensor cores are as fast or faster. But a single column streams rows of any alignment,
  * which tensor cores do at a loss. */
-int is_thin_drawn(const hgemm_desc_t *p, const machine_t *machine, int kernel)
+int is_thin_drawn(const problem_t *p, const machine_t *machine, int kernel)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     int is_small = (p->m <= 8 && p->n <= 4) || (p->m == 1 && p->n <= 8), is_side = p->m <= 8 || p->n <= 8;
@@ -70,7 +70,7 @@ static double beyond(double bytes, const machine_t *machine)
 }
 
 /* Passes of a thin kernel's block over its long operand, each for four columns of the other one (ptx/thin.cu). */
-static double thin_passes(const hgemm_desc_t *p, const hgemm_kernel_info_t *info)
+static double thin_passes(const problem_t *p, const hgemm_kernel_info_t *info)
 {
     double columns =
         info->block_m >= info->block_n ? fmin((double)p->n, info->block_n) : fmin((double)p->m, info->block_m);
@@ -79,20 +79,20 @@ static double thin_passes(const hgemm_desc_t *p, const hgemm_kernel_info_t *info
 
 /* A thin kernel's step, as far as D and k have it: a long operand streams from DRAM, each row of it in whole sectors,
  * and is multiplied by up to 8 columns of the other one, which stay in the cache. */
-pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles)
+pace_t thin_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const costs_t *costs = costs_of(machine);
     int long_is_m = info->block_m >= info->block_n;
-    int is_along_k = long_is_m ? p->op_a == HGEMM_OP_N : p->op_b == HGEMM_OP_T;
+    int is_along_k = long_is_m ? p->a.is_along_k : p->b.is_along_k;
     double m = fmin((double)p->m, info->block_m), n = fmin((double)p->n, info->block_n);
     if (is_streamed(p, variant.kernel)) /* by blocks of fewer lines, none of which is nearly empty */
         m = (double)p->m / ceil((double)p->m / info->block_m), n = (double)p->n / ceil((double)p->n / info->block_n);
-    double k = fmin((double)p->k, info->block_k), ld = (double)(long_is_m ? p->lda : p->ldb);
+    double k = fmin((double)p->k, info->block_k), ld = (double)(long_is_m ? p->a.ld : p->b.ld);
     double rows = is_along_k ? (long_is_m ? m : n) : k, width = is_along_k ? k : long_is_m ? m : n;
     /* What is read again: the rest of a sector, by the next step, and all by the next pass. */
     double lines = tiles * (long_is_m ? info->block_m : info->block_n); /* in flight */
-    double each = long_is_m ? bytes_a(p) : bytes_b(p), other = long_is_m ? bytes_b(p) : bytes_a(p);
+    double each = long_is_m ? p->a.bytes : p->b.bytes, other = long_is_m ? p->b.bytes : p->a.bytes;
     double rest = is_along_k ? beyond(lines * fmin(each * ld, LINE_BYTES), machine) : 1;
     double row_bytes =
         fmin(each * ld, each * width + costs->overhead_thin_row + (SECTOR / 2.0 - costs->overhead_thin_row) * rest);
@@ -109,7 +109,7 @@ pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *mach
                     .store = STORED_BYTES * m * n / costs->rate_dram_bytes / machine->multiprocessors};
 }
 
-void price_thin(const hgemm_desc_t *p, int kernel, price_t *price)
+void price_thin(const problem_t *p, int kernel, price_t *price)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     const costs_t *costs = price->costs;
@@ -124,15 +124,15 @@ void price_thin(const hgemm_desc_t *p, int kernel, price_t *price)
 
 /* Lines that are swept: bytes bind, or what FP32 units do with them, or what one multiprocessor gets; beside it the
  * first load's way and the end of the last block, and a part of the way of each further 64 k's. */
-double swept_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
+double swept_clocks(const problem_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
 {
     enum { STEP_K = 64 }; /* of 8 lanes */
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     const costs_t *costs = price->costs;
-    const factor_t w = factor_of(p, info->block_m > info->block_n ? FACTOR_A : FACTOR_B);
-    const double matrices = (double)matrix_count(p), lines = (double)w.lines, k = (double)p->k;
+    const factor_t *w = info->block_m > info->block_n ? &p->a : &p->b;
+    const double matrices = (double)p->matrices, lines = (double)w->lines, k = (double)p->k;
     const double columns = (double)thin_columns(p, info), multiplied = columns > 2 ? MOST_SWEPT_COLUMNS : columns;
-    const double line = w.ld == w.width ? 2 * k : ceil(2 * k / SECTOR) * SECTOR;
+    const double line = w->ld == w->width ? 2 * k : ceil(2 * k / SECTOR) * SECTOR;
     const double bytes = line + 2 * columns; /* of a line */
     const double blocks = matrices * ceil(lines / HGEMM_SWEPT_LINES);
     const double dram = matrices * lines * bytes / costs->rate_dram_bytes / machine->multiprocessors;
@@ -148,7 +148,7 @@ double swept_clocks(const hgemm_desc_t *p, const machine_t *machine, const price
 
 /* Where D has a column or two, a tile is less work than what a block does once, or waits for. So a block may have four
  * tiles, or two, in as few rounds of blocks as that takes. */
-int64_t thin_block_tiles(const hgemm_desc_t *p, const plan_t *plan, const machine_t *machine)
+int64_t thin_block_tiles(const problem_t *p, const plan_t *plan, const machine_t *machine)
 {
     const kernel_t *kernel = &kernel_table[plan->variant.kernel];
     const int64_t columns = thin_columns(p, &kernel->info);
@@ -156,13 +156,13 @@ int64_t thin_block_tiles(const hgemm_desc_t *p, const plan_t *plan, const machin
         is_swept(p, plan->variant.kernel))
         return 1;
     const int64_t slots = machine->multiprocessors * (machine->is_newer ? kernel->newer_blocks : kernel->blocks);
-    const int64_t tiles = saturated_product(plan->tiles, matrix_count(p)), most = 4 / columns;
+    const int64_t tiles = saturated_product(plan->tiles, p->matrices), most = 4 / columns;
     const int64_t even = ceil_div(tiles, slots * ceil_div(tiles, slots * most));
     return even < plan->tiles ? even : plan->tiles;
 }
 
 /* As many as a block's sums take: so more blocks run at one time. */
-int thin_shared_bytes(const hgemm_desc_t *p, const plan_t *plan, int64_t tiles)
+int thin_shared_bytes(const problem_t *p, const plan_t *plan, int64_t tiles)
 {
     const int kernel = plan->variant.kernel;
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
@@ -174,7 +174,7 @@ int thin_shared_bytes(const hgemm_desc_t *p, const plan_t *plan, int64_t tiles)
     return columns < 8 ? info->shared_bytes / 8 * (int)columns : info->shared_bytes;
 }
 
-int64_t thin_blocks(const hgemm_desc_t *p, const plan_t *plan, int64_t tiles)
+int64_t thin_blocks(const problem_t *p, const plan_t *plan, int64_t tiles)
 {
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     const int64_t lines = info->block_m > info->block_n ? p->m : p->n;
@@ -185,7 +185,7 @@ int64_t thin_blocks(const hgemm_desc_t *p, const plan_t *plan, int64_t tiles)
     return ceil_div(plan->whole_tiles, tiles) + (plan->tiles - plan->whole_tiles) * plan->splits;
 }
 
-unsigned thin_bits(const hgemm_desc_t *p, const plan_t *plan)
+unsigned thin_bits(const problem_t *p, const plan_t *plan)
 {
     return is_swept(p, plan->variant.kernel) && plan->splits == 1 ? HGEMM_SWEPT : 0;
 }

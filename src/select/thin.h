@@ -8,29 +8,29 @@
 #include "select/price.h"
 
 /* Whether a kernel is a thin one that streams its long operand, unless k is split (args.h). */
-int is_streamed(const hgemm_desc_t *p, int kernel);
+int is_streamed(const problem_t *p, int kernel);
 
 /* Whether it is a thin one that sweeps its long operand, unless k is split. */
-int is_swept(const hgemm_desc_t *p, int kernel);
+int is_swept(const problem_t *p, int kernel);
 
 /* Whether automatic selection has a thin kernel to draw from. */
-int is_thin_drawn(const hgemm_desc_t *p, const machine_t *machine, int kernel);
+int is_thin_drawn(const problem_t *p, const machine_t *machine, int kernel);
 
 /* What a step costs while so many tiles run at one time. */
-pace_t thin_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double tiles);
+pace_t thin_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles);
 
 /* Puts into a price what a thin kernel has in the place of other kernels' starts and ends. */
-void price_thin(const hgemm_desc_t *p, int kernel, price_t *price);
+void price_thin(const problem_t *p, int kernel, price_t *price);
 
 /* Clocks of a plan that sweeps, whose price is that. */
-double swept_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan);
+double swept_clocks(const problem_t *p, const machine_t *machine, const price_t *price, const plan_t *plan);
 
 /* How many tiles, side by side, a block has; blocks for the tiles and parts of a matrix; bytes of shared memory. */
-int64_t thin_block_tiles(const hgemm_desc_t *p, const plan_t *plan, const machine_t *machine);
-int64_t thin_blocks(const hgemm_desc_t *p, const plan_t *plan, int64_t block_tiles);
-int thin_shared_bytes(const hgemm_desc_t *p, const plan_t *plan, int64_t block_tiles);
+int64_t thin_block_tiles(const problem_t *p, const plan_t *plan, const machine_t *machine);
+int64_t thin_blocks(const problem_t *p, const plan_t *plan, int64_t block_tiles);
+int thin_shared_bytes(const problem_t *p, const plan_t *plan, int64_t block_tiles);
 
 /* What a thin kernel is told in `indirect` (args.h). */
-unsigned thin_bits(const hgemm_desc_t *p, const plan_t *plan);
+unsigned thin_bits(const problem_t *p, const plan_t *plan);
 
 #endif

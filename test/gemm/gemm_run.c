@@ -177,19 +177,24 @@ static int is_covered(hgemm_handle_t handle, const operands_t *o, int copies)
 
 /* ---- The call ---------------------------------------------------------------------------------- */
 
-/* A plan on copies: that of a problem whose operands are aligned. Where a kernel wants no such, since it reaches too
- * far beyond an operand that is not copied, the status is not success, or the plan has no copies. */
-static hgemm_status_t select_on_copies(hgemm_handle_t handle, const hgemm_desc_t *p, int copies, plan_t *plan)
+/* A plan on copies, of a row-major call: that of a problem whose operands are aligned. Where a kernel wants no such,
+ * since it reaches too far beyond an operand that is not copied, the status is not success, or the plan has no copies.
+ */
+static hgemm_status_t select_on_copies(hgemm_handle_t handle, const hgemm_desc_t *desc, const problem_t *p, int copies,
+                                       plan_t *plan)
 {
     if (kernel_table[p->kernel].is_plain)
         return HGEMM_STATUS_NOT_SUPPORTED;
-    hgemm_desc_t like = *p;
-    like.m = (p->m + 7) & -8, like.n = (p->n + 7) & -8, like.k = (p->k + 7) & -8;
+    hgemm_desc_t like = *desc;
+    like.m = (desc->m + 7) & -8, like.n = (desc->n + 7) & -8, like.k = (desc->k + 7) & -8;
     if (copies & FACTOR_A)
-        like.a = NULL, like.lda = copy_of(p, FACTOR_A).ld, like.type_a = copied_type(p, p->type_a);
+        like.a = NULL, like.lda = copy_of(p, FACTOR_A).ld, like.type_a = copied_type(p, desc->type_a);
     if (copies & FACTOR_B)
-        like.b = NULL, like.ldb = copy_of(p, FACTOR_B).ld, like.type_b = copied_type(p, p->type_b);
-    hgemm_status_t status = select_plan(&like, &handle->machine, handle->workspace_bytes / 2, plan);
+        like.b = NULL, like.ldb = copy_of(p, FACTOR_B).ld, like.type_b = copied_type(p, desc->type_b);
+    const problem_t aligned = normalise(&like);
+    if (aligned.op != p->op) /* it has a lone column, which lies along */
+        return HGEMM_STATUS_NOT_SUPPORTED;
+    hgemm_status_t status = select_plan(&aligned, &handle->machine, handle->workspace_bytes / 2, plan);
     if (status == HGEMM_STATUS_SUCCESS && plan->variant.access == ACCESS_x16 &&
         !kernel_table[plan->variant.kernel].splits_first) /* which reads operands as they are */
         plan->copies = copies;
@@ -204,9 +209,9 @@ static hgemm_status_t run(hgemm_handle_t handle, const operands_t *o, int copies
     plan_t plan;
     if (is_beyond_all(c) || (!copies && !(c->tail && case_has_output(c) && case_reads_factors(c))))
         return hgemm_run_desc(handle, &o->desc);
-    const hgemm_desc_t p = normalise(&o->desc);
+    const problem_t p = normalise(&o->desc);
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
-    if (!copies || select_on_copies(handle, &p, copies, &plan) != HGEMM_STATUS_SUCCESS || !plan.copies)
+    if (!copies || select_on_copies(handle, &o->desc, &p, copies, &plan) != HGEMM_STATUS_SUCCESS || !plan.copies)
         status = select_plan(&p, &handle->machine, handle->workspace_bytes / 2, &plan);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
@@ -310,7 +315,8 @@ static int check(hgemm_handle_t handle, operands_t *o, outcome_t *outcome)
 {
     const case_t *c = o->c;
     char *why = outcome->why;
-    const int copies = c->copies && case_has_output(c) && case_reads_factors(c) ? copies_needed(&o->desc) : 0;
+    const problem_t p = normalise(&o->desc);
+    const int copies = c->copies && case_has_output(c) && case_reads_factors(c) ? copies_needed(&p) : 0;
     const int covered = is_covered(handle, o, copies);
     char words[200];
     operands_upload(o, handle);

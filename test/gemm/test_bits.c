@@ -71,7 +71,7 @@ static rng_t rng_of(const char *kernel, int op, int number)
 }
 
 /* Makes the plan of a named kernel one that selection would only choose by itself, and says how. */
-static void alter(plan_t *plan, const hgemm_desc_t *row_major, rng_t *rng, char how[NOTE])
+static void alter(plan_t *plan, const problem_t *row_major, rng_t *rng, char how[NOTE])
 {
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     const int64_t steps = (row_major->k + info->block_k - 1) / info->block_k;
@@ -119,7 +119,7 @@ static void run(hgemm_handle_t handle, int kernel, int op, int number, char line
     char note[NOTE] = "";
     hgemm_status_t status;
     if (altered) {
-        hgemm_desc_t row_major = normalise(&desc);
+        const problem_t row_major = normalise(&desc);
         plan_t plan;
         status = select_plan(&row_major, &handle->machine, handle->workspace_bytes, &plan);
         if (status == HGEMM_STATUS_SUCCESS) {
