@@ -14,7 +14,6 @@ static const double CLOCKS_IN_US = 1980;
 static costs_t costs = {
 #define COST(name, t4, t4_source, newer, newer_source) .name = (newer),
 #include "select/costs.def"
-#undef COST
 };
 
 const costs_t *costs_of(const machine_t *machine)
@@ -29,7 +28,6 @@ double *fit_cost(const char *name)
     if (strcmp(name, #field) == 0)                      \
         return &costs.field;
 #include "select/costs.def"
-#undef COST
     return NULL;
 }
 

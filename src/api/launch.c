@@ -5,7 +5,7 @@
 #include "api/handle.h"
 #include "api/scale.h"
 #include "problem/weights.h"
-#include "select/thin.h"
+#include "select/family.h"
 
 #include <stddef.h>
 
@@ -157,9 +157,10 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const problem_t *p, const 
     const int64_t columns = ceil_div(p->n, kernel->block_n), rows = plan->tiles / columns;
     const int64_t most = row->tiles ? INT32_MAX / plan->tiles : MOST_GRID_Y; /* matrices of a launch */
     const int64_t split_tiles = plan->tiles - plan->whole_tiles;
-    const int thin = is_thin(plan->variant.kernel);
-    const int64_t longest = plan->whole_tiles > 0 ? p->k : plan->k_split; /* k's of a block */
-    const int64_t block_tiles = thin ? thin_block_tiles(p, plan, &handle->machine) : 1;
+    const family_info_t *family = family_of(plan->variant.kernel);
+    const launch_shape_t shape =
+        family->shape ? family->shape(p, plan, &handle->machine)
+                      : (launch_shape_t){.blocks = plan_blocks(plan), .shared_bytes = kernel->shared_bytes};
     union {
         kernel_args_t product; /* with which both begin */
         packed_args_t packed;
@@ -167,10 +168,9 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const problem_t *p, const 
     } args = {.packed = {.packed = p->packed, .scales = scales_of(handle, plan, p, search)}};
     kernel_args_t *const product = &args.product;
     launch_t launch = {
-        .grid = {(unsigned)(thin ? thin_blocks(p, plan, block_tiles) : plan->whole_tiles + split_tiles * plan->splits)},
+        .grid = {(unsigned)shape.blocks},
         .threads = (unsigned)kernel->threads,
-        .shared_bytes = (unsigned)(thin ? thin_shared_bytes(p, plan, block_tiles)
-                                        : kernel->shared_bytes + kept_sums_bytes(plan->variant.kernel, longest)),
+        .shared_bytes = (unsigned)shape.shared_bytes,
         .args = &args,
         .args_size = p->is_packed                         ? sizeof args.packed
                      : have_scales(plan->variant.factors) ? offsetof(packed_args_t, packed)
@@ -188,7 +188,7 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const problem_t *p, const 
     product->inv_last_rows = HGEMM_RECIPROCAL((unsigned)(rows % group ? rows % group : group));
     product->workspace = handle->workspace;
     product->groups = (int)p->batch;
-    product->indirect = indirect_bits(p) | (thin ? thin_bits(p, plan) : 0);
+    product->indirect = indirect_bits(p) | shape.bits;
 
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
     for (int64_t rest = p->matrices; status == HGEMM_STATUS_SUCCESS && rest > 0; rest -= most) {

@@ -29,7 +29,7 @@ void see_operands(call_t *call)
 hgemm_status_t see_types(call_t *call, char words[DEVICE_DETAIL])
 {
     hgemm_desc_t *desc = &call->desc;
-    call->scaled = 0;
+    call->scaled = call->has_floats = 0;
     if (!accesses(call, OPERAND_B)) {
         desc->weights = NULL;
         return HGEMM_STATUS_SUCCESS;
@@ -40,9 +40,10 @@ hgemm_status_t see_types(call_t *call, char words[DEVICE_DETAIL])
             return status;
         desc->type_b = HGEMM_TYPE_PACKED;
     }
-    if (desc->type_a != HGEMM_TYPE_F32 && desc->type_b != HGEMM_TYPE_F32) /* beside floats it is taken for one */
-        call->scaled =
-            (type_table[desc->type_a].has_scale ? FACTOR_A : 0) | (type_table[desc->type_b].has_scale ? FACTOR_B : 0);
+    const type_info_t *a = &type_table[desc->type_a], *b = &type_table[desc->type_b];
+    call->has_floats = a->becomes == BECOMES_PARTS || b->becomes == BECOMES_PARTS;
+    if (!call->has_floats) /* beside floats it is taken for one */
+        call->scaled = (a->scales == SCALES_ONE ? FACTOR_A : 0) | (b->scales == SCALES_ONE ? FACTOR_B : 0);
     if (call->scaled & FACTOR_A && desc->scale_a_pointer)
         call->accessed |= 1u << OPERAND_SCALE_A;
     if (call->scaled & FACTOR_B && desc->scale_b_pointer)
@@ -72,6 +73,7 @@ static view_t view_matrix(const hgemm_desc_t *desc, const void *data, hgemm_type
 {
     int row_major = desc->layout == HGEMM_ROW_MAJOR;
     return (view_t){.data = data,
+                    .alignment = type_table[type].alignment,
                     .bytes = type_table[type].bits / 8,
                     .lines = row_major ? rows : columns,
                     .width = row_major ? columns : rows,
@@ -82,8 +84,14 @@ static view_t view_matrix(const hgemm_desc_t *desc, const void *data, hgemm_type
 
 static view_t view_vector(const void *data, int bytes, int64_t width, int64_t batch, int64_t stride)
 {
-    return (view_t){
-        .data = data, .bytes = bytes, .lines = 1, .width = width, .ld = width, .batch = batch, .stride = stride};
+    return (view_t){.data = data,
+                    .alignment = bytes,
+                    .bytes = bytes,
+                    .lines = 1,
+                    .width = width,
+                    .ld = width,
+                    .batch = batch,
+                    .stride = stride};
 }
 
 static view_t view_stored(const call_t *call, operand_t operand)
@@ -130,7 +138,8 @@ view_t view_operand(const call_t *call, operand_t operand)
     const int row_major = desc->layout == HGEMM_ROW_MAJOR, is_matrix = operand <= OPERAND_GATE;
     const int has_rows_of_d = operand == OPERAND_C || operand == OPERAND_D || operand == OPERAND_GATE;
     view.is_known = 1;
-    view.alignment = operand == OPERAND_B && desc->weights ? PACKED_ALIGNMENT : view.bytes;
+    if (operand == OPERAND_B)
+        view.alignment = type_table[desc->type_b].alignment;
     if (is_matrix && desc->batch_mode == HGEMM_BATCH_POINTERS) {
         view.alignment = sizeof(void *), view.is_known = 0;
         view.batch = 1, view.stride = 0;

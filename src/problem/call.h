@@ -31,6 +31,7 @@ typedef struct call_t {
     hgemm_desc_t desc; /* of today's size */
     unsigned accessed; /* operands that it reads or writes, bit 1 << OPERAND_x for each: none where D has no element */
     int scaled;        /* FACTOR_A | FACTOR_B: those that are multiplied by one scale for all of it */
+    int has_floats;    /* A and B are read, and one of them is of floats */
     packed_form_t packed; /* of B, where desc.weights is not NULL */
 } call_t;
 

@@ -210,10 +210,11 @@ static hgemm_status_t check_packed(const hgemm_desc_t *desc, char *words)
         return refuse(words, HGEMM_STATUS_INVALID_WEIGHTS,
                       "The weights are %" PRId64 " by %" PRId64 ", and n is %" PRId64 ", k %" PRId64 ".",
                       desc->weights->n, desc->weights->k, desc->n, desc->k);
-    if (desc->batch > 1 && desc->batch_mode != HGEMM_BATCH_POINTERS && desc->stride_b % PACKED_ALIGNMENT != 0)
+    if (desc->batch > 1 && desc->batch_mode != HGEMM_BATCH_POINTERS &&
+        desc->stride_b % type_table[HGEMM_TYPE_PACKED].alignment != 0)
         return refuse(words, HGEMM_STATUS_INVALID_WEIGHTS,
                       "stride_b is %" PRId64 ", and packed weights begin at multiples of %d bytes.", desc->stride_b,
-                      PACKED_ALIGNMENT);
+                      type_table[HGEMM_TYPE_PACKED].alignment);
     return HGEMM_STATUS_SUCCESS;
 }
 
@@ -347,7 +348,6 @@ static hgemm_status_t check_support(const call_t *call, char *words)
     const hgemm_desc_t *desc = &call->desc;
     if (!accesses(call, OPERAND_A))
         return HGEMM_STATUS_SUCCESS;
-    const int has_floats = desc->type_a == HGEMM_TYPE_F32 || desc->type_b == HGEMM_TYPE_F32;
     const int is_f16 = desc->accumulate != HGEMM_ACCUMULATE_F32;
     const int finds_a = call->scaled & FACTOR_A && desc->scale_a == 0 && !desc->scale_a_pointer,
               finds_b = call->scaled & FACTOR_B && desc->scale_b == 0 && !desc->scale_b_pointer;
@@ -363,7 +363,7 @@ static hgemm_status_t check_support(const call_t *call, char *words)
         {"HGEMM_ACCUMULATE_F16 for packed weights", desc->weights && is_f16},
         {NULL, factors_of(desc->type_a, desc->type_b) == FACTORS_COUNT},
         {"HGEMM_ACCUMULATE_F16 for A and B of HGEMM_TYPE_BF16", call->scaled && is_f16},
-        {"HGEMM_ACCUMULATE_F16 for A or B of HGEMM_TYPE_F32", has_floats && is_f16},
+        {"HGEMM_ACCUMULATE_F16 for A or B of HGEMM_TYPE_F32", call->has_floats && is_f16},
         {"A and B of HGEMM_TYPE_BF16 by pointers, in groups or gathered, whose scales are to be found",
          (finds_a || finds_b) && (desc->batch_mode != HGEMM_BATCH_STRIDED || accesses(call, OPERAND_GATHER_A))},
         {"HGEMM_FLAG_BATCH_INVARIANT for an A of HGEMM_TYPE_BF16 whose scale is to be found",
@@ -375,7 +375,7 @@ static hgemm_status_t check_support(const call_t *call, char *words)
             return refuse(words, HGEMM_STATUS_NOT_SUPPORTED, "No kernel has %s.", features[i].feature);
         else if (features[i].is_used)
             return refuse(words, HGEMM_STATUS_NOT_SUPPORTED, "No kernel has A of %s beside B of %s.",
-                          type_table[desc->type_a].constant, type_table[desc->type_b].constant);
+                          type_table[desc->type_a].words, type_table[desc->type_b].words);
     return HGEMM_STATUS_SUCCESS;
 }
 

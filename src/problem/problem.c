@@ -18,11 +18,11 @@ static factor_t take_factor(const call_t *call, int which)
     } else if (which == FACTOR_A) {
         x.data = desc->a, x.type = desc->type_a, x.ld = desc->lda, x.stride = desc->stride_a;
         x.scale = desc->scale_a, x.scale_pointer = desc->scale_a_pointer;
-        x.is_exact = x.type != HGEMM_TYPE_F32 || (desc->flags & HGEMM_FLAG_HALVES_IN_A) != 0;
+        x.is_exact = type_table[x.type].becomes != BECOMES_PARTS || (desc->flags & HGEMM_FLAG_HALVES_IN_A) != 0;
     } else {
         x.data = desc->b, x.type = desc->type_b, x.ld = desc->ldb, x.stride = desc->stride_b;
         x.scale = desc->scale_b, x.scale_pointer = desc->scale_b_pointer;
-        x.is_exact = x.type != HGEMM_TYPE_F32 || (desc->flags & HGEMM_FLAG_HALVES_IN_B) != 0;
+        x.is_exact = type_table[x.type].becomes != BECOMES_PARTS || (desc->flags & HGEMM_FLAG_HALVES_IN_B) != 0;
         if (desc->weights) /* which have no rows, and scales of their own */
             x.ld = 0, x.scale = 1, x.scale_pointer = NULL;
     }
@@ -127,9 +127,7 @@ static int has_rows_that_stay(const call_t *call)
 {
     const hgemm_desc_t *desc = &call->desc;
     const unsigned listed = 1u << OPERAND_GROUP_ENDS | 1u << OPERAND_GATHER_A | 1u << OPERAND_SCATTER_D;
-    return (call->accessed & listed) != 0 ||
-           (accesses(call, OPERAND_A) && (desc->type_a == HGEMM_TYPE_F32 || desc->type_b == HGEMM_TYPE_F32) &&
-            (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0);
+    return (call->accessed & listed) != 0 || (call->has_floats && (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0);
 }
 
 /* A column-major matrix is the row-major one of its transpose, so D = op(A) op(B) turns into D^T = op(B)^T op(A)^T: the
@@ -155,13 +153,15 @@ void normalise_call(const call_t *call, problem_t *p)
         .a = is_transposed ? b : a,
         .b = is_transposed ? a : b,
         .is_packed = desc->weights != NULL,
+        .factors = factors_of(is_transposed ? b.type : a.type, is_transposed ? a.type : b.type),
+        .has_floats = call->has_floats,
+        .is_mixed = call->has_floats && a.type != b.type,
         .product.gather_a = is_read ? desc->gather_a : NULL,
     };
     if (p->is_packed)
         p->packed = call->packed;
-    p->has_floats = a.type == HGEMM_TYPE_F32 || b.type == HGEMM_TYPE_F32;
-    p->is_mixed = p->has_floats && a.type != b.type;
     p->is_indirect = p->batch_mode != HGEMM_BATCH_STRIDED || p->product.gather_a || p->is_col_major;
+    p->keeps_k_whole = is_invariant || (p->is_indirect && !p->is_packed);
     p->scales = (p->a.finds_scale ? FACTOR_A : 0) | (p->b.finds_scale ? FACTOR_B : 0);
     /* One kernel alone adds up in the order of batch invariance. */
     p->accuracy = p->has_floats && !is_invariant ? desc->accuracy : HGEMM_ACCURACY_F32;
@@ -177,6 +177,7 @@ void normalise_call(const call_t *call, problem_t *p)
     p->op = 2 * !p->a.is_along_k + p->b.is_along_k;
     align(p, &p->a, desc->alignment);
     align(p, &p->b, desc->alignment);
+    p->whole = p->a.whole < p->b.whole ? p->a.whole : p->b.whole;
     if (p->is_packed)
         p->b.bytes = weight_bytes(&p->packed);
     take_epilogue(p, call);

@@ -7,7 +7,7 @@
 #define HGEMM_PROBLEM_H
 
 #include "problem/call.h"
-#include "table/args.h"
+#include "table/kernels.h"
 
 /* A or B: each has a type and a shape in memory of its own. */
 typedef struct factor_t {
@@ -36,10 +36,14 @@ typedef struct problem_t {
     int64_t m, n, k;           /* k is 0 where A and B are not read */
     int64_t batch, matrices;   /* groups of rows share a matrix */
     hgemm_batch_mode_t batch_mode;
-    int is_col_major; /* C, D and gate are, of a call whose rows are in groups or have indices, or must stay rows */
-    int is_indirect;  /* operands come by pointers or indices, or D is column-major: kernels have variants for that */
-    int op;           /* 2 * op_a + op_b */
+    int is_col_major;  /* C, D and gate are, of a call whose rows are in groups or have indices, or must stay rows */
+    int is_indirect;   /* operands come by pointers or indices, or D is column-major: kernels have variants for that */
+    int keeps_k_whole; /* no plan splits k: sums in parts would be others for another m, and most kernels that find
+                          operands by pointers, indices or groups add up no parts. Those of packed weights do */
+    int op;            /* 2 * op_a + op_b */
+    int whole;         /* of both factors' groups of elements, the smaller */
     factor_t a, b;
+    factors_t factors;
     int has_floats, is_mixed; /* A or B is of floats; and only one of them is */
     int scales;               /* FACTOR_A | FACTOR_B: those whose scale the call is to find */
     int is_packed;            /* B is packed weights */

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "table/args.h"
+#include "table/packed.h"
 
 /* Kernels get types in fields of a few bits. What a B of packed weights is stands among those of `indirect` alone. */
 static_assert(TYPE_COUNT - 1 <= (int)HGEMM_FUSED_TYPE_MASK, "a type has no room in the fields of `fused`");
@@ -30,9 +31,24 @@ enum {
 static_assert(FUSED_FIELDS(+) == FUSED_FIELDS(|), "fields of `fused` overlap");
 static_assert(INDIRECT_FIELDS(+) == INDIRECT_FIELDS(|), "fields of `indirect` overlap");
 
+/* Rows stand in the order of the values, and kernels number them so. */
+#define TYPE(value, ...) \
+    static_assert((int)PACKED_##value == (int)HGEMM_TYPE_##value, #value ": its row is not where its value is");
+#include "table/types.def"
+#define CODE(value, ...) \
+    static_assert((int)PACKED_##value == (int)HGEMM_CODE_##value, #value ": its row is not where its value is");
+#include "table/codes.def"
+
 const type_info_t type_table[TYPE_COUNT + 1] = {
-    [HGEMM_TYPE_F16] = {.constant = "HGEMM_TYPE_F16", .bits = 16},
-    [HGEMM_TYPE_F32] = {.constant = "HGEMM_TYPE_F32", .bits = 32},
-    [HGEMM_TYPE_BF16] = {.constant = "HGEMM_TYPE_BF16", .bits = 16, .has_scale = 1},
-    [HGEMM_TYPE_PACKED] = {.constant = "packed weights", .bits = 8},
+#define ROW(value, words, bits, alignment, becomes, scales) \
+    [HGEMM_TYPE_##value] = {words, (bits), (alignment), BECOMES_##becomes, SCALES_##scales},
+#define TYPE(value, name, ...) ROW(value, "HGEMM_TYPE_" #value, __VA_ARGS__)
+#define TYPE_WITHIN(value, name, ...) ROW(value, #name " weights", __VA_ARGS__)
+#include "table/types.def"
+};
+
+const code_info_t code_table[CODE_COUNT] = {
+#define CODE(value, name, bits, kind, lowest, highest, has_zeros) \
+    [HGEMM_CODE_##value] = {(bits), CODES_##kind, (lowest), (highest), (has_zeros)},
+#include "table/codes.def"
 };

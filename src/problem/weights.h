@@ -16,6 +16,4 @@ double weight_bytes(const packed_form_t *form);
 /* k's of a group; 0: all of a row. */
 int packed_group(const packed_form_t *form);
 
-enum { PACKED_ALIGNMENT = 16 }; /* bytes that packed weights begin at a multiple of: a lane's load */
-
 #endif

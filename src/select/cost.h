@@ -18,14 +18,8 @@ double plan_clocks(const problem_t *p, const machine_t *machine, const price_t *
  * in any of them alike, rather more than fewer. */
 int64_t likely_tiles(const problem_t *p, const hgemm_kernel_info_t *kernel);
 
-/* Steps of the main loop for a whole tile: its k-tiles. */
-int64_t steps_of(const problem_t *p, variant_t variant);
-
 /* Steps of all parts of k but the last, where that can be made so much shorter that it ends at the same time; 0 where
  * it cannot. */
 int64_t long_part(const problem_t *p, const price_t *price, int64_t tiles, int64_t steps, int64_t splits);
-
-/* Whether a block has at most one warp for each sub-core: none hides another's latency. */
-int has_few_warps(const hgemm_kernel_info_t *info);
 
 #endif

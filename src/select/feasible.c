@@ -25,22 +25,6 @@ int64_t problem_tiles(const problem_t *p, const hgemm_kernel_info_t *kernel)
     return rows * ceil_div(p->n, kernel->block_n);
 }
 
-/* Whether a kernel adds up in the order that batch invariance has chosen: in k-tiles of 64, of which two warps have 32
- * each, or beside packed weights one warp has all. Tiles of D may then differ, and with them alignment, m and n, and
- * not a bit of a sum does. */
-static int is_invariant(int kernel)
-{
-    const kernel_t *row = &kernel_table[kernel];
-    if (row->limits[LIMIT_f32]) /* the one that has all ways, and can add up k-tile by k-tile */
-        return row->limits[LIMIT_indirect] > 0;
-    return row->info.block_k == 64 && row->info.warp_k == (row->limits[LIMIT_weights] ? 64 : 32);
-}
-
-static int operands_are_whole(const problem_t *p, int width)
-{
-    return p->a.whole >= width && p->b.whole >= width;
-}
-
 /* The leading dimension and the type of a factor, or of its copy. */
 typedef struct lines_t {
     int64_t ld;
@@ -64,18 +48,15 @@ static int offsets_fit_32_bits(lines_t x, const hgemm_kernel_info_t *kernel)
     return x.ld < (INT64_C(1) << 35) / (type_table[x.type].bits * lines);
 }
 
-/* Where rows are along m or n, whose extent is x, the aligned loads take a tile's missing columns for the
- * elements that follow in memory: those of the next rows. Only the k-tile with the last HGEMM_LEAST_TAIL
- * rows masks them, so no tile may overshoot its row by more elements than these rows span. */
-static int overshoot_stays_inside(int64_t x, int64_t ld, int block)
-{
-    return (block - x % block) % block <= HGEMM_LEAST_TAIL * ld;
-}
-
+/* Where rows are along m or n, the aligned loads take a tile's missing columns for the elements that follow in memory:
+ * those of the next rows. Only the k-tile with the last HGEMM_LEAST_TAIL rows masks them, so no tile may overshoot its
+ * row by more elements than these rows span. */
 static int columns_stay_inside(const problem_t *p, lines_t a, lines_t b, const hgemm_kernel_info_t *kernel)
 {
-    return (p->a.is_along_k || overshoot_stays_inside(p->m, a.ld, kernel->block_m)) &&
-           (p->b.is_along_k || overshoot_stays_inside(p->n, b.ld, kernel->block_n));
+    const int64_t missing_m = (kernel->block_m - p->m % kernel->block_m) % kernel->block_m,
+                  missing_n = (kernel->block_n - p->n % kernel->block_n) % kernel->block_n;
+    return (p->a.is_along_k || missing_m <= HGEMM_LEAST_TAIL * a.ld) &&
+           (p->b.is_along_k || missing_n <= HGEMM_LEAST_TAIL * b.ld);
 }
 
 /* The fastest access that is correct for the operands, or for the copies; ACCESS_COUNT if there is none. Groups may
@@ -92,9 +73,9 @@ static access_t needed_access(const problem_t *p, int copies, const hgemm_kernel
     if (!offsets_fit_32_bits(a, kernel) || !offsets_fit_32_bits(b, kernel))
         access = ACCESS_far;
     else if (p->has_floats) /* whose columns are clamped */
-        access = copies || operands_are_whole(p, WIDEST_LOAD / 4) ? ACCESS_x16 : ACCESS_any;
+        access = copies || p->whole >= WIDEST_LOAD / 4 ? ACCESS_x16 : ACCESS_any;
     else if (columns_stay_inside(p, a, b, kernel))
-        access = copies || operands_are_whole(p, 8) ? ACCESS_x16 : operands_are_whole(p, 4) ? ACCESS_x8 : ACCESS_any;
+        access = copies || p->whole >= 8 ? ACCESS_x16 : p->whole >= 4 ? ACCESS_x8 : ACCESS_any;
     else if (copies) /* the rows of an operand that needs no copy are too short */
         return ACCESS_COUNT;
     const int by_columns = !p->a.is_along_k && (p->batch_mode == HGEMM_BATCH_GROUPED || p->product.gather_a);
@@ -165,9 +146,7 @@ int64_t copied_bytes(const problem_t *p, int copies)
 int possible_copies(const problem_t *p, size_t workspace_bytes)
 {
     int64_t room = (int64_t)workspace_bytes - HGEMM_WORKSPACE_TILES * 4 - scale_bytes(p->scales);
-    int copies = p->k > 0 && p->batch == 1 && !p->is_indirect && (p->is_mixed || !operands_are_whole(p, 4))
-                     ? copies_needed(p)
-                     : 0;
+    int copies = p->k > 0 && p->batch == 1 && !p->is_indirect && (p->is_mixed || p->whole < 4) ? copies_needed(p) : 0;
     return copied_bytes(p, copies) <= room ? copies : 0;
 }
 
@@ -188,7 +167,7 @@ int is_plain_result(const problem_t *p)
  * warp's k-tile; and it takes codes by tables, or the others. */
 static int takes_weights(const kernel_t *kernel, const packed_form_t *weights)
 {
-    const int has_tables = weights->code == HGEMM_CODE_TABLE16,
+    const int has_tables = code_table[weights->code].kind == CODES_TABLE,
               takes_all = HGEMM_TAKES_ALL(kernel->info.warp_m, kernel->takes_tables_only);
     return takes_all || (has_tables == kernel->takes_tables_only && 1 << weights->log_group >= kernel->info.warp_k &&
                          weights->zero != HGEMM_ZERO_OFFSET);
@@ -203,7 +182,7 @@ static int has_variant(const problem_t *p, variant_t variant)
            (!p->product.fused || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
            (!kernel->is_plain || is_plain_result(p)) && kernel->accuracy <= p->accuracy &&
            (!p->is_packed || takes_weights(kernel, &p->packed)) &&
-           (!p->is_invariant || (p->kernel != HGEMM_KERNEL_AUTO && !p->has_floats) || is_invariant(variant.kernel)) &&
+           (!p->is_invariant || (p->kernel != HGEMM_KERNEL_AUTO && !p->has_floats) || kernel->is_invariant) &&
            problem_tiles(p, info) <= INT32_MAX;
 }
 
@@ -213,7 +192,7 @@ variant_t variant_for(const problem_t *p, int kernel, access_t access)
                        .op = variant_op(kernel, p->op),
                        .access = access,
                        .indirect = p->is_indirect,
-                       .factors = factors_of(p->a.type, p->b.type)};
+                       .factors = p->factors};
 }
 
 int find_variant(const problem_t *p, int kernel, int copies, variant_t *variant)
@@ -280,18 +259,13 @@ static const char *variant_fault(const problem_t *p, variant_t variant, int copi
     return NULL;
 }
 
-int must_not_split(const problem_t *p)
-{
-    return p->is_invariant || (p->is_indirect && !p->is_packed);
-}
-
 static const char *split_fault(const problem_t *p, const plan_t *plan)
 {
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     int64_t split_tiles = plan->tiles - plan->whole_tiles;
     if (!can_split(plan->variant.kernel))
         return "the kernel cannot split k";
-    if (must_not_split(p))
+    if (p->keeps_k_whole)
         return "k of this problem must not be split";
     if (plan->whole_tiles < 0 || split_tiles <= 0)
         return "no tile is left to split, or more than there are";

@@ -82,11 +82,26 @@ typedef struct plan_t {
     int scales;          /* FACTOR_A | FACTOR_B: operands whose scale is first found, in the workspace */
 } plan_t;
 
+/* Steps of the main loop for a whole tile: its k-tiles. */
+static inline int64_t steps_of(const problem_t *p, variant_t variant)
+{
+    return ceil_div(p->k, kernel_table[variant.kernel].info.block_k);
+}
+
+/* Blocks for one matrix, if each has a tile or a part of one. */
+static inline int64_t plan_blocks(const plan_t *plan)
+{
+    return plan->whole_tiles + (plan->tiles - plan->whole_tiles) * plan->splits;
+}
+
 int same_plan(const plan_t *one, const plan_t *other);
 
-/* Whether no plan splits k: sums in parts would be others for another m, and most kernels that find operands by
- * pointers, indices or groups add up no parts. Those of packed weights do. */
-int must_not_split(const problem_t *p);
+/* Blocks for one matrix, their shared memory, and what the kernel is told in `indirect` (args.h). */
+typedef struct launch_shape_t {
+    int64_t blocks;
+    int shared_bytes;
+    unsigned bits;
+} launch_shape_t;
 
 /* Bytes of a block's sums, where k is split. */
 int64_t sum_bytes(const hgemm_kernel_info_t *kernel);

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "problem/names.h"
 #include "select/cost.h"
-#include "select/few.h"
+#include "select/family.h"
+#include "select/mma.h"
 #include "select/problem_class.h"
-#include "select/thin.h"
-#include "select/tiny.h"
 
 enum {
     MOST_SPLITS = 256,
@@ -72,7 +72,7 @@ static double most_splits(const ranking_t *s, const price_t *price, int kernel, 
 static void try_splits(ranking_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
 {
     const int64_t matrices = s->p->matrices, split_tiles = saturated_product(tiles - whole_tiles, matrices);
-    if (must_not_split(s->p) || matrices > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES)
+    if (s->p->keeps_k_whole || matrices > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES)
         return;
     const int64_t likely = (likely_tiles(s->p, &kernel_table[variant.kernel].info) - whole_tiles) * matrices;
     int64_t steps = steps_of(s->p, variant);
@@ -102,14 +102,17 @@ static void try_variant(ranking_t *s, variant_t variant)
     int64_t tiles = problem_tiles(s->p, &kernel->info);
     int64_t slots = (int64_t)price.multiprocessors * price.resident;
     /* Newer GPUs' kernels of few warps are made for two blocks on a multiprocessor. */
-    if (!is_for_t4 && has_few_warps(&kernel->info) && (double)tiles * (double)s->p->matrices <= price.multiprocessors)
+    if (!is_for_t4 && kernel->info.threads <= ONE_WARP_EACH &&
+        (double)tiles * (double)s->p->matrices <= price.multiprocessors)
         return;
     /* A block of teams is alone on its multiprocessor: nothing works beside its start and its end in a second round. */
     if (kernel->has_teams && (double)tiles * (double)s->p->matrices > price.multiprocessors)
         return;
     consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
-    const int is_priced_whole = is_streamed(s->p, variant.kernel) || is_swept(s->p, variant.kernel);
-    if (is_priced_whole || !can_split(variant.kernel) || kernel->has_teams) /* whose parts others overtake (note 461) */
+    const family_info_t *family = family_of(variant.kernel);
+    if (!can_split(variant.kernel) || kernel->has_teams) /* whose parts others overtake (note 461) */
+        return;
+    if (family->cuts && !family->cuts(s->p, variant.kernel))
         return;
     try_splits(s, &price, variant, tiles, 0);
     const int64_t likely = likely_tiles(s->p, &kernel->info);
@@ -117,23 +120,18 @@ static void try_variant(ranking_t *s, variant_t variant)
         try_splits(s, &price, variant, tiles, likely / slots * slots);
 }
 
-/* Whether automatic selection draws from a kernel. Within that the cost model chooses. */
-static int is_drawn(const problem_t *p, const machine_t *machine, int kernel)
-{
-    if (is_tiny(kernel))
-        return is_tiny_drawn(p);
-    return is_thin(kernel)  ? is_thin_drawn(p, machine, kernel)
-           : is_few(kernel) ? is_few_drawn(p, kernel)
-                            : is_selectable(kernel);
-}
-
 /* Considers all variants that run the problem, on the operands or on copies. */
 static void try_kernels(ranking_t *s)
 {
     variant_t variant;
-    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
-        if (is_drawn(s->p, s->machine, kernel) && find_variant(s->p, kernel, s->copies, &variant))
+    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++) {
+        if (kernel_table[kernel].is_plain || !has_way(kernel, s->p->is_indirect, s->p->factors))
+            continue;
+        const family_info_t *family = family_of(kernel);
+        if ((!family->is_drawn || family->is_drawn(s->p, s->machine, kernel)) &&
+            find_variant(s->p, kernel, s->copies, &variant))
             try_variant(s, variant);
+    }
 }
 
 static int has_room_for_scales(const problem_t *p, size_t workspace_bytes)
@@ -193,17 +191,20 @@ hgemm_status_t select_plan(const problem_t *p, const machine_t *machine, size_t 
 void describe_unsupported(const problem_t *p, char words[DEVICE_DETAIL])
 {
     const kernel_t *kernel = &kernel_table[p->kernel];
+    const int is_named = p->kernel != HGEMM_KERNEL_AUTO;
     const problem_class_t class = class_of(p);
-    char problem[CLASS_TEXT];
+    char problem[CLASS_TEXT], codes[32] = "";
     class_to_text(&class, problem);
-    snprintf(
-        words, DEVICE_DETAIL, "%s%s this row-major problem: %s.%s%s",
-        p->kernel == HGEMM_KERNEL_AUTO ? "No kernel covers" : kernel->info.name,
-        p->kernel == HGEMM_KERNEL_AUTO ? "" : " does not cover", problem,
-        !p->scales ? "" : " Scales of bfloat16 that a call is to find need a workspace of more than 64 KiB, too.",
-        kernel->splits_first
-            ? " It has A and B split in the workspace, which needs room for that, and is for GPUs newer than Turing."
-        : kernel->is_plain ? " It is there to be read, and covers nn, F16 sums, and rows of A, B, C and D in whole, "
-                             "16-byte aligned chunks, without a fused epilogue."
-                           : "");
+    if (p->is_packed) /* of which the words above leave out the first kind */
+        snprintf(codes, sizeof codes, ", B of packed %s", code_names[p->packed.code]);
+    const char *needs = "";
+    if (kernel->splits_first)
+        needs = " It has A and B split in the workspace, which needs room for that, and is for GPUs newer than Turing.";
+    else if (kernel->is_plain)
+        needs = " It is there to be read, and covers nn, F16 sums, and rows of A, B, C and D in whole, 16-byte aligned "
+                "chunks, without a fused epilogue.";
+    snprintf(words, DEVICE_DETAIL, "%s%s this row-major problem: %s%s.%s%s",
+             is_named ? kernel->info.name : "No kernel covers", is_named ? " does not cover" : "", problem, codes,
+             p->scales ? " Scales of bfloat16 that a call is to find need a workspace of more than 64 KiB, too." : "",
+             needs);
 }

@@ -7,8 +7,9 @@
 
 enum { MOST_TINY_K = 128 }; /* beyond, bytes that warps read again cost more than to share them */
 
-int is_tiny_drawn(const problem_t *p)
+int is_tiny_drawn(const problem_t *p, const machine_t *machine, int kernel)
 {
+    (void)machine, (void)kernel;
     return p->k <= MOST_TINY_K;
 }
 

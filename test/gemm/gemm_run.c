@@ -118,7 +118,7 @@ int has_variant(const case_t *c, int kernel, access_t access)
 int is_drawn_from(hgemm_handle_t handle, int kernel)
 {
     const kernel_t *row = &kernel_table[kernel];
-    return is_selectable(kernel) && (row->blocks > 0 || handle->machine.is_newer);
+    return !kernel_table[kernel].is_plain && (row->blocks > 0 || handle->machine.is_newer);
 }
 
 /* What no kernel does. */

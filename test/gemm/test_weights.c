@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "problem/names.h"
+#include "problem/types.h"
 #include "weights_product.h"
 
 #include <math.h>
@@ -239,7 +240,7 @@ static void products_of_integers_are_exact(void **state)
     int turn = 0;
     for (int kernel = 0; kernel < WEIGHTS_KERNELS; kernel++)
         for (int kind = 0; kind < WEIGHTS_KINDS; kind++) {
-            if (weights_kinds[kind].code >= HGEMM_CODE_TABLE16)
+            if (code_table[weights_kinds[kind].code].kind != CODES_INTEGER)
                 continue;
             const int64_t *const shape = shapes[turn % 5];
             given_t w = weights_give(&rng, weights_kinds[kind].code, weights_kinds[kind].zero, (hgemm_type_t)(turn % 3),

@@ -387,8 +387,7 @@ static void a_kernel_that_does_not_cover_a_call_is_named(void **state)
     assert_status(hgemm_select(&desc, &kernel), HGEMM_STATUS_NOT_SUPPORTED);
     assert_non_null(strstr(hgemm_error_detail(NULL), "k1_tiled does not cover"));
     desc.gather_a = elsewhere(0), desc.bias = elsewhere(64), desc.flags = HGEMM_FLAG_BATCH_INVARIANT;
-    assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED,
-                   " fused invariant gathered.");
+    assert_refused(&desc, HGEMM_STATUS_NOT_SUPPORTED, " fused invariant gathered.");
     desc.gather_a = NULL;
     desc.lda = 3;
     assert_status(hgemm_select(&desc, &kernel), HGEMM_STATUS_INVALID_LDA);

@@ -120,7 +120,8 @@ static int parts_agree(hgemm_handle_t handle, hgemm_accumulate_t accumulate)
         plan_t parts = {.splits = PARTS, .k_split = K / PARTS};
         hgemm_plan_t plan;
         char text[HGEMM_PLAN_TEXT];
-        if (!can_split(kernel) || is_thin(kernel) || kernel_table[kernel].info.accumulate != accumulate ||
+        if (!can_split(kernel) || kernel_table[kernel].family == FAMILY_thin ||
+            kernel_table[kernel].info.accumulate != accumulate ||
             !find_variant(problem_of(&desc), kernel, 0, &parts.variant) || !variant_image(parts.variant))
             continue;
         must(handle, hgemm_plan_create(&plan, handle, &desc), "hgemm_plan_create");

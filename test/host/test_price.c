@@ -147,7 +147,7 @@ static void every_tuned_kernel_has_its_use(void **state)
                     newer_uses[plan.variant.kernel]++;
                 }
     for (int kernel = 1; kernel < KERNEL_END; kernel++) {
-        int tuned = is_selectable(kernel);
+        int tuned = !kernel_table[kernel].is_plain;
         if ((tuned && kernel_table[kernel].blocks) != (uses[kernel] > 0) || tuned < (newer_uses[kernel] > 0) ||
             (tuned && uses[kernel] + newer_uses[kernel] == 0))
             fail_msg("%s is chosen %d times for a T4, %d for a newer GPU", kernel_table[kernel].info.name, uses[kernel],
@@ -238,8 +238,8 @@ static void few_tiles_too_many_are_better_cut(void **state)
         const double least = 1.01 * clocks_of_choice(&desc, &machine_t4);
         variant_t variant;
         for (int kernel = 1; kernel < KERNEL_END; kernel++)
-            if (is_selectable(kernel) && !is_thin(kernel) && kernel_table[kernel].blocks &&
-                find_variant(problem_of(&desc), kernel, 0, &variant) &&
+            if (!kernel_table[kernel].is_plain && kernel_table[kernel].family != FAMILY_thin &&
+                kernel_table[kernel].blocks && find_variant(problem_of(&desc), kernel, 0, &variant) &&
                 clocks_of_kernel(desc, kernel, &machine_t4) < least)
                 fail_msg("%s is as fast with k whole", kernel_table[kernel].info.name);
     }
@@ -420,7 +420,7 @@ static void thin_kernels_have_their_products(void **state)
             desc.op_b = rows[r].op_b, desc.ldb = desc.op_b == HGEMM_OP_T ? desc.k : desc.n;
             assert_int_equal(select_plan(problem_of(&desc), machines[i], machines[i]->workspace_bytes, &plan),
                              HGEMM_STATUS_SUCCESS);
-            int chosen = is_thin(plan.variant.kernel) ? plan.variant.kernel : KERNEL_NONE;
+            int chosen = kernel_table[plan.variant.kernel].family == FAMILY_thin ? plan.variant.kernel : KERNEL_NONE;
             if (chosen != rows[r].kernel[i])
                 fail_msg("%s: %s for row %zu", i ? "newer" : "T4", kernel_table[plan.variant.kernel].info.name, r);
         }
@@ -437,7 +437,7 @@ static void small_dots_fill_a_t4(void **state)
             hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, sides[i][0], sides[i][1], k);
             plan_t plan;
             assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
-            assert_int_equal(is_thin(plan.variant.kernel), 0);
+            assert_int_not_equal(kernel_table[plan.variant.kernel].family, FAMILY_thin);
             assert_in_range(plan.tiles * plan.splits, 3 * machine_t4.multiprocessors / 4, machine_t4.multiprocessors);
         }
 }

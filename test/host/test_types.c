@@ -27,7 +27,7 @@ static void types_are_found_by_name(void **state)
     assert_int_equal(name_count(type_names), TYPE_COUNT);
     for (int type = 0; type < TYPE_COUNT; type++) {
         assert_int_equal(name_value(type_names, type_names[type]), type);
-        assert_int_equal(strncmp(type_table[type].constant, "HGEMM_TYPE_", 11), 0);
+        assert_int_equal(strncmp(type_table[type].words, "HGEMM_TYPE_", 11), 0);
         assert_true(type_table[type].bits > 0);
     }
     assert_int_equal(name_value(type_names, "f64"), -1);
