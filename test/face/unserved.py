@@ -7,6 +7,7 @@ none of them is served.
 unserved.py FOLDER HEADER --check FILE: whether FILE is that list. 77: it is of another version of CUDA's headers.
 """
 import argparse
+import functools
 import pathlib
 import re
 import subprocess
@@ -26,6 +27,7 @@ def symbols(library):
     return served
 
 
+@functools.cache
 def starts(name):
     """The name's beginnings, each ending before a capital letter, and itself."""
     return [name[:m.start()] for m in re.finditer(r"(?<=[a-z0-9])[A-Z]|(?<=[A-Z])[A-Z](?=[a-z])", name)][1:] + [name]
