@@ -19,8 +19,8 @@ import re
 import sys
 
 import results
-from evidence import (accuracy, calibration, clock, door, figures, first_use, floats, inputs, ladder, measured, notes, packed, products, python_calls,
-                      rows, unserved)
+from evidence import (accuracy, calibration, clock, door, figures, first_use, floats, forms, inputs, ladder, measured, notes, packed, products,
+                      python_calls, rows, unserved)
 from evidence.words import GPU, MODEL
 from results import ROOT
 
@@ -50,7 +50,7 @@ PARTS = {
     "squares": products.squares, "lists": products.shape_lists, "selection": products.chosen_plans, "energy": products.energy,
     "epilogues": products.epilogues, "invariance": products.invariance, "bf16": products.bf16, "bf16_share": products.bf16_share,
     "f32_products": products.f32_products, "f32_energy": products.f32_energy, "weights": products.weights, "experts": products.experts, "batches": products.batches,
-    "sensitivity": products.sensitivity, "clock": clock.table_of_constants, "calibration": calibration.judged,
+    "sensitivity": products.sensitivity, "clock": clock.table_of_constants, "forms": forms.table_of_forms, "calibration": calibration.judged,
     "floats": floats.products, "float_levels": floats.levels, "float_errors": floats.errors,
     "packed_logits": packed.logits, "packed_times": packed.times, "measured_t4": measured.beside_model,
     "gpu_tests": accuracy.tests, "beyond_cublas": accuracy.beyond_cublas, "first_use": first_use.anywhere, "door_first_use": first_use.with_gpu,

@@ -212,6 +212,7 @@ CUresult launch(function_t *f, const unsigned grid[3], const unsigned block[3], 
                          .param_bytes = k->param_bytes,
                          .cooperative = cooperative};
     machine_log(k->name, "launched");
+    forms_log(f);
     if (machine.host.run)
         return machine.host.run(machine.host.user, k, &l) ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
     l.threads = machine.threads;

@@ -110,6 +110,11 @@ void machine_log(const char *entry_point, const char *what)
         fprintf(log_file, "%s%s%s\n", entry_point, *what ? ": " : "", what);
 }
 
+bool machine_logs(void)
+{
+    return log_file;
+}
+
 void machine_lock(const char *entry_point)
 {
     pthread_mutex_lock(&lock);

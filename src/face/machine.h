@@ -55,6 +55,7 @@ CUresult machine_init(void);
 CUresult machine_begin(const char *entry_point);
 CUresult machine_end(CUresult result);
 void machine_log(const char *entry_point, const char *what);
+bool machine_logs(void);
 void machine_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* on standard error */
 
 /* Forgets all memory and what went wrong. */
@@ -143,12 +144,16 @@ typedef struct function {
     const turing_kernel_t *kernel;
     module_t *module;
     int max_dynamic_shared, carveout; /* one more than it is */
+    bool forms_told;                  /* forms_log() was here */
     struct older_call *older;         /* what older.c collects for a launch, or NULL */
 } function_t;
 
 bool function_known(const function_t *function); /* module.c: an entry of a module that is loaded */
 CUresult launch(function_t *function, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
                 void **params, void **extra, bool cooperative);
+
+/* ---- forms.c: what of a kernel no test has met, to the log, once ---- */
+void forms_log(function_t *function);
 
 /* ---- names: names.c, and what the build makes of cuda.h ---- */
 typedef struct entry_point {

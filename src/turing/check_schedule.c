@@ -8,7 +8,7 @@
  * register who writes it and who still has to read it.
  *
  *   fixed latency     the result may be read so many cycles after issue, by
- *                     producer and consumer (the table below)
+ *                     producer and consumer (latency.c)
  *   variable latency  the result may be read after a wait for the scoreboard
  *                     that the producer releases (write barrier), and a source
  *                     may be overwritten after a wait for the one released when
@@ -21,57 +21,23 @@
  *                     (which BAR waits for too) and by all conversions
  *   HMMA              may use a result of HMMA after 14 cycles without a wait
  *
- * The latencies are the least issue distances found in ptxas output over many
- * kernels: code that it produced is clean by construction, and any distance
- * below them is one that it never dares.  Scoreboard waits are taken to be
- * instant, which is the worst case.
+ * The latencies are the least issue distances found in ptxas's output by a sweep
+ * over many kernels (latency.h): any distance below them is one that it never dares.
+ * Scoreboard waits are taken to be instant, which is the worst case.
  *
  * Instructions that are switched off for all lanes still take their cycles but
  * touch nothing, and one whose lanes are disjoint from another's does not
  * conflict with it.
  */
 #include "exec.h"
+#include "latency.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { SLOT_UR = 256, SLOT_P = 320, SLOT_UP = 328, SLOTS = 336 };
 enum { TENSOR_LATENCY = 14, SCOREBOARDS = 6, NONE = 7, DRAIN_CYCLES = 16 /* ERRBAR lets all fixed latencies pass */ };
-
-typedef enum unit {
-    UNIT_ALU,
-    UNIT_IMAD,
-    UNIT_WIDE,
-    UNIT_FLOAT,
-    UNIT_HALF,
-    UNIT_UNIFORM,
-    UNIT_QUICK,
-    UNIT_CS2R,
-    UNIT_FIXED, /* number of the units above, whose results have fixed latency */
-    UNIT_MEMORY = UNIT_FIXED,
-    UNIT_XU,
-    UNIT_CONTROL,
-    UNIT_TENSOR,
-    UNIT_DOUBLE,
-    UNITS
-} unit_t;
-
-/* Cycles from issue to the earliest issue of a reader, by producer and reader. */
-static const uint8_t latency[UNIT_FIXED][UNITS] = {
-    /*               alu imad wide float half unif quick cs2r mem xu ctl tens dbl */
-    [UNIT_ALU] = {4, 5, 5, 5, 6, 4, 4, 4, 8, 6, 6, 6, 6},   [UNIT_IMAD] = {5, 4, 4, 4, 6, 4, 5, 4, 8, 6, 6, 6, 6},
-    [UNIT_WIDE] = {5, 4, 4, 4, 6, 4, 5, 4, 8, 6, 6, 6, 6},  [UNIT_FLOAT] = {5, 4, 4, 4, 6, 4, 5, 4, 8, 6, 6, 6, 6},
-    [UNIT_HALF] = {8, 8, 8, 8, 6, 6, 8, 6, 8, 8, 8, 6, 8},  [UNIT_UNIFORM] = {6, 6, 6, 6, 6, 4, 4, 2, 4, 6, 2, 2, 6},
-    [UNIT_QUICK] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, /* ULDC, UMOV, VOTEU */
-    [UNIT_CS2R] = {6, 6, 6, 6, 6, 6, 6, 6, 8, 6, 6, 6, 6},
-};
-
-/* Predicates: read as data (by producer), and as the guard or branch condition. */
-static const uint8_t predicate_latency[UNIT_FIXED] = {4, 4, 8, 4, 6, 4, 4, 4};
-enum { GUARD_LATENCY = 12, UNIFORM_GUARD_LATENCY = 4, IMAD_HI_CARRY = 5 };
-
-/* From issue to write-back, to tell which of two writes lands last. */
-static const uint8_t write_latency[UNIT_FIXED] = {4, 4, 5, 4, 6, 2, 2, 4};
+enum { SETTLED = 14 /* no result of fixed latency takes longer */ };
 
 /* Queues that finish in order. */
 typedef enum queue {
@@ -91,8 +57,8 @@ typedef struct use {
 } use_t;
 
 typedef struct plan {
+    station_t station;
     uint8_t unit, queue;
-    uint8_t reads_as; /* the unit as whose its sources are read */
     uint8_t n_reads, n_writes;
     use_t read[32];
     uint16_t write[16];
@@ -122,34 +88,6 @@ struct schedule {
 
 /* ---- once per kernel --------------------------------------------------------------------- */
 
-static unit_t unit_of(const turing_insn_t *in)
-{
-    switch (in->op) {
-    case TURING_IMAD: return UNIT_IMAD;
-    case TURING_IMAD_WIDE:
-    case TURING_IMAD_HI: return UNIT_WIDE;
-    case TURING_CS2R: return UNIT_CS2R;
-    case TURING_VOTEU:
-    case TURING_ULDC:
-    case TURING_UMOV: return UNIT_QUICK;
-    case TURING_R2UR:
-    case TURING_S2UR: return UNIT_MEMORY;
-    case TURING_MOVM: return UNIT_XU;
-    default: break;
-    }
-    switch (turing_op_pipe((turing_op_t)in->op)) {
-    case TURING_PIPE_ALU: return UNIT_ALU;
-    case TURING_PIPE_FMA: return UNIT_FLOAT;
-    case TURING_PIPE_HALF: return UNIT_HALF;
-    case TURING_PIPE_UNIFORM: return UNIT_UNIFORM;
-    case TURING_PIPE_XU: return UNIT_XU;
-    case TURING_PIPE_TENSOR: return UNIT_TENSOR;
-    case TURING_PIPE_FMA64: return UNIT_DOUBLE;
-    case TURING_PIPE_CONTROL: return UNIT_CONTROL;
-    default: return UNIT_MEMORY;
-    }
-}
-
 static queue_t queue_of(const turing_insn_t *in)
 {
     switch (in->op) {
@@ -165,7 +103,7 @@ static queue_t queue_of(const turing_insn_t *in)
     case TURING_IMMA: return QUEUE_TENSOR;
     default: break;
     }
-    switch (unit_of(in)) {
+    switch (emu_station(in).unit) {
     case UNIT_XU: return QUEUE_XU;
     case UNIT_DOUBLE: return QUEUE_DOUBLE;
     default: return QUEUE_OTHER;
@@ -177,11 +115,9 @@ static void make_plan(const turing_insn_t *in, plan_t *p)
     static const uint16_t first_slot[TURING_FILE_COUNT] = {0, SLOT_UR, SLOT_P, SLOT_UP, SLOTS};
     turing_access_t access[TURING_ACCESS_MAX];
     const int n = turing_insn_access(in, access);
-    p->unit = (uint8_t)unit_of(in);
+    p->station = emu_station(in);
+    p->unit = p->station.unit;
     p->queue = (uint8_t)queue_of(in);
-    /* constants are indexed sooner than memory; and what asks no memory at all, or a surface */
-    const bool sooner = in->op == TURING_LDC || in->op == TURING_MATCH || in->op == TURING_SUST;
-    p->reads_as = sooner ? UNIT_XU : p->unit;
     for (int i = 0; i < n; i++) {
         if (access[i].file == TURING_FILE_B)
             continue;
@@ -310,13 +246,6 @@ static void too_short(warp_t *w, const op_t *o, const writer_t *x, uint16_t slot
                need, site.other_code, text, (unsigned long long)distance);
 }
 
-/* Until a predicate may be read as data: the carry of IMAD.HI comes sooner than that of IMAD.WIDE. */
-static unsigned data_latency(const warp_t *w, const writer_t *x)
-{
-    const bool high = w->block->worker->m->ops[x->code].in->op == TURING_IMAD_HI;
-    return high ? IMAD_HI_CARRY : predicate_latency[x->unit];
-}
-
 static void check_read(warp_t *w, const op_t *o, const plan_t *p, use_t use, uint32_t on)
 {
     schedule_t *s = w->schedule;
@@ -332,17 +261,14 @@ static void check_read(warp_t *w, const op_t *o, const plan_t *p, use_t use, uin
             missed(w, o, x, use.slot, "reads");
         return;
     }
-    unsigned need = latency[x->unit][p->reads_as];
-    if (use.slot >= SLOT_UP)
-        need = use.guard               ? UNIFORM_GUARD_LATENCY
-               : x->unit == UNIT_QUICK ? (p->unit == UNIT_UNIFORM ? 2 : 1) /* ptxas has a PLOP3 right behind a VOTEU */
-               : p->unit == UNIT_UNIFORM ? 4
-                                         : 6;
-    else if (use.slot >= SLOT_P)
-        need = use.guard ? GUARD_LATENCY : data_latency(w, x) + (x->unit == UNIT_ALU && p->unit == UNIT_IMAD);
+    const turing_file_t file = use.slot < SLOT_UR   ? TURING_FILE_R
+                               : use.slot < SLOT_P  ? TURING_FILE_UR
+                               : use.slot < SLOT_UP ? TURING_FILE_P
+                                                    : TURING_FILE_UP;
+    const unsigned need = emu_latency((unit_t)x->unit, p->station, file, use.guard);
     if (distance < need)
         too_short(w, o, x, use.slot, distance, need);
-    else if (distance >= GUARD_LATENCY)
+    else if (distance >= SETTLED)
         x->lanes = 0;
 }
 
@@ -357,8 +283,8 @@ static void check_write(warp_t *w, const op_t *o, const plan_t *p, uint16_t slot
                 x->unit == p->unit && (x->unit == UNIT_TENSOR || (x->queue == p->queue && x->queue != QUEUE_OTHER));
             if (!in_order && !written(s, x))
                 missed(w, o, x, slot, "overwrites");
-        } else if (p->unit < UNIT_FIXED && distance + write_latency[p->unit] <= write_latency[x->unit])
-            too_short(w, o, x, slot, distance, write_latency[x->unit] - write_latency[p->unit] + 1u);
+        } else if (p->unit < UNIT_FIXED && distance + emu_write_latency[p->unit] <= emu_write_latency[x->unit])
+            too_short(w, o, x, slot, distance, emu_write_latency[x->unit] - emu_write_latency[p->unit] + 1u);
     }
     reader_t *r = &s->reader[slot];
     /* A unit reads its sources in order, before it writes later results.

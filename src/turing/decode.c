@@ -287,7 +287,7 @@ static bool consistent(attempt_t *t)
         return turing_fail(t->err, "bits 24-31 set");
     if (in->op == TURING_ATOMS_CAS && in->m.conv && !in->m.func)
         return turing_fail(t->err, "bit 88 (.SPIN) without .CAST");
-    bool small = in->m.stype != TURING_U32 && in->m.stype != TURING_S32;
+    bool small = in->m.stype < TURING_U32; /* bytes and halfwords */
     if (in->op == TURING_I2F && in->src[0].kind == TURING_IMM && small)
         return turing_fail(t->err, "bits 84-85, a type that an immediate cannot have");
     if (in->op == TURING_F2F && in->m.type == in->m.stype)
@@ -309,7 +309,7 @@ static bool consistent(attempt_t *t)
         unsigned limit = in->m.stype == TURING_F16 || in->m.stype == TURING_U16 || in->m.stype == TURING_S16 ? 2
                          : in->m.stype == TURING_U8 || in->m.stype == TURING_S8                              ? 4
                                                                                                              : 1;
-        bool sub = in->op == TURING_F2F || in->op == TURING_I2F || in->op == TURING_FRND;
+        bool sub = in->op == TURING_F2F || in->op == TURING_F2I || in->op == TURING_I2F || in->op == TURING_FRND;
         if (sub && o->sel >= limit)
             return turing_fail(t->err, "value %u of bits 60-61 (part of the source)", o->sel);
     }

@@ -17,6 +17,7 @@
 typedef struct writer {
     char *text;
     size_t used, size;
+    bool form; /* kinds of operands instead of operands: turing_form() */
 } writer_t;
 
 #if defined(__GNUC__)
@@ -33,9 +34,20 @@ put(writer_t *w, const char *format, ...)
         w->used += (size_t)n < w->size - w->used ? (size_t)n : w->size - w->used - 1;
 }
 
+static void put_number(writer_t *w, unsigned v)
+{
+    if (w->form)
+        put(w, "i");
+    else
+        put(w, "0x%x", v);
+}
+
 static void put_signed_hex(writer_t *w, int64_t v)
 {
-    put(w, "%s0x%llx", v < 0 ? "-" : "", v < 0 ? 0 - (unsigned long long)v : (unsigned long long)v);
+    if (w->form)
+        put(w, "i");
+    else
+        put(w, "%s0x%llx", v < 0 ? "-" : "", v < 0 ? 0 - (unsigned long long)v : (unsigned long long)v);
 }
 
 /* ---- numbers -------------------------------------------------------------------------- */
@@ -82,7 +94,9 @@ static void put_f16(writer_t *w, uint32_t bits)
 
 static void put_reg(writer_t *w, bool uniform, unsigned reg)
 {
-    if (reg == (uniform ? TURING_URZ : TURING_RZ))
+    if (w->form)
+        put(w, uniform ? "UR" : "R");
+    else if (reg == (uniform ? TURING_URZ : TURING_RZ))
         put(w, uniform ? "URZ" : "RZ");
     else
         put(w, uniform ? "UR%u" : "R%u", reg);
@@ -90,8 +104,10 @@ static void put_reg(writer_t *w, bool uniform, unsigned reg)
 
 static void put_pred(writer_t *w, const turing_pred_t *p)
 {
-    put(w, "%s%s", p->neg ? "!" : "", p->uniform ? "U" : "");
-    if (p->reg == TURING_PT)
+    put(w, "%s%s", p->neg && !w->form ? "!" : "", p->uniform ? "U" : "");
+    if (w->form)
+        put(w, "P");
+    else if (p->reg == TURING_PT)
         put(w, "PT");
     else
         put(w, "P%u", p->reg);
@@ -99,6 +115,10 @@ static void put_pred(writer_t *w, const turing_pred_t *p)
 
 static void put_immediate(writer_t *w, const turing_operand_t *o, char how)
 {
+    if (w->form) {
+        put(w, "i");
+        return;
+    }
     switch (how) {
     case 'i': put_signed_hex(w, (int32_t)o->imm); break;
     case 'f': put_f32(w, o->imm); break;
@@ -119,7 +139,11 @@ static void put_source(writer_t *w, const turing_insn_t *in, const turing_operan
     if (o->kind == TURING_IMM) {
         bool high_word =
             in->op == TURING_MUFU && (in->m.func == TURING_MUFU_RCP64H || in->m.func == TURING_MUFU_RSQ64H);
-        put_immediate(w, o, high_word ? 'F' : e->imm);
+        const bool of_double = high_word || (e->imm == 'f' && in->m.stype == TURING_F64);
+        if (e->imm == 'f' && in->m.stype == TURING_F16 && !w->form)
+            put_f16(w, o->imm & 0xffff);
+        else
+            put_immediate(w, o, of_double ? 'F' : e->imm);
         return;
     }
     bool byte = in->m.stype == TURING_U8 || in->m.stype == TURING_S8;
@@ -130,18 +154,24 @@ static void put_source(writer_t *w, const turing_insn_t *in, const turing_operan
      * mark could come between. */
     bool inside = !e->half || o->kind != TURING_REG;
     put(w, "%s%s%s", o->inv ? "~" : "", o->neg ? "-" : "", o->abs ? "|" : "");
-    if (o->kind == TURING_CONST) {
+    if (o->kind == TURING_CONST && w->form)
+        put(w, "c");
+    else if (o->kind == TURING_CONST) {
         put(w, parts ? "c[0x%x] [" : "c[0x%x][", o->bank);
         put_signed_hex(w, (int16_t)o->imm);
         put(w, "]");
     } else
         put_reg(w, o->kind == TURING_UREG, o->reg);
-    put(w, "%s%s%s%s", inside ? part : "", o->abs ? "|" : "", o->reuse ? ".reuse" : "", inside ? "" : part);
+    put(w, "%s%s%s%s", inside ? part : "", o->abs ? "|" : "", o->reuse && !w->form ? ".reuse" : "", inside ? "" : part);
 }
 
 static void put_indexed_constant(writer_t *w, const turing_operand_t *o)
 {
-    int offset = (int16_t)o->imm;
+    int offset = w->form ? 0 : (int16_t)o->imm;
+    if (w->form && o->kind != TURING_BINDLESS) {
+        put(w, o->kind == TURING_CONST ? "c" : o->kind == TURING_CONST_R ? "c[R]" : "c[UR]");
+        return;
+    }
     if (o->kind == TURING_BINDLESS) {
         put(w, "cx[");
         put_reg(w, true, o->reg);
@@ -176,11 +206,13 @@ static void put_address(writer_t *w, const turing_insn_t *in, const isa_mem_t *k
         put_reg(w, true, m->uniform);
     }
     if (base || uniform) {
-        if (m->offset) {
+        if (m->offset && !w->form) {
             put(w, "+");
             put_signed_hex(w, in->op == TURING_LDSM && !base ? m->offset & 0xffffff : m->offset);
         }
-    } else if (m->offset)
+    } else if (w->form)
+        put(w, "i");
+    else if (m->offset)
         put(w, "0x%x", k->width == 32 ? (uint32_t)m->offset : (uint32_t)m->offset & 0xffffff);
     else
         put(w, "RZ");
@@ -235,9 +267,13 @@ static void put_operand(writer_t *w, const turing_insn_t *in, const isa_element_
         if (!e->hide || in->target)
             put_signed_hex(w, in->target);
         return;
-    case ISA_LUT: put(w, "0x%x", in->m.lut); return;
-    case ISA_ALIAS: put(w, "%s", imad_alias(in)); return;
+    case ISA_LUT: put_number(w, in->m.lut); return;
+    case ISA_ALIAS: put(w, "%s", w->form ? "" : imad_alias(in)); return;
     case ISA_SET:
+        if (w->form) {
+            put(w, "i");
+            return;
+        }
         for (int i = 5, first = 1; i >= 0; i--)
             if (in->m.mask >> i & 1) {
                 put(w, "%s%d", first ? "{" : ",", i);
@@ -246,6 +282,10 @@ static void put_operand(writer_t *w, const turing_insn_t *in, const isa_element_
         put(w, in->m.mask ? "}" : "");
         return;
     case ISA_SWZ:
+        if (w->form) {
+            put(w, "i");
+            return;
+        }
         for (int i = 6; i >= 0; i -= 2)
             put(w, "%s", lane_signs[in->m.mask >> i & 3]);
         return;
@@ -257,7 +297,7 @@ static void put_operand(writer_t *w, const turing_insn_t *in, const isa_element_
          (o->kind == TURING_IMM && o->imm == (in->op == TURING_R2P ? 0xff : 0))))
         return;
     switch (o->kind) {
-    case TURING_BARRIER: put(w, "B%u", o->reg); return;
+    case TURING_BARRIER: put(w, w->form ? "B" : "B%u", o->reg); return;
     case TURING_STATE: put(w, "%s", turing_isa_state_name(o->reg)); return;
     default: break;
     }
@@ -270,8 +310,8 @@ static void put_operand(writer_t *w, const turing_insn_t *in, const isa_element_
 static void put_field(writer_t *w, const turing_insn_t *in, const isa_field_t *f)
 {
     uint8_t value = *((const uint8_t *)&in->m + f->member);
-    if (!f->values)
-        put(w, "0x%x", value);
+    if (!f->values || (w->form && !strcmp(f->name, "sb")))
+        put_number(w, value);
     else
         for (const isa_value_t *v = f->values; v->text; v++)
             if (v->value == value) {
@@ -280,15 +320,15 @@ static void put_field(writer_t *w, const turing_insn_t *in, const isa_field_t *f
             }
 }
 
-size_t turing_disasm(const turing_insn_t *in, char text[TURING_TEXT_MAX])
+static size_t print(const turing_insn_t *in, bool form, char text[TURING_TEXT_MAX])
 {
-    writer_t w = {text, 0, TURING_TEXT_MAX};
+    writer_t w = {text, 0, TURING_TEXT_MAX, form};
     const isa_row_t *rows;
     text[0] = 0;
     if (in->row >= turing_isa_rows(&rows))
         return 0;
 
-    if (in->guard.reg != TURING_PT || in->guard.neg) {
+    if (!form && (in->guard.reg != TURING_PT || in->guard.neg)) {
         put(&w, "@");
         put_pred(&w, &in->guard);
         put(&w, " ");
@@ -326,10 +366,20 @@ size_t turing_disasm(const turing_insn_t *in, char text[TURING_TEXT_MAX])
     return w.used;
 }
 
+size_t turing_disasm(const turing_insn_t *in, char text[TURING_TEXT_MAX])
+{
+    return print(in, false, text);
+}
+
+size_t turing_form(const turing_insn_t *in, char text[TURING_TEXT_MAX])
+{
+    return print(in, true, text);
+}
+
 size_t turing_disasm_control(const turing_insn_t *in, char text[TURING_TEXT_MAX])
 {
     const turing_control_t *c = &in->ctl;
-    writer_t w = {text, 0, TURING_TEXT_MAX};
+    writer_t w = {text, 0, TURING_TEXT_MAX, false};
     text[0] = 0;
     for (unsigned i = 0; i < 6; i++)
         put(&w, "%c", c->wait >> i & 1 ? (char)('0' + i) : '-');

@@ -48,23 +48,24 @@ static void op_iadd3(warp_t *w, const op_t *o, uint32_t on)
     put_pred(w, o->pdst[1], carry2, on);
 }
 
+/* (c:a << shift), its lower word or its upper one, plus b. A sign is that of the word that is shifted out, so what -(x
+ * << s) carries where no bit of x is left in the lower word is carried here too. */
 static void op_lea(warp_t *w, const op_t *o, uint32_t on)
 {
     SOURCES;
     const turing_mods_t *m = &o->in->m;
-    const bool neg_a = flip(o, 0), complement = neg_a && m->x;
-    const uint32_t fb = flip(o, 1), in = m->x ? pred(w, o, 0) : 0, one = m->x ? 0 : fb & 1;
+    const uint32_t fa = flip(o, 0), fb = flip(o, 1), in = m->x ? pred(w, o, 0) : 0;
+    const uint64_t ones = m->x ? 0 : (fa & 1) + (fb & 1); /* -x is ~x + 1 */
     uint32_t carry = 0;
     EACH {
         uint64_t v = a[l];
         if (m->hi)
-            v |= (uint64_t)(m->sx32 ? 0u - (a[l] >> 31) : c[l]) << 32;
-        if (neg_a)
-            v = complement ? ~v : 0 - v;
-        v <<= m->shift;
-        uint64_t sum = (uint64_t)(uint32_t)(m->hi ? v >> 32 : v) + (b[l] ^ fb) + one + (in >> l & 1);
+            v = (v | (uint64_t)(m->sx32 ? 0u - (a[l] >> 31) : c[l]) << 32) << m->shift >> 32;
+        else
+            v <<= m->shift;
+        uint64_t sum = ((uint32_t)v ^ fa) + (uint64_t)(b[l] ^ fb) + ones + (in >> l & 1);
         t[l] = (uint32_t)sum;
-        carry |= (uint32_t)(sum >> 32 & 1) << l;
+        carry |= (uint32_t)(sum >> 32 != 0) << l;
     }
     put(w, o->d, t, on);
     put_pred(w, o->pdst[0], carry, on);
@@ -82,7 +83,8 @@ static void op_imad(warp_t *w, const op_t *o, uint32_t on)
     put(w, o->d, t, on);
 }
 
-static void op_imad_wide(warp_t *w, const op_t *o, uint32_t on)
+/* a * b + c, where c is a register pair: both words of it, or the upper one alone. */
+static inline void multiply_wide(warp_t *w, const op_t *o, uint32_t on, bool upper_only)
 {
     SOURCES;
     uint32_t hi[LANES], carry = 0;
@@ -102,27 +104,23 @@ static void op_imad_wide(warp_t *w, const op_t *o, uint32_t on)
         hi[l] = (uint32_t)(sum >> 32);
         carry |= (uint32_t)over << l;
     }
-    put(w, o->d, t, on);
-    put(w, o->d + 1u, hi, on);
+    if (upper_only)
+        put(w, o->d, hi, on);
+    else {
+        put(w, o->d, t, on);
+        put(w, o->d + 1u, hi, on);
+    }
     put_pred(w, o->pdst[0], carry, on);
 }
 
-/* The upper word of a * b + c, where c is a register pair. */
+static void op_imad_wide(warp_t *w, const op_t *o, uint32_t on)
+{
+    multiply_wide(w, o, on, false);
+}
+
 static void op_imad_hi(warp_t *w, const op_t *o, uint32_t on)
 {
-    SOURCES;
-    const uint32_t *c1 = w->r[o->src[2] + 1];
-    const bool is_signed = o->in->m.is_signed;
-    const uint64_t fc = flip(o, 2) ? ~UINT64_C(0) : 0;
-    uint32_t carry = 0;
-    EACH {
-        uint64_t p = is_signed ? (uint64_t)((int64_t)(int32_t)a[l] * (int32_t)b[l]) : (uint64_t)a[l] * b[l];
-        uint64_t add = (((uint64_t)c1[l] << 32 | c[l]) ^ fc) + (fc & 1), sum = p + add;
-        carry |= (uint32_t)(sum < p) << l;
-        t[l] = (uint32_t)(sum >> 32);
-    }
-    put(w, o->d, t, on);
-    put_pred(w, o->pdst[0], carry, on);
+    multiply_wide(w, o, on, true);
 }
 
 /* Part i of a word as an integer. */
@@ -315,7 +313,7 @@ static void op_vabsdiff(warp_t *w, const op_t *o, uint32_t on)
     put(w, o->d, t, on);
 }
 
-/* The same of bytes; .ACC: their sum, and c. */
+/* The same of bytes, without c; .ACC: their sum, and c. */
 static void op_vabsdiff4(warp_t *w, const op_t *o, uint32_t on)
 {
     SOURCES;
@@ -342,13 +340,19 @@ static uint32_t saturate(int32_t x, unsigned type)
     }
 }
 
-/* Two integers, narrowed, the second one lowest; above them c. */
+/* An integer, narrowed: its bits, whose sign another instruction spreads. */
+LANEWISE(op_i2i, saturate((int32_t)a[l], o->in->m.type))
+
+/* Two integers, narrowed, the second one lowest; above bytes the lower half of c, or its upper one (.H1). */
 static void op_i2ip(warp_t *w, const op_t *o, uint32_t on)
 {
     SOURCES;
     const unsigned type = o->in->m.type, width = type == TURING_U8 || type == TURING_S8 ? 8 : 16;
     EACH
-        t[l] = saturate((int32_t)b[l], type) | saturate((int32_t)a[l], type) << width | (width == 8 ? c[l] << 16 : 0);
+        t[l] = saturate((int32_t)b[l], type) | saturate((int32_t)a[l], type) << width |
+               (width == 16   ? 0
+                : o->in->m.hi ? c[l] & 0xffff0000u
+                              : c[l] << 16);
     put(w, o->d, t, on);
 }
 
@@ -481,7 +485,7 @@ void emu_select_alu(op_t *o)
     case TURING_IMAD_WIDE:
     case TURING_UIMAD_WIDE: o->fn = op_imad_wide; break;
     case TURING_IMAD_HI:
-    case TURING_UIMAD_HI: o->fn = m->x ? NULL : op_imad_hi; break;
+    case TURING_UIMAD_HI: o->fn = op_imad_hi; break;
     case TURING_IDP: o->fn = op_idp; break;
     case TURING_LOP3:
     case TURING_ULOP3:
@@ -526,11 +530,8 @@ void emu_select_alu(op_t *o)
     case TURING_ISETP:
     case TURING_UISETP: o->fn = op_isetp; break;
     case TURING_VABSDIFF: o->fn = no_carry_out ? op_vabsdiff : NULL; break;
-    case TURING_VABSDIFF4: /* without .ACC nobody has been seen to add anything */
-        o->fn = no_carry_out && (m->aux || (in->src[2].kind == TURING_REG && in->src[2].reg == TURING_RZ))
-                    ? op_vabsdiff4
-                    : NULL;
-        break;
+    case TURING_VABSDIFF4: o->fn = no_carry_out ? op_vabsdiff4 : NULL; break;
+    case TURING_I2I: o->fn = op_i2i; break;
     case TURING_I2IP: o->fn = op_i2ip; break;
     case TURING_LEPC: o->fn = op_lepc; break;
     default: break;

@@ -3,8 +3,8 @@
  * exec_float.c - float, half, double and tensor instructions, conversions.
  *
  * Results are IEEE's for everything but MUFU, whose hardware tables are not
- * public: here its results are the correctly rounded ones, which is within the
- * documented error of the unit but need not be the same bits.
+ * public: here its results are the correctly rounded ones (subnormal ones zeros), which is within
+ * the documented error of the unit but need not be the same bits.
  */
 #include "exec.h"
 
@@ -251,12 +251,14 @@ static void op_mufu_64h(warp_t *w, const op_t *o, uint32_t on)
     put(w, o->d, t, on);
 }
 
+/* Subnormal floats are zeros to it, as operands and as results, with .FTZ or without: ptxas scales them, or relies on
+ * it. */
 static void op_mufu(warp_t *w, const op_t *o, uint32_t on)
 {
     uint32_t t[LANES];
     const double turn = 6.283185307179586476925;
     EACH {
-        double x = float_source(w, o, 0, l), r;
+        double x = flush(float_source(w, o, 0, l)), r;
         switch (o->in->m.func) {
         case TURING_MUFU_COS: r = cos(x * turn); break; /* the argument is in turns */
         case TURING_MUFU_SIN: r = sin(x * turn); break;
@@ -267,7 +269,7 @@ static void op_mufu(warp_t *w, const op_t *o, uint32_t on)
         case TURING_MUFU_SQRT: r = sqrt(x); break;
         default: r = tanh(x); break;
         }
-        t[l] = float_result(o, (float)r);
+        t[l] = float_result(o, flush((float)r));
     }
     put(w, o->d, t, on);
 }
@@ -282,7 +284,7 @@ static double conversion_source(const warp_t *w, const op_t *o, unsigned type, i
     if (type == TURING_F64)
         v = as_double(x, w->r[o->src[0] + 1][l]);
     else if (type == TURING_F16)
-        v = half_value((uint16_t)(s->sel == TURING_H1_H1 || o->in->m.byte ? x >> 16 : x));
+        v = half_value((uint16_t)(x >> 16 * s->sel));
     else
         v = o->in->m.ftz ? flush(as_float(x)) : as_float(x);
     if (s->abs)
@@ -347,7 +349,8 @@ static void op_frnd(warp_t *w, const op_t *o, uint32_t on)
     put_float(w, o, v, on);
 }
 
-/* Out of range saturates; NaN gives 0, or the least value of a 64-bit type. */
+/* Out of range saturates. NaN gives 0, or the bit of the sign where a double or an integer of 64 bits takes part (PTX
+ * ISA, cvt). */
 static void op_f2i(warp_t *w, const op_t *o, uint32_t on)
 {
     static const uint8_t bits[] = {8, 8, 16, 16, 32, 32, 64, 64};
@@ -359,7 +362,7 @@ static void op_f2i(warp_t *w, const op_t *o, uint32_t on)
         double limit = ldexp(1, (int)(is_signed ? n - 1 : n));
         uint64_t x;
         if (isnan(v))
-            x = n == 64 ? UINT64_C(1) << 63 : 0;
+            x = n == 64 || o->in->m.stype == TURING_F64 ? UINT64_C(1) << (n - 1) : 0;
         else if (v >= limit)
             x = is_signed ? (UINT64_C(1) << (n - 1)) - 1 : n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
         else if (is_signed)
@@ -380,13 +383,14 @@ static void op_i2f(warp_t *w, const op_t *o, uint32_t on)
     const turing_mods_t *m = &o->in->m;
     const uint32_t *lo = w->r[o->src[0]], *up = w->r[o->src[0] + 1];
     const bool wide = m->stype == TURING_U64 || m->stype == TURING_S64;
+    const unsigned part = o->in->src[0].sel; /* .B1 to .B3, .H1 */
     EACH {
         int64_t x = lo[l];
         switch (m->stype) {
-        case TURING_U8: x = lo[l] >> 8 * m->byte & 255; break;
-        case TURING_S8: x = (int8_t)(lo[l] >> 8 * m->byte); break;
-        case TURING_U16: x = lo[l] >> 8 * m->byte & 0xffff; break;
-        case TURING_S16: x = (int16_t)(lo[l] >> 8 * m->byte); break;
+        case TURING_U8: x = lo[l] >> 8 * part & 255; break;
+        case TURING_S8: x = (int8_t)(lo[l] >> 8 * part); break;
+        case TURING_U16: x = lo[l] >> 16 * part & 0xffff; break;
+        case TURING_S16: x = (int16_t)(lo[l] >> 16 * part); break;
         case TURING_S32: x = (int32_t)lo[l]; break;
         default: break;
         }
@@ -465,20 +469,16 @@ static void op_dsetp_pick(warp_t *w, const op_t *o, uint32_t on)
 
 /* ---- half --------------------------------------------------------------------------------------- */
 
+/* A float as a source counts as the half that it is cut to: ptxas makes cvt.rz.f16.f32 of a HADD2 of one. */
 static double half_source(const warp_t *w, const op_t *o, int i, int l, int part)
 {
     const turing_operand_t *s = &o->in->src[i];
     uint32_t x = w->r[o->src[i]][l];
-    double v;
-    if (s->sel == TURING_SEL_F32)
-        v = as_float(x);
-    else {
-        bool high = s->sel == TURING_H1_H1 || (s->sel == TURING_H1_H0 && part);
-        uint16_t h = (uint16_t)(high ? x >> 16 : x);
-        if (o->in->m.ftz && !(h & 0x7c00))
-            h &= 0x8000;
-        v = half_value(h);
-    }
+    const bool high = s->sel == TURING_H1_H1 || (s->sel == TURING_H1_H0 && part);
+    uint16_t h = s->sel == TURING_SEL_F32 ? half_bits(as_float(x), TURING_RZERO) : (uint16_t)(high ? x >> 16 : x);
+    if (o->in->m.ftz && !(h & 0x7c00))
+        h &= 0x8000;
+    double v = half_value(h);
     if (s->abs)
         v = fabs(v);
     return s->neg ? -v : v;

@@ -60,11 +60,12 @@ static bool constant(const machine_t *m, const turing_insn_t *in, unsigned bank,
     return true;
 }
 
-static bool is_fp64(const turing_insn_t *in)
+/* Is an immediate in the place of 64 bits their upper word? */
+static bool is_upper_word(const turing_insn_t *in)
 {
     return in->op == TURING_DADD || in->op == TURING_DMUL || in->op == TURING_DFMA || in->op == TURING_DSETP ||
            (in->op == TURING_FRND && in->m.type == TURING_F64) ||
-           ((in->op == TURING_F2F || in->op == TURING_F2I) && in->m.stype == TURING_F64);
+           ((in->op == TURING_F2F || in->op == TURING_F2I) && in->m.stype == TURING_F64) || in->op == TURING_I2F;
 }
 
 static bool source(const machine_t *m, pool_t *pool, const turing_insn_t *in, const turing_operand_t *s, uint16_t *row,
@@ -75,7 +76,7 @@ static bool source(const machine_t *m, pool_t *pool, const turing_insn_t *in, co
     case TURING_REG: *row = s->reg == TURING_RZ ? ROW_ZERO : s->reg; return true;
     case TURING_UREG: *row = s->reg == TURING_URZ ? ROW_ZERO : (uint16_t)(ROW_UNIFORM + s->reg); return true;
     case TURING_IMM:
-        if (words.n > 1 && is_fp64(in)) {
+        if (words.n > 1 && is_upper_word(in)) {
             words.word[1] = s->imm;
             words.word[0] = 0;
         } else {

@@ -43,6 +43,13 @@ enum { TURING_TEXT_MAX = 256 };
  * Returns its length; `text` is always terminated. */
 size_t turing_disasm(const turing_insn_t *insn, char text[TURING_TEXT_MAX]);
 
+/* The form of an instruction: the same text with the kinds of its operands for what they are (R, UR, P, UP, B, an
+ * immediate i, a constant c), without guard and reuse. "IADD3.X R, R, ~c, R, P, P" is one. */
+size_t turing_form(const turing_insn_t *insn, char text[TURING_TEXT_MAX]);
+
+/* Was an instruction of this form executed in a test that compares results? forms.def lists them. */
+bool turing_form_met(const char *form);
+
 /* The control word, "wait:read:write:yield:stall":
  *   --2---:-:0:-:02   wait for scoreboard 2; release 0 when written; stall 2
  * Column n of the first field is scoreboard n; Y stands where the warp yields. */

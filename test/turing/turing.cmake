@@ -35,6 +35,29 @@ if(by_tables)
         ${HGEMM_NVCC_VERSION} ${by_tables})
 endif()
 
+# No result of fixed latency is read too soon in ptxas's own code.
+turing_test(turing_latency_test)
+set(some ${fatbins})
+list(FILTER some INCLUDE REGEX "_n[nt](_packed)?\\.fatbin$")
+if(some)
+    hgemm_add_test(turing_latency turing_latency_test ${some})
+endif()
+
+# Random kernels, compiled by nvcc and by gcc: the emulator's results are the host's own. Fresh ones each time; what is wrong
+# names its seed.
+add_executable(turing_random turing/random/turing_random.c)
+target_compile_options(turing_random PRIVATE ${warnings} -ffp-contract=off)
+target_include_directories(turing_random PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(turing_random PRIVATE turing m ${CMAKE_DL_LIBS})
+if(NOT HGEMM_NVCC)
+    find_program(HGEMM_NVCC nvcc HINTS /usr/local/cuda/bin)
+endif()
+if(Python3_FOUND AND HGEMM_NVCC AND NOT HGEMM_SANITIZE)
+    add_test(NAME turing_random COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/turing/random/batches.py
+        $<TARGET_FILE:turing_random> --nvcc ${HGEMM_NVCC} --kernels 400 --seconds 15 --jobs 1)
+    set_tests_properties(turing_random PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
 # Every kernel, to be timed without its results.
 turing_test(turing_dry_test)
 hgemm_add_test(turing_dry turing_dry_test ${fatbins})

@@ -262,6 +262,59 @@ static void schedule(void)
     turing_counters_free(&executed);
 }
 
+/* ---- schedule: distances, one by one --------------------------------------------------------------------- */
+
+/* Two instructions and an exit, the second so many cycles after the first: is the stall found too short? */
+static bool too_short(const uint64_t first[2], const uint64_t second[2], unsigned distance)
+{
+    static const uint64_t leave[2] = {0x000000000000794d, 0x000fea0003800000};
+    const uint64_t stalls = UINT64_C(15) << (105 - 64);
+    turing_kernel_t k = *find_or_die(module, "gemm_f16");
+    turing_insn_t insns[3];
+    turing_error_t err;
+    const uint64_t spaced = (first[1] & ~stalls) | (uint64_t)distance << (105 - 64);
+    CHECK(turing_decode(&insns[0], first[0], spaced, 0, &err) &&
+              turing_decode(&insns[1], second[0], second[1], 16, &err) &&
+              turing_decode(&insns[2], leave[0], leave[1], 32, &err),
+          "%s", err.text);
+    k.insns = insns;
+    k.n_insns = 3;
+    k.lines = NULL;
+    const outcome_t o = run_gemm(&k, NULL);
+    CHECK(o.ok, "%s", o.err.text);
+    return o.found.count[TURING_STALL_TOO_SHORT] != 0;
+}
+
+static void distances(void)
+{
+    static const uint64_t wide[2] = {0x0000000502087225, 0x000fc80007800006} /* IMAD.WIDE.U32 R8, P0, R2, R5, R6 */,
+                          high[2] = {0x0000000502087227, 0x000fc80007800006} /* IMAD.HI.U32 R8, P0, R2, R5, R6 */,
+                          add[2] = {0x0000000502087210, 0x000fc80007f1e0ff} /* IADD3 R8, P0, R2, R5, RZ */,
+                          add_x[2] = {0x000000ffff0b7210, 0x000fe400007fe4ff} /* IADD3.X R11, RZ, RZ, RZ, P0, !PT */,
+                          imad_x[2] = {0x000000ffff0b7224, 0x000fe400000e06ff} /* IMAD.X R11, RZ, RZ, RZ, P0 */,
+                          guarded[2] = {0x000000ffff0b0210, 0x000fe40007ffe0ff} /* @P0 IADD3 R11, RZ, RZ, RZ */,
+                          reads[2] = {0x000000ff080b7210, 0x000fe40007ffe0ff} /* IADD3 R11, R8, RZ, RZ */;
+    static const struct {
+        const char *what;
+        const uint64_t *first, *second;
+        unsigned need;
+    } pairs[] = {{"the carry of IMAD.WIDE to IADD3.X", wide, add_x, 5},
+                 {"the carry of IMAD.WIDE to IMAD.X", wide, imad_x, 4},
+                 {"the carry of IMAD.HI to IADD3.X", high, add_x, 5},
+                 {"the carry of IMAD.HI to IMAD.X", high, imad_x, 4},
+                 {"the carry of IADD3 to IADD3.X", add, add_x, 4},
+                 {"the carry of IADD3 to IMAD.X", add, imad_x, 5},
+                 {"a guard", add, guarded, 12},
+                 {"the product of IMAD.WIDE to IADD3", wide, reads, 5},
+                 {"a sum to IADD3", add, reads, 4}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        CHECK(!too_short(pairs[i].first, pairs[i].second, pairs[i].need), "%s: an alarm after %u cycles", pairs[i].what,
+              pairs[i].need);
+        CHECK(too_short(pairs[i].first, pairs[i].second, pairs[i].need - 1), "%s: no alarm after %u cycles",
+              pairs[i].what, pairs[i].need - 1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -272,6 +325,7 @@ int main(int argc, char **argv)
     races();
     convergence();
     schedule();
+    distances();
     turing_module_close(module);
     if (!failures)
         printf("all as expected\n");

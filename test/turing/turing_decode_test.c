@@ -98,10 +98,35 @@ static void check_line(const char *file, int number, char *line, size_t *count)
     ++*count;
 }
 
+/* Operands become kinds; what tests have met is known, and nothing else. */
+static void check_forms(void)
+{
+    static const struct {
+        uint64_t raw[2];
+        const char *form;
+    } forms[] = {{{0x0000000502087225, 0x000fc80007800006}, "IMAD.WIDE.U32 R, P, R, R, R"},
+                 {{0x000000ffff0b0210, 0x000fe40007ffe0ff}, "IADD3 R, R, R, R"},
+                 {{0x00005c0002067a11, 0x000fc800078061ff}, "LEA R, P, -R, c, i"},
+                 {{0x0000000902097211, 0x008fe200000e0cff}, "LEA.X R, R, R, i, P"}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        turing_insn_t insn;
+        turing_error_t err;
+        char form[TURING_TEXT_MAX] = "";
+        const bool known = turing_decode(&insn, forms[i].raw[0], forms[i].raw[1], 0, &err);
+        CHECK(known, "%s", err.text);
+        if (known)
+            turing_form(&insn, form);
+        CHECK(!strcmp(form, forms[i].form), "%s, not %s", form, forms[i].form);
+        CHECK(turing_form_met(form), "%s", form);
+    }
+    CHECK(!turing_form_met("IADD3 R, R, R") && !turing_form_met("") && !turing_form_met("~"), "a form that is none");
+}
+
 int main(int argc, char **argv)
 {
     size_t count = 0;
     check_table();
+    check_forms();
     for (int i = 1; i < argc; i++) {
         const size_t before = count;
         FILE *file = fopen(argv[i], "r");
