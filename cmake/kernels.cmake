@@ -227,7 +227,7 @@ function(hgemm_image dir symbol)
 endfunction()
 
 # The images of one kernel are nearly alike, so they are compressed as one: that halves what each by itself
-# would take. `dir` holds what hgemm_image made.
+# would take. The build that compiled them may have done it already. `dir` holds what hgemm_image made.
 function(hgemm_embed output array count dir)
     set(lines "")
     set(packs "")
@@ -252,7 +252,7 @@ function(hgemm_embed output array count dir)
         set(packed ${folder}/packs/${pack}.zst)
         add_custom_command(
             OUTPUT ${packed}
-            COMMAND hgemm_pack_images ${packed} ${${pack}_FATBINS}
+            COMMAND hgemm_pack_images ${packed} ${dir}/../packs/${pack}.zst ${${pack}_FATBINS}
             DEPENDS ${${pack}_FATBINS}
             COMMENT "Packing ${pack}"
             VERBATIM)

@@ -58,6 +58,13 @@ clang_format() {
     fi
 }
 
+# What Python's tests need is downloaded beside the builds.
+preparing=''
+if python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    python/check.sh --prepare >build/prepare.log 2>&1 &
+    preparing=$!
+fi
+
 for_sanitizers='^(turing_load|fuzz_)' # who feed what nobody meant to the code, and look for what only a sanitizer tells
 twice='^$'
 if ! nvidia-smi >/dev/null 2>&1; then
@@ -104,7 +111,8 @@ if command -v python3 >/dev/null; then
 else
     step "docs: no python3, generated parts are not checked"
 fi
-if python3 -c 'import ensurepip, venv' 2>/dev/null; then
+if [ -n "$preparing" ]; then
+    wait "$preparing" || { cat build/prepare.log >&2; exit 1; }
     unset CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER # its compiler is a script that is made anew each time
     HGEMM_IMAGE_DIR=$PWD/build/release/kernels python/check.sh
 else

@@ -13,7 +13,7 @@ from ._packed import PackedWeights
 from ._plan import Layout, Shape, once, spread_shape
 from ._tensors import TYPES as _TYPES
 from ._tensors import check, dtype_of, factors, scale
-from ._words import is_one_of, shown
+from ._words import shown
 
 _HALVES = (torch.float16, torch.bfloat16)
 
@@ -74,9 +74,9 @@ _library.define("linear_packed_grad(Tensor g, Tensor packed, int[] form, ScalarT
 def _check(x, packed, form):
     if x.dtype not in _HALVES:
         raise TypeError(f"x: its type is {x.dtype}, not torch.float16, torch.bfloat16 or torch.float32")
-    if packed.dtype != torch.uint8 or packed.numel() != _packed.bytes_of(form) or not packed.is_contiguous():
+    if packed.dtype != torch.uint8 or packed.numel() < _packed.bytes_of(form) or not packed.is_contiguous():
         raise ValueError(f"packed: it is a tensor of {packed.dtype} of the shape {tuple(packed.shape)}, not {_packed.bytes_of(form)} "
-                         "contiguous bytes, which packed weights of this form are")
+                         "contiguous bytes or more, of which packed weights of this form are the first")
     if packed.device != x.device:
         raise ValueError(f"packed: it is on {packed.device}, and x is on {x.device}")
 
@@ -365,88 +365,3 @@ def product(x, packed, form, order, bias, c, gate, alpha, beta, activation, out_
     else:
         d = torch.ops.hgemm.linear_packed(x, packed, form, c, bias, gate, alpha, beta, activation, out_dtype, batch_invariant, **scales)
     return d.squeeze(0) if row else d
-
-
-def form_of(name, tensor):
-    """The form in a state dict's tensor of this name."""
-    if tuple(tensor.shape) != (_packed.FORM,) or tensor.dtype != torch.int64:
-        raise ValueError(f"{name}: it is of {tensor.dtype} and of the shape {tuple(tensor.shape)}, not {_packed.FORM} integers of 64 bits")
-    form = tuple(tensor.tolist())
-    if not all(0 <= number < 1 << (63 if i < 2 else 31 if i < 6 else 16) for i, number in enumerate(form)):
-        raise ValueError(f"{name}: {form} does not say what packed weights are")
-    try:
-        _packed.bytes_of(form)
-    except _c.Error as error:
-        raise ValueError(f"{name}: {error}") from None
-    return form
-
-
-def check_order(name, tensor, k):
-    """Refuses what is no order of k columns: on a GPU torch's kernels would end the process's context for an index beyond them."""
-    if tensor.dtype not in (torch.int32, torch.int64) or tuple(tensor.shape) != (k,):
-        raise ValueError(f"{name}: it is of {tensor.dtype} and of the shape {tuple(tensor.shape)}, not {k} integers")
-    if not tensor.is_meta and not torch.equal(tensor.sort().values.cpu().long(), torch.arange(k)):
-        raise ValueError(f"{name}: it is no order of the numbers from 0 to {k - 1}")
-
-
-class PackedLinear(torch.nn.Module):
-    """A linear layer whose weights are packed: PackedLinear(hgemm.Weights, bias), or of what hgemm.pack(weights, device="cuda") made.
-
-    Its state dict has `packed` (bytes), `form` (what they are, as numbers), `order` (act-order) and `bias`: tensors, as safetensors takes
-    them. compute_dtype: what x of float32 is rounded to before the product; without it, nothing."""
-
-    def __init__(self, weights, bias=None, *, device=None, compute_dtype=None):
-        super().__init__()
-        if not isinstance(weights, PackedWeights):
-            weights = _packed.pack(weights, device="cpu" if device is None else device)
-        if not isinstance(weights.data, torch.Tensor) or weights.experts is not None:
-            raise ValueError("weights: they are not packed in a tensor of torch's for one matrix; hgemm.pack(weights, device=...) does that")
-        with torch.inference_mode(False):
-            form = torch.tensor(weights.form, dtype=torch.int64)
-        self.register_buffer("packed", weights.data)
-        self.register_buffer("form", form)
-        self.register_buffer("order", weights.order)
-        if bias is not None and not isinstance(bias, torch.Tensor):
-            raise TypeError(f"bias: a {type(bias).__module__}.{type(bias).__qualname__} is no tensor")
-        if bias is not None and tuple(bias.shape) != (weights.n,):
-            raise _packed.wrong_shape("bias", bias.shape, (weights.n,))
-        self.register_parameter("bias", None if bias is None else torch.nn.Parameter(bias.detach(), requires_grad=False))
-        if not is_one_of(compute_dtype, None, torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(f"compute_dtype: {shown(compute_dtype)} is none of torch.float16, torch.bfloat16 and torch.float32")
-        self.compute_dtype, self._form = compute_dtype, weights.form
-
-    in_features = property(lambda self: self._form[1])
-    out_features = property(lambda self: self._form[0])
-
-    @property
-    def weights(self):
-        """The hgemm.PackedWeights."""
-        return PackedWeights(self.packed, self._form, self.order)
-
-    def forward(self, x):
-        check([("x", x)], ("x",))
-        device, out_dtype = x.device.type, None
-        if device in ("cuda", "cpu") and torch.is_autocast_enabled(device):
-            x = x.to(torch.get_autocast_dtype(device))
-        elif x.dtype == torch.float32 and self.compute_dtype is not None:
-            x, out_dtype = x.to(self.compute_dtype), torch.float32
-        if x.dim() == 0 or x.shape[-1] != self._form[1]:
-            raise _packed.wrong_shape("x", x.shape, f"(..., {self._form[1]})")
-        return product(x, self.packed, self._form, self.order, self.bias, None, None, 1.0, 1.0, "none", out_dtype, False, {})
-
-    def extra_repr(self):
-        return repr(self.weights)[len("<hgemm.PackedWeights "):-1] + ("" if self.bias is None else ", bias")
-
-    def _load_from_state_dict(self, state_dict, prefix, *arguments):
-        if prefix + "form" in state_dict:
-            form = form_of(prefix + "form", state_dict[prefix + "form"])
-            if form[:2] != self._form[:2]:
-                raise ValueError(f"{prefix}form: it is of weights of {form[0]}x{form[1]}, and the layer's are {self._form[0]}x{self._form[1]}")
-            if form != self._form:
-                self._form, self.packed = form, torch.empty(_packed.bytes_of(form), dtype=torch.uint8, device=self.packed.device)
-        order = state_dict.get(prefix + "order")
-        if order is not None:
-            check_order(prefix + "order", order, self._form[1])
-        if (order is None) != (self.order is None):
-            self.order = None if order is None else torch.empty(self._form[1], dtype=order.dtype, device=self.packed.device)
-        super()._load_from_state_dict(state_dict, prefix, *arguments)

@@ -34,7 +34,7 @@ from ._tensors import NUMBERS, TYPES, check, dtype_of, factors, name_of, scale, 
 from ._types import check_type
 from ._words import is_one_of, shown
 
-__all__ = ["PackedLinear", "convert", "enable", "find_scale", "linear", "load_state_dict", "matmul"]
+__all__ = ["PackedExperts", "PackedLinear", "convert", "enable", "find_scale", "linear", "load_state_dict", "matmul"]
 
 # ---- the operator ------------------------------------------------------------------------------------------------
 
@@ -329,9 +329,10 @@ _know_dtensor()
 
 packed = importlib.import_module("._torch_packed", __package__)  # once the operator is there
 grouped = importlib.import_module("._torch_grouped", __package__).grouped
-PackedLinear = packed.PackedLinear
-_convert = importlib.import_module("._convert", __package__)
-convert, load_state_dict = _convert.convert, _convert.load_state_dict
+PackedLinear = importlib.import_module("._packed_linear", __package__).PackedLinear
+PackedExperts = importlib.import_module("._packed_experts", __package__).PackedExperts
+convert = importlib.import_module("._convert", __package__).convert
+load_state_dict = importlib.import_module("._replace", __package__).load_state_dict
 
 # ---- torch's own products -----------------------------------------------------------------------------------------
 #

@@ -145,6 +145,37 @@ def packed_float32():
 
 
 @check
+def packed_layers():
+    """A layer's state and weight on the GPU: loaded from the CPU's memory, in place for graphs, unpacked by what reads it."""
+    rng = random()
+    first, second = (made(rng, "int4", 512, 1024, 128) for _ in range(2))
+    first, second = (hgemm.Weights(one.codes, one.scales, "int4", group=128, order=rng.permutation(1024), nibbles=True) for one in (first, second))
+    layer, other = hgemm.torch.PackedLinear(first, torch.ones(512).half()), hgemm.torch.PackedLinear(second, torch.zeros(512).half(), device="cuda")
+    matrix, x = torch.from_numpy(first.dequantize()).cuda(), integers(40, 1024)
+    wanted, graph = (x.float() @ matrix.T + 1).half(), torch.cuda.CUDAGraph()
+    with torch.no_grad():
+        other(x)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            out = other(x)
+    other.cuda().load_state_dict(layer.state_dict())
+    graph.replay()
+    assert torch.equal(out, wanted) and torch.equal(other(x), wanted)
+    elsewhere = hgemm.torch.PackedLinear(made(rng, "int8", 512, 1024, 64), torch.zeros(512).half()).to("meta")
+    padded = torch.zeros(layer.packed.numel() + 8, dtype=torch.uint8, device="cuda")
+    padded[8:] = layer.packed.cuda()
+    elsewhere.load_state_dict({"packed": padded[8:], "bias": layer.bias.cuda()}, assign=True)  # at an address that no kernel takes
+    moved = layer.cuda()
+    for one in (elsewhere, moved):
+        assert torch.equal(one(x), wanted) and torch.equal(torch.compile(one, fullgraph=True)(x), wanted)
+        assert one.weight.is_cuda and one.weight.device == x.device and torch.equal(one.weight.float(), matrix)
+        assert error(torch.nn.functional.linear(x, one.weight, one.bias), wanted) < 1e-3
+    with torch.no_grad():
+        moved.weight.data += 1
+    assert type(moved) is torch.nn.Linear and moved.weight.is_cuda and error(moved(x), x.float() @ (matrix + 1).T + 1) < 1e-3
+
+
+@check
 def bitsandbytes_of_8_bits():
     """Linear8bitLt: converted before and after its first product, it is what its rows stand for, with activations as they are."""
     try:

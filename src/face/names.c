@@ -89,7 +89,9 @@ CUresult CUDAAPI cuGetErrorString(CUresult error, const char **text)
 
 /* ---- entry points by name ------------------------------------------------------------------ */
 
-/* Those whose newer form takes other arguments, and since which version of CUDA it is meant. */
+/* Those whose newer form takes other arguments, and since which version of CUDA it is meant by the name without a
+ * number. */
+enum { BY_NUMBER_ONLY = 1 << 30 };
 static const struct {
     const char *name;
     int since;
@@ -100,14 +102,17 @@ static const struct {
              {"cuStreamGetCaptureInfo_v2", 11030},
              {"cuMemPrefetchAsync_v2", 13000},
              {"cuMemAdvise_v2", 13000},
-             {"cuGraphInstantiate_v2", 11000}};
+             {"cuGraphInstantiate_v2", 11000},
+             {"cuCtxGetDevice_v2", BY_NUMBER_ONLY},
+             {"cuCtxSynchronize_v2", BY_NUMBER_ONLY},
+             {"cuStreamGetCtx_v2", BY_NUMBER_ONLY}};
 
 static const entry_point_t *find_entry(const char *name, const char *suffix, int version)
 {
     char whole[128];
     snprintf(whole, sizeof whole, "%s%s", name, suffix);
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
-        if (!strcmp(newer[i].name, whole) && version && version < newer[i].since)
+        if (*suffix && !strcmp(newer[i].name, whole) && version && version < newer[i].since)
             return NULL;
     for (unsigned i = 0; i < entry_point_count; i++)
         if (!strcmp(entry_points[i].name, whole))

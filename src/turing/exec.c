@@ -411,19 +411,25 @@ static bool validate(const turing_kernel_t *k, const turing_launch_t *l, turing_
     return true;
 }
 
-/* Words of bank 0 with the address through which cooperative_groups waits for a grid. */
-enum { GRID_BARRIER_HIGH = 0x8c, GRID_BARRIER_LOW = 0x90, GRID_BARRIER_BYTES = 64 };
+/* Words of bank 0 with the address of bank 0 itself, by which parameters are read through pointers, and with the
+ * address through which cooperative_groups waits for a grid. */
+enum { BANK0_ADDRESS = 0x40, GRID_BARRIER_HIGH = 0x8c, GRID_BARRIER_LOW = 0x90, GRID_BARRIER_BYTES = 64 };
 
-bool turing_waits_for_grid(const turing_kernel_t *k)
+/* Does an instruction have bytes of bank 0 from `first` on, before `end`, for an operand? */
+static bool reads_bank0(const turing_kernel_t *k, uint32_t first, uint32_t end)
 {
     for (uint32_t i = 0; i < k->n_insns; i++)
         for (unsigned j = 0; j < k->insns[i].n_src; j++) {
             const turing_operand_t *s = &k->insns[i].src[j];
-            if (s->kind == TURING_CONST && s->bank == 0 && s->imm + 4u * (s->n ? s->n : 1) > GRID_BARRIER_HIGH &&
-                s->imm < GRID_BARRIER_LOW + 4)
+            if (s->kind == TURING_CONST && s->bank == 0 && s->imm + 4u * (s->n ? s->n : 1) > first && s->imm < end)
                 return true;
         }
     return false;
+}
+
+bool turing_waits_for_grid(const turing_kernel_t *k)
+{
+    return reads_bank0(k, GRID_BARRIER_HIGH, GRID_BARRIER_LOW + 4);
 }
 
 static bool calls_system(const turing_kernel_t *k)
@@ -473,7 +479,12 @@ static bool fill_bank0(machine_t *m, turing_error_t *err)
     memcpy(m->bank0 + 0x50, &k->bank[3].address, 8); /* by which __constant__ variables are read through pointers */
     if (k->param_bytes)
         memcpy(m->bank0 + k->param_base, l->params, k->param_bytes);
-    return true;
+    if (!reads_bank0(k, BANK0_ADDRESS, BANK0_ADDRESS + 8))
+        return true;
+    m->bank0_address = turing_memory_alloc(m->mem, size);
+    memcpy(m->bank0 + BANK0_ADDRESS, &m->bank0_address, 8);
+    return (m->bank0_address && turing_memory_write(m->mem, m->bank0_address, m->bank0, size, err)) ||
+           turing_fail(err, "out of memory");
 }
 
 /* The other banks: the module's variables as they are now, where they are mapped. */
@@ -629,6 +640,8 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     free(m.grid_sync);
     if (m.grid_barrier)
         turing_memory_free(mem, m.grid_barrier, NULL);
+    if (m.bank0_address)
+        turing_memory_free(mem, m.bank0_address, NULL);
     pthread_mutex_destroy(&m.atomics);
     pthread_mutex_destroy(&m.finding);
     fesetenv(&callers);

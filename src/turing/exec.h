@@ -168,6 +168,7 @@ struct machine {
     row_t *constants;
     uint32_t n_constants;
     uint8_t *bank0;
+    uint64_t bank0_address;      /* of a copy in global memory, for pointers to parameters; 0: there are none */
     uint64_t grid_barrier;       /* of a cooperative launch                  */
     struct grid_sync *grid_sync; /* of one that may call the system: system.c */
     uint32_t threads;            /* of a block                               */

@@ -2,7 +2,7 @@
 #
 # Installs the build BUILD below WORK, moves the result into a folder with a blank in its name, builds the project CONSUMER
 # against it and runs its programs, with the same GENERATOR; then builds one as the README of the project SOURCE says for
-# pkg-config, where that is installed. CUDA_PROGRAM, if there is one, runs the kernels in PEOPLE by the installed `turing exec`. Last,
+# pkg-config, where that is installed. CUDA_PROGRAM, if there is one, runs the kernels in $PEOPLE by the installed `turing exec`. Last,
 # CONSUMER takes SOURCE as a part of itself, with its kernels KERNELS, which are in IMAGES, compiled with NVCC_FLAGS.
 
 function(run)
@@ -38,7 +38,7 @@ if(EXISTS ${BUILD}/hgemm) # the command
     run(${moved}/bin/hgemm --version)
 endif()
 if(CUDA_PROGRAM) # on the emulated T4 that was installed
-    run(${moved}/bin/turing exec --check ${CUDA_PROGRAM} ${PEOPLE})
+    run(${moved}/bin/turing exec --check ${CUDA_PROGRAM} $ENV{PEOPLE})
 endif()
 if(pkg_config)
     get_filename_component(folder ${file} DIRECTORY) # of hgemm.pc

@@ -65,6 +65,7 @@ endif()
 turing_cubin(people turing_people -lineinfo -O2 -Xptxas -w -diag-suppress 177)
 turing_cubin(apart turing_apart -G)
 if(people AND apart)
+    set_tests_properties(install PROPERTIES ENVIRONMENT PEOPLE=${people})
     turing_test(turing_people_test)
     hgemm_add_test(turing_people turing_people_test ${people})
     add_test(NAME turing_run COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/turing/turing_run.sh $<TARGET_FILE:turing_tool> ${people} ${apart}
