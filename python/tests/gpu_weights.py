@@ -227,6 +227,39 @@ def packed_experts():
 
 
 @check
+def experts_as_a_module():
+    """PackedExperts: all experts in one product for halves, in a CUDA graph, too; each by itself for float32 and for a gradient."""
+    rng = random()
+    up, down = ([made(rng, "e4m3", *shape, 64) for _ in range(8)] for shape in ((384, 256), (256, 192)))
+
+    def gate(z):
+        first, second = z.chunk(2, dim=-1)
+        return torch.nn.functional.silu(first) * second
+    experts = hgemm.torch.PackedExperts(hgemm.pack(up, device="cuda"), hgemm.pack(down, device="cuda"), gate)
+    chosen, weights = torch.rand(33, 8, device="cuda").topk(2)[1], torch.rand(33, 2, device="cuda")
+    matrices = [torch.stack([torch.from_numpy(one.dequantize()) for one in some]).double().cuda() for some in (up, down)]
+
+    def reference(x):
+        inner = gate(torch.einsum("tk,tenk->ten", x, matrices[0][chosen]))
+        return torch.einsum("tek,tenk,te->tn", inner, matrices[1][chosen], weights.double())
+    for dtype, bound in ((HALF, 2e-3), (torch.bfloat16, 2e-2), (torch.float32, 1e-5)):
+        x = (torch.randn(33, 256, device="cuda") / 64).to(dtype)
+        wanted, y = reference(x.double()), experts(x, chosen, weights)
+        assert y.dtype == dtype and error(y, wanted) < bound, (dtype, error(y, wanted))
+        mine, theirs = x.clone().requires_grad_(), x.double().requires_grad_()
+        g = torch.randn(33, 256, device="cuda")
+        found, = torch.autograd.grad(experts(mine, chosen, weights), mine, g.to(dtype))
+        assert error(found, torch.autograd.grad(reference(theirs), theirs, g.double())[0]) < 3 * bound, dtype
+        if dtype == torch.float32:
+            continue
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            again = experts(x, chosen, weights)
+        graph.replay()
+        assert torch.equal(again, y), dtype
+
+
+@check
 def packed_beyond_4_gib():
     """Weights of more than 4 GiB, which are a small matrix's rows many times over: each copy's results are those of the first."""
     if torch.cuda.mem_get_info()[0] < 9 << 30:
