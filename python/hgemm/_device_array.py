@@ -68,12 +68,12 @@ class ReadOnly:
 
     __slots__ = ()
 
-    def _set(self, *values):
-        for name, value in zip(self.__slots__, values):
+    def _set(self, **values):
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def _refuse(self, name: str, value: Any = None) -> NoReturn:
-        raise AttributeError(f"{name}: a hgemm.{type(self).__name__} says what is in memory; its attributes cannot be set")
+        raise AttributeError(f"{name}: it says what is in memory, and cannot be set")
 
     __setattr__ = __delattr__ = _refuse
 
@@ -92,7 +92,7 @@ class DeviceArray(ReadOnly):
     dtype: np.dtype[Any]
 
     def __init__(self, memory, pointer, shape, strides, dtype):
-        self._set(memory, pointer, shape, strides, dtype)
+        self._set(_memory=memory, pointer=pointer, shape=shape, strides=strides, dtype=dtype)
 
     @classmethod
     def empty(cls, shape, dtype, handle):
