@@ -13,7 +13,7 @@ import numpy as np
 from . import _arrays, _c, _call, _device
 from ._annotations import DType
 from ._device_array import DeviceArray, ReadOnly, upload
-from ._plan import Calls, Shape, plan_for
+from ._plan import Shape, plan_for
 from ._types import BFLOAT16, dtype_name, type_name
 from ._weights import Weights, wrong_shape
 from ._words import kind
@@ -210,22 +210,10 @@ class _Lent:
 
 # ---- plans --------------------------------------------------------------------------------------------------------
 
-_plans: dict[tuple, Calls] = {}
-
-
 def plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, kernel):
     """The plan of x W^T: that of a matrix whose columns are W's rows, which is told of the weights."""
     _c.kernel_number(kernel)  # refuses what is no kernel's name
-    key = form, layouts, dtype, reads_c, activation, batch_invariant, kernel
-    plan = _plans.get(key)
-    if plan is None:
-        whole = plan_for(layouts, dtype, reads_c, "float32", activation, batch_invariant, kernel)
-        plan = Calls.__new__(Calls)
-        plan.shape, plan.copies_c, plan.calls, plan.desc = whole.shape, whole.copies_c, whole.calls, tell(whole.desc, form)
-        if len(_plans) >= 4096:
-            _plans.clear()
-        _plans[key] = plan
-    return plan
+    return plan_for(layouts, dtype, reads_c, "float32", activation, batch_invariant, kernel, form=form, tell=tell)
 
 
 def tell(desc, form, name="x"):

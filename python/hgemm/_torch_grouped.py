@@ -21,8 +21,9 @@ def _run(a, b, group_ends, form=None, gather_a=None, scatter_d=None, base=None, 
     if form is not None:
         b = PackedTensor(b, tuple(form), None, b.shape[0])
     scales = [number or pointer for number, pointer in ((scale_a, scale_a_pointer), (scale_b, scale_b_pointer))]
-    return _grouped.run(_gemm.find_scale, a, b, group_ends, gather_a, scatter_d, None if base is None else base.clone(), alpha if alpha_pointer is None else alpha_pointer,
-                        0.0 if c is None else beta, c, bias, activation, gate, accumulate, out_dtype, *scales, batch_invariant, None, accuracy)
+    return _grouped.run(_gemm.find_scale, a, b, group_ends, gather_a, scatter_d, None if base is None else base.clone(),
+                        alpha if alpha_pointer is None else alpha_pointer, 0.0 if c is None else beta, c, bias, activation, gate, accumulate,
+                        out_dtype, *scales, batch_invariant, None, accuracy)
 
 
 _library.impl("grouped", _run, "CUDA")
