@@ -184,19 +184,22 @@ class PackedWeights(ReadOnly):
             matrix = matrix[..., np.argsort(self.order)]
         return matrix
 
-    def matrix(self, dtype, experts=False):
+    def matrix(self, dtype: str, experts: bool = False) -> Any:
         """For plans: what stands for B, k x n, where the packed bytes are. Nothing but a plan looks at it. A tensor of the CPU's is copied to
         the default device."""
-        dtype = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
+        element: np.dtype[Any] = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
         n, k = self.form[:2]
-        width, line = dtype.itemsize, max(k, 1) * dtype.itemsize
-        shape, strides = ((self.experts, k, n), (n * line, width, line)) if experts else ((k, n), (width, line))
+        width, line = element.itemsize, max(k, 1) * element.itemsize
+        shape: tuple[int, ...] = (k, n)
+        strides: tuple[int, ...] = (width, line)
+        if experts:
+            shape, strides = (self.experts or 0, *shape), (n * line, *strides)
         data = self.data
         if _arrays.is_torch(data):
             if data.is_cuda:
-                return _Lent(data, shape, strides, dtype)
+                return _Lent(data, shape, strides, element)
             data = upload(data.detach().numpy(), _device.handle_for(None))
-        return DeviceArray(data._memory, data.pointer, shape, strides, dtype)
+        return DeviceArray(data._memory, data.pointer, shape, strides, element)
 
 
 class _Lent:
