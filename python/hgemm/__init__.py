@@ -24,10 +24,8 @@ from typing import TYPE_CHECKING, Any
 from ._c import ArgumentError, DeviceError, Error, NotSupportedError, OutOfMemoryError, kernels
 from ._c import version_text as _version_text
 from ._device_array import DeviceArray, array
-from ._grouped import grouped
-from ._matmul import linear, matmul
-from ._packed import PackedWeights, pack
-from ._scales import find_scale
+from ._functions import find_scale, grouped, linear, matmul, pack
+from ._packed import PackedWeights
 from ._weights import Weights
 
 if TYPE_CHECKING:

@@ -115,7 +115,7 @@ def no_array(name, given):
     hint = "give one of numpy, torch or cupy, a hgemm.DeviceArray, or one with __cuda_array_interface__ or __dlpack__"
     if isinstance(some, Weights):
         hint = "hgemm.pack(...) packs it for hgemm.linear, and a sequence of them for hgemm.grouped"
-    elif type(some).__name__ == "PackedWeights":
+    elif "PackedWeights" in (of.__name__ for of in type(some).__mro__):
         hint = "packed weights are the weight of hgemm.linear, those of experts, packed together, the b of hgemm.grouped"
     return TypeError(f"{name}: a {kind(given)} is no array: {hint}")
 

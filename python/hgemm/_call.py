@@ -8,7 +8,7 @@ import numpy as np
 from . import _arrays, _c, _device
 from ._activations import activation as row_of
 from ._device_array import DeviceArray, upload
-from ._plan import Layout, Shape, broadcast, once, share_memory, shared, spread_shape
+from ._plan import Layout, Shape, broadcast, once, plan_for, share_memory, shared, spread_shape
 from ._types import check_type, dtype_name, type_name
 from ._words import shown
 
@@ -43,6 +43,15 @@ def asked_type(out, out_dtype):
     if out_dtype is not None and dtype_name("out_dtype", out_dtype) != dtype:
         raise TypeError(f"out_dtype: {out_dtype} is not the type of out, {dtype}")
     return dtype
+
+
+def given_of(**arrays):
+    """The arrays that are given, by name. a and b are."""
+    given = {name: array for name, array in arrays.items() if array is not None}
+    for name in ("a", "b"):
+        if name not in given:
+            raise TypeError(f"{name}: it is None, which is no array")
+    return given
 
 
 def scalar(name, value):
@@ -82,6 +91,16 @@ def check_scales(scalars, dtypes):
             raise ValueError(f"{name}: {name[-1]} is {dtype}, and only bfloat16 has a scale")
         if name in scalars and "float32" in dtypes:
             raise ValueError(f"{name}: beside float32 a bfloat16 has no scale")
+
+
+def product_shape(shapes):
+    return Shape(shapes["a"], shapes["b"]).d
+
+
+def plans(activation, accumulate, batch_invariant, kernel=None, accuracy="float32"):
+    """The plan of given layouts, by plan_for."""
+    _c.kernel_number(kernel)  # refuses what is no kernel's name
+    return lambda layouts, dtype, reads_c: plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy)
 
 
 def ready(views, place, stream):

@@ -6,11 +6,12 @@ from typing import Any
 
 import torch
 
-from . import _c, _packed, _said
+from . import _c, _said
 from ._packed_experts import experts_of
 from ._packed_linear import PackedLinear
 from ._quantised import kind_of, weights_of
 from ._replace import dtype_of, own, present, take_over
+from ._torch_packed import pack
 from ._words import is_one_of, shown
 from .formats._fp8 import check_block
 
@@ -93,5 +94,5 @@ def _linear(kind, child, config, asked, compute_dtype):
     bias, compute_dtype = own(child, "bias"), compute_dtype or said_dtype
     if compute_dtype == torch.float32:  # in which x of float32 is multiplied anyway
         compute_dtype = None
-    return PackedLinear(_packed.pack(weights, device=device), bias.detach() if isinstance(bias, torch.Tensor) and bias.numel() else None,
+    return PackedLinear(pack(weights, device), bias.detach() if isinstance(bias, torch.Tensor) and bias.numel() else None,
                         compute_dtype=compute_dtype)

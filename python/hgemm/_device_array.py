@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from . import _c
-from ._device import Memory, handle_for
+from ._device import Handle, Memory, handle_for
 from ._types import BFLOAT16, native
 from ._words import shown
 
@@ -68,12 +68,12 @@ class ReadOnly:
 
     __slots__ = ()
 
-    def _set(self, *values):
-        for name, value in zip(self.__slots__, values):
+    def _set(self, **values):
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def _refuse(self, name: str, value: Any = None) -> NoReturn:
-        raise AttributeError(f"{name}: a hgemm.{type(self).__name__} says what is in memory; its attributes cannot be set")
+        raise AttributeError(f"{name}: it says what is in memory, and cannot be set")
 
     __setattr__ = __delattr__ = _refuse
 
@@ -86,16 +86,17 @@ class DeviceArray(ReadOnly):
 
     __slots__ = ("_memory", "pointer", "shape", "strides", "dtype", "__weakref__")
 
+    _memory: Memory
     pointer: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
 
-    def __init__(self, memory, pointer, shape, strides, dtype):
-        self._set(memory, pointer, shape, strides, dtype)
+    def __init__(self, memory: Memory, pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._set(_memory=memory, pointer=pointer, shape=shape, strides=strides, dtype=dtype)
 
     @classmethod
-    def empty(cls, shape, dtype, handle):
+    def empty(cls, shape: Any, dtype: Any, handle: Handle) -> DeviceArray:
         """`dtype`: a type of numpy's or a name."""
         dtype = BFLOAT16 if isinstance(dtype, str) and dtype == "bfloat16" else native(np.dtype(dtype))
         shape = tuple(int(size) for size in shape)
@@ -105,7 +106,9 @@ class DeviceArray(ReadOnly):
     def _view(self, shape, strides, pointer=None):
         return DeviceArray(self._memory, self.pointer if pointer is None else pointer, tuple(shape), tuple(strides), self.dtype)
 
-    handle = property(lambda self: self._memory.handle)
+    @property
+    def handle(self) -> Handle:
+        return self._memory.handle
 
     @property
     def ndim(self) -> int:

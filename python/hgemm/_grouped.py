@@ -1,60 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Groups of rows, each multiplied by a matrix of its own, as a mixture of experts has them: one call, sizes in device memory."""
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
 from . import _arrays, _c, _packed
 from ._activations import activation as row_of
-from ._annotations import Array, DType, Scalar, Stream
-from ._annotations import Operand as Given
-from ._call import asked_type, check_options, compute, on_host, scalars_of
-from ._matmul import given_of
+from ._call import asked_type, check_options, compute, given_of, on_host, scalars_of
 from ._plan import Calls, Layout, Operand, check_types, fill, packed, refuse_shared
-from ._scales import find_scale
 
 INDICES = ("group_ends", "gather_a", "scatter_d")
 
 
-def grouped(a: Array, b: Given | _packed.PackedWeights, group_ends: Given, *, gather_a: Given | None = None, scatter_d: Given | None = None,
-            out: Array | None = None, alpha: Scalar = 1.0, beta: Scalar | None = None, c: Given | None = None, bias: Given | None = None,
-            activation: str | None = None, gate: Given | None = None, accumulate: str = "float32", out_dtype: DType | None = None,
-            scale_a: Scalar | None = None, scale_b: Scalar | None = None, batch_invariant: bool = False, stream: Stream | None = None,
-            accuracy: str = "float32") -> Array:
-    """activation(alpha * a[i] @ b[g] + beta * c[i] + bias[g]) * gate[i] for each row i of each group g, in one call. The host reads no
-    size, so it waits for nothing.
-
-    a           float16, bfloat16 or float32, (rows, k)
-    b           of a's type, or one of both is float32, (groups, k, n): the matrix of each group. Or what hgemm.pack made of a weight of each group
-    group_ends  int32 or int64, (groups): group g has the rows from group_ends[g - 1] (0 for the first) to group_ends[g] - 1. They must
-                not decrease, nor exceed the number of rows. Rows from the last end on are not written
-    gather_a    of group_ends' type: row i is a[gather_a[i]], and there are as many rows as it has elements
-    scatter_d   of group_ends' type: row i goes to row scatter_d[i] of the result; c and gate are read there, too. No two are the same
-    out         (rows, n); with scatter_d of any number of rows. c and gate have its shape
-    bias        (groups, n), or (n) for all groups
-
-    All else is as in matmul. Where a bfloat16 operand's scale is not given, it is found first, which reads the whole operand: give that of
-    b, which find_scale finds once. There is no gradient. Indices and ends that lead out of an array are the caller's to avoid."""
-    if group_ends is None:
-        raise TypeError("group_ends: it is None, which is no array")
-    given = [x for x in (a, b, group_ends, gather_a, scatter_d, c, bias, gate, out, alpha, scale_a, scale_b) if _arrays.is_torch(x)]
-    if given:
-        from . import torch as door
-        if door.must_dispatch(given):
-            if stream is not None:
-                raise ValueError("stream: it cannot be given where torch records, transforms or traces the call")
-            return door.grouped(a, b, group_ends, gather_a=gather_a, scatter_d=scatter_d, out=out, alpha=alpha, beta=beta, c=c, bias=bias,
-                                activation=activation, gate=gate, accumulate=accumulate, out_dtype=out_dtype, scale_a=scale_a, scale_b=scale_b,
-                                batch_invariant=batch_invariant, accuracy=accuracy)
-    return run(a, b, group_ends, gather_a, scatter_d, out, alpha, beta, c, bias, activation, gate, accumulate, out_dtype, scale_a, scale_b,
-               batch_invariant, stream, accuracy)
-
-
-def run(a, b, group_ends, gather_a=None, scatter_d=None, out=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, gate=None,
+def run(find_scale, a, b, group_ends, gather_a=None, scatter_d=None, out=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, gate=None,
         accumulate="float32", out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, stream=None, accuracy="float32"):
-    """grouped, past torch's dispatcher."""
+    """hgemm.grouped, past torch's dispatcher. find_scale: hgemm's, or one of tensors alone."""
     weights, kind = None, None
     if isinstance(b, _packed.PackedWeights):
         weights, kind = b, _arrays.type_of("a", a)
@@ -67,7 +25,7 @@ def run(a, b, group_ends, gather_a=None, scatter_d=None, out=None, alpha=1.0, be
     has_floats = "float32" in [_arrays.type_of(name, array) for name, array in factors]
     for name, array in factors:
         if scales[name] is None and not has_floats and _arrays.type_of(name, array) == "bfloat16":
-            scales[name] = find_scale(array, stream=stream)
+            scales[name] = find_scale(array) if stream is None else find_scale(array, stream=stream)
     scalars = scalars_of(c, alpha, beta, scales["a"], scales["b"])
     if c is None and out is None and scalars["beta"] != 0.0:
         raise ValueError("beta: there is nothing to multiply: give c or out")

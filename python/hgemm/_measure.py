@@ -22,7 +22,7 @@ import numpy as np
 
 from . import _c, _device
 from ._device_array import DeviceArray, upload
-from ._matmul import matmul
+from ._functions import matmul
 from ._words import shown
 
 LADDER = ("k1_tiled", "k2_swizzled", "k3_prefetch", "k4_fastindex", "auto")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from ctypes import byref
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from . import _arrays, _c, _call, _device
 from ._annotations import DType
 from ._device_array import DeviceArray, ReadOnly, upload
-from ._plan import Calls, Shape, plan_for
+from ._plan import Shape, plan_for
 from ._types import BFLOAT16, dtype_name, type_name
 from ._weights import Weights, wrong_shape
 from ._words import kind
@@ -107,18 +107,9 @@ def joint(weights):
     return many, form, order
 
 
-def pack(weights: Weights | Sequence[Weights], *, device: Any = None) -> PackedWeights:
-    """Weights in the form that products take: hgemm.linear(x, pack(weights)).
-
-    weights  hgemm.Weights, as hgemm.formats and hgemm.gguf make them; or a sequence of them that agree in all but numbers: the experts of
-             hgemm.grouped
-    device   where they are kept: by default, hgemm's default device. A torch.device or its name: in a tensor of torch's there
-
-    Memory is that of codes, scales and zeros, of n rounded up to a multiple of 32 and k to one of 128."""
+def pack(weights):
+    """hgemm.pack on hgemm's default device."""
     many, form, order = joint(weights)
-    if device is not None:
-        from . import torch as door
-        return door.packed.pack(many, form, order, device, experts=not isinstance(weights, Weights))
     handle = _device.handle_for(None)
     size = bytes_of(form)
     data = DeviceArray.empty((len(many), size), np.uint8, handle)
@@ -134,7 +125,8 @@ def pack(weights: Weights | Sequence[Weights], *, device: Any = None) -> PackedW
 
 
 class PackedWeights(ReadOnly):
-    """Packed weights of a linear layer, or of experts. `data` has the bytes; they are the same on every device.
+    """Packed weights of a linear layer, or of experts. `data` has the bytes, in a DeviceArray or, of those that were packed for torch, in a tensor;
+    they are the same on every device.
 
     shape      (n, k), or (experts, n, k)
     form       what the bytes are, as integers: hgemm_weights_t's n, k, code, group, zero, type_scale and the 16 of its table
@@ -149,10 +141,10 @@ class PackedWeights(ReadOnly):
     experts: int | None
 
     def __init__(self, data: Any, form: tuple[int, ...], order: Any, experts: int | None = None) -> None:
-        self._set(data, form, order, experts)
+        self._set(data=data, form=form, order=order, experts=experts)
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        self._set(*(state[1][name] for name in self.__slots__))
+        self._set(**state[1])
 
     @property
     def n(self) -> int:
@@ -186,28 +178,28 @@ class PackedWeights(ReadOnly):
         """The matrix in float16, bfloat16 or float32: a tensor where the bytes are in one, else numpy's. Elements are computed in float32 and
         rounded once."""
         dtype = dtype_name("dtype", dtype)
-        if _arrays.is_torch(self.data):
-            from . import torch as door
-            return door.packed.unpack(self, dtype)
         found = [unpack_on_host(self.form, packed, dtype) for packed in self.data.numpy()]
         matrix = found[0] if self.experts is None else np.stack(found)
         if self.order is not None:
             matrix = matrix[..., np.argsort(self.order)]
         return matrix
 
-    def matrix(self, dtype, experts=False):
+    def matrix(self, dtype: str, experts: bool = False) -> Any:
         """For plans: what stands for B, k x n, where the packed bytes are. Nothing but a plan looks at it. A tensor of the CPU's is copied to
         the default device."""
-        dtype = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
+        element: np.dtype[Any] = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
         n, k = self.form[:2]
-        width, line = dtype.itemsize, max(k, 1) * dtype.itemsize
-        shape, strides = ((self.experts, k, n), (n * line, width, line)) if experts else ((k, n), (width, line))
+        width, line = element.itemsize, max(k, 1) * element.itemsize
+        shape: tuple[int, ...] = (k, n)
+        strides: tuple[int, ...] = (width, line)
+        if experts:
+            shape, strides = (self.experts or 0, *shape), (n * line, *strides)
         data = self.data
         if _arrays.is_torch(data):
             if data.is_cuda:
-                return _Lent(data, shape, strides, dtype)
+                return _Lent(data, shape, strides, element)
             data = upload(data.detach().numpy(), _device.handle_for(None))
-        return DeviceArray(data._memory, data.pointer, shape, strides, dtype)
+        return DeviceArray(data._memory, data.pointer, shape, strides, element)
 
 
 class _Lent:
@@ -221,22 +213,10 @@ class _Lent:
 
 # ---- plans --------------------------------------------------------------------------------------------------------
 
-_plans: dict[tuple, Calls] = {}
-
-
 def plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, kernel):
     """The plan of x W^T: that of a matrix whose columns are W's rows, which is told of the weights."""
     _c.kernel_number(kernel)  # refuses what is no kernel's name
-    key = form, layouts, dtype, reads_c, activation, batch_invariant, kernel
-    plan = _plans.get(key)
-    if plan is None:
-        whole = plan_for(layouts, dtype, reads_c, "float32", activation, batch_invariant, kernel)
-        plan = Calls.__new__(Calls)
-        plan.shape, plan.copies_c, plan.calls, plan.desc = whole.shape, whole.copies_c, whole.calls, tell(whole.desc, form)
-        if len(_plans) >= 4096:
-            _plans.clear()
-        _plans[key] = plan
-    return plan
+    return plan_for(layouts, dtype, reads_c, "float32", activation, batch_invariant, kernel, form=form, tell=tell)
 
 
 def tell(desc, form, name="x"):
@@ -297,16 +277,7 @@ def gathered(x, order, name="x"):
 
 def linear(x, w, bias=None, *, out=None, alpha=1.0, beta=None, c=None, activation=None, gate=None, accumulate="float32", out_dtype=None,
            scale_a=None, scale_b=None, batch_invariant=False, kernel=None, stream=None, accuracy="float32"):
-    """hgemm.linear with packed weights. A lower accuracy than x has is more than it asks for."""
-    if _arrays.is_torch(x):
-        from . import torch as door
-    if _arrays.is_torch(x) and (_arrays.is_torch(w.data) or not x.is_cuda or door.must_dispatch(
-            [given for given in (x, c, bias, gate, alpha, beta, scale_a) if _arrays.is_torch(given)])):
-        for name, option in (("out", out), ("kernel", kernel), ("stream", stream)):
-            if option is not None:
-                raise ValueError(f"{name}: it cannot be given with packed weights and torch's tensors")
-        return door.packed.linear(x, w, bias, alpha=alpha, beta=beta, c=c, activation=activation, gate=gate, accumulate=accumulate,
-                                  out_dtype=out_dtype, scale_a=scale_a, scale_b=scale_b, batch_invariant=batch_invariant, accuracy=accuracy)
+    """hgemm.linear with packed weights, where they are hgemm's own. A lower accuracy than x has is more than it asks for."""
     if _arrays.is_torch(w.data):
         raise TypeError("x: the weights are packed in a tensor of torch's; pack(weights) packs for other arrays")
     host = _arrays.is_host("x", x)

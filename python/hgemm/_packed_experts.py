@@ -7,9 +7,8 @@ import numpy as np
 import torch
 
 from . import _packed, formats
-from ._packed import PackedWeights
 from ._packed_state import form_of
-from ._torch_packed import product
+from ._torch_packed import PackedTensor, pack, product
 from ._weights import Weights, wrong_shape
 from .formats._mx import E2M1, EXPONENTS, powers_of_two
 from .formats._tensors import FLOATS, tensor
@@ -30,7 +29,7 @@ class PackedMatrices(torch.nn.Module):
     @property
     def weights(self):
         """The hgemm.PackedWeights."""
-        return PackedWeights(self.packed[:-8 * _TAIL].view(self._experts, -1), self._form, None, self._experts)
+        return PackedTensor(self.packed[:-8 * _TAIL].view(self._experts, -1), self._form, None, self._experts)
 
     def extra_repr(self):
         return repr(self.weights)[len("<hgemm.PackedWeights "):-1]
@@ -112,7 +111,7 @@ def standing_for(module, prefix, state_dict):
     made = []
     for key in keys:
         form, experts = _said_by(key, state_dict[key])
-        made.append(PackedWeights(torch.empty((experts, _packed.bytes_of(form)), dtype=torch.uint8, device="meta"), form, None, experts))
+        made.append(PackedTensor(torch.empty((experts, _packed.bytes_of(form)), dtype=torch.uint8, device="meta"), form, None, experts))
     new = PackedExperts(*made, _gate_of(module))
     here = next((x.device for x in (*module.parameters(), *module.buffers())), state_dict[keys[0]].device)
     return new.train(module.training) if here.type == "meta" else new.train(module.training).to_empty(device=here)
@@ -150,8 +149,7 @@ def _matrices(module, name, parts):
         raise ValueError(f"{name}: its shape is {tuple(weight.shape)}, and that of its scales {tuple(scale.shape)}, not (experts, n, k) and one a block")
     if weight.is_meta or scale.is_meta:
         raise ValueError(f"{name}: it is on meta, and has no numbers")
-    return _packed.pack([_expert(name, weight[i].detach(), scale[i].detach(), module.block_size, parts) for i in range(len(weight))],
-                        device=weight.device)
+    return pack([_expert(name, weight[i].detach(), scale[i].detach(), module.block_size, parts) for i in range(len(weight))], weight.device)
 
 
 def _expert(name, weight, scale, block, parts):

@@ -10,7 +10,7 @@ from ._dispatch import watched
 from ._packed import PackedWeights
 from ._packed_weight import PackedWeight
 from ._tensors import check
-from ._torch_packed import product
+from ._torch_packed import PackedTensor, pack, product
 from ._words import is_one_of, shown
 
 
@@ -27,7 +27,7 @@ class PackedLinear(torch.nn.Linear):
 
     def __init__(self, weights, bias=None, *, device=None, dtype=None, compute_dtype=None):
         if not isinstance(weights, PackedWeights):
-            weights = _packed.pack(weights, device="cpu" if device is None else device)
+            weights = pack(weights, "cpu" if device is None else device)
         if not isinstance(weights.data, torch.Tensor) or weights.experts is not None:
             raise ValueError("weights: they are not packed in a tensor of torch's for one matrix; hgemm.pack(weights, device=...) does that")
         if bias is not None and not isinstance(bias, torch.Tensor):
@@ -92,7 +92,7 @@ class PackedLinear(torch.nn.Linear):
     def weights(self):
         """The hgemm.PackedWeights."""
         form = self.form
-        return PackedWeights(self.packed[:_packed.bytes_of(form)], form, self.order)
+        return PackedTensor(self.packed[:_packed.bytes_of(form)], form, self.order)
 
     # ---- what it does ----
 

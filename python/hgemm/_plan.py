@@ -350,14 +350,17 @@ class Plan(Calls):
 _plans: dict[tuple, Plan] = {}
 
 
-def plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy="float32"):
-    """The plan for these layouts: ((name, dtype, shape, strides), ...)."""
-    key = layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy
+def plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy="float32", form=None, tell=None):
+    """The plan for these layouts: ((name, dtype, shape, strides), ...). Of packed weights: their form, and what makes of a descriptor one that
+    tells of them."""
+    key = layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy, form
     plan = _plans.get(key)
     if plan is None:
         plan = Plan({name: Layout(*layout) for name, *layout in layouts}, dtype,
                     {"reads_c": reads_c, "accumulate": accumulate, "activation": activation, "batch_invariant": batch_invariant,
                      "kernel": kernel, "accuracy": accuracy})
+        if form is not None:
+            plan.desc = tell(plan.desc, form)
         if len(_plans) >= 4096:
             _plans.clear()
         _plans[key] = plan

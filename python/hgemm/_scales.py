@@ -1,43 +1,20 @@
 # SPDX-License-Identifier: MIT
 """find_scale: the scales of bfloat16 operands."""
-from __future__ import annotations
-
-from typing import Any
-
 from . import _arrays, _c, _call, _device
-from ._annotations import Operand, Stream
 from ._device_array import upload
 from ._plan import lines_of
 from ._types import type_name
 
 
-def find_scale(x: Operand, *, stream: Stream | None = None) -> Any:
-    """The scale of a bfloat16 operand, for scale_a or scale_b of matmul: the power of two that brings its largest finite magnitude
-    to 2^15 or above, 2^126 at most. For weights, which then need not be read for it in every product.
-
-    Of an array in device memory: one float32 there, as an array of the same library, found on the current stream or on `stream`.
-    Of a CPU tensor: a CPU tensor. Of another array in host memory: a float."""
-    if _arrays.is_torch(x):
-        from . import torch as door
-        if stream is None:
-            return door.find_scale(x)
-        if door.watched():
-            raise ValueError("stream: it cannot be given where torch transforms or traces the call")
-    if _arrays.is_host("x", x):
-        found = find_scale_on_host(x)
-        return found if _arrays.is_torch(x) else float(found)
-    return _scale_on_device(x, stream)
-
-
-def find_scale_on_host(x):
+def find_on_host(x):
     """The scale of an array in host memory, of the same library."""
     host = _arrays.to_host("x", x)
     check_scalable(type_name(host.dtype), (), ())
-    found = _scale_on_device(upload(host, _device.handle_for(None)), None).numpy()
+    found = find_on_device(upload(host, _device.handle_for(None)), None).numpy()
     return _arrays.to_torch(found) if _arrays.is_torch(x) else found
 
 
-def _scale_on_device(x, stream):
+def find_on_device(x, stream):
     stream = _arrays.stream_for([x], stream)
     view = _arrays.view_of("x", x, stream)
     lines = check_scalable(view.dtype, view.shape, view.strides)

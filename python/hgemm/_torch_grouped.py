@@ -2,9 +2,9 @@
 """grouped for torch: an operator, which what traces a call sees. It has no derivative."""
 import torch
 
-from . import _call, _derivatives, _grouped, _packed
+from . import _call, _derivatives, _gemm, _grouped, _packed
 from ._tensors import check, dtype_of, factors, scale, type_for, written
-from ._torch_packed import on
+from ._torch_packed import PackedTensor, on
 from ._types import check_type
 
 _library = torch.library.Library("hgemm", "FRAGMENT")
@@ -19,10 +19,11 @@ def _run(a, b, group_ends, form=None, gather_a=None, scatter_d=None, base=None, 
          scale_b_pointer=None, alpha_pointer=None, accuracy="float32"):
     """form: of packed weights, whose bytes b has. base: what rows that are not written have."""
     if form is not None:
-        b = _packed.PackedWeights(b, tuple(form), None, b.shape[0])
+        b = PackedTensor(b, tuple(form), None, b.shape[0])
     scales = [number or pointer for number, pointer in ((scale_a, scale_a_pointer), (scale_b, scale_b_pointer))]
-    return _grouped.run(a, b, group_ends, gather_a, scatter_d, None if base is None else base.clone(), alpha if alpha_pointer is None else alpha_pointer,
-                        0.0 if c is None else beta, c, bias, activation, gate, accumulate, out_dtype, *scales, batch_invariant, None, accuracy)
+    return _grouped.run(_gemm.find_scale, a, b, group_ends, gather_a, scatter_d, None if base is None else base.clone(),
+                        alpha if alpha_pointer is None else alpha_pointer, 0.0 if c is None else beta, c, bias, activation, gate, accumulate,
+                        out_dtype, *scales, batch_invariant, None, accuracy)
 
 
 _library.impl("grouped", _run, "CUDA")

@@ -5,7 +5,7 @@ from ctypes import byref
 
 import torch
 
-from . import _c, _call, _derivatives, _packed, _packed_derivatives, _prepared
+from . import _c, _call, _derivatives, _gemm, _packed, _packed_derivatives, _prepared
 from ._activations import activation as row_of
 from ._device import handle_for
 from ._dispatch import count_flops, is_traced, must_dispatch
@@ -13,6 +13,7 @@ from ._packed import PackedWeights
 from ._plan import Layout, Shape, once, spread_shape
 from ._tensors import TYPES as _TYPES
 from ._tensors import check, dtype_of, factors, scale
+from ._weights import Weights
 from ._words import shown
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -27,8 +28,10 @@ def _handle(index):
 
 @torch.no_grad()
 @torch.inference_mode(False)
-def pack(many, form, order, device, experts):
+def pack(weights, device):
     """hgemm.pack into a tensor on a device of torch's: one that backward() may keep, in inference mode, too."""
+    many, form, order = _packed.joint(weights)
+    experts = not isinstance(weights, Weights)
     try:
         device = torch.device(device)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
@@ -50,15 +53,20 @@ def pack(many, form, order, device, experts):
                                        row.data_ptr())
     if order is not None:
         order = torch.from_numpy(order).to(device)
-    return PackedWeights(data if experts else data[0], form, order, len(many) if experts else None)
+    return PackedTensor(data if experts else data[0], form, order, len(many) if experts else None)
 
 
-def unpack(w, dtype):
-    """PackedWeights.unpack of a tensor."""
-    rows = w.data if w.experts is not None else w.data.unsqueeze(0)
-    found = [torch.ops.hgemm.unpack(row, w.form, getattr(torch, dtype)) for row in rows]
-    matrix = found[0] if w.experts is None else torch.stack(found)
-    return matrix if w.order is None else matrix.index_select(-1, torch.argsort(w.order))
+class PackedTensor(PackedWeights):
+    """Packed weights in a tensor."""
+
+    __slots__ = ()
+
+    def unpack(self, dtype="float16"):
+        dtype = getattr(torch, _call.dtype_name("dtype", dtype))
+        rows = self.data if self.experts is not None else self.data.unsqueeze(0)
+        found = [torch.ops.hgemm.unpack(row, self.form, dtype) for row in rows]
+        matrix = found[0] if self.experts is None else torch.stack(found)
+        return matrix if self.order is None else matrix.index_select(-1, torch.argsort(self.order))
 
 
 # ---- the operators ------------------------------------------------------------------------------------------------
@@ -121,7 +129,7 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
     def plan_of(layouts, dtype, reads_c):
         return _packed.plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, None)
     if not x.is_cuda:
-        operands["b"] = PackedWeights(packed, form, None).matrix(_TYPES[x.dtype])
+        operands["b"] = PackedTensor(packed, form, None).matrix(_TYPES[x.dtype])
         if scale_a or scale_a_pointer is not None:
             scalars["scale_a"] = scale_a or float(scale_a_pointer)
         return _call.on_host(operands, scalars, dtype, lambda shapes: whole, plan_of)
@@ -240,13 +248,12 @@ def _linear_packed_grad(g, packed, form, dtype, alpha=1.0):
     if width >= k:
         d = torch.ops.hgemm.gemm(rows, torch.ops.hgemm.unpack(packed, form, dtype), alpha=alpha, alpha_pointer=factor)
         return d.reshape(*g.shape[:-1], k)
-    from . import torch as door
     panel = torch.empty((n, width), dtype=dtype, device=g.device)
     d = torch.empty((rows.shape[0], k), dtype=dtype, device=g.device)
     for first in range(0, k, width):
         count = min(width, k - first)
         _unpack_columns(packed, form, first, count, panel)
-        door.compute({"a": rows, "b": panel[:, :count], "out": d[:, first:first + count]},
+        _gemm.compute({"a": rows, "b": panel[:, :count], "out": d[:, first:first + count]},
                      {"alpha": alpha if factor is None else factor, "beta": 0.0}, None, "none", "float32", False)
     return d.reshape(*g.shape[:-1], k)
 

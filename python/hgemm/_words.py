@@ -27,6 +27,15 @@ def renamed(error, **names):
         error.args = _MENTIONS.sub(lambda found: found[1] + names[found[2]], error.args[0]), *error.args[1:]
 
 
+def of_linear(error, x, weight):
+    """Has an error of a product of a and b speak of linear's x and weight."""
+    shapes = [tuple(getattr(array, "shape", ())) for array in (x, weight)]
+    if all(shapes) and shapes[0][-1] != shapes[1][-1] and str(error).startswith("b: it has "):
+        error.args = f"weight: it has {shapes[1][-1]} in features, and x has {shapes[0][-1]} (shapes {shapes[1]} and {shapes[0]})",
+    renamed(error, a="x", b="weight")
+    error.args = re.sub(r"^\w+\(\) got", "linear() got", str(error)), *error.args[1:]
+
+
 def is_one_of(value, *choices):
     """Whether a value is one of some: of anything, such as an array, whose == is no answer."""
     return any(value is choice or type(value) is type(choice) and bool(value == choice) for choice in choices)

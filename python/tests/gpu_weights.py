@@ -96,7 +96,7 @@ def packed_gradients_graphs_and_streams():
 @check
 def packed_gradients_in_panels():
     """A gradient's matrix is unpacked some columns at a time: the same bits, and no more memory than a panel takes."""
-    rng, whole = random(), hgemm.torch.packed.PANEL
+    rng, whole = random(), hgemm._torch_packed.PANEL
     for code, zeros, dtype in (("int4", None, HALF), ("uint4", "integer", torch.bfloat16), ("int8", None, torch.float32), ("table16", None, HALF)):
         n, k = int(rng.integers(300, 900)), 2 * int(rng.integers(300, 900))
         weights = made(rng, code, n, k, 64, zeros)
@@ -104,12 +104,12 @@ def packed_gradients_in_panels():
         x, g = torch.zeros(70, k, device="cuda", dtype=dtype, requires_grad=True), integers(70, n)
         y = hgemm.linear(x, packed, out_dtype="float32")
         found = []
-        for hgemm.torch.packed.PANEL in (whole, n * 256 * dtype.itemsize):
+        for hgemm._torch_packed.PANEL in (whole, n * 256 * dtype.itemsize):
             torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated()
             found += torch.autograd.grad(y, x, g.float(), retain_graph=True)
             used = torch.cuda.max_memory_allocated() - before
-        hgemm.torch.packed.PANEL = whole
+        hgemm._torch_packed.PANEL = whole
         wanted = g.double() @ matrix
         assert error(found[0], wanted) < {HALF: 1e-3, torch.bfloat16: 6e-3, torch.float32: 1e-6}[dtype], (code, dtype)
         assert torch.equal(*found) or dtype == torch.float32 and error(*found) < 1e-6, (code, dtype)  # whose panels' tiles have scales of their own
@@ -277,10 +277,10 @@ def packed_beyond_4_gib():
             at, to = at + size, to + size * times
         for m in (1, 40, 200):
             x = integers(m, k)
-            y = hgemm.linear(x, _packed.PackedWeights(whole, form, None), out_dtype="float32").view(m, times, n)
+            y = hgemm.linear(x, hgemm._torch_packed.PackedTensor(whole, form, None), out_dtype="float32").view(m, times, n)
             assert torch.equal(y, hgemm.linear(x, small, out_dtype="float32")[:, None].expand(m, times, n)), (code, m)
         panel, first = torch.empty(n * times, 128, device="cuda", dtype=HALF), k - 128
-        hgemm.torch.packed._unpack_columns(whole, form, first, 128, panel)
+        hgemm._torch_packed._unpack_columns(whole, form, first, 128, panel)
         assert torch.equal(panel.view(times, n, 128), small.unpack("float16")[:, first:].expand(times, n, 128)), code
         del whole, panel
 

@@ -47,8 +47,8 @@ def test_no_circle():
 
 def test_a_circle_is_found(tmp_path):
     (tmp_path / "sub").mkdir()
-    for name, text in (("__init__", "from ._one import f"), ("_one", "import importlib\ndef f():\n    from . import _two"), ("_two", "from .sub import _three"),
-                       ("sub/__init__", ""), ("sub/_three", "def g():\n    from .. import _four"), ("_four", "import json")):
+    for name, text in (("__init__", "from ._one import f"), ("_one", "import importlib\ndef f():\n    from . import _two"),
+                       ("_two", "from .sub import _three"), ("sub/__init__", ""), ("sub/_three", "def g():\n    from .. import _four"), ("_four", "import json")):
         (tmp_path / f"{name}.py").write_text(text + "\n")
     assert circle(tmp_path) is None
     for text in ("from . import _one", "def h():\n    from ._two import x", "import importlib\nimportlib.import_module('._two', __package__)",

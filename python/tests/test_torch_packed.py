@@ -74,10 +74,10 @@ def test_a_gradient_in_panels(rng, monkeypatch, dtype):
     g = integers(rng, 2, 3, 24).float()
     whole, = torch.autograd.grad(y, x, g, retain_graph=True)
     assert whole.shape == x.shape and whole.dtype == x.dtype and torch.allclose(whole.double(), g.double() @ matrix_of(weights).double(), rtol=1e-2)
-    monkeypatch.setattr(hgemm.torch.packed, "PANEL", 2 * 24 * 300)
-    assert hgemm.torch.packed._panel(24, 700, 2) == 256  # 256, 256 and 188 columns
+    monkeypatch.setattr(hgemm._torch_packed, "PANEL", 2 * 24 * 300)
+    assert hgemm._torch_packed._panel(24, 700, 2) == 256  # 256, 256 and 188 columns
     assert torch.equal(torch.autograd.grad(y, x, g)[0], whole)
-    assert [hgemm.torch.packed._panel(*nk, 2) for nk in ((0, 5), (5, 0), (10, 256), (7200, 300))] == [5, 1, 256, 128]
+    assert [hgemm._torch_packed._panel(*nk, 2) for nk in ((0, 5), (5, 0), (10, 256), (7200, 300))] == [5, 1, 256, 128]
 
 
 @pytest.mark.parametrize("activation, gated", [("silu", True), ("gelu", False), (None, True)])
@@ -607,7 +607,7 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
     passed = []
     package = types.SimpleNamespace(matmul_4bit=lambda A, B, quant_state, out=None, bias=None: passed.append(A))
     monkeypatch.setitem(sys.modules, "bitsandbytes", package)
-    monkeypatch.setattr(hgemm.torch._bitsandbytes_door, "_own", None)
+    monkeypatch.setattr(hgemm._bitsandbytes_door, "_own", None)
     weight, state = torch.from_numpy(rng.integers(0, 256, (2048, 1)).astype(np.uint8)), State(torch.rand(64) + 0.1)
     x = integers(rng, 3, 128)
 
@@ -633,7 +633,7 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
         assert len(passed) == 4 and set(on.passed) >= {"an out", "torch.float32", "weights of k x n"} and on.ran == {"matmul_4bit": 5}
         with hgemm.torch.enable(devices=("cuda",)):
             package.matmul_4bit(x, weight, state)
-        assert len(passed) == 5 and hgemm.torch._bitsandbytes_door._packed_of
+        assert len(passed) == 5 and hgemm._bitsandbytes_door._packed_of
         with torch.inference_mode():
             frozen = weight.clone()
             package.matmul_4bit(x, frozen, State(torch.rand(64)))
@@ -642,7 +642,7 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
         package.matmul_4bit(x, weight, scales)
         assert len(passed) == 7
         del state
-        assert len(hgemm.torch._bitsandbytes_door._packed_of) == 0
+        assert len(hgemm._bitsandbytes_door._packed_of) == 0
     package.matmul_4bit(x, weight, None)
     assert len(passed) == 8
 
@@ -650,7 +650,7 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
 def test_what_is_packed_in_inference_mode_serves_training(rng, monkeypatch):
     package = types.SimpleNamespace(matmul_4bit=None)
     monkeypatch.setitem(sys.modules, "bitsandbytes", package)
-    monkeypatch.setattr(hgemm.torch._bitsandbytes_door, "_own", None)
+    monkeypatch.setattr(hgemm._bitsandbytes_door, "_own", None)
     _, layer, weights = quantised(rng)[-1]
     matrix, models = matrix_of(weights), [torch.nn.Sequential(layer)]
     state = type("State", (), {"as_dict": lambda self: layer.quant_state.as_dict()})()

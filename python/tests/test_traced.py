@@ -40,7 +40,7 @@ def groups_into(x, w, ends):
 def products():
     """{name: (the operator, a function of x, another that it must equal)}"""
     torch.manual_seed(7)
-    w, three, ends, bias, gate = integers(K, N), integers(2, K, N), torch.tensor([2, 5], dtype=torch.int32), integers(N), integers(5, N)
+    w, two, ends, bias, gate = integers(K, N), integers(2, K, N), torch.tensor([2, 5], dtype=torch.int32), integers(N), integers(5, N)
     rng = np.random.default_rng(7)
     weights = made(rng, "int4", N, K, 32)
     order = rng.permutation(K)
@@ -54,9 +54,13 @@ def products():
 
     def plain(x):
         return x.float() @ w.float()
+
+    def by_groups(x, first=2):
+        return torch.cat([x[:first].float() @ two[0].float(), x[first:].float() @ two[1].float()])
     return {
         "matmul": ("gemm", lambda x: hgemm.matmul(x, w), plain),
-        "matmul, epilogue": ("gemm", lambda x: hgemm.matmul(x, w, bias=bias, activation="relu", gate=gate, alpha=2), lambda x: (2 * plain(x) + bias).relu() * gate),
+        "matmul, epilogue": ("gemm", lambda x: hgemm.matmul(x, w, bias=bias, activation="relu", gate=gate, alpha=2),
+                             lambda x: (2 * plain(x) + bias).relu() * gate),
         "matmul, alpha": ("gemm", lambda x: hgemm.matmul(x, w, alpha=alpha * x[0, 0]), lambda x: plain(x) * (3 * x[0, 0].float())),
         "matmul, out": ("gemm", lambda x: with_out(x, w), lambda x: 3 * plain(x)),
         "matmul, adds to out": ("gemm", lambda x: adds_to_out(x, w), lambda x: 8 * plain(x)),
@@ -64,16 +68,16 @@ def products():
         "linear": ("gemm", lambda x: hgemm.linear(x, w.T, bias), lambda x: plain(x) + bias),
         "torch.matmul": ("gemm", lambda x: hgemm.torch.matmul(x, w), plain),
         "torch.linear": ("gemm", lambda x: hgemm.torch.linear(x, w.T), plain),
-        "grouped": ("grouped", lambda x: hgemm.grouped(x, three, ends), lambda x: torch.cat([x[:2].float() @ three[0].float(), x[2:].float() @ three[1].float()])),
-        "grouped, gathered": ("grouped", lambda x: hgemm.grouped(x, three, ends, gather_a=ends.new_tensor([4, 3, 2, 1, 0])),
-                              lambda x: torch.cat([x.flip(0)[:2].float() @ three[0].float(), x.flip(0)[2:].float() @ three[1].float()])),
-        "grouped, out": ("grouped", lambda x: groups_into(x, three, ends - 1),
-                         lambda x: 2 * torch.cat([x[:1].float() @ three[0].float(), x[1:4].float() @ three[1].float(), torch.full((1, N), 7.0)])),
+        "grouped": ("grouped", lambda x: hgemm.grouped(x, two, ends), by_groups),
+        "grouped, gathered": ("grouped", lambda x: hgemm.grouped(x, two, ends, gather_a=ends.new_tensor([4, 3, 2, 1, 0])), lambda x: by_groups(x.flip(0))),
+        "grouped, out": ("grouped", lambda x: groups_into(x, two, ends - 1), lambda x: 2 * torch.cat([by_groups(x[:4], 1), torch.full((1, N), 7.0)])),
         "grouped, packed": ("grouped", lambda x: hgemm.grouped(x, experts, ends, out_dtype="float32"), lambda x: x.float() @ matrix.T),
-        "grouped, packed on hgemm's device": ("grouped", lambda x: hgemm.grouped(x, on_device, ends, out_dtype="float32"), lambda x: x.float() @ matrix.T),
+        "grouped, packed on hgemm's device": ("grouped", lambda x: hgemm.grouped(x, on_device, ends, out_dtype="float32"),
+                                              lambda x: x.float() @ matrix.T),
         "PackedLinear": ("linear_packed", layer, lambda x: x.float() @ shuffled.T + bias),
         "PackedLinear, float32": ("linear_packed", lambda x: layer(x.float()), lambda x: x.float() @ shuffled.T + bias),
-        "linear, packed": ("linear_packed", lambda x: hgemm.linear(x, acts, out_dtype="float32", activation="relu"), lambda x: (x.float() @ shuffled.T).relu()),
+        "linear, packed": ("linear_packed", lambda x: hgemm.linear(x, acts, out_dtype="float32", activation="relu"),
+                           lambda x: (x.float() @ shuffled.T).relu()),
         "linear, packed on hgemm's device": ("linear_packed", lambda x: hgemm.linear(x, packed, out_dtype="float32"), lambda x: x.float() @ matrix.T),
         "find_scale": ("find_scale", lambda x: hgemm.find_scale(x.bfloat16()), lambda x: 2.0**15 / 2 ** x.abs().amax().float().log2().floor()),
     }

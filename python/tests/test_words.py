@@ -11,11 +11,11 @@ import hgemm
 
 H = np.float16
 WRONG = {"none": None, "text": "x", "no text": "", "bytes": b"x", "half": 0.5, "negative": -1, "zero": 0, "huge": 10**400, "beyond words": 10**5000,
-         "complex": 1j, "list": [1], "nested": [["x"]], "tuple": (), "dict": {"x": 1}, "set": {1}, "object": object(), "type": int, "function": len, "ellipsis": ...,
-         "array of 4 dimensions": np.zeros((2, 3, 4, 5), H), "text in an array": np.array("2"), "complex numbers": np.zeros((4, 8), complex),
-         "objects": np.zeros((4, 8), object), "number": np.zeros((), H), "empty": np.zeros((0,), H), "float64": np.ones((4, 8)),
-         "masked": np.ma.masked_equal(np.zeros((4, 8), H), 0), "read-only": np.broadcast_to(np.zeros(1, H), (4, 4)), "record": np.zeros((4, 8), [("x", H)]),
-         "other sizes": np.zeros((5, 7), H)}
+         "complex": 1j, "list": [1], "nested": [["x"]], "tuple": (), "dict": {"x": 1}, "set": {1}, "object": object(), "type": int, "function": len,
+         "ellipsis": ..., "array of 4 dimensions": np.zeros((2, 3, 4, 5), H), "text in an array": np.array("2"), "other sizes": np.zeros((5, 7), H),
+         "complex numbers": np.zeros((4, 8), complex), "objects": np.zeros((4, 8), object), "number": np.zeros((), H), "empty": np.zeros((0,), H),
+         "float64": np.ones((4, 8)), "masked": np.ma.masked_equal(np.zeros((4, 8), H), 0), "record": np.zeros((4, 8), [("x", H)]),
+         "read-only": np.broadcast_to(np.zeros(1, H), (4, 4))}
 
 
 def functions():
@@ -23,8 +23,8 @@ def functions():
     a, w = np.ones((4, 8), H), np.ones((3, 8), H)
     weights = hgemm.Weights(np.ones((16, 64), int), np.ones((16, 2), H), "int4", group=32)
     x, c, ends = np.ones((4, 64), H), np.ones((4, 3), H), np.array([1, 4], np.int32)
-    epilogue = {"out": np.zeros((4, 3), H), "alpha": 1.0, "beta": 1.0, "c": c, "bias": np.ones(3, H), "activation": "relu", "gate": c, "accumulate": "float32",
-                "out_dtype": "float16", "scale_a": None, "scale_b": None, "batch_invariant": False, "accuracy": "float32"}
+    epilogue = {"out": np.zeros((4, 3), H), "alpha": 1.0, "beta": 1.0, "c": c, "bias": np.ones(3, H), "activation": "relu", "gate": c,
+                "accumulate": "float32", "out_dtype": "float16", "scale_a": None, "scale_b": None, "batch_invariant": False, "accuracy": "float32"}
     ours = {"kernel": None, "stream": None}
     wide = {**epilogue, "out": np.zeros((4, 16), H), "c": np.ones((4, 16), H), "bias": np.ones(16, H), "gate": np.ones((4, 16), H)}
     array, packed = hgemm.array(np.ones((4, 8), H)), hgemm.pack(weights)
@@ -32,8 +32,8 @@ def functions():
         "matmul": (hgemm.matmul, {"a": a, "b": w.T, **epilogue, **ours}),
         "linear": (hgemm.linear, {"x": a, "weight": w, **epilogue, **ours}),
         "linear, packed": (hgemm.linear, {"x": x, "weight": packed, **wide, **ours}),
-        "grouped": (hgemm.grouped, {"a": a, "b": np.ones((2, 8, 3), H), "group_ends": ends, "gather_a": ends[[0, 0, 0, 0]], "scatter_d": np.arange(4, dtype=np.int32),
-                                    **epilogue, "stream": None}),
+        "grouped": (hgemm.grouped, {"a": a, "b": np.ones((2, 8, 3), H), "group_ends": ends, "gather_a": ends[[0, 0, 0, 0]],
+                                    "scatter_d": np.arange(4, dtype=np.int32), **epilogue, "stream": None}),
         "find_scale": (hgemm.find_scale, {"x": hgemm.array(np.ones((4, 8), hgemm._types.BFLOAT16)), "stream": None}),
         "array": (hgemm.array, {"host": a, "device": None}),
         "info": (hgemm.info, {"device": None}),
@@ -74,7 +74,8 @@ def functions_of_torch():
         "matmul of tensors": (hgemm.matmul, {"a": a, "b": w.T, **epilogue, **ours}),
         "matmul of parameters": (hgemm.matmul, {"a": torch.nn.Parameter(a), "b": w.T, **epilogue, **ours}),
         "linear of tensors": (hgemm.linear, {"x": a, "weight": w, **epilogue, **ours}),
-        "grouped of tensors": (hgemm.grouped, {"a": a, "b": tensor(2, 8, 3), "group_ends": ends, "gather_a": ends[[0, 0, 0, 0]], **epilogue, "stream": None}),
+        "grouped of tensors": (hgemm.grouped, {"a": a, "b": tensor(2, 8, 3), "group_ends": ends, "gather_a": ends[[0, 0, 0, 0]], **epilogue,
+                                               "stream": None}),
         "pack for torch": (hgemm.pack, {"weights": weights, "device": "cpu"}),
     }
 
