@@ -11,27 +11,16 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench.h"
+#include "calls.h"
+#include "contestants.h"
+#ifdef HGEMM_EMULATOR
+#include "emulated.h"
+#endif
+#include "facts.h"
 #include "published.h"
 
-bench_t bench;
 static group_t *groups;
 static int group_count;
-
-int emulated(void)
-{
-    return strcmp(bench.info.kind, "t4emu") == 0;
-}
-
-int modelled(void)
-{
-    return strcmp(bench.info.kind, "t4model") == 0;
-}
-
-int typed(void)
-{
-    return bench.options.fill.is_packed || bench.options.fill.type != HGEMM_TYPE_F16;
-}
 
 static void make_groups(void)
 {
@@ -56,18 +45,6 @@ static void make_groups(void)
 }
 
 /* ---- the machine ------------------------------------------------------------------------- */
-
-/* The device that was asked for, "" for any. */
-static const char *device_name(void)
-{
-    const char *name = bench.options.device && *bench.options.device ? bench.options.device : getenv("HGEMM_DEVICE");
-    return name ? name : "";
-}
-
-int is_dry(void)
-{
-    return modelled() && strstr(device_name(), "dry") != NULL;
-}
 
 /* Exits with 2 where the timing model has no such constant. */
 static void set_constants(void)

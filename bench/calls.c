@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench.h"
+#include "calls.h"
 
 enum {
     CEILING_THREADS = 256,

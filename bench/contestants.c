@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "calls.h"
+#include "contestants.h"
 #include "experts.h"
 #include "problem/names.h"
 #include "published.h"
+#include "timing.h"
 
 static void time_once(void *context)
 {

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "calls.h"
+#include "emulated.h"
+#include "timing.h"
 #include "turing/launch.h"
 
 /* Wavefronts or sectors that were needed, over the fewest that the bytes could need. */

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench.h"
+#include "energy.h"
+#include "turns.h"
 
 static const double SETTLE_SECONDS = 0.1;  /* of a train, before its window */
 static const double STEP_SECONDS = 0.1;    /* of the counter, at most, as a rule */

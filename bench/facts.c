@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "bench.h"
+#include "calls.h"
+#include "facts.h"
 #include "problem/names.h"
 
 enum { T4_MULTIPROCESSORS = 40 };

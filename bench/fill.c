@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "problem/types.h"
+
 size_t fill_element_bytes(hgemm_type_t type)
 {
     return type == HGEMM_TYPE_F32 ? sizeof(float) : sizeof(uint16_t);
@@ -109,7 +111,7 @@ hgemm_weights_t fill_described(const fill_t *fill, int64_t n, int64_t k, int exa
 {
     hgemm_weights_t w = fill->weights;
     w.n = n, w.k = k;
-    for (int i = 0; exact && w.code == HGEMM_CODE_TABLE16 && i < 16; i++)
+    for (int i = 0; exact && code_table[w.code].kind == CODES_TABLE && i < 16; i++)
         w.table[i] = hgemm_half_from_float(i == MINUS ? -1 : i == PLUS ? 1 : 0);
     return w;
 }
@@ -117,36 +119,31 @@ hgemm_weights_t fill_described(const fill_t *fill, int64_t n, int64_t k, int exa
 /* A random code of the integer `value`, which is -1, 0 or 1, for a scale of 1 and that zero. */
 static int code_of_integer(const hgemm_weights_t *w, int value, int zero)
 {
-    switch (w->code) {
-    case HGEMM_CODE_TABLE16: return value < 0 ? MINUS : value > 0 ? PLUS : NOTHING;
-    case HGEMM_CODE_E4M3: return value < 0 ? ONE_E4M3 | SIGN_E4M3 : value > 0 ? ONE_E4M3 : 0;
-    case HGEMM_CODE_UINT4:
-    case HGEMM_CODE_UINT8: return w->zero == HGEMM_ZERO_NONE ? abs(value) : value + zero;
-    case HGEMM_CODE_INT4:
-    case HGEMM_CODE_INT8: break;
-    }
-    return value + zero;
+    const code_info_t *code = &code_table[w->code];
+    if (code->kind == CODES_TABLE)
+        return value < 0 ? MINUS : value > 0 ? PLUS : NOTHING;
+    if (code->kind == CODES_FLOAT)
+        return value < 0 ? ONE_E4M3 | SIGN_E4M3 : value > 0 ? ONE_E4M3 : 0;
+    return code->lowest == 0 && w->zero == HGEMM_ZERO_NONE ? abs(value) : value + zero;
 }
 
 /* The zero of all groups: a code in the middle, or the offset that takes it to 0 where a code is worth `scale`. */
 static int middle(const hgemm_weights_t *w)
 {
-    const int is_signed = w->code == HGEMM_CODE_INT4 || w->code == HGEMM_CODE_INT8;
-    return w->zero == HGEMM_ZERO_NONE ? 0 : is_signed ? 1 : w->code == HGEMM_CODE_UINT4 ? 8 : 128;
+    const code_info_t *code = &code_table[w->code];
+    return w->zero == HGEMM_ZERO_NONE ? 0 : code->lowest < 0 ? 1 : (code->highest + 1) / 2;
 }
 
 /* What a code is worth where W's elements are to be as large as others in [-1, 1). */
 static float usual_scale(const hgemm_weights_t *w)
 {
+    const code_info_t *code = &code_table[w->code];
     float squares = 0;
-    switch (w->code) {
-    case HGEMM_CODE_INT4: return 0x1p-3F;
-    case HGEMM_CODE_UINT4: return w->zero == HGEMM_ZERO_NONE ? 0x1p-4F : 0x1p-3F;
-    case HGEMM_CODE_INT8: return 0x1p-7F;
-    case HGEMM_CODE_UINT8: return w->zero == HGEMM_ZERO_NONE ? 0x1p-8F : 0x1p-7F;
-    case HGEMM_CODE_E4M3: return 1;
-    case HGEMM_CODE_TABLE16: break;
-    }
+    if (code->kind == CODES_FLOAT)
+        return 1;
+    if (code->kind == CODES_INTEGER)
+        return (code->lowest < 0 || w->zero == HGEMM_ZERO_NONE ? 1.0F : 2.0F) /
+               (float)(code->lowest < 0 ? -code->lowest : code->highest + 1);
     for (int i = 0; i < 16; i++)
         squares += hgemm_half_to_float(w->table[i]) * hgemm_half_to_float(w->table[i]);
     return sqrtf(16 / (3 * squares));
@@ -160,7 +157,7 @@ typedef struct codes_t {
 
 static void draw(const hgemm_weights_t *w, int exact, uint64_t *seed, int64_t groups, const codes_t *to)
 {
-    const int is_nibble = w->code == HGEMM_CODE_INT4 || w->code == HGEMM_CODE_UINT4 || w->code == HGEMM_CODE_TABLE16;
+    const int is_nibble = code_table[w->code].bits == 4;
     const int zero = middle(w);
     const float density = density_of(w->k);
     for (int64_t i = 0; i < groups; i++) { /* thirds and fifths are no halves */
@@ -174,7 +171,7 @@ static void draw(const hgemm_weights_t *w, int exact, uint64_t *seed, int64_t gr
         int code = (int)(bits >> 8 & 0xff);
         if (exact)
             code = code_of_integer(w, integer, zero);
-        else if (w->code == HGEMM_CODE_E4M3)
+        else if (code_table[w->code].kind == CODES_FLOAT)
             code = (code & SIGN_E4M3) | (code & 0x7f) % (ONE_E4M3 + 1);
         if (is_nibble && i % 2)
             to->codes[i / 2] = (uint8_t)(to->codes[i / 2] | (code & 15) << 4);

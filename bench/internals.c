@@ -70,7 +70,7 @@ struct internals_plan_t {
 
 int internals_rank_plans(hgemm_handle_t handle, const hgemm_desc_t *desc, int most, internals_plan_t **plans)
 {
-    hgemm_desc_t row = normalise(desc);
+    const problem_t row = normalise(desc);
     priced_plan_t *best = calloc((size_t)most + 1, sizeof *best);
     int ranked = best ? rank_plans(&row, &handle->machine, handle_room(handle), best, most) : 0, count = 0;
     for (int i = 0; i < ranked; i++) {
@@ -86,7 +86,7 @@ int internals_rank_plans(hgemm_handle_t handle, const hgemm_desc_t *desc, int mo
 
 hgemm_status_t internals_run_plan(hgemm_handle_t handle, const internals_plan_t *plan, const hgemm_desc_t *desc)
 {
-    hgemm_desc_t row = normalise(desc);
+    const problem_t row = normalise(desc);
     const size_t bytes = (size_t)plan_workspace(&row, &plan->plan);
     return handle_make_room(handle, bytes) ? handle_launch(handle, &row, &plan->plan) : HGEMM_STATUS_OUT_OF_MEMORY;
 }
@@ -100,7 +100,7 @@ hgemm_status_t internals_describe_choice(hgemm_handle_t handle, const hgemm_devi
                                          const hgemm_desc_t *desc, char words[INTERNALS_WORDS])
 {
     const machine_t machine = handle ? handle->machine : info ? machine_of(info) : machine_t4;
-    hgemm_desc_t row = normalise(desc);
+    const problem_t row = normalise(desc);
     internals_plan_t chosen = {.k = row.k};
     hgemm_status_t status =
         select_plan(&row, &machine, handle ? handle_room(handle) : machine.most_workspace, &chosen.plan);

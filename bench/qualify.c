@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "calls.h"
+#include "proof.h"
+#include "qualify.h"
+#include "turns.h"
 
 enum {
     ROUNDS = 3,     /* turns of which a hopeful's time is the median */

@@ -3,12 +3,38 @@
 # Compiles one kernel variant to <SYMBOL>.fatbin, in the current directory: machine code for the T4 and PTX
 # for newer GPUs. Refuses it when a register is spilled. Run by the build for every variant:
 #
-#   cmake -D NVCC=... -D FATBINARY=... -D SOURCE=... -D SYMBOL=... -D TARGET=... -D FLAGS=... -D T4=...
-#         -P compile_kernel.cmake
+#   cmake -D NVCC=... -D FATBINARY=... -D SOURCE=... -D SYMBOL=... -D TARGET=... -D FLAGS=... -D T4=... -D NVCC_VERSION=...
+#         -D ROW=... -P compile_kernel.cmake
+#
+# There it finds the file `sources` (hgemm_read_sources), and leaves <SYMBOL>.inputs (inputs.cmake). Where what these say is what they
+# said when the fatbin was made, it stays: a comment that changed, or another kernel's row, compiles nothing.
 #
 # Where T4 is true, the machine code is compiled by itself, with the macro HGEMM_T4. TARGET is what the depfile
 # calls the fatbin, which is not compressed: pack_images.c does that, to many at once. <SYMBOL>.usage gets one line,
 # "registers shared": registers of a thread and bytes of static shared memory of a block, as ptxas reports them for sm_75.
+
+include(${CMAKE_CURRENT_LIST_DIR}/inputs.cmake)
+get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+hgemm_recipe(recipe "${NVCC_VERSION}" "${T4}" "${ROW}" ${FLAGS})
+set(sources "")
+if(EXISTS ${CMAKE_CURRENT_BINARY_DIR}/sources)
+    file(STRINGS sources sources)
+endif()
+set(here ${CMAKE_CURRENT_BINARY_DIR})
+if(EXISTS ${here}/${SYMBOL}.fatbin AND EXISTS ${here}/${SYMBOL}.usage)
+    hgemm_changed_input(why ${here}/${SYMBOL}.inputs "${recipe}" "${sources}")
+    if(NOT why)
+        file(STRINGS ${SYMBOL}.inputs files)
+        list(SUBLIST files 3 -1 files)
+        list(TRANSFORM files REPLACE "^[^ ]+ " "${root}/")
+        list(TRANSFORM files REPLACE "([ #])" "\\\\\\1")
+        list(JOIN files " " files)
+        file(WRITE ${SYMBOL}.d "${TARGET}: ${files}\n") # the build reads it, and keeps none
+        file(TOUCH ${SYMBOL}.fatbin ${SYMBOL}.usage ${SYMBOL}.inputs)
+        return()
+    endif()
+endif()
+file(REMOVE ${SYMBOL}.inputs)
 
 set(log "")
 function(refuse why)
@@ -77,3 +103,30 @@ string(STRIP "${log}" log)
 if(log)
     message("${SYMBOL}:\n${log}")
 endif()
+
+# Last, that what was broken off has no record.
+file(READ ${SYMBOL}.d made_from)
+string(REGEX REPLACE "\\\\\r?\n" " " made_from "${made_from}")
+string(REGEX REPLACE "^[^:]*:" "" made_from "${made_from}")
+string(REPLACE "\\ " "?" made_from "${made_from}")
+string(REGEX MATCHALL "[^ \n]+" made_from "${made_from}")
+set(lines "")
+foreach(file IN LISTS made_from ITEMS ${CMAKE_CURRENT_LIST_FILE})
+    string(REPLACE "?" " " file "${file}")
+    get_filename_component(file "${file}" ABSOLUTE)
+    file(RELATIVE_PATH name ${root} ${file})
+    if(name MATCHES "^[.][.]/|^[.]toolchain/")
+        continue()
+    endif()
+    string(REGEX REPLACE "([].+*?|()[^$])" "\\\\\\1" pattern "${name}")
+    set(line ${sources})
+    list(FILTER line INCLUDE REGEX "^[^ ]+ ${pattern}$")
+    if(NOT line)
+        refuse("includes ${name}, whose hash the build does not take (hgemm_read_sources)")
+    endif()
+    list(APPEND lines ${line})
+endforeach()
+list(REMOVE_DUPLICATES lines)
+list(JOIN recipe "\n" text)
+list(JOIN lines "\n" lines)
+file(WRITE ${SYMBOL}.inputs "${text}\n${lines}\n")

@@ -4,9 +4,12 @@
 #
 #   hgemm_find_nvcc()                       sets HGEMM_NVCC and HGEMM_FATBINARY, or stops and says what to do
 #   hgemm_read_table(<out>)                 the table's variants: their symbols, and of each <symbol>_KERNEL,
-#                                           <symbol>_PLACE, <symbol>_SOURCE, <symbol>_T4 and <symbol>_DEFINES
-#   hgemm_compile_variant(<dir> <symbol> <source> <t4> <defines>...)
+#                                           <symbol>_PLACE, <symbol>_SOURCE, <symbol>_T4, <symbol>_ROW and <symbol>_DEFINES
+#   hgemm_read_sources(<dir>)               what kernels are compiled from, for the next
+#   hgemm_image(<dir> <symbol>)             has the variant compiled into `dir`, or stops where HGEMM_IMAGE_DIR has another there
 #   hgemm_embed(<output.c> <array> <count> <dir> <symbols>...)
+
+include(${CMAKE_CURRENT_LIST_DIR}/inputs.cmake)
 
 function(hgemm_find_nvcc)
     find_program(HGEMM_NVCC nvcc # as tools/setup.sh looks for it: PATH comes before PATHS
@@ -71,10 +74,18 @@ function(hgemm_accesses_of_way out way)
     set(${out} ${accesses} PARENT_SCOPE)
 endfunction()
 
+# 1 where a condition holds, else 0.
+function(hgemm_bit out)
+    set(${out} 0 PARENT_SCOPE)
+    if(${ARGN})
+        set(${out} 1 PARENT_SCOPE)
+    endif()
+endfunction()
+
 # A row becomes a variant for each transpose, or one for all, and each way and access that it has columns for (ways.def).
 # `out` gets the symbols, sorted; <symbol>_SOURCE and <symbol>_DEFINES describe each one, <symbol>_T4 is true where its row has columns
-# for a T4, <symbol>_KERNEL is the row, among whose variants <symbol>_PLACE puts in order: those come first that are
-# loaded most often.
+# for a T4, <symbol>_ROW is the row as it is written, <symbol>_KERNEL its name, among whose variants <symbol>_PLACE puts in order: those
+# come first that are loaded most often.
 function(hgemm_read_table out)
     set(table ${PROJECT_SOURCE_DIR}/src/table/kernels.def)
     hgemm_preprocess(json ${PROJECT_SOURCE_DIR}/cmake/kernels.json.def ${table})
@@ -96,6 +107,13 @@ function(hgemm_read_table out)
         message(FATAL_ERROR "${table} cannot be read: ${failed}\n${json}")
     endif()
     math(EXPR last "${last} - 2") # a null follows
+    hgemm_code_of(code ${table})
+    string(REPLACE "\n" " " code "${code}")
+    string(REGEX MATCHALL "${row_of_table}" rows "${code}")
+    foreach(row IN LISTS rows)
+        string(REGEX REPLACE "^HGEMM_KERNEL\\([a-z0-9_]+, ([a-z0-9_]+),.*" "\\1" name "${row}")
+        set(row_of_${name} "${row}")
+    endforeach()
     set(symbols "")
     foreach(i RANGE ${last})
         string(JSON name GET "${json}" ${i} name)
@@ -138,8 +156,9 @@ function(hgemm_read_table out)
                 list(FIND every_access ${access} access_place)
                 string(TOUPPER ${access} upper)
                 foreach(op IN LISTS ops)
-                    string(REGEX MATCH "^t" op_a "${op}")
-                    string(REGEX MATCH "t$" op_b "${op}")
+                    hgemm_bit(op_a "${op}" MATCHES "^t")
+                    hgemm_bit(op_b "${op}" MATCHES "t$")
+                    hgemm_bit(bf16 "${type_a}" STREQUAL "BF16")
                     set(symbol ${name}_${op})
                     if(NOT access STREQUAL "x16")
                         string(APPEND symbol _${access})
@@ -152,9 +171,10 @@ function(hgemm_read_table out)
                     set(${symbol}_PLACE ${way_place}${access_place}${op} PARENT_SCOPE)
                     set(${symbol}_SOURCE ${PROJECT_SOURCE_DIR}/ptx/${rung}.cu PARENT_SCOPE)
                     set(${symbol}_T4 ${on_t4} PARENT_SCOPE)
+                    set(${symbol}_ROW "${row_of_${name}}" PARENT_SCOPE)
                     set(${symbol}_DEFINES -DHGEMM_VARIANT=${symbol} -DHGEMM_ROW=${name} -DHGEMM_ACCESS=${upper}
-                        -DHGEMM_OP_A=$<BOOL:${op_a}> -DHGEMM_OP_B=$<BOOL:${op_b}> -DHGEMM_INDIRECT=${${way}_indirect}
-                        -DHGEMM_BF16=$<STREQUAL:${type_a},BF16> ${packed} PARENT_SCOPE)
+                        -DHGEMM_OP_A=${op_a} -DHGEMM_OP_B=${op_b} -DHGEMM_INDIRECT=${${way}_indirect}
+                        -DHGEMM_BF16=${bf16} ${packed} PARENT_SCOPE)
                 endforeach()
             endforeach()
             math(EXPR way_place "${way_place} + 1")
@@ -164,25 +184,50 @@ function(hgemm_read_table out)
     set(${out} ${symbols} PARENT_SCOPE)
 endfunction()
 
-# One command per image: the fatbin holds sm_75 machine code for the T4 and compute_75 PTX, which
-# the driver translates on newer GPUs; `t4` is true where the source makes the machine code by itself. `dir`
-# lies below the current binary directory.
-function(hgemm_compile_variant dir symbol source t4)
+# Hashes what kernels are compiled from. Where one changes, CMake runs again before anything is built, so that no image of
+# another source is taken, and none is recorded as of a source that it is not of.
+function(hgemm_read_sources dir)
+    hgemm_hash_sources(sources ${PROJECT_SOURCE_DIR} ptx/*.cu ptx/*.cuh src/table/*.h src/table/*.def cmake/nvcc/*
+        cmake/compile_kernel.cmake)
+    set(files ${sources})
+    list(TRANSFORM files REPLACE "^[^ ]+ " "${PROJECT_SOURCE_DIR}/")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+    list(JOIN sources "\n" text)
+    file(CONFIGURE OUTPUT ${dir}/sources CONTENT "${text}\n" @ONLY)
+    set(HGEMM_SOURCES "${sources}" PARENT_SCOPE)
+endfunction()
+
+# One command per image: the fatbin holds sm_75 machine code for the T4 and compute_75 PTX, which the driver translates on
+# newer GPUs; where <symbol>_T4 is true, the source makes the machine code by itself. `dir` lies below the current binary
+# directory, unless it is HGEMM_IMAGE_DIR, where the image must have been made from what it would be made from here.
+function(hgemm_image dir symbol)
+    set(flags -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/cmake/nvcc -I${PROJECT_SOURCE_DIR}/src ${HGEMM_NVCC_FLAGS} ${${symbol}_DEFINES})
+    if(HGEMM_IMAGE_DIR)
+        hgemm_recipe(recipe "${HGEMM_NVCC_VERSION}" "${${symbol}_T4}" "${${symbol}_ROW}" ${flags})
+        hgemm_changed_input(why ${dir}/${symbol}.inputs "${recipe}" "${HGEMM_SOURCES}")
+        if(why)
+            message(FATAL_ERROR "${dir}/${symbol}.fatbin ${why}. Kernels are taken from a build of the same sources only: "
+                "build that one anew, or leave HGEMM_IMAGE_DIR out.")
+        endif()
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${dir}/${symbol}.inputs)
+        return()
+    endif()
     file(RELATIVE_PATH target ${CMAKE_CURRENT_BINARY_DIR} ${dir}/${symbol}.fatbin)
-    set(flags -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/cmake/nvcc -I${PROJECT_SOURCE_DIR}/src ${HGEMM_NVCC_FLAGS} ${ARGN})
     add_custom_command(
         OUTPUT ${dir}/${symbol}.fatbin ${dir}/${symbol}.usage
-        COMMAND ${CMAKE_COMMAND} -D NVCC=${HGEMM_NVCC} -D FATBINARY=${HGEMM_FATBINARY} -D SOURCE=${source}
-            -D SYMBOL=${symbol} -D TARGET=${target} -D "FLAGS=${flags}" -D T4=${t4} -P ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake
+        BYPRODUCTS ${dir}/${symbol}.inputs
+        COMMAND ${CMAKE_COMMAND} -D NVCC=${HGEMM_NVCC} -D FATBINARY=${HGEMM_FATBINARY} -D SOURCE=${${symbol}_SOURCE}
+            -D SYMBOL=${symbol} -D TARGET=${target} -D "FLAGS=${flags}" -D "T4=${${symbol}_T4}" -D NVCC_VERSION=${HGEMM_NVCC_VERSION}
+            -D "ROW=${${symbol}_ROW}" -P ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake
         WORKING_DIRECTORY ${dir}
-        DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake
+        DEPENDS ${${symbol}_SOURCE} ${PROJECT_SOURCE_DIR}/cmake/compile_kernel.cmake ${PROJECT_SOURCE_DIR}/cmake/inputs.cmake
         DEPFILE ${dir}/${symbol}.d
         COMMENT "Compiling kernel ${symbol}"
         VERBATIM)
 endfunction()
 
 # The images of one kernel are nearly alike, so they are compressed as one: that halves what each by itself
-# would take. `dir` holds what hgemm_compile_variant made.
+# would take. The build that compiled them may have done it already. `dir` holds what hgemm_image made.
 function(hgemm_embed output array count dir)
     set(lines "")
     set(packs "")
@@ -207,7 +252,7 @@ function(hgemm_embed output array count dir)
         set(packed ${folder}/packs/${pack}.zst)
         add_custom_command(
             OUTPUT ${packed}
-            COMMAND hgemm_pack_images ${packed} ${${pack}_FATBINS}
+            COMMAND hgemm_pack_images ${packed} ${dir}/../packs/${pack}.zst ${${pack}_FATBINS}
             DEPENDS ${${pack}_FATBINS}
             COMMENT "Packing ${pack}"
             VERBATIM)

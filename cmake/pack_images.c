@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pack_images PACK FILE... - the files, one after the other, as one Zstandard frame. Its window is as long as they are,
- * so that each is told by what it has in common with any before it. Run by the build, for the images of each kernel.
+ * pack_images PACK OTHER FILE... - the files, one after the other, as one Zstandard frame. Its window is as long as
+ * they are, so that each is told by what it has in common with any before it. Run by the build, for the images of each
+ * kernel. Compressing is slow, and the same for all builds of the same images: where PACK holds these files already, or
+ * OTHER, which may be another build's or none, that is it.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <zstd.h>
 
 /* Higher ones gain 3% of the bytes and take twice the time. */
@@ -51,22 +54,43 @@ static size_t compress(unsigned char *packed, size_t most, const unsigned char *
     return result;
 }
 
+/* The frame in a file, if these bytes are its contents; else NULL. */
+static unsigned char *frame_of(const char *path, const unsigned char *data, size_t size, size_t *bytes)
+{
+    unsigned char *frame = NULL, *contents = NULL;
+    *bytes = 0;
+    if (read_file(path, &frame, bytes) && ZSTD_getFrameContentSize(frame, *bytes) == size &&
+        (contents = malloc(size + 1)) && ZSTD_decompress(contents, size, frame, *bytes) == size &&
+        memcmp(contents, data, size) == 0) {
+        free(contents);
+        return frame;
+    }
+    free(contents);
+    free(frame);
+    return NULL;
+}
+
 int main(int count, char **words)
 {
     unsigned char *data = NULL;
-    size_t size = 0;
-    if (count < 3) {
-        fprintf(stderr, "pack_images: takes a file to write, and files to read\n");
+    size_t size = 0, bytes = 0;
+    if (count < 4) {
+        fprintf(stderr, "pack_images: takes a file to write, another build's, and files to read\n");
         return 2;
     }
-    for (int i = 2; i < count; i++)
+    for (int i = 3; i < count; i++)
         if (!read_file(words[i], &data, &size)) {
             free(data);
             return refuse(words[i]);
         }
-    const size_t most = ZSTD_compressBound(size);
-    unsigned char *packed = malloc(most);
-    size_t bytes = packed ? compress(packed, most, data, size) : 0;
+    unsigned char *packed = frame_of(words[1], data, size, &bytes);
+    if (!packed)
+        packed = frame_of(words[2], data, size, &bytes);
+    if (!packed) {
+        const size_t most = ZSTD_compressBound(size);
+        packed = malloc(most);
+        bytes = packed ? compress(packed, most, data, size) : 0;
+    }
     free(data);
     if (!packed || ZSTD_isError(bytes)) {
         fprintf(stderr, "pack_images: %s: %s\n", words[1], packed ? ZSTD_getErrorName(bytes) : "out of memory");

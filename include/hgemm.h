@@ -26,8 +26,9 @@
  * is not accessed nothing is checked: its pointer may be NULL, and its leading dimension, stride and type
  * may be anything.
  *
- * Alignment. Any pointer that is a multiple of its elements' bytes and any leading dimension work. Calls are fastest
- * where pointers are multiples of 16 bytes, and leading dimensions and contiguous extents are multiples of 8.
+ * Alignment. Any pointer that is a multiple of its elements' bytes and any leading dimension work; packed weights
+ * are at a multiple of 16 bytes. Calls are fastest where all pointers are, and leading dimensions and contiguous
+ * extents are multiples of 8.
  *
  * Aliasing. D may be C: the same pointer, type, leading dimension and, with batch > 1, stride. Otherwise
  * no element of D may lie in anything that the call reads, nor in another D of the batch. Such an overlap
@@ -36,7 +37,8 @@
  * differ. What is reached by pointers or indices in device memory is the caller's to keep apart.
  *
  * Numbers. alpha * acc + beta * c and what follows it is computed in single precision and rounded once to
- * the type of D. NaN and infinity that are read propagate as IEEE 754 says.
+ * the type of D. NaN and infinity that are read propagate as IEEE 754 says. Where a part of a sum goes beyond the
+ * accumulator, D is infinite or NaN.
  * The same call on the same device with the same library and tuning file gives the same bits, run after run. It is the
  * same call if its descriptor is the same, and addresses are the same modulo 16 bytes. The same numbers laid out
  * otherwise may go to another kernel, which rounds otherwise; so may those of a handle that got no workspace (below).
@@ -117,7 +119,7 @@ typedef enum hgemm_status_t {
     HGEMM_STATUS_NULL_C,
     HGEMM_STATUS_NULL_D,       /* D would be written and is NULL */
     HGEMM_STATUS_MISALIGNED_A, /* A would be read and is not a multiple of its elements' bytes */
-    HGEMM_STATUS_MISALIGNED_B,
+    HGEMM_STATUS_MISALIGNED_B, /* the same of B; packed weights are at a multiple of 16 bytes */
     HGEMM_STATUS_MISALIGNED_C,
     HGEMM_STATUS_MISALIGNED_D,
     HGEMM_STATUS_OVERLAP,        /* D overlaps what is read and is not C, or the D's of a batch overlap */
@@ -447,8 +449,9 @@ HGEMM_API hgemm_status_t hgemm_unpack_weights(hgemm_handle_t handle, const hgemm
  * By pointers, in groups and gathered, both scales are the caller's.
  *
  * Weights. Where `weights` is not NULL, b is what hgemm_pack_weights made of W, and B is its transpose: op_b is
- * HGEMM_OP_T, n and k are those of W, ldb and type_b are not looked at, and stride_b counts bytes, a multiple of 16.
- * The layout is row-major, op_a is HGEMM_OP_N, A is of halves or of bfloat16, and sums are HGEMM_ACCUMULATE_F32. The
+ * HGEMM_OP_T, n and k are those of W, ldb and type_b are not looked at, b is a multiple of 16 bytes, and stride_b
+ * counts bytes, a multiple of 16. Pointers of a batch are multiples of 16 bytes, too, whatever `alignment` promises of
+ * A. The layout is row-major, op_a is HGEMM_OP_N, A is of halves or of bfloat16, and sums are HGEMM_ACCUMULATE_F32. The
  * struct is looked at during the call only.
  */
 typedef struct hgemm_desc_t {

@@ -77,7 +77,7 @@ static DEVICE float each_relu(float x) { return x <= 0 ? 0 : x; }
  *   GELU, erf      x Phi(x), with the normal distribution's Phi. t is log2(Phi(x) / (1 - Phi(x))), fitted so that the
  *                  error of Phi is 2.9e-8 at most, everywhere
  *
- * The functions have |x| and give |t|.
+ * The functions give t.
  */
 static DEVICE float turn_silu(float x) { return x * 1.44269504f; }
 static DEVICE float turn_gelu_tanh(float x) { return x * (2.30220819f + 0.10294324f * (x * x)); }
@@ -135,21 +135,16 @@ static DEVICE void replace_each(float (&x)[N], u32 how)
     }
 }
 
-/* With e = 2^-|t| it is x / (1 + e) for positive x and x e / (1 + e) for others. 1 + e is in [1, 2], so that one
- * reciprocal serves two elements: 1 / a = b / (a b). */
+/* Each element has a reciprocal of its own: one for two, 1 / a = b / (a b), would have an element's bits depend on its
+ * neighbour. 2^-t may be 0 or infinite, and then x stays, or becomes a zero of its sign; of -infinity, NaN. */
 template <int N> static DEVICE void times_logistic(float (&x)[N], u32 how)
 {
-    float t[N]; /* first |x|, or a large number for infinity and NaN, whose neighbour must not become one */
+    float t[N];
 #pragma unroll
-    for (int i = 0; i < N; ++i) t[i] = fminf(fabsf(x[i]), 1e15f);
+    for (int i = 0; i < N; ++i) t[i] = x[i];
     replace_each<LOGISTIC, true>(t, how);
 #pragma unroll
-    for (int i = 0; i < N; i += 2) {
-        const float e0 = exp2_approx(-t[i]), e1 = exp2_approx(-t[i + 1]), a0 = 1 + e0, a1 = 1 + e1;
-        const float both = reciprocal_approx(a0 * a1);
-        x[i] = (x[i] < 0 ? x[i] * e0 : x[i]) * (a1 * both);
-        x[i + 1] = (x[i + 1] < 0 ? x[i + 1] * e1 : x[i + 1]) * (a0 * both);
-    }
+    for (int i = 0; i < N; ++i) x[i] *= reciprocal_approx(1 + exp2_approx(-t[i]));
 }
 
 /* Where the LOGISTIC ones are the last ones, one comparison tells them from the others. */
@@ -284,8 +279,7 @@ template <bool APART> struct fused_epilogue {
             shift = f[0];
         }
 #pragma unroll
-        for (int e = 0; e < 8; ++e) /* beyond the last column, which divides with its neighbour, the same in every way */
-            x[e] = __fmaf_rn(alpha, drops_sums || e >= count ? 0 : sums.at(e), per_column[e] + shift);
+        for (int e = 0; e < 8; ++e) x[e] = __fmaf_rn(alpha, drops_sums ? 0 : sums.at(e), per_column[e] + shift);
         if (c.at) {
             values_of(f, cs, c.type);
 #pragma unroll

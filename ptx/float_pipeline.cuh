@@ -242,7 +242,7 @@ template <class V> struct float_pipeline {
         const int best = max(12 - top, min(14 - top, LEAST_LOG - bottom));
         const bool fits = __fmul_rn(__uint_as_float(most), power_of_two(log)) < LEAST_INFINITE && bottom + log >= LEAST_LOG;
         if (anew || !fits) log = min(best, HGEMM_MOST_SCALE_LOG);
-        const bool is_wide = most >= 0x7f800000 || (bottom + log < LEAST_LOG && log < HGEMM_MOST_SCALE_LOG);
+        const bool is_wide = most >= 0x7f800000 || bottom + log < LEAST_LOG;
         st_shared_word(base + SCALES, __float_as_uint(power_of_two(log)));
         st_shared_word(base + MOST, is_wide);
         if (is_wide) max_shared(shared_base() + WIDE, 1);

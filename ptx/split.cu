@@ -90,7 +90,7 @@ template <int LEAST_LOG> static DEVICE float scale_for(u32 i)
     ld_shared_word(most, most_at(i)), ld_shared_word(least, least_at(i));
     if (most == 0) return 1;
     const int top = exponent_of(most), bottom = exponent_of(least + 1), log = min(14 - top, HGEMM_MOST_SCALE_LOG);
-    const bool fits = most < 0x7f800000 && (bottom + log >= LEAST_LOG || log == HGEMM_MOST_SCALE_LOG);
+    const bool fits = most < 0x7f800000 && bottom + log >= LEAST_LOG;
     return fits ? power_of_two(log) : 0;
 }
 

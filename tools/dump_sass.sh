@@ -14,7 +14,8 @@
 #   instr    all instructions               int      integer, logic and address ones, uniform too
 #   HMMA     mma.m16n8k8                    per HMMA  instr / HMMA and int / HMMA
 #   LDSM LDG STS BAR   with their widths in bits; LDG counts LD through generic addresses too
-# and of the whole kernel: regs (of a thread) and spills (LDL and STL: local memory). bench_hgemm on the emulated T4
+# and of the whole kernel: regs (of a thread) and local (LDL and STL: arrays of a thread that its source declares. A spill,
+# a register that did not fit, is no such: a kernel that spills fails the build). bench_hgemm on the emulated T4
 # shows the same instr / HMMA.
 set -eu
 
@@ -66,7 +67,7 @@ summarise() {
         in_loop = /^>/
         sub(/^.*\*\/ */, "")
         op = $1 ~ /^@/ ? $2 : $1
-        if (op ~ /^(LDL|STL)/) spills++
+        if (op ~ /^(LDL|STL)/) local++
         if (!in_loop) next
         count("instr")
         if (op ~ /^HMMA/) count("HMMA")
@@ -80,8 +81,8 @@ summarise() {
     END {
         split(usage, used, " ")
         format = "%-24s %5s %6s %6d %5d %5d %8.2f %8.2f %8s %12s %12s %4d\n"
-        if (!counts["HMMA"]) { printf "%-24s %5s %6d  no loop with HMMA\n", symbol, used[1], spills; exit }
-        printf format, symbol, used[1], spills + 0, counts["instr"], counts["HMMA"], counts["int"],
+        if (!counts["HMMA"]) { printf "%-24s %5s %6d  no loop with HMMA\n", symbol, used[1], local; exit }
+        printf format, symbol, used[1], local + 0, counts["instr"], counts["HMMA"], counts["int"],
             counts["instr"] / counts["HMMA"], counts["int"] / counts["HMMA"], shown("LDSM"), shown("LDG"), shown("STS"), counts["BAR"]
     }'
 }
@@ -105,5 +106,5 @@ for image in "$images"/*.fatbin; do
     printf '%s\n' "$code" | summarise "$symbol" "$(cat "$images/$symbol.usage")" >>"$table"
 done
 [ -n "$found" ] || { echo "dump_sass: no kernel, variant or rung called $1 in $images" >&2; exit 1; }
-printf '%-24s %5s %6s %6s %5s %5s %8s %8s %8s %12s %12s %4s\n' variant regs spills instr HMMA int instr/HM int/HM LDSM LDG STS BAR
+printf '%-24s %5s %6s %6s %5s %5s %8s %8s %8s %12s %12s %4s\n' variant regs local instr HMMA int instr/HM int/HM LDSM LDG STS BAR
 cat "$table"

@@ -14,7 +14,6 @@ static const double CLOCKS_IN_US = 1980;
 static costs_t costs = {
 #define COST(name, t4, t4_source, newer, newer_source) .name = (newer),
 #include "select/costs.def"
-#undef COST
 };
 
 const costs_t *costs_of(const machine_t *machine)
@@ -29,7 +28,6 @@ double *fit_cost(const char *name)
     if (strcmp(name, #field) == 0)                      \
         return &costs.field;
 #include "select/costs.def"
-#undef COST
     return NULL;
 }
 
@@ -41,7 +39,7 @@ static machine_t an_h100(void)
 }
 
 /* m, n, k, and 1 where A or B is transposed. */
-static hgemm_desc_t product_of(const long long shape[5])
+static problem_t product_of(const long long shape[5])
 {
     hgemm_desc_t p;
     hgemm_desc_init(&p);
@@ -58,7 +56,7 @@ static hgemm_desc_t product_of(const long long shape[5])
 int fit_rank(const long long shape[5], int most, char labels[][PLAN_LABEL], plan_t *plans, double *us)
 {
     static priced_plan_t ranked[MOST_RANKED];
-    const hgemm_desc_t p = product_of(shape);
+    const problem_t p = product_of(shape);
     const machine_t machine = an_h100();
     const int count = rank_plans(&p, &machine, machine.most_workspace, ranked, most < MOST_RANKED ? most : MOST_RANKED);
     for (int i = 0; i < count; i++) {
@@ -70,7 +68,7 @@ int fit_rank(const long long shape[5], int most, char labels[][PLAN_LABEL], plan
 
 double fit_us(const long long shape[5], const plan_t *plan)
 {
-    const hgemm_desc_t p = product_of(shape);
+    const problem_t p = product_of(shape);
     const machine_t machine = an_h100();
     return estimate_clocks(&p, &machine, plan) / CLOCKS_IN_US;
 }

@@ -138,13 +138,13 @@ case " $parts " in *' tests '*)
     case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1) in
         9.*)
             echo "=== bits of a Hopper GPU" >>"$out/tests.txt"
-            if HGEMM_DEVICE=cuda "$bin/test_bits" test/data/bits_h100.txt >>"$out/tests.txt" 2>&1; then
+            if HGEMM_DEVICE=cuda "$bin/test_bits" "$bundle/data/bits_h100.txt" >>"$out/tests.txt" 2>&1; then
                 say "bits: $(tail -n 1 "$out/tests.txt")"
             else
                 bad "bits: $(tail -n 1 "$out/tests.txt")"
             fi
             ;;
-        *) say "bits: skipped, test/data/bits_h100.txt is a Hopper GPU's" ;;
+        *) say "bits: skipped, bits_h100.txt is a Hopper GPU's" ;;
     esac
 esac
 

@@ -58,6 +58,13 @@ clang_format() {
     fi
 }
 
+# What Python's tests need is downloaded beside the builds.
+preparing=''
+if python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    python/check.sh --prepare >build/prepare.log 2>&1 &
+    preparing=$!
+fi
+
 for_sanitizers='^(turing_load|fuzz_)' # who feed what nobody meant to the code, and look for what only a sanitizer tells
 twice='^$'
 if ! nvidia-smi >/dev/null 2>&1; then
@@ -68,7 +75,7 @@ build_and_test release "$twice|$for_sanitizers"
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
 # Once is enough: check_random and gemm_copies stay, whose cases are all that a descriptor can say. The scripts are the same,
 # whatever compiled the host code.
-scripts='arrows|bad_row|calibrate|confirm|find_nvcc|pages|report|take|tools'
+scripts='arrows|bad_row|calibrate|confirm|find_nvcc|images_of_another_tree|pages|report|take|tools'
 again="^(gemm|check)_(auto|few|fma|k|planes|single|thin|tiny|weights)|^(newer_.*|test_f32|test_samples.*|check_(copies|invariance|plan_run)|bench_ladder_.*|bench_sets|bits.*|turing_(dry|latency|mutation|random|time)|$scripts)\$"
 build_and_test sanitize "$again|^(gemm_random|test_invariance|bench_(nf4|uint[48]))\$" "$images"
 for name in turing_fuzz turing_load fuzz_cubin fuzz_desc fuzz_plan_text fuzz_tuning; do
@@ -104,7 +111,8 @@ if command -v python3 >/dev/null; then
 else
     step "docs: no python3, generated parts are not checked"
 fi
-if python3 -c 'import ensurepip, venv' 2>/dev/null; then
+if [ -n "$preparing" ]; then
+    wait "$preparing" || { cat build/prepare.log >&2; exit 1; }
     unset CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER # its compiler is a script that is made anew each time
     HGEMM_IMAGE_DIR=$PWD/build/release/kernels python/check.sh
 else

@@ -15,17 +15,24 @@
     hgemm.formats          weights of 4 and 8 bits as GPTQ, AWQ, compressed-tensors, bitsandbytes and others store them
     hgemm.torch            operators for torch, and `with hgemm.torch.enable():`
 """
+from __future__ import annotations
+
 import importlib
 import importlib.util
+from typing import TYPE_CHECKING, Any
 
 from ._c import ArgumentError, DeviceError, Error, NotSupportedError, OutOfMemoryError, kernels
 from ._c import version_text as _version_text
 from ._device_array import DeviceArray, array
-from ._grouped import grouped
-from ._matmul import linear, matmul
-from ._packed import PackedWeights, pack
-from ._scales import find_scale
+from ._functions import find_scale, grouped, linear, matmul, pack
+from ._packed import PackedWeights
 from ._weights import Weights
+
+if TYPE_CHECKING:
+    from . import formats as formats
+    from . import torch as torch
+    from ._measure import bench, info, predictions, report
+    from .formats import GGUF as gguf
 
 __version__ = _version_text()
 __all__ = ["ArgumentError", "DeviceArray", "DeviceError", "Error", "NotSupportedError", "OutOfMemoryError", "PackedWeights",
@@ -33,13 +40,14 @@ __all__ = ["ArgumentError", "DeviceArray", "DeviceError", "Error", "NotSupported
 
 
 _LATER = ("bench", "info", "predictions", "report")
+_USED = {"importlib", "annotations", "TYPE_CHECKING", "Any"}
 
 
-def __dir__():
-    return sorted({*globals(), *__all__, "formats", *(["torch"] if importlib.util.find_spec("torch") else [])} - {"importlib"})
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "formats", *(["torch"] if importlib.util.find_spec("torch") else [])} - _USED)
 
 
-def __getattr__(name):  # loaded when asked for: torch takes seconds, and may not be there
+def _load(name: str) -> Any:  # when it is asked for: torch takes seconds, and may not be there
     if name in _LATER:
         return getattr(importlib.import_module("._measure", __name__), name)
     if name in ("torch", "formats"):
@@ -47,3 +55,7 @@ def __getattr__(name):  # loaded when asked for: torch takes seconds, and may no
     if name == "gguf":
         return importlib.import_module(".formats", __name__).GGUF
     raise AttributeError(f"module 'hgemm' has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:  # to which any name would be there
+    __getattr__ = _load

@@ -3,6 +3,8 @@
 import math
 from collections import namedtuple
 
+from ._words import shown
+
 # value     the C library's
 # library   the C library's name
 # function  what it does to a tensor, by torch: function(torch, z)
@@ -61,5 +63,5 @@ def activation(name):
     """The row of a name, of which None is one."""
     found = ACTIVATIONS.get("none" if name is None else name) if name is None or isinstance(name, str) else None
     if found is None:
-        raise ValueError(f"activation: {name!r} is none of None, {', '.join(map(repr, ACTIVATIONS))}")
+        raise ValueError(f"activation: {shown(name)} is none of None, {', '.join(map(repr, ACTIVATIONS))}")
     return found

@@ -12,6 +12,7 @@ from ._plan import packed
 from ._to_numpy import is_torch
 from ._types import BFLOAT16, type_name
 from ._weights import Weights
+from ._words import kind, shown
 
 
 class View:
@@ -114,9 +115,9 @@ def no_array(name, given):
     hint = "give one of numpy, torch or cupy, a hgemm.DeviceArray, or one with __cuda_array_interface__ or __dlpack__"
     if isinstance(some, Weights):
         hint = "hgemm.pack(...) packs it for hgemm.linear, and a sequence of them for hgemm.grouped"
-    elif type(some).__name__ == "PackedWeights":
+    elif "PackedWeights" in (of.__name__ for of in type(some).__mro__):
         hint = "packed weights are the weight of hgemm.linear, those of experts, packed together, the b of hgemm.grouped"
-    return TypeError(f"{name}: a {type(given).__module__}.{type(given).__qualname__} is no array: {hint}")
+    return TypeError(f"{name}: a {kind(given)} is no array: {hint}")
 
 
 def to_host(name, array):
@@ -127,6 +128,8 @@ def to_host(name, array):
         torch = sys.modules["torch"]
         if array.layout != torch.strided:
             raise TypeError(f"{name}: its layout is {array.layout}, not torch.strided")
+        if name == "out" and array.is_neg():
+            raise TypeError("out: what is in memory is its negative (torch.Tensor.is_neg)")
         array = array.resolve_neg()
         if array.dtype == torch.bfloat16:
             return array.detach().view(torch.int16).numpy().view(BFLOAT16)
@@ -142,7 +145,7 @@ def to_number(name, array):
         raise TypeError(f"{name}: masked arrays are not supported")
     number = (array if hasattr(array, "item") else np.from_dlpack(array)).item()
     if not isinstance(number, numbers.Number):
-        raise TypeError(f"{name}: {number!r} is no number")
+        raise TypeError(f"{name}: {shown(number)} is no number")
     return number
 
 
@@ -245,9 +248,9 @@ def stream_for(arrays, asked):
     if asked is not None:
         address = getattr(asked, "cuda_stream", getattr(asked, "ptr", asked))  # torch's, cupy's, or an address
         if not isinstance(address, numbers.Integral):
-            raise TypeError(f"stream: {asked!r} is neither a stream of torch or cupy nor a stream's address")
+            raise TypeError(f"stream: {shown(asked)} is neither a stream of torch or cupy nor a stream's address")
         if not 0 <= address < 2**64:
-            raise ValueError(f"stream: {asked!r} is no address")
+            raise ValueError(f"stream: {shown(asked)} is no address")
         return int(address)
     for array in arrays:
         if is_torch(array) and array.is_cuda:

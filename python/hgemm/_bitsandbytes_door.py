@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: MIT
 """bitsandbytes' products of 4 bits under hgemm.torch.enable(): its function matmul_4bit, which Linear4bit calls by its module's name, is
 replaced while bitsandbytes is loaded and an enable() is entered."""
+from __future__ import annotations
+
 import sys
 import threading
 import weakref
 
 import torch
 
-from . import _c, _packed, formats
+from . import _c, _torch_packed, formats
+from ._dispatch import is_traced
 
 _lock = threading.Lock()
 _own = None  # bitsandbytes' function, once it was replaced
-_packed_of = {}  # of a quant_state, by its id: (a reference that ends this, what its tensors were, PackedWeights or why there are none)
+_packed_of: dict[int, tuple] = {}  # of a quant_state, by its id: (a reference that ends this, what its tensors were, PackedWeights or why there are none)
 
 
 def enter(entered):
@@ -34,7 +37,7 @@ def forget():
 
 def _replacement(entered, own):
     def matmul_4bit(A, B, quant_state, out=None, bias=None):
-        active = None if torch.compiler.is_compiling() else entered()
+        active = None if is_traced() else entered()
         if active is None or A.device.type not in active.devices:
             return own(A, B, quant_state, out=out, bias=bias)
         why = "an out" if out is not None else None if A.dtype == active._half(A) else f"{A.dtype}"
@@ -45,7 +48,6 @@ def _replacement(entered, own):
             elif A.shape[-1] != weights.k:
                 why = "weights of k x n"
             else:
-                from . import _torch_packed
                 try:
                     result = _torch_packed.linear(A, weights, bias, batch_invariant=active.batch_invariant)
                 except (TypeError, ValueError, _c.Error) as error:
@@ -68,7 +70,7 @@ def _weights(weight, state):
     found = _packed_of.get(key)
     if found is None or found[0]() is not state or found[1] != mark:
         try:
-            made = _packed.pack(formats.bitsandbytes_state(weight, state), device=weight.device)
+            made = _torch_packed.pack(formats.bitsandbytes_state(weight, state), weight.device)
         except (TypeError, ValueError, NotImplementedError, _c.Error) as error:
             made = str(error)
         with _lock:

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The C library, as hgemm.h declares it: loading, the descriptor, statuses as exceptions. Knows nothing of arrays."""
+from __future__ import annotations
+
 import ctypes
 import os
 import pathlib
+from typing import Any
 from ctypes import POINTER, byref, c_char, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 
 from ._links import LOADED, linked
+from ._words import shown
 
 ROW_MAJOR, COL_MAJOR = 0, 1
 OP_N, OP_T = 0, 1
@@ -79,7 +83,7 @@ class KernelInfo(ctypes.Structure):
 class Error(RuntimeError):
     """What the library answered: `status` is the status's name, `detail` what the device said, "" where it said nothing."""
 
-    def __init__(self, message, status="", detail=""):
+    def __init__(self, message: str, status: str = "", detail: str = "") -> None:
         super().__init__(message)
         self.status, self.detail = status, detail
 
@@ -162,7 +166,7 @@ run_desc = lib["hgemm_run_desc"]  # without types to convert to, which takes a t
 version = lib.hgemm_version()
 
 
-def version_text():
+def version_text() -> str:
     return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
 
 
@@ -204,10 +208,11 @@ def hint(desc):
     return f". accumulate: {row['name']} has {row['accumulate']} sums, accumulate={row['accumulate']!r} asks for them"
 
 
-def error(status, handle=None, hint=""):
+def error(status, handle=None, hint="", argument=None):
+    """The exception of a status. argument: the one that it is about."""
     name = lib.hgemm_status_name(status).decode()
     detail = lib.hgemm_error_detail(handle).decode(errors="replace")
-    message = f"{lib.hgemm_status_string(status).decode()} ({name}{': ' + detail if detail else ''}){hint}"
+    message = f"{argument + ': ' if argument else ''}{lib.hgemm_status_string(status).decode()} ({name}{': ' + detail if detail else ''}){hint}"
     short = name[len("HGEMM_STATUS_"):]
     if short == "NOT_SUPPORTED":
         kind = NotSupportedError
@@ -220,22 +225,22 @@ def error(status, handle=None, hint=""):
     return kind(message, name, detail)
 
 
-def kernel_number(name):
+def kernel_number(name, argument="kernel"):
     if name is None:
         return 0
     number = lib.hgemm_find_kernel(name.encode()) if isinstance(name, str) else 0
     if not number:
-        raise ValueError(f"kernel: none is called {name!r}; hgemm.kernels() lists them")
+        raise ValueError(f"{argument}: none is called {shown(name)}; hgemm.kernels() lists them")
     return number
 
 
-def kernels():
+def kernels() -> list[dict[str, Any]]:
     """The kernels in the order of the ladder, each as a dict."""
     found = []
     for number in range(1, lib.hgemm_kernel_count() + 1):
         info = KernelInfo()
         check(lib.hgemm_get_kernel_info(number, byref(info)))
-        row = {field: getattr(info, field) for field, _ in info._fields_ if field != "later"}
+        row = {field: getattr(info, field) for field, *_ in info._fields_ if field != "later"}
         row.update(name=info.name.decode(), rung=info.rung.decode(), accumulate=("float16", "float32")[info.accumulate])
         found.append(row)
     return found

@@ -8,8 +8,9 @@ import numpy as np
 from . import _arrays, _c, _device
 from ._activations import activation as row_of
 from ._device_array import DeviceArray, upload
-from ._plan import Layout, Shape, broadcast, once, spread_shape
+from ._plan import Layout, Shape, broadcast, once, plan_for, share_memory, shared, spread_shape
 from ._types import check_type, dtype_name, type_name
+from ._words import shown
 
 LARGEST = 3.4028235677973366e38  # what is below rounds to a float of 32 bits
 
@@ -21,11 +22,13 @@ def result_type(asked, of_a, of_b):
     return asked or (of_a if of_a in _c.TYPE else "float16")
 
 
-def check_options(accumulate, activation, accuracy="float32"):
+def check_options(accumulate, activation, accuracy="float32", batch_invariant=False):
     if not isinstance(accumulate, str) or accumulate not in _c.ACCUMULATE:
-        raise ValueError(f'accumulate: {accumulate!r} is neither "float32" nor "float16"')
+        raise ValueError(f'accumulate: {shown(accumulate)} is neither "float32" nor "float16"')
     if not isinstance(accuracy, str) or accuracy not in _c.ACCURACY:
-        raise ValueError(f'accuracy: {accuracy!r} is none of "float32", "16bits" and "11bits"')
+        raise ValueError(f'accuracy: {shown(accuracy)} is none of "float32", "16bits" and "11bits"')
+    if not isinstance(batch_invariant, (bool, np.bool_)):
+        raise TypeError(f"batch_invariant: {shown(batch_invariant)} is neither True nor False")
     row_of(activation)
 
 
@@ -42,6 +45,15 @@ def asked_type(out, out_dtype):
     return dtype
 
 
+def given_of(**arrays):
+    """The arrays that are given, by name. a and b are."""
+    given = {name: array for name, array in arrays.items() if array is not None}
+    for name in ("a", "b"):
+        if name not in given:
+            raise TypeError(f"{name}: it is None, which is no array")
+    return given
+
+
 def scalar(name, value):
     """A number, or the array of one that is in device memory."""
     if not isinstance(value, numbers.Number):
@@ -53,13 +65,13 @@ def scalar(name, value):
             raise ValueError(f"{name}: its shape is {tuple(value.shape)}; it must be one number")
         value = _arrays.to_number(name, value)
     if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
-        raise TypeError(f"{name}: {value!r} is complex; it must be a real number")
+        raise TypeError(f"{name}: {shown(value)} is complex; it must be a real number")
     try:
         number = float(value)
     except OverflowError:
         number = math.nan
     if not -LARGEST < number < LARGEST and (math.isfinite(number) or number != value == value):
-        raise ValueError(f"{name}: {value!r} is beyond what a float of 32 bits holds")
+        raise ValueError(f"{name}: {shown(value)} is beyond what a float of 32 bits holds")
     return number
 
 
@@ -79,6 +91,16 @@ def check_scales(scalars, dtypes):
             raise ValueError(f"{name}: {name[-1]} is {dtype}, and only bfloat16 has a scale")
         if name in scalars and "float32" in dtypes:
             raise ValueError(f"{name}: beside float32 a bfloat16 has no scale")
+
+
+def product_shape(shapes):
+    return Shape(shapes["a"], shapes["b"]).d
+
+
+def plans(activation, accumulate, batch_invariant, kernel=None, accuracy="float32"):
+    """The plan of given layouts, by plan_for."""
+    _c.kernel_number(kernel)  # refuses what is no kernel's name
+    return lambda layouts, dtype, reads_c: plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy)
 
 
 def ready(views, place, stream):
@@ -135,6 +157,8 @@ def on_host(operands, scalars, dtype, shape_of, plan_of, writes_all=True):
             raise ValueError(f"out: its shape is {arrays['out'].shape}, the result's is {shape}")
         if not arrays["out"].flags.writeable:
             raise ValueError("out: it is read-only")
+        if share_memory(arrays["out"]):
+            raise shared()
     if out is not None or not writes_all:
         target = copies["out"] = DeviceArray.empty(shape, dtype, handle)
         if not writes_all or scalars["beta"] and "c" not in arrays:
@@ -222,7 +246,7 @@ def _one_place(views):
 
 
 def _said(place):
-    return place if isinstance(place, str) else "an emulated T4"
+    return place if isinstance(place, str) else f"the emulated T4 {place.device!r}" if place.device else "the default device, an emulated T4"
 
 
 def _argument_of(status):

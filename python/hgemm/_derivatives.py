@@ -9,11 +9,11 @@ import math
 import torch
 
 from ._activations import activation as row_of
+from ._dispatch import count_flops, transformed
 from ._plan import broadcast
 
 _forward_ad = torch.autograd.forward_ad
 _BELOW_AUTOGRAD, _CUDA = torch._C._after_autograd_keyset, torch._C.DispatchKey.CUDA
-_in_functorch = torch._C._are_functorch_transforms_active
 _gemm_op = _kernel = _cast = _defaults = None
 
 
@@ -26,11 +26,6 @@ def register(library, operator, kernel, cast):
     library.impl("gemm", _under_transform, "FuncTorchDynamicLayerFrontMode")  # what every operator meets first under a transform
 
 
-def transformed():
-    """Whether calls may have to go through the dispatcher though nothing requires a gradient."""
-    return _forward_ad._current_level >= 0 or _in_functorch()
-
-
 def has_tangent(x):
     return isinstance(x, torch.Tensor) and _forward_ad.unpack_dual(x).tangent is not None
 
@@ -41,6 +36,7 @@ def is_transformed(x):
 
 
 def _below_autograd(keyset, arguments):
+    count_flops()
     with torch._C._AutoDispatchBelowAutograd():
         return _gemm_op(*arguments) if keyset is None else _gemm_op.redispatch(keyset & _BELOW_AUTOGRAD, *arguments)
 

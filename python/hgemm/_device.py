@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Handles, one for each device and stream, which threads share and forks part."""
+from __future__ import annotations
+
 import ctypes
 import os
 import pathlib
@@ -11,6 +13,8 @@ from collections import deque
 from ctypes import byref, c_void_p
 
 from . import _c
+from ._words import shown
+
 
 class Handle:
     """A handle of the C library and the lock that keeps it to one thread at a time. A signal's handler or a finalizer may run in the
@@ -19,10 +23,12 @@ class Handle:
     def __init__(self, device, stream=0):
         self.pointer = c_void_p()
         self._unused = deque()  # memory to be freed
-        _c.check(_c.lib.hgemm_create(byref(self.pointer), device.encode() if device else None))
+        status = _c.lib.hgemm_create(byref(self.pointer), device.encode() if device else None)
+        if status:
+            raise _c.error(status, argument="device" if device else None)
         if stream:
             _c.check(_c.lib.hgemm_set_stream(self.pointer, stream), self.pointer)
-        self.stream = stream
+        self.device, self.stream = device, stream
         self.lock = threading.RLock()
         _every_handle.add(self)
         info = self.info()
@@ -92,19 +98,19 @@ def _callers_level():
     return level
 
 
-_handles = {}
+_handles: dict[tuple[str | None, int], Handle] = {}
 _handles_lock = threading.RLock()
-_every_handle = weakref.WeakSet()
+_every_handle: weakref.WeakSet[Handle] = weakref.WeakSet()
 _forked_after_cuda = False
 
 
 def handle_for(device, stream=0):
     """The handle for a device's name (None: the default device) and a stream. It is kept: graphs may hold its kernels."""
     key = device, stream
+    if device is not None and not isinstance(device, str):
+        raise TypeError(f'device: {shown(device)} is no name of a device, such as "cuda:1" or "t4emu"')
     handle = _handles.get(key)
     if handle is None:
-        if device is not None and not isinstance(device, str):
-            raise TypeError(f'device: {device!r} is no name of a device, such as "cuda:1" or "t4emu"')
         with _handles_lock:
             handle = _handles.get(key)
             if handle is None:

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Arrays in a device's memory, for programs that have no other library for that."""
+from __future__ import annotations
+
+from collections.abc import Iterator
 from operator import index
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from . import _c
-from ._device import Memory, handle_for
+from ._device import Handle, Memory, handle_for
 from ._types import BFLOAT16, native
+from ._words import shown
 
 
 def packed_strides(shape, itemsize):
@@ -19,8 +24,11 @@ def packed_strides(shape, itemsize):
 
 def _integer(name, value):
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name}: {value!r} is no integer")
-    return index(value)
+        raise TypeError(f"{name}: {shown(value)} is no integer")
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {shown(value)} is no integer") from None
 
 
 def _reshaped(shape, strides, wanted, itemsize):
@@ -55,7 +63,22 @@ def _refused(what):
     return method
 
 
-class DeviceArray:
+class ReadOnly:
+    """Attributes say what is in memory: they are set once."""
+
+    __slots__ = ()
+
+    def _set(self, **values):
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _refuse(self, name: str, value: Any = None) -> NoReturn:
+        raise AttributeError(f"{name}: it says what is in memory, and cannot be set")
+
+    __setattr__ = __delattr__ = _refuse
+
+
+class DeviceArray(ReadOnly):
     """An array in a device's memory: of numpy's types and strides, made by `hgemm.array`, read by `.numpy()`. Slices, `.T`,
     `transpose` and `reshape` are views. Nothing but `.numpy()` and `.copy_from()` reads or writes it: what numpy would do to an array
     raises a TypeError. On a GPU, other libraries can take it by `__cuda_array_interface__`. bfloat16 is ml_dtypes' type; where that is
@@ -63,11 +86,17 @@ class DeviceArray:
 
     __slots__ = ("_memory", "pointer", "shape", "strides", "dtype", "__weakref__")
 
-    def __init__(self, memory, pointer, shape, strides, dtype):
-        self._memory, self.pointer, self.shape, self.strides, self.dtype = memory, pointer, shape, strides, dtype
+    _memory: Memory
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __init__(self, memory: Memory, pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._set(_memory=memory, pointer=pointer, shape=shape, strides=strides, dtype=dtype)
 
     @classmethod
-    def empty(cls, shape, dtype, handle):
+    def empty(cls, shape: Any, dtype: Any, handle: Handle) -> DeviceArray:
         """`dtype`: a type of numpy's or a name."""
         dtype = BFLOAT16 if isinstance(dtype, str) and dtype == "bfloat16" else native(np.dtype(dtype))
         shape = tuple(int(size) for size in shape)
@@ -77,42 +106,53 @@ class DeviceArray:
     def _view(self, shape, strides, pointer=None):
         return DeviceArray(self._memory, self.pointer if pointer is None else pointer, tuple(shape), tuple(strides), self.dtype)
 
-    ndim = property(lambda self: len(self.shape))
-    itemsize = property(lambda self: self.dtype.itemsize)
-    handle = property(lambda self: self._memory.handle)
-    T = property(lambda self: self.transpose())
+    @property
+    def handle(self) -> Handle:
+        return self._memory.handle
 
     @property
-    def size(self):
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def T(self) -> DeviceArray:
+        return self.transpose()
+
+    @property
+    def size(self) -> int:
         size = 1
         for n in self.shape:
             size *= n
         return size
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         return self.size * self.itemsize
 
     @property
-    def device(self):
+    def device(self) -> str:
         """The device's kind: "cuda" or "t4emu"."""
         return "t4emu" if self.handle.emulated else "cuda"
 
     # ---- views ----
 
-    def __len__(self):
+    def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len: the array has no dimension")
         return self.shape[0]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[DeviceArray]:
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> DeviceArray:
         key = key if isinstance(key, tuple) else (key,)
         taken = sum(k is not None and k is not Ellipsis for k in key)
         if sum(k is Ellipsis for k in key) > 1 or taken > self.ndim:
-            raise IndexError(f"key: {key!r} is too much for an array of {self.ndim} dimensions")
+            raise IndexError(f"key: {shown(key)} is too much for an array of {self.ndim} dimensions")
         if not any(k is Ellipsis for k in key):
             key += (Ellipsis,)
         dims, shape, strides, pointer = iter(zip(self.shape, self.strides)), [], [], self.pointer
@@ -142,26 +182,28 @@ class DeviceArray:
                 pointer += at % size * stride
         return self._view(shape, strides, pointer)
 
-    def transpose(self, *axes):
-        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
-            axes = axes[0]
-        if not axes and self.ndim or axes is None:
-            axes = range(self.ndim)[::-1]
-        axes = [_integer("axes", axis) for axis in axes]
-        if sorted(axis % self.ndim if -self.ndim <= axis < self.ndim else -1 for axis in axes) != list(range(self.ndim)):
-            raise ValueError(f"axes: {tuple(axes)} is no order of {self.ndim} dimensions")
-        return self._view([self.shape[axis] for axis in axes], [self.strides[axis] for axis in axes])
+    def transpose(self, *axes: Any) -> DeviceArray:
+        asked: Any = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
+        if not asked and self.ndim or asked is None:
+            asked = range(self.ndim)[::-1]
+        order = [_integer("axes", axis) for axis in asked]
+        if sorted(axis % self.ndim if -self.ndim <= axis < self.ndim else -1 for axis in order) != list(range(self.ndim)):
+            raise ValueError(f"axes: {tuple(order)} is no order of {self.ndim} dimensions")
+        return self._view([self.shape[axis] for axis in order], [self.strides[axis] for axis in order])
 
-    def swapaxes(self, one, other):
+    def swapaxes(self, one: int, other: int) -> DeviceArray:
         axes = list(range(self.ndim))
+        one, other = _integer("one", one), _integer("other", other)
+        for name, axis in (("one", one), ("other", other)):
+            if not -self.ndim <= axis < self.ndim:
+                raise ValueError(f"{name}: {shown(axis)} is none of {self.ndim} dimensions")
         axes[one], axes[other] = axes[other], axes[one]
         return self.transpose(axes)
 
-    def reshape(self, *shape):
+    def reshape(self, *shape: Any) -> DeviceArray:
         """A view of another shape; raises a ValueError where there is none."""
-        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
-            shape = shape[0]
-        shape = tuple(_integer("shape", size) for size in shape)
+        asked = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        shape = tuple(_integer("shape", size) for size in asked)
         known = 1
         for size in shape:
             known *= size if size != -1 else 1
@@ -180,7 +222,7 @@ class DeviceArray:
         low = self.pointer + sum(min(r, 0) for r in reach)
         return low, self.pointer + sum(max(r, 0) for r in reach) + self.itemsize - low
 
-    def numpy(self):
+    def numpy(self) -> np.ndarray[Any, Any]:
         """A copy in host memory."""
         if self.size == 0:
             return np.empty(self.shape, self.dtype)
@@ -189,11 +231,14 @@ class DeviceArray:
         self.handle.call(_c.lib.hgemm_download, span.ctypes.data, low, length)
         return np.ndarray(self.shape, self.dtype, span, self.pointer - low, self.strides).copy()
 
-    def copy_from(self, host):
+    def copy_from(self, host: Any) -> None:
         """Overwrites the array with one in host memory, broadcast to its shape."""
         host = host_array("host", host)
+        try:
+            host = np.broadcast_to(host, self.shape)
+        except ValueError:
+            raise ValueError(f"host: its shape {host.shape} does not broadcast to {self.shape}") from None
         if self.size == 0:
-            np.broadcast_to(host, self.shape)
             return
         low, length = self._span()
         span = np.empty(length, np.uint8)
@@ -202,10 +247,10 @@ class DeviceArray:
         np.ndarray(self.shape, self.dtype, span, self.pointer - low, self.strides)[...] = host
         self.handle.call(_c.lib.hgemm_upload, low, span.ctypes.data, length)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"hgemm.DeviceArray(shape={self.shape}, dtype={self.dtype}, device={self.device!r})"
 
-    def __getattr__(self, name):  # what is not above
+    def _missing(self, name):
         if name == "__cuda_array_interface__" and not self.handle.emulated:
             typestr = "<V2" if self.dtype == BFLOAT16 else self.dtype.str  # as torch and ml_dtypes write it
             return {"version": 3, "shape": self.shape, "typestr": typestr, "data": (self.pointer, False), "strides": self.strides,
@@ -216,6 +261,9 @@ class DeviceArray:
         elif not name.startswith("_") and hasattr(np.ndarray, name):
             why = ": .numpy() is a copy in host memory, which has it"
         raise AttributeError(f"a hgemm.DeviceArray has no {name}{why}")
+
+    if not TYPE_CHECKING:  # to which any name would be there
+        __getattr__ = _missing
 
     __array__, __array_ufunc__, __array_function__ = _refused("numpy"), _refused("numpy"), _refused("numpy")
     __bool__, __contains__, __setitem__ = _refused("bool"), _refused("in"), _refused("[] =")
@@ -234,7 +282,7 @@ def host_array(name, host):
     return host
 
 
-def array(host, device=None):
+def array(host: Any, device: str | None = None) -> DeviceArray:
     """Copies an array from host memory to a device: a name as hgemm_create takes it, such as "cuda:1", or the default device."""
     host = host_array("host", host)
     if native(host.dtype) not in (np.float16, np.float32, np.int32, np.int64, BFLOAT16):

@@ -4,52 +4,28 @@ import numpy as np
 
 from . import _arrays, _c, _packed
 from ._activations import activation as row_of
-from ._call import asked_type, check_options, compute, on_host, scalars_of
-from ._matmul import given_of
-from ._plan import Calls, Layout, Operand, check_types, fill, packed
-from ._scales import find_scale
+from ._call import asked_type, check_options, compute, given_of, on_host, scalars_of
+from ._plan import Calls, Layout, Operand, check_types, fill, packed, refuse_shared
 
 INDICES = ("group_ends", "gather_a", "scatter_d")
 
 
-def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=1.0, beta=None, c=None, bias=None, activation=None,
-            gate=None, accumulate="float32", out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, stream=None, accuracy="float32"):
-    """activation(alpha * a[i] @ b[g] + beta * c[i] + bias[g]) * gate[i] for each row i of each group g, in one call. The host reads no
-    size, so it waits for nothing.
-
-    a           float16, bfloat16 or float32, (rows, k)
-    b           of a's type, or one of both is float32, (groups, k, n): the matrix of each group. Or what hgemm.pack made of a weight of each group
-    group_ends  int32 or int64, (groups): group g has the rows from group_ends[g - 1] (0 for the first) to group_ends[g] - 1. They must
-                not decrease, nor exceed the number of rows. Rows from the last end on are not written
-    gather_a    of group_ends' type: row i is a[gather_a[i]], and there are as many rows as it has elements
-    scatter_d   of group_ends' type: row i goes to row scatter_d[i] of the result; c and gate are read there, too. No two are the same
-    out         (rows, n); with scatter_d of any number of rows. c and gate have its shape
-    bias        (groups, n), or (n) for all groups
-
-    All else is as in matmul. Where a bfloat16 operand's scale is not given, it is found first, which reads the whole operand: give that of
-    b, which find_scale finds once. There is no gradient. Indices and ends that lead out of an array are the caller's to avoid."""
+def run(find_scale, a, b, group_ends, gather_a=None, scatter_d=None, out=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, gate=None,
+        accumulate="float32", out_dtype=None, scale_a=None, scale_b=None, batch_invariant=False, stream=None, accuracy="float32"):
+    """hgemm.grouped, past torch's dispatcher. find_scale: hgemm's, or one of tensors alone."""
     weights, kind = None, None
     if isinstance(b, _packed.PackedWeights):
         weights, kind = b, _arrays.type_of("a", a)
         a, b = _of_packed(a, weights, kind, {"accumulate": accumulate, "scale_b": scale_b})
     operands = given_of(a=a, b=b, group_ends=group_ends, gather_a=gather_a, scatter_d=scatter_d, c=c, bias=bias, gate=gate, out=out)
-    if group_ends is None:
-        raise TypeError("group_ends: it is None, which is no array")
-    tensors = [array for array in operands.values() if _arrays.is_torch(array)]
-    if any(x.requires_grad for x in tensors) and _arrays.recording():
-        raise ValueError("grouped: it has no gradient, and an argument requires one: call it under torch.no_grad()")
-    if tensors:
-        from . import _derivatives
-        if _derivatives.transformed() and any(map(_derivatives.is_transformed, tensors)):
-            raise NotImplementedError("grouped: it has no derivatives and no batching rule, and an argument is of a transform (vmap, grad, jvp)")
-    check_options(accumulate, activation, accuracy)
+    check_options(accumulate, activation, accuracy, batch_invariant)
     dtype = asked_type(out, out_dtype)
     scales = {"a": scale_a, "b": scale_b}
     factors = (("a", a), ("b", b))[:1 if weights else 2]
     has_floats = "float32" in [_arrays.type_of(name, array) for name, array in factors]
     for name, array in factors:
         if scales[name] is None and not has_floats and _arrays.type_of(name, array) == "bfloat16":
-            scales[name] = find_scale(array, stream=stream)
+            scales[name] = find_scale(array) if stream is None else find_scale(array, stream=stream)
     scalars = scalars_of(c, alpha, beta, scales["a"], scales["b"])
     if c is None and out is None and scalars["beta"] != 0.0:
         raise ValueError("beta: there is nothing to multiply: give c or out")
@@ -58,7 +34,7 @@ def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=
         plan = Groups({name: Layout(*layout) for name, *layout in layouts}, dtype, reads_c, accumulate, activation, batch_invariant,
                       accuracy)
         if weights is not None:
-            plan.desc = _packed.tell(plan.desc, weights.form)
+            plan.desc = _packed.tell(plan.desc, weights.form, "a")
             plan.desc.stride_b = _packed.bytes_of(weights.form)
         return plan
     if weights is not None:
@@ -70,9 +46,7 @@ def grouped(a, b, group_ends, *, gather_a=None, scatter_d=None, out=None, alpha=
 
 def _of_packed(a, weights, kind, options):
     """(a, b) of a product with packed weights: a in their order of columns, and what stands for b."""
-    if weights.experts is None:
-        raise ValueError("b: it is not packed for experts: pack a sequence of hgemm.Weights")
-    _packed.refuse(options)
+    _packed.check_experts(weights, options)
     if kind not in ("float16", "bfloat16"):
         raise TypeError(f"a: its type is {kind}, not float16 or bfloat16")
     a = _packed.gathered(a, weights.order, "a")
@@ -120,6 +94,8 @@ class Groups(Calls):
         matrices = {name: layout for name, layout in layouts.items() if name not in INDICES}
         check_types(matrices)
         out = matrices.pop("out", None) or Layout(dtype, self.shape, packed(self.shape))
+        if "out" in layouts:
+            refuse_shared(out.shape, out.strides)
         operands = {name: Operand(layout, layout.strides) for name, layout in matrices.items()}
         operands["d"] = Operand(out, out.strides)
         if reads_c and "c" not in operands:

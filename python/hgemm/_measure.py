@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """info, bench and report: what is here, how fast it is, and what a maintainer needs to know of it."""
+from __future__ import annotations
+
 import datetime
 import hashlib
 import importlib
 import json
 import math
+import numbers
 import pathlib
 import platform
 import re
@@ -12,12 +15,15 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from . import _c, _device
 from ._device_array import DeviceArray, upload
-from ._matmul import matmul
+from ._functions import matmul
+from ._words import shown
 
 LADDER = ("k1_tiled", "k2_swizzled", "k3_prefetch", "k4_fastindex", "auto")
 GPU_SHAPES = ("256", "512", "1024", "2048", "4096", "1023", "2047", "1x4096x4096", "16x4096x4096", "64x4096x4096", "64x64x16384")
@@ -28,13 +34,13 @@ MODEL_CLOCK_MHZ = 1590
 # ---- what is here ------------------------------------------------------------------------------------------------
 
 
-class Info(dict):
-    def __repr__(self):
+class Info(dict[str, Any]):
+    def __repr__(self) -> str:
         width = max(map(len, self))
         return "\n".join(f"{key:<{width}}  {value}" for key, value in self.items())
 
 
-def info(device=None):
+def info(device: str | None = None) -> Info:
     """The library and a device: by default the one that arrays in host memory are copied to."""
     handle = _device.handle_for(device)
     found = handle.info()
@@ -64,7 +70,7 @@ def info(device=None):
 _APART = ("bench_bf16", "bench_continuous", "bench_energy", "bench_experts", "bench_f32", "bench_invariant", "bench_weights", "bench_parts", "bench_plans")
 
 
-def predictions(events=False):
+def predictions(events: bool = False) -> dict[tuple[str, str, str], float]:
     """{(shape, kernel, accumulate): microseconds} for row-major products without transposes: the timing model's word for a T4 at
     1590 MHz. Not measured. They are those of the kernel alone or, with `events`, what a T4 that is timed by a pair of CUDA events
     after a pause would say, of products of which that is known. The model is not yet judged on times that were kept back."""
@@ -190,18 +196,38 @@ class _Watch:
 
 
 def _shape(text):
-    sizes = [int(part) for part in str(text).split("x")]
-    if len(sizes) == 1:
-        sizes *= 3
-    if len(sizes) != 3 or min(sizes) < 1:
-        raise ValueError(f'shapes: {text!r} is neither "N" nor "MxNxK"')
-    return tuple(sizes)
+    found = re.fullmatch(r"(\d{1,9})(?:x(\d{1,9})x(\d{1,9}))?", text) if isinstance(text, str) else None
+    sizes = tuple(int(size or found[1]) for size in found.groups()) if found else (int(text),) * 3 if isinstance(text, numbers.Integral) else (0,)
+    if not 0 < min(sizes) <= max(sizes) < 2**31:
+        raise ValueError(f'shapes: {shown(text)} is neither "N" nor "MxNxK"')
+    return sizes
+
+
+def _shapes_of(given):
+    """The shapes as sizes, or None where none are given."""
+    if given is None:
+        return None
+    return [_shape(text) for text in _sequence("shapes", given, (str, numbers.Integral), '"N" or "MxNxK"')]
+
+
+def _sequence(argument, given, kinds, what):
+    """What is given, one or several."""
+    if isinstance(given, kinds):
+        return given,
+    if isinstance(given, (list, tuple, dict, set, Iterator)):
+        return tuple(given)
+    raise TypeError(f"{argument}: {shown(given)} is no sequence of {what}")
+
+
+def _check_repetitions(repetitions):
+    if not isinstance(repetitions, int) or repetitions < 1:
+        raise ValueError(f"repetitions: {shown(repetitions)} is no number from 1 on")
 
 
 class Bench:
     """Rows of a table, in order. `rows` has all figures, each with every repetition; `context` says where they are from."""
 
-    def __init__(self, context, rows):
+    def __init__(self, context: dict[str, Any], rows: list[dict[str, Any]]) -> None:
         self.context, self.rows = context, rows
 
     def __repr__(self):
@@ -215,7 +241,7 @@ class Bench:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells]
         return "\n".join([f"{self.context['device']}: {self.context['timing']}"] + lines)
 
-    def plot(self, path=None):
+    def plot(self, path: str | pathlib.Path | None = None) -> Any:
         """Bars of TFLOPS for each shape; ticks across them where the T4's model has a figure. Returns matplotlib's figure."""
         try:
             from matplotlib.figure import Figure
@@ -233,7 +259,7 @@ class Bench:
             axes.bar(at, measured, width, label=f"{kernel}, {accumulate} sums", color=f"C{i}")
             marks = [(x, rows[shape]["model_tflops"]) for x, shape in zip(at, shapes) if rows.get(shape, {}).get("model_tflops")]
             if marks:
-                axes.scatter(*zip(*marks), marker="_", s=200, color="black", zorder=3, label="what the T4's model says" if i == 0 else None)
+                axes.scatter([x for x, _ in marks], [y for _, y in marks], marker="_", s=200, color="black", zorder=3, label="what the T4's model says" if i == 0 else None)
         axes.set_xticks(range(len(shapes)), shapes, rotation=30, ha="right", fontsize=8)
         axes.set_ylabel("TFLOPS")
         axes.set_title(f"{self.context['device']}: {self.context['timing']}", fontsize=9)
@@ -270,7 +296,8 @@ def _quartile(samples, q):
     return float(np.percentile(samples, 25 * q))
 
 
-def bench(shapes=None, *, kernels=("auto",), accumulate=None, dtype="float16", repetitions=21, progress=True):
+def bench(shapes: str | int | Iterable[str | int] | None = None, *, kernels: str | Iterable[str] = ("auto",),
+          accumulate: str | Iterable[str] | None = None, dtype: str = "float16", repetitions: int = 21, progress: bool = True) -> Bench:
     """Speed on this GPU beside torch's (which is cuBLAS's) and, on a T4, beside what the T4's model says. Returns a table with
     `.rows` and `.plot()`.
 
@@ -279,20 +306,20 @@ def bench(shapes=None, *, kernels=("auto",), accumulate=None, dtype="float16", r
     accumulate   "float16", "float32" or both, the default for float16; for float32 there is float32 alone
     dtype        of the operands and the result: "float16", or "float32", beside which torch's own is cuBLAS's SGEMM, without TF32
     Results are compared with double precision. On an emulated T4 nothing is timed: its rows have the model's figures, as such."""
-    is_ladder = kernels == "ladder"
-    kernels = LADDER if is_ladder else (kernels,) if isinstance(kernels, str) else tuple(kernels)
-    if dtype not in ("float16", "float32"):
-        raise ValueError(f'dtype: {dtype!r} is neither "float16" nor "float32"')
-    if dtype == "float32" and (is_ladder or accumulate not in (None, "float32", ("float32",), ["float32"])):
-        raise ValueError("dtype: the ladder and sums in float16 are for float16")
-    if not isinstance(repetitions, int) or repetitions < 1:
-        raise ValueError(f"repetitions: {repetitions!r} is no number from 1 on")
-    if accumulate is None:
-        accumulate = ("float16", "float32") if dtype == "float16" else "float32"
-    accumulates = (accumulate,) if isinstance(accumulate, str) else tuple(accumulate)
+    sizes, is_ladder = _shapes_of(shapes), isinstance(kernels, str) and kernels == "ladder"
+    kernels = LADDER if is_ladder else _sequence("kernels", kernels, str, "names")
+    if not isinstance(dtype, str) or dtype not in ("float16", "float32"):
+        raise ValueError(f'dtype: {shown(dtype)} is neither "float16" nor "float32"')
+    accumulates = _sequence("accumulate", (("float16", "float32") if dtype == "float16" else "float32") if accumulate is None else accumulate, str, "types")
+    for sums in accumulates:
+        if not isinstance(sums, str) or sums not in _c.ACCUMULATE:
+            raise ValueError(f'accumulate: {shown(sums)} is neither "float32" nor "float16"')
+    if dtype == "float32" and (is_ladder or "float16" in accumulates):
+        raise ValueError("dtype: the ladder, by kernels, and sums in float16, by accumulate, are for float16")
+    _check_repetitions(repetitions)
     for name in kernels:
         if name != "auto":
-            _c.kernel_number(name)
+            _c.kernel_number(name, "kernels")
     about = info()
     handle = _device.handle_for(None)
     torch = None if handle.emulated else _torch_with_gpu()
@@ -300,15 +327,14 @@ def bench(shapes=None, *, kernels=("auto",), accumulate=None, dtype="float16", r
     if handle.emulated:
         repetitions = 1
     modelled = predictions() if dtype == "float16" and (about["is a T4"] or handle.emulated) else {}
-    shapes = (shapes,) if isinstance(shapes, (str, int)) else shapes or (EMULATED_SHAPES if handle.emulated else GPU_SHAPES)
-    shapes = [_shape(text) for text in shapes]
+    sizes = sizes or _shapes_of(EMULATED_SHAPES if handle.emulated else GPU_SHAPES)
     rng = np.random.default_rng(2026)
     rows = []
     with _Watch() as watch:
-        for number, (m, n, k) in enumerate(shapes, 1):
+        for number, (m, n, k) in enumerate(sizes, 1):
             shape = f"{m}x{n}x{k}"
             if progress:
-                print(f"[{number}/{len(shapes)}] {shape}", file=sys.stderr, flush=True)
+                print(f"[{number}/{len(sizes)}] {shape}", file=sys.stderr, flush=True)
             a, b = (tools.array(rng.uniform(-1, 1, size).astype(dtype)) for size in ((m, k), (k, n)))
             d = tools.empty(dtype, m, n)
             contestants = _contestants(kernels, accumulates, dtype, a, b, d, torch)
@@ -409,12 +435,15 @@ def _check_writable(path):
         path.unlink()
 
 
-def report(path="hgemm_report.json", *, shapes=None, repetitions=21, progress=True):
+def report(path: str | pathlib.Path = "hgemm_report.json", *, shapes: str | int | Iterable[str | int] | None = None, repetitions: int = 21,
+           progress: bool = True) -> dict[str, Any]:
     """Checks and measures the library on this GPU and writes a JSON file that a maintainer can read: the GPU, its clocks while it
     was measured, driver and software; exact products; the ladder and products of float32, with every repetition, beside torch; and,
     on a T4, how far each time is from what the T4's model said. It holds no serial number and no name of a user or a machine. Returns
     what it wrote."""
     path = pathlib.Path(path)
+    _shapes_of(shapes)
+    _check_repetitions(repetitions)
     _check_writable(path)
     about = info()
     checks = _checks()
@@ -422,7 +451,7 @@ def report(path="hgemm_report.json", *, shapes=None, repetitions=21, progress=Tr
     if shapes is None and not about["emulated"]:
         shapes = list(dict.fromkeys(shape for shape, _, _ in predictions() if max(_shape(shape)) <= 16384))[:60]
     table = bench(shapes, kernels="ladder", repetitions=repetitions, progress=progress)
-    errors = {}
+    errors: dict[str, list[float]] = {}
     for row in table.rows:
         if row["measured_per_model"]:
             errors.setdefault(f"{row['kernel']}, {row['accumulate']} sums", []).append(row["measured_per_model"])

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Weights in the packed form that products take, and products with it."""
+from __future__ import annotations
+
 import ctypes
 import functools
 from collections.abc import Iterable
 from ctypes import byref
+from typing import Any
 
 import numpy as np
 
 from . import _arrays, _c, _call, _device
-from ._device_array import DeviceArray, upload
-from ._plan import Calls, Shape, plan_for
+from ._annotations import DType
+from ._device_array import DeviceArray, ReadOnly, upload
+from ._plan import Shape, plan_for
 from ._types import BFLOAT16, dtype_name, type_name
 from ._weights import Weights, wrong_shape
+from ._words import kind
 
 _CODES = {number: name for name, number in _c.CODE.items()}
 _SCALES = {number: name for name, number in _c.TYPE.items()}
@@ -87,10 +92,10 @@ def unpack_on_host(form, packed, dtype, first=0, count=None):
 
 def joint(weights):
     """(a list of Weights, their form, their order of columns): experts have all of these in common."""
-    many = list(weights) if isinstance(weights, Iterable) else [weights]
+    many = list(weights) if isinstance(weights, Iterable) and not isinstance(weights, np.ndarray) else [weights]
     for one in many:
         if not isinstance(one, Weights):
-            raise TypeError(f"weights: a {type(one).__module__}.{type(one).__qualname__} is no hgemm.Weights; hgemm.formats makes them")
+            raise TypeError(f"weights: a {kind(one)} is no hgemm.Weights; hgemm.formats makes them")
     if not many:
         raise ValueError("weights: there are none")
     form, order = form_of(many[0]), many[0].order
@@ -102,18 +107,9 @@ def joint(weights):
     return many, form, order
 
 
-def pack(weights, *, device=None):
-    """Weights in the form that products take: hgemm.linear(x, pack(weights)).
-
-    weights  hgemm.Weights, as hgemm.formats and hgemm.gguf make them; or a sequence of them that agree in all but numbers: the experts of
-             hgemm.grouped
-    device   where they are kept: by default, hgemm's default device. A torch.device or its name: in a tensor of torch's there
-
-    Memory is that of codes, scales and zeros, of n rounded up to a multiple of 32 and k to one of 128."""
+def pack(weights):
+    """hgemm.pack on hgemm's default device."""
     many, form, order = joint(weights)
-    if device is not None:
-        from . import torch as door
-        return door.packed.pack(many, form, order, device, experts=not isinstance(weights, Weights))
     handle = _device.handle_for(None)
     size = bytes_of(form)
     data = DeviceArray.empty((len(many), size), np.uint8, handle)
@@ -128,8 +124,9 @@ def pack(weights, *, device=None):
     return PackedWeights(data, form, order, None if isinstance(weights, Weights) else len(many))
 
 
-class PackedWeights:
-    """Packed weights of a linear layer, or of experts. `data` has the bytes; they are the same on every device.
+class PackedWeights(ReadOnly):
+    """Packed weights of a linear layer, or of experts. `data` has the bytes, in a DeviceArray or, of those that were packed for torch, in a tensor;
+    they are the same on every device.
 
     shape      (n, k), or (experts, n, k)
     form       what the bytes are, as integers: hgemm_weights_t's n, k, code, group, zero, type_scale and the 16 of its table
@@ -138,46 +135,71 @@ class PackedWeights:
 
     __slots__ = ("data", "form", "order", "experts")
 
-    def __init__(self, data, form, order, experts=None):
-        self.data, self.form, self.order, self.experts = data, form, order, experts
+    data: Any
+    form: tuple[int, ...]
+    order: Any
+    experts: int | None
 
-    n = property(lambda self: self.form[0])
-    k = property(lambda self: self.form[1])
-    code = property(lambda self: _CODES[self.form[2]])
-    group = property(lambda self: self.form[3] or self.form[1])
-    shape = property(lambda self: (() if self.experts is None else (self.experts,)) + self.form[:2])
-    nbytes = property(lambda self: (self.experts or 1) * bytes_of(self.form))
+    def __init__(self, data: Any, form: tuple[int, ...], order: Any, experts: int | None = None) -> None:
+        self._set(data=data, form=form, order=order, experts=experts)
 
-    def __repr__(self):
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        self._set(**state[1])
+
+    @property
+    def n(self) -> int:
+        return self.form[0]
+
+    @property
+    def k(self) -> int:
+        return self.form[1]
+
+    @property
+    def code(self) -> str:
+        return _CODES[self.form[2]]
+
+    @property
+    def group(self) -> int:
+        return self.form[3] or self.form[1]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (() if self.experts is None else (self.experts,)) + self.form[:2]
+
+    @property
+    def nbytes(self) -> int:
+        return (self.experts or 1) * bytes_of(self.form)
+
+    def __repr__(self) -> str:
         return (f"<hgemm.PackedWeights {'x'.join(map(str, self.shape))}, {self.code}, groups of {self.group}, "
                 f"{('no zeros', 'zeros', 'offsets')[self.form[4]]}, scales of {_SCALES[self.form[5]]}, {self.nbytes} bytes>")
 
-    def unpack(self, dtype="float16"):
+    def unpack(self, dtype: DType = "float16") -> Any:
         """The matrix in float16, bfloat16 or float32: a tensor where the bytes are in one, else numpy's. Elements are computed in float32 and
         rounded once."""
         dtype = dtype_name("dtype", dtype)
-        if _arrays.is_torch(self.data):
-            from . import torch as door
-            return door.packed.unpack(self, dtype)
         found = [unpack_on_host(self.form, packed, dtype) for packed in self.data.numpy()]
         matrix = found[0] if self.experts is None else np.stack(found)
         if self.order is not None:
             matrix = matrix[..., np.argsort(self.order)]
         return matrix
 
-    def matrix(self, dtype, experts=False):
+    def matrix(self, dtype: str, experts: bool = False) -> Any:
         """For plans: what stands for B, k x n, where the packed bytes are. Nothing but a plan looks at it. A tensor of the CPU's is copied to
         the default device."""
-        dtype = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
+        element: np.dtype[Any] = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
         n, k = self.form[:2]
-        width, line = dtype.itemsize, max(k, 1) * dtype.itemsize
-        shape, strides = ((self.experts, k, n), (n * line, width, line)) if experts else ((k, n), (width, line))
+        width, line = element.itemsize, max(k, 1) * element.itemsize
+        shape: tuple[int, ...] = (k, n)
+        strides: tuple[int, ...] = (width, line)
+        if experts:
+            shape, strides = (self.experts or 0, *shape), (n * line, *strides)
         data = self.data
         if _arrays.is_torch(data):
             if data.is_cuda:
-                return _Lent(data, shape, strides, dtype)
+                return _Lent(data, shape, strides, element)
             data = upload(data.detach().numpy(), _device.handle_for(None))
-        return DeviceArray(data._memory, data.pointer, shape, strides, dtype)
+        return DeviceArray(data._memory, data.pointer, shape, strides, element)
 
 
 class _Lent:
@@ -191,30 +213,18 @@ class _Lent:
 
 # ---- plans --------------------------------------------------------------------------------------------------------
 
-_plans = {}
-
-
 def plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, kernel):
     """The plan of x W^T: that of a matrix whose columns are W's rows, which is told of the weights."""
     _c.kernel_number(kernel)  # refuses what is no kernel's name
-    key = form, layouts, dtype, reads_c, activation, batch_invariant, kernel
-    plan = _plans.get(key)
-    if plan is None:
-        whole = plan_for(layouts, dtype, reads_c, "float32", activation, batch_invariant, kernel)
-        plan = Calls.__new__(Calls)
-        plan.shape, plan.copies_c, plan.calls, plan.desc = whole.shape, whole.copies_c, whole.calls, tell(whole.desc, form)
-        if len(_plans) >= 4096:
-            _plans.clear()
-        _plans[key] = plan
-    return plan
+    return plan_for(layouts, dtype, reads_c, "float32", activation, batch_invariant, kernel, form=form, tell=tell)
 
 
-def tell(desc, form):
-    """A copy of a descriptor of x W^T that says that W is packed."""
+def tell(desc, form, name="x"):
+    """A copy of a descriptor of x W^T that says that W is packed. name: of the argument x."""
     if desc.layout != _c.ROW_MAJOR:
         raise ValueError("out: with packed weights its rows are contiguous; pass out.T of an array of the shape of out.T")
     if desc.op_a != _c.OP_N and desc.m > 1:
-        raise ValueError("x: with packed weights its rows are contiguous; pass a contiguous copy")
+        raise ValueError(f"{name}: with packed weights its rows are contiguous; pass a contiguous copy")
     desc = _c.Desc.from_buffer_copy(desc)
     if desc.op_a != _c.OP_N:
         desc.op_a, desc.lda = _c.OP_N, desc.k
@@ -232,6 +242,13 @@ def check_x(w, shape, options):
         raise ValueError(f"weight: it is packed for {w.experts} experts, which hgemm.grouped takes")
     if not shape or shape[-1] != w.k:
         raise wrong_shape("x", shape, f"(..., {w.k}), as the packed weights are {w.n} x {w.k}")
+    refuse(options)
+
+
+def check_experts(w, options):
+    """The same for grouped."""
+    if w.experts is None:
+        raise ValueError("b: it is not packed for experts: pack a sequence of hgemm.Weights")
     refuse(options)
 
 
@@ -260,17 +277,11 @@ def gathered(x, order, name="x"):
 
 def linear(x, w, bias=None, *, out=None, alpha=1.0, beta=None, c=None, activation=None, gate=None, accumulate="float32", out_dtype=None,
            scale_a=None, scale_b=None, batch_invariant=False, kernel=None, stream=None, accuracy="float32"):
-    """hgemm.linear with packed weights. A lower accuracy than x has is more than it asks for."""
-    if _arrays.is_torch(x) and (_arrays.is_torch(w.data) or not x.is_cuda):
-        for name, option in (("out", out), ("kernel", kernel), ("stream", stream)):
-            if option is not None:
-                raise ValueError(f"{name}: it cannot be given with packed weights and torch's tensors")
-        from . import torch as door
-        return door.packed.linear(x, w, bias, alpha=alpha, beta=beta, c=c, activation=activation, gate=gate, accumulate=accumulate,
-                                  out_dtype=out_dtype, scale_a=scale_a, scale_b=scale_b, batch_invariant=batch_invariant, accuracy=accuracy)
+    """hgemm.linear with packed weights, where they are hgemm's own. A lower accuracy than x has is more than it asks for."""
     if _arrays.is_torch(w.data):
         raise TypeError("x: the weights are packed in a tensor of torch's; pack(weights) packs for other arrays")
     host = _arrays.is_host("x", x)
+    _call.check_options(accumulate, activation, accuracy, batch_invariant)
     check_x(w, tuple(x.shape), {"accumulate": accumulate, "scale_b": scale_b})
     x = gathered(x, w.order)
     if host:
@@ -279,7 +290,6 @@ def linear(x, w, bias=None, *, out=None, alpha=1.0, beta=None, c=None, activatio
     if kind not in ("float16", "bfloat16"):
         raise TypeError(f"x: its type is {kind}, not float16 or bfloat16")
     others = {name: array for name, array in (("c", c), ("bias", bias), ("gate", gate), ("out", out)) if array is not None}
-    _call.check_options("float32", activation, accuracy)
     dtype = _call.asked_type(out, out_dtype)
     scalars = _call.scalars_of(c, alpha, beta, scale_a, None)
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The scales of bfloat16 parameters of torch that were asked for, each found once for as long as the parameter does not change."""
+from __future__ import annotations
+
 import functools
 import weakref
 
@@ -9,7 +11,7 @@ from . import _prepared
 from ._plan import lines_of
 
 _lines_of = functools.lru_cache(maxsize=4096)(functools.partial(lines_of, "x"))
-_in_graphs = []  # scales that captured graphs read: a graph may be replayed for as long as the process lives
+_in_graphs: list[torch.Tensor] = []  # scales that captured graphs read: a graph may be replayed for as long as the process lives
 
 
 class _Found:

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """From shapes and strides to descriptors: a plan, which serves every call with the same shapes and strides."""
+from __future__ import annotations
+
 from collections import namedtuple
 from ctypes import byref
 from itertools import product
+
+import numpy as np
 
 from . import _c
 from ._activations import activation as row_of
@@ -227,6 +231,25 @@ def packed(shape):
     return tuple(strides)
 
 
+def share_memory(array):
+    """Whether elements of numpy's array lie where others of it do. It looks at no element."""
+    while array.size and array.ndim:  # what differs first is the index along the first dimension, or it is one
+        if np.shares_memory(array[:1], array[1:]):
+            return True
+        array = array[0]
+    return False
+
+
+def refuse_shared(shape, strides):
+    """Refuses an `out` of which elements share memory. Strides count elements."""
+    if share_memory(np.lib.stride_tricks.as_strided(np.empty(1, np.uint8), shape, strides)):
+        raise shared()
+
+
+def shared():
+    return ValueError("out: some of its elements share memory")
+
+
 def lines_of(name, shape, strides):
     """(lines, width, distance of lines) by which every element of an array is met, in whatever order."""
     dims = sorted(((stride, size) for size, stride in zip(shape, strides) if size > 1 and stride != 0), reverse=True)
@@ -289,8 +312,8 @@ class Plan(Calls):
         out = layouts.get("out") or Layout(dtype, shape.d, packed(shape.d))
         operands = {name: Operand(layouts[name], full_strides(name, layouts[name], shape)) for name in layouts if name != "out"}
         d = operands["d"] = Operand(out, shape.matrix_strides(out.strides))
-        if any(size > 1 and stride == 0 for size, stride in zip(shape.batch, d.strides)):
-            raise ValueError("out: some of its elements share memory")
+        if "out" in layouts:
+            refuse_shared(out.shape, out.strides)
         sources = {name: name for name in operands}
         self.copies_c = False
         if options["reads_c"]:
@@ -324,17 +347,20 @@ class Plan(Calls):
                       for index in product(*(range(sizes[i]) for i in outer))]
 
 
-_plans = {}
+_plans: dict[tuple, Plan] = {}
 
 
-def plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy="float32"):
-    """The plan for these layouts: ((name, dtype, shape, strides), ...)."""
-    key = layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy
+def plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy="float32", form=None, tell=None):
+    """The plan for these layouts: ((name, dtype, shape, strides), ...). Of packed weights: their form, and what makes of a descriptor one that
+    tells of them."""
+    key = layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy, form
     plan = _plans.get(key)
     if plan is None:
         plan = Plan({name: Layout(*layout) for name, *layout in layouts}, dtype,
                     {"reads_c": reads_c, "accumulate": accumulate, "activation": activation, "batch_invariant": batch_invariant,
                      "kernel": kernel, "accuracy": accuracy})
+        if form is not None:
+            plan.desc = tell(plan.desc, form)
         if len(_plans) >= 4096:
             _plans.clear()
         _plans[key] = plan

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: MIT
 """Calls on CUDA tensors that were made before. Options and the tensors' layouts say what a call is. One that comes again, on the same
 stream, has only addresses and factors to set: whatever else could be refused was looked at when it was first made."""
+from __future__ import annotations
+
 from ctypes import byref
 
 import torch
 
 from . import _c, _call
+from ._dispatch import PLAIN
 from ._plan import packed
 
-_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
-NUMBERS = frozenset((float, int))
 
 raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda index: torch.cuda.current_stream(index).cuda_stream)
 
 _LARGEST = _call.LARGEST
 _BESIDE = ("c", "bias", "gate", "out", "scale_a_pointer", "scale_b_pointer")  # what may be given beside a and b
 _OUT = _BESIDE.index("out")
-_calls = {}
+_calls: dict[tuple, _Prepared] = {}
 find = _calls.get
 
 
@@ -33,7 +34,7 @@ def key_of(asked, recording, a, b, beside):
     asked      what is asked for, but for tensors and the values of alpha and beta
     recording  whether tensors that require gradients are to be left to torch's dispatcher
     beside     () or (c, bias, gate, out, scale_a, scale_b), of which each may be None"""
-    if type(a) not in _PLAIN or type(b) not in _PLAIN or not a.is_cuda or not b.is_cuda or recording and (a.requires_grad or b.requires_grad):
+    if type(a) not in PLAIN or type(b) not in PLAIN or not a.is_cuda or not b.is_cuda or recording and (a.requires_grad or b.requires_grad):
         return None
     if a.is_neg() or b.is_neg():  # of which a copy is made first
         return None
@@ -45,7 +46,7 @@ def key_of(asked, recording, a, b, beside):
     for x in beside:
         if x is None:
             layouts.append(None)
-        elif type(x) in _PLAIN and x.is_cuda and not (recording and x.requires_grad) and not x.is_neg():
+        elif type(x) in PLAIN and x.is_cuda and not (recording and x.requires_grad) and not x.is_neg():
             layouts.append((x.get_device(), x.dtype, x.shape, x.stride()))
         else:
             return None

@@ -6,30 +6,15 @@ from ._plan import lines_of
 from ._types import type_name
 
 
-def find_scale(x, *, stream=None):
-    """The scale of a bfloat16 operand, for scale_a or scale_b of matmul: the power of two that brings its largest finite magnitude
-    to 2^15 or above, 2^126 at most. For weights, which then need not be read for it in every product.
-
-    Of an array in device memory: one float32 there, as an array of the same library, found on the current stream or on `stream`.
-    Of a CPU tensor: a CPU tensor. Of another array in host memory: a float."""
-    if _arrays.is_torch(x) and stream is None:
-        from . import torch as door
-        return door.find_scale(x)
-    if _arrays.is_host("x", x):
-        found = find_scale_on_host(x)
-        return found if _arrays.is_torch(x) else float(found)
-    return _scale_on_device(x, stream)
-
-
-def find_scale_on_host(x):
+def find_on_host(x):
     """The scale of an array in host memory, of the same library."""
     host = _arrays.to_host("x", x)
     check_scalable(type_name(host.dtype), (), ())
-    found = _scale_on_device(upload(host, _device.handle_for(None)), None).numpy()
+    found = find_on_device(upload(host, _device.handle_for(None)), None).numpy()
     return _arrays.to_torch(found) if _arrays.is_torch(x) else found
 
 
-def _scale_on_device(x, stream):
+def find_on_device(x, stream):
     stream = _arrays.stream_for([x], stream)
     view = _arrays.view_of("x", x, stream)
     lines = check_scalable(view.dtype, view.shape, view.strides)

@@ -5,13 +5,17 @@ from ctypes import byref
 
 import torch
 
-from . import _c, _call, _derivatives, _packed, _packed_derivatives, _prepared
+from . import _c, _call, _derivatives, _gemm, _packed, _packed_derivatives, _prepared
 from ._activations import activation as row_of
 from ._device import handle_for
+from ._dispatch import count_flops, is_traced, must_dispatch
 from ._packed import PackedWeights
 from ._plan import Layout, Shape, once, spread_shape
+from ._tensors import TYPES as _TYPES
+from ._tensors import check, dtype_of, factors, scale
+from ._weights import Weights
+from ._words import shown
 
-_TYPES = {getattr(torch, name): name for name in _c.TYPE}
 _HALVES = (torch.float16, torch.bfloat16)
 
 
@@ -24,15 +28,20 @@ def _handle(index):
 
 @torch.no_grad()
 @torch.inference_mode(False)
-def pack(many, form, order, device, experts):
+def pack(weights, device):
     """hgemm.pack into a tensor on a device of torch's: one that backward() may keep, in inference mode, too."""
+    many, form, order = _packed.joint(weights)
+    experts = not isinstance(weights, Weights)
     try:
         device = torch.device(device)
-    except RuntimeError as error:
-        raise ValueError(f"device: {device!r} is no device of torch's") from error
-    device = torch.empty(0, device=device).device  # with its index
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+        raise (ValueError if isinstance(device, str) else TypeError)(f"device: {shown(device)} is no device of torch's") from error
     if device.type not in ("cpu", "cuda"):
         raise ValueError(f"device: {device} is neither a CPU nor a CUDA device")
+    try:
+        device = torch.empty(0, device=device).device  # with its index
+    except (RuntimeError, AssertionError) as error:  # a CUDA device that is not there
+        raise ValueError(f"device: {device}: {str(error).splitlines()[0]}") from error
     size = _packed.bytes_of(form)
     data = torch.zeros((len(many), size), dtype=torch.uint8, device=device)  # so is what the library rounds up and does not write
     for one, row in zip(many, data):
@@ -44,15 +53,20 @@ def pack(many, form, order, device, experts):
                                        row.data_ptr())
     if order is not None:
         order = torch.from_numpy(order).to(device)
-    return PackedWeights(data if experts else data[0], form, order, len(many) if experts else None)
+    return PackedTensor(data if experts else data[0], form, order, len(many) if experts else None)
 
 
-def unpack(w, dtype):
-    """PackedWeights.unpack of a tensor."""
-    rows = w.data if w.experts is not None else w.data.unsqueeze(0)
-    found = [torch.ops.hgemm.unpack(row, w.form, getattr(torch, dtype)) for row in rows]
-    matrix = found[0] if w.experts is None else torch.stack(found)
-    return matrix if w.order is None else matrix.index_select(-1, torch.argsort(w.order))
+class PackedTensor(PackedWeights):
+    """Packed weights in a tensor."""
+
+    __slots__ = ()
+
+    def unpack(self, dtype="float16"):
+        dtype = getattr(torch, _call.dtype_name("dtype", dtype))
+        rows = self.data if self.experts is not None else self.data.unsqueeze(0)
+        found = [torch.ops.hgemm.unpack(row, self.form, dtype) for row in rows]
+        matrix = found[0] if self.experts is None else torch.stack(found)
+        return matrix if self.order is None else matrix.index_select(-1, torch.argsort(self.order))
 
 
 # ---- the operators ------------------------------------------------------------------------------------------------
@@ -68,9 +82,9 @@ _library.define("linear_packed_grad(Tensor g, Tensor packed, int[] form, ScalarT
 def _check(x, packed, form):
     if x.dtype not in _HALVES:
         raise TypeError(f"x: its type is {x.dtype}, not torch.float16, torch.bfloat16 or torch.float32")
-    if packed.dtype != torch.uint8 or packed.numel() != _packed.bytes_of(form) or not packed.is_contiguous():
+    if packed.dtype != torch.uint8 or packed.numel() < _packed.bytes_of(form) or not packed.is_contiguous():
         raise ValueError(f"packed: it is a tensor of {packed.dtype} of the shape {tuple(packed.shape)}, not {_packed.bytes_of(form)} "
-                         "contiguous bytes, which packed weights of this form are")
+                         "contiguous bytes or more, of which packed weights of this form are the first")
     if packed.device != x.device:
         raise ValueError(f"packed: it is on {packed.device}, and x is on {x.device}")
 
@@ -115,7 +129,7 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
     def plan_of(layouts, dtype, reads_c):
         return _packed.plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, None)
     if not x.is_cuda:
-        operands["b"] = PackedWeights(packed, form, None).matrix(_TYPES[x.dtype])
+        operands["b"] = PackedTensor(packed, form, None).matrix(_TYPES[x.dtype])
         if scale_a or scale_a_pointer is not None:
             scalars["scale_a"] = scale_a or float(scale_a_pointer)
         return _call.on_host(operands, scalars, dtype, lambda shapes: whole, plan_of)
@@ -156,14 +170,15 @@ LOW = 2.0**11
 
 def _of_floats(x, packed, form, alpha, batch_invariant):
     """alpha * x W^T of float32, in float32: each row, times a power of two, is a half and a rest that is 2^11 times larger than it counts
-    for. They are rows of one product, so that weights are read once, and x is off by 2^-22 of itself at most. alpha and what undoes the
-    power of two are two factors at the end, of which each may be far from 1 where the result is not."""
+    for. They are rows of one product, so that weights are read once. The power brings the row's largest element to between 2^14 and 2^15.
+    From 2^-14 on halves are normal numbers, and x is off by 2^-22 of itself at most; below that by 2^-36, which is 2^-50 of the largest.
+    alpha and what undoes the power of two are two factors at the end, of which each may be far from 1 where the result is not."""
     if x.shape[-1] == 0:  # no row has a largest magnitude
         return x.new_zeros((*x.shape[:-1], form[0]))
     row = x.unsqueeze(0) if x.dim() == 1 else x
     finite = torch.where(row.isfinite(), row, 0)
     largest = torch.linalg.vector_norm(finite, math.inf, dim=-1, keepdim=True).clamp(min=2.0**-112)
-    scale = torch.exp2(14 - largest.log2().floor())
+    scale = torch.exp2((15 - torch.frexp(largest).exponent).float())
     scaled = row * scale
     high = scaled.half()
     low = torch.where(high.isfinite(), (scaled - high.float()) * LOW, 0).half()
@@ -233,13 +248,12 @@ def _linear_packed_grad(g, packed, form, dtype, alpha=1.0):
     if width >= k:
         d = torch.ops.hgemm.gemm(rows, torch.ops.hgemm.unpack(packed, form, dtype), alpha=alpha, alpha_pointer=factor)
         return d.reshape(*g.shape[:-1], k)
-    from . import torch as door
     panel = torch.empty((n, width), dtype=dtype, device=g.device)
     d = torch.empty((rows.shape[0], k), dtype=dtype, device=g.device)
     for first in range(0, k, width):
         count = min(width, k - first)
         _unpack_columns(packed, form, first, count, panel)
-        door.compute({"a": rows, "b": panel[:, :count], "out": d[:, first:first + count]},
+        _gemm.compute({"a": rows, "b": panel[:, :count], "out": d[:, first:first + count]},
                      {"alpha": alpha if factor is None else factor, "beta": 0.0}, None, "none", "float32", False)
     return d.reshape(*g.shape[:-1], k)
 
@@ -280,6 +294,7 @@ def _setup(ctx, inputs, output):
 
 
 def _backward(ctx, g):
+    count_flops()
     grad_x = None
     if ctx.needs_input_grad[0]:
         grad_x = torch.ops.hgemm.linear_packed_grad(g, ctx.saved_tensors[0], ctx.form, ctx.dtype, ctx.alpha)
@@ -312,25 +327,26 @@ def linear(x, w, bias=None, *, alpha=1.0, beta=None, c=None, activation=None, ga
            scale_b=None, batch_invariant=False, accuracy="float32"):
     """hgemm.linear of tensors with packed weights. Its gradient for x is a product with the matrix, unpacked to x's type:
     at most PANEL bytes of it at a time."""
+    _call.check_options(accumulate, activation, accuracy, batch_invariant)
+    check((("x", x), ("c", c), ("bias", bias), ("gate", gate)), ("x",))
     _packed.check_x(w, x.shape, {"accumulate": accumulate, "scale_b": scale_b})
-    _call.check_options("float32", activation, accuracy)
-    alpha, beta = float(_call.scalar("alpha", alpha)), 1.0 if beta is None else float(_call.scalar("beta", beta))
-    if isinstance(out_dtype, str):
-        out_dtype = getattr(torch, _call.dtype_name("out_dtype", out_dtype))
-    scales = {}
-    if isinstance(scale_a, torch.Tensor):
-        scales["scale_a_pointer"] = scale_a
-    elif scale_a is not None:
-        scales["scale_a"] = float(scale_a)
-    packed, order = _on(w, x)
-    return product(x, packed, w.form, order, bias, c, gate, alpha, beta, activation or "none", out_dtype, batch_invariant, scales)
+    if isinstance(alpha, torch.Tensor) and is_traced():
+        raise ValueError("alpha: with packed weights it is a number where torch traces the call")
+    alpha = float(_call.scalar("alpha", alpha))
+    _, _, beta, c = factors(1.0, beta, c)
+    scale_a, scale_a_pointer = scale("scale_a", scale_a)
+    packed, order = on(w, x)
+    return product(x, packed, w.form, order, bias, c, gate, alpha, beta, activation or "none", dtype_of(out_dtype), batch_invariant,
+                   {"scale_a": scale_a, "scale_a_pointer": scale_a_pointer})
 
 
-def _on(w, x):
+def on(w, x):
     """The bytes and the order of packed weights as tensors on the device of x."""
     if isinstance(w.data, torch.Tensor):
         return w.data, w.order
-    return torch.from_numpy(w.data.numpy()[0]).to(x.device), None if w.order is None else torch.from_numpy(w.order).to(x.device)
+    data = w.data.numpy()
+    return (torch.from_numpy(data if w.experts is not None else data[0]).to(x.device),
+            None if w.order is None else torch.from_numpy(w.order).to(x.device))
 
 
 def product(x, packed, form, order, bias, c, gate, alpha, beta, activation, out_dtype, batch_invariant, scales):
@@ -340,8 +356,7 @@ def product(x, packed, form, order, bias, c, gate, alpha, beta, activation, out_
     if order is not None:
         x = x.index_select(-1, order)
     given = [tensor for tensor in (x, packed, bias, c, gate) if tensor is not None]
-    if not (torch.compiler.is_compiling() or _derivatives.transformed() or x.is_meta or any(
-            type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.requires_grad and torch.is_grad_enabled() for tensor in given)):
+    if not (x.is_meta or must_dispatch(given)):
         return run(x, packed, form, c, bias, gate, alpha, beta, activation, out_dtype, batch_invariant, **scales)
     row = x.dim() == 1
     if row:
@@ -357,85 +372,3 @@ def product(x, packed, form, order, bias, c, gate, alpha, beta, activation, out_
     else:
         d = torch.ops.hgemm.linear_packed(x, packed, form, c, bias, gate, alpha, beta, activation, out_dtype, batch_invariant, **scales)
     return d.squeeze(0) if row else d
-
-
-def form_of(name, tensor):
-    """The form in a state dict's tensor of this name."""
-    if tuple(tensor.shape) != (_packed.FORM,) or tensor.dtype != torch.int64:
-        raise ValueError(f"{name}: it is of {tensor.dtype} and of the shape {tuple(tensor.shape)}, not {_packed.FORM} integers of 64 bits")
-    form = tuple(tensor.tolist())
-    if not all(0 <= number < 1 << (63 if i < 2 else 31 if i < 6 else 16) for i, number in enumerate(form)):
-        raise ValueError(f"{name}: {form} does not say what packed weights are")
-    try:
-        _packed.bytes_of(form)
-    except _c.Error as error:
-        raise ValueError(f"{name}: {error}") from None
-    return form
-
-
-def check_order(name, tensor, k):
-    """Refuses what is no order of k columns: on a GPU torch's kernels would end the process's context for an index beyond them."""
-    if tensor.dtype not in (torch.int32, torch.int64) or tuple(tensor.shape) != (k,):
-        raise ValueError(f"{name}: it is of {tensor.dtype} and of the shape {tuple(tensor.shape)}, not {k} integers")
-    if not tensor.is_meta and not torch.equal(tensor.sort().values.cpu().long(), torch.arange(k)):
-        raise ValueError(f"{name}: it is no order of the numbers from 0 to {k - 1}")
-
-
-class PackedLinear(torch.nn.Module):
-    """A linear layer whose weights are packed: PackedLinear(hgemm.Weights, bias), or of what hgemm.pack(weights, device="cuda") made.
-
-    Its state dict has `packed` (bytes), `form` (what they are, as numbers), `order` (act-order) and `bias`: tensors, as safetensors takes
-    them. compute_dtype: what x of float32 is rounded to before the product; without it, nothing."""
-
-    def __init__(self, weights, bias=None, *, device=None, compute_dtype=None):
-        super().__init__()
-        if not isinstance(weights, PackedWeights):
-            weights = _packed.pack(weights, device=device or "cpu")
-        if not isinstance(weights.data, torch.Tensor) or weights.experts is not None:
-            raise ValueError("weights: they are not packed in a tensor of torch's for one matrix; hgemm.pack(weights, device=...) does that")
-        with torch.inference_mode(False):
-            form = torch.tensor(weights.form, dtype=torch.int64)
-        self.register_buffer("packed", weights.data)
-        self.register_buffer("form", form)
-        self.register_buffer("order", weights.order)
-        if bias is not None and not isinstance(bias, torch.Tensor):
-            raise TypeError(f"bias: a {type(bias).__module__}.{type(bias).__qualname__} is no tensor")
-        if bias is not None and tuple(bias.shape) != (weights.n,):
-            raise _packed.wrong_shape("bias", bias.shape, (weights.n,))
-        self.register_parameter("bias", None if bias is None else torch.nn.Parameter(bias.detach(), requires_grad=False))
-        self.compute_dtype, self._form = compute_dtype, weights.form
-
-    in_features = property(lambda self: self._form[1])
-    out_features = property(lambda self: self._form[0])
-
-    @property
-    def weights(self):
-        """The hgemm.PackedWeights."""
-        return PackedWeights(self.packed, self._form, self.order)
-
-    def forward(self, x):
-        device, out_dtype = x.device.type, None
-        if device in ("cuda", "cpu") and torch.is_autocast_enabled(device):
-            x = x.to(torch.get_autocast_dtype(device))
-        elif x.dtype == torch.float32 and self.compute_dtype is not None:
-            x, out_dtype = x.to(self.compute_dtype), torch.float32
-        if x.dim() == 0 or x.shape[-1] != self._form[1]:
-            raise _packed.wrong_shape("x", x.shape, f"(..., {self._form[1]})")
-        return product(x, self.packed, self._form, self.order, self.bias, None, None, 1.0, 1.0, "none", out_dtype, False, {})
-
-    def extra_repr(self):
-        return repr(self.weights)[len("<hgemm.PackedWeights "):-1] + ("" if self.bias is None else ", bias")
-
-    def _load_from_state_dict(self, state_dict, prefix, *arguments):
-        if prefix + "form" in state_dict:
-            form = form_of(prefix + "form", state_dict[prefix + "form"])
-            if form[:2] != self._form[:2]:
-                raise ValueError(f"{prefix}form: it is of weights of {form[0]}x{form[1]}, and the layer's are {self._form[0]}x{self._form[1]}")
-            if form != self._form:
-                self._form, self.packed = form, torch.empty(_packed.bytes_of(form), dtype=torch.uint8, device=self.packed.device)
-        order = state_dict.get(prefix + "order")
-        if order is not None:
-            check_order(prefix + "order", order, self._form[1])
-        if (order is None) != (self.order is None):
-            self.order = None if order is None else torch.empty(self._form[1], dtype=order.dtype, device=self.packed.device)
-        super()._load_from_state_dict(state_dict, prefix, *arguments)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from . import _c
+from ._words import shown
 
 try:  # numpy has no bfloat16
     import ml_dtypes
@@ -25,16 +26,16 @@ def native(dtype):
 
 def dtype_name(argument, value):
     """The name of a type of numpy's or torch's, or of a string."""
-    text = str(value)
+    text = value if isinstance(value, str) else str(value) if hasattr(value, "__module__") or isinstance(value, np.dtype) else ""
     if text not in _NAMES:
         try:
             dtype = np.dtype(value)
-        except TypeError:
+        except (TypeError, ValueError):
             dtype = None
         if dtype is not None and (dtype.isnative or argument == "out"):  # results are made native, but written as out has it
             text = type_name(dtype)
     if text not in _NAMES:
-        raise TypeError(f"{argument}: {value!r} is none of float16, bfloat16 and float32")
+        raise TypeError(f"{argument}: {shown(value)} is none of float16, bfloat16 and float32")
     return _NAMES[text]
 
 

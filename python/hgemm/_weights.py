@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Weights of 4 or 8 bits as all formats are converted to, before they are packed. In host memory, by numpy."""
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from ._to_numpy import to_numpy
 from ._types import BFLOAT16, type_name
+from ._words import shown
 
 GROUPS = (256, 128, 64, 32, 16)  # that have a kernel; 0 is a whole row
 BITS = {"int4": 4, "uint4": 4, "int8": 8, "uint8": 8, "table16": 4, "e4m3": 8}
@@ -56,11 +61,23 @@ class Weights:
 
     Zeros that are all in the middle of an unsigned range are left out: the codes become signed ones, which say the same."""
 
+    codes: np.ndarray[Any, Any]
+    scales: np.ndarray[Any, Any]
+    code: str
+    group: int
+    zeros: Any
+    offsets: Any
+    table: Any
+    order: Any
+    n: int
+    k: int
+
     __slots__ = ("codes", "scales", "code", "group", "zeros", "offsets", "table", "order", "n", "k")
 
-    def __init__(self, codes, scales, code, *, group=0, zeros=None, offsets=None, table=None, order=None, nibbles=False):
+    def __init__(self, codes: Any, scales: Any, code: str, *, group: int = 0, zeros: Any = None, offsets: Any = None, table: Any = None,
+                 order: Any = None, nibbles: bool = False) -> None:
         if not isinstance(code, str) or code not in BITS:
-            raise ValueError(f"code: {code!r} is none of {', '.join(BITS)}")
+            raise ValueError(f"code: {shown(code)} is none of {', '.join(BITS)}")
         codes = _array("codes", codes)
         if codes.ndim != 2:
             raise wrong_shape("codes", codes.shape, "two dimensions, n x k")
@@ -125,7 +142,7 @@ class Weights:
 
     def _take_groups(self, group):
         if not isinstance(group, (int, np.integer)) or group < 0:
-            raise ValueError(f"group: {group!r} is no number of elements along k")
+            raise ValueError(f"group: {shown(group)} is no number of elements along k")
         if group == 0 or group >= self.k:
             return 0
         for size in GROUPS:
@@ -136,7 +153,7 @@ class Weights:
     def _of_groups(self, name, array, groups, repeat):
         array = _array(name, array)
         if array.shape != (self.n, groups):
-            raise wrong_shape(name, array.shape, (self.n, groups))
+            raise wrong_shape(name, array.shape, f"{(self.n, groups)}, one for each group")
         if repeat > 1:
             array = np.repeat(array, repeat, axis=1)[:, :-(-self.k // self.group)]
         return np.ascontiguousarray(array)
@@ -155,15 +172,15 @@ class Weights:
         self.zeros = zeros.astype(np.int8 if low < 0 else np.uint8)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         return self.n, self.k
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         zero = "zeros" if self.zeros is not None else "offsets" if self.offsets is not None else "no zeros"
         return (f"<hgemm.Weights {self.n}x{self.k}, {self.code}, groups of {self.group or self.k}, {zero}, scales of "
                 f"{type_name(self.scales.dtype)}{'' if self.order is None else ', columns sorted'}>")
 
-    def values(self):
+    def values(self) -> np.ndarray[Any, Any]:
         """The codes' values without scales and zeros, (n, k) in float32, in the order in which they are stored."""
         codes = from_nibbles(self.codes) if BITS[self.code] == 4 else self.codes
         if self.code == "table16":
@@ -174,7 +191,7 @@ class Weights:
             return ((codes ^ 8).astype(np.int8) - 8).astype(np.float32)
         return codes.view(np.int8 if self.code == "int8" else np.uint8).astype(np.float32)
 
-    def dequantize(self):
+    def dequantize(self) -> np.ndarray[Any, Any]:
         """The matrix, in float32."""
         def wide(array):
             return np.repeat(array, self.group or max(self.k, 1), axis=1)[:, :self.k]

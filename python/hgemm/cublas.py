@@ -6,7 +6,10 @@
 
 The environment's HGEMM_CUBLAS and its kin say which products, and what is logged.
 """
+from __future__ import annotations
+
 import os
+import subprocess
 import sys
 
 from ._links import PRELOADED, linked
@@ -14,7 +17,7 @@ from ._links import PRELOADED, linked
 __all__ = ["library"]
 
 
-def library():
+def library() -> str:
     """The path of libhgemm_cublas.so, for LD_PRELOAD: by a link where that would not take it as it is."""
     folder = os.path.dirname(os.path.abspath(__file__))
     path = os.path.join(folder, "libhgemm_cublas.so")
@@ -23,7 +26,18 @@ def library():
     return linked(path, PRELOADED)
 
 
-def main():
+def _flags() -> list[str]:
+    """The interpreter's flags: what stands before `-m hgemm.cublas`."""
+    given, told = getattr(sys, "orig_argv", []), "mhgemm.cublas"
+    *flags, last = given[:1 - len(sys.argv) or None] or [""]
+    if last == told[1:]:
+        last = flags.pop() + last
+    if not last.endswith(told) or not last.startswith("-"):  # it was started in another way, or by a Python before 3.10
+        return list(getattr(subprocess, "_args_from_interpreter_flags")())
+    return [*flags[1:], *filter(None, [last[:-len(told)].rstrip("-")])]
+
+
+def main() -> None:
     if sys.argv[1:2] in (["-h"], ["--help"]):
         print(__doc__, end="")
         return
@@ -35,7 +49,7 @@ def main():
         print(path)
         return
     environment = dict(os.environ, LD_PRELOAD=":".join(filter(None, [path, os.environ.get("LD_PRELOAD")])))
-    os.execve(sys.executable, [sys.executable, *sys.argv[1:]], environment)
+    os.execve(sys.executable, [sys.executable, *_flags(), *sys.argv[1:]], environment)
 
 
 if __name__ == "__main__":

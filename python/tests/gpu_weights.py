@@ -96,7 +96,7 @@ def packed_gradients_graphs_and_streams():
 @check
 def packed_gradients_in_panels():
     """A gradient's matrix is unpacked some columns at a time: the same bits, and no more memory than a panel takes."""
-    rng, whole = random(), hgemm.torch.packed.PANEL
+    rng, whole = random(), hgemm._torch_packed.PANEL
     for code, zeros, dtype in (("int4", None, HALF), ("uint4", "integer", torch.bfloat16), ("int8", None, torch.float32), ("table16", None, HALF)):
         n, k = int(rng.integers(300, 900)), 2 * int(rng.integers(300, 900))
         weights = made(rng, code, n, k, 64, zeros)
@@ -104,12 +104,12 @@ def packed_gradients_in_panels():
         x, g = torch.zeros(70, k, device="cuda", dtype=dtype, requires_grad=True), integers(70, n)
         y = hgemm.linear(x, packed, out_dtype="float32")
         found = []
-        for hgemm.torch.packed.PANEL in (whole, n * 256 * dtype.itemsize):
+        for hgemm._torch_packed.PANEL in (whole, n * 256 * dtype.itemsize):
             torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated()
             found += torch.autograd.grad(y, x, g.float(), retain_graph=True)
             used = torch.cuda.max_memory_allocated() - before
-        hgemm.torch.packed.PANEL = whole
+        hgemm._torch_packed.PANEL = whole
         wanted = g.double() @ matrix
         assert error(found[0], wanted) < {HALF: 1e-3, torch.bfloat16: 6e-3, torch.float32: 1e-6}[dtype], (code, dtype)
         assert torch.equal(*found) or dtype == torch.float32 and error(*found) < 1e-6, (code, dtype)  # whose panels' tiles have scales of their own
@@ -142,6 +142,37 @@ def packed_float32():
         assert torch.equal(out, layer(still))
     tangent = torch.func.jvp(layer, (x.detach().half(),), (torch.ones_like(x).half(),))[1]
     assert error(tangent, torch.ones(5, 1024, device="cuda").double() @ matrix.double().T) < 1e-3
+
+
+@check
+def packed_layers():
+    """A layer's state and weight on the GPU: loaded from the CPU's memory, in place for graphs, unpacked by what reads it."""
+    rng = random()
+    first, second = (made(rng, "int4", 512, 1024, 128) for _ in range(2))
+    first, second = (hgemm.Weights(one.codes, one.scales, "int4", group=128, order=rng.permutation(1024), nibbles=True) for one in (first, second))
+    layer, other = hgemm.torch.PackedLinear(first, torch.ones(512).half()), hgemm.torch.PackedLinear(second, torch.zeros(512).half(), device="cuda")
+    matrix, x = torch.from_numpy(first.dequantize()).cuda(), integers(40, 1024)
+    wanted, graph = (x.float() @ matrix.T + 1).half(), torch.cuda.CUDAGraph()
+    with torch.no_grad():
+        other(x)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            out = other(x)
+    other.cuda().load_state_dict(layer.state_dict())
+    graph.replay()
+    assert torch.equal(out, wanted) and torch.equal(other(x), wanted)
+    elsewhere = hgemm.torch.PackedLinear(made(rng, "int8", 512, 1024, 64), torch.zeros(512).half()).to("meta")
+    padded = torch.zeros(layer.packed.numel() + 8, dtype=torch.uint8, device="cuda")
+    padded[8:] = layer.packed.cuda()
+    elsewhere.load_state_dict({"packed": padded[8:], "bias": layer.bias.cuda()}, assign=True)  # at an address that no kernel takes
+    moved = layer.cuda()
+    for one in (elsewhere, moved):
+        assert torch.equal(one(x), wanted) and torch.equal(torch.compile(one, fullgraph=True)(x), wanted)
+        assert one.weight.is_cuda and one.weight.device == x.device and torch.equal(one.weight.float(), matrix)
+        assert error(torch.nn.functional.linear(x, one.weight, one.bias), wanted) < 1e-3
+    with torch.no_grad():
+        moved.weight.data += 1
+    assert type(moved) is torch.nn.Linear and moved.weight.is_cuda and error(moved(x), x.float() @ (matrix + 1).T + 1) < 1e-3
 
 
 @check
@@ -196,6 +227,39 @@ def packed_experts():
 
 
 @check
+def experts_as_a_module():
+    """PackedExperts: all experts in one product for halves, in a CUDA graph, too; each by itself for float32 and for a gradient."""
+    rng = random()
+    up, down = ([made(rng, "e4m3", *shape, 64) for _ in range(8)] for shape in ((384, 256), (256, 192)))
+
+    def gate(z):
+        first, second = z.chunk(2, dim=-1)
+        return torch.nn.functional.silu(first) * second
+    experts = hgemm.torch.PackedExperts(hgemm.pack(up, device="cuda"), hgemm.pack(down, device="cuda"), gate)
+    chosen, weights = torch.rand(33, 8, device="cuda").topk(2)[1], torch.rand(33, 2, device="cuda")
+    matrices = [torch.stack([torch.from_numpy(one.dequantize()) for one in some]).double().cuda() for some in (up, down)]
+
+    def reference(x):
+        inner = gate(torch.einsum("tk,tenk->ten", x, matrices[0][chosen]))
+        return torch.einsum("tek,tenk,te->tn", inner, matrices[1][chosen], weights.double())
+    for dtype, bound in ((HALF, 2e-3), (torch.bfloat16, 2e-2), (torch.float32, 1e-5)):
+        x = (torch.randn(33, 256, device="cuda") / 64).to(dtype)
+        wanted, y = reference(x.double()), experts(x, chosen, weights)
+        assert y.dtype == dtype and error(y, wanted) < bound, (dtype, error(y, wanted))
+        mine, theirs = x.clone().requires_grad_(), x.double().requires_grad_()
+        g = torch.randn(33, 256, device="cuda")
+        found, = torch.autograd.grad(experts(mine, chosen, weights), mine, g.to(dtype))
+        assert error(found, torch.autograd.grad(reference(theirs), theirs, g.double())[0]) < 3 * bound, dtype
+        if dtype == torch.float32:
+            continue
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            again = experts(x, chosen, weights)
+        graph.replay()
+        assert torch.equal(again, y), dtype
+
+
+@check
 def packed_beyond_4_gib():
     """Weights of more than 4 GiB, which are a small matrix's rows many times over: each copy's results are those of the first."""
     if torch.cuda.mem_get_info()[0] < 9 << 30:
@@ -213,10 +277,10 @@ def packed_beyond_4_gib():
             at, to = at + size, to + size * times
         for m in (1, 40, 200):
             x = integers(m, k)
-            y = hgemm.linear(x, _packed.PackedWeights(whole, form, None), out_dtype="float32").view(m, times, n)
+            y = hgemm.linear(x, hgemm._torch_packed.PackedTensor(whole, form, None), out_dtype="float32").view(m, times, n)
             assert torch.equal(y, hgemm.linear(x, small, out_dtype="float32")[:, None].expand(m, times, n)), (code, m)
         panel, first = torch.empty(n * times, 128, device="cuda", dtype=HALF), k - 128
-        hgemm.torch.packed._unpack_columns(whole, form, first, 128, panel)
+        hgemm._torch_packed._unpack_columns(whole, form, first, 128, panel)
         assert torch.equal(panel.view(times, n, 128), small.unpack("float16")[:, first:].expand(times, n, 128)), code
         del whole, panel
 

@@ -11,6 +11,11 @@ def words(rng, *shape):
     return rng.integers(0, 2**32, shape, dtype=np.uint64).astype(np.uint32).view(np.int32)
 
 
+def zero_words(rng, *shape):
+    """Those of zeros, of 4 or 8 bits, of which none is stored as ones in all its bits: in GPTQ's version 1, none is 0."""
+    return words(rng, *shape) & 0x77777777
+
+
 def halves(rng, *shape):
     return rng.uniform(0.01, 2, shape).astype(np.float16)
 

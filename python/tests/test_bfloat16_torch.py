@@ -89,8 +89,8 @@ def test_bfloat16_compiles():
 @pytest.fixture
 def searches(monkeypatch):
     """What enable() searched for scales."""
-    found, find = [], hgemm.torch._find_scale
-    monkeypatch.setattr(hgemm.torch, "_find_scale", lambda x: found.append(tuple(x.shape)) or find(x))
+    found, find = [], hgemm._enable.find_scale
+    monkeypatch.setattr(hgemm._enable, "find_scale", lambda x: found.append(tuple(x.shape)) or find(x))
     return found
 
 

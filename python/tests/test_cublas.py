@@ -74,3 +74,17 @@ def test_the_exit_status_and_what_is_preloaded_stay():
     other = cublas.library().replace("libhgemm_cublas.so", "libhgemm.so")
     done = run("-m", "hgemm.cublas", "-c", "import os, sys; print(os.environ['LD_PRELOAD']); sys.exit(7)", LD_PRELOAD=other)
     assert done.returncode == 7 and done.stdout.strip() == f"{cublas.library()}:{other}"
+
+
+@pytest.mark.parametrize("flags", [["-O", "-m", "hgemm.cublas"], ["-OO", "-u", "-X", "utf8", "-W", "error::FutureWarning", "-m", "hgemm.cublas"],
+                                   ["-OBm", "hgemm.cublas"], ["-mhgemm.cublas"], ["-m", "hgemm.cublas"]])
+def test_the_interpreters_flags_stay(flags):
+    program = ("import sys; print(sys.flags.optimize, sys.flags.utf8_mode, sys.warnoptions, sys.stdout.write_through, sys.flags.dont_write_bytecode, "
+               "sys.argv[1:])")
+    environment = {"PYTHONUTF8": "0"}
+    direct = [flag for flag in flags if not flag.endswith("hgemm.cublas") and flag != "-m"]
+    direct = ["-OB" if flag == "-OBm" else flag for flag in direct]
+    expected = run(*direct, "-c", program, "-O", "m", **environment)
+    assert expected.returncode == 0 and expected.stdout.endswith("['-O', 'm']\n")
+    found = run(*flags, "-c", program, "-O", "m", **environment)
+    assert found.stdout == expected.stdout, found.stderr

@@ -38,9 +38,9 @@ def theirs(a, b, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, activation="
 def doubles():
     """Lends the operator a kernel for doubles, in which differences say what a derivative is."""
     def kernel(a, *rest):
-        rest += hgemm.torch._derivatives._defaults[1 + len(rest):]
+        rest += hgemm._derivatives._defaults[1 + len(rest):]
         if a.dtype != DOUBLE:
-            return hgemm.torch._gemm(a, *rest)
+            return hgemm._gemm.gemm(a, *rest)
         alpha_pointer = rest[-2]
         assert rest[8] in (None, DOUBLE) and rest[7] in ("float32", "float16")
         return theirs(a, *rest) if alpha_pointer is None else theirs(a, *rest[:4], float(alpha_pointer), *rest[5:])

@@ -11,7 +11,7 @@ import pytest
 
 import hgemm
 from hgemm import formats
-from random_weights import halves, words
+from random_weights import halves, words, zero_words
 
 
 def field(word, index, bits=4):
@@ -36,8 +36,8 @@ def same(weights, wanted):
 def test_gptq(rng, bits, version, n, k, group):
     per, groups = 32 // bits, -(-k // group)
     qweight, qzeros, scales = words(rng, k // per, n), words(rng, groups, n // per), halves(rng, groups, n)
-    if bits == 8 and version == 1:
-        qzeros &= 0x7f7f7f7f
+    if version == 1:
+        qzeros &= 0x7f7f7f7f if bits == 8 else 0x77777777
     g_idx = rng.permutation(np.arange(k) // group).astype(np.int32)
 
     def element(g_idx):
@@ -61,8 +61,51 @@ def test_gptq_symmetric_codes_become_signed(rng):
     assert weights.code == "int4" and weights.zeros is None
     asymmetric = formats.gptq(words(rng, 8, 8), np.full((2, 1), 0x77777777, np.int32), halves(rng, 2, 8), version=2)
     assert asymmetric.code == "uint4" and (asymmetric.zeros == 7).all()
-    largest = formats.gptq(words(rng, 8, 8), np.full((2, 1), -1, np.int32), halves(rng, 2, 8), version=1)
-    assert (largest.zeros == 16).all()
+
+
+def of_writer(zeros, bits, writer):
+    """(groups, n) zeros as the writers of GPTQ's version 1 store them."""
+    def word(some):
+        if writer == "whole":
+            return sum((z - 1) << bits * i for i, z in enumerate(some)) % 2**32
+        if writer == "each":
+            return sum((z - 1) % 2**bits << bits * i for i, z in enumerate(some))
+        found = 0
+        for i, z in enumerate(some):  # "or": -1 is ones in all places
+            found |= (z - 1) % 2**32 << bits * i
+        return found % 2**32
+    per = 32 // bits
+    return np.array([[word(row[i:i + per]) for i in range(0, len(row), per)] for row in zeros.tolist()], np.uint32).view(np.int32)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("writer", ["whole", "each"])
+def test_gptq_zeros_of_0(rng, bits, writer):
+    """In version 1 they wrap, in two ways. What one way says is read where the caller says so, or where the other way says the same."""
+    n, k, per = 16, 64, 32 // bits
+    qweight, scales, borrow = words(rng, k // per, n), np.exp2(rng.integers(-3, 3, (4, n))).astype(np.float16), writer == "whole"
+    for _ in range(20):
+        zeros = rng.integers(0, 2**bits, (4, n)) * rng.integers(0, 2, (4, n))
+        found = formats.gptq(qweight, of_writer(zeros, bits, writer), scales, version=1, bits=bits, borrow=borrow)
+        wanted = formats.gptq(qweight, of_writer(zeros + 1, bits, "or"), scales, version=2, bits=bits)  # of what is not 0, all write the same
+        same(found, wanted.dequantize())
+        with pytest.raises(ValueError, match=r"^qzeros: zeros of 0 .*GPTQModel.*borrow=True.*borrow=False"):
+            formats.gptq(qweight, of_writer(zeros, bits, writer), scales, version=1, bits=bits)
+        zeros[:, np.arange(n) % per != per - 1] |= 1  # now the last ones of integers alone may be 0
+        wanted = formats.gptq(qweight, of_writer(zeros + 1, bits, "or"), scales, version=2, bits=bits)
+        for told in (None, True, False):
+            same(formats.gptq(qweight, of_writer(zeros, bits, writer), scales, version=1, bits=bits, borrow=told), wanted.dequantize())
+
+
+def test_gptq_zeros_that_are_lost(rng):
+    """AutoGPTQ's writer: after a zero of 0, all bits of the integer are ones."""
+    zeros, scales = np.array([[3, 0, 5, 7, 1, 2, 9, 4]] * 2), halves(rng, 2, 8)
+    assert of_writer(zeros, 4, "or").view(np.uint32)[0, 0] == 0xfffffff2
+    with pytest.raises(ValueError, match=r"^qzeros: .* column 2: .* AutoGPTQ wrote 15 over all that follow of the 8 zeros of an integer"):
+        formats.gptq(words(rng, 8, 8), of_writer(zeros, 4, "or"), scales, version=1)
+    with pytest.raises(ValueError) as raised:
+        formats.gptq(words(rng, 8, 8), of_writer(zeros, 4, "whole"), scales, version=1)
+    assert "has a zero of 5 in column 2" in str(raised.value) and "AutoGPTQ" not in str(raised.value)
 
 
 @pytest.mark.parametrize("n, k, group", [(8, 64, 16), (16, 40, 40), (24, 128, 64), (8, 48, 48), (16, 80, 32)])
@@ -143,6 +186,43 @@ def test_fp8(rng, shape, block):
     same(formats.fp8(bits, scale, block=block), matrix(n, k, element))
 
 
+@pytest.mark.parametrize("shape, block", [((1,), None), ((7, 1), None), ((7, 3), None), ((4, 3), (2, 16)), ((), (128, 128))])
+def test_fp8_with_scales_that_are_powers_of_two(rng, shape, block):
+    """E8M0: 2^(e - 127), as transformers' scale_fmt "ue8m0" and MXFP8 have them."""
+    bits, scale = rng.integers(0, 127, (7, 48)).astype(np.uint8), rng.integers(110, 140, shape, np.uint8)
+    wanted = formats.fp8(bits, np.exp2(scale.astype(np.float32) - 127), block=block).dequantize()
+    same(formats.fp8(bits, scale, block=block), wanted)
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    same(formats.compressed_tensors(weight=bits, weight_scale=scale.view(ml_dtypes.float8_e8m0fnu), block=block), wanted)
+    with pytest.raises(ValueError, match="^scale.*255"):
+        formats.fp8(bits, np.full_like(scale, 255), block=block)
+
+
+def test_groups_that_a_shape_cannot_tell(rng):
+    """Two groups of k = 192 are of 96, or of 128 and 64. The index of each k's group says it."""
+    n, k, g_idx = 8, 192, (np.arange(192) // 128).astype(np.int32)
+    tensors = {"qweight": words(rng, k // 8, n), "qzeros": words(rng, 2, n // 8), "scales": halves(rng, 2, n)}
+    with pytest.raises(ValueError, match="^scales: it has 2 groups along k = 192, of 96, or of 128 with a shorter last one: say group_size"):
+        formats.gptq(**tensors, version=2)
+    for size, index in ((128, g_idx), (96, (np.arange(k) // 96).astype(np.int32))):
+        told = formats.gptq(**tensors, version=2, group_size=size)
+        same(formats.gptq(**tensors, g_idx=index, version=2), told.dequantize())
+        shuffled = rng.permutation(index).astype(np.int32)
+        same(formats.gptq(**tensors, g_idx=shuffled, version=2), formats.gptq(**tensors, g_idx=shuffled, version=2, group_size=size).dequantize())
+    bits, scale = rng.integers(0, 127, (n, k)).astype(np.uint8), halves(rng, n, 2)
+    for name, call in (("scale", lambda **of: formats.fp8(bits, scale, **of)), ("scales", lambda **of: formats.awq(words(rng, k, 1), words(rng, 2, 1), halves(rng, 2, 8), **of)),
+                       ("weight_scale", lambda **of: formats.compressed_tensors(weight=bits, weight_scale=scale, **of)),
+                       ("weight_scale", lambda **of: formats.compressed_tensors(weight=bits.view(np.int8), weight_scale=scale, **of)),
+                       ("weight_scale", lambda **of: formats.compressed_tensors(weight_packed=words(rng, n, k // 8), weight_scale=scale, **of))):
+        with pytest.raises(ValueError, match=f"^{name}: it has 2 groups along k = 192, of 96, or of 128 "):
+            call()
+        assert [call(group_size=size).scales.shape[1] for size in (96, 128)] == [6, 2]
+    with pytest.raises(ValueError, match="^group_size: a block is given, too"):
+        formats.fp8(bits, scale, block=(8, 96), group_size=96)
+    with pytest.raises(ValueError, match="^block: only scales of FP8"):
+        formats.compressed_tensors(weight=bits.view(np.int8), weight_scale=scale, block=(8, 96))
+
+
 def test_fp8_of_128x128_blocks(rng):
     n, k = 300, 400
     bits, scale = rng.integers(0, 127, (n, k)).astype(np.uint8), rng.uniform(0.1, 1, (3, 4)).astype(np.float32)
@@ -203,7 +283,8 @@ def fp4(code):
 
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("kind, bound", [("nf4", 0.35 * 2.0**-11), ("fp4", 0)])
-@pytest.mark.parametrize("n, k, blocksize", [(6, 128, 64), (8, 64, 128), (5, 320, 64), (3, 64, 128), (2, 1024, 512)])
+@pytest.mark.parametrize("n, k, blocksize", [(6, 128, 64), (8, 64, 128), (5, 320, 64), (3, 64, 128), (2, 1024, 512),
+                                             (4, 48, 64), (3, 4304, 64), (7, 80, 128), (3, 96, 64), (2, 320, 128)])
 def test_bitsandbytes(rng, nested, kind, bound, n, k, blocksize):
     packed, blocks = rng.integers(0, 256, (n * k // 2, 1)).astype(np.uint8), -(-n * k // blocksize)
     state = {"absmax": rng.uniform(0.1, 1, blocks).astype(np.float32)}
@@ -275,6 +356,10 @@ def ggml_element(kind, block, j):
         if kind == "Q5_K":
             code |= (block[16 + j % 32] >> g & 1) << 4
         return f32(f32(code * (half(block, 0) * scale)) - half(block, 2) * least)
+    if kind == "IQ4_XS":
+        g = j // 32
+        scale = (block[4 + g // 2] >> 4 * (g % 2) & 15) | ((block[2] | block[3] << 8) >> 2 * g & 3) << 4
+        return IQ4_NL[block[8 + 16 * g + j % 16] >> 4 * (j // 16 % 2) & 15] * f32(half(block, 0) * (scale - 32))
     assert kind == "Q6_K"
     within, at = j % 128, j // 128
     low = block[64 * at + within % 64] >> 4 * (within // 64) & 15
@@ -283,7 +368,7 @@ def ggml_element(kind, block, j):
 
 
 KINDS = {"Q4_0": (2, 32, 18), "Q4_1": (3, 32, 20), "Q5_0": (6, 32, 22), "Q5_1": (7, 32, 24), "Q8_0": (8, 32, 34), "Q4_K": (12, 256, 144),
-         "Q5_K": (13, 256, 176), "Q6_K": (14, 256, 210), "IQ4_NL": (20, 32, 18), "MXFP4": (39, 32, 17)}
+         "Q5_K": (13, 256, 176), "Q6_K": (14, 256, 210), "IQ4_NL": (20, 32, 18), "IQ4_XS": (23, 256, 136), "MXFP4": (39, 32, 17)}
 
 
 def ggml_bytes(rng, kind, n, k):
@@ -381,7 +466,7 @@ def sources(rng):
     """(converter, its tensors, options) of one sound layer in each format."""
     n, k, groups = 32, 128, 4
     return [
-        (formats.gptq, {"qweight": words(rng, k // 8, n), "qzeros": words(rng, groups, n // 8), "scales": halves(rng, groups, n),
+        (formats.gptq, {"qweight": words(rng, k // 8, n), "qzeros": zero_words(rng, groups, n // 8), "scales": halves(rng, groups, n),
                         "g_idx": (np.arange(k) // 32).astype(np.int32)}, {"version": 1}),
         (formats.awq, {"qweight": words(rng, k, n // 8), "qzeros": words(rng, groups, n // 8), "scales": halves(rng, groups, n)}, {}),
         (formats.compressed_tensors, {"weight_packed": words(rng, n, k // 8), "weight_scale": halves(rng, n, groups),
@@ -441,16 +526,19 @@ def test_what_a_tensor_cannot_say(rng):
     for version in (0, 3, None, "gptq"):
         with pytest.raises(ValueError, match="version"):
             formats.gptq(**tensors, version=version)
-    with pytest.raises(ValueError, match="bits: 3"):
-        formats.gptq(**tensors, version=1, bits=3)
+    for bits in (2, 3):
+        with pytest.raises(ValueError, match=f"bits: {bits} is neither 4 nor 8, and GPTQ of 2 and 3 bits is not read"):
+            formats.gptq(**tensors, version=1, bits=bits)
+    with pytest.raises(ValueError, match="borrow: 2"):
+        formats.gptq(**tensors, version=1, borrow=2)
     with pytest.raises(ValueError, match="scales: it has 4 groups; k = 128 in groups of 64 has 2"):
         formats.gptq(**tensors, version=1, group_size=64)
-    with pytest.raises(ValueError, match="g_idx: sorted, it has not 4 groups of 32"):
+    with pytest.raises(ValueError, match="g_idx: of its 4 groups the smallest has 0 and the largest 128 of k = 128, as in a row shard .* of one size, here 32"):
         formats.gptq(**tensors, g_idx=np.zeros(128, np.int32), version=1)
-    with pytest.raises(ValueError, match="qzeros: version 1 stores 255"):
-        formats.gptq(words(rng, 4, 4), np.full((1, 1), -1, np.int32), halves(rng, 1, 4), version=1, bits=8)
-    with pytest.raises(ValueError, match="cross its rows of k = 96"):
-        formats.bitsandbytes(np.zeros(96, np.uint8), np.ones(3, np.float32), (2, 96))
+    with pytest.raises(ValueError, match="g_idx: its groups are 4 to 7, and scales has 4: a row shard counts its own from 0"):
+        formats.gptq(**tensors, g_idx=(np.arange(128) // 32 + 4).astype(np.int32), version=1)
+    with pytest.raises(ValueError, match="weight: its rows of k = 72 begin at multiples of 8 inside blocks of 64"):
+        formats.bitsandbytes(np.zeros(72, np.uint8), np.ones(3, np.float32), (2, 72))
     with pytest.raises(ValueError, match="quant_type"):
         formats.bitsandbytes(np.zeros(64, np.uint8), np.ones(2, np.float32), (2, 64), quant_type="int8")
     with pytest.raises(TypeError, match="weight_packed: give either"):

@@ -217,7 +217,8 @@ FAULTS = [  # (a, b, options, exception, what it says)
     (np.ma.masked_equal(np.zeros((3, 5), H), 0), np.zeros((5, 7), H), {}, TypeError, r"a: masked arrays"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 1j}, TypeError, r"alpha: 1j is complex"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 1e300}, ValueError, r"alpha: 1e\+300 is beyond"),
-    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 10**400}, ValueError, r"alpha: 10+ is beyond"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 10**400}, ValueError, r"alpha: 10+\.\.\. \(401 characters\) is beyond"),
+    (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": 10**5000}, ValueError, r"alpha: an integer of 16610 bits is beyond"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": "2"}, TypeError, r"alpha: a builtins.str is no array"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"alpha": np.array("2")}, TypeError, r"alpha: '2' is no number"),
     (np.zeros((3, 5), H), np.zeros((5, 7), H), {"kernel": ["k1_tiled"]}, ValueError, r"kernel: none is called \['k1_tiled'\]"),
@@ -255,7 +256,7 @@ def test_faults_of_device_arrays(integers):
         with pytest.raises(TypeError, match="device: 3 is no name of a device"):
             call(3)
     other = _device_array.upload(integers(6, 5), _device.Handle("t4emu"))
-    with pytest.raises(ValueError, match="a: it is on an emulated T4, and b is on an emulated T4"):
+    with pytest.raises(ValueError, match="a: it is on the default device, an emulated T4, and b is on the emulated T4 't4emu'"):
         hgemm.matmul(a, other)
     with pytest.raises(hgemm.DeviceError, match='"nonsense"'):
         hgemm.array(integers(2, 2), "nonsense")

@@ -46,7 +46,7 @@ def test_bench_times_nothing_on_an_emulated_device(capsys, tmp_path):
     for fault in ("1x2", [0], ["ten"], ["1x2x3x4"]):
         with pytest.raises(ValueError):
             hgemm.bench(fault, progress=False)
-    with pytest.raises(ValueError, match="kernel: none is called"):
+    with pytest.raises(ValueError, match="kernels: none is called"):
         hgemm.bench(["16"], kernels="k9")
 
 

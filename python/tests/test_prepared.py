@@ -84,8 +84,8 @@ def recorded(monkeypatch):
 
     def apply(keyset, *arguments):
         seen.append(tuple(arguments[0].shape))
-        return hgemm.torch._derivatives._below_autograd(keyset, arguments)
-    monkeypatch.setattr(hgemm.torch._derivatives._Gemm, "apply", apply)
+        return hgemm._derivatives._below_autograd(keyset, arguments)
+    monkeypatch.setattr(hgemm._derivatives._Gemm, "apply", apply)
     return seen
 
 
@@ -171,7 +171,7 @@ def test_packed_weights(gpu, looked_at):
         packed = hgemm.pack(weights)
         gpu.arrays.append(packed.data)
         data = fake_cuda.tensor(packed.data.pointer, (packed.nbytes,), (1,), torch.uint8)
-        of.append((hgemm._packed.PackedWeights(data, packed.form, None), torch.from_numpy(weights.dequantize())))
+        of.append((hgemm._torch_packed.PackedTensor(data, packed.form, None), torch.from_numpy(weights.dequantize())))
     assert len({w.nbytes for w, _ in of[:3]}) == 1
 
     def product(i, dtype, x_way, out_dtype, **options):

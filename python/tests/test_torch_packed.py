@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import hgemm
 import hgemm.torch
 from hgemm import _c, formats
-from random_weights import KINDS, halves, made, words
+from random_weights import KINDS, halves, made, words, zero_words
 
 pytestmark = pytest.mark.skipif(not _c.has_weights(), reason="this libhgemm does not pack weights")
 
@@ -74,10 +74,10 @@ def test_a_gradient_in_panels(rng, monkeypatch, dtype):
     g = integers(rng, 2, 3, 24).float()
     whole, = torch.autograd.grad(y, x, g, retain_graph=True)
     assert whole.shape == x.shape and whole.dtype == x.dtype and torch.allclose(whole.double(), g.double() @ matrix_of(weights).double(), rtol=1e-2)
-    monkeypatch.setattr(hgemm.torch.packed, "PANEL", 2 * 24 * 300)
-    assert hgemm.torch.packed._panel(24, 700, 2) == 256  # 256, 256 and 188 columns
+    monkeypatch.setattr(hgemm._torch_packed, "PANEL", 2 * 24 * 300)
+    assert hgemm._torch_packed._panel(24, 700, 2) == 256  # 256, 256 and 188 columns
     assert torch.equal(torch.autograd.grad(y, x, g)[0], whole)
-    assert [hgemm.torch.packed._panel(*nk, 2) for nk in ((0, 5), (5, 0), (10, 256), (7200, 300))] == [5, 1, 256, 128]
+    assert [hgemm._torch_packed._panel(*nk, 2) for nk in ((0, 5), (5, 0), (10, 256), (7200, 300))] == [5, 1, 256, 128]
 
 
 @pytest.mark.parametrize("activation, gated", [("silu", True), ("gelu", False), (None, True)])
@@ -170,7 +170,7 @@ def test_transforms(rng):
 
 
 def test_float32(rng):
-    """x of float32 keeps its bits: the product is as near to the exact one as float32's sums are, whatever a row's magnitude."""
+    """The product is as near to the exact one as float32's sums are, whatever a row's magnitude."""
     weights = made(rng, "int4", 24, 320, 32)
     packed, matrix = hgemm.pack(weights, device="cpu"), matrix_of(weights)
     sizes = torch.tensor([1e-30, 1e-7, 1.0, 3e4, 8e5, 1e25])[:, None]
@@ -198,6 +198,25 @@ def test_float32(rng):
     assert layer(x).dtype == torch.float32 and torch.equal(layer(x), hgemm.linear(x, packed))
     layer.compute_dtype = torch.float16
     assert torch.equal(layer(x), hgemm.linear(x.half(), packed, out_dtype="float32"))
+
+
+def test_float32_in_rows_of_any_width(rng):
+    """docs/weights.md's bound, where a feature is far above the others and some outputs do not use it; and that it is no looser than need be."""
+    n, k = 40, 192
+    codes = rng.integers(-8, 8, (n, k)).astype(np.int8)
+    codes[: n // 2, 0] = 0
+    packed = hgemm.pack(hgemm.Weights(codes, rng.uniform(0.01, 0.02, (n, k // 64)).astype(np.float32), "int4", group=64), device="cpu")
+    matrix, worst = packed.unpack("float32").double(), 0.0
+    for width in (0, 12, 27, 28, 29, 35, 45, 60, 90, 120):
+        x = torch.from_numpy(rng.standard_normal((6, k)).astype(np.float32))
+        x *= torch.from_numpy(np.exp2(-rng.integers(0, 14, (6, k))).astype(np.float32))
+        x[:, 0] = torch.tensor([1, -1, 1.9, 0.5, 0, 1e-30]) * 2.0**width
+        x *= torch.exp2(torch.tensor([0, 5, -20, 0, 40, -100]))[:, None]
+        error = (hgemm.linear(x, packed).double() - x.double() @ matrix.T).abs()
+        sums, floor = x.double().abs() @ matrix.abs().T, 2.0**-50 * x.double().abs().amax(1, keepdim=True) * matrix.abs().sum(1)
+        assert (error <= (96 + k / 64 + 8) * 2.0**-24 * sums + floor + k * 2.0**-150).all(), width
+        worst = max(worst, ((error - (96 + k / 64 + 8) * 2.0**-24 * sums) / floor).max().item())
+    assert worst > 2.0**-6  # floats of one row by themselves do not come to that: x has fewer bits there
 
 
 def test_float32_beyond_what_halves_and_alpha_hold(rng):
@@ -317,34 +336,12 @@ def test_compiled(rng):
     assert torch.isfinite(x.grad).all() and x.grad.abs().max() > 0
 
 
-def test_module(rng, tmp_path):
+def test_module(rng):
     weights = formats.gptq(words(rng, 16, 24), words(rng, 4, 3), halves(rng, 4, 24), rng.permutation(np.arange(128) // 32).astype(np.int32), version=2)
     layer = hgemm.torch.PackedLinear(weights, torch.arange(24).half())
     x = integers(rng, 3, 128)
     wanted = layer(x)
     assert torch.allclose(wanted.float(), x.float() @ matrix_of(weights).T + torch.arange(24), rtol=2e-3, atol=0.1)
-    torch.save(layer.state_dict(), tmp_path / "state")
-    state = torch.load(tmp_path / "state", weights_only=True)
-    assert all(isinstance(value, torch.Tensor) for value in state.values()) and set(state) == {"packed", "form", "order", "bias"}
-    other = hgemm.torch.PackedLinear(made(rng, "int8", 24, 128, 64), torch.zeros(24).half())  # of another form
-    other.load_state_dict(state)
-    assert torch.equal(other(x), wanted) and repr(other) == repr(layer)
-    with pytest.raises(ValueError, match="24x128, and the layer's are 24x64"):
-        hgemm.torch.PackedLinear(made(rng, "int8", 24, 64, 64), torch.zeros(24)).load_state_dict(state)
-    for name, changed in (("form", layer.form[:5]), ("form", layer.form.float()), ("form", -layer.form), ("form", torch.full((22,), 7)),
-                          ("order", layer.order[:-1]), ("order", layer.order.float()), ("order", layer.order + 1), ("order", layer.order * 0)):
-        for target in (other, torch.nn.Sequential(torch.nn.Linear(128, 24))):
-            prefix = "" if target is other else "0."
-            load = target.load_state_dict if target is other else lambda state: hgemm.torch.load_state_dict(target, state)
-            with pytest.raises(ValueError, match=f"^{prefix}{name}: "):
-                load({prefix + key: value for key, value in {**state, name: changed}.items()})
-    with pytest.raises(ValueError, match=r"^0.packed: it is of torch.uint8 and of the shape \(9,\)"):
-        hgemm.torch.load_state_dict(torch.nn.Sequential(torch.nn.Linear(128, 24)), {"0.form": layer.form, "0.packed": layer.packed[:9]})
-    named = {f"0.{name}": value for name, value in state.items()}
-    with pytest.raises(ValueError, match="^0.form: it is of weights of 24x128, and the layer's are 24x64"):
-        hgemm.torch.load_state_dict(torch.nn.Sequential(torch.nn.Linear(64, 24)), named)
-    with pytest.raises(RuntimeError, match="Missing key.*0.bias"):  # not a layer without one
-        hgemm.torch.load_state_dict(torch.nn.Sequential(torch.nn.Linear(128, 24)), {name: value for name, value in named.items() if name != "0.bias"})
     with pytest.raises(ValueError, match=r"x: its shape is \(\)"):
         layer(torch.tensor(1.0))
     with pytest.raises(TypeError, match="x: its layout is torch.sparse_coo"):
@@ -373,7 +370,7 @@ class Layer(torch.nn.Module):
 def quantised(rng, n=32, k=128):
     """(name, layer, its Weights) of each format that convert knows."""
     groups = k // 32
-    gptq = {"qweight": words(rng, k // 8, n), "qzeros": words(rng, groups, n // 8), "scales": halves(rng, groups, n),
+    gptq = {"qweight": words(rng, k // 8, n), "qzeros": zero_words(rng, groups, n // 8), "scales": halves(rng, groups, n),
             "g_idx": rng.permutation(np.arange(k) // 32).astype(np.int32)}
     awq = {"qweight": words(rng, k, n // 8), "qzeros": words(rng, groups, n // 8), "scales": halves(rng, groups, n)}
     packed = {"weight_packed": words(rng, n, k // 8), "weight_scale": halves(rng, n, groups), "weight_shape": np.array([n, k])}
@@ -425,7 +422,7 @@ def test_convert(rng):
 
 
 def gptq_layer(rng, n=32, k=128):
-    return Layer(qweight=words(rng, k // 8, n), qzeros=words(rng, k // 32, n // 8), scales=halves(rng, k // 32, n))
+    return Layer(qweight=words(rng, k // 8, n), qzeros=zero_words(rng, k // 32, n // 8), scales=halves(rng, k // 32, n))
 
 
 def test_versions_that_layers_tell(rng):
@@ -501,22 +498,6 @@ def test_bitsandbytes_of_8_bits(rng):
         assert torch.allclose(model[0](x).float(), x.float() @ matrix.T + bias, rtol=2e-3, atol=2e-3)
 
 
-def test_fp8_by_what_its_scales_are(rng):
-    """One a row in a row of them, as FBGEMM has it, or a row of blocks: by their number, or by what the layer says of blocks."""
-    for n, k, count, block_size, is_blocks in ((64, 256, 64, None, False), (64, 256, 2, None, True), (2, 256, 2, None, False),
-                                               (2, 256, 2, (128, 128), True)):
-        bits = rng.integers(0, 100, (n, k)).astype(np.uint8)
-        scale = rng.uniform(0.1, 1, (1, count)).astype(np.float32)
-        layer = Layer(weight=torch.from_numpy(bits).view(torch.float8_e4m3fn), weight_scale=scale)
-        if block_size is not None:
-            layer.block_size = block_size
-        model = torch.nn.Sequential(layer)
-        done = hgemm.torch.convert(model)
-        assert not done.left, done
-        wanted = formats.fp8(bits, scale, block=(128, 128)) if is_blocks else formats.fp8(bits, scale[0])
-        np.testing.assert_array_equal(model[0].weights.unpack("float32").numpy(), wanted.dequantize())
-
-
 def test_what_convert_is_given():
     with pytest.raises(TypeError, match="model: a builtins.dict is no torch.nn.Module"):
         hgemm.torch.convert({})
@@ -549,15 +530,6 @@ def test_adapters_stay(rng):
         assert type(model[0]) is Adapter and (model(x) - wanted).abs().max() <= 2e-3 * wanted.abs().max(), name
 
 
-def test_hooks_are_taken_over(rng):
-    model, seen = torch.nn.Sequential(gptq_layer(rng)), []
-    model[0].register_forward_pre_hook(lambda module, x: seen.append("before"))
-    model[0].register_forward_hook(lambda module, x, options, y: (seen.append("after"), y + 1)[1], with_kwargs=True)
-    hgemm.torch.convert(model, gptq_version=1)
-    x = integers(rng, 3, 128)
-    assert torch.equal(model(x), hgemm.linear(x, model[0].weights) + 1) and seen == ["before", "after"]
-
-
 def test_modules_as_others_handle_them(rng, tmp_path):
     """Copied, pickled, cast, saved as safetensors, kept small by checkpointing, exported: the same product."""
     order = rng.permutation(64)
@@ -587,7 +559,7 @@ def test_modules_as_others_handle_them(rng, tmp_path):
         hgemm.torch.load_state_dict(model, state, assign=device == "meta")
         assert torch.equal(model["a"][0](x), wanted) and model["b"].weight.sum() == 24 * 64
     with pytest.raises(ValueError, match="the model has no layer a.1"):
-        hgemm.torch.load_state_dict(model, {"a.1.form": layer.form, "a.1.packed": layer.packed})
+        hgemm.torch.load_state_dict(model, {"a.1.packed": layer.packed})
     safetensors = pytest.importorskip("safetensors.torch")
     safetensors.save_model(torch.nn.Sequential(layer), tmp_path / "model")
     loaded = torch.nn.Sequential(copies[6])
@@ -635,7 +607,7 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
     passed = []
     package = types.SimpleNamespace(matmul_4bit=lambda A, B, quant_state, out=None, bias=None: passed.append(A))
     monkeypatch.setitem(sys.modules, "bitsandbytes", package)
-    monkeypatch.setattr(hgemm.torch._bitsandbytes_door, "_own", None)
+    monkeypatch.setattr(hgemm._bitsandbytes_door, "_own", None)
     weight, state = torch.from_numpy(rng.integers(0, 256, (2048, 1)).astype(np.uint8)), State(torch.rand(64) + 0.1)
     x = integers(rng, 3, 128)
 
@@ -661,7 +633,7 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
         assert len(passed) == 4 and set(on.passed) >= {"an out", "torch.float32", "weights of k x n"} and on.ran == {"matmul_4bit": 5}
         with hgemm.torch.enable(devices=("cuda",)):
             package.matmul_4bit(x, weight, state)
-        assert len(passed) == 5 and hgemm.torch._bitsandbytes_door._packed_of
+        assert len(passed) == 5 and hgemm._bitsandbytes_door._packed_of
         with torch.inference_mode():
             frozen = weight.clone()
             package.matmul_4bit(x, frozen, State(torch.rand(64)))
@@ -670,7 +642,7 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
         package.matmul_4bit(x, weight, scales)
         assert len(passed) == 7
         del state
-        assert len(hgemm.torch._bitsandbytes_door._packed_of) == 0
+        assert len(hgemm._bitsandbytes_door._packed_of) == 0
     package.matmul_4bit(x, weight, None)
     assert len(passed) == 8
 
@@ -678,7 +650,7 @@ def test_what_enable_takes_of_bitsandbytes(rng, monkeypatch):
 def test_what_is_packed_in_inference_mode_serves_training(rng, monkeypatch):
     package = types.SimpleNamespace(matmul_4bit=None)
     monkeypatch.setitem(sys.modules, "bitsandbytes", package)
-    monkeypatch.setattr(hgemm.torch._bitsandbytes_door, "_own", None)
+    monkeypatch.setattr(hgemm._bitsandbytes_door, "_own", None)
     _, layer, weights = quantised(rng)[-1]
     matrix, models = matrix_of(weights), [torch.nn.Sequential(layer)]
     state = type("State", (), {"as_dict": lambda self: layer.quant_state.as_dict()})()

@@ -16,7 +16,7 @@ import hgemm
 from hgemm import _c, formats
 if torch is not None:
     import hgemm.torch
-from random_weights import made, words
+from random_weights import made, words, zero_words
 from test_formats import KINDS, ggml_bytes, gguf_file, sources
 
 pytestmark = pytest.mark.skipif(not _c.has_weights(), reason="this libhgemm does not pack weights")
@@ -77,7 +77,7 @@ def test_lines_of_the_page(rng):
     """All others, in their order: those of torch where it is there, on the CPU."""
     n, k, groups = 32, 128, 4
     bias, x = rng.integers(-2, 3, n).astype(np.float16), rng.integers(-2, 3, (6, k)).astype(np.float16)
-    names = {"hgemm": hgemm, "qweight": words(rng, k // 8, n), "qzeros": words(rng, groups, n // 8), "g_idx": (rng.permutation(k) // 32).astype(np.int32),
+    names = {"hgemm": hgemm, "qweight": words(rng, k // 8, n), "qzeros": zero_words(rng, groups, n // 8), "g_idx": (rng.permutation(k) // 32).astype(np.int32),
              "scales": np.exp2(rng.integers(-3, 3, (groups, n))).astype(np.float16), "bias": bias, "x": x}
     names.update((f"w{i}", made(rng, "int4", n, k, 32)) for i in range(3))
     ends, tokens, places = np.array([1, 1, 6], np.int32), rng.integers(0, 6, 6).astype(np.int32), rng.permutation(6).astype(np.int32)

@@ -189,25 +189,25 @@ static int is_of(const known_plan_t *known, const problem_class_t *problem, int 
            class_compare(&known->problem, problem) == 0;
 }
 
-hgemm_status_t handle_choose(hgemm_handle_t handle, const hgemm_desc_t *row_major, plan_t *plan)
+hgemm_status_t handle_choose(hgemm_handle_t handle, const problem_t *p, plan_t *plan)
 {
-    const problem_class_t problem = class_of(row_major);
-    const uint64_t hash = class_hash(&problem) ^ (uint64_t)row_major->kernel << 32;
+    const problem_class_t problem = class_of(p);
+    const uint64_t hash = class_hash(&problem) ^ (uint64_t)p->kernel << 32;
     known_plan_t *known = handle->known[(hash >> 32) % KNOWN_SETS];
     /* Of C and D, which decide where a plain kernel is named, the class tells nothing. */
-    for (int i = 0; i < KNOWN_WAYS && !kernel_table[row_major->kernel].is_plain; i++)
-        if (is_of(&known[i], &problem, row_major->kernel)) {
+    for (int i = 0; i < KNOWN_WAYS && !kernel_table[p->kernel].is_plain; i++)
+        if (is_of(&known[i], &problem, p->kernel)) {
             *plan = known[i].plan;
             return HGEMM_STATUS_SUCCESS;
         }
-    hgemm_status_t status = select_plan(row_major, &handle->machine, handle_room(handle), plan);
-    if (status == HGEMM_STATUS_SUCCESS && !handle_make_room(handle, (size_t)plan_workspace(row_major, plan)))
-        status = select_plan(row_major, &handle->machine, handle->workspace_bytes, plan);
+    hgemm_status_t status = select_plan(p, &handle->machine, handle_room(handle), plan);
+    if (status == HGEMM_STATUS_SUCCESS && !handle_make_room(handle, (size_t)plan_workspace(p, plan)))
+        status = select_plan(p, &handle->machine, handle->workspace_bytes, plan);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
     memmove(&known[1], &known[0], (KNOWN_WAYS - 1) * sizeof known[0]);
-    known[0] = (known_plan_t){problem, row_major->kernel, *plan};
-    record_call(handle->device, row_major, plan);
+    known[0] = (known_plan_t){problem, p->kernel, *plan};
+    record_call(handle->device, p, plan);
     return HGEMM_STATUS_SUCCESS;
 }
 

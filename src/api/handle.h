@@ -40,7 +40,7 @@ int handle_make_room(hgemm_handle_t handle, size_t bytes);
 
 /* select_plan for the handle's machine and workspace, which then has room for the plan. A problem that comes again is
  * not priced again: that takes a host as long as a small product takes a GPU. */
-hgemm_status_t handle_choose(hgemm_handle_t handle, const hgemm_desc_t *row_major, plan_t *plan);
+hgemm_status_t handle_choose(hgemm_handle_t handle, const problem_t *row_major, plan_t *plan);
 
 /* The words of the thread's last failure of a call without a handle, DEVICE_DETAIL bytes. */
 char *thread_detail(void);
@@ -56,6 +56,6 @@ hgemm_status_t handle_load_scale(hgemm_handle_t handle);
 void handle_forget_parts(hgemm_handle_t handle);
 
 /* Enqueues a plan of select_plan's, or one like it, for a checked row-major problem. */
-hgemm_status_t handle_launch(hgemm_handle_t handle, const hgemm_desc_t *row_major, const plan_t *plan);
+hgemm_status_t handle_launch(hgemm_handle_t handle, const problem_t *row_major, const plan_t *plan);
 
 #endif

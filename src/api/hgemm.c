@@ -18,26 +18,23 @@ void hgemm_desc_init_sized(hgemm_desc_t *desc, size_t size)
 }
 
 /* Checks the call and chooses its plan; KERNEL_NONE where there is nothing to compute. */
-static hgemm_status_t prepare(hgemm_handle_t handle, const hgemm_desc_t *given, hgemm_desc_t *problem, plan_t *plan)
+static hgemm_status_t prepare(hgemm_handle_t handle, const hgemm_desc_t *desc, problem_t *problem, plan_t *plan)
 {
-    hgemm_desc_t desc;
     if (!handle)
         return HGEMM_STATUS_INVALID_HANDLE;
-    char *words = handle->device->detail;
     plan->variant.kernel = KERNEL_NONE;
-    hgemm_status_t status = check_call(given, CHECK_MEMORY, &desc, words);
-    if (status != HGEMM_STATUS_SUCCESS || nothing_to_compute(&desc))
+    hgemm_status_t status = check_call(desc, CHECK_MEMORY, problem, handle->device->detail);
+    if (status != HGEMM_STATUS_SUCCESS || problem->is_idle)
         return status;
-    *problem = normalise(&desc);
     status = handle_choose(handle, problem, plan);
     if (status == HGEMM_STATUS_NOT_SUPPORTED)
-        describe_unsupported(problem, words);
+        describe_unsupported(problem, handle->device->detail);
     return status;
 }
 
 hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc)
 {
-    hgemm_desc_t problem;
+    problem_t problem;
     plan_t plan;
     hgemm_status_t status = prepare(handle, desc, &problem, &plan);
     if (status != HGEMM_STATUS_SUCCESS || plan.variant.kernel == KERNEL_NONE)
@@ -89,7 +86,7 @@ hgemm_status_t hgemm_find_scale(hgemm_handle_t handle, int64_t lines, int64_t wi
 
 hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *desc)
 {
-    hgemm_desc_t problem;
+    problem_t problem;
     plan_t plan;
     hgemm_status_t status = prepare(handle, desc, &problem, &plan);
     if (status != HGEMM_STATUS_SUCCESS || plan.variant.kernel == KERNEL_NONE)
@@ -97,21 +94,19 @@ hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *desc)
     return handle_load(handle, &plan);
 }
 
-hgemm_status_t hgemm_select(const hgemm_desc_t *given, int *kernel)
+hgemm_status_t hgemm_select(const hgemm_desc_t *desc, int *kernel)
 {
-    hgemm_desc_t desc;
+    problem_t problem;
     plan_t plan = {.variant.kernel = KERNEL_NONE};
     char *words = thread_detail();
     words[0] = '\0';
     if (!kernel)
         return HGEMM_STATUS_INVALID_HANDLE;
-    hgemm_status_t status = check_call(given, CHECK_ALIGNMENT, &desc, words);
-    if (status == HGEMM_STATUS_SUCCESS && !nothing_to_compute(&desc)) {
-        hgemm_desc_t problem = normalise(&desc);
+    hgemm_status_t status = check_call(desc, CHECK_ALIGNMENT, &problem, words);
+    if (status == HGEMM_STATUS_SUCCESS && !problem.is_idle)
         status = select_plan(&problem, &machine_t4, machine_t4.workspace_bytes, &plan);
-        if (status == HGEMM_STATUS_NOT_SUPPORTED)
-            describe_unsupported(&problem, words);
-    }
+    if (status == HGEMM_STATUS_NOT_SUPPORTED && !problem.is_idle)
+        describe_unsupported(&problem, words);
     if (status == HGEMM_STATUS_SUCCESS)
         *kernel = plan.variant.kernel;
     return status;

@@ -28,29 +28,16 @@ static hgemm_status_t refuse_null(hgemm_handle_t handle, const char *name)
     return HGEMM_STATUS_INVALID_HANDLE;
 }
 
-/* Checks a call; sets `*is_idle`, or writes the row-major problem. */
-static hgemm_status_t take_call(hgemm_handle_t handle, const hgemm_desc_t *given, check_t depth, hgemm_desc_t *problem,
-                                int *is_idle)
-{
-    hgemm_desc_t desc;
-    hgemm_status_t status = check_call(given, depth, &desc, handle->device->detail);
-    *is_idle = status == HGEMM_STATUS_SUCCESS && nothing_to_compute(&desc);
-    if (status == HGEMM_STATUS_SUCCESS && !*is_idle)
-        *problem = normalise(&desc);
-    return status;
-}
-
 /* What the public sees of a plan for a problem. */
-static hgemm_plan_info_t describe(hgemm_handle_t handle, hgemm_layout_t layout, const hgemm_desc_t *p,
-                                  const plan_t *plan)
+static hgemm_plan_info_t describe(hgemm_handle_t handle, hgemm_layout_t layout, const problem_t *p, const plan_t *plan)
 {
     const double clock = (double)handle->info.clock_khz * 1e3;
     const int is_row_major = layout == HGEMM_ROW_MAJOR;
     return (hgemm_plan_info_t){
         .kernel = plan->variant.kernel,
         .splits = plan->splits,
-        .tiles = saturated_product(plan->tiles, matrix_count(p)),
-        .split_tiles = saturated_product(plan->tiles - plan->whole_tiles, matrix_count(p)),
+        .tiles = saturated_product(plan->tiles, p->matrices),
+        .split_tiles = saturated_product(plan->tiles - plan->whole_tiles, p->matrices),
         .copies_a = (plan->copies & (is_row_major ? FACTOR_A : FACTOR_B)) != 0,
         .copies_b = (plan->copies & (is_row_major ? FACTOR_B : FACTOR_A)) != 0,
         .seconds = clock > 0 ? estimate_clocks(p, &handle->machine, plan) / clock : 0,
@@ -59,7 +46,7 @@ static hgemm_plan_info_t describe(hgemm_handle_t handle, hgemm_layout_t layout, 
 }
 
 /* Loads what the plan runs and makes the caller's plan of it. */
-static hgemm_status_t make(hgemm_plan_t *made, hgemm_handle_t handle, hgemm_layout_t layout, const hgemm_desc_t *p,
+static hgemm_status_t make(hgemm_plan_t *made, hgemm_handle_t handle, hgemm_layout_t layout, const problem_t *p,
                            const plan_t *chosen)
 {
     const int has_kernel = chosen->variant.kernel != KERNEL_NONE;
@@ -84,15 +71,14 @@ static hgemm_status_t make(hgemm_plan_t *made, hgemm_handle_t handle, hgemm_layo
 
 hgemm_status_t hgemm_plan_create(hgemm_plan_t *plan, hgemm_handle_t handle, const hgemm_desc_t *desc)
 {
-    hgemm_desc_t problem;
+    problem_t problem;
     plan_t chosen = {.variant.kernel = KERNEL_NONE};
-    int is_idle;
     if (!handle || !plan)
         return refuse_null(handle, "plan");
-    hgemm_status_t status = take_call(handle, desc, CHECK_ALIGNMENT, &problem, &is_idle);
+    hgemm_status_t status = check_call(desc, CHECK_ALIGNMENT, &problem, handle->device->detail);
     if (status != HGEMM_STATUS_SUCCESS)
         return status; /* its reason is told */
-    if (!is_idle)
+    if (!problem.is_idle)
         status = handle_choose(handle, &problem, &chosen);
     if (status == HGEMM_STATUS_NOT_SUPPORTED)
         describe_unsupported(&problem, handle->device->detail);
@@ -114,15 +100,14 @@ void hgemm_plan_destroy(hgemm_plan_t plan)
 
 hgemm_status_t hgemm_get_cublas_ratio(hgemm_handle_t handle, const hgemm_desc_t *desc, double *ratio)
 {
-    hgemm_desc_t problem;
+    problem_t problem;
     plan_t measured;
-    int is_idle;
     if (!handle || !ratio)
         return refuse_null(handle, "ratio");
-    hgemm_status_t status = take_call(handle, desc, CHECK_ALIGNMENT, &problem, &is_idle);
+    hgemm_status_t status = check_call(desc, CHECK_ALIGNMENT, &problem, handle->device->detail);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
-    const int has_entry = !is_idle && measured_plan(&problem, &handle->machine, handle_room(handle), &measured);
+    const int has_entry = !problem.is_idle && measured_plan(&problem, &handle->machine, handle_room(handle), &measured);
     *ratio = has_entry ? tuning_cublas_ratio(handle->tuning, &problem) : 0;
     return HGEMM_STATUS_SUCCESS;
 }
@@ -148,7 +133,7 @@ static const char *name_problem(int kernel, const problem_class_t *problem, char
 }
 
 /* Whether the plan, which is for the handle's device, runs a problem. */
-static hgemm_status_t check_problem(hgemm_plan_t plan, hgemm_handle_t handle, const hgemm_desc_t *p)
+static hgemm_status_t check_problem(hgemm_plan_t plan, hgemm_handle_t handle, const problem_t *p)
 {
     char words[2][CLASS_TEXT];
     const problem_class_t problem = class_of(p);
@@ -170,17 +155,16 @@ static hgemm_status_t check_problem(hgemm_plan_t plan, hgemm_handle_t handle, co
 
 hgemm_status_t hgemm_plan_run(hgemm_plan_t plan, hgemm_handle_t handle, const hgemm_desc_t *desc)
 {
-    hgemm_desc_t problem;
-    int is_idle;
+    problem_t problem;
     if (!handle || !plan)
         return refuse_null(handle, "plan");
-    hgemm_status_t status = take_call(handle, desc, CHECK_MEMORY, &problem, &is_idle);
+    hgemm_status_t status = check_call(desc, CHECK_MEMORY, &problem, handle->device->detail);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
     if (strcmp(plan->device, handle->info.name) != 0)
         return refuse(handle, "The plan is for the device \"%s\", the handle's is \"%s\".", plan->device,
                       handle->info.name);
-    if (is_idle)
+    if (problem.is_idle)
         return HGEMM_STATUS_SUCCESS;
     status = check_problem(plan, handle, &problem);
     return status == HGEMM_STATUS_SUCCESS ? handle_launch(handle, &problem, &plan->plan) : status;
@@ -224,12 +208,11 @@ static hgemm_status_t take_part(hgemm_handle_t handle, const char **text, const 
 }
 
 /* Reads the last part of a text, a plan for the problem, or for none. */
-static hgemm_status_t take_plan(hgemm_handle_t handle, const char *text, const hgemm_desc_t *p, int is_idle,
-                                plan_t *plan)
+static hgemm_status_t take_plan(hgemm_handle_t handle, const char *text, const problem_t *p, plan_t *plan)
 {
-    if (is_idle && strcmp(text, "nothing") != 0)
+    if (p->is_idle && strcmp(text, "nothing") != 0)
         return refuse(handle, "The call has nothing to compute, but the plan has.");
-    if (is_idle)
+    if (p->is_idle)
         return HGEMM_STATUS_SUCCESS;
     const char *fault = plan_from_text(text, p, plan);
     if (!fault && p->kernel != HGEMM_KERNEL_AUTO && p->kernel != plan->variant.kernel)
@@ -246,25 +229,24 @@ static hgemm_status_t take_plan(hgemm_handle_t handle, const char *text, const h
 hgemm_status_t hgemm_plan_from_text(hgemm_plan_t *plan, hgemm_handle_t handle, const hgemm_desc_t *desc,
                                     const char *text)
 {
-    hgemm_desc_t problem;
+    problem_t problem;
     plan_t read = {.variant.kernel = KERNEL_NONE};
     char library[32], words[CLASS_TEXT];
-    int is_idle;
     if (!handle || !plan || !text)
         return refuse_null(handle, plan ? "text" : "plan");
-    hgemm_status_t status = take_call(handle, desc, CHECK_ALIGNMENT, &problem, &is_idle);
+    hgemm_status_t status = check_call(desc, CHECK_ALIGNMENT, &problem, handle->device->detail);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
     problem_class_t class = {{0}};
-    if (!is_idle)
+    if (!problem.is_idle)
         class = class_of(&problem);
     write_library(library);
     status = take_part(handle, &text, "library", library);
     if (status == HGEMM_STATUS_SUCCESS)
         status = take_part(handle, &text, "device", handle->info.name);
     if (status == HGEMM_STATUS_SUCCESS)
-        status = take_part(handle, &text, "problem", name_problem(!is_idle, &class, words));
+        status = take_part(handle, &text, "problem", name_problem(!problem.is_idle, &class, words));
     if (status == HGEMM_STATUS_SUCCESS)
-        status = take_plan(handle, text, &problem, is_idle, &read);
+        status = take_plan(handle, text, &problem, &read);
     return status == HGEMM_STATUS_SUCCESS ? make(plan, handle, desc->layout, &problem, &read) : status;
 }

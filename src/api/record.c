@@ -159,20 +159,20 @@ static void name_device(device_t *device, char *text, size_t bytes)
 
 /* bench_hgemm's name of hgemm's own choice for such operands, and the options that ask for these. What is a float
  * beside another type is one there, too. */
-static void name_operands(const hgemm_desc_t *p, char name[64], char options[96])
+static void name_operands(const problem_t *p, char name[64], char options[96])
 {
-    const hgemm_type_t type = has_floats(p) ? HGEMM_TYPE_F32 : p->type_a;
-    const int is_packed = p->weights != NULL, is_typed = type != HGEMM_TYPE_F16;
+    const hgemm_type_t type = p->has_floats ? HGEMM_TYPE_F32 : p->a.type;
+    const int is_packed = p->is_packed, is_typed = type != HGEMM_TYPE_F16;
     const char *word = is_typed ? type_names[type] : "", *how = "";
     char weights[WEIGHTS_TEXT] = "";
     if (is_packed)
-        weights_to_text(p->weights, weights);
+        form_to_text(&p->packed, weights);
     else if (type == HGEMM_TYPE_F32)
         how = p->accuracy == HGEMM_ACCURACY_16_BITS   ? "_16bits"
               : p->accuracy == HGEMM_ACCURACY_11_BITS ? "_11bits"
                                                       : "";
-    else if (type == HGEMM_TYPE_BF16 && scales_to_find(p))
-        how = p->scale_b != 0 || p->scale_b_pointer ? "_b_given" : "_found";
+    else if (type == HGEMM_TYPE_BF16 && p->scales)
+        how = !p->b.finds_scale ? "_b_given" : "_found";
     snprintf(options, 96, "%s%s%s%s", is_typed ? " --type " : "", word, is_packed ? " --weights " : "", weights);
     if (p->kernel != HGEMM_KERNEL_AUTO)
         snprintf(name, 64, "%s", kernel_table[p->kernel].info.name);
@@ -184,18 +184,18 @@ static void name_operands(const hgemm_desc_t *p, char name[64], char options[96]
 
 /* The call as a command of bench_hgemm, which has contiguous and aligned operands. A comment says what else the call
  * has, and which plan was chosen for it. */
-static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t *plan, char line[MOST_LINE])
+static void write_command(device_t *device, const problem_t *p, const plan_t *plan, char line[MOST_LINE])
 {
     char name[24], kernel[64], options[192] = "", operands[96], problem[CLASS_TEXT], words[PLAN_TEXT];
     const problem_class_t class = class_of(p);
     size_t used = 0;
     name_device(device, name, sizeof name);
     name_operands(p, kernel, operands);
-    if (p->alpha != 1)
-        used += (size_t)snprintf(options + used, sizeof options - used, " --alpha %.9g", (double)p->alpha);
-    if (p->beta != 0)
-        used += (size_t)snprintf(options + used, sizeof options - used, " --beta %.9g", (double)p->beta);
-    if (p->batch_mode == HGEMM_BATCH_GROUPED && p->op_a == HGEMM_OP_N) /* so many rows, of any group alike likely */
+    if (p->product.alpha != 1)
+        used += (size_t)snprintf(options + used, sizeof options - used, " --alpha %.9g", (double)p->product.alpha);
+    if (p->product.beta != 0)
+        used += (size_t)snprintf(options + used, sizeof options - used, " --beta %.9g", (double)p->product.beta);
+    if (p->batch_mode == HGEMM_BATCH_GROUPED && p->a.is_along_k) /* so many rows, of any group alike likely */
         used += (size_t)snprintf(options + used, sizeof options - used, " --experts %" PRId64 ":1", p->batch);
     else if (p->batch != 1)
         used += (size_t)snprintf(options + used, sizeof options - used, " --batch %" PRId64, p->batch);
@@ -213,21 +213,21 @@ static void write_command(device_t *device, const hgemm_desc_t *p, const plan_t 
 
 /* A row of six columns behind a comment that says all of the class. Addresses and sizes that come from the device do
  * not fit such rows, and a plan that was measured serves no invariant problem. */
-static void record_shape(const hgemm_desc_t *p)
+static void record_shape(const problem_t *p)
 {
     char problem[CLASS_TEXT], text[MOST_LINE];
     const problem_class_t class = class_of(p);
-    if (is_indirect(p) || p->flags & HGEMM_FLAG_BATCH_INVARIANT || p->kernel != HGEMM_KERNEL_AUTO)
+    if (p->is_indirect || p->is_invariant || p->kernel != HGEMM_KERNEL_AUTO)
         return;
     class_to_text(&class, problem);
     if (!is_new(&recorded, problem))
         return;
     snprintf(text, sizeof text, "# %s\n%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d,%" PRId64 "\n", problem, p->m, p->n,
-             p->k, (int)p->op_a, (int)p->op_b, p->batch);
+             p->k, p->op >> 1, p->op & 1, p->batch);
     append_text(record_file, text);
 }
 
-void record_call(device_t *device, const hgemm_desc_t *p, const plan_t *plan)
+void record_call(device_t *device, const problem_t *p, const plan_t *plan)
 {
     char line[MOST_LINE];
     pthread_once(&once, read_environment);

@@ -13,7 +13,7 @@
 
 /* Tells of a problem for which a handle chose a plan. A handle asks for each problem again when it has forgotten the
  * choice: what was told is not told twice. A problem without a product is not told of. */
-void record_call(device_t *device, const hgemm_desc_t *row_major, const plan_t *plan);
+void record_call(device_t *device, const problem_t *row_major, const plan_t *plan);
 
 /* Writes a line for people to the log: "# hgemm: ..." */
 __attribute__((format(printf, 1, 2))) void record_remark(const char *format, ...);

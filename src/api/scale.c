@@ -105,19 +105,19 @@ static hgemm_status_t launch_scale(hgemm_handle_t handle, scale_args_t *args, un
 }
 
 /* The operands whose scales are to be found; returns how many. */
-static unsigned list_operands(int scales, const hgemm_desc_t *p, scale_space_t *space, scale_operand_t x[2])
+static unsigned list_operands(int scales, const problem_t *p, scale_space_t *space, scale_operand_t x[2])
 {
     unsigned count = 0;
     for (int which = FACTOR_A; which <= FACTOR_B; which <<= 1) {
-        const factor_t f = factor_of(p, which);
+        const factor_t *f = factor_of(p, which);
         if (scales & which)
-            x[count++] = scale_operand(f.lines, f.width, (const void *)f.address, f.ld, p->batch, f.stride,
+            x[count++] = scale_operand(f->lines, f->width, f->data, f->ld, p->batch, f->stride,
                                        space ? &space->scale[which == FACTOR_B] : NULL);
     }
     return count;
 }
 
-hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p, search_t search)
+hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, const problem_t *p, search_t search)
 {
     scale_space_t *space = scale_space(handle);
     scale_args_t args = {.found = is_once(p) ? NULL : &space->found,
@@ -130,31 +130,30 @@ hgemm_status_t find_scales(hgemm_handle_t handle, const plan_t *plan, const hgem
     return launch_scale(handle, &args, count);
 }
 
-scales_t scales_of(const hgemm_handle_t handle, const plan_t *plan, const hgemm_desc_t *p, search_t search)
+scales_t scales_of(const hgemm_handle_t handle, const plan_t *plan, const problem_t *p, search_t search)
 {
     scale_space_t *space = scale_space(handle);
-    return (scales_t){.a = p->scale_a,
-                      .b = p->scale_b,
-                      .a_pointer = plan->scales & FACTOR_A ? &space->scale[0] : p->scale_a_pointer,
-                      .b_pointer = plan->scales & FACTOR_B ? &space->scale[1] : p->scale_b_pointer,
+    return (scales_t){.a = p->a.scale,
+                      .b = p->b.scale,
+                      .a_pointer = plan->scales & FACTOR_A ? &space->scale[0] : p->a.scale_pointer,
+                      .b_pointer = plan->scales & FACTOR_B ? &space->scale[1] : p->b.scale_pointer,
                       .overflow = search == SEARCH_SAMPLE ? &space->found.overflow : NULL,
                       .only_after = search == SEARCH_AFTER_OVERFLOW ? &space->found.again : NULL};
 }
 
-hgemm_status_t recompute(hgemm_handle_t handle, const hgemm_desc_t *p, const kernel_args_t *product, int64_t matrices)
+hgemm_status_t recompute(hgemm_handle_t handle, const problem_t *p, const kernel_args_t *product, int64_t matrices)
 {
     enum { RESIDENT = 2 }; /* blocks of a multiprocessor */
     const int64_t tiles = ceil_div(p->m, HGEMM_RECOMPUTE_TILE) * ceil_div(p->n, HGEMM_RECOMPUTE_TILE);
     const int64_t most = (int64_t)handle->machine.multiprocessors * RESIDENT;
-    const packed_form_t none = {0};
     recompute_args_t args = {.product = *product,
-                             .a_rows = p->op_a == HGEMM_OP_N ? p->lda : 1,
-                             .a_ks = p->op_a == HGEMM_OP_N ? 1 : p->lda,
-                             .b_columns = p->op_b == HGEMM_OP_N ? 1 : p->ldb,
-                             .b_ks = p->op_b == HGEMM_OP_N ? p->ldb : 1,
+                             .a_rows = p->a.is_along_k ? p->a.ld : 1,
+                             .a_ks = p->a.is_along_k ? 1 : p->a.ld,
+                             .b_columns = !p->b.is_along_k ? 1 : p->b.ld,
+                             .b_ks = !p->b.is_along_k ? p->b.ld : 1,
                              .batch = matrices,
                              .only_after = &scale_space(handle)->found.outlier,
-                             .packed = p->weights ? form_of(p->weights) : none};
+                             .packed = p->packed};
     launch_t launch = {
         .grid = {(unsigned)(matrices < most / tiles ? matrices * tiles : most), 1, 1},
         .threads = HGEMM_RECOMPUTE_THREADS,

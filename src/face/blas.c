@@ -7,7 +7,8 @@
  *   LD_PRELOAD=libhgemm_cublas.so:libturing_blas.so turing exec python program.py
  *
  * this gives the program its handles. Plain products that the door hands on, of FP32 and FP64 and such, are computed
- * by the host, in double precision and without a T4's time; what else there is in cuBLAS is refused by name.
+ * by the host, in double precision and without a T4's time; what else there is in cuBLAS is refused by name. Arguments
+ * that cuBLAS does not take get the status that it gives them.
  * Descriptors of cuBLASLt are the real ones: they need no GPU.
  */
 #include <dlfcn.h>
@@ -259,16 +260,24 @@ static int multiply(const matrix_t *a, const matrix_t *b, const matrix_t *c, int
     return status;
 }
 
+/* Whether the columns of a matrix, of so many rows as it lies in memory, are far enough apart. */
+static int ld_holds(int64_t ld, int64_t rows)
+{
+    return ld >= (rows > 1 ? rows : 1);
+}
+
 static int product(blas_t *handle, matrix_t a, matrix_t b, matrix_t c, int64_t m, int64_t n, int64_t k, int64_t batch,
                    int type_scalar, const void *alpha, const void *beta, const char *name)
 {
     double x, y;
     if (!handle)
         return NOT_INITIALIZED;
+    if (m < 0 || n < 0 || k < 0 || batch < 0 || (unsigned)a.op > 2 || (unsigned)b.op > 2 ||
+        !ld_holds(a.ld, a.op ? k : m) || !ld_holds(b.ld, b.op ? n : k) || !ld_holds(c.ld, m) || !alpha || !beta)
+        return INVALID_VALUE;
     if (!size_of(a.type) || !size_of(b.type) || !size_of(c.type))
         return refuse(name);
-    if (m < 0 || n < 0 || k < 0 || batch < 0 || (unsigned)a.op > 2 || (unsigned)b.op > 2 ||
-        scalar(handle, type_scalar, alpha, &x) || scalar(handle, type_scalar, beta, &y))
+    if (scalar(handle, type_scalar, alpha, &x) || scalar(handle, type_scalar, beta, &y))
         return INVALID_VALUE;
     int status = SUCCESS;
     for (int64_t i = 0; i < batch && m && n && status == SUCCESS; i++)
@@ -276,10 +285,50 @@ static int product(blas_t *handle, matrix_t a, matrix_t b, matrix_t c, int64_t m
     return status;
 }
 
-/* Scalars of cublasComputeType_t. */
+/* cublasComputeType_t, each with its scalars, and the types that it has products of: A and B alike, and C. */
+enum {
+    COMPUTE_16F = 64,
+    COMPUTE_32F = 68,
+    COMPUTE_64F = 70,
+    COMPUTE_32I = 72,
+    FAST_16F = 74,
+    FAST_16BF = 75,
+    FAST_TF32 = 77
+};
+
 static int scalar_type(int compute)
 {
-    return compute == 64 || compute == 65 ? R_16F : compute == 70 || compute == 71 ? R_64F : R_32F;
+    return compute == COMPUTE_16F ? R_16F : compute == COMPUTE_64F ? R_64F : R_32F;
+}
+
+static int is_combination(int compute, int type_ab, int type_c)
+{
+    switch (compute) {
+    case COMPUTE_16F: return type_ab == R_16F && type_c == R_16F;
+    case COMPUTE_64F: return type_ab == R_64F && type_c == R_64F;
+    case COMPUTE_32F:
+        return (type_ab == R_32F && type_c == R_32F) ||
+               ((type_ab == R_16F || type_ab == R_16BF) && (type_c == type_ab || type_c == R_32F));
+    default: return type_ab == R_32F && type_c == R_32F;
+    }
+}
+
+static int product_ex(blas_t *handle, matrix_t a, matrix_t b, matrix_t c, int64_t m, int64_t n, int64_t k,
+                      int64_t batch, int compute, const void *alpha, const void *beta, const char *name)
+{
+    const int is_pedantic = compute <= COMPUTE_32I + 1 && compute % 2;
+    const int kind = is_pedantic ? compute - 1 : compute;
+    if (!handle)
+        return NOT_INITIALIZED;
+    if (kind == COMPUTE_32I)
+        return refuse(name);
+    if (kind != COMPUTE_16F && kind != COMPUTE_32F && kind != COMPUTE_64F && kind != FAST_16F && kind != FAST_16BF &&
+        kind != FAST_TF32)
+        return INVALID_VALUE;
+    const int is_served = size_of(a.type) && size_of(b.type) && size_of(c.type);
+    if (a.type != b.type || (is_served && !is_combination(kind, a.type, c.type)))
+        return NOT_SUPPORTED;
+    return product(handle, a, b, c, m, n, k, batch, scalar_type(kind), alpha, beta, name);
 }
 
 int cublasGemmStridedBatchedEx(blas_t *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
@@ -292,9 +341,8 @@ int cublasGemmStridedBatchedEx(blas_t *handle, int op_a, int op_b, int m, int n,
                                long long stride_c, int batch, int compute, int algorithm)
 {
     (void)algorithm;
-    return product(handle, (matrix_t){a, type_a, op_a, lda, stride_a}, (matrix_t){b, type_b, op_b, ldb, stride_b},
-                   (matrix_t){c, type_c, 0, ldc, stride_c}, m, n, k, batch, scalar_type(compute), alpha, beta,
-                   __func__);
+    return product_ex(handle, (matrix_t){a, type_a, op_a, lda, stride_a}, (matrix_t){b, type_b, op_b, ldb, stride_b},
+                      (matrix_t){c, type_c, 0, ldc, stride_c}, m, n, k, batch, compute, alpha, beta, __func__);
 }
 
 int cublasGemmEx(blas_t *handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *a, int type_a,
@@ -305,8 +353,8 @@ int cublasGemmEx(blas_t *handle, int op_a, int op_b, int m, int n, int k, const 
                  int compute, int algorithm)
 {
     (void)algorithm;
-    return product(handle, (matrix_t){a, type_a, op_a, lda, 0}, (matrix_t){b, type_b, op_b, ldb, 0},
-                   (matrix_t){c, type_c, 0, ldc, 0}, m, n, k, 1, scalar_type(compute), alpha, beta, __func__);
+    return product_ex(handle, (matrix_t){a, type_a, op_a, lda, 0}, (matrix_t){b, type_b, op_b, ldb, 0},
+                      (matrix_t){c, type_c, 0, ldc, 0}, m, n, k, 1, compute, alpha, beta, __func__);
 }
 
 /* y = alpha op(A) x + beta y is a product with rows that are inc apart. */
@@ -336,7 +384,9 @@ int cublasGemmEx(blas_t *handle, int op_a, int op_b, int m, int n, int k, const 
     int cublas##letter##gemv_v2(blas_t *handle, int op, int m, int n, const void *alpha, const void *a, int lda,       \
                                 const void *x, int step_x, const void *beta, void *y, int step_y)                      \
     {                                                                                                                  \
-        if (step_x < 1 || step_y < 1)                                                                                  \
+        if (!step_x || !step_y || (unsigned)op > 2)                                                                    \
+            return handle ? INVALID_VALUE : NOT_INITIALIZED;                                                           \
+        if (step_x < 0 || step_y < 0)                                                                                  \
             return refuse(__func__);                                                                                   \
         return product(handle, (matrix_t){x, type, 0, step_x, 0}, (matrix_t){a, type, !op, lda, 0},                    \
                        (matrix_t){y, type, 0, step_y, 0}, 1, op ? n : m, op ? m : n, 1, type, alpha, beta, __func__);  \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * context.c - the driver's start, its one device, and contexts.
+ * context.c - contexts, their limits and flags.
  *
  * All contexts share the device's memory.  Each thread has a stack of current ones.
  */
@@ -9,203 +9,64 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CURRENT = 64, DRIVER_VERSION = CUDA_VERSION };
+enum { MOST_CURRENT = 64, LIMITS = 16, STACK_BYTES = 1024, FIFO_BYTES = 1 << 20, L2_FETCH = 64, MOST_L2_FETCH = 128 };
 
 struct CUctx_st {
     unsigned flags;
     unsigned long long id;
-    size_t limit[16];
+    CUfunc_cache cache;
+    CUsharedconfig shared_config;
+    size_t limit[LIMITS];
 };
 
-static struct CUctx_st primary = {.id = 1};
+#define NEW_CONTEXT                                            \
+    .shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE, \
+    .limit = {[CU_LIMIT_STACK_SIZE] = STACK_BYTES,             \
+              [CU_LIMIT_PRINTF_FIFO_SIZE] = FIFO_BYTES,        \
+              [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = L2_FETCH}
+
+static struct CUctx_st primary = {.id = 1, NEW_CONTEXT};
 static int primary_count;
 static unsigned long long next_id = 2;
 static __thread CUcontext stack[MOST_CURRENT];
 static __thread int depth;
 
-bool context_current(void)
+static bool is_live(CUcontext context)
 {
-    return depth > 0 && stack[depth - 1];
+    return context == &primary || handle_is(HANDLE_CONTEXT, context);
 }
 
-/* ---- the driver -------------------------------------------------------------------------- */
-
-CUresult CUDAAPI cuInit(unsigned flags)
+CUresult context_current(void)
 {
-    ALWAYS;
-    END(flags ? CUDA_ERROR_INVALID_VALUE : machine_init());
+    return !depth || !stack[depth - 1] ? CUDA_ERROR_INVALID_CONTEXT
+           : is_live(stack[depth - 1]) ? CUDA_SUCCESS
+                                       : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-CUresult CUDAAPI cuDriverGetVersion(int *version)
+CUcontext context_here(void)
 {
-    ALWAYS;
-    if (version)
-        *version = DRIVER_VERSION;
-    END(version ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    return stack[depth - 1];
 }
 
-/* ---- the device ------------------------------------------------------------------------------ */
-
-static CUresult device_ok(CUdevice device, const void *out)
+size_t context_stack_bytes(void)
 {
-    return !machine.initialized ? CUDA_ERROR_NOT_INITIALIZED
-           : device != 0        ? CUDA_ERROR_INVALID_DEVICE
-           : !out               ? CUDA_ERROR_INVALID_VALUE
-                                : CUDA_SUCCESS;
+    return context_here()->limit[CU_LIMIT_STACK_SIZE];
 }
-
-CUresult CUDAAPI cuDeviceGetCount(int *count)
-{
-    ALWAYS;
-    const CUresult r = device_ok(0, count);
-    if (r == CUDA_SUCCESS)
-        *count = 1;
-    END(r);
-}
-
-CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal)
-{
-    ALWAYS;
-    const CUresult r = device_ok(ordinal, device);
-    if (r == CUDA_SUCCESS)
-        *device = 0;
-    END(r);
-}
-
-CUresult CUDAAPI cuDeviceGetName(char *name, int size, CUdevice device)
-{
-    ALWAYS;
-    const CUresult r = device_ok(device, name);
-    if (r == CUDA_SUCCESS && size > 0)
-        snprintf(name, (size_t)size, "Tesla T4 (emulated)");
-    END(r);
-}
-
-CUresult CUDAAPI cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
-{
-    ALWAYS;
-    const CUresult r = device_ok(device, uuid);
-    if (r == CUDA_SUCCESS)
-        memcpy(uuid->bytes, "turing-emulated", sizeof uuid->bytes);
-    END(r);
-}
-
-CUresult CUDAAPI cuDeviceTotalMem(size_t *bytes, CUdevice device)
-{
-    ALWAYS;
-    const CUresult r = device_ok(device, bytes);
-    if (r == CUDA_SUCCESS)
-        *bytes = (size_t)MACHINE_MEMORY_MB << 20;
-    END(r);
-}
-
-CUresult CUDAAPI cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
-{
-    ALWAYS;
-    const CUresult r = device_ok(device, major && minor ? major : NULL);
-    if (r == CUDA_SUCCESS)
-        *major = 7, *minor = 5;
-    END(r);
-}
-
-CUresult CUDAAPI cuDeviceGetPCIBusId(char *id, int size, CUdevice device)
-{
-    ALWAYS;
-    const CUresult r = device_ok(device, id);
-    if (r == CUDA_SUCCESS && size > 0)
-        snprintf(id, (size_t)size, "0000:00:00.0");
-    END(r);
-}
-
-CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
-{
-    ALWAYS;
-    const CUresult r = device_ok(0, device && id ? device : NULL);
-    if (r == CUDA_SUCCESS)
-        *device = 0;
-    END(r);
-}
-
-CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
-{
-    /* Those of a T4 that are not 0: what it cannot do, and what the emulator does not. */
-    static const struct {
-        CUdevice_attribute attribute;
-        int value;
-    } t4[] = {
-        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
-        {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
-        {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024},
-        {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 64},
-        {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 0x7fffffff},
-        {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535},
-        {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535},
-        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152},
-        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, TURING_T4_SHARED},
-        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, TURING_T4_SHARED},
-        {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536},
-        {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
-        {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 0x7fffffff},
-        {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, TURING_T4_REGISTERS},
-        {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, TURING_T4_REGISTERS},
-        {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, TURING_T4_MHZ * 1000},
-        {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 5001000},
-        {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 256},
-        {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 4 << 20},
-        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 32 * TURING_T4_WARPS},
-        {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, TURING_T4_BLOCKS},
-        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, TURING_T4_SMS},
-        {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
-        {CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32},
-        {CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1},
-        {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
-        {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
-        {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 3},
-        {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
-        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 7},
-        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 5},
-        {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
-        {CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1},
-        {CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1},
-        {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
-        {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1},
-        {CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 32},
-        {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1},
-        {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
-        {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
-        {CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1},
-        {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
-        {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 0},
-    };
-    ALWAYS;
-    const CUresult r = device_ok(device, value);
-    if (r == CUDA_SUCCESS) {
-        *value = 0;
-        for (size_t i = 0; i < sizeof t4 / sizeof *t4; i++)
-            if (t4[i].attribute == attribute)
-                *value = t4[i].value;
-    }
-    END(r);
-}
-
-CUresult CUDAAPI cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
-{
-    ALWAYS;
-    (void)peer;
-    const CUresult r = device_ok(device, can);
-    if (r == CUDA_SUCCESS)
-        *can = 0;
-    END(r);
-}
-
-/* ---- contexts --------------------------------------------------------------------------------- */
 
 static CUresult push(CUcontext context)
 {
-    if (depth == MOST_CURRENT)
+    if (depth == MOST_CURRENT || !is_live(context))
         return CUDA_ERROR_INVALID_CONTEXT;
     stack[depth++] = context;
     return CUDA_SUCCESS;
+}
+
+/* ---- the primary context ------------------------------------------------------------------------ */
+
+static bool flags_ok(unsigned flags)
+{
+    const unsigned schedule = flags & CU_CTX_SCHED_MASK;
+    return !(flags & ~(unsigned)CU_CTX_FLAGS_MASK) && !(schedule & (schedule - 1));
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
@@ -234,8 +95,10 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device)
 {
     ALWAYS;
     const CUresult r = device_ok(device, &device);
-    if (r == CUDA_SUCCESS)
+    if (r == CUDA_SUCCESS) {
         machine_reset();
+        primary = (struct CUctx_st){.id = 1, .flags = primary.flags, NEW_CONTEXT};
+    }
     END(r);
 }
 
@@ -251,21 +114,22 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, in
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
 {
     ALWAYS;
-    const CUresult r = device_ok(device, &device);
+    const CUresult r = device_ok(device, flags_ok(flags) ? &device : NULL);
     if (r == CUDA_SUCCESS)
         primary.flags = flags;
     END(r);
 }
 
+/* ---- contexts --------------------------------------------------------------------------------- */
+
 static CUresult create(CUcontext *context, unsigned flags, CUdevice device)
 {
-    const CUresult r = device_ok(device, context);
+    const CUresult r = device_ok(device, flags_ok(flags) ? context : NULL);
     if (r != CUDA_SUCCESS)
         return r;
-    if (!(*context = calloc(1, sizeof **context)))
+    if (!(*context = handle_new(HANDLE_CONTEXT, sizeof **context)))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    (*context)->flags = flags;
-    (*context)->id = next_id++;
+    **context = (struct CUctx_st){.id = next_id++, .flags = flags, NEW_CONTEXT};
     return push(*context);
 }
 
@@ -284,19 +148,20 @@ CUresult CUDAAPI cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinit
                                 CUdevice device)
 {
     ALWAYS;
-    END(affinity || count ? CUDA_ERROR_NOT_SUPPORTED : create(context, flags, device));
+    END(affinity || count ? not_served("a context of some multiprocessors") : create(context, flags, device));
 }
 
 CUresult CUDAAPI cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, unsigned flags, CUdevice device)
 {
     ALWAYS;
-    END(params && params->execAffinityParams ? CUDA_ERROR_NOT_SUPPORTED : create(context, flags, device));
+    END(params && params->execAffinityParams ? not_served("a context of some multiprocessors")
+                                             : create(context, flags, device));
 }
 
 CUresult CUDAAPI cuCtxDestroy(CUcontext context)
 {
     ALWAYS;
-    if (!context || context == &primary)
+    if (!handle_is(HANDLE_CONTEXT, context))
         END(CUDA_ERROR_INVALID_CONTEXT);
     for (int i = 0; i < depth; i++)
         if (stack[i] == context) {
@@ -304,7 +169,7 @@ CUresult CUDAAPI cuCtxDestroy(CUcontext context)
             depth--;
             i--;
         }
-    free(context);
+    handle_end(HANDLE_CONTEXT, context);
     machine_reset();
     END(CUDA_SUCCESS);
 }
@@ -318,7 +183,7 @@ CUresult CUDAAPI cuCtxDetach(CUcontext context)
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext context)
 {
     ALWAYS;
-    END(context ? push(context) : CUDA_ERROR_INVALID_VALUE);
+    END(push(context));
 }
 
 CUresult CUDAAPI cuCtxPopCurrent(CUcontext *context)
@@ -335,6 +200,8 @@ CUresult CUDAAPI cuCtxPopCurrent(CUcontext *context)
 CUresult CUDAAPI cuCtxSetCurrent(CUcontext context)
 {
     ALWAYS;
+    if (context && !is_live(context))
+        END(CUDA_ERROR_INVALID_CONTEXT);
     if (depth)
         depth--;
     END(context ? push(context) : CUDA_SUCCESS);
@@ -348,14 +215,25 @@ CUresult CUDAAPI cuCtxGetCurrent(CUcontext *context)
     END(context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
+static CUresult device_of(CUdevice *device, CUresult context)
+{
+    if (context != CUDA_SUCCESS)
+        return context;
+    if (device)
+        *device = 0;
+    return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device)
 {
     ALWAYS;
-    if (!context_current())
-        END(CUDA_ERROR_INVALID_CONTEXT);
-    if (device)
-        *device = 0;
-    END(device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(device_of(device, context_current()));
+}
+
+CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
+{
+    ALWAYS;
+    END(device_of(device, is_live(context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT));
 }
 
 CUresult CUDAAPI cuCtxSynchronize(void)
@@ -364,10 +242,17 @@ CUresult CUDAAPI cuCtxSynchronize(void)
     END(CUDA_SUCCESS);
 }
 
+CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context)
+{
+    BEGIN;
+    END(is_live(context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT);
+}
+
 CUresult CUDAAPI cuCtxGetApiVersion(CUcontext context, unsigned *version)
 {
     ALWAYS;
-    (void)context;
+    if (context && !is_live(context))
+        END(CUDA_ERROR_INVALID_CONTEXT);
     if (version)
         *version = 3020;
     END(version ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
@@ -378,49 +263,80 @@ CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id)
     ALWAYS;
     if (!context && depth)
         context = stack[depth - 1];
-    if (context && id)
+    if (!is_live(context))
+        END(CUDA_ERROR_INVALID_CONTEXT);
+    if (id)
         *id = context->id;
-    END(context && id ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT);
+    END(id ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
+
+/* ---- what a context has: flags, limits, configurations ------------------------------------------ */
 
 CUresult CUDAAPI cuCtxGetFlags(unsigned *flags)
 {
     BEGIN;
     if (flags)
-        *flags = stack[depth - 1]->flags;
+        *flags = context_here()->flags;
     END(flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult CUDAAPI cuCtxSetFlags(unsigned flags)
 {
     BEGIN;
-    stack[depth - 1]->flags = flags;
+    if (!flags_ok(flags))
+        END(CUDA_ERROR_INVALID_VALUE);
+    context_here()->flags = flags;
     END(CUDA_SUCCESS);
+}
+
+/* Whether a T4 has that limit, and the emulator what it limits. */
+static CUresult limit_ok(CUlimit limit)
+{
+    switch (limit) {
+    case CU_LIMIT_STACK_SIZE:
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+    case CU_LIMIT_MAX_L2_FETCH_GRANULARITY: return CUDA_SUCCESS;
+    default: return (unsigned)limit < CU_LIMIT_MAX ? CUDA_ERROR_UNSUPPORTED_LIMIT : CUDA_ERROR_INVALID_VALUE;
+    }
 }
 
 CUresult CUDAAPI cuCtxGetLimit(size_t *value, CUlimit limit)
 {
     BEGIN;
-    if (!value || (unsigned)limit >= 16)
-        END(CUDA_ERROR_INVALID_VALUE);
-    *value = stack[depth - 1]->limit[limit];
-    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE)
-        *value = turing_memory_heap_bytes(machine.mem);
-    else if (limit == CU_LIMIT_STACK_SIZE && !*value)
-        *value = 1024;
-    else if (limit == CU_LIMIT_PRINTF_FIFO_SIZE && !*value)
-        *value = 1 << 20;
-    END(CUDA_SUCCESS);
+    const CUresult r = value ? limit_ok(limit) : CUDA_ERROR_INVALID_VALUE;
+    if (r == CUDA_SUCCESS)
+        *value =
+            limit == CU_LIMIT_MALLOC_HEAP_SIZE ? turing_memory_heap_bytes(machine.mem) : context_here()->limit[limit];
+    END(r);
+}
+
+/* A driver sets memory aside for the stacks of all threads that the device can hold. */
+static CUresult set_stack(size_t bytes)
+{
+    const size_t rounded = (bytes + 15) / 16 * 16, threads = (size_t)TURING_T4_SMS * TURING_T4_WARPS * 32;
+    if (bytes > TURING_MOST_LOCAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (rounded * threads > (size_t)MACHINE_MEMORY_MB << 20)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    context_here()->limit[CU_LIMIT_STACK_SIZE] = rounded;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 {
     BEGIN;
-    if ((unsigned)limit >= 16)
+    const CUresult r = limit_ok(limit);
+    if (r != CUDA_SUCCESS)
+        END(r);
+    if (limit == CU_LIMIT_STACK_SIZE)
+        END(set_stack(value));
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+        END(turing_memory_set_heap(machine.mem, value, NULL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    if ((limit == CU_LIMIT_PRINTF_FIFO_SIZE && machine.printed) ||
+        (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > MOST_L2_FETCH))
         END(CUDA_ERROR_INVALID_VALUE);
-    stack[depth - 1]->limit[limit] = value;
-    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && !turing_memory_set_heap(machine.mem, value, NULL))
-        END(CUDA_ERROR_INVALID_VALUE);
+    context_here()->limit[limit] = value;
     END(CUDA_SUCCESS);
 }
 
@@ -428,15 +344,32 @@ CUresult CUDAAPI cuCtxGetCacheConfig(CUfunc_cache *config)
 {
     BEGIN;
     if (config)
-        *config = CU_FUNC_CACHE_PREFER_NONE;
+        *config = context_here()->cache;
     END(config ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config)
 {
     BEGIN;
-    (void)config;
+    if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
+        END(CUDA_ERROR_INVALID_VALUE);
+    context_here()->cache = config;
     END(CUDA_SUCCESS);
+}
+
+/* Of banks, whose width a T4 does not change. */
+CUresult CUDAAPI cuCtxGetSharedMemConfig(CUsharedconfig *config)
+{
+    BEGIN;
+    if (config)
+        *config = context_here()->shared_config;
+    END(config ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult CUDAAPI cuCtxSetSharedMemConfig(CUsharedconfig config)
+{
+    BEGIN;
+    END((unsigned)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult CUDAAPI cuCtxGetStreamPriorityRange(int *least, int *greatest)
@@ -445,7 +378,7 @@ CUresult CUDAAPI cuCtxGetStreamPriorityRange(int *least, int *greatest)
     if (least)
         *least = 0;
     if (greatest)
-        *greatest = -5;
+        *greatest = GREATEST_PRIORITY;
     END(CUDA_SUCCESS);
 }
 

@@ -113,6 +113,7 @@ static void found(void *user, const turing_violation_t *v)
 static void print(void *user, const char *text, size_t bytes)
 {
     (void)user;
+    machine.printed = true;
     fwrite(text, 1, bytes, stdout);
     fflush(stdout);
 }
@@ -135,16 +136,21 @@ static bool gather(const turing_kernel_t *k, void **params, void **extra, uint8_
 {
     if (k->param_bytes > MOST_PARAMETERS || (!params && !extra && k->param_bytes))
         return false;
-    if (params)
-        for (uint32_t i = 0; i < k->n_params; i++)
+    memset(bytes, 0, k->param_bytes);
+    for (uint32_t i = 0; params && i < k->n_params; i++)
+        if (!params[i])
+            return false;
+        else
             memcpy(bytes + k->params[i].offset, params[i], k->params[i].size);
     const void *buffer = NULL;
     size_t size = 0;
     for (int i = 0; !params && extra && extra[i] != CU_LAUNCH_PARAM_END; i += 2)
         if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
             buffer = extra[i + 1];
-        else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+        else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[i + 1])
             size = *(size_t *)extra[i + 1];
+        else
+            return false;
     if (buffer)
         memcpy(bytes, buffer, size < k->param_bytes ? size : k->param_bytes);
     return true;
@@ -181,12 +187,14 @@ static CUresult check(const function_t *f, const unsigned grid[3], const unsigne
 CUresult launch(function_t *f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes, void **params,
                 void **extra, bool cooperative)
 {
-    uint8_t bytes[MOST_PARAMETERS] = {0};
+    uint8_t bytes[MOST_PARAMETERS];
     turing_error_t err;
     turing_time_t time;
     turing_failure_t failure = TURING_FAILED_OTHER;
     findings_t findings = {0, CUDA_SUCCESS};
-    if (!f || !gather(f->kernel, params, extra, bytes))
+    if (!function_known(f))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!gather(f->kernel, params, extra, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult r = check(f, grid, block, shared_bytes, cooperative);
     if (r != CUDA_SUCCESS)
@@ -199,6 +207,7 @@ CUresult launch(function_t *f, const unsigned grid[3], const unsigned block[3], 
     turing_launch_t l = {.grid = {grid[0], grid[1], grid[2]},
                          .block = {block[0], block[1], block[2]},
                          .shared_bytes = shared_bytes,
+                         .stack_bytes = (uint32_t)context_stack_bytes(),
                          .params = bytes,
                          .param_bytes = k->param_bytes,
                          .cooperative = cooperative};
@@ -228,18 +237,16 @@ CUresult launch(function_t *f, const unsigned grid[3], const unsigned block[3], 
 CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                 unsigned bz, unsigned shared, CUstream stream, void **params, void **extra)
 {
-    BEGIN;
+    BEGIN_ON(stream);
     const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
-    (void)stream;
     END(launch((function_t *)function, grid, block, shared, params, extra, false));
 }
 
 CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                                            unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params)
 {
-    BEGIN;
+    BEGIN_ON(stream);
     const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
-    (void)stream;
     END(launch((function_t *)function, grid, block, shared, params, NULL, true));
 }
 
@@ -247,15 +254,17 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction funct
 {
     BEGIN;
     bool cooperative = false;
-    if (!config)
+    if (!config || (config->numAttrs && !config->attrs))
         END(CUDA_ERROR_INVALID_VALUE);
+    if (!stream_known(config->hStream))
+        END(CUDA_ERROR_INVALID_HANDLE);
     for (unsigned i = 0; i < config->numAttrs; i++) {
         const CUlaunchAttribute *a = &config->attrs[i];
         if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
             cooperative = a->value.cooperative;
         else if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
                  a->value.clusterDim.x * a->value.clusterDim.y * a->value.clusterDim.z > 1)
-            END(CUDA_ERROR_NOT_SUPPORTED);
+            END(not_served("a cluster of blocks, which a T4 does not have"));
     }
     const unsigned grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ},
                    block[3] = {config->blockDimX, config->blockDimY, config->blockDimZ};
@@ -265,8 +274,7 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction funct
 /* On the host, in the order of the stream; it may call the driver. */
 CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user)
 {
-    BEGIN;
-    (void)stream;
+    BEGIN_ON(stream);
     machine_end(CUDA_SUCCESS);
     if (!function)
         return CUDA_ERROR_INVALID_VALUE;

@@ -126,8 +126,9 @@ CUresult machine_begin(const char *entry_point)
     machine_lock(entry_point);
     if (!machine.initialized)
         return machine_end(CUDA_ERROR_NOT_INITIALIZED);
-    if (!context_current())
-        return machine_end(CUDA_ERROR_INVALID_CONTEXT);
+    const CUresult context = context_current();
+    if (context != CUDA_SUCCESS)
+        return machine_end(context);
     return machine.sticky == CUDA_SUCCESS ? CUDA_SUCCESS : machine_end(machine.sticky);
 }
 

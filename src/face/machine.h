@@ -39,6 +39,7 @@ typedef struct machine {
     CUresult sticky;
     unsigned checks, threads;
     bool time, blocking;
+    bool printed; /* device code has called printf */
     uint64_t limit;
     double modelled_us; /* of all launches so far */
     face_host_t host;   /* whose machine this is; without memory: it is our own */
@@ -46,7 +47,7 @@ typedef struct machine {
 
 extern machine_t machine;
 
-enum { MACHINE_MEMORY_MB = 15109 /* that a T4 has left of its 16 GB */ };
+enum { MACHINE_MEMORY_MB = 15109 /* that a T4 has left of its 16 GB */, GREATEST_PRIORITY = -5 /* of a stream */ };
 
 CUresult machine_init(void);
 
@@ -68,12 +69,30 @@ void machine_reset(void);
     } while (0)
 #define END(result) return machine_end(result)
 
+/* The same for what a stream is to do. */
+#define BEGIN_ON(stream)                                   \
+    BEGIN;                                                 \
+    do {                                                   \
+        if (!stream_known(stream))                         \
+            return machine_end(CUDA_ERROR_INVALID_HANDLE); \
+    } while (0)
+
 /* What needs no context: only the lock is taken. */
 void machine_lock(const char *entry_point);
 #define ALWAYS machine_lock(__func__)
 
-/* ---- contexts: context.c ---- */
-bool context_current(void);
+/* ---- handles: handles.c ---- */
+typedef enum handle_kind { HANDLE_CONTEXT, HANDLE_STREAM, HANDLE_EVENT, HANDLE_POOL, HANDLE_MODULE } handle_kind_t;
+void *handle_new(handle_kind_t kind, size_t bytes); /* zeros, which are known until handle_end; NULL: out of memory */
+bool handle_is(handle_kind_t kind, const void *handle);
+bool handle_end(handle_kind_t kind, void *handle); /* false: it is none */
+
+/* ---- the device, contexts, streams: device.c, context.c, stream.c ---- */
+CUresult device_ok(CUdevice device, const void *out); /* what is wrong with a device, or where an answer is to be put */
+CUresult context_current(void);                       /* what is wrong with the current context */
+CUcontext context_here(void);                         /* which is live where BEGIN went well; so for the next */
+size_t context_stack_bytes(void);
+bool stream_known(CUstream stream);
 /* Of cudaProfiler.h, which is in no package that tools/setup.sh fetches. */
 CUresult CUDAAPI cuProfilerStart(void);
 CUresult CUDAAPI cuProfilerStop(void);
@@ -89,21 +108,47 @@ static inline CUdeviceptr address_of(const void *pointer)
     return (CUdeviceptr)(uintptr_t)pointer;
 }
 bool is_device(CUdeviceptr address);
+bool is_mapped(CUdeviceptr address, size_t bytes); /* of the host */
+CUresult allocate(CUdeviceptr *address, size_t bytes);
+CUresult release(CUdeviceptr address);             /* of cuMemFree */
 CUresult done(bool ok, const turing_error_t *err); /* what a failed access to memory means; the reason is told */
 bool is_pinned(CUdeviceptr address);               /* an address of host memory that was allocated or registered here */
 void share_end(CUdeviceptr address);               /* share.c: memory that is freed may be a file */
+void pool_end(CUdeviceptr address);                /* pool.c: or of a pool */
+
+/* ---- managed memory: managed.c ---- */
+/* What was advised of a page, and where it was prefetched to; -1 is the host. */
+typedef struct advice {
+    bool read_mostly, preferred, by_device, by_host, prefetched;
+    signed char preferred_at, prefetched_to;
+} advice_t;
+
+typedef struct pinned {
+    void *pointer;
+    size_t bytes;
+    bool ours, managed; /* freed by us; not ours: registered, or a variable */
+    advice_t *advice;   /* of each page, or NULL: none was given */
+    struct pinned *next;
+} pinned_t;
+pinned_t *pinned_at(CUdeviceptr address); /* the one that holds an address, or NULL */
+CUresult pin(void *pointer, size_t bytes, bool ours, bool managed);
+CUresult unpin(const void *pointer, bool ours, bool managed); /* which it must be */
+/* Lets the host see a module's variables, which include managed ones, at their addresses. */
+CUresult managed_map(const turing_module_t *code);
+void managed_unmap(const turing_module_t *code);
 
 /* ---- launches: launch.c ---- */
 typedef struct module module_t;
-enum { MOST_PARAMETERS = 4096 };
+enum { MOST_PARAMETERS = 32764, OLDER_PARAMETERS = 4096 };
 typedef struct function {
     const turing_kernel_t *kernel;
     module_t *module;
-    int max_dynamic_shared;
-    bool forms_told;          /* forms_log() was here */
-    struct older_call *older; /* what older.c collects for a launch, or NULL */
+    int max_dynamic_shared, carveout; /* one more than it is */
+    bool forms_told;                  /* forms_log() was here */
+    struct older_call *older;         /* what older.c collects for a launch, or NULL */
 } function_t;
 
+bool function_known(const function_t *function); /* module.c: an entry of a module that is loaded */
 CUresult launch(function_t *function, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
                 void **params, void **extra, bool cooperative);
 
@@ -117,7 +162,8 @@ typedef struct entry_point {
 } entry_point_t;
 extern const entry_point_t entry_points[];
 extern const unsigned entry_point_count;
-CUresult not_served(const char *name);
+CUresult turing_face_not_served(const char *name); /* which is told, once for each name; libcudart calls it, too */
+#define not_served turing_face_not_served
 
 typedef struct error_name {
     CUresult value;

@@ -27,7 +27,7 @@ CUresult done(bool ok, const turing_error_t *err)
 
 /* ---- allocations ----------------------------------------------------------------------- */
 
-static CUresult allocate(CUdeviceptr *address, size_t bytes)
+CUresult allocate(CUdeviceptr *address, size_t bytes)
 {
     if (!address || !bytes)
         return CUDA_ERROR_INVALID_VALUE;
@@ -43,27 +43,11 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes)
     return CUDA_SUCCESS;
 }
 
-typedef struct pinned {
-    void *pointer;
-    size_t bytes;
-    bool ours, managed;
-    struct pinned *next;
-} pinned_t;
-
 static pinned_t *pinned;
 
-static pinned_t **find_pinned(const void *pointer)
+pinned_t *pinned_at(CUdeviceptr address)
 {
-    pinned_t **p = &pinned;
-    while (*p && (*p)->pointer != pointer)
-        p = &(*p)->next;
-    return p;
-}
-
-/* The one that holds an address, or NULL. */
-static const pinned_t *pinned_at(CUdeviceptr address)
-{
-    for (const pinned_t *p = pinned; p; p = p->next)
+    for (pinned_t *p = pinned; p; p = p->next)
         if (address - address_of(p->pointer) < p->bytes)
             return p;
     return NULL;
@@ -74,7 +58,7 @@ bool is_pinned(CUdeviceptr address)
     return pinned_at(address);
 }
 
-static CUresult pin(void *pointer, size_t bytes, bool ours, bool managed)
+CUresult pin(void *pointer, size_t bytes, bool ours, bool managed)
 {
     pinned_t *p = calloc(1, sizeof *p);
     turing_error_t err;
@@ -84,20 +68,24 @@ static CUresult pin(void *pointer, size_t bytes, bool ours, bool managed)
         free(p);
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     }
-    *p = (pinned_t){pointer, bytes, ours, managed, pinned};
+    *p = (pinned_t){pointer, bytes, ours, managed, NULL, pinned};
     pinned = p;
     return CUDA_SUCCESS;
 }
 
-static CUresult unpin(const void *pointer)
+CUresult unpin(const void *pointer, bool ours, bool managed)
 {
-    pinned_t **at = find_pinned(pointer), *p = *at;
-    if (!p)
+    pinned_t **at = &pinned;
+    while (*at && (*at)->pointer != pointer)
+        at = &(*at)->next;
+    pinned_t *p = *at;
+    if (!p || p->ours != ours || p->managed != managed)
         return CUDA_ERROR_INVALID_VALUE;
     turing_memory_free(machine.mem, address_of(pointer), NULL);
     *at = p->next;
     if (p->ours)
         free(p->pointer);
+    free(p->advice);
     free(p);
     return CUDA_SUCCESS;
 }
@@ -106,6 +94,9 @@ static CUresult pin_new(void **pointer, size_t bytes, bool managed)
 {
     if (!pointer || !bytes)
         return CUDA_ERROR_INVALID_VALUE;
+    *pointer = NULL;
+    if (bytes > (uint64_t)MACHINE_MEMORY_MB << 20)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     *pointer = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
     if (!*pointer)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -115,31 +106,22 @@ static CUresult pin_new(void **pointer, size_t bytes, bool managed)
     return r;
 }
 
-/* Which the device sees at the same address. */
-static CUresult host_alloc(void **pointer, size_t bytes)
-{
-    return pin_new(pointer, bytes, false);
-}
-
-static CUresult host_free(void *pointer)
-{
-    return pointer ? unpin(pointer) : CUDA_SUCCESS;
-}
-
-static CUresult release(CUdeviceptr address)
+CUresult release(CUdeviceptr address)
 {
     uint64_t base, bytes;
     turing_error_t err;
     if (!address)
         return CUDA_SUCCESS;
-    if (*find_pinned(host(address)))
-        return unpin(host(address));
+    if (is_pinned(address))
+        return unpin(host(address), true, true);
     const bool known = turing_memory_range(machine.mem, address, &base, &bytes);
     if (known && base == address)
         machine.used -= bytes < machine.used ? bytes : machine.used;
     const CUresult r = done(turing_memory_free(machine.mem, address, &err), &err);
-    if (r == CUDA_SUCCESS)
+    if (r == CUDA_SUCCESS) {
         share_end(address);
+        pool_end(address);
+    }
     return r;
 }
 
@@ -152,11 +134,16 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr *address, size_t bytes)
 CUresult CUDAAPI cuMemAllocPitch(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element)
 {
     BEGIN;
-    (void)element;
-    if (!pitch)
+    size_t bytes;
+    if (!pitch || !width || width > SIZE_MAX - PITCH || (element != 4 && element != 8 && element != 16))
         END(CUDA_ERROR_INVALID_VALUE);
-    *pitch = (width + PITCH - 1) / PITCH * PITCH;
-    END(allocate(address, *pitch * height));
+    const size_t rounded = (width + PITCH - 1) / PITCH * PITCH;
+    if (__builtin_mul_overflow(rounded, height, &bytes))
+        END(CUDA_ERROR_INVALID_VALUE);
+    const CUresult r = allocate(address, bytes);
+    if (r == CUDA_SUCCESS)
+        *pitch = rounded;
+    END(r);
 }
 
 CUresult CUDAAPI cuMemFree(CUdeviceptr address)
@@ -169,8 +156,8 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned 
 {
     BEGIN;
     void *pointer = NULL;
-    (void)flags;
-    const CUresult r = address ? pin_new(&pointer, bytes, true) : CUDA_ERROR_INVALID_VALUE;
+    const bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
+    const CUresult r = address && known ? pin_new(&pointer, bytes, true) : CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS)
         *address = address_of(pointer);
     END(r);
@@ -179,34 +166,37 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned 
 CUresult CUDAAPI cuMemAllocHost(void **pointer, size_t bytes)
 {
     BEGIN;
-    END(host_alloc(pointer, bytes));
+    END(pin_new(pointer, bytes, false));
 }
 
 CUresult CUDAAPI cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
 {
     BEGIN;
-    (void)flags;
-    END(host_alloc(pointer, bytes));
+    const unsigned all = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    END(flags & ~all ? CUDA_ERROR_INVALID_VALUE : pin_new(pointer, bytes, false));
 }
 
 CUresult CUDAAPI cuMemFreeHost(void *pointer)
 {
     BEGIN;
-    END(host_free(pointer));
+    END(pointer ? unpin(pointer, true, false) : CUDA_SUCCESS);
 }
 
 CUresult CUDAAPI cuMemHostRegister(void *pointer, size_t bytes, unsigned flags)
 {
     BEGIN;
-    (void)flags;
-    END(pointer && bytes ? pin(pointer, bytes, false, false) : CUDA_ERROR_INVALID_VALUE);
+    const unsigned all = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+    if (flags & (CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)) /* as the device's attributes say */
+        END(CUDA_ERROR_NOT_SUPPORTED);
+    END(!(flags & ~all) && bytes && is_mapped(address_of(pointer), bytes) ? pin(pointer, bytes, false, false)
+                                                                          : CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult CUDAAPI cuMemHostUnregister(void *pointer)
 {
     BEGIN;
-    const CUresult r = unpin(pointer);
-    END(r == CUDA_SUCCESS ? r : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    const CUresult r = pointer ? unpin(pointer, false, false) : CUDA_ERROR_INVALID_VALUE;
+    END(r == CUDA_SUCCESS || !pointer ? r : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr *address, void *pointer, unsigned flags)
@@ -231,10 +221,10 @@ CUresult CUDAAPI cuMemGetInfo(size_t *unused, size_t *total)
 {
     BEGIN;
     const size_t all = (size_t)MACHINE_MEMORY_MB << 20;
-    if (unused)
-        *unused = all - machine.used;
-    if (total)
-        *total = all;
+    if (!unused || !total)
+        END(CUDA_ERROR_INVALID_VALUE);
+    *unused = all - machine.used;
+    *total = all;
     END(CUDA_SUCCESS);
 }
 
@@ -249,21 +239,6 @@ CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdevicep
     if (size)
         *size = bytes;
     END(CUDA_SUCCESS);
-}
-
-CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUmemLocation where, unsigned flags,
-                                    CUstream stream)
-{
-    BEGIN;
-    (void)bytes, (void)where, (void)flags, (void)stream;
-    END(is_device(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-}
-
-CUresult CUDAAPI cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation where)
-{
-    BEGIN;
-    (void)bytes, (void)advice, (void)where;
-    END(is_device(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
 /* ---- what a pointer is -------------------------------------------------------------------- */
@@ -295,25 +270,37 @@ static CUresult attribute_of(void *out, CUpointer_attribute attribute, CUdevicep
     }
 }
 
+/* The memory of all contexts is that of the current one. */
+static CUresult context_of(void *out, CUdeviceptr address)
+{
+    if (!is_device(address))
+        return CUDA_ERROR_INVALID_VALUE;
+    *(CUcontext *)out = context_here();
+    return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuPointerGetAttribute(void *out, CUpointer_attribute attribute, CUdeviceptr address)
 {
-    if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) /* which takes the lock itself */
-        return is_device(address) ? cuCtxGetCurrent(out) : CUDA_ERROR_INVALID_VALUE;
     BEGIN;
-    END(out ? attribute_of(out, attribute, address) : CUDA_ERROR_INVALID_VALUE);
+    END(!out                                        ? CUDA_ERROR_INVALID_VALUE
+        : attribute == CU_POINTER_ATTRIBUTE_CONTEXT ? context_of(out, address)
+                                                    : attribute_of(out, attribute, address));
 }
 
 /* What does not apply is zero. */
 CUresult CUDAAPI cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **out,
                                         CUdeviceptr address)
 {
-    CUcontext context = NULL;
-    cuCtxGetCurrent(&context);
     BEGIN;
+    if (!count || !attributes || !out)
+        END(CUDA_ERROR_INVALID_VALUE);
     for (unsigned i = 0; i < count; i++)
-        if (attributes[i] == CU_POINTER_ATTRIBUTE_CONTEXT)
-            *(CUcontext *)out[i] = is_device(address) ? context : NULL;
-        else if (attribute_of(out[i], attributes[i], address) != CUDA_SUCCESS) {
+        if (!out[i])
+            END(CUDA_ERROR_INVALID_VALUE);
+    for (unsigned i = 0; i < count; i++)
+        if ((attributes[i] == CU_POINTER_ATTRIBUTE_CONTEXT
+                 ? context_of(out[i], address)
+                 : attribute_of(out[i], attributes[i], address)) != CUDA_SUCCESS) {
             const bool word =
                 attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE || attributes[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED ||
                 attributes[i] == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || attributes[i] == CU_POINTER_ATTRIBUTE_MAPPED;
@@ -323,112 +310,4 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned count, CUpointer_attribute *att
                 memset(out[i], 0, word ? 4 : 8);
         }
     END(CUDA_SUCCESS);
-}
-
-/* ---- in the order of streams: pools ------------------------------------------------------------- */
-
-static struct CUmemPoolHandle_st {
-    cuuint64_t threshold;
-} pool;
-
-CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
-{
-    BEGIN;
-    (void)stream;
-    END(allocate(address, bytes));
-}
-
-CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool from, CUstream stream)
-{
-    BEGIN;
-    (void)stream;
-    END(from ? allocate(address, bytes) : CUDA_ERROR_INVALID_VALUE);
-}
-
-CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream stream)
-{
-    BEGIN;
-    (void)stream;
-    END(release(address));
-}
-
-CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
-{
-    ALWAYS;
-    if (!out || device)
-        END(CUDA_ERROR_INVALID_VALUE);
-    *out = &pool;
-    END(CUDA_SUCCESS);
-}
-
-CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device)
-{
-    ALWAYS;
-    if (!out || device)
-        END(CUDA_ERROR_INVALID_VALUE);
-    *out = &pool;
-    END(CUDA_SUCCESS);
-}
-
-CUresult CUDAAPI cuDeviceSetMemPool(CUdevice device, CUmemoryPool given)
-{
-    ALWAYS;
-    END(device || !given ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
-}
-
-CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
-{
-    BEGIN;
-    if (!out || !properties)
-        END(CUDA_ERROR_INVALID_VALUE);
-    *out = calloc(1, sizeof **out);
-    END(*out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
-}
-
-CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool given)
-{
-    BEGIN;
-    if (!given || given == &pool)
-        END(CUDA_ERROR_INVALID_VALUE);
-    free(given);
-    END(CUDA_SUCCESS);
-}
-
-CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool given, size_t bytes)
-{
-    BEGIN;
-    (void)bytes;
-    END(given ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-}
-
-CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool given, CUmemPool_attribute attribute, void *value)
-{
-    BEGIN;
-    if (!given || !value)
-        END(CUDA_ERROR_INVALID_VALUE);
-    if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
-        given->threshold = *(cuuint64_t *)value;
-    END(CUDA_SUCCESS);
-}
-
-CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool given, CUmemPool_attribute attribute, void *value)
-{
-    BEGIN;
-    if (!given || !value)
-        END(CUDA_ERROR_INVALID_VALUE);
-    switch (attribute) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: *(int *)value = 1; break;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *(cuuint64_t *)value = given->threshold; break;
-    default: *(cuuint64_t *)value = machine.used; break;
-    }
-    END(CUDA_SUCCESS);
-}
-
-CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool given, const CUmemAccessDesc *map, size_t count)
-{
-    BEGIN;
-    (void)map, (void)count;
-    END(given ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }

@@ -78,17 +78,18 @@ static CUresult load(module_t **out, const void *image)
                     "machine code");
         return CUDA_ERROR_INVALID_PTX;
     }
-    module_t *m = calloc(1, sizeof *m);
+    module_t *m = handle_new(HANDLE_MODULE, sizeof *m);
     if (!m)
         return CUDA_ERROR_OUT_OF_MEMORY;
     m->code = turing_module_open_at(image, size, machine.next_base, &err);
     if (!m->code || !turing_module_map(m->code, machine.mem, &err)) {
         machine_say("%s", err.text);
         turing_module_close(m->code);
-        free(m);
+        handle_end(HANDLE_MODULE, m);
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
     machine.next_base = turing_module_end(m->code);
+    const CUresult managed = managed_map(m->code);
     m->n_functions = turing_module_kernel_count(m->code);
     m->functions = calloc(m->n_functions + 1, sizeof *m->functions);
     for (size_t i = 0; m->functions && i < m->n_functions; i++)
@@ -96,7 +97,7 @@ static CUresult load(module_t **out, const void *image)
     m->next = modules;
     modules = m;
     *out = m;
-    return m->functions ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return m->functions ? managed : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult load_file(module_t **out, const char *path)
@@ -124,26 +125,46 @@ static CUresult unload(module_t *m)
     if (!*at)
         return CUDA_ERROR_INVALID_HANDLE;
     *at = m->next;
+    managed_unmap(m->code);
     turing_module_unmap(m->code, machine.mem);
     turing_module_close(m->code);
     for (size_t i = 0; i < m->n_functions; i++)
         free(m->functions[i].older);
     free(m->functions);
-    free(m);
+    handle_end(HANDLE_MODULE, m);
     return CUDA_SUCCESS;
 }
 
-static function_t *find_function(module_t *m, const char *name)
+bool function_known(const function_t *f)
 {
-    for (size_t i = 0; m && name && i < m->n_functions; i++)
-        if (!strcmp(m->functions[i].kernel->name, name))
-            return &m->functions[i];
-    return NULL;
+    for (const module_t *m = modules; m; m = m->next)
+        if (f >= m->functions && f < m->functions + m->n_functions)
+            return true;
+    return false;
+}
+
+static CUresult find_function(module_t *m, const char *name, function_t **out)
+{
+    if (!handle_is(HANDLE_MODULE, m))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!name || !out)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < m->n_functions; i++)
+        if (!strcmp(m->functions[i].kernel->name, name)) {
+            *out = &m->functions[i];
+            return CUDA_SUCCESS;
+        }
+    *out = NULL;
+    return CUDA_ERROR_NOT_FOUND;
 }
 
 static CUresult find_variable(const module_t *m, const char *name, CUdeviceptr *address, size_t *bytes)
 {
-    const turing_symbol_t *y = m && name ? turing_module_find_symbol(m->code, name) : NULL;
+    if (!handle_is(HANDLE_MODULE, m))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!name || (!address && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    const turing_symbol_t *y = turing_module_find_symbol(m->code, name);
     if (!y)
         return CUDA_ERROR_NOT_FOUND;
     if (address)
@@ -195,31 +216,40 @@ CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
     END(mode ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
+static CUresult count(unsigned *out, const module_t *m)
+{
+    if (!handle_is(HANDLE_MODULE, m))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (out)
+        *out = (unsigned)m->n_functions;
+    return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult enumerate(function_t **out, unsigned most, module_t *m)
+{
+    if (!handle_is(HANDLE_MODULE, m))
+        return CUDA_ERROR_INVALID_HANDLE;
+    for (unsigned i = 0; out && i < most && i < m->n_functions; i++)
+        out[i] = &m->functions[i];
+    return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
     BEGIN;
-    function_t *f = find_function((module_t *)module, name);
-    if (function)
-        *function = (CUfunction)f;
-    END(f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND);
+    END(find_function((module_t *)module, name, (function_t **)function));
 }
 
-CUresult CUDAAPI cuModuleGetFunctionCount(unsigned *count, CUmodule module)
+CUresult CUDAAPI cuModuleGetFunctionCount(unsigned *out, CUmodule module)
 {
     BEGIN;
-    if (!count || !module)
-        END(CUDA_ERROR_INVALID_VALUE);
-    *count = (unsigned)((module_t *)module)->n_functions;
-    END(CUDA_SUCCESS);
+    END(count(out, (module_t *)module));
 }
 
-CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction *functions, unsigned count, CUmodule module)
+CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction *functions, unsigned most, CUmodule module)
 {
     BEGIN;
-    module_t *m = (module_t *)module;
-    for (unsigned i = 0; m && functions && i < count && i < m->n_functions; i++)
-        functions[i] = (CUfunction)&m->functions[i];
-    END(m && functions ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(enumerate((function_t **)functions, most, (module_t *)module));
 }
 
 CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr *address, size_t *bytes, CUmodule module, const char *name)
@@ -259,36 +289,29 @@ CUresult CUDAAPI cuLibraryUnload(CUlibrary library)
 CUresult CUDAAPI cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
 {
     ALWAYS;
-    function_t *f = find_function((module_t *)library, name);
-    if (kernel)
-        *kernel = (CUkernel)f;
-    END(f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND);
+    END(find_function((module_t *)library, name, (function_t **)kernel));
 }
 
-CUresult CUDAAPI cuLibraryGetKernelCount(unsigned *count, CUlibrary library)
+CUresult CUDAAPI cuLibraryGetKernelCount(unsigned *out, CUlibrary library)
 {
     ALWAYS;
-    if (!count || !library)
-        END(CUDA_ERROR_INVALID_VALUE);
-    *count = (unsigned)((module_t *)library)->n_functions;
-    END(CUDA_SUCCESS);
+    END(count(out, (module_t *)library));
 }
 
-CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary library)
+CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel *kernels, unsigned most, CUlibrary library)
 {
     ALWAYS;
-    module_t *m = (module_t *)library;
-    for (unsigned i = 0; m && kernels && i < count && i < m->n_functions; i++)
-        kernels[i] = (CUkernel)&m->functions[i];
-    END(m && kernels ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(enumerate((function_t **)kernels, most, (module_t *)library));
 }
 
 CUresult CUDAAPI cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {
     ALWAYS;
+    if (!handle_is(HANDLE_MODULE, library))
+        END(CUDA_ERROR_INVALID_HANDLE);
     if (module)
         *module = (CUmodule)library;
-    END(module && library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name)
@@ -297,28 +320,47 @@ CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibra
     END(find_variable((module_t *)library, name, address, bytes));
 }
 
+/* For a managed variable or one of the device: they are seen alike. */
+CUresult CUDAAPI cuLibraryGetManaged(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name)
+{
+    ALWAYS;
+    const CUresult r = find_variable((module_t *)library, name, address, bytes);
+    END(r == CUDA_SUCCESS && !turing_module_find_symbol(((module_t *)library)->code, name)->managed
+            ? CUDA_ERROR_NOT_FOUND
+            : r);
+}
+
+/* What is wrong with a function, or where an answer is to be put. */
+static CUresult function_ok(const void *function, const void *out)
+{
+    return !function_known(function) ? CUDA_ERROR_INVALID_HANDLE : out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult CUDAAPI cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
     ALWAYS;
-    if (function)
+    const CUresult r = function_ok(kernel, function);
+    if (r == CUDA_SUCCESS)
         *function = (CUfunction)kernel;
-    END(function && kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(r);
 }
 
 CUresult CUDAAPI cuKernelGetLibrary(CUlibrary *library, CUkernel kernel)
 {
     ALWAYS;
-    if (library && kernel)
+    const CUresult r = function_ok(kernel, library);
+    if (r == CUDA_SUCCESS)
         *library = (CUlibrary)((function_t *)kernel)->module;
-    END(library && kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(r);
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
 static CUresult attribute_of(const function_t *f, CUfunction_attribute attribute, int *value)
 {
-    if (!f || !value)
-        return CUDA_ERROR_INVALID_VALUE;
+    const CUresult r = function_ok(f, value);
+    if (r != CUDA_SUCCESS)
+        return r;
     const turing_kernel_t *k = f->kernel;
     const uint32_t fits = TURING_T4_REGISTERS / (k->registers ? (k->registers + 7u) / 8 * 8 : 8) / 32 * 32;
     switch (attribute) {
@@ -334,27 +376,37 @@ static CUresult attribute_of(const function_t *f, CUfunction_attribute attribute
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         *value = f->max_dynamic_shared ? f->max_dynamic_shared : 49152 - (int)k->shared_bytes;
         return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = -1; return CUDA_SUCCESS;
-    default: *value = 0; return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = f->carveout - 1; return CUDA_SUCCESS;
+    default: *value = 0; return (unsigned)attribute < CU_FUNC_ATTRIBUTE_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
 }
 
 static CUresult set_attribute(function_t *f, CUfunction_attribute attribute, int value)
 {
-    if (!f)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+    const CUresult r = function_ok(f, f);
+    if (r != CUDA_SUCCESS)
+        return r;
+    switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        if (value < 0 || value > TURING_T4_SHARED - (int)f->kernel->shared_bytes)
+            return CUDA_ERROR_INVALID_VALUE;
+        f->max_dynamic_shared = value;
         return CUDA_SUCCESS;
-    if (value < 0 || value > TURING_T4_SHARED - (int)f->kernel->shared_bytes)
-        return CUDA_ERROR_INVALID_VALUE;
-    f->max_dynamic_shared = value;
-    return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        if (value < -1 || value > 100)
+            return CUDA_ERROR_INVALID_VALUE;
+        f->carveout = value + 1;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE; /* those of clusters, which a T4 has none of, and those that are read only */
+    }
 }
 
 static CUresult parameter_of(const function_t *f, size_t index, size_t *offset, size_t *size)
 {
-    if (!f || !offset || index >= f->kernel->n_params)
-        return CUDA_ERROR_INVALID_VALUE;
+    const CUresult r = function_ok(f, offset);
+    if (r != CUDA_SUCCESS || index >= f->kernel->n_params)
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
     *offset = f->kernel->params[index].offset;
     if (size)
         *size = f->kernel->params[index].size;
@@ -387,42 +439,57 @@ CUresult CUDAAPI cuKernelSetAttribute(CUfunction_attribute attribute, int value,
     END(set_attribute((function_t *)kernel, attribute, value));
 }
 
+static CUresult prefer(const void *function, CUfunc_cache config)
+{
+    return (unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE : function_ok(function, function);
+}
+
 CUresult CUDAAPI cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
 {
     ALWAYS;
-    (void)config;
-    END(function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(prefer(function, config));
 }
 
 CUresult CUDAAPI cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)
 {
     ALWAYS;
-    (void)config, (void)device;
-    END(kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(device ? CUDA_ERROR_INVALID_DEVICE : prefer(kernel, config));
+}
+
+CUresult CUDAAPI cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config)
+{
+    ALWAYS;
+    END((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE
+                                                                     : function_ok(function, function));
 }
 
 CUresult CUDAAPI cuFuncGetModule(CUmodule *module, CUfunction function)
 {
     ALWAYS;
-    if (module && function)
+    const CUresult r = function_ok(function, module);
+    if (r == CUDA_SUCCESS)
         *module = (CUmodule)((function_t *)function)->module;
-    END(module && function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(r);
+}
+
+static CUresult name_of(const char **name, const void *function)
+{
+    const CUresult r = function_ok(function, name);
+    if (r == CUDA_SUCCESS)
+        *name = ((const function_t *)function)->kernel->name;
+    return r;
 }
 
 CUresult CUDAAPI cuFuncGetName(const char **name, CUfunction function)
 {
     ALWAYS;
-    if (name && function)
-        *name = ((function_t *)function)->kernel->name;
-    END(name && function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(name_of(name, function));
 }
 
 CUresult CUDAAPI cuKernelGetName(const char **name, CUkernel kernel)
 {
     ALWAYS;
-    if (name && kernel)
-        *name = ((function_t *)kernel)->kernel->name;
-    END(name && kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(name_of(name, kernel));
 }
 
 CUresult CUDAAPI cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size)
@@ -440,23 +507,25 @@ CUresult CUDAAPI cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *off
 CUresult CUDAAPI cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 {
     ALWAYS;
-    if (state)
+    const CUresult r = function_ok(function, state);
+    if (r == CUDA_SUCCESS)
         *state = CU_FUNCTION_LOADING_STATE_LOADED;
-    END(state && function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(r);
 }
 
 CUresult CUDAAPI cuFuncLoad(CUfunction function)
 {
     ALWAYS;
-    END(function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(function_ok(function, function));
 }
 
 /* ---- occupancy ---------------------------------------------------------------------------------- */
 
 static CUresult occupancy(int *blocks, const function_t *f, int threads, size_t shared)
 {
-    if (!blocks || !f || threads <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    const CUresult r = function_ok(f, blocks);
+    if (r != CUDA_SUCCESS || threads <= 0)
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
     *blocks =
         shared > TURING_T4_SHARED ? 0 : (int)turing_occupancy(f->kernel, (uint32_t)threads, (uint32_t)shared).blocks;
     return CUDA_SUCCESS;
@@ -473,8 +542,7 @@ CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *block
                                                                       size_t shared, unsigned flags)
 {
     ALWAYS;
-    (void)flags;
-    END(occupancy(blocks, (function_t *)function, threads, shared));
+    END(flags & ~1u ? CUDA_ERROR_INVALID_VALUE : occupancy(blocks, (function_t *)function, threads, shared));
 }
 
 /* The block with most warps on a multiprocessor, of these the largest. */
@@ -482,8 +550,9 @@ static CUresult potential(int *grid, int *threads, const function_t *f, CUoccupa
                           int limit)
 {
     int most = 0, best = 0, blocks_of_best = 0, most_threads = 1024;
-    if (!grid || !threads || !f)
-        return CUDA_ERROR_INVALID_VALUE;
+    const CUresult r = function_ok(f, grid && threads ? grid : NULL);
+    if (r != CUDA_SUCCESS)
+        return r;
     attribute_of(f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &most_threads);
     if (limit > 0 && limit < most_threads)
         most_threads = limit;
@@ -518,9 +587,9 @@ CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfuncti
 {
     ALWAYS;
     const function_t *f = (function_t *)function;
-    (void)threads;
-    if (!bytes || !f || blocks <= 0)
-        END(CUDA_ERROR_INVALID_VALUE);
+    const CUresult r = function_ok(f, bytes);
+    if (r != CUDA_SUCCESS || blocks <= 0 || threads <= 0)
+        END(r ? r : CUDA_ERROR_INVALID_VALUE);
     const size_t each = (size_t)TURING_T4_SHARED / (size_t)blocks / 256 * 256;
     *bytes = each > f->kernel->shared_bytes ? each - f->kernel->shared_bytes : 0;
     END(CUDA_SUCCESS);

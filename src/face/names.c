@@ -5,8 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-CUresult not_served(const char *name)
+/* Told once: a program may ask for it again and again. Callers may hold the lock or not. */
+CUresult turing_face_not_served(const char *name)
 {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static const char *told[1024];
+    static size_t n;
+    size_t i = 0;
+    pthread_mutex_lock(&mutex);
+    while (i < n && strcmp(told[i], name))
+        i++;
+    if (i == n && n < sizeof told / sizeof *told) {
+        told[n++] = name;
+        machine_say("%s: not served on the emulated T4", name);
+    }
+    pthread_mutex_unlock(&mutex);
     machine_log(name, "not served");
     return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -44,6 +57,17 @@ CUresult CUDAAPI cuGetErrorString(CUresult error, const char **text)
         {CUDA_ERROR_INVALID_CONTEXT, "invalid device context"},
         {CUDA_ERROR_NO_BINARY_FOR_GPU, "no kernel image is available for execution on the device"},
         {CUDA_ERROR_INVALID_PTX, "a PTX JIT compilation failed"},
+        {CUDA_ERROR_DEINITIALIZED, "driver shutting down"},
+        {CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected"},
+        {CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"},
+        {CUDA_ERROR_MAP_FAILED, "mapping of buffer object failed"},
+        {CUDA_ERROR_UNSUPPORTED_LIMIT, "limit is not supported on this architecture"},
+        {CUDA_ERROR_FILE_NOT_FOUND, "file not found"},
+        {CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"},
+        {CUDA_ERROR_NOT_READY, "device not ready"},
+        {CUDA_ERROR_CONTEXT_IS_DESTROYED, "context is destroyed"},
+        {CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part or all of the requested memory range is already mapped"},
+        {CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "pointer does not correspond to a registered memory region"},
         {CUDA_ERROR_NOT_FOUND, "named symbol not found"},
         {CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"},
         {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many resources requested for launch"},
@@ -65,7 +89,9 @@ CUresult CUDAAPI cuGetErrorString(CUresult error, const char **text)
 
 /* ---- entry points by name ------------------------------------------------------------------ */
 
-/* Those whose newer form takes other arguments, and since which version of CUDA it is meant. */
+/* Those whose newer form takes other arguments, and since which version of CUDA it is meant by the name without a
+ * number. */
+enum { BY_NUMBER_ONLY = 1 << 30 };
 static const struct {
     const char *name;
     int since;
@@ -76,14 +102,17 @@ static const struct {
              {"cuStreamGetCaptureInfo_v2", 11030},
              {"cuMemPrefetchAsync_v2", 13000},
              {"cuMemAdvise_v2", 13000},
-             {"cuGraphInstantiate_v2", 11000}};
+             {"cuGraphInstantiate_v2", 11000},
+             {"cuCtxGetDevice_v2", BY_NUMBER_ONLY},
+             {"cuCtxSynchronize_v2", BY_NUMBER_ONLY},
+             {"cuStreamGetCtx_v2", BY_NUMBER_ONLY}};
 
 static const entry_point_t *find_entry(const char *name, const char *suffix, int version)
 {
     char whole[128];
     snprintf(whole, sizeof whole, "%s%s", name, suffix);
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
-        if (!strcmp(newer[i].name, whole) && version && version < newer[i].since)
+        if (*suffix && !strcmp(newer[i].name, whole) && version && version < newer[i].since)
             return NULL;
     for (unsigned i = 0; i < entry_point_count; i++)
         if (!strcmp(entry_points[i].name, whole))

@@ -8,15 +8,17 @@
 
 typedef struct older_call {
     unsigned block[3], shared_bytes;
-    uint8_t parameters[MOST_PARAMETERS];
+    uint8_t parameters[OLDER_PARAMETERS];
 } older_call_t;
 
 static older_call_t *call_of(CUfunction function)
 {
     function_t *f = (function_t *)function;
-    if (f && !f->older && (f->older = calloc(1, sizeof *f->older)))
+    if (!function_known(f))
+        return NULL;
+    if (!f->older && (f->older = calloc(1, sizeof *f->older)))
         f->older->block[0] = f->older->block[1] = f->older->block[2] = 1;
-    return f ? f->older : NULL;
+    return f->older;
 }
 
 CUresult CUDAAPI cuFuncSetBlockShape(CUfunction function, int x, int y, int z)
@@ -42,13 +44,13 @@ CUresult CUDAAPI cuFuncSetSharedSize(CUfunction function, unsigned bytes)
 CUresult CUDAAPI cuParamSetSize(CUfunction function, unsigned bytes)
 {
     ALWAYS;
-    END(function && bytes <= MOST_PARAMETERS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    END(call_of(function) && bytes <= OLDER_PARAMETERS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
 static CUresult set(CUfunction function, int offset, const void *value, size_t bytes)
 {
     older_call_t *c = call_of(function);
-    if (!c || !value || offset < 0 || bytes > MOST_PARAMETERS || (size_t)offset > MOST_PARAMETERS - bytes)
+    if (!c || !value || offset < 0 || bytes > OLDER_PARAMETERS || (size_t)offset > OLDER_PARAMETERS - bytes)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(c->parameters + offset, value, bytes);
     return CUDA_SUCCESS;
@@ -78,7 +80,7 @@ static CUresult start(CUfunction function, int width, int height)
     if (!c || width <= 0 || height <= 0)
         return CUDA_ERROR_INVALID_VALUE;
     const unsigned grid[3] = {(unsigned)width, (unsigned)height, 1};
-    size_t bytes = MOST_PARAMETERS;
+    size_t bytes = OLDER_PARAMETERS;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, c->parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                      CU_LAUNCH_PARAM_END};
     return launch((function_t *)function, grid, c->block, c->shared_bytes, NULL, extra, false);
@@ -98,7 +100,6 @@ CUresult CUDAAPI cuLaunchGrid(CUfunction function, int width, int height)
 
 CUresult CUDAAPI cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream)
 {
-    BEGIN;
-    (void)stream;
+    BEGIN_ON(stream);
     END(start(function, width, height));
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* runtime.c - the calls of libcudart that are calls of the driver by another name. */
+/* runtime.c - libcudart's start, its errors, and its one device. */
 #include "runtime.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static __thread cudaError_t last;
@@ -29,17 +27,11 @@ cudaError_t runtime_keep(CUresult result)
     return (cudaError_t)result;
 }
 
+CUresult turing_face_not_served(const char *name); /* names.c, in libcuda */
+
 cudaError_t runtime_not_served(const char *name)
 {
-    const char *log = getenv("TURING_LOG");
-    if (log && *log && strcmp(log, "0"))
-        fprintf(stderr, "%s: not served\n", name);
-    return last = cudaErrorNotSupported;
-}
-
-static CUdeviceptr at(const void *pointer)
-{
-    return (CUdeviceptr)(uintptr_t)pointer;
+    return runtime_keep(turing_face_not_served(name));
 }
 
 /* ---- errors ------------------------------------------------------------------------------ */
@@ -67,15 +59,26 @@ const char *cudaGetErrorName(cudaError_t error)
 const char *cudaGetErrorString(cudaError_t error)
 {
     const char *text = NULL;
-    if (error == cudaErrorInvalidDeviceFunction)
-        return "invalid device function";
-    if (error == cudaErrorInvalidConfiguration)
-        return "invalid configuration argument";
-    return !cuGetErrorString((CUresult)error, &text) && text && strncmp(text, "CUDA_", 5) ? text
-                                                                                          : cudaGetErrorName(error);
+    switch (error) { /* those that the driver does not have */
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorInvalidPitchValue: return "invalid pitch argument";
+    case cudaErrorInvalidSymbol: return "invalid device symbol";
+    case cudaErrorInvalidMemcpyDirection: return "invalid copy direction for memcpy";
+    case cudaErrorInvalidDeviceFunction: return "invalid device function";
+    default:
+        return !cuGetErrorString((CUresult)error, &text) && text && strncmp(text, "CUDA_", 5) ? text
+                                                                                              : cudaGetErrorName(error);
+    }
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */
+
+/* What is wrong with a device, before there is a context. */
+static CUresult device(int number)
+{
+    const CUresult r = cuInit(0);
+    return r ? r : number ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
@@ -83,31 +86,17 @@ cudaError_t cudaGetDeviceCount(int *count)
     return runtime_keep(r ? r : cuDeviceGetCount(count));
 }
 
-cudaError_t cudaGetDevice(int *device)
+cudaError_t cudaGetDevice(int *number)
 {
-    *device = 0;
-    return cudaSuccess;
+    if (number)
+        *number = 0;
+    return runtime_keep(number ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
-cudaError_t cudaSetDevice(int device)
-{
-    CALL(device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS);
-}
-
-cudaError_t cudaDeviceSynchronize(void)
-{
-    CALL(cuCtxSynchronize());
-}
-
-cudaError_t cudaDeviceReset(void)
-{
-    CALL(cuDevicePrimaryCtxReset(0));
-}
-
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int number)
 {
     const CUresult r = cuInit(0);
-    return runtime_keep(r ? r : cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device));
+    return runtime_keep(r ? r : cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, number));
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
@@ -117,8 +106,60 @@ cudaError_t cudaDriverGetVersion(int *version)
 
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
-    *version = RUNTIME_VERSION;
-    return cudaSuccess;
+    if (version)
+        *version = RUNTIME_VERSION;
+    return runtime_keep(version ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
+/* There is one to choose. */
+cudaError_t cudaChooseDevice(int *number, const struct cudaDeviceProp *properties)
+{
+    if (number && properties)
+        *number = 0;
+    return runtime_keep(number && properties ? device(0) : CUDA_ERROR_INVALID_VALUE);
+}
+
+cudaError_t cudaSetValidDevices(int *numbers, int count)
+{
+    CUresult r = count < 0 || (count && !numbers) ? CUDA_ERROR_INVALID_VALUE : device(0);
+    for (int i = 0; i < count && !r; i++)
+        r = device(numbers[i]);
+    return runtime_keep(r);
+}
+
+enum { DEVICE_FLAGS = cudaDeviceScheduleMask | cudaDeviceMapHost | cudaDeviceLmemResizeToMax };
+
+static CUresult set_flags(unsigned flags)
+{
+    const CUresult r = device(0);
+    return r ? r : flags & ~(unsigned)DEVICE_FLAGS ? CUDA_ERROR_INVALID_VALUE : cuDevicePrimaryCtxSetFlags(0, flags);
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned flags)
+{
+    return runtime_keep(set_flags(flags));
+}
+
+/* Memory of the host can be mapped, whether that was asked for or not. */
+cudaError_t cudaGetDeviceFlags(unsigned *flags)
+{
+    int active;
+    const CUresult r = device(0), s = r ? r : cuDevicePrimaryCtxGetState(0, flags, &active);
+    if (!s)
+        *flags |= cudaDeviceMapHost;
+    return runtime_keep(s);
+}
+
+/* Makes the context, and not current. */
+cudaError_t cudaInitDevice(int number, unsigned device_flags, unsigned flags)
+{
+    CUcontext context;
+    CUresult r = device(number);
+    if (!r && flags & ~(unsigned)cudaInitDeviceFlagsAreValid)
+        r = CUDA_ERROR_INVALID_VALUE;
+    if (!r && flags)
+        r = set_flags(device_flags);
+    return runtime_keep(r ? r : cuDevicePrimaryCtxRetain(&context, 0));
 }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
@@ -137,279 +178,29 @@ cudaError_t cudaGetDriverEntryPoint(const char *name, void **function, unsigned 
     return cudaGetDriverEntryPointByVersion(name, function, RUNTIME_VERSION, flags, status);
 }
 
-cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
-{
-    CALL(cuDeviceGetPCIBusId(id, size, device));
-}
+FORWARD(cudaSetDevice, (int number), device(number))
+FORWARD(cudaDeviceSynchronize, (void), cuCtxSynchronize())
+FORWARD(cudaDeviceReset, (void), cuDevicePrimaryCtxReset(0))
+FORWARD(cudaDeviceGetPCIBusId, (char *id, int size, int number), cuDeviceGetPCIBusId(id, size, number))
+FORWARD(cudaDeviceGetByPCIBusId, (int *number, const char *id), cuDeviceGetByPCIBusId(number, id))
+FORWARD(cudaDeviceCanAccessPeer, (int *can, int number, int peer), cuDeviceCanAccessPeer(can, number, peer))
+FORWARD(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value), cuCtxSetLimit((CUlimit)limit, value))
+FORWARD(cudaDeviceGetLimit, (size_t * value, enum cudaLimit limit), cuCtxGetLimit(value, (CUlimit)limit))
+FORWARD(cudaDeviceSetCacheConfig, (enum cudaFuncCache config), cuCtxSetCacheConfig((CUfunc_cache)config))
+FORWARD(cudaDeviceGetCacheConfig, (enum cudaFuncCache * config), cuCtxGetCacheConfig((CUfunc_cache *)config))
+FORWARD(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest), cuCtxGetStreamPriorityRange(least, greatest))
+FORWARD(cudaProfilerStart, (void), CUDA_SUCCESS)
+FORWARD(cudaProfilerStop, (void), CUDA_SUCCESS)
 
-cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id)
-{
-    CALL(cuDeviceGetByPCIBusId(device, id));
-}
+/* Of banks, whose width a T4 does not change. */
+FORWARD(cudaDeviceSetSharedMemConfig, (enum cudaSharedMemConfig config),
+        is_bank_size(config) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)
+FORWARD(cudaDeviceGetSharedMemConfig, (enum cudaSharedMemConfig * config),
+        config ? (*config = cudaSharedMemBankSizeFourByte, CUDA_SUCCESS) : CUDA_ERROR_INVALID_VALUE)
 
-cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
-{
-    CALL(cuDeviceCanAccessPeer(can, device, peer));
-}
-
-cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
-{
-    CALL(cuCtxSetLimit((CUlimit)limit, value));
-}
-
-cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
-{
-    CALL(cuCtxGetLimit(value, (CUlimit)limit));
-}
-
-cudaError_t cudaSetDeviceFlags(unsigned flags)
-{
-    (void)flags;
-    return cudaSuccess;
-}
-
-cudaError_t cudaProfilerStart(void)
-{
-    return cudaSuccess;
-}
-
-cudaError_t cudaProfilerStop(void)
-{
-    return cudaSuccess;
-}
-
-#if RUNTIME_VERSION >= 13000 /* the older struct is not in these headers */
-static int attribute(CUdevice_attribute a)
-{
-    int value = 0;
-    cuDeviceGetAttribute(&value, a, 0);
-    return value;
-}
-
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
-{
-    const CUresult r = runtime_ready();
-    if (r || device)
-        return runtime_keep(r ? r : CUDA_ERROR_INVALID_DEVICE);
-    memset(p, 0, sizeof *p);
-    cuDeviceGetName(p->name, sizeof p->name, 0);
-    cuDeviceGetUuid((CUuuid *)&p->uuid, 0);
-    cuDeviceTotalMem(&p->totalGlobalMem, 0);
-    p->sharedMemPerBlock = (size_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-    p->sharedMemPerBlockOptin = (size_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-    p->sharedMemPerMultiprocessor = (size_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
-    p->regsPerBlock = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
-    p->regsPerMultiprocessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
-    p->warpSize = attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-    p->memPitch = (size_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH);
-    p->maxThreadsPerBlock = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    p->maxThreadsPerMultiProcessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
-    p->maxBlocksPerMultiProcessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
-    for (int i = 0; i < 3; i++) {
-        p->maxThreadsDim[i] = attribute((CUdevice_attribute)(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i));
-        p->maxGridSize[i] = attribute((CUdevice_attribute)(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i));
-    }
-    p->totalConstMem = (size_t)attribute(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
-    p->major = 7, p->minor = 5;
-    p->multiProcessorCount = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    p->l2CacheSize = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
-    p->memoryBusWidth = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
-    p->unifiedAddressing = p->managedMemory = p->concurrentManagedAccess = p->canMapHostMemory = 1;
-    p->concurrentKernels = p->cooperativeLaunch = p->streamPrioritiesSupported = p->memoryPoolsSupported = 1;
-    p->asyncEngineCount = attribute(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
-    return cudaSuccess;
-}
+#if RUNTIME_VERSION < 13000 /* of no meaning since there are doubles */
+cudaError_t cudaSetDoubleForDevice(double *d);
+cudaError_t cudaSetDoubleForHost(double *d);
+FORWARD(cudaSetDoubleForDevice, (double *d), d ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)
+FORWARD(cudaSetDoubleForHost, (double *d), d ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)
 #endif
-
-/* ---- memory ------------------------------------------------------------------------------------- */
-
-cudaError_t cudaMalloc(void **pointer, size_t bytes)
-{
-    if (!pointer)
-        return runtime_keep(CUDA_ERROR_INVALID_VALUE);
-    *pointer = NULL;
-    CALL(bytes ? cuMemAlloc((CUdeviceptr *)pointer, bytes) : CUDA_SUCCESS);
-}
-
-cudaError_t cudaFree(void *pointer)
-{
-    CALL(cuMemFree(at(pointer)));
-}
-
-cudaError_t cudaMallocManaged(void **pointer, size_t bytes, unsigned flags)
-{
-    CALL(cuMemAllocManaged((CUdeviceptr *)pointer, bytes, flags));
-}
-
-cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height)
-{
-    CALL(cuMemAllocPitch((CUdeviceptr *)pointer, pitch, width, height, 4));
-}
-
-cudaError_t cudaMallocHost(void **pointer, size_t bytes)
-{
-    CALL(cuMemAllocHost(pointer, bytes));
-}
-
-cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned flags)
-{
-    CALL(cuMemHostAlloc(pointer, bytes, flags));
-}
-
-cudaError_t cudaFreeHost(void *pointer)
-{
-    CALL(cuMemFreeHost(pointer));
-}
-
-cudaError_t cudaHostRegister(void *pointer, size_t bytes, unsigned flags)
-{
-    CALL(cuMemHostRegister(pointer, bytes, flags));
-}
-
-cudaError_t cudaHostUnregister(void *pointer)
-{
-    CALL(cuMemHostUnregister(pointer));
-}
-
-cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
-{
-    CALL(cuMemHostGetDevicePointer((CUdeviceptr *)device, host, flags));
-}
-
-cudaError_t cudaMallocAsync(void **pointer, size_t bytes, cudaStream_t stream)
-{
-    CALL(cuMemAllocAsync((CUdeviceptr *)pointer, bytes, stream));
-}
-
-cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream)
-{
-    CALL(cuMemFreeAsync(at(pointer), stream));
-}
-
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
-{
-    CALL(cuDeviceGetDefaultMemPool(pool, device));
-}
-
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes)
-{
-    CALL(cuMemPoolTrimTo(pool, bytes));
-}
-
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr what, void *value)
-{
-    CALL(cuMemPoolSetAttribute(pool, (CUmemPool_attribute)what, value));
-}
-
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr what, void *value)
-{
-    CALL(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)what, value));
-}
-
-cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *map, size_t count)
-{
-    CALL(cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)map, count));
-}
-
-cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *pointer)
-{
-    CALL(cuIpcGetMemHandle((CUipcMemHandle *)handle, at(pointer)));
-}
-
-cudaError_t cudaIpcOpenMemHandle(void **pointer, cudaIpcMemHandle_t handle, unsigned flags)
-{
-    CUipcMemHandle same;
-    memcpy(&same, &handle, sizeof same);
-    CALL(cuIpcOpenMemHandle((CUdeviceptr *)pointer, same, flags));
-}
-
-cudaError_t cudaIpcCloseMemHandle(void *pointer)
-{
-    CALL(cuIpcCloseMemHandle(at(pointer)));
-}
-
-cudaError_t cudaMemGetInfo(size_t *unused, size_t *total)
-{
-    CALL(cuMemGetInfo(unused, total));
-}
-
-static CUresult copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
-{
-    switch (kind) {
-    case cudaMemcpyHostToDevice: return cuMemcpyHtoD(at(to), from, bytes);
-    case cudaMemcpyDeviceToHost: return cuMemcpyDtoH(to, at(from), bytes);
-    case cudaMemcpyDeviceToDevice: return cuMemcpyDtoD(at(to), at(from), bytes);
-    default: return cuMemcpy(at(to), at(from), bytes);
-    }
-}
-
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
-{
-    CALL(copy(to, from, bytes, kind));
-}
-
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-    (void)stream;
-    CALL(copy(to, from, bytes, kind));
-}
-
-/* Between devices, of which there is one. */
-cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
-                                cudaStream_t stream)
-{
-    (void)stream;
-    CALL(to_device || from_device ? CUDA_ERROR_INVALID_DEVICE : cuMemcpyDtoD(at(to), at(from), bytes));
-}
-
-static CUresult copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                          enum cudaMemcpyKind kind)
-{
-    CUresult r = CUDA_SUCCESS;
-    for (size_t y = 0; y < height && !r; y++)
-        r = copy((char *)to + y * to_pitch, (const char *)from + y * from_pitch, width, kind);
-    return r;
-}
-
-cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                         enum cudaMemcpyKind kind)
-{
-    CALL(copy_rows(to, to_pitch, from, from_pitch, width, height, kind));
-}
-
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                              size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-    (void)stream;
-    CALL(copy_rows(to, to_pitch, from, from_pitch, width, height, kind));
-}
-
-cudaError_t cudaMemset(void *to, int value, size_t bytes)
-{
-    CALL(bytes ? cuMemsetD8(at(to), (unsigned char)value, bytes) : CUDA_SUCCESS);
-}
-
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
-{
-    (void)stream;
-    CALL(bytes ? cuMemsetD8(at(to), (unsigned char)value, bytes) : CUDA_SUCCESS);
-}
-
-cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void *pointer)
-{
-    const CUresult r = runtime_ready();
-    unsigned type = 0, managed = 0;
-    memset(a, 0, sizeof *a);
-    if (r)
-        return runtime_keep(r);
-    if (cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at(pointer))) {
-        a->type = cudaMemoryTypeUnregistered;
-        a->hostPointer = (void *)(uintptr_t)pointer;
-        return cudaSuccess;
-    }
-    cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at(pointer));
-    a->type = managed ? cudaMemoryTypeManaged : type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
-    a->devicePointer = (void *)(uintptr_t)pointer;
-    a->hostPointer = a->type == cudaMemoryTypeDevice ? NULL : a->devicePointer;
-    return cudaSuccess;
-}

@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct runtime_error_name {
     cudaError_t value;
@@ -25,6 +26,28 @@ cudaError_t runtime_keep(CUresult result);
         CUresult begun = runtime_ready();                      \
         return runtime_keep(begun ? begun : (CUresult)(call)); \
     } while (0)
+
+/* An entry point that is a call of the driver's, or several that give one result. */
+#define FORWARD(name, parameters, call) \
+    cudaError_t name parameters         \
+    {                                   \
+        CALL(call);                     \
+    }
+
+static inline CUdeviceptr at(const void *pointer)
+{
+    return (CUdeviceptr)(uintptr_t)pointer;
+}
+
+static inline bool is_kind(enum cudaMemcpyKind kind)
+{
+    return (unsigned)kind <= cudaMemcpyDefault;
+}
+
+static inline bool is_bank_size(enum cudaSharedMemConfig config)
+{
+    return (unsigned)config <= cudaSharedMemBankSizeEightByte;
+}
 
 /* Of cuda_profiler_api.h, which is in no package that tools/setup.sh fetches. */
 cudaError_t cudaProfilerStart(void);

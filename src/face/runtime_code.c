@@ -10,6 +10,7 @@ typedef struct binary {
     const void *image;
     CUmodule module; /* loaded when something of it is first wanted */
     CUresult error;
+    struct item *managed; /* its variables of managed memory */
 } binary_t;
 
 typedef struct item { /* a kernel or a variable, by the host's address of it */
@@ -19,8 +20,8 @@ typedef struct item { /* a kernel or a variable, by the host's address of it */
     CUfunction function;
     CUdeviceptr address;
     size_t bytes;
-    void **managed;
-    struct item *next;
+    void **managed; /* what host code reads such a variable through */
+    struct item *next, *next_managed;
 } item_t;
 
 enum { BUCKETS = 4096 };
@@ -63,13 +64,6 @@ void __cudaUnregisterFatBinary(void **handle)
     (void)handle; /* at the end of the program, which may still have threads */
 }
 
-char __cudaInitModule(void **handle);
-char __cudaInitModule(void **handle)
-{
-    (void)handle;
-    return 1;
-}
-
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int threads, void *tid,
                             void *bid, void *block, void *grid, int *warp);
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int threads, void *tid,
@@ -88,12 +82,54 @@ void __cudaRegisterVar(void **handle, char *host, char *device, const char *name
     add((binary_t *)handle, host, name);
 }
 
+void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name, int external, size_t bytes,
+                              int constant, int global);
+void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name, int external, size_t bytes,
+                              int constant, int global)
+{
+    binary_t *b = (binary_t *)handle;
+    item_t *i = add(b, host, name);
+    (void)device, (void)external, (void)bytes, (void)constant, (void)global;
+    i->managed = host;
+    i->next_managed = b->managed;
+    b->managed = i;
+}
+
+/* Host code reads managed variables through pointers, and by what they point at it names them as symbols. */
+static CUresult show_managed(binary_t *b)
+{
+    CUresult r = CUDA_SUCCESS;
+    for (item_t *i = b->managed; i && r == CUDA_SUCCESS; i = i->next_managed) {
+        r = cuModuleGetGlobal(&i->address, &i->bytes, b->module, i->name);
+        if (r == CUDA_SUCCESS) {
+            *i->managed = (void *)(uintptr_t)i->address;
+            add(b, *i->managed, i->name);
+        }
+    }
+    return r;
+}
+
 static CUresult load(binary_t *b)
 {
     CUresult r = runtime_ready();
-    if (r == CUDA_SUCCESS && !b->module && b->error == CUDA_SUCCESS && (r = cuCtxSynchronize()) == CUDA_SUCCESS)
+    if (r == CUDA_SUCCESS && !b->module && b->error == CUDA_SUCCESS && (r = cuCtxSynchronize()) == CUDA_SUCCESS) {
         b->error = cuModuleLoadData(&b->module, b->image); /* what is wrong before that is not the image's fault */
+        if (b->error == CUDA_SUCCESS)
+            b->error = show_managed(b);
+    }
     return r ? r : b->error;
+}
+
+/* Before host code first reads a managed variable. */
+char __cudaInitModule(void **handle);
+char __cudaInitModule(void **handle)
+{
+    binary_t *b = (binary_t *)handle;
+    pthread_mutex_lock(&lock);
+    const CUresult r = b->managed ? load(b) : CUDA_SUCCESS;
+    pthread_mutex_unlock(&lock);
+    runtime_keep(r);
+    return 1;
 }
 
 /* Finds a kernel by the function that host code names. */
@@ -143,25 +179,55 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaS
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream)
 {
+    if (!grid || !block || !shared || !stream)
+        return runtime_keep(CUDA_ERROR_INVALID_VALUE);
     *grid = call.grid, *block = call.block, *shared = call.shared;
     memcpy(stream, &call.stream, sizeof call.stream);
     return cudaSuccess;
 }
 
-static CUresult start(CUfunction f, dim3 g, dim3 b, void **args, size_t shared, cudaStream_t stream, bool all)
+/* What the runtime tells of a grid or block that no device has; the driver calls it an invalid value as others. */
+static bool has_shape(dim3 g, dim3 b)
 {
-    const CUresult r = all ? cuLaunchCooperativeKernel(f, g.x, g.y, g.z, b.x, b.y, b.z, (unsigned)shared, stream, args)
-                           : cuLaunchKernel(f, g.x, g.y, g.z, b.x, b.y, b.z, (unsigned)shared, stream, args, NULL);
-    return r == CUDA_ERROR_INVALID_VALUE ? (CUresult)cudaErrorInvalidConfiguration : r;
+    return g.x && g.y && g.z && b.x && b.y && b.z && g.x <= INT32_MAX && g.y <= 65535 && g.z <= 65535 && b.x <= 1024 &&
+           b.y <= 1024 && b.z <= 64 && (uint64_t)b.x * b.y * b.z <= 1024;
+}
+
+static CUresult start(CUfunction f, const cudaLaunchConfig_t *c, void **args)
+{
+    const CUlaunchConfig config = {.gridDimX = c->gridDim.x,
+                                   .gridDimY = c->gridDim.y,
+                                   .gridDimZ = c->gridDim.z,
+                                   .blockDimX = c->blockDim.x,
+                                   .blockDimY = c->blockDim.y,
+                                   .blockDimZ = c->blockDim.z,
+                                   .sharedMemBytes = (unsigned)c->dynamicSmemBytes,
+                                   .hStream = c->stream,
+                                   .attrs = (CUlaunchAttribute *)c->attrs,
+                                   .numAttrs = c->numAttrs};
+    return !has_shape(c->gridDim, c->blockDim) ? (CUresult)cudaErrorInvalidConfiguration
+           : c->dynamicSmemBytes > UINT32_MAX  ? CUDA_ERROR_INVALID_VALUE
+                                               : cuLaunchKernelEx(&config, f, args, NULL);
+}
+
+static cudaLaunchConfig_t plain(dim3 grid, dim3 block, size_t shared, cudaStream_t stream)
+{
+    return (cudaLaunchConfig_t){.gridDim = grid, .blockDim = block, .dynamicSmemBytes = shared, .stream = stream};
 }
 
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
 {
     CUfunction f = NULL;
-    const CUresult r = find_function(host, &f);
-    *kernel = (cudaKernel_t)f;
+    const CUresult r = kernel ? find_function(host, &f) : CUDA_ERROR_INVALID_VALUE;
+    if (kernel)
+        *kernel = (cudaKernel_t)f;
     return runtime_keep(r);
+}
+
+cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *host)
+{
+    return __cudaGetKernel(kernel, host);
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared,
@@ -170,39 +236,43 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
                                cudaStream_t stream)
 {
     const cudaError_t before = cudaPeekAtLastError(); /* why __cudaGetKernel gave none */
-    CALL(kernel   ? start((CUfunction)kernel, grid, block, args, shared, stream, false)
+    const cudaLaunchConfig_t c = plain(grid, block, shared, stream);
+    CALL(kernel   ? start((CUfunction)kernel, &c, args)
          : before ? (CUresult)before
                   : (CUresult)cudaErrorInvalidDeviceFunction);
 }
 
-cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
+static CUresult launch(const cudaLaunchConfig_t *c, const void *host, void **args)
 {
     CUfunction f = NULL;
-    const CUresult r = find_function(host, &f);
-    return runtime_keep(r ? r : start(f, grid, block, args, shared, stream, false));
+    const CUresult r = c ? find_function(host, &f) : CUDA_ERROR_INVALID_VALUE;
+    return r ? r : start(f, c, args);
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *host, void **args)
+{
+    return runtime_keep(launch(c, host, args));
+}
+
+cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
+{
+    const cudaLaunchConfig_t c = plain(grid, block, shared, stream);
+    return runtime_keep(launch(&c, host, args));
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3 block, void **args, size_t shared,
                                         cudaStream_t stream)
 {
-    CUfunction f = NULL;
-    const CUresult r = find_function(host, &f);
-    return runtime_keep(r ? r : start(f, grid, block, args, shared, stream, true));
-}
-
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *host, void **args)
-{
-    CUfunction f = NULL;
-    CUresult r = find_function(host, &f);
-    bool all = false;
-    for (unsigned i = 0; i < c->numAttrs; i++)
-        all = all || (c->attrs[i].id == cudaLaunchAttributeCooperative && c->attrs[i].val.cooperative);
-    return runtime_keep(r ? r : start(f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream, all));
+    cudaLaunchAttribute all = {.id = cudaLaunchAttributeCooperative, .val.cooperative = 1};
+    cudaLaunchConfig_t c = plain(grid, block, shared, stream);
+    c.attrs = &all;
+    c.numAttrs = 1;
+    return runtime_keep(launch(&c, host, args));
 }
 
 cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *host)
 {
-    return runtime_keep(find_function(host, function));
+    return runtime_keep(function ? find_function(host, function) : CUDA_ERROR_INVALID_VALUE);
 }
 
 /* ---- functions ------------------------------------------------------------------------------ */
@@ -217,7 +287,7 @@ static int attribute(CUfunction f, CUfunction_attribute a)
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *host)
 {
     CUfunction f = NULL;
-    const CUresult r = find_function(host, &f);
+    const CUresult r = out ? find_function(host, &f) : CUDA_ERROR_INVALID_VALUE;
     if (r)
         return runtime_keep(r);
     memset(out, 0, sizeof *out);
@@ -231,118 +301,107 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *ho
     return cudaSuccess;
 }
 
-cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute a, int value)
-{
-    CUfunction f = NULL;
-    const CUresult r = find_function(host, &f);
-    return runtime_keep(r ? r : cuFuncSetAttribute(f, (CUfunction_attribute)a, value));
-}
-
-cudaError_t cudaFuncSetCacheConfig(const void *host, enum cudaFuncCache config)
-{
-    CUfunction f = NULL;
-    (void)config;
-    return runtime_keep(find_function(host, &f));
-}
-
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *host, int threads,
-                                                                   size_t shared, unsigned flags)
-{
-    CUfunction f = NULL;
-    const CUresult r = find_function(host, &f);
-    return runtime_keep(r ? r
-                          : cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, f, threads, shared, flags));
-}
-
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *host, int threads, size_t shared)
-{
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, host, threads, shared, 0);
-}
+/* A call of the driver's with the function f, of which the caller names the host's side. */
+#define FORWARD_FUNCTION(name, parameters, call)       \
+    cudaError_t name parameters                        \
+    {                                                  \
+        CUfunction f = NULL;                           \
+        const CUresult r = find_function(host, &f);    \
+        return runtime_keep(r ? r : (CUresult)(call)); \
+    }
+FORWARD_FUNCTION(cudaFuncSetAttribute, (const void *host, enum cudaFuncAttribute a, int value),
+                 cuFuncSetAttribute(f, (CUfunction_attribute)a, value))
+FORWARD_FUNCTION(cudaFuncSetCacheConfig, (const void *host, enum cudaFuncCache config),
+                 cuFuncSetCacheConfig(f, (CUfunc_cache)config))
+FORWARD_FUNCTION(cudaFuncSetSharedMemConfig, (const void *host, enum cudaSharedMemConfig config),
+                 is_bank_size(config) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)
+FORWARD_FUNCTION(cudaFuncGetName, (const char **name, const void *host), cuFuncGetName(name, f))
+FORWARD_FUNCTION(cudaFuncGetParamInfo, (const void *host, size_t index, size_t *offset, size_t *size),
+                 cuFuncGetParamInfo(f, index, offset, size))
+FORWARD_FUNCTION(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+                 (int *blocks, const void *host, int threads, size_t shared, unsigned flags),
+                 cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, f, threads, shared, flags))
+FORWARD_FUNCTION(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
+                 (int *blocks, const void *host, int threads, size_t shared),
+                 cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, threads, shared))
+FORWARD_FUNCTION(cudaOccupancyAvailableDynamicSMemPerBlock, (size_t * bytes, const void *host, int blocks, int threads),
+                 cuOccupancyAvailableDynamicSMemPerBlock(bytes, f, blocks, threads))
 
 /* ---- libraries ------------------------------------------------------------------------------ */
 
-cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *options, void **values,
-                                unsigned count, enum cudaLibraryOption *library_options, void **library_values,
-                                unsigned library_count)
-{
-    (void)options, (void)values, (void)count, (void)library_options, (void)library_values, (void)library_count;
-    CALL(cuLibraryLoadData((CUlibrary *)library, code, NULL, NULL, 0, NULL, NULL, 0));
-}
-
-cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *path, enum cudaJitOption *options,
-                                    void **values, unsigned count, enum cudaLibraryOption *library_options,
-                                    void **library_values, unsigned library_count)
-{
-    (void)options, (void)values, (void)count, (void)library_options, (void)library_values, (void)library_count;
-    CALL(cuLibraryLoadFromFile((CUlibrary *)library, path, NULL, NULL, 0, NULL, NULL, 0));
-}
-
-cudaError_t cudaLibraryUnload(cudaLibrary_t library)
-{
-    CALL(cuLibraryUnload((CUlibrary)library));
-}
-
-cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name)
-{
-    CALL(cuLibraryGetKernel((CUkernel *)kernel, (CUlibrary)library, name));
-}
-
-cudaError_t cudaLibraryGetKernelCount(unsigned *count, cudaLibrary_t library)
-{
-    CALL(cuLibraryGetKernelCount(count, (CUlibrary)library));
-}
-
-cudaError_t cudaLibraryGetGlobal(void **address, size_t *bytes, cudaLibrary_t library, const char *name)
-{
-    CALL(cuLibraryGetGlobal((CUdeviceptr *)address, bytes, (CUlibrary)library, name));
-}
-
-cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute a, int value, int device)
-{
-    CALL(cuKernelSetAttribute((CUfunction_attribute)a, value, (CUkernel)kernel, device));
-}
+/* Options are of how PTX is compiled and when code is loaded. */
+FORWARD(cudaLibraryLoadData,
+        (cudaLibrary_t * library, const void *code, enum cudaJitOption *options, void **values, unsigned count,
+         enum cudaLibraryOption *library_options, void **library_values, unsigned library_count),
+        ((void)options, (void)values, (void)count, (void)library_options, (void)library_values, (void)library_count,
+         cuLibraryLoadData((CUlibrary *)library, code, NULL, NULL, 0, NULL, NULL, 0)))
+FORWARD(cudaLibraryLoadFromFile,
+        (cudaLibrary_t * library, const char *path, enum cudaJitOption *options, void **values, unsigned count,
+         enum cudaLibraryOption *library_options, void **library_values, unsigned library_count),
+        ((void)options, (void)values, (void)count, (void)library_options, (void)library_values, (void)library_count,
+         cuLibraryLoadFromFile((CUlibrary *)library, path, NULL, NULL, 0, NULL, NULL, 0)))
+FORWARD(cudaLibraryUnload, (cudaLibrary_t library), cuLibraryUnload((CUlibrary)library))
+FORWARD(cudaLibraryGetKernel, (cudaKernel_t * kernel, cudaLibrary_t library, const char *name),
+        cuLibraryGetKernel((CUkernel *)kernel, (CUlibrary)library, name))
+FORWARD(cudaLibraryGetKernelCount, (unsigned *count, cudaLibrary_t library),
+        cuLibraryGetKernelCount(count, (CUlibrary)library))
+FORWARD(cudaLibraryEnumerateKernels, (cudaKernel_t * kernels, unsigned count, cudaLibrary_t library),
+        cuLibraryEnumerateKernels((CUkernel *)kernels, count, (CUlibrary)library))
+FORWARD(cudaLibraryGetGlobal, (void **address, size_t *bytes, cudaLibrary_t library, const char *name),
+        cuLibraryGetGlobal((CUdeviceptr *)address, bytes, (CUlibrary)library, name))
+FORWARD(cudaLibraryGetManaged, (void **address, size_t *bytes, cudaLibrary_t library, const char *name),
+        cuLibraryGetManaged((CUdeviceptr *)address, bytes, (CUlibrary)library, name))
+FORWARD(cudaKernelSetAttributeForDevice, (cudaKernel_t kernel, enum cudaFuncAttribute a, int value, int device),
+        cuKernelSetAttribute((CUfunction_attribute)a, value, (CUkernel)kernel, device))
 
 /* ---- variables -------------------------------------------------------------------------------- */
 
 cudaError_t cudaGetSymbolAddress(void **address, const void *host)
 {
-    CUdeviceptr at = 0;
     size_t bytes;
-    const CUresult r = find_symbol(host, &at, &bytes);
-    *address = (void *)(uintptr_t)at;
-    return runtime_keep(r);
+    return runtime_keep(address ? find_symbol(host, (CUdeviceptr *)address, &bytes) : CUDA_ERROR_INVALID_VALUE);
 }
 
 cudaError_t cudaGetSymbolSize(size_t *bytes, const void *host)
 {
-    CUdeviceptr at;
-    return runtime_keep(find_symbol(host, &at, bytes));
+    CUdeviceptr address;
+    return runtime_keep(bytes ? find_symbol(host, &address, bytes) : CUDA_ERROR_INVALID_VALUE);
 }
 
 /* Where bytes of a symbol are, which must lie in it. */
-static CUresult find_part(const void *host, size_t count, size_t offset, CUdeviceptr *at)
+static CUresult find_part(const void *host, size_t count, size_t offset, CUdeviceptr *address)
 {
     size_t bytes;
-    const CUresult r = find_symbol(host, at, &bytes);
+    const CUresult r = find_symbol(host, address, &bytes);
     if (r)
         return r;
-    *at += offset;
+    *address += offset;
     return offset > bytes || count > bytes - offset ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-cudaError_t cudaMemcpyToSymbol(const void *host, const void *from, size_t count, size_t offset,
-                               enum cudaMemcpyKind kind)
+static CUresult copy_to(const void *host, const void *from, size_t count, size_t offset, enum cudaMemcpyKind kind,
+                        cudaStream_t stream)
 {
-    CUdeviceptr at;
-    (void)kind;
-    const CUresult r = find_part(host, count, offset, &at);
-    return runtime_keep(r ? r : cuMemcpy(at, (CUdeviceptr)(uintptr_t)from, count));
+    CUdeviceptr symbol;
+    if (!is_kind(kind) || kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost)
+        return (CUresult)cudaErrorInvalidMemcpyDirection;
+    const CUresult r = find_part(host, count, offset, &symbol);
+    return r ? r : cuMemcpyAsync(symbol, at(from), count, stream);
 }
 
-cudaError_t cudaMemcpyFromSymbol(void *to, const void *host, size_t count, size_t offset, enum cudaMemcpyKind kind)
+static CUresult copy_from(void *to, const void *host, size_t count, size_t offset, enum cudaMemcpyKind kind,
+                          cudaStream_t stream)
 {
-    CUdeviceptr at;
-    (void)kind;
-    const CUresult r = find_part(host, count, offset, &at);
-    return runtime_keep(r ? r : cuMemcpy((CUdeviceptr)(uintptr_t)to, at, count));
+    CUdeviceptr symbol;
+    if (!is_kind(kind) || kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost)
+        return (CUresult)cudaErrorInvalidMemcpyDirection;
+    const CUresult r = find_part(host, count, offset, &symbol);
+    return r ? r : cuMemcpyAsync(at(to), symbol, count, stream);
 }
+
+#define TO_SYMBOL const void *host, const void *from, size_t count, size_t offset, enum cudaMemcpyKind kind
+#define FROM_SYMBOL void *to, const void *host, size_t count, size_t offset, enum cudaMemcpyKind kind
+FORWARD(cudaMemcpyToSymbol, (TO_SYMBOL), copy_to(host, from, count, offset, kind, NULL))
+FORWARD(cudaMemcpyToSymbolAsync, (TO_SYMBOL, cudaStream_t stream), copy_to(host, from, count, offset, kind, stream))
+FORWARD(cudaMemcpyFromSymbol, (FROM_SYMBOL), copy_from(to, host, count, offset, kind, NULL))
+FORWARD(cudaMemcpyFromSymbolAsync, (FROM_SYMBOL, cudaStream_t stream), copy_from(to, host, count, offset, kind, stream))

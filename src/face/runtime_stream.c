@@ -4,145 +4,52 @@
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-cudaError_t cudaStreamCreate(cudaStream_t *stream)
-{
-    CALL(cuStreamCreate(stream, 0));
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
-{
-    CALL(cuStreamCreate(stream, flags));
-}
-
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
-{
-    CALL(cuStreamCreateWithPriority(stream, flags, priority));
-}
-
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
-{
-    CALL(cuCtxGetStreamPriorityRange(least, greatest));
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-    CALL(cuStreamDestroy(stream));
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t stream)
-{
-    CALL(cuStreamSynchronize(stream));
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t stream)
-{
-    CALL(cuStreamQuery(stream));
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
-{
-    CALL(cuStreamWaitEvent(stream, event, flags));
-}
-
-cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
-{
-    CALL(cuStreamGetPriority(stream, priority));
-}
-
-cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned *flags)
-{
-    CALL(cuStreamGetFlags(stream, flags));
-}
-
-cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
-{
-    CALL(cuStreamGetId(stream, id));
-}
-
-cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
-{
-    CALL(cuStreamGetDevice(stream, device));
-}
-
-cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *pointer, size_t bytes, unsigned flags)
-{
-    CALL(cuStreamAttachMemAsync(stream, (CUdeviceptr)(uintptr_t)pointer, bytes, flags));
-}
-
-cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void *user, unsigned flags)
-{
-    CALL(cuStreamAddCallback(stream, (CUstreamCallback)function, user, flags));
-}
+FORWARD(cudaStreamCreate, (cudaStream_t * stream), cuStreamCreate(stream, 0))
+FORWARD(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags), cuStreamCreate(stream, flags))
+FORWARD(cudaStreamCreateWithPriority, (cudaStream_t * stream, unsigned flags, int priority),
+        cuStreamCreateWithPriority(stream, flags, priority))
+FORWARD(cudaStreamDestroy, (cudaStream_t stream), cuStreamDestroy(stream))
+FORWARD(cudaStreamSynchronize, (cudaStream_t stream), cuStreamSynchronize(stream))
+FORWARD(cudaStreamQuery, (cudaStream_t stream), cuStreamQuery(stream))
+FORWARD(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned flags),
+        cuStreamWaitEvent(stream, event, flags))
+FORWARD(cudaStreamGetPriority, (cudaStream_t stream, int *priority), cuStreamGetPriority(stream, priority))
+FORWARD(cudaStreamGetFlags, (cudaStream_t stream, unsigned *flags), cuStreamGetFlags(stream, flags))
+FORWARD(cudaStreamGetId, (cudaStream_t stream, unsigned long long *id), cuStreamGetId(stream, id))
+FORWARD(cudaStreamGetDevice, (cudaStream_t stream, int *device), cuStreamGetDevice(stream, device))
+FORWARD(cudaStreamAttachMemAsync, (cudaStream_t stream, void *pointer, size_t bytes, unsigned flags),
+        cuStreamAttachMemAsync(stream, at(pointer), bytes, flags))
+FORWARD(cudaStreamAddCallback, (cudaStream_t stream, cudaStreamCallback_t function, void *user, unsigned flags),
+        cuStreamAddCallback(stream, (CUstreamCallback)function, user, flags))
+FORWARD(cudaStreamSetAttribute, (cudaStream_t stream, cudaStreamAttrID id, const cudaStreamAttrValue *value),
+        cuStreamSetAttribute(stream, (CUstreamAttrID)id, (const CUstreamAttrValue *)value))
+FORWARD(cudaStreamGetAttribute, (cudaStream_t stream, cudaStreamAttrID id, cudaStreamAttrValue *value),
+        cuStreamGetAttribute(stream, (CUstreamAttrID)id, (CUstreamAttrValue *)value))
+FORWARD(cudaStreamCopyAttributes, (cudaStream_t to, cudaStream_t from), cuStreamCopyAttributes(to, from))
+FORWARD(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t function, void *user),
+        cuLaunchHostFunc(stream, function, user))
 
 /* ---- capture: nothing is ever captured ------------------------------------------------------ */
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
-{
-    (void)stream;
-    *status = cudaStreamCaptureStatusNone;
-    return cudaSuccess;
-}
-
+FORWARD(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus *status),
+        cuStreamIsCapturing(stream, (CUstreamCaptureStatus *)status))
 /* Where its status says that there is none, nothing else is written. Older forms have fewer arguments. */
-#undef cudaStreamGetCaptureInfo
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
-                                     cudaGraph_t *graph, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges,
-                                     size_t *count)
-{
-    (void)id, (void)graph, (void)nodes, (void)edges, (void)count;
-    return cudaStreamIsCapturing(stream, status);
-}
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
-{
-    CALL(cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)mode));
-}
-
-/* ---- on the host ---------------------------------------------------------------------------- */
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *user)
-{
-    CALL(cuLaunchHostFunc(stream, function, user));
-}
+FORWARD(cudaStreamGetCaptureInfo,
+        (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
+         const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges, size_t *count),
+        ((void)id, (void)graph, (void)nodes, (void)edges, (void)count,
+         cuStreamIsCapturing(stream, (CUstreamCaptureStatus *)status)))
+FORWARD(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode),
+        cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)mode))
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-cudaError_t cudaEventCreate(cudaEvent_t *event)
-{
-    CALL(cuEventCreate(event, 0));
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
-{
-    CALL(cuEventCreate(event, flags));
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-    CALL(cuEventRecord(event, stream));
-}
-
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
-{
-    CALL(cuEventRecordWithFlags(event, stream, flags));
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event)
-{
-    CALL(cuEventQuery(event));
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event)
-{
-    CALL(cuEventSynchronize(event));
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    CALL(cuEventDestroy(event));
-}
-
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
-{
-    CALL(cuEventElapsedTime(ms, start, end));
-}
+FORWARD(cudaEventCreate, (cudaEvent_t * event), cuEventCreate(event, 0))
+FORWARD(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags), cuEventCreate(event, flags))
+FORWARD(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), cuEventRecord(event, stream))
+FORWARD(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsigned flags),
+        cuEventRecordWithFlags(event, stream, flags))
+FORWARD(cudaEventQuery, (cudaEvent_t event), cuEventQuery(event))
+FORWARD(cudaEventSynchronize, (cudaEvent_t event), cuEventSynchronize(event))
+FORWARD(cudaEventDestroy, (cudaEvent_t event), cuEventDestroy(event))
+FORWARD(cudaEventElapsedTime, (float *ms, cudaEvent_t start, cudaEvent_t end), cuEventElapsedTime(ms, start, end))

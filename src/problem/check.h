@@ -3,21 +3,17 @@
 #ifndef HGEMM_CHECK_H
 #define HGEMM_CHECK_H
 
-#include "device/device.h"
-#include "table/kernels.h"
+#include "problem/problem.h"
 
 /* Whether pointers are to be checked as what they point to, or by their alignment alone. */
 typedef enum check_t { CHECK_ALIGNMENT, CHECK_MEMORY } check_t;
 
-/* Takes a descriptor of any size that a version of the library had, and checks it in the order that hgemm.h promises.
- * On failure `words` says which value met which limit. */
-hgemm_status_t check_call(const hgemm_desc_t *given, check_t depth, hgemm_desc_t *desc, char words[DEVICE_DETAIL]);
+/* Takes a descriptor of any size that a version of the library had, checks it in the order that hgemm.h promises, and
+ * writes the problem that it is. On failure `words` says which value met which limit. */
+hgemm_status_t check_call(const hgemm_desc_t *given, check_t depth, problem_t *problem, char words[DEVICE_DETAIL]);
 
 /* Checks a call of hgemm_find_scale. */
 hgemm_status_t check_scale_call(int64_t lines, int64_t width, const void *matrix, int64_t ld, const float *scale,
                                 char words[DEVICE_DETAIL]);
-
-/* The words for a checked row-major problem that no kernel, or not the one that it names, can run. */
-void describe_unsupported(const hgemm_desc_t *row_major, char words[DEVICE_DETAIL]);
 
 #endif

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "hgemm.h"
+#include "problem/types.h"
 #include "table/args.h"
 
 /* Kernels number activations by their rows, and have few bits for them. */
@@ -22,11 +22,19 @@ static_assert((int)ACTIVATION_COUNT < (int)NAMES, "NAMES has no room for the act
 names_t layout_names = {[HGEMM_ROW_MAJOR] = "row", [HGEMM_COL_MAJOR] = "col"};
 names_t op_names = {[HGEMM_OP_N] = "n", [HGEMM_OP_T] = "t"};
 names_t accumulate_names = {[HGEMM_ACCUMULATE_F16] = "f16", [HGEMM_ACCUMULATE_F32] = "f32"};
-names_t type_names = {[HGEMM_TYPE_F16] = "f16", [HGEMM_TYPE_F32] = "f32", [HGEMM_TYPE_BF16] = "bf16"};
+names_t type_names = {
+#define TYPE(value, name, ...) [HGEMM_TYPE_##value] = #name,
+#include "table/types.def"
+};
 names_t element_names = {
-    [HGEMM_TYPE_F16] = "f16", [HGEMM_TYPE_F32] = "f32", [HGEMM_TYPE_BF16] = "bf16", [HGEMM_TYPE_BF16 + 1] = "packed"};
-names_t code_names = {[HGEMM_CODE_INT4] = "int4",   [HGEMM_CODE_UINT4] = "uint4",     [HGEMM_CODE_INT8] = "int8",
-                      [HGEMM_CODE_UINT8] = "uint8", [HGEMM_CODE_TABLE16] = "table16", [HGEMM_CODE_E4M3] = "e4m3"};
+#define TYPE(value, name, ...) [HGEMM_TYPE_##value] = #name,
+#define TYPE_WITHIN TYPE
+#include "table/types.def"
+};
+names_t code_names = {
+#define CODE(value, name, ...) [HGEMM_CODE_##value] = #name,
+#include "table/codes.def"
+};
 names_t zero_names = {[HGEMM_ZERO_NONE] = "none", [HGEMM_ZERO_CODE] = "code", [HGEMM_ZERO_OFFSET] = "offset"};
 names_t activation_names = {
 #define ACTIVATION(value, name, ...) [HGEMM_ACTIVATION_##value] = #name,

@@ -11,7 +11,7 @@ typedef const char *const names_t[NAMES];
 extern names_t layout_names;     /* row col */
 extern names_t op_names;         /* n t */
 extern names_t accumulate_names; /* f16 f32 */
-extern names_t type_names;       /* f16 f32 bf16 */
+extern names_t type_names;       /* f16 ... */
 extern names_t element_names;    /* the same, then packed: within the library */
 extern names_t code_names;       /* int4 uint4 ... */
 extern names_t zero_names;       /* none code offset */

@@ -3,26 +3,25 @@
  * two operands that meet, fits 64 bits. */
 #include "problem/overlap.h"
 
-/* A view in bytes. What does not matter is 0: the stride of one matrix, the leading dimension of one line. */
-typedef struct area_t {
-    int64_t lines, width, ld;
-    int64_t batch, stride;
-} area_t;
-
-static area_t area_of(const view_t *view)
-{
-    int is_batch = view->batch > 1 && view->stride != 0;
-    return (area_t){.lines = view->lines,
-                    .width = bytes_of_bits(view->bits, view->width),
-                    .ld = view->lines > 1 ? bytes_of_bits(view->bits, view->ld) : 0,
-                    .batch = is_batch ? view->batch : 1,
-                    .stride = is_batch ? bytes_of_bits(view->bits, view->stride) : 0};
-}
-
 /* Bytes from the first to the last of one matrix. */
 static int64_t span_of(const area_t *area)
 {
     return (area->lines - 1) * area->ld + area->width - 1;
+}
+
+area_t area_of(const view_t *view)
+{
+    const int is_batch = view->batch > 1 && view->stride != 0;
+    area_t area = {.first = (uintptr_t)view->data,
+                   .lines = view->lines,
+                   .width = view->width * view->bytes,
+                   .ld = view->lines > 1 ? view->ld * view->bytes : 0,
+                   .batch = is_batch ? view->batch : 1,
+                   .stride = is_batch ? view->stride * view->bytes : 0};
+    const int64_t travel = (area.batch - 1) * area.stride;
+    area.begin = area.first + (uintptr_t)(travel < 0 ? travel : 0);
+    area.end = area.first + (uintptr_t)(travel > 0 ? travel : 0) + (uintptr_t)span_of(&area) + 1;
+    return area;
 }
 
 /* Whether step * x % ld is in low .. high for an x of 0 .. most, where 0 < low <= high < ld and step < ld. The
@@ -54,8 +53,8 @@ static int comes_into(uint64_t step, uint64_t ld, uint64_t low, uint64_t high, u
  * between those of their outermost bytes: the line then is that of both matrices. (Nor does it matter if the line of
  * a matrix that has no other is longer than ld: every distance then is such a one.)
  */
-static int areas_meet(const area_t *one, const area_t *other, int64_t ld, int64_t offset, int64_t step, int64_t from,
-                      int64_t to)
+static int matrices_meet(const area_t *one, const area_t *other, int64_t ld, int64_t offset, int64_t step, int64_t from,
+                         int64_t to)
 {
     int64_t lowest = -span_of(one), highest = span_of(other), around = one->width + other->width - 2;
     if (step == 0) {
@@ -85,37 +84,24 @@ static int64_t common_ld(const area_t *one, const area_t *other)
     return one->ld && other->ld && one->ld != other->ld ? 0 : ld;
 }
 
-void address_range(const view_t *view, uintptr_t *begin, uintptr_t *end)
+int areas_meet(const area_t *one, const area_t *other)
 {
-    area_t area = area_of(view);
-    int64_t travel = (area.batch - 1) * area.stride;
-    *begin = (uintptr_t)view->data + (uintptr_t)(travel < 0 ? travel : 0);
-    *end = (uintptr_t)view->data + (uintptr_t)(travel > 0 ? travel : 0) + (uintptr_t)span_of(&area) + 1;
-}
-
-int operands_meet(const view_t *view, const view_t *other_view)
-{
-    const area_t one = area_of(view), other = area_of(other_view);
-    uintptr_t begin, end, other_begin, other_end;
-    address_range(view, &begin, &end);
-    address_range(other_view, &other_begin, &other_end);
-    if (end <= other_begin || other_end <= begin)
+    if (one->end <= other->begin || other->end <= one->begin)
         return 0;
-    int64_t ld = common_ld(&one, &other), stride = one.stride ? one.stride : other.stride;
-    if (!ld || (one.stride && other.stride && one.stride != other.stride))
+    int64_t ld = common_ld(one, other), stride = one->stride ? one->stride : other->stride;
+    if (!ld || (one->stride && other->stride && one->stride != other->stride))
         return 1;
-    int64_t offset = (int64_t)((uintptr_t)view->data - (uintptr_t)other_view->data);
-    int64_t back = 1 - other.batch, forth = one.batch - 1; /* jumps of `stride` between two matrices */
+    int64_t offset = (int64_t)(one->first - other->first);
+    int64_t back = 1 - other->batch, forth = one->batch - 1; /* jumps of `stride` between two matrices */
     if (stride < 0)
-        return areas_meet(&one, &other, ld, offset, -stride, -forth, -back);
-    return areas_meet(&one, &other, ld, offset, stride, back, forth);
+        return matrices_meet(one, other, ld, offset, -stride, -forth, -back);
+    return matrices_meet(one, other, ld, offset, stride, back, forth);
 }
 
-int batch_meets_itself(const view_t *view)
+int batch_meets_itself(const view_t *view, const area_t *area)
 {
-    const area_t area = area_of(view);
-    if (area.batch == 1)
+    if (area->batch == 1)
         return view->batch > 1; /* a stride of 0 */
-    int64_t step = area.stride < 0 ? -area.stride : area.stride;
-    return areas_meet(&area, &area, common_ld(&area, &area), 0, step, 1, area.batch - 1);
+    int64_t step = area->stride < 0 ? -area->stride : area->stride;
+    return matrices_meet(area, area, common_ld(area, area), 0, step, 1, area->batch - 1);
 }

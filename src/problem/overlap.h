@@ -3,17 +3,24 @@
 #ifndef HGEMM_OVERLAP_H
 #define HGEMM_OVERLAP_H
 
-#include "problem/problem.h"
+#include "problem/call.h"
 
-/* Whether two operands share memory, whose views are known and have elements. The answer is exact where their leading
- * dimensions and strides agree in bytes, or do not matter: of a single line, or of one matrix. Elsewhere operands whose
- * address ranges meet count as sharing. */
-int operands_meet(const view_t *one, const view_t *other);
+/* What a view covers whose place is known and that has elements, in bytes. What does not matter is 0: the stride of one
+ * matrix, the leading dimension of one line. */
+typedef struct area_t {
+    uintptr_t first;      /* matrix */
+    uintptr_t begin, end; /* from the lowest to past the highest of all */
+    int64_t lines, width, ld;
+    int64_t batch, stride;
+} area_t;
+
+area_t area_of(const view_t *view);
+
+/* Whether two operands share memory. The answer is exact where their leading dimensions and strides agree in bytes, or
+ * do not matter. Elsewhere operands whose addresses meet count as sharing. */
+int areas_meet(const area_t *one, const area_t *other);
 
 /* Whether two matrices of one batch share an element. */
-int batch_meets_itself(const view_t *view);
-
-/* Addresses, in bytes, from the lowest to past the highest element of a batch. */
-void address_range(const view_t *view, uintptr_t *begin, uintptr_t *end);
+int batch_meets_itself(const view_t *view, const area_t *area);
 
 #endif

@@ -2,310 +2,197 @@
 #include "problem/problem.h"
 
 #include "problem/weights.h"
-#include "table/args.h"
 
-static int index_bits(const hgemm_desc_t *desc)
-{
-    return desc->index_type == HGEMM_INDEX_I64 ? 64 : 32;
-}
-
-/* ---- What is accessed -------------------------------------------------------------------------- */
-
-static unsigned mark(operand_t operand, int is_accessed)
-{
-    return is_accessed ? 1u << operand : 0;
-}
-
-/* Also before the types are checked. Beside floats a bfloat16 is taken for one. */
-int factor_has_scale(const hgemm_desc_t *p, int which)
-{
-    const hgemm_type_t type = which == FACTOR_A ? p->type_a : p->type_b;
-    return (unsigned)type <= TYPE_COUNT && type_table[type].has_scale && !has_floats(p);
-}
-
-unsigned accessed_operands(const hgemm_desc_t *desc)
-{
-    int multiplies = desc->k != 0 && (desc->alpha_pointer || desc->alpha != 0);
-    if (desc->m == 0 || desc->n == 0 || desc->batch == 0)
-        return 0;
-    return mark(OPERAND_A, multiplies) | mark(OPERAND_B, multiplies) |
-           mark(OPERAND_C, desc->beta_pointer || desc->beta != 0) | mark(OPERAND_D, 1) |
-           mark(OPERAND_BIAS, desc->bias != NULL) | mark(OPERAND_GATE, desc->gate != NULL) |
-           mark(OPERAND_ALPHA, multiplies && desc->alpha_pointer) | mark(OPERAND_BETA, desc->beta_pointer != NULL) |
-           mark(OPERAND_GROUP_ENDS, desc->batch_mode == HGEMM_BATCH_GROUPED) |
-           mark(OPERAND_GATHER_A, multiplies && desc->gather_a) | mark(OPERAND_SCATTER_D, desc->scatter_d != NULL) |
-           mark(OPERAND_SCALE_A, multiplies && factor_has_scale(desc, FACTOR_A) && desc->scale_a_pointer) |
-           mark(OPERAND_SCALE_B, multiplies && factor_has_scale(desc, FACTOR_B) && desc->scale_b_pointer);
-}
-
-int d_is_c(const hgemm_desc_t *desc)
-{
-    int one_stride = desc->batch_mode != HGEMM_BATCH_STRIDED || desc->batch == 1 || desc->stride_d == desc->stride_c;
-    return desc->d == desc->c && desc->type_d == desc->type_c && desc->ldd == desc->ldc && one_stride;
-}
-
-int nothing_to_compute(const hgemm_desc_t *desc)
-{
-    unsigned accessed = accessed_operands(desc);
-    int is_copy =
-        (accessed & ~(1u << OPERAND_SCATTER_D | 1u << OPERAND_GROUP_ENDS)) == (1u << OPERAND_C | 1u << OPERAND_D) &&
-        desc->beta == 1 && desc->activation == HGEMM_ACTIVATION_NONE;
-    return accessed == 0 || (is_copy && d_is_c(desc));
-}
-
-/* ---- Where it lies ------------------------------------------------------------------------------ */
-
-/* A matrix with `rows` and `columns`, as it is stored in the call's layout. */
-static view_t view_matrix(const hgemm_desc_t *desc, const void *data, hgemm_type_t type, int64_t rows, int64_t columns,
-                          int64_t ld, int64_t stride)
-{
-    int row_major = desc->layout == HGEMM_ROW_MAJOR;
-    return (view_t){.data = data,
-                    .bits = type_table[type].bits,
-                    .lines = row_major ? rows : columns,
-                    .width = row_major ? columns : rows,
-                    .ld = ld,
-                    .batch = desc->batch,
-                    .stride = stride};
-}
-
-static view_t view_vector(const void *data, int bits, int64_t width, int64_t batch, int64_t stride)
-{
-    return (view_t){
-        .data = data, .bits = bits, .lines = 1, .width = width, .ld = width, .batch = batch, .stride = stride};
-}
-
-static view_t view_stored(const hgemm_desc_t *desc, operand_t operand)
-{
-    const int a_is_t = desc->op_a == HGEMM_OP_T, b_is_t = desc->op_b == HGEMM_OP_T;
-    const int64_t m = desc->m, n = desc->n, k = desc->k;
-    switch (operand) {
-    case OPERAND_A:
-        return view_matrix(desc, desc->a, desc->type_a, a_is_t ? k : m, a_is_t ? m : k, desc->lda, desc->stride_a);
-    case OPERAND_B:
-        if (desc->type_b == HGEMM_TYPE_PACKED)
-            return view_vector(desc->b, 8, form_of(desc->weights).bytes, desc->batch, desc->stride_b);
-        return view_matrix(desc, desc->b, desc->type_b, b_is_t ? n : k, b_is_t ? k : n, desc->ldb, desc->stride_b);
-    case OPERAND_C: return view_matrix(desc, desc->c, desc->type_c, m, n, desc->ldc, desc->stride_c);
-    case OPERAND_D: return view_matrix(desc, desc->d, desc->type_d, m, n, desc->ldd, desc->stride_d);
-    case OPERAND_GATE: return view_matrix(desc, desc->gate, desc->type_gate, m, n, desc->ldgate, desc->stride_gate);
-    case OPERAND_BIAS:
-        return view_vector(desc->bias, type_table[desc->type_bias].bits, desc->bias_mode == HGEMM_BIAS_PER_ROW ? m : n,
-                           desc->batch, desc->stride_bias);
-    case OPERAND_ALPHA: return view_vector(desc->alpha_pointer, 32, 1, 1, 0);
-    case OPERAND_BETA: return view_vector(desc->beta_pointer, 32, 1, 1, 0);
-    case OPERAND_SCALE_A: return view_vector(desc->scale_a_pointer, 32, 1, 1, 0);
-    case OPERAND_SCALE_B: return view_vector(desc->scale_b_pointer, 32, 1, 1, 0);
-    case OPERAND_GROUP_ENDS: return view_vector(desc->group_ends, index_bits(desc), desc->batch, 1, 0);
-    case OPERAND_GATHER_A: return view_vector(desc->gather_a, index_bits(desc), m, 1, 0);
-    default: return view_vector(desc->scatter_d, index_bits(desc), m, 1, 0);
-    }
-}
-
-/* The m rows that an operand with indices would have are any rows of a stored matrix: of these the host knows that
- * there is one. */
-static void forget_rows(view_t *view, int rows_are_lines)
-{
-    *(rows_are_lines ? &view->lines : &view->width) = 1;
-    view->is_known = 0;
-}
-
-view_t view_operand(const hgemm_desc_t *desc, operand_t operand)
-{
-    view_t view = view_stored(desc, operand);
-    const int row_major = desc->layout == HGEMM_ROW_MAJOR, is_matrix = operand <= OPERAND_GATE;
-    const int has_rows_of_d = operand == OPERAND_C || operand == OPERAND_D || operand == OPERAND_GATE;
-    view.is_known = 1;
-    view.alignment = operand == OPERAND_B && desc->type_b == HGEMM_TYPE_PACKED ? 16 : (int)bytes_of_bits(view.bits, 1);
-    if (is_matrix && desc->batch_mode == HGEMM_BATCH_POINTERS) {
-        view.alignment = sizeof(void *), view.is_known = 0;
-        view.batch = 1, view.stride = 0;
-    }
-    if (desc->batch_mode == HGEMM_BATCH_GROUPED && (operand == OPERAND_A || has_rows_of_d))
-        view.batch = 1, view.stride = 0; /* groups follow each other in the rows of one matrix */
-    if (desc->gather_a && operand == OPERAND_A)
-        forget_rows(&view, row_major == (desc->op_a == HGEMM_OP_N));
-    if (desc->scatter_d && has_rows_of_d)
-        forget_rows(&view, row_major);
-    if (desc->scatter_d && operand == OPERAND_BIAS && desc->bias_mode == HGEMM_BIAS_PER_ROW)
-        forget_rows(&view, 0);
-    return view;
-}
-
-/* ---- Row-major ---------------------------------------------------------------------------------- */
-
-/* A column-major matrix is the row-major one of its transpose, so D = op(A) op(B) turns into
- * D^T = op(B)^T op(A)^T: the operands trade places, and so do m and n, rows and columns. */
-static hgemm_desc_t transpose(const hgemm_desc_t *desc)
-{
-    hgemm_desc_t p = *desc;
-    p.layout = HGEMM_ROW_MAJOR;
-    p.op_a = desc->op_b, p.op_b = desc->op_a;
-    p.m = desc->n, p.n = desc->m;
-    p.a = desc->b, p.lda = desc->ldb, p.stride_a = desc->stride_b, p.type_a = desc->type_b;
-    p.b = desc->a, p.ldb = desc->lda, p.stride_b = desc->stride_a, p.type_b = desc->type_a;
-    p.scale_a = desc->scale_b, p.scale_a_pointer = desc->scale_b_pointer;
-    p.scale_b = desc->scale_a, p.scale_b_pointer = desc->scale_a_pointer;
-    p.flags = (desc->flags & ~(HGEMM_FLAG_HALVES_IN_A | HGEMM_FLAG_HALVES_IN_B)) |
-              (desc->flags & HGEMM_FLAG_HALVES_IN_A ? HGEMM_FLAG_HALVES_IN_B : 0) |
-              (desc->flags & HGEMM_FLAG_HALVES_IN_B ? HGEMM_FLAG_HALVES_IN_A : 0);
-    p.bias_mode = desc->bias_mode == HGEMM_BIAS_PER_ROW ? HGEMM_BIAS_PER_COLUMN : HGEMM_BIAS_PER_ROW;
-    return p;
-}
-
-/* Rows in groups or with indices would be columns of D^T, and kernels have such of rows alone. Then D stays what it is;
- * of A and B, which as row-major ones are their transposes, the ops change. */
-static hgemm_desc_t read_as_row_major(const hgemm_desc_t *desc)
-{
-    hgemm_desc_t p = *desc;
-    p.op_a = desc->op_a == HGEMM_OP_N ? HGEMM_OP_T : HGEMM_OP_N;
-    p.op_b = desc->op_b == HGEMM_OP_N ? HGEMM_OP_T : HGEMM_OP_N;
-    return p;
-}
-
-static int has_listed_rows(unsigned accessed)
-{
-    return (accessed & (1u << OPERAND_GROUP_ENDS | 1u << OPERAND_GATHER_A | 1u << OPERAND_SCATTER_D)) != 0;
-}
-
-/* What is added up of parts of floats is not the same with A and B exchanged. So where a row is to have the same bits
- * alone and in a group, D stays what it is for both. */
-static int has_rows_that_stay(const hgemm_desc_t *desc, unsigned accessed)
-{
-    return has_listed_rows(accessed) ||
-           (accessed & 1u << OPERAND_A && has_floats(desc) && (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0);
-}
-
-/* Strides that the call does not look at are 0. */
-static void forget_strides(hgemm_desc_t *p)
-{
-    if (p->batch_mode == HGEMM_BATCH_STRIDED)
-        return;
-    p->stride_a = p->stride_c = p->stride_d = p->stride_gate = 0;
-    if (p->batch_mode == HGEMM_BATCH_POINTERS)
-        p->stride_b = p->stride_bias = 0;
-}
-
-/* A stored column whose elements follow each other is as well a row, which kernels load in chunks. */
-static void lie_along(int64_t rows, int64_t columns, hgemm_op_t *op, int64_t *ld)
-{
-    if (columns == 1 && *ld == 1 && rows > 1) {
-        *op = *op == HGEMM_OP_N ? HGEMM_OP_T : HGEMM_OP_N;
-        *ld = rows;
-    }
-}
-
-/* A kernel that is asked for by name may not have the other transpose, and sums that do not depend on m come from
- * kernels that do not. */
-static void lay_columns_along(hgemm_desc_t *p)
-{
-    if (p->kernel != HGEMM_KERNEL_AUTO || p->flags & HGEMM_FLAG_BATCH_INVARIANT || p->type_b == HGEMM_TYPE_PACKED)
-        return;
-    const int a_is_t = p->op_a == HGEMM_OP_T, b_is_t = p->op_b == HGEMM_OP_T;
-    if (!p->gather_a && p->batch_mode != HGEMM_BATCH_GROUPED)
-        lie_along(a_is_t ? p->k : p->m, a_is_t ? p->m : p->k, &p->op_a, &p->lda);
-    lie_along(b_is_t ? p->n : p->k, b_is_t ? p->k : p->n, &p->op_b, &p->ldb);
-}
-
-/* Where A and B are not read, k is 0 and the kernel's sum is +0. alpha is then a zero of the sign that leaves
- * beta * C as it is, -0 included, and that gives +0 where C is not read either. */
-hgemm_desc_t normalise(const hgemm_desc_t *desc)
-{
-    const unsigned accessed = accessed_operands(desc);
-    hgemm_desc_t p = desc->layout == HGEMM_ROW_MAJOR      ? *desc
-                     : has_rows_that_stay(desc, accessed) ? read_as_row_major(desc)
-                                                          : transpose(desc);
-    forget_strides(&p);
-    if (!(accessed & 1u << OPERAND_A)) {
-        p.a = p.b =
-            desc->batch_mode == HGEMM_BATCH_POINTERS ? desc->d : NULL; /* kernels load pointers, also unused ones */
-        p.gather_a = NULL;
-        p.lda = p.ldb = 1, p.stride_a = p.stride_b = 0;
-        p.type_a = p.type_b = HGEMM_TYPE_F16;
-        p.weights = NULL;
-        p.k = 0;
-        p.alpha_pointer = NULL;
-        p.alpha = accessed & 1u << OPERAND_C ? -0.0f : 0.0f;
-    }
-    if (!(accessed & 1u << OPERAND_C)) {
-        p.c = NULL;
-        p.ldc = 1, p.stride_c = 0;
-        p.type_c = HGEMM_TYPE_F16;
-    }
-    if (p.weights)
-        p.type_b = HGEMM_TYPE_PACKED, p.ldb = 0, p.scale_b = 1, p.scale_b_pointer = NULL;
-    /* One kernel alone adds up in the order of batch invariance. */
-    if (!has_floats(&p) || p.flags & HGEMM_FLAG_BATCH_INVARIANT)
-        p.accuracy = HGEMM_ACCURACY_F32;
-    lay_columns_along(&p);
-    return p;
-}
-
-int is_indirect(const hgemm_desc_t *p)
-{
-    return p->batch_mode != HGEMM_BATCH_STRIDED || p->gather_a != NULL || p->layout == HGEMM_COL_MAJOR;
-}
+enum { WIDEST_LOAD = 16 }; /* bytes that a thread loads at once, at most */
 
 /* ---- A and B ------------------------------------------------------------------------------------- */
 
-factor_t factor_of(const hgemm_desc_t *p, int which)
+/* A or B of the call, as it is stored there, but for its lines and widths; whether memory runs along k is told by the
+ * call's own op, in its own layout. */
+static factor_t take_factor(const call_t *call, int which)
 {
-    const int is_a = which == FACTOR_A, is_along_k = is_a ? p->op_a == HGEMM_OP_N : p->op_b == HGEMM_OP_T;
-    const int64_t x = is_a ? p->m : p->n;
-    const hgemm_type_t type = is_a ? p->type_a : p->type_b;
-    const uintptr_t least = (uintptr_t)type_bytes(type, 1), promised = (uintptr_t)p->alignment;
-    uintptr_t address = (uintptr_t)(is_a ? p->a : p->b);
+    const hgemm_desc_t *desc = &call->desc;
+    factor_t x = {.type = HGEMM_TYPE_F16, .ld = 1, .scale = 1};
+    if (!accesses(call, OPERAND_A)) { /* kernels load pointers, also unused ones */
+        x.data = desc->batch_mode == HGEMM_BATCH_POINTERS ? desc->d : NULL;
+    } else if (which == FACTOR_A) {
+        x.data = desc->a, x.type = desc->type_a, x.ld = desc->lda, x.stride = desc->stride_a;
+        x.scale = desc->scale_a, x.scale_pointer = desc->scale_a_pointer;
+        x.is_exact = type_table[x.type].becomes != BECOMES_PARTS || (desc->flags & HGEMM_FLAG_HALVES_IN_A) != 0;
+    } else {
+        x.data = desc->b, x.type = desc->type_b, x.ld = desc->ldb, x.stride = desc->stride_b;
+        x.scale = desc->scale_b, x.scale_pointer = desc->scale_b_pointer;
+        x.is_exact = type_table[x.type].becomes != BECOMES_PARTS || (desc->flags & HGEMM_FLAG_HALVES_IN_B) != 0;
+        if (desc->weights) /* which have no rows, and scales of their own */
+            x.ld = 0, x.scale = 1, x.scale_pointer = NULL;
+    }
+    x.has_scale = (call->scaled & which) != 0;
+    x.finds_scale = x.has_scale && x.scale == 0 && !x.scale_pointer;
+    x.is_along_k = (which == FACTOR_A) == ((which == FACTOR_A ? desc->op_a : desc->op_b) == HGEMM_OP_N);
+    if (desc->layout == HGEMM_COL_MAJOR)
+        x.is_along_k = !x.is_along_k;
+    return x;
+}
+
+/* The factor has `extent` rows of op(A), or columns of op(B). A stored column whose elements follow each other is as
+ * well a row, which kernels load in chunks, unless it `stays` one. */
+static void lay(factor_t *x, int64_t extent, int64_t k, int stays)
+{
+    x->lines = x->is_along_k ? extent : k, x->width = x->is_along_k ? k : extent;
+    if (!stays && x->width == 1 && x->ld == 1 && x->lines > 1) {
+        x->is_along_k = !x->is_along_k;
+        x->ld = x->width = x->lines, x->lines = 1;
+    }
+}
+
+/* Whether every group of so many elements along its rows is whole, and aligned to its own bytes, or to those of the
+ * widest load. */
+static int is_whole(const factor_t *x, int element, int width, int has_stride)
+{
+    const int bytes = element * width, aligned = bytes < WIDEST_LOAD ? bytes : WIDEST_LOAD, step = aligned / element;
+    return x->address % (uintptr_t)aligned == 0 && x->ld % step == 0 && x->width % width == 0 &&
+           (!has_stride || x->stride % step == 0);
+}
+
+static void align(const problem_t *p, factor_t *x, int64_t promised)
+{
+    const int element = type_table[x->type].bits / 8;
+    const int has_stride = p->batch != 1 && p->batch_mode != HGEMM_BATCH_POINTERS;
+    x->address = (uintptr_t)x->data;
     if (p->batch_mode == HGEMM_BATCH_POINTERS)
-        address = promised > least ? promised : least;
-    return (factor_t){.address = address,
-                      .type = type,
-                      .is_along_k = is_along_k,
-                      .lines = is_along_k ? x : p->k,
-                      .width = is_along_k ? p->k : x,
-                      .ld = is_a ? p->lda : p->ldb,
-                      .stride = is_a ? p->stride_a : p->stride_b};
-}
-
-int has_floats(const hgemm_desc_t *p)
-{
-    return p->type_a == HGEMM_TYPE_F32 || p->type_b == HGEMM_TYPE_F32;
-}
-
-int is_mixed(const hgemm_desc_t *p)
-{
-    return has_floats(p) && p->type_a != p->type_b;
-}
-
-int exact_factors(const hgemm_desc_t *p)
-{
-    return (p->type_a != HGEMM_TYPE_F32 || p->flags & HGEMM_FLAG_HALVES_IN_A ? FACTOR_A : 0) |
-           (p->type_b != HGEMM_TYPE_F32 || p->flags & HGEMM_FLAG_HALVES_IN_B ? FACTOR_B : 0);
-}
-
-int scales_to_find(const hgemm_desc_t *p)
-{
-    const int a = factor_has_scale(p, FACTOR_A) && p->scale_a == 0 && !p->scale_a_pointer;
-    const int b = factor_has_scale(p, FACTOR_B) && p->scale_b == 0 && !p->scale_b_pointer;
-    return (a ? FACTOR_A : 0) | (b ? FACTOR_B : 0);
+        x->address = (uintptr_t)(promised > element ? promised : element);
+    x->aligned = x->address % 16 == 0 ? 16 : x->address % 8 == 0 ? 8 : element;
+    x->whole = is_whole(x, element, 8, has_stride) ? 8 : is_whole(x, element, 4, has_stride) ? 4 : 1;
+    x->bytes = element;
 }
 
 /* ---- The epilogue ------------------------------------------------------------------------------- */
 
-unsigned fused_bits(const hgemm_desc_t *p)
+/* The kernels' parameter `fused` (args.h). */
+static unsigned fused_bits(const problem_t *p, const hgemm_desc_t *desc)
 {
+    const kernel_args_t *of = &p->product;
     unsigned bits = (unsigned)p->type_c << HGEMM_FUSED_TYPE_C | (unsigned)p->type_d << HGEMM_FUSED_TYPE_D |
-                    (unsigned)p->activation << HGEMM_FUSED_ACTIVATION;
-    if (p->bias)
-        bits |= (unsigned)p->type_bias << HGEMM_FUSED_TYPE_BIAS | HGEMM_FUSED |
-                (p->bias_mode == HGEMM_BIAS_PER_ROW ? HGEMM_FUSED_BIAS_PER_ROW : 0);
-    if (p->gate)
+                    (unsigned)desc->activation << HGEMM_FUSED_ACTIVATION;
+    const int is_per_row =
+        of->bias && (desc->bias_mode == HGEMM_BIAS_PER_ROW) == (desc->layout == HGEMM_ROW_MAJOR || p->is_col_major);
+    if (of->bias)
+        bits |=
+            (unsigned)p->type_bias << HGEMM_FUSED_TYPE_BIAS | HGEMM_FUSED | (is_per_row ? HGEMM_FUSED_BIAS_PER_ROW : 0);
+    if (of->gate)
         bits |= (unsigned)p->type_gate << HGEMM_FUSED_TYPE_GATE | HGEMM_FUSED;
-    if (p->index_type == HGEMM_INDEX_I64 && (p->scatter_d || p->gather_a || p->batch_mode == HGEMM_BATCH_GROUPED))
+    if (desc->index_type == HGEMM_INDEX_I64 && (of->scatter_d || of->gather_a || p->batch_mode == HGEMM_BATCH_GROUPED))
         bits |= HGEMM_FUSED_INDEX_64;
-    const hgemm_type_t common = factor_has_scale(p, FACTOR_A) ? HGEMM_TYPE_BF16 : HGEMM_TYPE_F16;
-    int is_common = (p->type_c == common || !p->c) && p->type_d == common && (!p->gate || p->type_gate == common) &&
-                    !(bits & HGEMM_FUSED_BIAS_PER_ROW) && !p->scatter_d && !p->alpha_pointer && !p->beta_pointer;
+    const hgemm_type_t common = p->a.has_scale ? HGEMM_TYPE_BF16 : HGEMM_TYPE_F16;
+    const int is_common = (p->type_c == common || !of->c) && p->type_d == common &&
+                          (!of->gate || p->type_gate == common) && !is_per_row && !of->scatter_d &&
+                          !of->alpha_pointer && !of->beta_pointer;
     if (!is_common)
         bits |= HGEMM_FUSED_ANYHOW;
-    return bits || p->scatter_d || p->alpha_pointer || p->beta_pointer ? bits | HGEMM_FUSED : 0;
+    return bits || of->scatter_d || of->alpha_pointer || of->beta_pointer ? bits | HGEMM_FUSED : 0;
+}
+
+/* C, D and what an element of D has beside its sum. */
+static void take_epilogue(problem_t *p, const call_t *call)
+{
+    const hgemm_desc_t *desc = &call->desc;
+    const int reads_c = accesses(call, OPERAND_C);
+    const int has_strides = desc->batch_mode == HGEMM_BATCH_STRIDED;
+    kernel_args_t *of = &p->product;
+    p->type_c = reads_c ? desc->type_c : HGEMM_TYPE_F16, p->type_d = desc->type_d;
+    p->type_bias = desc->bias ? desc->type_bias : HGEMM_TYPE_F16;
+    p->type_gate = desc->gate ? desc->type_gate : HGEMM_TYPE_F16;
+    of->c = reads_c ? desc->c : NULL, of->ldc = reads_c ? desc->ldc : 1;
+    of->d = desc->d, of->ldd = desc->ldd;
+    of->bias = desc->bias;
+    of->gate = desc->gate, of->ldgate = desc->ldgate;
+    of->scatter_d = desc->scatter_d, of->group_ends = desc->group_ends;
+    if (has_strides)
+        of->stride_c = reads_c ? desc->stride_c : 0, of->stride_d = desc->stride_d, of->stride_gate = desc->stride_gate;
+    if (desc->batch_mode != HGEMM_BATCH_POINTERS)
+        of->stride_bias = desc->stride_bias;
+    of->alpha = desc->alpha, of->alpha_pointer = desc->alpha_pointer;
+    if (!accesses(call, OPERAND_A)) /* a zero of the sign that leaves beta * C as it is, -0 included, or gives +0 */
+        of->alpha = reads_c ? -0.0f : 0.0f, of->alpha_pointer = NULL;
+    of->beta = desc->beta_pointer ? 0 : desc->beta, of->beta_pointer = desc->beta_pointer;
+    of->fused = fused_bits(p, desc);
+}
+
+/* ---- Row-major ---------------------------------------------------------------------------------- */
+
+/* Rows in groups or with indices would be columns of D^T, and kernels have such of rows alone. And what is added up of
+ * parts of floats is not the same with A and B exchanged: where a row is to have the same bits alone and in a group, D
+ * stays what it is for both. */
+static int has_rows_that_stay(const call_t *call)
+{
+    const hgemm_desc_t *desc = &call->desc;
+    const unsigned listed = 1u << OPERAND_GROUP_ENDS | 1u << OPERAND_GATHER_A | 1u << OPERAND_SCATTER_D;
+    return (call->accessed & listed) != 0 || (call->has_floats && (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0);
+}
+
+/* A column-major matrix is the row-major one of its transpose, so D = op(A) op(B) turns into D^T = op(B)^T op(A)^T: the
+ * factors trade places, and so do m and n, rows and columns. Where D's rows stay, D stays what it is, and of A and B
+ * alone the transposes are taken. */
+void normalise_call(const call_t *call, problem_t *p)
+{
+    const hgemm_desc_t *desc = &call->desc;
+    const int stay = has_rows_that_stay(call), is_transposed = desc->layout == HGEMM_COL_MAJOR && !stay;
+    const int is_read = accesses(call, OPERAND_A), is_invariant = (desc->flags & HGEMM_FLAG_BATCH_INVARIANT) != 0;
+    const factor_t a = take_factor(call, FACTOR_A), b = take_factor(call, FACTOR_B);
+    *p = (problem_t){
+        .kernel = desc->kernel,
+        .accumulate = desc->accumulate,
+        .is_invariant = is_invariant,
+        .m = is_transposed ? desc->n : desc->m,
+        .n = is_transposed ? desc->m : desc->n,
+        .k = is_read ? desc->k : 0,
+        .batch = desc->batch,
+        .matrices = desc->batch_mode == HGEMM_BATCH_GROUPED ? 1 : desc->batch,
+        .batch_mode = desc->batch_mode,
+        .is_col_major = desc->layout == HGEMM_COL_MAJOR && stay,
+        .a = is_transposed ? b : a,
+        .b = is_transposed ? a : b,
+        .is_packed = desc->weights != NULL,
+        .factors = factors_of(is_transposed ? b.type : a.type, is_transposed ? a.type : b.type),
+        .has_floats = call->has_floats,
+        .is_mixed = call->has_floats && a.type != b.type,
+        .product.gather_a = is_read ? desc->gather_a : NULL,
+    };
+    if (p->is_packed)
+        p->packed = call->packed;
+    p->is_indirect = p->batch_mode != HGEMM_BATCH_STRIDED || p->product.gather_a || p->is_col_major;
+    p->keeps_k_whole = is_invariant || (p->is_indirect && !p->is_packed);
+    p->scales = (p->a.finds_scale ? FACTOR_A : 0) | (p->b.finds_scale ? FACTOR_B : 0);
+    /* One kernel alone adds up in the order of batch invariance. */
+    p->accuracy = p->has_floats && !is_invariant ? desc->accuracy : HGEMM_ACCURACY_F32;
+    if (p->batch_mode != HGEMM_BATCH_STRIDED)
+        p->a.stride = 0;
+    if (p->batch_mode == HGEMM_BATCH_POINTERS)
+        p->b.stride = 0;
+    /* A kernel that is asked for by name may not have the other transpose, and sums that do not depend on m come from
+     * kernels that do not. */
+    const int stays = p->kernel != HGEMM_KERNEL_AUTO || is_invariant || p->is_packed;
+    lay(&p->a, p->m, p->k, stays || p->product.gather_a || p->batch_mode == HGEMM_BATCH_GROUPED);
+    lay(&p->b, p->n, p->k, stays);
+    p->op = 2 * !p->a.is_along_k + p->b.is_along_k;
+    align(p, &p->a, desc->alignment);
+    align(p, &p->b, desc->alignment);
+    p->whole = p->a.whole < p->b.whole ? p->a.whole : p->b.whole;
+    if (p->is_packed)
+        p->b.bytes = weight_bytes(&p->packed);
+    take_epilogue(p, call);
+    p->product.a = p->a.data, p->product.lda = p->a.ld, p->product.stride_a = p->a.stride;
+    p->product.b = p->b.data, p->product.ldb = p->b.ld, p->product.stride_b = p->b.stride;
+    p->product.m = (int)p->m, p->product.n = (int)p->n, p->product.k = (int)p->k;
+}
+
+problem_t normalise(const hgemm_desc_t *desc)
+{
+    problem_t problem = {.is_idle = 1};
+    call_t call = {.desc = *desc};
+    char words[DEVICE_DETAIL];
+    see_operands(&call);
+    if (see_types(&call, words) == HGEMM_STATUS_SUCCESS && !is_idle_call(&call))
+        normalise_call(&call, &problem);
+    return problem;
 }

@@ -6,16 +6,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static_assert((int)PACKED_INT4 == (int)HGEMM_CODE_INT4 && (int)PACKED_UINT4 == (int)HGEMM_CODE_UINT4 &&
-                  (int)PACKED_INT8 == (int)HGEMM_CODE_INT8 && (int)PACKED_UINT8 == (int)HGEMM_CODE_UINT8 &&
-                  (int)PACKED_TABLE16 == (int)HGEMM_CODE_TABLE16 && (int)PACKED_E4M3 == (int)HGEMM_CODE_E4M3,
-              "kernels number codes otherwise");
+#include "problem/names.h"
+#include "problem/types.h"
+
 static_assert((int)PACKED_NO_ZEROS == (int)HGEMM_ZERO_NONE && (int)PACKED_ZERO_CODES == (int)HGEMM_ZERO_CODE &&
                   (int)PACKED_OFFSETS == (int)HGEMM_ZERO_OFFSET,
               "kernels number zeros otherwise");
-static_assert((int)PACKED_F16 == (int)HGEMM_TYPE_F16 && (int)PACKED_F32 == (int)HGEMM_TYPE_F32 &&
-                  (int)PACKED_BF16 == (int)HGEMM_TYPE_BF16,
-              "kernels number types otherwise");
 
 enum { ALL_OF_A_ROW = 30 }; /* log_group: no k is as much */
 
@@ -49,13 +45,13 @@ hgemm_status_t take_weights(const hgemm_weights_t *weights, packed_form_t *form,
     if (weights->size != sizeof *weights)
         return refuse(words, "weights->size is %zu; this library knows %zu.", weights->size, sizeof *weights);
     const int code = (int)weights->code, zero = (int)weights->zero, type = (int)weights->type_scale;
-    if (code < 0 || code > PACKED_E4M3)
+    if (code < 0 || code >= CODE_COUNT)
         return refuse(words, "weights->code is %d.", code);
     if (zero < 0 || zero > PACKED_OFFSETS)
         return refuse(words, "weights->zero is %d.", zero);
-    if (zero != PACKED_NO_ZEROS && (code == PACKED_TABLE16 || code == PACKED_E4M3))
-        return refuse(words, "weights->zero is %d, and codes of a table or of E4M3 have no zeros.", zero);
-    if (type < 0 || type > PACKED_BF16)
+    if (zero != PACKED_NO_ZEROS && !code_table[code].has_zeros)
+        return refuse(words, "weights->zero is %d, and codes of %s have no zeros.", zero, code_names[code]);
+    if (type < 0 || type >= TYPE_COUNT)
         return refuse(words, "weights->type_scale is %d.", type);
     const int log_group = log_of_group(weights->group);
     if (log_group < 0)
@@ -70,10 +66,10 @@ hgemm_status_t take_weights(const hgemm_weights_t *weights, packed_form_t *form,
     form->n = (int)weights->n, form->k = (int)weights->k;
     form->code = code, form->zero = zero, form->type_scale = type;
     form->log_group = log_group;
-    if (packed_bits(form) == 4 && weights->k % 2)
-        return refuse(words, "weights->k is %" PRId64 ", and codes of 4 bits fill no byte at the end of a row.",
-                      weights->k);
-    for (int i = 0; i < 16 && code == PACKED_TABLE16; i++) {
+    if (weights->k * code_table[code].bits % 8)
+        return refuse(words, "weights->k is %" PRId64 ", and codes of %d bits fill no byte at the end of a row.",
+                      weights->k, code_table[code].bits);
+    for (int i = 0; i < 16 && code_table[code].kind == CODES_TABLE; i++) {
         if ((weights->table[i] & 0x7c00) == 0x7c00)
             return refuse(words, "weights->table[%d] is 0x%04x, which is no finite half.", i,
                           (unsigned)weights->table[i]);
@@ -96,16 +92,12 @@ hgemm_status_t take_weights(const hgemm_weights_t *weights, packed_form_t *form,
     return HGEMM_STATUS_SUCCESS;
 }
 
-packed_form_t form_of(const hgemm_weights_t *weights)
+double weight_bytes(const packed_form_t *form)
 {
-    packed_form_t form = {0};
-    char words[DEVICE_DETAIL];
-    (void)take_weights(weights, &form, words);
-    return form;
+    return (double)form->bytes / ((double)form->n * (double)form->k);
 }
 
-double weight_bytes(const hgemm_weights_t *weights)
+int packed_group(const packed_form_t *form)
 {
-    const packed_form_t form = form_of(weights);
-    return (double)form.bytes / ((double)form.n * (double)form.k);
+    return form->log_group == ALL_OF_A_ROW ? 0 : 1 << form->log_group;
 }

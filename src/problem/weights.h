@@ -10,10 +10,10 @@
  */
 hgemm_status_t take_weights(const hgemm_weights_t *weights, packed_form_t *form, char words[DEVICE_DETAIL]);
 
-/* The form of weights that were taken before. */
-packed_form_t form_of(const hgemm_weights_t *weights);
-
 /* Bytes of one of them, with its share of scales and zeros. */
-double weight_bytes(const hgemm_weights_t *weights);
+double weight_bytes(const packed_form_t *form);
+
+/* k's of a group; 0: all of a row. */
+int packed_group(const packed_form_t *form);
 
 #endif

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "problem/names.h"
+#include "problem/types.h"
+#include "problem/weights.h"
 
 /* Halves, as python/hgemm/formats has them: NF4's are times 1.638504, by which they are nearest to halves, and FP4's
  * times 1.0019531. Groups and scales are what checkpoints have. */
@@ -83,13 +85,13 @@ const char *weights_from_text(const char *text, hgemm_weights_t *weights)
     const int group = group_called(parts[GROUP]);
     const int code = table == NO_TABLE ? name_value(code_names, parts[CODES]) : HGEMM_CODE_TABLE16;
     const int zero = name_value(zero_names, parts[ZEROS]), type = name_value(type_names, parts[SCALES]);
-    if (code < 0 || (code == HGEMM_CODE_TABLE16 && table == NO_TABLE))
+    if (code < 0 || (code_table[code].kind == CODES_TABLE && table == NO_TABLE))
         return "codes are int4, uint4, int8, uint8, e4m3, nf4, fp4 or mxfp4";
     if (group < 0)
         return "a group has 16, 32, 64, 128 or 256 k's, or 0 for all of a row";
     if (zero < 0)
         return "zeros are none, code or offset";
-    if (zero != HGEMM_ZERO_NONE && (code == HGEMM_CODE_TABLE16 || code == HGEMM_CODE_E4M3))
+    if (zero != HGEMM_ZERO_NONE && !code_table[code].has_zeros)
         return "codes of a table or of e4m3 have no zeros";
     if (type < 0)
         return "scales are f16, bf16 or f32";
@@ -101,11 +103,20 @@ const char *weights_from_text(const char *text, hgemm_weights_t *weights)
     return NULL;
 }
 
+static void write(int code, const uint16_t table[16], int group, int zero, int scale, char text[WEIGHTS_TEXT])
+{
+    const int known = table_of(table);
+    const char *codes =
+        code_table[code].kind != CODES_TABLE ? code_names[code] : tables[known == NO_TABLE ? 0 : known].name;
+    snprintf(text, WEIGHTS_TEXT, "%s:%d:%s:%s", codes, group, zero_names[zero], type_names[scale]);
+}
+
 void weights_to_text(const hgemm_weights_t *weights, char text[WEIGHTS_TEXT])
 {
-    const int table = table_of(weights->table);
-    const char *codes =
-        weights->code != HGEMM_CODE_TABLE16 ? code_names[weights->code] : tables[table == NO_TABLE ? 0 : table].name;
-    snprintf(text, WEIGHTS_TEXT, "%s:%d:%s:%s", codes, weights->group, zero_names[weights->zero],
-             type_names[weights->type_scale]);
+    write(weights->code, weights->table, weights->group, weights->zero, weights->type_scale, text);
+}
+
+void form_to_text(const packed_form_t *form, char text[WEIGHTS_TEXT])
+{
+    write(form->code, form->table, packed_group(form), form->zero, form->type_scale, text);
 }

@@ -13,6 +13,7 @@
 #define HGEMM_WEIGHTS_TEXT_H
 
 #include "hgemm.h"
+#include "table/packed.h"
 
 #define WEIGHTS_TEXT_HELP                                                                             \
     "  --weights WORD      B is packed weights, CODES[:GROUP[:ZEROS[:SCALES]]]: int4, uint4, int8,\n" \
@@ -27,5 +28,6 @@ enum { WEIGHTS_TEXT = 48 };
 
 /* The whole word. Weights of a table that none of these names has are written as nf4. */
 void weights_to_text(const hgemm_weights_t *weights, char text[WEIGHTS_TEXT]);
+void form_to_text(const packed_form_t *form, char text[WEIGHTS_TEXT]);
 
 #endif

@@ -17,12 +17,7 @@ int64_t tile_count(const hgemm_kernel_info_t *kernel, int64_t m, int64_t n)
     return ceil_div(m, kernel->block_m) * ceil_div(n, kernel->block_n);
 }
 
-int64_t matrix_count(const hgemm_desc_t *p)
-{
-    return p->batch_mode == HGEMM_BATCH_GROUPED ? 1 : p->batch;
-}
-
-int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
+int64_t problem_tiles(const problem_t *p, const hgemm_kernel_info_t *kernel)
 {
     int64_t rows = ceil_div(p->m, kernel->block_m);
     if (p->batch_mode == HGEMM_BATCH_GROUPED) /* every group may end within a tile, and has a row at least */
@@ -30,96 +25,76 @@ int64_t problem_tiles(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
     return rows * ceil_div(p->n, kernel->block_n);
 }
 
-/* Whether a kernel adds up in the order that batch invariance has chosen: in k-tiles of 64, of which two warps have 32
- * each, or beside packed weights one warp has all. Tiles of D may then differ, and with them alignment, m and n, and
- * not a bit of a sum does. */
-static int is_invariant(int kernel)
-{
-    const kernel_t *row = &kernel_table[kernel];
-    if (row->limits[LIMIT_f32]) /* the one that has all ways, and can add up k-tile by k-tile */
-        return row->limits[LIMIT_indirect] > 0;
-    return row->info.block_k == 64 && row->info.warp_k == (row->limits[LIMIT_weights] ? 64 : 32);
-}
+/* The leading dimension and the type of a factor, or of its copy. */
+typedef struct lines_t {
+    int64_t ld;
+    hgemm_type_t type;
+} lines_t;
 
-int operand_is_aligned(const hgemm_desc_t *p, int which, int64_t width)
+static lines_t lines_of(const problem_t *p, int which, int copies)
 {
-    const factor_t x = factor_of(p, which);
-    const int64_t bytes = type_bytes(x.type, width), aligned = bytes < WIDEST_LOAD ? bytes : WIDEST_LOAD;
-    const int64_t step = aligned * 8 / type_table[x.type].bits; /* elements; ld may be too large to count bytes */
-    return x.address % (uintptr_t)aligned == 0 && x.ld % step == 0 && x.width % width == 0 &&
-           (p->batch == 1 || p->batch_mode == HGEMM_BATCH_POINTERS || x.stride % step == 0);
-}
-
-static int operands_are_aligned(const hgemm_desc_t *p, int64_t width)
-{
-    return operand_is_aligned(p, FACTOR_A, width) && operand_is_aligned(p, FACTOR_B, width);
+    const factor_t *x = factor_of(p, which);
+    if (copies & which)
+        return (lines_t){copy_of(p, which).ld, copied_type(p, x->type)};
+    return (lines_t){x->ld, x->type};
 }
 
 /* Whether 32-bit byte offsets reach every element of an operand's tile. */
-static int offsets_fit_32_bits(const hgemm_desc_t *p, int which, const hgemm_kernel_info_t *kernel)
+static int offsets_fit_32_bits(lines_t x, const hgemm_kernel_info_t *kernel)
 {
-    const factor_t x = factor_of(p, which);
     int64_t lines = kernel->block_m > kernel->block_n ? kernel->block_m : kernel->block_n;
     if (lines < kernel->block_k)
         lines = kernel->block_k;
     return x.ld < (INT64_C(1) << 35) / (type_table[x.type].bits * lines);
 }
 
-/* Where rows are along m or n, whose extent is x, the aligned loads take a tile's missing columns for the
- * elements that follow in memory: those of the next rows. Only the k-tile with the last HGEMM_LEAST_TAIL
- * rows masks them, so no tile may overshoot its row by more elements than these rows span. */
-static int overshoot_stays_inside(int64_t x, int64_t ld, int block)
+/* Where rows are along m or n, the aligned loads take a tile's missing columns for the elements that follow in memory:
+ * those of the next rows. Only the k-tile with the last HGEMM_LEAST_TAIL rows masks them, so no tile may overshoot its
+ * row by more elements than these rows span. */
+static int columns_stay_inside(const problem_t *p, lines_t a, lines_t b, const hgemm_kernel_info_t *kernel)
 {
-    return (block - x % block) % block <= HGEMM_LEAST_TAIL * ld;
+    const int64_t missing_m = (kernel->block_m - p->m % kernel->block_m) % kernel->block_m,
+                  missing_n = (kernel->block_n - p->n % kernel->block_n) % kernel->block_n;
+    return (p->a.is_along_k || missing_m <= HGEMM_LEAST_TAIL * a.ld) &&
+           (p->b.is_along_k || missing_n <= HGEMM_LEAST_TAIL * b.ld);
 }
 
-static int columns_stay_inside(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
-{
-    return (p->op_a == HGEMM_OP_N || overshoot_stays_inside(p->m, p->lda, kernel->block_m)) &&
-           (p->op_b == HGEMM_OP_T || overshoot_stays_inside(p->n, p->ldb, kernel->block_n));
-}
-
-/* The fastest access that is correct for the operands. Groups may begin at any row, which is a column of a transposed
- * A. Of gathered rows, the kernels find whole chunks or single elements. */
-static access_t needed_access(const hgemm_desc_t *p, const hgemm_kernel_info_t *kernel)
+/* The fastest access that is correct for the operands, or for the copies; ACCESS_COUNT if there is none. Groups may
+ * begin at any row, which is a column of a transposed A. Of gathered rows, the kernels find whole chunks or single
+ * elements. */
+static access_t needed_access(const problem_t *p, int copies, const hgemm_kernel_info_t *kernel)
 {
     if (p->k == 0) /* A and B are not read */
         return ACCESS_x16;
-    if (is_mixed(p)) /* loaded one by one, by types that are known when the kernel runs */
+    if (p->is_mixed && !copies) /* loaded one by one, by types that are known when the kernel runs */
         return ACCESS_far;
-    if (is_indirect(p)) {
-        int by_columns = p->op_a == HGEMM_OP_T && (p->batch_mode == HGEMM_BATCH_GROUPED || p->gather_a);
-        hgemm_desc_t direct = *p;
-        if (p->batch_mode == HGEMM_BATCH_POINTERS) {
-            direct.a = (const void *)factor_of(p, FACTOR_A).address;
-            direct.b = (const void *)factor_of(p, FACTOR_B).address;
-        }
-        direct.batch_mode = HGEMM_BATCH_STRIDED, direct.gather_a = NULL, direct.layout = HGEMM_ROW_MAJOR;
-        access_t access = needed_access(&direct, kernel);
-        if (access != ACCESS_far && (by_columns || access != ACCESS_x16))
-            access = p->gather_a ? ACCESS_far : ACCESS_any;
-        return access;
-    }
-    if (!offsets_fit_32_bits(p, FACTOR_A, kernel) || !offsets_fit_32_bits(p, FACTOR_B, kernel))
-        return ACCESS_far;
-    if (p->type_a == HGEMM_TYPE_F32) /* whose columns are clamped */
-        return operands_are_aligned(p, WIDEST_LOAD / 4) ? ACCESS_x16 : ACCESS_any;
-    if (!columns_stay_inside(p, kernel))
-        return ACCESS_any;
-    return operands_are_aligned(p, 8) ? ACCESS_x16 : operands_are_aligned(p, 4) ? ACCESS_x8 : ACCESS_any;
+    const lines_t a = lines_of(p, FACTOR_A, copies), b = lines_of(p, FACTOR_B, copies);
+    access_t access = ACCESS_any;
+    if (!offsets_fit_32_bits(a, kernel) || !offsets_fit_32_bits(b, kernel))
+        access = ACCESS_far;
+    else if (p->has_floats) /* whose columns are clamped */
+        access = copies || p->whole >= WIDEST_LOAD / 4 ? ACCESS_x16 : ACCESS_any;
+    else if (columns_stay_inside(p, a, b, kernel))
+        access = copies || p->whole >= 8 ? ACCESS_x16 : p->whole >= 4 ? ACCESS_x8 : ACCESS_any;
+    else if (copies) /* the rows of an operand that needs no copy are too short */
+        return ACCESS_COUNT;
+    const int by_columns = !p->a.is_along_k && (p->batch_mode == HGEMM_BATCH_GROUPED || p->product.gather_a);
+    if (p->is_indirect && access != ACCESS_far && (by_columns || access != ACCESS_x16))
+        access = p->product.gather_a ? ACCESS_far : ACCESS_any;
+    return access;
 }
 
-hgemm_type_t copied_type(const hgemm_desc_t *p, hgemm_type_t type)
+hgemm_type_t copied_type(const problem_t *p, hgemm_type_t type)
 {
-    return has_floats(p) ? HGEMM_TYPE_F32 : type;
+    return p->has_floats ? HGEMM_TYPE_F32 : type;
 }
 
-copy_t copy_of(const hgemm_desc_t *p, int which)
+copy_t copy_of(const problem_t *p, int which)
 {
-    const factor_t x = factor_of(p, which);
-    const hgemm_type_t type = copied_type(p, x.type);
-    const int64_t whole = COPY_ALIGNMENT * 8 / type_table[type].bits, ld = ceil_div(x.width, whole) * whole;
-    copy_t copy = {.lines = x.lines, .width = x.width, .ld = ld};
+    const factor_t *x = factor_of(p, which);
+    const hgemm_type_t type = copied_type(p, x->type);
+    const int64_t whole = COPY_ALIGNMENT * 8 / type_table[type].bits, ld = ceil_div(x->width, whole) * whole;
+    copy_t copy = {.lines = x->lines, .width = x->width, .ld = ld};
     copy.bytes = INT64_MAX / 4; /* so that those of both are a number */
     if (copy.lines < INT64_MAX / 16 / ld)
         copy.bytes = copy.lines * type_bytes(type, ld);
@@ -129,15 +104,14 @@ copy_t copy_of(const hgemm_desc_t *p, int which)
 /* Bytes of an operand's planes, of which 32 bits count units of 16. */
 #define MOST_PLANES (INT64_C(1) << 36)
 
-planes_of_t planes_of(const hgemm_desc_t *p, int which, int kernel)
+planes_of_t planes_of(const problem_t *p, int which, int kernel)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    const factor_t x = factor_of(p, which);
     const int64_t extent = which == FACTOR_A ? p->m : p->n, tile = which == FACTOR_A ? info->block_m : info->block_n;
     const int64_t padded = ceil_div(extent, tile) * tile, depth = ceil_div(p->k, HGEMM_PLANE_K) * HGEMM_PLANE_K;
     const int64_t panels = ceil_div(p->k, HGEMM_SPLIT_K);
     const int64_t line_bytes = kernel_parts(&kernel_table[kernel]) * HGEMM_STAGED_BYTES * depth;
-    planes_of_t planes = {.matrices = p->batch > 1 && x.stride ? p->batch : 1};
+    planes_of_t planes = {.matrices = p->batch > 1 && factor_of(p, which)->stride ? p->batch : 1};
     planes.scales = saturated_product(padded, panels);
     planes.matrix_bytes = saturated_product(padded, line_bytes);
     const int64_t bytes = saturated_product(planes.matrices, saturated_product(padded, line_bytes + 4 * panels));
@@ -145,24 +119,23 @@ planes_of_t planes_of(const hgemm_desc_t *p, int which, int kernel)
     return planes;
 }
 
-int64_t planes_bytes(const hgemm_desc_t *p, int kernel)
+int64_t planes_bytes(const problem_t *p, int kernel)
 {
     return kernel_table[kernel].splits_first
                ? planes_of(p, FACTOR_A, kernel).bytes + planes_of(p, FACTOR_B, kernel).bytes
                : 0;
 }
 
-int copies_needed(const hgemm_desc_t *p)
+int copies_needed(const problem_t *p)
 {
-    const int halves = !is_mixed(p) ? 0 : p->type_a == HGEMM_TYPE_F32 ? FACTOR_B : FACTOR_A; /* which become floats */
-    const int64_t width = has_floats(p) ? WIDEST_LOAD / 4 : 8;
-    if (p->weights)
+    const int halves = !p->is_mixed ? 0 : p->a.type == HGEMM_TYPE_F32 ? FACTOR_B : FACTOR_A; /* which become floats */
+    const int width = p->has_floats ? WIDEST_LOAD / 4 : 8;
+    if (p->is_packed)
         return 0;
-    return halves | (operand_is_aligned(p, FACTOR_A, width) ? 0 : FACTOR_A) |
-           (operand_is_aligned(p, FACTOR_B, width) ? 0 : FACTOR_B);
+    return halves | (p->a.whole >= width ? 0 : FACTOR_A) | (p->b.whole >= width ? 0 : FACTOR_B);
 }
 
-int64_t copied_bytes(const hgemm_desc_t *p, int copies)
+int64_t copied_bytes(const problem_t *p, int copies)
 {
     int64_t bytes = 0;
     for (int which = FACTOR_A; which <= FACTOR_B; which <<= 1)
@@ -170,84 +143,72 @@ int64_t copied_bytes(const hgemm_desc_t *p, int copies)
     return bytes;
 }
 
-int possible_copies(const hgemm_desc_t *p, size_t workspace_bytes)
+int possible_copies(const problem_t *p, size_t workspace_bytes)
 {
-    int64_t room = (int64_t)workspace_bytes - HGEMM_WORKSPACE_TILES * 4 - scale_bytes(scales_to_find(p));
-    int copies = p->k > 0 && p->batch == 1 && !is_indirect(p) && (is_mixed(p) || !operands_are_aligned(p, 4))
-                     ? copies_needed(p)
-                     : 0;
+    int64_t room = (int64_t)workspace_bytes - HGEMM_WORKSPACE_TILES * 4 - scale_bytes(p->scales);
+    int copies = p->k > 0 && p->batch == 1 && !p->is_indirect && (p->is_mixed || p->whole < 4) ? copies_needed(p) : 0;
     return copied_bytes(p, copies) <= room ? copies : 0;
 }
 
 /* Whether rows of C or D are whole chunks of 8 aligned halves. */
-static int result_is_aligned(const hgemm_desc_t *p, const void *data, int64_t ld, int64_t stride)
+static int result_is_aligned(const problem_t *p, const void *data, int64_t ld, int64_t stride)
 {
     return (uintptr_t)data % 16 == 0 && ld % 8 == 0 && p->n % 8 == 0 && (p->batch == 1 || stride % 8 == 0);
 }
 
-int is_plain_result(const hgemm_desc_t *p)
+int is_plain_result(const problem_t *p)
 {
-    return !fused_bits(p) && result_is_aligned(p, p->d, p->ldd, p->stride_d) &&
-           (p->beta == 0 || result_is_aligned(p, p->c, p->ldc, p->stride_c));
+    const kernel_args_t *of = &p->product;
+    return !of->fused && result_is_aligned(p, of->d, of->ldd, of->stride_d) &&
+           (of->beta == 0 || result_is_aligned(p, of->c, of->ldc, of->stride_c));
 }
 
 /* Whether a kernel for packed weights takes these: one that does not take all has no offsets, nor groups smaller than a
  * warp's k-tile; and it takes codes by tables, or the others. */
-static int takes_weights(const kernel_t *kernel, const hgemm_weights_t *weights)
+static int takes_weights(const kernel_t *kernel, const packed_form_t *weights)
 {
-    const int has_tables = weights->code == HGEMM_CODE_TABLE16,
+    const int has_tables = code_table[weights->code].kind == CODES_TABLE,
               takes_all = HGEMM_TAKES_ALL(kernel->info.warp_m, kernel->takes_tables_only);
-    const int has_large_groups = weights->group == 0 || weights->group >= kernel->info.warp_k;
-    return takes_all ||
-           (has_tables == kernel->takes_tables_only && has_large_groups && weights->zero != HGEMM_ZERO_OFFSET);
+    return takes_all || (has_tables == kernel->takes_tables_only && 1 << weights->log_group >= kernel->info.warp_k &&
+                         weights->zero != HGEMM_ZERO_OFFSET);
 }
 
 /* Whether a kernel has such a variant, for what the problem asks beside its operands. */
-static int has_variant(const hgemm_desc_t *p, variant_t variant)
+static int has_variant(const problem_t *p, variant_t variant)
 {
     const kernel_t *kernel = &kernel_table[variant.kernel];
     const hgemm_kernel_info_t *info = &kernel->info;
     return has_sums(variant.kernel, p->accumulate) && variant_exists(variant) &&
-           (!fused_bits(p) || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
+           (!p->product.fused || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
            (!kernel->is_plain || is_plain_result(p)) && kernel->accuracy <= p->accuracy &&
-           (!p->weights || takes_weights(kernel, p->weights)) &&
-           (!(p->flags & HGEMM_FLAG_BATCH_INVARIANT) || (p->kernel != HGEMM_KERNEL_AUTO && !has_floats(p)) ||
-            is_invariant(variant.kernel)) &&
+           (!p->is_packed || takes_weights(kernel, &p->packed)) &&
+           (!p->is_invariant || (p->kernel != HGEMM_KERNEL_AUTO && !p->has_floats) || kernel->is_invariant) &&
            problem_tiles(p, info) <= INT32_MAX;
 }
 
-variant_t variant_for(const hgemm_desc_t *p, int kernel, access_t access)
+variant_t variant_for(const problem_t *p, int kernel, access_t access)
 {
     return (variant_t){.kernel = kernel,
-                       .op = variant_op(kernel, 2 * (int)p->op_a + (int)p->op_b),
+                       .op = variant_op(kernel, p->op),
                        .access = access,
-                       .indirect = is_indirect(p),
-                       .factors = factors_of(p->type_a, p->type_b)};
+                       .indirect = p->is_indirect,
+                       .factors = p->factors};
 }
 
-int find_variant(const hgemm_desc_t *p, int kernel, int copies, variant_t *variant)
+int find_variant(const problem_t *p, int kernel, int copies, variant_t *variant)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    hgemm_desc_t copied = *p;
-    if (copies & FACTOR_A)
-        copied.lda = copy_of(p, FACTOR_A).ld, copied.type_a = copied_type(p, copied.type_a);
-    if (copies & FACTOR_B)
-        copied.ldb = copy_of(p, FACTOR_B).ld, copied.type_b = copied_type(p, copied.type_b);
     if (kernel_table[kernel].splits_first &&
-        (p->k == 0 || p->batch > MOST_GRID_Y || is_mixed(p))) /* split reads floats */
+        (p->k == 0 || p->batch > MOST_GRID_Y || p->is_mixed)) /* split reads floats */
         return 0;
     if (copies && kernel_table[kernel].is_plain) /* the rows of a copy are aligned, but may end within a chunk */
         return 0;
     const int takes_all = kernel_table[kernel].access == ACCESS_one; /* but halves beside floats: they are copied */
-    if (takes_all && (copies != 0) != is_mixed(p))
+    if (takes_all && (copies != 0) != p->is_mixed)
         return 0;
-    access_t access = takes_all ? ACCESS_x16 : needed_access(&copied, info);
-    if (copies && access != ACCESS_far) {
-        if (!has_floats(p) &&
-            !columns_stay_inside(&copied, info)) /* the rows of an operand that needs no copy are too short */
-            return 0;
-        access = ACCESS_x16;
-    }
+    const access_t access = takes_all ? ACCESS_x16 : needed_access(p, copies, info);
+    if (access == ACCESS_COUNT)
+        return 0;
     *variant = variant_for(p, kernel, access);
     variant->access = access_from(access, variant->indirect, variant->factors);
     return has_variant(p, *variant);
@@ -270,9 +231,9 @@ int64_t scale_bytes(int scales)
     return scales ? (int64_t)sizeof(scale_space_t) : 0;
 }
 
-int64_t plan_workspace(const hgemm_desc_t *p, const plan_t *plan)
+int64_t plan_workspace(const problem_t *p, const plan_t *plan)
 {
-    int64_t parts = (plan->tiles - plan->whole_tiles) * matrix_count(p) * plan->splits;
+    int64_t parts = (plan->tiles - plan->whole_tiles) * p->matrices * plan->splits;
     int64_t planes = planes_bytes(p, plan->variant.kernel);
     int64_t bytes = copied_bytes(p, plan->copies) + scale_bytes(plan->scales) + planes;
     if (plan->splits > 1)
@@ -280,14 +241,14 @@ int64_t plan_workspace(const hgemm_desc_t *p, const plan_t *plan)
     return plan->splits > 1 || plan->copies || plan->scales || planes ? HGEMM_WORKSPACE_TILES * 4 + bytes : 0;
 }
 
-static const char *variant_fault(const hgemm_desc_t *p, variant_t variant, int copies)
+static const char *variant_fault(const problem_t *p, variant_t variant, int copies)
 {
     variant_t needed;
     if (variant.kernel <= KERNEL_NONE || variant.kernel >= KERNEL_END)
         return "there is no such kernel";
     if (variant_index(variant) != variant_index(variant_for(p, variant.kernel, variant.access)))
         return "the transposes, types, or pointers and indices are not those of the problem";
-    if (copies && (p->k == 0 || p->batch != 1 || is_indirect(p) || copies != copies_needed(p)))
+    if (copies && (p->k == 0 || p->batch != 1 || p->is_indirect || copies != copies_needed(p)))
         return "the copies are not of the operands that need them";
     if (!find_variant(p, variant.kernel, copies, &needed))
         return "the kernel does not run the problem";
@@ -298,31 +259,26 @@ static const char *variant_fault(const hgemm_desc_t *p, variant_t variant, int c
     return NULL;
 }
 
-int must_not_split(const hgemm_desc_t *p)
-{
-    return p->flags & HGEMM_FLAG_BATCH_INVARIANT || (is_indirect(p) && !p->weights);
-}
-
-static const char *split_fault(const hgemm_desc_t *p, const plan_t *plan)
+static const char *split_fault(const problem_t *p, const plan_t *plan)
 {
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     int64_t split_tiles = plan->tiles - plan->whole_tiles;
     if (!can_split(plan->variant.kernel))
         return "the kernel cannot split k";
-    if (must_not_split(p))
+    if (p->keeps_k_whole)
         return "k of this problem must not be split";
     if (plan->whole_tiles < 0 || split_tiles <= 0)
         return "no tile is left to split, or more than there are";
     if (plan->k_split <= 0 || plan->k_split % info->block_k != 0 || ceil_div(p->k, plan->k_split) != plan->splits)
         return "the parts are not whole steps that cover k";
-    if (matrix_count(p) > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES / matrix_count(p))
+    if (p->matrices > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES / p->matrices)
         return "more tiles are split than the workspace has counters for";
     if (split_tiles > (INT32_MAX - plan->whole_tiles) / plan->splits)
         return "the blocks are more than a grid has";
     return NULL;
 }
 
-const char *plan_fault(const hgemm_desc_t *p, size_t workspace_bytes, const plan_t *plan)
+const char *plan_fault(const problem_t *p, size_t workspace_bytes, const plan_t *plan)
 {
     const char *fault = variant_fault(p, plan->variant, plan->copies);
     if (fault)
@@ -331,7 +287,7 @@ const char *plan_fault(const hgemm_desc_t *p, size_t workspace_bytes, const plan
         return "the tiles are not those of the problem";
     if (plan->splits == 1 && (plan->whole_tiles != plan->tiles || plan->k_split != p->k))
         return "a tile is neither whole nor split";
-    if (plan->scales != scales_to_find(p))
+    if (plan->scales != p->scales)
         return "the scales that it finds are not those that the problem lacks";
     fault = plan->splits == 1 ? NULL : split_fault(p, plan);
     if (!fault && plan_workspace(p, plan) > (int64_t)workspace_bytes)

@@ -8,10 +8,10 @@
 #include "select/price.h"
 
 /* Whether automatic selection has such a kernel to draw from. */
-int is_few_drawn(const hgemm_desc_t *p, int kernel);
+int is_few_drawn(const problem_t *p, const machine_t *machine, int kernel);
 
 /* What a step costs, and, in a price, its launch, start and end. */
-pace_t few_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine);
-void price_few(const hgemm_desc_t *p, int kernel, price_t *price);
+pace_t few_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles, sharers_t sharers);
+void price_few(const problem_t *p, int kernel, price_t *price);
 
 #endif

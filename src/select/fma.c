@@ -10,19 +10,20 @@ enum {
     UNIT = 4, /* floats that a thread loads at once, if they are aligned */
 };
 
-pace_t fma_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double sharers_a, double sharers_b)
+pace_t fma_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles, sharers_t sharers)
 {
+    (void)tiles;
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const costs_t *costs = costs_of(machine);
     const double m = fmin((double)p->m, info->block_m), n = fmin((double)p->n, info->block_n);
     const double k = fmin((double)p->k, info->block_k);
-    const double words_a = operand_is_aligned(p, FACTOR_A, UNIT) ? 0 : info->block_m * info->block_k;
-    const double words_b = operand_is_aligned(p, FACTOR_B, UNIT) ? 0 : info->block_n * info->block_k;
+    const double words_a = p->a.whole >= UNIT ? 0 : info->block_m * info->block_k;
+    const double words_b = p->b.whole >= UNIT ? 0 : info->block_n * info->block_k;
     const double macs = (double)info->block_m * info->block_n * k;
     const int lanes_n = HGEMM_FP32_LANES_N(info->warp_n), lanes_m = 32 / lanes_n;
     const double read =
         info->threads / 32.0 * (info->warp_m / lanes_m + info->warp_n / lanes_n) * k; /* words of a lane each */
-    const double own = FLOAT_BYTES * k * (m / sharers_a + n / sharers_b);             /* from DRAM */
+    const double own = FLOAT_BYTES * k * (m / sharers.a + n / sharers.b);             /* from DRAM */
     const double pipes =
         fmax(macs / costs->rate_fma_macs + read * costs->clocks_fma_read + (words_a + words_b) * costs->clocks_fma_word,
              FLOAT_BYTES * k * (m + n) / costs->rate_l2_bytes);
@@ -35,7 +36,18 @@ pace_t fma_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machi
                              machine->multiprocessors};
 }
 
-void price_fma(const hgemm_desc_t *p, int kernel, price_t *price)
+launch_shape_t fma_shape(const problem_t *p, const plan_t *plan, const machine_t *machine)
+{
+    const int64_t longest = plan->whole_tiles > 0 ? p->k : plan->k_split; /* k's of a block */
+    (void)machine;
+    return (launch_shape_t){
+        .blocks = plan_blocks(plan),
+        .shared_bytes =
+            kernel_table[plan->variant.kernel].info.shared_bytes + kept_sums_bytes(plan->variant.kernel, longest),
+    };
+}
+
+void price_fma(const problem_t *p, int kernel, price_t *price)
 {
     (void)p, (void)kernel;
     price->end = price->overlap = price->costs->clocks_fma_block;

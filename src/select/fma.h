@@ -8,7 +8,10 @@
 #include "select/price.h"
 
 /* What a step costs, if blocks share what they read from DRAM as told, and, in a price, its start and end. */
-pace_t fma_pace(const hgemm_desc_t *p, variant_t variant, const machine_t *machine, double sharers_a, double sharers_b);
-void price_fma(const hgemm_desc_t *p, int kernel, price_t *price);
+pace_t fma_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles, sharers_t sharers);
+void price_fma(const problem_t *p, int kernel, price_t *price);
+
+/* With shared memory for the sums that its blocks keep. */
+launch_shape_t fma_shape(const problem_t *p, const plan_t *plan, const machine_t *machine);
 
 #endif

@@ -3,14 +3,14 @@
 #ifndef HGEMM_MACHINE_H
 #define HGEMM_MACHINE_H
 
-#include "hgemm.h"
+#include "problem/problem.h"
 
 struct plan_t;
 
 /* Plans that were measured on a GPU, which go before the cost model's. `find` writes the one for a row-major problem,
  * or returns 0; it alone knows what `entries` are. */
 typedef struct measured_t {
-    int (*find)(const void *entries, const hgemm_desc_t *p, struct plan_t *plan);
+    int (*find)(const void *entries, const problem_t *p, struct plan_t *plan);
     const void *entries;
 } measured_t;
 

@@ -40,7 +40,7 @@ static int take_kernel(const char **text)
     return KERNEL_NONE;
 }
 
-const char *plan_from_text(const char *text, const hgemm_desc_t *p, plan_t *plan)
+const char *plan_from_text(const char *text, const problem_t *p, plan_t *plan)
 {
     int kernel = take_kernel(&text);
     if (!kernel)
@@ -52,7 +52,7 @@ const char *plan_from_text(const char *text, const hgemm_desc_t *p, plan_t *plan
     int64_t tiles = problem_tiles(p, &kernel_table[kernel].info), splits = 1;
     variant_t variant = variant_for(p, kernel, (access_t)access);
     variant.op = op; /* which plan_fault looks at */
-    *plan = (plan_t){variant, tiles, tiles, 1, p->k, 0, scales_to_find(p)};
+    *plan = (plan_t){variant, tiles, tiles, 1, p->k, 0, p->scales};
     if (take_word(&text, "whole")) {
         if (!take_number(&text, INT32_MAX, &plan->whole_tiles) || !take_word(&text, "splits") ||
             !take_number(&text, INT32_MAX, &splits) || !take_word(&text, "k") ||

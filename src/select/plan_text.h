@@ -27,6 +27,6 @@ void plan_to_text(const plan_t *plan, char text[PLAN_TEXT]);
 
 /* Reads a plan for a problem. Returns NULL, or what is wrong with the text. Whether the plan runs the problem,
  * plan_fault tells. */
-const char *plan_from_text(const char *text, const hgemm_desc_t *p, plan_t *plan);
+const char *plan_from_text(const char *text, const problem_t *p, plan_t *plan);
 
 #endif

@@ -3,14 +3,11 @@
 #ifndef HGEMM_PRICE_H
 #define HGEMM_PRICE_H
 
-#include "problem/types.h"
-#include "problem/weights.h"
 #include "select/machine.h"
 
 typedef struct costs_t {
 #define COST(name, t4, t4_source, newer, newer_source) double name;
 #include "select/costs.def"
-#undef COST
 } costs_t;
 
 const costs_t *costs_of(const machine_t *machine);
@@ -35,22 +32,22 @@ typedef struct price_t {
     double overlap;         /* what of that blocks of a multiprocessor overlap */
     double turnover;        /* clocks from a lone block to the next one on its multiprocessor */
     double sum_bytes;       /* of the sums of a block's tile */
-    double latency_overlap; /* how pipes and latency overlap: the exponent of norm(), or 0: the longer of them counts */
+    double latency_overlap; /* how pipes and latency overlap: the exponent of overlapped(), or 0: the longer of them
+                               counts */
     pace_t pace;            /* of whole tiles, if every multiprocessor is full */
 } price_t;
 
-/* Bytes in memory of an element of A, of B, and of D. */
-static inline double bytes_a(const hgemm_desc_t *p)
-{
-    return type_table[p->type_a].bits / 8.0;
-}
+/* How many blocks share one read from DRAM: of the rows of A that a tile needs, and of the columns of B. */
+typedef struct sharers_t {
+    double a, b;
+} sharers_t;
 
-static inline double bytes_b(const hgemm_desc_t *p)
-{
-    if (p->weights) /* with what a group has beside its codes */
-        return weight_bytes(p->weights);
-    return type_table[p->type_b].bits / 8.0;
-}
+/* Lines along a side of a tile of which the problem has `extent`: those, and of the others what the machine's costs
+ * count. */
+double lines_there(const costs_t *costs, int side, double extent);
+
+/* Two times that overlap, but not perfectly: from their sum (exponent 1) towards the longer one (a large one). */
+double overlapped(double a, double b, double exponent);
 
 enum { LINE_BYTES = 128 }; /* of the L2 cache and, opened as one, of DRAM */
 

@@ -7,18 +7,11 @@
 
 #include "problem/check.h"
 #include "problem/names.h"
-#include "problem/problem.h"
+#include "problem/weights.h"
 #include "select/parse.h"
 #include "table/kernels.h"
 
-/* The greatest of 16, 8 and an element's bytes that an operand's address is a multiple of. */
-static int64_t alignment_of(const hgemm_desc_t *p, int which)
-{
-    const factor_t x = factor_of(p, which);
-    return x.address % 16 == 0 ? 16 : x.address % 8 == 0 ? 8 : type_bytes(x.type, 1);
-}
-
-problem_class_t class_of(const hgemm_desc_t *p)
+problem_class_t class_of(const problem_t *p)
 {
     return (problem_class_t){{
 #define FIELD(name, value) [CLASS_##name] = (value),
@@ -198,12 +191,13 @@ const char *class_from_text(const char *text, problem_class_t *problem)
 
 /* ---- A problem of a class -------------------------------------------------------------------------- */
 
-const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_major, hgemm_weights_t *weights)
+const char *class_example(const problem_class_t *problem, hgemm_desc_t *call, hgemm_weights_t *weights)
 {
     static const float bias;
     const int64_t *of = problem->of;
     static _Thread_local char detail[DEVICE_DETAIL];
-    hgemm_desc_t desc, checked;
+    hgemm_desc_t desc;
+    problem_t checked;
     hgemm_desc_init(&desc);
     desc.accumulate = (hgemm_accumulate_t)of[CLASS_accumulate];
     desc.op_a = (hgemm_op_t)(of[CLASS_op] >> 1), desc.op_b = (hgemm_op_t)(of[CLASS_op] & 1);
@@ -236,6 +230,12 @@ const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_majo
         weights->zero = (hgemm_zero_t)of[CLASS_zero], weights->type_scale = (hgemm_type_t)of[CLASS_type_scale];
         desc.weights = weights;
     }
+    if (of[CLASS_col_major]) { /* the call whose A and B are the transposes of these */
+        desc.layout = HGEMM_COL_MAJOR;
+        desc.op_a = desc.op_a == HGEMM_OP_N ? HGEMM_OP_T : HGEMM_OP_N;
+        desc.op_b = desc.op_b == HGEMM_OP_N ? HGEMM_OP_T : HGEMM_OP_N;
+        desc.ldc = desc.ldd = desc.m;
+    }
     if (desc.k < 1)
         return "k is 0";
     if (check_call(&desc, CHECK_ALIGNMENT, &checked, detail) != HGEMM_STATUS_SUCCESS) {
@@ -244,9 +244,13 @@ const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_majo
             detail[length - 1] = '\0';
         return length > 0 ? detail : "the problem's sizes, leading dimensions, strides or alignments cannot be";
     }
-    if (nothing_to_compute(&checked))
+    if (checked.is_idle)
         return "D has no elements";
-    *row_major = normalise(&checked);
-    row_major->layout = of[CLASS_col_major] ? HGEMM_COL_MAJOR : HGEMM_ROW_MAJOR;
+    if (checked.is_col_major != of[CLASS_col_major]) {
+        desc.scatter_d = &bias; /* what else has rows that stay; it is fused, too */
+        if (!of[CLASS_fused])
+            return "a problem is col_major whose rows are in groups or have indices";
+    }
+    *call = desc;
     return NULL;
 }

@@ -29,7 +29,7 @@
 #ifndef HGEMM_PROBLEM_CLASS_H
 #define HGEMM_PROBLEM_CLASS_H
 
-#include "hgemm.h"
+#include "problem/problem.h"
 
 enum {
 #define FIELD(name, value) CLASS_##name,
@@ -41,8 +41,8 @@ typedef struct problem_class_t {
     int64_t of[CLASS_FIELDS];
 } problem_class_t;
 
-/* The class of a checked row-major problem. */
-problem_class_t class_of(const hgemm_desc_t *row_major);
+/* The class of a problem. */
+problem_class_t class_of(const problem_t *p);
 
 /* By field, in their order: less than 0, 0 or more than 0, as memcmp has it. */
 int class_compare(const problem_class_t *one, const problem_class_t *other);
@@ -56,9 +56,9 @@ void class_to_text(const problem_class_t *problem, char text[CLASS_TEXT]);
 /* Reads a class. Returns NULL, or what is wrong with the text. */
 const char *class_from_text(const char *text, problem_class_t *problem);
 
-/* Writes a row-major problem of the class, whose addresses are not those of memory; and what weights it has, if these
- * are packed, to which it then points. Returns NULL, or what is wrong with such a problem, in words that
- * stay until the thread's next call. */
-const char *class_example(const problem_class_t *problem, hgemm_desc_t *row_major, hgemm_weights_t *weights);
+/* Writes a call that is a problem of the class, whose addresses are not those of memory; and what weights it has, if
+ * these are packed, to which it then points. Returns NULL, or what is wrong with such a problem, in words that stay
+ * until the thread's next call. */
+const char *class_example(const problem_class_t *problem, hgemm_desc_t *call, hgemm_weights_t *weights);
 
 #endif

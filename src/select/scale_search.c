@@ -11,26 +11,26 @@ enum {
 };
 
 /* Of the operand whose scale is to be found, in all matrices; 0 of one that has its scale. */
-static double bytes_of(const hgemm_desc_t *p, int scales, int which)
+static double bytes_of(const problem_t *p, int scales, int which)
 {
-    const factor_t x = factor_of(p, which);
-    const double matrices = x.stride == 0 ? 1 : (double)p->batch;
-    return scales & which ? (double)type_bytes(x.type, 1) * (double)x.lines * (double)x.width * matrices : 0;
+    const factor_t *x = factor_of(p, which);
+    const double matrices = x->stride == 0 ? 1 : (double)p->batch;
+    return scales & which ? x->bytes * (double)x->lines * (double)x->width * matrices : 0;
 }
 
-int is_once(const hgemm_desc_t *p)
+int is_once(const problem_t *p)
 {
-    return (p->c && p->c == p->d) || p->flags & HGEMM_FLAG_BATCH_INVARIANT;
+    return (p->product.c && p->product.c == p->product.d) || p->is_invariant;
 }
 
-search_t first_search(const machine_t *machine, int scales, const hgemm_desc_t *p)
+search_t first_search(const machine_t *machine, int scales, const problem_t *p)
 {
     const double bytes = bytes_of(p, scales, FACTOR_A) + bytes_of(p, scales, FACTOR_B);
     const double least = machine->is_newer ? SAMPLED_BYTES_NEWER : SAMPLED_BYTES;
     return bytes < least || is_once(p) ? SEARCH_ALL : SEARCH_SAMPLE;
 }
 
-double searched_bytes(const machine_t *machine, int scales, const hgemm_desc_t *p)
+double searched_bytes(const machine_t *machine, int scales, const problem_t *p)
 {
     const int is_sample = first_search(machine, scales, p) == SEARCH_SAMPLE;
     double all = 0;

@@ -7,12 +7,14 @@
 #include "select/selection.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "problem/names.h"
 #include "select/cost.h"
-#include "select/few.h"
-#include "select/thin.h"
-#include "select/tiny.h"
+#include "select/family.h"
+#include "select/mma.h"
+#include "select/problem_class.h"
 
 enum {
     MOST_SPLITS = 256,
@@ -20,7 +22,7 @@ enum {
 };
 
 /* A plan that cuts k into parts of `part` steps, for all tiles but the first `whole_tiles`. */
-static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles, int64_t whole_tiles, int64_t part)
+static plan_t make_plan(const problem_t *p, variant_t variant, int64_t tiles, int64_t whole_tiles, int64_t part)
 {
     int is_split = part < steps_of(p, variant);
     int64_t k_split = is_split ? part * kernel_table[variant.kernel].info.block_k : p->k;
@@ -29,12 +31,12 @@ static plan_t make_plan(const hgemm_desc_t *p, variant_t variant, int64_t tiles,
                     .whole_tiles = is_split ? whole_tiles : tiles,
                     .splits = is_split ? (int)ceil_div(p->k, k_split) : 1,
                     .k_split = k_split,
-                    .scales = scales_to_find(p)};
+                    .scales = p->scales};
 }
 
 /* What is looked for, and the cheapest plans found so far. */
 typedef struct ranking_t {
-    const hgemm_desc_t *p;
+    const problem_t *p;
     const machine_t *machine;
     size_t workspace; /* bytes for the sums of split tiles */
     int copies;       /* that plans are made for */
@@ -69,8 +71,8 @@ static double most_splits(const ranking_t *s, const price_t *price, int kernel, 
 /* Considers numbers of splits for all tiles but the first `whole_tiles`: each up to 8, then ever fewer. */
 static void try_splits(ranking_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
 {
-    const int64_t matrices = matrix_count(s->p), split_tiles = saturated_product(tiles - whole_tiles, matrices);
-    if (must_not_split(s->p) || matrices > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES)
+    const int64_t matrices = s->p->matrices, split_tiles = saturated_product(tiles - whole_tiles, matrices);
+    if (s->p->keeps_k_whole || matrices > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES)
         return;
     const int64_t likely = (likely_tiles(s->p, &kernel_table[variant.kernel].info) - whole_tiles) * matrices;
     int64_t steps = steps_of(s->p, variant);
@@ -100,52 +102,49 @@ static void try_variant(ranking_t *s, variant_t variant)
     int64_t tiles = problem_tiles(s->p, &kernel->info);
     int64_t slots = (int64_t)price.multiprocessors * price.resident;
     /* Newer GPUs' kernels of few warps are made for two blocks on a multiprocessor. */
-    if (!is_for_t4 && has_few_warps(&kernel->info) &&
-        (double)tiles * (double)matrix_count(s->p) <= price.multiprocessors)
+    if (!is_for_t4 && kernel->info.threads <= ONE_WARP_EACH &&
+        (double)tiles * (double)s->p->matrices <= price.multiprocessors)
         return;
     /* A block of teams is alone on its multiprocessor: nothing works beside its start and its end in a second round. */
-    if (kernel->has_teams && (double)tiles * (double)matrix_count(s->p) > price.multiprocessors)
+    if (kernel->has_teams && (double)tiles * (double)s->p->matrices > price.multiprocessors)
         return;
     consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
-    const int is_priced_whole = is_streamed(s->p, variant.kernel) || is_swept(s->p, variant.kernel);
-    if (is_priced_whole || !can_split(variant.kernel) || kernel->has_teams) /* whose parts others overtake (note 461) */
+    const family_info_t *family = family_of(variant.kernel);
+    if (!can_split(variant.kernel) || kernel->has_teams) /* whose parts others overtake (note 461) */
+        return;
+    if (family->cuts && !family->cuts(s->p, variant.kernel))
         return;
     try_splits(s, &price, variant, tiles, 0);
     const int64_t likely = likely_tiles(s->p, &kernel->info);
-    if (matrix_count(s->p) == 1 && likely > slots && likely % slots)
+    if (s->p->matrices == 1 && likely > slots && likely % slots)
         try_splits(s, &price, variant, tiles, likely / slots * slots);
-}
-
-/* Whether automatic selection draws from a kernel. Within that the cost model chooses. */
-static int is_drawn(const hgemm_desc_t *p, const machine_t *machine, int kernel)
-{
-    if (is_tiny(kernel))
-        return is_tiny_drawn(p);
-    return is_thin(kernel)  ? is_thin_drawn(p, machine, kernel)
-           : is_few(kernel) ? is_few_drawn(p, kernel)
-                            : is_selectable(kernel);
 }
 
 /* Considers all variants that run the problem, on the operands or on copies. */
 static void try_kernels(ranking_t *s)
 {
     variant_t variant;
-    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++)
-        if (is_drawn(s->p, s->machine, kernel) && find_variant(s->p, kernel, s->copies, &variant))
+    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++) {
+        if (kernel_table[kernel].is_plain || !has_way(kernel, s->p->is_indirect, s->p->factors))
+            continue;
+        const family_info_t *family = family_of(kernel);
+        if ((!family->is_drawn || family->is_drawn(s->p, s->machine, kernel)) &&
+            find_variant(s->p, kernel, s->copies, &variant))
             try_variant(s, variant);
+    }
 }
 
-static int has_room_for_scales(const hgemm_desc_t *p, size_t workspace_bytes)
+static int has_room_for_scales(const problem_t *p, size_t workspace_bytes)
 {
-    return !scales_to_find(p) || (int64_t)workspace_bytes >= HGEMM_WORKSPACE_TILES * 4 + scale_bytes(scales_to_find(p));
+    return !p->scales || (int64_t)workspace_bytes >= HGEMM_WORKSPACE_TILES * 4 + scale_bytes(p->scales);
 }
 
-int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, priced_plan_t *best, int most)
+int rank_plans(const problem_t *p, const machine_t *machine, size_t workspace_bytes, priced_plan_t *best, int most)
 {
     ranking_t s = {.p = p, .machine = machine, .workspace = workspace_bytes, .best = best, .most = most};
     if (!has_room_for_scales(p, workspace_bytes))
         return 0;
-    s.workspace -= (size_t)scale_bytes(scales_to_find(p));
+    s.workspace -= (size_t)scale_bytes(p->scales);
     try_kernels(&s);
     s.copies = possible_copies(p, workspace_bytes);
     s.workspace -= (size_t)copied_bytes(p, s.copies);
@@ -154,21 +153,21 @@ int rank_plans(const hgemm_desc_t *p, const machine_t *machine, size_t workspace
     return s.count;
 }
 
-double estimate_clocks(const hgemm_desc_t *p, const machine_t *machine, const plan_t *plan)
+double estimate_clocks(const problem_t *p, const machine_t *machine, const plan_t *plan)
 {
     price_t price = price_variant(p, plan->variant, variant_image(plan->variant), plan->copies, machine);
     return plan_clocks(p, machine, &price, plan);
 }
 
-int measured_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
+int measured_plan(const problem_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
 {
     const measured_t *measured = machine->measured;
-    return measured && p->kernel == HGEMM_KERNEL_AUTO && !(p->flags & HGEMM_FLAG_BATCH_INVARIANT) &&
+    return measured && p->kernel == HGEMM_KERNEL_AUTO && !p->is_invariant &&
            measured->find(measured->entries, p, plan) && has_room_for(machine, plan->variant.kernel) &&
            !plan_fault(p, workspace_bytes, plan);
 }
 
-hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
+hgemm_status_t select_plan(const problem_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
 {
     priced_plan_t best;
     variant_t variant;
@@ -187,4 +186,25 @@ hgemm_status_t select_plan(const hgemm_desc_t *p, const machine_t *machine, size
         return HGEMM_STATUS_NOT_SUPPORTED;
     *plan = best.plan;
     return HGEMM_STATUS_SUCCESS;
+}
+
+void describe_unsupported(const problem_t *p, char words[DEVICE_DETAIL])
+{
+    const kernel_t *kernel = &kernel_table[p->kernel];
+    const int is_named = p->kernel != HGEMM_KERNEL_AUTO;
+    const problem_class_t class = class_of(p);
+    char problem[CLASS_TEXT], codes[32] = "";
+    class_to_text(&class, problem);
+    if (p->is_packed) /* of which the words above leave out the first kind */
+        snprintf(codes, sizeof codes, ", B of packed %s", code_names[p->packed.code]);
+    const char *needs = "";
+    if (kernel->splits_first)
+        needs = " It has A and B split in the workspace, which needs room for that, and is for GPUs newer than Turing.";
+    else if (kernel->is_plain)
+        needs = " It is there to be read, and covers nn, F16 sums, and rows of A, B, C and D in whole, 16-byte aligned "
+                "chunks, without a fused epilogue.";
+    snprintf(words, DEVICE_DETAIL, "%s%s this row-major problem: %s%s.%s%s",
+             is_named ? kernel->info.name : "No kernel covers", is_named ? " does not cover" : "", problem, codes,
+             p->scales ? " Scales of bfloat16 that a call is to find need a workspace of more than 64 KiB, too." : "",
+             needs);
 }

@@ -8,9 +8,9 @@
 #include "select/price.h"
 
 /* Whether automatic selection draws from them. */
-int is_tiny_drawn(const hgemm_desc_t *p);
+int is_tiny_drawn(const problem_t *p, const machine_t *machine, int kernel);
 
 /* Clocks of a plan whose price is that. */
-double tiny_clocks(const hgemm_desc_t *p, const machine_t *machine, const price_t *price, const plan_t *plan);
+double tiny_clocks(const problem_t *p, const machine_t *machine, const price_t *price, const plan_t *plan);
 
 #endif

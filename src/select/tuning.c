@@ -41,7 +41,7 @@ static int compare_entries(const void *one, const void *other)
     return class_compare(&((const entry_t *)one)->problem, &((const entry_t *)other)->problem);
 }
 
-static const entry_t *find_entry(const tuning_t *tuning, const hgemm_desc_t *p)
+static const entry_t *find_entry(const tuning_t *tuning, const problem_t *p)
 {
     const entry_t wanted = {.problem = class_of(p)};
     if (tuning->count == 0) /* there is no array to search */
@@ -50,7 +50,7 @@ static const entry_t *find_entry(const tuning_t *tuning, const hgemm_desc_t *p)
 }
 
 /* measured_t.find */
-static int find(const void *entries, const hgemm_desc_t *p, struct plan_t *plan)
+static int find(const void *entries, const problem_t *p, struct plan_t *plan)
 {
     const entry_t *entry = find_entry(entries, p);
     if (entry)
@@ -83,9 +83,9 @@ static int take_ratio(char *plan, double *ratio)
     return *ratio > 0;
 }
 
-const char *tuning_fault(const hgemm_desc_t *p)
+const char *tuning_fault(const problem_t *p)
 {
-    return is_indirect(p) || p->flags & HGEMM_FLAG_BATCH_INVARIANT
+    return p->is_indirect || p->is_invariant
                ? "problems that are invariant, gathered, grouped or of pointers are not tuned"
                : NULL;
 }
@@ -95,6 +95,7 @@ static const char *parse_entry(char *line, entry_t *entry)
 {
     hgemm_desc_t example;
     hgemm_weights_t weights;
+    problem_t p;
     char *comment = strchr(line, '#');
     size_t length = comment ? (size_t)(comment - line) : strlen(line);
     while (length > 0 && line[length - 1] == ' ')
@@ -107,16 +108,18 @@ static const char *parse_entry(char *line, entry_t *entry)
     const char *fault = class_from_text(line, &entry->problem);
     if (!fault)
         fault = class_example(&entry->problem, &example, &weights);
-    if (!fault)
-        fault = tuning_fault(&example);
+    if (!fault) {
+        p = normalise(&example);
+        fault = tuning_fault(&p);
+    }
     if (!fault && !take_ratio(plan + 3, &entry->cublas_ratio))
         fault = "cublas is followed by its time in times of the plan, such as 1.250";
     if (!fault)
-        fault = plan_from_text(plan + 3, &example, &entry->plan);
+        fault = plan_from_text(plan + 3, &p, &entry->plan);
     if (fault)
         return fault;
-    entry->problem = class_of(&example); /* a lone column may have been written as either */
-    return plan_fault(&example, INT64_MAX, &entry->plan);
+    entry->problem = class_of(&p); /* a lone column may have been written as either */
+    return plan_fault(&p, INT64_MAX, &entry->plan);
 }
 
 /* Whether the line is that of the header; else `why` says where they differ. */
@@ -242,7 +245,7 @@ const measured_t *tuning_measured(const tuning_t *tuning)
     return tuning ? &tuning->measured : NULL;
 }
 
-double tuning_cublas_ratio(const tuning_t *tuning, const hgemm_desc_t *p)
+double tuning_cublas_ratio(const tuning_t *tuning, const problem_t *p)
 {
     const entry_t *entry = tuning ? find_entry(tuning, p) : NULL;
     return entry ? entry->cublas_ratio : 0;

@@ -31,10 +31,10 @@ tuning_t *tuning_read(const char *path, const hgemm_device_info_t *info, char wh
 const measured_t *tuning_measured(const tuning_t *tuning);
 
 /* NULL, or why calls like this row-major problem have no entries. */
-const char *tuning_fault(const hgemm_desc_t *p);
+const char *tuning_fault(const problem_t *p);
 
 /* cuBLAS's time in times of the problem's plan, 0 where the file says nothing of it. `tuning` may be NULL. */
-double tuning_cublas_ratio(const tuning_t *tuning, const hgemm_desc_t *p);
+double tuning_cublas_ratio(const tuning_t *tuning, const problem_t *p);
 
 enum { TUNING_RATIO = 32 };
 

@@ -33,206 +33,295 @@ enum {
     OP_one = 1 /* its number */
 };
 
-/* A row as a type. C has no constants in a type but the sizes of arrays: ROW(name, column) is the number in a column of
- * a row. A row without ON_T4 has nothing in on_t4. */
-#define BLOCK(m, n, k) char block_m[m], block_n[n], block_k[k];
-#define WARP(m, n, k) char warp_m[m], warp_n[n], warp_k[k];
-#define STAGES(count) char stages[count];
-#define ACC(type) char acc_bytes[ACC_BYTES_##type];
-#define PER_SM(t4, newer)                              \
+/*
+ * The table is read once: a column becomes a tuple of its name and numbers, a row a sequence of tuples, from which its
+ * element of the array is made. Three words are said of each of them: INIT_<column>, what it initialises;
+ * TYPE_<column>, members of a type; FACT_<column>, a summand of the row's facts, where what it says is that it is
+ * there. MAP(word, row) says one of a whole row: two macros take turns, for none may call itself.
+ */
+#define MAP(word, ...) MAP_END(word##_A __VA_ARGS__)
+#define MAP_END(...) MAP_LAST(__VA_ARGS__)
+#define MAP_LAST(...) __VA_ARGS__##_END
+#define INIT_A(column, ...) INIT_##column(__VA_ARGS__) INIT_B
+#define INIT_B(column, ...) INIT_##column(__VA_ARGS__) INIT_A
+#define TYPE_A(column, ...) TYPE_##column(__VA_ARGS__) TYPE_B
+#define TYPE_B(column, ...) TYPE_##column(__VA_ARGS__) TYPE_A
+#define FACT_A(column, ...) FACT_##column(__VA_ARGS__) FACT_B
+#define FACT_B(column, ...) FACT_##column(__VA_ARGS__) FACT_A
+#define INIT_A_END
+#define INIT_B_END
+#define TYPE_A_END
+#define TYPE_B_END
+#define FACT_A_END
+#define FACT_B_END
+
+/* C has no constants in a type but the sizes of arrays: COLUMN(name, column) is the number in a column of a row, and
+ * HAS(name, fact) whether it has one without numbers; TILES_OF(name) the number of those, which may be 0. */
+#define COLUMN(name, column) ((int)sizeof(((struct row_##name *)0)->column))
+#define HAS(name, fact) (((COLUMN(name, facts) - 1) & FACT_##fact) != 0)
+#define TILES_OF(name) ((COLUMN(name, facts) - 1) / FACT_TILE)
+enum {
+    FACT_PACKED = 1,
+    FACT_FLOATS = 2,
+    FACT_11_BITS = 4,
+    FACT_FIRST = 8,
+    FACT_FP32 = 16,
+    FACT_PLAIN_ROW = 32,
+    FACT_INVARIANT_ROW = 64,
+    FACT_TILE = 128
+};
+
+#define BLOCK(m, n, k) (BLOCK, m, n, k)
+#define INIT_BLOCK(m, n, k) .info.block_m = (m), .info.block_n = (n), .info.block_k = (k),
+#define TYPE_BLOCK(m, n, k) char block_m[m], block_n[n], block_k[k];
+#define FACT_BLOCK(...)
+
+#define WARP(m, n, k) (WARP, m, n, k)
+#define INIT_WARP(m, n, k) .info.warp_m = (m), .info.warp_n = (n), .info.warp_k = (k),
+#define TYPE_WARP(m, n, k) char warp_m[m], warp_n[n], warp_k[k];
+#define FACT_WARP(...)
+
+#define STAGES(count) (STAGES, count)
+#define INIT_STAGES(count) .info.stages = (count),
+#define TYPE_STAGES(count) char stages[count];
+#define FACT_STAGES(...)
+
+#define ACC(type) (ACC, type)
+#define INIT_ACC(type) .info.accumulate = (hgemm_accumulate_t)ACCUMULATE_##type,
+#define TYPE_ACC(type) char acc_bytes[ACC_BYTES_##type];
+#define FACT_ACC(...)
+
+#define OPS(which) (OPS, which)
+#define INIT_OPS(which) .info.ops = OPS_##which, .compiled_ops = COMPILED_##which,
+#define TYPE_OPS(...)
+#define FACT_OPS(...)
+
+#define ALIGN(most) (ALIGN, most)
+#define INIT_ALIGN(most)                                                        \
+    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
+    .limits[LIMIT_align] = ACCESS_##most == ACCESS_one ? ACCESS_x16 + 1 : ACCESS_##most + 1,
+#define TYPE_ALIGN(...)
+#define FACT_ALIGN(...)
+
+#define PER_SM(t4, newer) (PER_SM, t4, newer)
+#define INIT_PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
+#define TYPE_PER_SM(t4, newer)                         \
     char blocks[(t4) ? (t4) : 1];                      \
     char most_shared[(t4) ? T4_SHARED : NEWER_SHARED]; \
     char newer_blocks[newer];
-#define WALK(group_, prefetch_)                                                                              \
+#define FACT_PER_SM(...)
+
+#define INDIRECT(most) (INDIRECT, most)
+#define INIT_INDIRECT(most) .limits[LIMIT_indirect] = ACCESS_##most + 1,
+#define TYPE_INDIRECT(...)
+#define FACT_INDIRECT(...)
+
+#define BF16(most) (BF16, most)
+#define INIT_BF16(most) .limits[LIMIT_bf16] = ACCESS_##most + 1,
+#define TYPE_BF16(...)
+#define FACT_BF16(...)
+
+#define F32(most) (F32, most)
+#define INIT_F32(most)                                                          \
+    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
+    .limits[LIMIT_f32] = ACCESS_##most == ACCESS_one ? ACCESS_x16 + 1 : ACCESS_##most + 1,
+#define TYPE_F32(...)
+#define FACT_F32(...) +FACT_FLOATS
+
+#define ACCURACY(level) (ACCURACY, level)
+#define INIT_ACCURACY(level) .accuracy = HGEMM_ACCURACY_##level,
+#define TYPE_ACCURACY(...)
+#define FACT_ACCURACY(level) +(HGEMM_ACCURACY_##level == HGEMM_ACCURACY_11_BITS ? FACT_11_BITS : 0)
+
+#define SPLITS_FIRST() (SPLITS_FIRST, 1)
+#define INIT_SPLITS_FIRST(...) .splits_first = 1,
+#define TYPE_SPLITS_FIRST(...)
+#define FACT_SPLITS_FIRST(...) +FACT_FIRST
+
+#define FP32_UNITS() (FP32_UNITS, 1)
+#define INIT_FP32_UNITS(...) .has_fp32_units = 1,
+#define TYPE_FP32_UNITS(...)
+#define FACT_FP32_UNITS(...) +FACT_FP32
+
+#define T4_ALONE() (T4_ALONE, 1)
+#define INIT_T4_ALONE(...) .is_for_t4_alone = 1,
+#define TYPE_T4_ALONE(...)
+#define FACT_T4_ALONE(...)
+
+#define WEIGHTS(most) (WEIGHTS, most)
+#define INIT_WEIGHTS(most)                                                      \
+    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
+    .limits[LIMIT_weights] = ACCESS_##most + 1,
+#define TYPE_WEIGHTS(...)
+#define FACT_WEIGHTS(...) +FACT_PACKED
+
+#define TEAMS() (TEAMS, 1)
+#define INIT_TEAMS(...) .has_teams = 1,
+#define TYPE_TEAMS(...)
+#define FACT_TEAMS(...)
+
+#define TABLES() (TABLES, 1)
+#define INIT_TABLES(...) .takes_tables_only = 1,
+#define TYPE_TABLES(...)
+#define FACT_TABLES(...)
+
+#define INVARIANT() (INVARIANT, 1)
+#define INIT_INVARIANT(...) .is_invariant = 1,
+#define TYPE_INVARIANT(...)
+#define FACT_INVARIANT(...) +FACT_INVARIANT_ROW
+
+#define TILES(count) (TILES, count)
+#define INIT_TILES(count) .tiles = (count),
+#define TYPE_TILES(...)
+#define FACT_TILES(count) +(count)*FACT_TILE
+
+#define PLAIN() (PLAIN, 1)
+#define INIT_PLAIN(...) .is_plain = 1,
+#define TYPE_PLAIN(...)
+#define FACT_PLAIN(...) +FACT_PLAIN_ROW
+
+#define WALK(group, prefetch) (WALK, group, prefetch)
+#define INIT_WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
+#define TYPE_WALK(group_, prefetch_)                                                                         \
     char group[group_];                                                                                      \
     static_assert((group_) >= 1 && ((group_) & ((group_)-1)) == 0, "WALK: the group is not a power of two"); \
     static_assert((prefetch_) >= 0, "WALK: the prefetch is negative");
-#define SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag)                                    \
+#define FACT_WALK(...)
+
+#define SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag) (SCHEDULE, lds_gap, sts_first, sts_gap, ldg_lag)
+#define INIT_SCHEDULE(...)
+#define TYPE_SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag)                               \
     static_assert((lds_gap) >= 1 && (sts_first) >= 0 && (sts_gap) >= 1 && (ldg_lag) >= 0, \
                   "SCHEDULE: a gap is less than 1, or another number negative");
-#define BF16_SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag, cvt_lead, cvt_gap)            \
+#define FACT_SCHEDULE(...)
+
+#define BF16_SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag, cvt_lead, cvt_gap) \
+    (BF16_SCHEDULE, lds_gap, sts_first, sts_gap, ldg_lag, cvt_lead, cvt_gap)
+#define INIT_BF16_SCHEDULE(...)
+#define TYPE_BF16_SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag, cvt_lead, cvt_gap)       \
     static_assert((lds_gap) >= 1 && (sts_gap) >= 1 && (ldg_lag) >= 0 && (cvt_gap) >= 1 && \
                       3 * (cvt_gap) <= (cvt_lead) && (cvt_lead) <= (sts_first),           \
                   "BF16_SCHEDULE: a pair is converted after it is stored, or before the k-tile begins");
-#define HGEMM_KERNEL(rung, name, columns, ...) \
-    struct row_##name {                        \
-        columns struct {                       \
-            __VA_ARGS__                        \
-        } on_t4;                               \
-    };
-#include "table/kernels.def"
+#define FACT_BF16_SCHEDULE(...)
 
-#define ROW(name, column) ((int)sizeof(((struct row_##name *)0)->column))
+/* ---- What follows from a row --------------------------------------------------------------------- */
 
-/* What follows from a row. In the main loop shared memory holds k-tiles of A and B; the epilogue reuses it for sums. */
-#define ROW_K_WARPS(name) HGEMM_K_WARPS(ROW(name, block_k), ROW(name, warp_k))
-#define ROW_THREADS(name)                                                                                            \
-    (HGEMM_THREADS(ROW(name, block_m), ROW(name, block_n), ROW(name, block_k), ROW(name, warp_m), ROW(name, warp_n), \
-                   ROW(name, warp_k)) *                                                                              \
-     (TILES_##name ? TILES_##name : 1))
-#define ROW_MAIN_BYTES(name)                                                                            \
-    (HGEMM_MAIN_BYTES(ROW(name, stages), ROW(name, block_m), IS_PACKED_##name ? 0 : ROW(name, block_n), \
-                      ROW(name, block_k)) *                                                             \
-     PARTS_##name)
-#define ROW_SUMS_BYTES(name)                                                                         \
-    HGEMM_SUMS_BYTES(ROW(name, block_m) / ROW(name, warp_m) * ROW_K_WARPS(name), ROW(name, block_n), \
-                     ROW(name, acc_bytes))
-#define ROW_SIDE_BYTES(name)                                                               \
-    (SPLITS_FIRST_##name   ? HGEMM_KEPT_SUMS_BYTES(ROW(name, block_m), ROW(name, block_n)) \
-     : IS_OF_FLOATS_##name ? HGEMM_SIDE_BYTES(ROW(name, block_m), ROW(name, block_n))      \
-                           : 0)
-#define ROW_MMA_SHARED(name) \
-    ((ROW_MAIN_BYTES(name) > ROW_SUMS_BYTES(name) ? ROW_MAIN_BYTES(name) : ROW_SUMS_BYTES(name)) + ROW_SIDE_BYTES(name))
-
-/* Tiles of a block that a warp has by itself; 0: the block has one. */
-#define TILES(count) +(count)
-#define HGEMM_KERNEL(rung, name, columns, ...) enum { TILES_##name = 0 columns };
-#include "table/kernels.def"
-
-/* Packed weights do not pass through shared memory. */
-#define WEIGHTS(most) +1
-#define HGEMM_KERNEL(rung, name, columns, ...) enum { IS_PACKED_##name = 0 columns };
-#include "table/kernels.def"
-
-#define F32(most) +1
-#define HGEMM_KERNEL(rung, name, columns, ...) enum { IS_OF_FLOATS_##name = 0 columns };
-#include "table/kernels.def"
+#define K_WARPS_OF(name) HGEMM_K_WARPS(COLUMN(name, block_k), COLUMN(name, warp_k))
+#define THREADS_OF(name)                                                                                      \
+    (HGEMM_THREADS(COLUMN(name, block_m), COLUMN(name, block_n), COLUMN(name, block_k), COLUMN(name, warp_m), \
+                   COLUMN(name, warp_n), COLUMN(name, warp_k)) *                                              \
+     (TILES_OF(name) ? TILES_OF(name) : 1))
+#define IS_THIN(name) (COLUMN(name, stages) == 0)
+#define CHUNK_OF(name) (HAS(name, FP32) ? 4 : 8) /* elements that a thread stores to shared memory at once */
 
 /* Halves that an element of A or B is in shared memory. */
-enum { LESS_PARTS_16_BITS = 0, LESS_PARTS_11_BITS = 1 };
-#define F32(most) +1
-#define ACCURACY(level) -LESS_PARTS_##level
-#define HGEMM_KERNEL(rung, name, columns, ...) enum { PARTS_##name = 1 columns };
-#include "table/kernels.def"
+#define PARTS_OF(name) (HAS(name, FLOATS) && !HAS(name, 11_BITS) ? 2 : 1)
 
-#define SPLITS_FIRST() +1
-#define HGEMM_KERNEL(rung, name, columns, ...) enum { SPLITS_FIRST_##name = 0 columns };
-#include "table/kernels.def"
-
-#define FP32_UNITS() +1
-#define HGEMM_KERNEL(rung, name, columns, ...) \
-    enum { FP32_UNITS_##name = 0 columns, CHUNK_##name = FP32_UNITS_##name ? 4 : 8 };
-#include "table/kernels.def"
+/* In the main loop shared memory holds k-tiles of A and B, but for packed weights; the epilogue reuses it for sums. */
+#define MAIN_BYTES(name)                                                                                          \
+    (HGEMM_MAIN_BYTES(COLUMN(name, stages), COLUMN(name, block_m), HAS(name, PACKED) ? 0 : COLUMN(name, block_n), \
+                      COLUMN(name, block_k)) *                                                                    \
+     PARTS_OF(name))
+#define SUMS_BYTES(name)                                                                                     \
+    HGEMM_SUMS_BYTES(COLUMN(name, block_m) / COLUMN(name, warp_m) * K_WARPS_OF(name), COLUMN(name, block_n), \
+                     COLUMN(name, acc_bytes))
+#define SIDE_BYTES(name)                                                                       \
+    (HAS(name, FIRST)    ? HGEMM_KEPT_SUMS_BYTES(COLUMN(name, block_m), COLUMN(name, block_n)) \
+     : HAS(name, FLOATS) ? HGEMM_SIDE_BYTES(COLUMN(name, block_m), COLUMN(name, block_n))      \
+                         : 0)
+#define MMA_SHARED(name) \
+    ((MAIN_BYTES(name) > SUMS_BYTES(name) ? MAIN_BYTES(name) : SUMS_BYTES(name)) + SIDE_BYTES(name))
 
 /* A kernel without stages has no k-tiles there. A thin one has a tile's sums, one whose warps have tiles nothing. */
-#define ROW_IS_THIN(name) (ROW(name, stages) == 0)
-#define ROW_THIN_SHARED(name) (TILES_##name ? 0 : ROW(name, block_m) * ROW(name, block_n) * ROW(name, acc_bytes))
-#define ROW_FEW_SHARED(name)                                                                           \
-    HGEMM_FEW_BYTES(ROW(name, block_m) < ROW(name, block_n) ? ROW(name, block_m) : ROW(name, block_n), \
-                    ROW(name, block_k))
-#define ROW_FP32_SHARED(name) \
-    HGEMM_FP32_BYTES(ROW(name, stages), ROW(name, block_m), ROW(name, block_n), ROW(name, block_k))
-#define ROW_NEEDS_SHARED(name)                    \
-    (FP32_UNITS_##name    ? ROW_FP32_SHARED(name) \
-     : !ROW_IS_THIN(name) ? ROW_MMA_SHARED(name)  \
-     : PARTS_##name > 1   ? ROW_FEW_SHARED(name)  \
-                          : ROW_THIN_SHARED(name))
+#define THIN_SHARED(name) (TILES_OF(name) ? 0 : COLUMN(name, block_m) * COLUMN(name, block_n) * COLUMN(name, acc_bytes))
+#define FEW_SHARED(name)                                                                                           \
+    HGEMM_FEW_BYTES(COLUMN(name, block_m) < COLUMN(name, block_n) ? COLUMN(name, block_m) : COLUMN(name, block_n), \
+                    COLUMN(name, block_k))
+#define FP32_SHARED(name) \
+    HGEMM_FP32_BYTES(COLUMN(name, stages), COLUMN(name, block_m), COLUMN(name, block_n), COLUMN(name, block_k))
+#define NEEDED_SHARED(name)                  \
+    (HAS(name, FP32)     ? FP32_SHARED(name) \
+     : !IS_THIN(name)    ? MMA_SHARED(name)  \
+     : HAS(name, FLOATS) ? FEW_SHARED(name)  \
+                         : THIN_SHARED(name))
 
 /* A plain kernel takes its share of an SM, needed or not: PER_SM then says how many run there at one time. Else a rung
  * with less shared memory would have more of them, and what it gains or loses would not be due to its idea. */
-#define PLAIN() +1
-#define HGEMM_KERNEL(rung, name, columns, ...) enum { IS_PLAIN_##name = 0 columns };
-#include "table/kernels.def"
-#define ROW_SHARED(name) (IS_PLAIN_##name ? T4_SHARED / ROW(name, blocks) : ROW_NEEDS_SHARED(name))
+#define SHARED_OF(name) (HAS(name, PLAIN_ROW) ? T4_SHARED / COLUMN(name, blocks) : NEEDED_SHARED(name))
 
 /* A row that could not run on a T4 fails the build here, with its name. */
-#define HGEMM_KERNEL(rung, name, ...)                                                                               \
-    static_assert(ROW(name, block_m) % ROW(name, warp_m) == 0, #name ": the warp's m does not divide the block's"); \
-    static_assert(ROW(name, block_n) % ROW(name, warp_n) == 0, #name ": the warp's n does not divide the block's"); \
-    static_assert(ROW(name, block_k) % ROW(name, warp_k) == 0, #name ": the warp's k does not divide the block's"); \
-    static_assert(ROW_IS_THIN(name) || ROW(name, warp_m) % 16 == 0,                                                 \
-                  #name ": the warp's m is no multiple of the 16 rows of an mma");                                  \
-    static_assert(ROW_IS_THIN(name) || ROW(name, warp_n) % 16 == 0,                                                 \
-                  #name ": the warp's n is no multiple of an ldmatrix's 16 columns");                               \
-    static_assert(ROW_IS_THIN(name) || ROW(name, warp_k) % 16 == 0,                                                 \
-                  #name ": the warp's k is no even number of the 8 k's of an mma");                                 \
-    static_assert(ROW_IS_THIN(name) || ROW_K_WARPS(name) > ROW(name, warp_m) / 16 ||                                \
-                      ROW(name, warp_m) / 16 % ROW_K_WARPS(name) == 0,                                              \
-                  #name ": the warps that share a tile do not share its rows evenly");                              \
-    static_assert(ROW(name, stages) <= 2, #name ": stages are not 0, 1 or 2");                                      \
-    static_assert(ROW(name, newer_blocks) >= ROW(name, blocks), #name ": fewer blocks on newer GPUs than on a T4"); \
-    static_assert(ROW(name, group) >= 1, #name ": it has no WALK");                                                 \
-    static_assert(ROW_THREADS(name) <= BLOCK_THREADS, #name ": more than 1024 threads a block");                    \
-    static_assert(ROW_THREADS(name) * ROW(name, blocks) <= T4_THREADS,                                              \
-                  #name ": the blocks of an SM have more than its 1024 threads");                                   \
-    static_assert(ROW_NEEDS_SHARED(name) * ROW(name, blocks) <= ROW(name, most_shared),                             \
-                  #name ": the blocks of an SM need more shared memory than it has");                               \
-    static_assert(ROW_IS_THIN(name) ||                                                                              \
-                      ROW(name, block_m) * ROW(name, block_k) / CHUNK_##name % ROW_THREADS(name) == 0,              \
-                  #name ": the threads do not share the chunks of A's tile evenly");                                \
-    static_assert(ROW_IS_THIN(name) ||                                                                              \
-                      ROW(name, block_n) * ROW(name, block_k) / CHUNK_##name % ROW_THREADS(name) == 0,              \
-                  #name ": the threads do not share the chunks of B's tile evenly");                                \
-    static_assert(ROW(name, warp_m) * ROW(name, warp_n) / 32 * ROW(name, acc_bytes) / 4 < HGEMM_THREAD_REGISTERS,   \
+#define CHECKED(name)                                                                                         \
+    static_assert(COLUMN(name, block_m) % COLUMN(name, warp_m) == 0,                                          \
+                  #name ": the warp's m does not divide the block's");                                        \
+    static_assert(COLUMN(name, block_n) % COLUMN(name, warp_n) == 0,                                          \
+                  #name ": the warp's n does not divide the block's");                                        \
+    static_assert(COLUMN(name, block_k) % COLUMN(name, warp_k) == 0,                                          \
+                  #name ": the warp's k does not divide the block's");                                        \
+    static_assert(IS_THIN(name) || COLUMN(name, warp_m) % 16 == 0,                                            \
+                  #name ": the warp's m is no multiple of the 16 rows of an mma");                            \
+    static_assert(IS_THIN(name) || COLUMN(name, warp_n) % 16 == 0,                                            \
+                  #name ": the warp's n is no multiple of an ldmatrix's 16 columns");                         \
+    static_assert(IS_THIN(name) || COLUMN(name, warp_k) % 16 == 0,                                            \
+                  #name ": the warp's k is no even number of the 8 k's of an mma");                           \
+    static_assert(IS_THIN(name) || K_WARPS_OF(name) > COLUMN(name, warp_m) / 16 ||                            \
+                      COLUMN(name, warp_m) / 16 % K_WARPS_OF(name) == 0,                                      \
+                  #name ": the warps that share a tile do not share its rows evenly");                        \
+    static_assert(!HAS(name, INVARIANT_ROW) || HAS(name, FLOATS) ||                                           \
+                      (COLUMN(name, block_k) == 64 && COLUMN(name, warp_k) == (HAS(name, PACKED) ? 64 : 32)), \
+                  #name ": it does not add up in the order of INVARIANT");                                    \
+    static_assert(COLUMN(name, stages) <= 2, #name ": stages are not 0, 1 or 2");                             \
+    static_assert(COLUMN(name, newer_blocks) >= COLUMN(name, blocks),                                         \
+                  #name ": fewer blocks on newer GPUs than on a T4");                                         \
+    static_assert(COLUMN(name, group) >= 1, #name ": it has no WALK");                                        \
+    static_assert(THREADS_OF(name) <= BLOCK_THREADS, #name ": more than 1024 threads a block");               \
+    static_assert(THREADS_OF(name) * COLUMN(name, blocks) <= T4_THREADS,                                      \
+                  #name ": the blocks of an SM have more than its 1024 threads");                             \
+    static_assert(NEEDED_SHARED(name) * COLUMN(name, blocks) <= COLUMN(name, most_shared),                    \
+                  #name ": the blocks of an SM need more shared memory than it has");                         \
+    static_assert(IS_THIN(name) ||                                                                            \
+                      COLUMN(name, block_m) * COLUMN(name, block_k) / CHUNK_OF(name) % THREADS_OF(name) == 0, \
+                  #name ": the threads do not share the chunks of A's tile evenly");                          \
+    static_assert(IS_THIN(name) ||                                                                            \
+                      COLUMN(name, block_n) * COLUMN(name, block_k) / CHUNK_OF(name) % THREADS_OF(name) == 0, \
+                  #name ": the threads do not share the chunks of B's tile evenly");                          \
+    static_assert(COLUMN(name, warp_m) * COLUMN(name, warp_n) / 32 * COLUMN(name, acc_bytes) / 4 <            \
+                      HGEMM_THREAD_REGISTERS,                                                                 \
                   #name ": the accumulators alone fill a thread's registers");
-#include "table/kernels.def"
 
+/* Declares what a type has within an expression, which is 0. */
+#define DECLARED(...) (0 * (int)sizeof(struct __VA_ARGS__))
+
+/* A row without ON_T4 has nothing in on_t4. Registers are in the images. */
 const kernel_t kernel_table[KERNEL_END] = {
-#define BLOCK(m, n, k) .info.block_m = (m), .info.block_n = (n), .info.block_k = (k),
-#define WARP(m, n, k) .info.warp_m = (m), .info.warp_n = (n), .info.warp_k = (k),
-#define STAGES(count) .info.stages = (count),
-#define ACC(type) .info.accumulate = (hgemm_accumulate_t)ACCUMULATE_##type,
-#define OPS(which) .info.ops = OPS_##which, .compiled_ops = COMPILED_##which,
-#define ALIGN(most)                                                             \
-    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
-    .limits[LIMIT_align] = ACCESS_##most == ACCESS_one ? ACCESS_x16 + 1 : ACCESS_##most + 1,
-#define PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
-#define INDIRECT(most) .limits[LIMIT_indirect] = ACCESS_##most + 1,
-#define BF16(most) .limits[LIMIT_bf16] = ACCESS_##most + 1,
-#define F32(most)                                                               \
-    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
-    .limits[LIMIT_f32] = ACCESS_##most == ACCESS_one ? ACCESS_x16 + 1 : ACCESS_##most + 1,
-#define ACCURACY(level) .accuracy = HGEMM_ACCURACY_##level,
-#define SPLITS_FIRST() .splits_first = 1,
-#define FP32_UNITS() .has_fp32_units = 1,
-#define T4_ALONE() .is_for_t4_alone = 1,
-#define WEIGHTS(most)                                                           \
-    .info.any_alignment = ACCESS_##most >= ACCESS_any, .access = ACCESS_##most, \
-    .limits[LIMIT_weights] = ACCESS_##most + 1,
-#define TEAMS() .has_teams = 1,
-#define TABLES() .takes_tables_only = 1,
-#define TILES(count) .tiles = (count),
-#define PLAIN() .is_plain = 1,
-#define WALK(group_, prefetch_) .walk = {.group = (group_), .prefetch = (prefetch_)},
-#define HGEMM_KERNEL(rung_, name_, columns, ...)                \
-    [KERNEL_##name_] = {.info.name = #name_,                    \
-                        .info.rung = #rung_,                    \
-                        .info.threads = ROW_THREADS(name_),     \
-                        .info.shared_bytes = ROW_SHARED(name_), \
-                        columns.on_t4 = {__VA_ARGS__}},
+#define HGEMM_KERNEL(rung_, name_, columns, ...)                                                   \
+    [KERNEL_##name_] = {.info.registers = DECLARED(row_##name_ {                                   \
+                                              MAP(TYPE, columns) char facts[1 MAP(FACT, columns)]; \
+                                              struct {                                             \
+                                                  MAP(TYPE, __VA_ARGS__)                           \
+                                              } on_t4;                                             \
+                                          }) +                                                     \
+                                          DECLARED({                                               \
+                                              CHECKED(name_)                                       \
+                                              char is_checked;                                     \
+                                          }),                                                      \
+                        .info.name = #name_,                                                       \
+                        .info.rung = #rung_,                                                       \
+                        .family = FAMILY_##rung_,                                                  \
+                        .info.threads = THREADS_OF(name_),                                         \
+                        .info.shared_bytes = SHARED_OF(name_),                                     \
+                        MAP(INIT, columns).on_t4 = {MAP(INIT, __VA_ARGS__)}},
 #include "table/kernels.def"
 };
 
-int is_thin(int kernel)
-{
-    const kernel_t *row = &kernel_table[kernel];
-    return kernel != KERNEL_NONE && row->info.stages == 0 && !row->is_plain && !row->tiles && !is_few(kernel);
-}
-
-int is_few(int kernel)
-{
-    return kernel_table[kernel].info.stages == 0 && kernel_table[kernel].limits[LIMIT_f32];
-}
-
-int is_tiny(int kernel)
-{
-    return kernel_table[kernel].tiles > 0;
-}
-
 int has_sums(int kernel, hgemm_accumulate_t accumulate)
 {
-    return kernel_table[kernel].info.accumulate == accumulate ||
-           (kernel_table[kernel].info.stages == 0 && !is_few(kernel));
-}
-
-int is_selectable(int kernel)
-{
-    return kernel != KERNEL_NONE && !kernel_table[kernel].is_plain;
+    const kernel_t *row = &kernel_table[kernel];
+    return row->info.accumulate == accumulate || (row->info.stages == 0 && row->family != FAMILY_few);
 }
 
 int can_split(int kernel)
 {
-    return is_selectable(kernel) && !is_tiny(kernel);
+    return kernel != KERNEL_NONE && !kernel_table[kernel].is_plain && !kernel_table[kernel].tiles;
 }
 
 int kept_sums_bytes(int kernel, int64_t k)
@@ -272,7 +361,8 @@ factors_t factors_of(hgemm_type_t type_a, hgemm_type_t type_b)
 
 int have_scales(factors_t factors)
 {
-    return type_table[factor_types[factors].type_a].has_scale || type_table[factor_types[factors].type_b].has_scale;
+    return type_table[factor_types[factors].type_a].scales == SCALES_ONE ||
+           type_table[factor_types[factors].type_b].scales == SCALES_ONE;
 }
 
 /* Bits of accesses by the names that ways.def has for them. */
@@ -303,12 +393,16 @@ access_t access_from(access_t least, int indirect, factors_t factors)
 
 /* ---- Variants ------------------------------------------------------------------------------------- */
 
+int has_way(int kernel, int indirect, factors_t factors)
+{
+    return ways[factors][indirect].name && kernel_table[kernel].limits[ways[factors][indirect].needs];
+}
+
 int variant_exists(variant_t v)
 {
-    const int *limits = kernel_table[v.kernel].limits;
-    return ways[v.factors][v.indirect].name && kernel_table[v.kernel].compiled_ops >> v.op & 1 &&
-           ways[v.factors][v.indirect].accesses >> v.access & 1 && limits[ways[v.factors][v.indirect].needs] &&
-           (int)v.access < limits[ways[v.factors][v.indirect].upto];
+    return has_way(v.kernel, v.indirect, v.factors) && kernel_table[v.kernel].compiled_ops >> v.op & 1 &&
+           ways[v.factors][v.indirect].accesses >> v.access & 1 &&
+           (int)v.access < kernel_table[v.kernel].limits[ways[v.factors][v.indirect].upto];
 }
 
 int variant_op(int kernel, int op)

@@ -45,6 +45,13 @@ enum {
     LIMIT_COUNT
 };
 
+/* What a kernel is made of, by the source that it is of: FAMILY_k5_tuned and so on. */
+typedef enum family_t {
+#define FAMILY(rung) FAMILY_##rung,
+#include "table/ways.def"
+    FAMILY_COUNT
+} family_t;
+
 /* How blocks walk D and the L2 cache: columns of the table that may differ on a T4. */
 typedef struct walk_t {
     int group;    /* rows of tiles that are walked together */
@@ -53,17 +60,19 @@ typedef struct walk_t {
 
 typedef struct kernel_t {
     hgemm_kernel_info_t info; /* but for registers, which are in the images */
-    int blocks;               /* that an SM of a T4 holds at one time; 0: the kernel is for newer GPUs only */
-    int newer_blocks;         /* that an SM of a newer GPU holds */
-    unsigned compiled_ops;    /* HGEMM_OPS_* of its variants: all of info.ops, or one by the name of nt for these */
-    access_t access;          /* the most general that it is compiled for; all before it are, too */
-    int limits[LIMIT_COUNT];  /* by column: the number of accesses, from the first, up to the one there; 0: no column */
-    int tiles;                /* of a block, which has a warp for each; 0: its warps share one */
+    family_t family;
+    int blocks;              /* that an SM of a T4 holds at one time; 0: the kernel is for newer GPUs only */
+    int newer_blocks;        /* that an SM of a newer GPU holds */
+    unsigned compiled_ops;   /* HGEMM_OPS_* of its variants: all of info.ops, or one by the name of nt for these */
+    access_t access;         /* the most general that it is compiled for; all before it are, too */
+    int limits[LIMIT_COUNT]; /* by column: the number of accesses, from the first, up to the one there; 0: no column */
+    int tiles;               /* of a block, which has a warp for each; 0: its warps share one */
     hgemm_accuracy_t accuracy; /* of floats: what it promises */
     int splits_first;          /* 1: its floats are split before, in the workspace */
     int has_fp32_units;        /* 1: of floats, which FP32 units multiply from shared memory */
     int has_teams;             /* 1: warps that share a tile have k-tiles of their own */
     int takes_tables_only;     /* 1: of packed weights it takes codes by tables, and no others */
+    int is_invariant;          /* 1: it adds up in the order of batch invariance */
     int is_for_t4_alone;       /* 1: automatic selection leaves it out on newer GPUs */
     int is_plain; /* 1: it is there to be read: aligned rows, no fused epilogue, no split k, run by name only */
     walk_t walk;  /* on newer GPUs, ... */
@@ -74,20 +83,10 @@ typedef struct kernel_t {
 
 extern const kernel_t kernel_table[KERNEL_END]; /* row 0 is empty */
 
-/* Whether a kernel is thin: it streams operands through registers, with f32 sums that serve for f16, too. */
-int is_thin(int kernel);
-
-/* Whether a kernel is the same for few rows or columns of floats. */
-int is_few(int kernel);
-
-/* Whether each warp of its blocks has a tile of D by itself, of any matrix of a batch. */
-int is_tiny(int kernel);
-
 /* Whether a kernel's sums are those that a problem asks for: where there are no stages, f32 serves for f16, too. */
 int has_sums(int kernel, hgemm_accumulate_t accumulate);
 
-/* Whether automatic selection may draw from a kernel, and whether its k can be split. */
-int is_selectable(int kernel);
+/* Whether a kernel's k can be split. */
 int can_split(int kernel);
 
 /* Halves that a kernel makes of a float. */
@@ -137,6 +136,9 @@ variant_t variant_of(int index);
 
 /* The transpose of the variant by which a kernel runs the transpose `op`. */
 int variant_op(int kernel, int op);
+
+/* Whether a kernel has variants for such factors at all. */
+int has_way(int kernel, int indirect, factors_t factors);
 
 /* Whether the table has it. Whether this build has its image is another question. */
 int variant_exists(variant_t variant);

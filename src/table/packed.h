@@ -29,9 +29,15 @@
 #define HGEMM_PACKED_K 128
 
 /* Of hgemm_code_t, hgemm_zero_t and hgemm_type_t, which CUDA C++ does not see. The host checks that they agree. */
-enum packed_codes_t { PACKED_INT4, PACKED_UINT4, PACKED_INT8, PACKED_UINT8, PACKED_TABLE16, PACKED_E4M3 };
+enum packed_codes_t {
+#define CODE(value, ...) PACKED_##value,
+#include "codes.def"
+};
 enum packed_zeros_t { PACKED_NO_ZEROS, PACKED_ZERO_CODES, PACKED_OFFSETS };
-enum packed_types_t { PACKED_F16, PACKED_F32, PACKED_BF16 };
+enum packed_types_t {
+#define TYPE(value, ...) PACKED_##value,
+#include "types.def"
+};
 
 /* Packed weights as kernels see them. */
 typedef struct packed_form_t {
@@ -65,7 +71,10 @@ typedef struct pack_args_t {
 
 HGEMM_PACKED int packed_bits(const packed_form_t *form)
 {
-    return form->code == PACKED_INT8 || form->code == PACKED_UINT8 || form->code == PACKED_E4M3 ? 8 : 4;
+#define CODE(value, name, bits, ...) ((bits) == 8 && form->code == PACKED_##value) ||
+    return
+#include "codes.def"
+        0 ? 8 : 4;
 }
 
 /* Strips; and units and chunks of 16 bytes of codes in a strip, and in all. */
@@ -107,7 +116,10 @@ HGEMM_PACKED unsigned given_code(const packed_form_t *form, const unsigned char 
 /* What is added, modulo the codes, to make them unsigned. */
 HGEMM_PACKED unsigned packed_bias(const packed_form_t *form)
 {
-    return form->code == PACKED_INT4 ? 8u : form->code == PACKED_INT8 ? 128u : 0;
+#define CODE(value, name, bits, kind, lowest, ...) (lowest) < 0 && form->code == PACKED_##value ? (unsigned)-(lowest):
+    return
+#include "codes.def"
+        0;
 }
 
 /* Word w of chunk number `chunk` of the codes. */

@@ -28,9 +28,9 @@ enum {
     ABI_CUDA_11 = 0x33, /* EI_OSABI: architecture in bits 0-7 of e_flags  */
     ABI_CUDA_13 = 0x41, /* architecture in bits 8-15                      */
     ENTRY_POINT = 0x10, /* st_other: a kernel                             */
+    MANAGED = 0x04,     /* st_other: a variable of managed memory         */
     DEFAULT_PARAM_BASE = 0x160,
-    MAX_SHARED = 65536,
-    MAX_LOCAL = 512 << 10 /* of a thread: CUDA C++ Programming Guide, "Technical Specifications" */
+    MAX_SHARED = 65536
 };
 
 /* Relocations: 64-bit address in data; low and high half in a 32-bit immediate; the target of a call. */
@@ -194,7 +194,8 @@ static bool place_globals(elf_t *e)
         char *name = emu_own_text(m, y->name, "", "");
         if (!name)
             return emu_out_of_memory(e->err);
-        m->symbols[m->n_symbols++] = (turing_symbol_t){name, s->address + y->value, y->size};
+        m->symbols[m->n_symbols++] =
+            (turing_symbol_t){name, s->address + y->value, y->size, .managed = y->other & MANAGED};
     }
     return true;
 }
@@ -319,6 +320,7 @@ enum {
     INFO_PARAM = 0x17,
     INFO_PARAM_SIZE = 0x19,
     INFO_REGISTERS = 0x2f,
+    INFO_LARGE_PARAM = 0x45, /* as INFO_PARAM, of a kernel whose parameters are beyond 4 KiB */
     INFO_BARRIERS = 0x4c
 };
 
@@ -386,10 +388,12 @@ static bool kernel_info(elf_t *e, turing_kernel_t *k)
             k->param_base = (uint32_t)emu_get(&v, 2);
             k->param_bytes = (uint32_t)emu_get(&v, 2);
             break;
-        case INFO_PARAM: {
+        case INFO_PARAM:
+        case INFO_LARGE_PARAM: {
             emu_get(&v, 4);
             size_t ordinal = (size_t)emu_get(&v, 2);
-            uint32_t offset = (uint32_t)emu_get(&v, 2), size = (uint32_t)emu_get(&v, 4) >> 18;
+            uint32_t offset = (uint32_t)emu_get(&v, 2), size = (uint32_t)emu_get(&v, 4);
+            size = attribute == INFO_PARAM ? size >> 18 : size & 0xffff;
             if (!(ok = ordinal < limit && !seen[ordinal]))
                 break;
             seen[ordinal] = true;
@@ -551,9 +555,9 @@ static bool add_kernel(elf_t *e, uint32_t index)
         return false;
     if (k->registers > 255)
         return turing_fail(e->err, "kernel %s claims %u registers", k->name, k->registers);
-    if (k->local_bytes > MAX_LOCAL)
+    if (k->local_bytes > TURING_MOST_LOCAL)
         return turing_fail(e->err, "kernel %s claims %u bytes of local memory, a thread has %d", k->name,
-                           k->local_bytes, MAX_LOCAL);
+                           k->local_bytes, TURING_MOST_LOCAL);
     if (!patch(e, code, why, sizeof why))
         return false;
     k->code = code->patched;

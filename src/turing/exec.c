@@ -28,7 +28,8 @@
 enum {
     POISON_WORD = 0x7fff7fff, /* two NaNs, in registers never written */
     POISON_BYTE = 0xff,       /* and in shared memory                 */
-    STACK_BYTES = 1024,       /* what the driver adds for frames of called functions */
+    STACK_BYTES = 1024,       /* for frames of called functions, unless a launch says otherwise */
+    LOCAL_STEP = 1024,        /* of local memory that is made ready at a time */
     STALEMATE = 1 << 20,      /* polls in a row, by all blocks, that end a launch */
     DRIVER_BYTES = 0x160      /* of bank 0, before the parameters                 */
 };
@@ -130,6 +131,7 @@ block_t *emu_block_create(worker_t *worker)
         memcpy(w->r + ROW_CONSTANTS, m->constants, m->n_constants * sizeof(row_t));
         p += rows;
         w->local = p;
+        w->local_low = m->local_bytes;
         p += local;
         if (shadow) {
             w->local_valid = p;
@@ -150,6 +152,27 @@ block_t *emu_block_create(worker_t *worker)
     if (m->dry)
         b->shared_absent = p + shared * (1 + shadow);
     return b;
+}
+
+void emu_local_lower(warp_t *w, uint32_t address)
+{
+    const uint32_t low = address / LOCAL_STEP * LOCAL_STEP, bytes = w->block->worker->m->local_bytes;
+    EACH
+        memset(w->local + (size_t)l * bytes + low, POISON_BYTE, w->local_low - low);
+    w->local_low = low;
+}
+
+/* Of the last block's local memory, which it used from local_low on. */
+static void forget_local(warp_t *w)
+{
+    const uint32_t bytes = w->block->worker->m->local_bytes, low = w->local_low;
+    EACH {
+        if (w->local_valid)
+            memset(w->local_valid + (size_t)l * bytes + low, 0, bytes - low);
+        if (w->local_absent)
+            memset(w->local_absent + (size_t)l * bytes + low, 0, bytes - low);
+    }
+    w->local_low = bytes;
 }
 
 void emu_block_start(block_t *b, uint64_t linear)
@@ -187,11 +210,7 @@ void emu_block_start(block_t *b, uint64_t linear)
             for (int l = 0; l < LANES; l++)
                 w->r[r][l] = POISON_WORD;
         memset(w->barrier, 0, sizeof w->barrier);
-        memset(w->local, POISON_BYTE, (size_t)LANES * m->local_bytes);
-        if (w->local_valid)
-            memset(w->local_valid, 0, (size_t)LANES * m->local_bytes);
-        if (w->local_absent)
-            memset(w->local_absent, 0, (size_t)LANES * m->local_bytes);
+        forget_local(w);
         if (w->schedule)
             emu_schedule_start(w);
     }
@@ -383,25 +402,34 @@ static bool validate(const turing_kernel_t *k, const turing_launch_t *l, turing_
                            k->param_bytes);
     if (k->registers > 255)
         return turing_fail(err, "%s: %u registers", k->name, k->registers);
+    if (l->stack_bytes > TURING_MOST_LOCAL)
+        return turing_fail(err, "%s: %u bytes of stack, a thread has %d of local memory", k->name, l->stack_bytes,
+                           TURING_MOST_LOCAL);
     if (!turing_occupancy(k, (uint32_t)threads, turing_resident_shared(k, l)).blocks)
         return turing_fail(err, "%s: %u threads with %u registers each do not fit on an SM", k->name, (unsigned)threads,
                            k->registers);
     return true;
 }
 
-/* Words of bank 0 with the address through which cooperative_groups waits for a grid. */
-enum { GRID_BARRIER_HIGH = 0x8c, GRID_BARRIER_LOW = 0x90, GRID_BARRIER_BYTES = 64 };
+/* Words of bank 0 with the address of bank 0 itself, by which parameters are read through pointers, and with the
+ * address through which cooperative_groups waits for a grid. */
+enum { BANK0_ADDRESS = 0x40, GRID_BARRIER_HIGH = 0x8c, GRID_BARRIER_LOW = 0x90, GRID_BARRIER_BYTES = 64 };
 
-bool turing_waits_for_grid(const turing_kernel_t *k)
+/* Does an instruction have bytes of bank 0 from `first` on, before `end`, for an operand? */
+static bool reads_bank0(const turing_kernel_t *k, uint32_t first, uint32_t end)
 {
     for (uint32_t i = 0; i < k->n_insns; i++)
         for (unsigned j = 0; j < k->insns[i].n_src; j++) {
             const turing_operand_t *s = &k->insns[i].src[j];
-            if (s->kind == TURING_CONST && s->bank == 0 && s->imm + 4u * (s->n ? s->n : 1) > GRID_BARRIER_HIGH &&
-                s->imm < GRID_BARRIER_LOW + 4)
+            if (s->kind == TURING_CONST && s->bank == 0 && s->imm + 4u * (s->n ? s->n : 1) > first && s->imm < end)
                 return true;
         }
     return false;
+}
+
+bool turing_waits_for_grid(const turing_kernel_t *k)
+{
+    return reads_bank0(k, GRID_BARRIER_HIGH, GRID_BARRIER_LOW + 4);
 }
 
 static bool calls_system(const turing_kernel_t *k)
@@ -451,7 +479,12 @@ static bool fill_bank0(machine_t *m, turing_error_t *err)
     memcpy(m->bank0 + 0x50, &k->bank[3].address, 8); /* by which __constant__ variables are read through pointers */
     if (k->param_bytes)
         memcpy(m->bank0 + k->param_base, l->params, k->param_bytes);
-    return true;
+    if (!reads_bank0(k, BANK0_ADDRESS, BANK0_ADDRESS + 8))
+        return true;
+    m->bank0_address = turing_memory_alloc(m->mem, size);
+    memcpy(m->bank0 + BANK0_ADDRESS, &m->bank0_address, 8);
+    return (m->bank0_address && turing_memory_write(m->mem, m->bank0_address, m->bank0, size, err)) ||
+           turing_fail(err, "out of memory");
 }
 
 /* The other banks: the module's variables as they are now, where they are mapped. */
@@ -564,7 +597,10 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     m.threads = launch->block[0] * launch->block[1] * launch->block[2];
     m.n_warps = (m.threads + LANES - 1) / LANES;
     m.shared_bytes = (kernel->shared_bytes + launch->shared_bytes + 15) & ~15u; /* loads of 16 bytes may reach there */
-    m.local_bytes = ((kernel->local_bytes + 15) & ~15u) + (has_calls(kernel) ? STACK_BYTES : 0);
+    m.has_stack = has_calls(kernel);
+    m.local_bytes = (kernel->local_bytes + 15) & ~15u;
+    if (m.has_stack)
+        m.local_bytes += ((launch->stack_bytes ? launch->stack_bytes : STACK_BYTES) + 15) & ~15u;
     m.n_blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     m.resident = TURING_T4_SMS * turing_occupancy(kernel, m.threads, turing_resident_shared(kernel, launch)).blocks;
     m.max_issued = launch->max_warp_instructions ? launch->max_warp_instructions : UINT64_C(1) << 32;
@@ -604,6 +640,8 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     free(m.grid_sync);
     if (m.grid_barrier)
         turing_memory_free(mem, m.grid_barrier, NULL);
+    if (m.bank0_address)
+        turing_memory_free(mem, m.bank0_address, NULL);
     pthread_mutex_destroy(&m.atomics);
     pthread_mutex_destroy(&m.finding);
     fesetenv(&callers);

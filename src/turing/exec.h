@@ -106,8 +106,9 @@ struct warp {
     uint32_t loops;       /* backward branches since the last turn of others */
     row_t barrier_result; /* of BAR.RED, for B2R                      */
     uint64_t issued;
-    alloc_t *hit;   /* allocation of the last global access     */
-    uint8_t *local; /* local_bytes per lane                     */
+    alloc_t *hit;       /* allocation of the last global access     */
+    uint8_t *local;     /* local_bytes per lane                     */
+    uint32_t local_low; /* from there on it was used by this block */
     uint8_t *local_valid;
     uint8_t *local_absent; /* as alloc_t has; NULL: not a dry launch */
     schedule_t *schedule;
@@ -167,11 +168,13 @@ struct machine {
     row_t *constants;
     uint32_t n_constants;
     uint8_t *bank0;
+    uint64_t bank0_address;      /* of a copy in global memory, for pointers to parameters; 0: there are none */
     uint64_t grid_barrier;       /* of a cooperative launch                  */
     struct grid_sync *grid_sync; /* of one that may call the system: system.c */
     uint32_t threads;            /* of a block                               */
     uint32_t n_warps;
     uint32_t shared_bytes, local_bytes;
+    bool has_stack; /* local memory holds frames of called functions */
     uint64_t n_blocks;
     uint32_t resident; /* blocks that a T4 would hold at a time    */
     uint64_t max_issued;
@@ -227,6 +230,13 @@ void emu_run_warp(warp_t *w);
 block_t *emu_block_create(worker_t *worker); /* storage, for one block after another; NULL: out of memory */
 void emu_block_free(block_t *b);
 void emu_block_start(block_t *b, uint64_t linear);
+/* Local memory from `address` on is about to be used: what a block has not reached yet holds an older block's bytes. */
+void emu_local_lower(warp_t *w, uint32_t address);
+static inline void emu_local_reach(warp_t *w, uint32_t address)
+{
+    if (address < w->local_low)
+        emu_local_lower(w, address);
+}
 /* Runs a warp that can run to its next stopping point, and frees those that it was waited for by. */
 stop_t emu_block_step(block_t *b, warp_t *w);
 void emu_block_deadlock(block_t *b);

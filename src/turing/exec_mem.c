@@ -89,8 +89,10 @@ static uint8_t *locate(warp_t *w, const op_t *o, turing_space_t space, int lane,
     }
     if (space == TURING_SPACE_SHARED && address + bytes <= m->shared_bytes)
         return w->block->shared + address;
-    if (space == TURING_SPACE_LOCAL && address + bytes <= m->local_bytes)
+    if (space == TURING_SPACE_LOCAL && address + bytes <= m->local_bytes) {
+        emu_local_reach(w, (uint32_t)address);
         return w->local + (uint64_t)lane * m->local_bytes + address;
+    }
     if (space == TURING_SPACE_GLOBAL) {
         alloc_t *a = w->hit;
         if (!a || address < a->base || address - a->base >= a->size)
@@ -100,8 +102,9 @@ static uint8_t *locate(warp_t *w, const op_t *o, turing_space_t space, int lane,
             return a->host + (address - a->base);
         }
     }
-    emu_fault_as(w, o, TURING_FAILED_ADDRESS, "lane %d: %s address 0x%llx, %u bytes, is out of bounds", lane,
-                 space_name(space), (unsigned long long)address, bytes);
+    emu_fault_as(w, o, TURING_FAILED_ADDRESS, "lane %d: %s address 0x%llx, %u bytes, is out of bounds%s", lane,
+                 space_name(space), (unsigned long long)address, bytes,
+                 space == TURING_SPACE_LOCAL && m->has_stack ? "; is the stack too small (cudaLimitStackSize)?" : "");
     return NULL;
 }
 
@@ -413,7 +416,7 @@ static void op_ldc(warp_t *w, const op_t *o, uint32_t on)
     const uint32_t bytes = sizes[o->in->m.type];
     uint32_t t[2][LANES] = {{0}};
     EACH_ON {
-        uint32_t at = s->imm + (s->kind == TURING_CONST ? 0 : w->r[o->src[0]][l]);
+        const uint32_t at = s->kind == TURING_CONST ? s->imm : w->r[o->src[0]][l] + (uint32_t)(int16_t)s->imm;
         if (!data || at > limit || limit - at < bytes || at & (bytes - 1)) {
             emu_fault(w, o, "lane %d: c[0x%x][0x%x] is misaligned or past the end of the bank (0x%x bytes)", l, s->bank,
                       at, data ? limit : 0);

@@ -100,6 +100,14 @@ static uint8_t pred_index(turing_pred_t p)
     return (uint8_t)(p.reg + (p.uniform ? PRED_UNIFORM : 0));
 }
 
+/* In a function of the file that this kernel does not call, or not within its registers. */
+static void op_beyond_registers(warp_t *w, const op_t *o, uint32_t on)
+{
+    (void)on;
+    emu_fault_as(w, o, TURING_FAILED_INSTRUCTION, "uses a register beyond the %u of the kernel",
+                 w->block->worker->m->kernel->registers);
+}
+
 static void op_unknown(warp_t *w, const op_t *o, uint32_t on)
 {
     (void)on;
@@ -165,12 +173,6 @@ static bool uniform_op(const turing_insn_t *in)
 
 static bool lower_one(machine_t *m, pool_t *pool, op_t *o, const turing_insn_t *in, turing_error_t *err)
 {
-    turing_access_t access[TURING_ACCESS_MAX];
-    int n = turing_insn_access(in, access);
-    for (int i = 0; i < n; i++)
-        if (access[i].file == TURING_FILE_R && access[i].first + access[i].count > m->kernel->registers)
-            return turing_fail(err, "%s+0x%x uses R%d, beyond the %u registers of the kernel", m->kernel->name,
-                               in->addr, access[i].first + access[i].count - 1, m->kernel->registers);
     o->in = in;
     o->uniform = uniform_op(in);
     o->guard = pred_index(in->guard);
@@ -204,6 +206,13 @@ static bool lower_one(machine_t *m, pool_t *pool, op_t *o, const turing_insn_t *
         o->target = UINT32_MAX;
 
     select_function(o);
+    turing_access_t access[TURING_ACCESS_MAX];
+    const int n = turing_insn_access(in, access);
+    for (int i = 0; i < n; i++)
+        if (access[i].file == TURING_FILE_R && access[i].first + access[i].count > m->kernel->registers) {
+            o->fn = op_beyond_registers;
+            o->flow = FLOW_STOPPING;
+        }
     return turing_op_pipe((turing_op_t)in->op) != TURING_PIPE_TEX || refuse(m->kernel, (uint32_t)(o - m->ops), err);
 }
 

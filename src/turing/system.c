@@ -67,7 +67,7 @@ static uint64_t pair(const warp_t *w, uint32_t lane, uint32_t reg)
 }
 
 /* Host storage of a byte at a generic address, and how many bytes follow it; NULL: there is none. */
-static const uint8_t *bytes_at(const warp_t *w, uint32_t lane, uint64_t address, uint64_t *left)
+static const uint8_t *bytes_at(warp_t *w, uint32_t lane, uint64_t address, uint64_t *left)
 {
     const machine_t *m = w->block->worker->m;
     if (address - SHARED_WINDOW < m->shared_bytes) {
@@ -76,6 +76,7 @@ static const uint8_t *bytes_at(const warp_t *w, uint32_t lane, uint64_t address,
     }
     if (address - LOCAL_WINDOW < m->local_bytes) {
         *left = m->local_bytes - (address - LOCAL_WINDOW);
+        emu_local_reach(w, (uint32_t)(address - LOCAL_WINDOW));
         return w->local + (uint64_t)lane * m->local_bytes + (address - LOCAL_WINDOW);
     }
     const alloc_t *a = emu_memory_find(m->mem, address);
@@ -86,7 +87,7 @@ static const uint8_t *bytes_at(const warp_t *w, uint32_t lane, uint64_t address,
 }
 
 /* Copies a string of the device, at most `size` - 1 bytes of it. */
-static void text_at(const warp_t *w, uint32_t lane, uint64_t address, char *text, size_t size)
+static void text_at(warp_t *w, uint32_t lane, uint64_t address, char *text, size_t size)
 {
     uint64_t left;
     const uint8_t *p = bytes_at(w, lane, address, &left);
@@ -100,7 +101,7 @@ static void text_at(const warp_t *w, uint32_t lane, uint64_t address, char *text
     text[n] = 0;
 }
 
-static void print(const warp_t *w, const char *text, size_t bytes)
+static void print(warp_t *w, const char *text, size_t bytes)
 {
     const turing_launch_t *l = w->block->worker->m->launch;
     if (l->print)
@@ -121,7 +122,7 @@ static void append(output_t *out, int written)
 }
 
 /* The next argument: aligned to its size, which is 4 or 8. */
-static uint64_t next_argument(const warp_t *w, uint32_t lane, uint64_t *at, unsigned bytes)
+static uint64_t next_argument(warp_t *w, uint32_t lane, uint64_t *at, unsigned bytes)
 {
     uint64_t left = 0, value = 0;
     *at = (*at + bytes - 1) / bytes * bytes;
@@ -133,7 +134,7 @@ static uint64_t next_argument(const warp_t *w, uint32_t lane, uint64_t *at, unsi
 }
 
 /* One conversion, from % to its letter; returns what follows it. */
-static const char *convert(const warp_t *w, uint32_t lane, const char *format, uint64_t *at, output_t *out)
+static const char *convert(warp_t *w, uint32_t lane, const char *format, uint64_t *at, output_t *out)
 {
     char spec[64] = "%", text[TEXT_LIMIT];
     size_t n = 1;

@@ -70,6 +70,7 @@ typedef struct turing_line {
 } turing_line_t;
 
 enum { TURING_BANKS = 8, TURING_BANK_BYTES = 65536 };
+enum { TURING_MOST_LOCAL = 512 << 10 }; /* bytes of a thread: CUDA C++ Programming Guide, "Technical Specifications" */
 
 typedef struct turing_bank {
     const uint8_t *data; /* NULL: the kernel has no such bank */
@@ -112,6 +113,7 @@ typedef struct turing_global {
 typedef struct turing_symbol {
     const char *name;
     uint64_t address, size;
+    bool managed; /* __managed__: the host reads and writes it at its address, too */
 } turing_symbol_t;
 
 /* Where the variables of a module stand, unless its opener says otherwise: far from any host address, and

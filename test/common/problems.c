@@ -31,8 +31,7 @@ hgemm_desc_t random_problem(rng_t *rng)
 
 hgemm_status_t select_for_t4(const hgemm_desc_t *desc, size_t workspace, plan_t *plan)
 {
-    hgemm_desc_t p = normalise(desc);
-    return select_plan(&p, &machine_t4, workspace, plan);
+    return select_plan(problem_of(desc), &machine_t4, workspace, plan);
 }
 
 machine_t a_newer_gpu(void)

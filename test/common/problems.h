@@ -4,6 +4,7 @@
 #define TEST_PROBLEMS_H
 
 #include "api/handle.h"
+#include "problem_of.h"
 #include "util.h"
 
 /* A row-major product of dense operands, none of which is transposed. */

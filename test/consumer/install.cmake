@@ -2,8 +2,8 @@
 #
 # Installs the build BUILD below WORK, moves the result into a folder with a blank in its name, builds the project CONSUMER
 # against it and runs its programs, with the same GENERATOR; then builds one as the README of the project SOURCE says for
-# pkg-config, where that is installed. CUDA_PROGRAM, if there is one, runs by the installed `turing exec`. Last, CONSUMER
-# takes SOURCE as a part of itself, with the kernels in IMAGES.
+# pkg-config, where that is installed. CUDA_PROGRAM, if there is one, runs the kernels in $PEOPLE by the installed `turing exec`. Last,
+# CONSUMER takes SOURCE as a part of itself, with its kernels KERNELS, which are in IMAGES, compiled with NVCC_FLAGS.
 
 function(run)
     execute_process(COMMAND ${ARGV} RESULT_VARIABLE failed OUTPUT_VARIABLE log ERROR_VARIABLE log)
@@ -38,7 +38,7 @@ if(EXISTS ${BUILD}/hgemm) # the command
     run(${moved}/bin/hgemm --version)
 endif()
 if(CUDA_PROGRAM) # on the emulated T4 that was installed
-    run(${moved}/bin/turing exec --check ${CUDA_PROGRAM} ${IMAGES}/turing_people.cubin)
+    run(${moved}/bin/turing exec --check ${CUDA_PROGRAM} $ENV{PEOPLE})
 endif()
 if(pkg_config)
     get_filename_component(folder ${file} DIRECTORY) # of hgemm.pc
@@ -58,7 +58,8 @@ if(pkg_config)
 endif()
 
 # As a part of another project: its build type stays its own, and nothing is installed that it does not ask for.
-run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/part -G ${GENERATOR} -D HGEMM=${SOURCE} -D HGEMM_IMAGE_DIR=${IMAGES})
+run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/part -G ${GENERATOR} -D HGEMM=${SOURCE} -D HGEMM_IMAGE_DIR=${IMAGES}
+    -D HGEMM_KERNELS=${KERNELS} -D HGEMM_NVCC_FLAGS=${NVCC_FLAGS})
 run(${CMAKE_COMMAND} --install ${WORK}/part --prefix ${WORK}/part/installed)
 file(STRINGS ${WORK}/part/CMakeCache.txt build_type REGEX "^CMAKE_BUILD_TYPE:STRING=.")
 file(GLOB_RECURSE installed ${WORK}/part/installed/*)

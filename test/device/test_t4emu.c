@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The emulated T4 as a device of the library: its reports become statuses and words, and a handle is a machine of its
  * own. Its clock is in test_t4emu_time. */
+#include "problem_of.h"
 #include "emulated.h"
 
 #include <fenv.h>
@@ -103,7 +104,7 @@ static void a_fault_leaves_no_parts_behind(void **state)
         a[i] = hgemm_half_from_float(1);
     desc.a = allocate(sizeof a, a), desc.b = allocate(sizeof a, a);
     desc.d = allocate(16, NULL); /* too small for the first tile that is stored */
-    assert_int_equal(handle_choose(handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(handle_choose(handle, problem_of(&desc), &plan), HGEMM_STATUS_SUCCESS);
     assert_true(plan.splits > 1 && plan.tiles > 1);
     assert_reported(hgemm_run_desc(handle, &desc), "out of bounds");
     for (int i = 0; i < M * K; i++)

@@ -6,6 +6,10 @@ if(NOT TARGET face_driver)
     return()
 endif()
 set(exec $<TARGET_FILE:turing_tool> exec)
+add_executable(face_blas_program face/blas.c)
+target_compile_options(face_blas_program PRIVATE ${warnings})
+target_link_libraries(face_blas_program PRIVATE ${CMAKE_DL_LIBS})
+add_test(NAME face_blas_statuses COMMAND ${exec} $<TARGET_FILE:face_blas_program> $<TARGET_FILE:face_blas>)
 if(TARGET turing_people_test)
     add_executable(face_driver_program face/driver.c)
     target_compile_options(face_driver_program PRIVATE ${warnings})
@@ -29,6 +33,18 @@ if(TARGET turing_people_test)
     add_test(NAME face_log COMMAND ${exec} --log $<TARGET_FILE:face_driver_program> ${people})
     set_tests_properties(face_log PROPERTIES PASS_REGULAR_EXPRESSION "cuGraphCreate: not served\n")
 endif()
+
+# Every entry point with arguments that make no sense, and the list of those that are not served.
+set(face_libraries $<TARGET_FILE:face_driver> $<TARGET_FILE:face_runtime_12> $<TARGET_FILE:face_runtime_13>)
+add_executable(face_sweep_program face/sweep.c)
+target_compile_options(face_sweep_program PRIVATE ${warnings})
+target_link_libraries(face_sweep_program PRIVATE ${CMAKE_DL_LIBS})
+add_test(NAME face_sweep COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/face/sweep.sh $<TARGET_FILE:turing_tool>
+    $<TARGET_FILE:face_sweep_program> ${face_libraries})
+add_test(NAME face_unserved COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/face/unserved.py $<TARGET_FILE_DIR:face_driver>
+    ${HGEMM_CUDA_INCLUDE}/cuda.h --check ${PROJECT_SOURCE_DIR}/src/face/unserved.txt)
+set_tests_properties(face_sweep PROPERTIES TIMEOUT 120)
+set_tests_properties(face_unserved PROPERTIES SKIP_RETURN_CODE 77)
 
 # A program of <<<>>> with cub and thrust, which needs nvcc; then the same with faults.
 if(NOT HGEMM_NVCC)
@@ -54,6 +70,31 @@ if(HGEMM_NVCC AND NOT HGEMM_SANITIZE) # a program without the sanitizer cannot l
     add_test(NAME face_hang COMMAND ${exec} ${program} hang)
     set_tests_properties(face_hang PROPERTIES ENVIRONMENT TURING_LIMIT=1000000 PASS_REGULAR_EXPRESSION
         "endless loop[^\n]*warp 0 runs[^\n]*runtime.cu:.*cudaErrorLaunchTimeout")
+
+    # Programs of the interface, and of how one is built: NAME SOURCES; FLAGS.
+    function(face_program name flags)
+        set(program ${CMAKE_CURRENT_BINARY_DIR}/face_${name}_program)
+        list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/face/ OUTPUT_VARIABLE sources)
+        separate_arguments(flags)
+        add_custom_command(OUTPUT ${program}
+            COMMAND ${HGEMM_NVCC} -arch=sm_75 -cudart shared -std=c++17 ${flags} -o ${program} ${sources}
+            DEPENDS ${sources} face/want.h face/builds_functions.cuh face/builds_functions.cu
+            COMMENT "Compiling a CUDA program for the emulated T4: ${name}"
+            VERBATIM)
+        add_custom_target(compile_face_${name} ALL DEPENDS ${program})
+        add_test(NAME face_${name} COMMAND ${exec} ${program})
+        set_tests_properties(face_${name} PROPERTIES PASS_REGULAR_EXPRESSION "all as expected\n")
+    endfunction()
+    face_program(interface "-O1" interface.cu)
+    face_program(interface_per_thread "-O1 -default-stream per-thread" interface.cu)
+    # What is not served is told, and once.
+    set_tests_properties(face_interface PROPERTIES PASS_REGULAR_EXPRESSION
+        "turing: cudaGraphCreate: not served.*all as expected\n|all as expected.*turing: cudaGraphCreate: not served"
+        FAIL_REGULAR_EXPRESSION "turing: cudaGraphCreate.*turing: cudaGraphCreate")
+    face_program(builds_optimized "-O3 -lineinfo" builds.cu)
+    face_program(builds_debug "-G -Xptxas=-suppress-stack-size-warning" builds.cu)
+    face_program(builds_linked "-O3 -rdc=true -Xnvlink=-suppress-stack-size-warning" builds.cu builds_functions.cu)
+    face_program(builds_linked_debug "-G -rdc=true -Xnvlink=-suppress-stack-size-warning" builds.cu builds_functions.cu)
 
     # The example that launches a rung of the ladder.
     foreach(rung k1_tiled k4_fastindex)

@@ -92,8 +92,9 @@ static void use(char *line)
     if (!end || class_from_text(line, &class) || class_example(&class, &example, &weights))
         return;
     class_to_text(&class, text);
-    fuzz_check(handle_choose(&handle, &example, &plan) != HGEMM_STATUS_DEVICE_ERROR, "a problem of the file");
-    fuzz_check(tuning_cublas_ratio(handle.tuning, &example) >= 0, "a ratio below 0");
+    const problem_t p = normalise(&example);
+    fuzz_check(handle_choose(&handle, &p, &plan) != HGEMM_STATUS_DEVICE_ERROR, "a problem of the file");
+    fuzz_check(tuning_cublas_ratio(handle.tuning, &p) >= 0, "a ratio below 0");
 }
 
 void fuzz_one(const uint8_t *data, size_t size)

@@ -259,6 +259,48 @@ static void fill(operands_t *o, rng_t *rng)
     }
 }
 
+/* What a buffer held before it was drawn anew. */
+static void restore(operands_t *o, unsigned char *const held[], int which, int64_t matrix, int64_t i, int64_t j)
+{
+    const size_t at = operands_at(o, which, matrix, i, j);
+    memcpy(o->buffers[which].before + at, held[which] + at, (size_t)o->x[which].element);
+}
+
+void operands_redraw_others(operands_t *o, const staying_t *s, rng_t *rng)
+{
+    const case_t *c = o->c;
+    unsigned char *held[OPERANDS] = {NULL};
+    for (int which = A; which < OPERANDS; which++) {
+        buffer_t *b = &o->buffers[which];
+        if (!b->before || which == D)
+            continue;
+        held[which] = must(malloc(b->bytes));
+        memcpy(held[which], b->before, b->bytes);
+        for (size_t i = 0; i < b->bytes; i += 2)
+            memcpy(b->before + i, &(uint16_t){(uint16_t)rng_next(rng)}, 2);
+    }
+    for (int64_t j = 0; j < c->n; j++) {
+        for (int64_t matrix = 0; matrix < o->x[B].batch && (s->columns[j] || s->all_of_b); matrix++)
+            for (int64_t i = 0; i < c->k; i++)
+                restore(o, held, B, matrix, i, j);
+        for (int64_t matrix = 0; c->bias == BIAS_PER_COLUMN && matrix < o->x[BIAS].batch && s->columns[j]; matrix++)
+            restore(o, held, BIAS, matrix, 0, j);
+    }
+    for (int64_t r = 0; r < o->row_count; r++) {
+        const product_row_t *row = &o->rows[r];
+        for (int64_t p = 0; p < c->k && (s->rows[r] || s->all_of_a); p++)
+            restore(o, held, A, row->shared, row->a, p);
+        if (c->bias == BIAS_PER_ROW && s->rows[r])
+            restore(o, held, BIAS, row->own, row->d, 0);
+        for (int64_t j = 0; j < c->n; j++)
+            for (int which = C; which <= GATE && s->rows[r] && s->columns[j]; which += GATE - C)
+                if (held[which])
+                    restore(o, held, which, row->shared, row->d, j);
+    }
+    for (int which = A; which < OPERANDS; which++)
+        free(held[which]);
+}
+
 /* ---- The call ---------------------------------------------------------------------------------- */
 
 static void *content(const buffer_t *b)

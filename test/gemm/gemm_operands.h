@@ -46,6 +46,15 @@ typedef struct operands_t {
 void operands_create(operands_t *o, const case_t *c, hgemm_handle_t handle);
 void operands_destroy(operands_t *o, hgemm_handle_t handle);
 
+/* Which elements of D stay as they are: those in a row of the product and a column that both stay. */
+typedef struct staying_t {
+    const unsigned char *rows, *columns; /* 1: it stays */
+    int all_of_a, all_of_b;              /* 1: they may depend on other rows of A, on other columns of B */
+} staying_t;
+
+/* Draws any bits for all that these may not depend on, and for what lies around and between the matrices. */
+void operands_redraw_others(operands_t *o, const staying_t *s, rng_t *rng);
+
 void operands_upload(operands_t *o, hgemm_handle_t handle);
 void operands_download(operands_t *o, hgemm_handle_t handle);
 

@@ -117,8 +117,8 @@ case_t random_case(rng_t *rng, int64_t most, int copies)
     draw_long_extent(&c, rng);
     hgemm_kernel_info_t info;
     c.accumulate = rng_between(rng, 0, 1);
-    if (hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS && !is_thin((int)c.kernel) &&
-        !is_tiny((int)c.kernel))
+    if (hgemm_get_kernel_info((int)c.kernel, &info) == HGEMM_STATUS_SUCCESS &&
+        kernel_table[c.kernel].family != FAMILY_thin && kernel_table[c.kernel].family != FAMILY_tiny)
         c.accumulate = (int64_t)info.accumulate;
     if (rng_between(rng, 0, 2))
         draw_epilogue(&c, rng);

@@ -4,7 +4,7 @@
  *   - D is what the reference says, element by element, and the errors of a bounded fill are together as small as they
  *     should be.
  *   - Nothing else has changed, and D only where the product has rows.
- *   - A second run gives the same bits.
+ *   - A second run gives an element the same bits, whatever stands in other rows and columns: any bits.
  *   - A kernel that does not cover the case says so, and writes nothing; one that does runs it.
  */
 #ifndef TEST_GEMM_RUN_H

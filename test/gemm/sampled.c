@@ -146,7 +146,7 @@ void run_with(product_t *p, const plan_t *plan, const float *c, int c_is_d)
     desc->b = place(p->b.x, (size_t)(p->b.lines * p->b.ld) * 2);
     desc->d = place(c_is_d ? c : p->d, bytes);
     desc->c = c_is_d ? desc->d : c ? place(c, bytes) : NULL;
-    const hgemm_desc_t row_major = normalise(desc);
+    const problem_t row_major = normalise(desc);
     const hgemm_status_t status = plan ? handle_launch(handle, &row_major, plan) : hgemm_run_desc(handle, desc);
     expect_status(handle, status, HGEMM_STATUS_SUCCESS, "the product");
     take(p->d, desc->d, bytes);

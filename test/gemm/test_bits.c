@@ -71,7 +71,7 @@ static rng_t rng_of(const char *kernel, int op, int number)
 }
 
 /* Makes the plan of a named kernel one that selection would only choose by itself, and says how. */
-static void alter(plan_t *plan, const hgemm_desc_t *row_major, rng_t *rng, char how[NOTE])
+static void alter(plan_t *plan, const problem_t *row_major, rng_t *rng, char how[NOTE])
 {
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     const int64_t steps = (row_major->k + info->block_k - 1) / info->block_k;
@@ -96,7 +96,7 @@ static void run(hgemm_handle_t handle, int kernel, int op, int number, char line
     hgemm_kernel_info_t info;
     hgemm_get_kernel_info(kernel, &info);
     rng_t rng = rng_of(info.name, op, number);
-    int altered = number % 5 >= 3 && is_selectable(kernel);
+    int altered = number % 5 >= 3 && !kernel_table[kernel].is_plain;
     int aligned = number % 2 == 0 || !info.any_alignment;
     int64_t step = aligned ? 8 : 1, how = number % 3;
     int64_t m = rng_between(&rng, 1, (info.block_m + 40) / step) * step;
@@ -119,7 +119,7 @@ static void run(hgemm_handle_t handle, int kernel, int op, int number, char line
     char note[NOTE] = "";
     hgemm_status_t status;
     if (altered) {
-        hgemm_desc_t row_major = normalise(&desc);
+        const problem_t row_major = normalise(&desc);
         plan_t plan;
         status = select_plan(&row_major, &handle->machine, handle->workspace_bytes, &plan);
         if (status == HGEMM_STATUS_SUCCESS) {

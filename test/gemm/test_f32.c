@@ -171,6 +171,13 @@ static double bound_of_elements(void)
     return accuracy == HGEMM_ACCURACY_F32 ? 4 : accuracy == HGEMM_ACCURACY_16_BITS ? 264 : 8192;
 }
 
+/* What the contract allows an element of D, whose sum of absolute products is `absolute`: `units` of it, a rounding for
+ * each product and one of D where these are subnormal, and that of D where it is not. */
+static double allowed_error(const problem_t *p, double units, double sum, double absolute)
+{
+    return units * 0x1p-24 * absolute + 0x1p-24 * fabs(sum) + (p->k + 1) * 0x1p-150;
+}
+
 /* Multiplies, and holds every element to `units` of that. Returns the root mean square of the errors over the sums. */
 static double check(problem_t *p, const char *what, double units)
 {
@@ -184,7 +191,7 @@ static double check(problem_t *p, const char *what, double units)
                 sum += product, absolute += fabs(product);
             }
             const double got = (double)p->d[i * p->n + j], error = fabs(got - sum);
-            const double allowed = units * 0x1p-24 * absolute + 0x1p-24 * fabs(sum) + 0x1p-148;
+            const double allowed = allowed_error(p, units, sum, absolute);
             if (isnan(sum) || isinf(sum) ? isnan(sum) != isnan(got) || (isinf(sum) && got != sum) : !(error <= allowed))
                 fail_msg("%s, %dx%dx%d: element (%d, %d) is %.9g, want %.9g within %.3g, and sum |a||b| is %.3g", what,
                          p->m, p->n, p->k, i, j, got, sum, allowed, absolute);
@@ -273,6 +280,83 @@ static void every_range_keeps_the_bound(void **state)
 {
     (void)state;
     with_all_layouts(check_ranges);
+}
+
+/* Products, and sums of them, below the normal numbers: of 2^-151, each less than half of the least number that there
+ * is, so that FP32 units lose all; and of any size around that. */
+static void check_tiny_products(problem_t *p)
+{
+    static const int exponents[] = {-149, -140, -100, -75, -2}; /* of A */
+    for (int e = 0; e < 5; e++) {
+        for (int i = 0; i < p->m * p->k; i++)
+            p->a[i] = ldexpf(1, exponents[e]);
+        for (int i = 0; i < p->k * p->n; i++)
+            p->b[i] = ldexpf(1, -151 - exponents[e]);
+        check(p, "products of 2^-151", bound(p->k));
+        for (int i = 0; i < p->m * p->k; i++)
+            p->a[i] *= normal();
+        for (int i = 0; i < p->k * p->n; i++)
+            p->b[i] *= positive();
+        check(p, "products below subnormal numbers", bound_of_all(p->k));
+        for (int i = 0; i < p->k * p->n; i++)
+            p->b[i] = ldexpf(p->b[i], (int)rng_between(&rng, 0, 40));
+        check(p, "products around subnormal numbers", bound_of_all(p->k));
+    }
+}
+
+static void tiny_products_are_lost_as_by_fp32_at_most(void **state)
+{
+    (void)state;
+    for (int k = 60; k <= 1020; k *= 17) {
+        problem_t p = create(36, 20, k, HGEMM_OP_N, HGEMM_OP_T);
+        check_tiny_products(&p);
+        destroy(&p);
+    }
+}
+
+/* Sums beyond FP32, whose products have one sign or both: D is finite and within the bound, or a part of it is beyond
+ * FP32. Then it is not finite, but the infinity of that sign where all products have one. */
+static void check_sums_beyond_floats(problem_t *p, float (*draw)(void), int exponent)
+{
+    int finite = 0;
+    fill(p, draw, draw);
+    for (int i = 0; i < p->m * p->k; i++)
+        p->a[i] = ldexpf(p->a[i], exponent / 2);
+    for (int i = 0; i < p->k * p->n; i++)
+        p->b[i] = ldexpf(draw == positive ? -p->b[i] : p->b[i], exponent - exponent / 2);
+    multiply(p);
+    for (int i = 0; i < p->m; i++)
+        for (int j = 0; j < p->n; j++) {
+            double sum = 0, absolute = 0;
+            for (int l = 0; l < p->k; l++) {
+                const double product = (double)*a_at(p, i, l) * (double)*b_at(p, l, j);
+                sum += product, absolute += fabs(product);
+            }
+            const double got = (double)p->d[i * p->n + j],
+                         allowed = allowed_error(p, bound_of_all(p->k), sum, absolute);
+            const int is_right = isfinite(got)      ? fabs(got - sum) <= allowed
+                                 : draw == positive ? isinf(got) && got < 0 && sum - allowed <= -0x1.ffffffp127
+                                                    : absolute > 0x1p127;
+            if (!is_right)
+                fail_msg("%dx%dx%d, numbers times 2^%d: element (%d, %d) is %.9g, want %.9g within %.3g, and sum "
+                         "|a||b| is %.3g",
+                         p->m, p->n, p->k, exponent, i, j, got, sum, allowed, absolute);
+            finite += isfinite(got) != 0;
+        }
+    assert_true(exponent > 110 || finite > 0);
+}
+
+static void sums_beyond_floats_are_not_finite(void **state)
+{
+    (void)state;
+    for (int k = 8; k <= 512; k *= 4) {
+        problem_t p = create(36, 20, k + k / 64 * 4, HGEMM_OP_N, HGEMM_OP_T);
+        for (int exponent = 110; exponent <= 134; exponent += 8) {
+            check_sums_beyond_floats(&p, normal, exponent);
+            check_sums_beyond_floats(&p, positive, exponent);
+        }
+        destroy(&p);
+    }
 }
 
 /* Graded: a column of A falls as a row of B grows. Cancelling: all but a trace of each sum. */
@@ -671,6 +755,8 @@ int main(void)
 {
     const struct CMUnitTest of_each_kernel[] = {
         cmocka_unit_test(every_range_keeps_the_bound),
+        cmocka_unit_test(tiny_products_are_lost_as_by_fp32_at_most),
+        cmocka_unit_test(sums_beyond_floats_are_not_finite),
         cmocka_unit_test(structure_keeps_the_bound),
         cmocka_unit_test(integers_are_exact),
         cmocka_unit_test(specials_are_as_ieee_says),

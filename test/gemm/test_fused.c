@@ -148,6 +148,29 @@ static void activations_of_special_values(void **state)
         }
 }
 
+/* Of any number, positive or negative, up to where formulas overflow. */
+static void activations_are_within_their_errors(void **state)
+{
+    (void)state;
+    rng_t rng = {test_seed()};
+    for (int i = 0; i < 30 * ACTIVATION_COUNT; i++) {
+        const hgemm_activation_t activation = (hgemm_activation_t)(i % ACTIVATION_COUNT);
+        reset();
+        call.desc.activation = activation, call.desc.alpha = 0, call.desc.beta = 1;
+        for (int e = 0; e < SIZE; e++) /* most where a function bends */
+            call.c[e] =
+                (double)ldexpf((float)rng_symmetric(&rng), (int)rng_between(&rng, e % 4 ? -2 : -130, e % 4 ? 8 : 127));
+        run(WITH_C | WITHOUT_AB);
+        for (int e = 0; e < SIZE; e++) {
+            const double want = activation_value(activation, call.c[e]),
+                         error = activation_error(activation, call.c[e], 0);
+            if (!(fabs(call.d[e] - want) <= error + 0x1p-24 * fabs(want) + 0x1p-149))
+                fail_msg("%s of %.9g is %.9g, want %.9g within %.3g", hgemm_activation_name(activation), call.c[e],
+                         call.d[e], want, error);
+        }
+    }
+}
+
 /* What the table says of slopes, by which errors of sums are bounded: no step is steeper. */
 static void activations_are_as_steep_as_their_rows_say(void **state)
 {
@@ -200,7 +223,7 @@ static int reset_halves(int kernel)
     return hgemm_select(d, &runs) == HGEMM_STATUS_SUCCESS;
 }
 
-/* Elements are computed in pairs, with one reciprocal for both: what is no number in one must not reach the other. */
+/* What is no number in one element must not reach another, whichever way they are computed side by side. */
 static void neighbours_of_special_values_are_their_own(void **state)
 {
     (void)state;
@@ -262,8 +285,8 @@ static void every_way_to_d_gives_the_same_bits(void **state)
         skip();
 }
 
-/* GELU and SiLU divide once for two columns. Where n is odd the last one's neighbour is no element of D: what stands
- * there, behind a row of B, and how rows are read, must not change a bit. Of every kernel. */
+/* Where n is odd the neighbour of a row's last element is none of D's: what stands there, behind a row of B, and how
+ * rows are read, must not change a bit. Of every kernel. */
 static void a_column_that_is_not_there_counts_for_nothing(void **state)
 {
     (void)state;
@@ -540,6 +563,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_of_special_values),
+        cmocka_unit_test(activations_are_within_their_errors),
         cmocka_unit_test(activations_are_as_steep_as_their_rows_say),
         cmocka_unit_test(an_activation_of_nan_is_nan_wherever_it_comes_from),
         cmocka_unit_test(neighbours_of_special_values_are_their_own),

@@ -372,10 +372,11 @@ static void run_kernel(hgemm_handle_t handle, int kernel, uint64_t seed)
                 continue;
             }
             run_shapes(handle, &c, info.block_m, info.block_n, info.block_k, seed);
-            if (is_thin(kernel) && info.block_m != info.block_n && c.layout == HGEMM_ROW_MAJOR)
+            if (kernel_table[kernel].family == FAMILY_thin && info.block_m != info.block_n &&
+                c.layout == HGEMM_ROW_MAJOR)
                 run_several_tiles(handle, c, &info, seed), run_swept(handle, c, &info, seed),
                     run_streamed(handle, c, &info, seed);
-            if (is_tiny(kernel))
+            if (kernel_table[kernel].family == FAMILY_tiny)
                 run_batches(handle, c, seed);
             if (c.layout == HGEMM_ROW_MAJOR)
                 run_far(handle, c, &info, seed);

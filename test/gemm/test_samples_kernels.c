@@ -11,7 +11,7 @@ static plan_t plan_of(const product_t *p, int kernel, int splits)
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     hgemm_desc_t placed = p->desc;
     placed.a = placed.b = placed.d = workspace; /* aligned, as all allocations are */
-    const hgemm_desc_t row_major = normalise(&placed);
+    const problem_t row_major = normalise(&placed);
     plan_t plan = {.splits = splits, .scales = FACTOR_A | FACTOR_B};
     assert_true(find_variant(&row_major, kernel, 0, &plan.variant));
     plan.tiles = problem_tiles(&row_major, info);

@@ -11,6 +11,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "problem/types.h"
+
 static const uint16_t normal_floats[16] = {0xbc00, 0xb992, 0xb833, 0xb652, 0xb48d, 0xb1ea, 0xadd5, 0x0000,
                                            0x2d18, 0x3126, 0x33e1, 0x3568, 0x370c, 0x3881, 0x39c9, 0x3c00};
 
@@ -39,7 +41,7 @@ void put_number(hgemm_type_t type, void *to, int64_t i, float x)
 
 static int bits_of(hgemm_code_t code)
 {
-    return code == HGEMM_CODE_INT8 || code == HGEMM_CODE_UINT8 || code == HGEMM_CODE_E4M3 ? 8 : 4;
+    return code_table[code].bits;
 }
 
 static double e4m3(int code)
@@ -52,12 +54,11 @@ static double e4m3(int code)
 
 static double value_of_code(const hgemm_weights_t *of, int code)
 {
-    switch (of->code) {
-    case HGEMM_CODE_INT4: return code < 8 ? code : code - 16;
-    case HGEMM_CODE_INT8: return code < 128 ? code : code - 256;
-    case HGEMM_CODE_TABLE16: return (double)hgemm_half_to_float(of->table[code]);
-    case HGEMM_CODE_E4M3: return e4m3(code);
-    default: return code;
+    const code_info_t *info = &code_table[of->code];
+    switch (info->kind) {
+    case CODES_TABLE: return (double)hgemm_half_to_float(of->table[code]);
+    case CODES_FLOAT: return e4m3(code);
+    default: return code <= info->highest ? code : code - (1 << info->bits);
     }
 }
 
@@ -89,7 +90,7 @@ given_t weights_give(rng_t *rng, hgemm_code_t code, hgemm_zero_t zero, hgemm_typ
     w.offset = test_calloc((size_t)w.scale_count, sizeof(double));
     for (int64_t i = 0; i < w.code_bytes; i++) {
         w.codes[i] = (uint8_t)rng_between(rng, 0, 255);
-        if (code == HGEMM_CODE_E4M3)
+        if (code_table[code].kind == CODES_FLOAT)
             while ((w.codes[i] & 0x7f) == 0x7f)
                 w.codes[i] = (uint8_t)rng_between(rng, 0, 255);
     }
@@ -102,8 +103,7 @@ given_t weights_give(rng_t *rng, hgemm_code_t code, hgemm_zero_t zero, hgemm_typ
             put_number(type_scale, w.zeros, i, (float)rng_between(rng, -8, 8) * (is_exact ? 1 : 0.375f));
             w.offset[i] = number_of(type_scale, w.zeros, i);
         } else if (zero == HGEMM_ZERO_CODE) {
-            const int lowest = code == HGEMM_CODE_INT4 ? -8 : code == HGEMM_CODE_INT8 ? -128 : 0;
-            const int highest = code == HGEMM_CODE_INT4 ? 8 : code == HGEMM_CODE_UINT4 ? 16 : lowest + 255;
+            const int lowest = code_table[code].lowest, highest = code_table[code].highest + (bits_of(code) == 4);
             ((uint8_t *)w.zeros)[i] = (uint8_t)rng_between(rng, lowest, highest);
         }
     }
@@ -112,8 +112,7 @@ given_t weights_give(rng_t *rng, hgemm_code_t code, hgemm_zero_t zero, hgemm_typ
             const int64_t at = row * w.groups + (group ? l / group : 0);
             double x = value_of_code(&w.of, code_at(&w, row, l));
             if (zero == HGEMM_ZERO_CODE)
-                x -= code == HGEMM_CODE_INT4 || code == HGEMM_CODE_INT8 ? ((int8_t *)w.zeros)[at]
-                                                                        : ((uint8_t *)w.zeros)[at];
+                x -= code_table[code].lowest < 0 ? ((int8_t *)w.zeros)[at] : ((uint8_t *)w.zeros)[at];
             w.exact[row * k + l] = x;
             w.element[row * k + l] = w.scale[at] * x + w.offset[at];
         }

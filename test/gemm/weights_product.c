@@ -12,13 +12,14 @@
 #include <string.h>
 
 #include "error_model.h"
+#include "problem/types.h"
 
 const weights_kind_t weights_kinds[WEIGHTS_KINDS] = {
-    {HGEMM_CODE_INT4, HGEMM_ZERO_NONE},    {HGEMM_CODE_INT4, HGEMM_ZERO_CODE},  {HGEMM_CODE_INT4, HGEMM_ZERO_OFFSET},
-    {HGEMM_CODE_UINT4, HGEMM_ZERO_NONE},   {HGEMM_CODE_UINT4, HGEMM_ZERO_CODE}, {HGEMM_CODE_UINT4, HGEMM_ZERO_OFFSET},
-    {HGEMM_CODE_INT8, HGEMM_ZERO_NONE},    {HGEMM_CODE_INT8, HGEMM_ZERO_CODE},  {HGEMM_CODE_INT8, HGEMM_ZERO_OFFSET},
-    {HGEMM_CODE_UINT8, HGEMM_ZERO_NONE},   {HGEMM_CODE_UINT8, HGEMM_ZERO_CODE}, {HGEMM_CODE_UINT8, HGEMM_ZERO_OFFSET},
-    {HGEMM_CODE_TABLE16, HGEMM_ZERO_NONE}, {HGEMM_CODE_E4M3, HGEMM_ZERO_NONE}};
+#define KINDS_0(value) {HGEMM_CODE_##value, HGEMM_ZERO_NONE},
+#define KINDS_1(value) KINDS_0(value){HGEMM_CODE_##value, HGEMM_ZERO_CODE}, {HGEMM_CODE_##value, HGEMM_ZERO_OFFSET},
+#define CODE(value, name, bits, kind, lowest, highest, has_zeros) KINDS_##has_zeros(value)
+#include "table/codes.def"
+};
 const int weights_groups[WEIGHTS_GROUPS] = {16, 32, 64, 128, 256, 0};
 
 const char *const weights_kernels[WEIGHTS_KERNELS] = {"weights_16x128", "weights_32x128", "weights_64x128",
@@ -27,7 +28,7 @@ const char *const weights_kernels[WEIGHTS_KERNELS] = {"weights_16x128", "weights
 const char *weights_kernel_for(int i, int kind, int group)
 {
     const int is_large = weights_kinds[kind].zero != HGEMM_ZERO_OFFSET && (group == 0 || group >= 64);
-    if (is_large && weights_kinds[kind].code == HGEMM_CODE_TABLE16 && i >= 1 && i < WEIGHTS_KERNELS - 1)
+    if (is_large && code_table[weights_kinds[kind].code].kind == CODES_TABLE && i >= 1 && i < WEIGHTS_KERNELS - 1)
         return i == 1 ? "weights_table_32x128" : i == 2 ? "weights_table_64x128" : "weights_table_teams_64x128";
     return weights_kernels[i >= 2 && i < WEIGHTS_KERNELS - 1 && !is_large ? 1 : i];
 }

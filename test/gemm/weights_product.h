@@ -8,7 +8,12 @@
 enum { WEIGHTS_GUARD = 256 }; /* bytes before and behind what a call writes */
 
 /* Kinds of codes and zeros that go together; sizes of groups; kernels, of which the last is automatic. */
-enum { WEIGHTS_KINDS = 14, WEIGHTS_GROUPS = 6, WEIGHTS_KERNELS = 5 };
+enum { WEIGHTS_GROUPS = 6, WEIGHTS_KERNELS = 5 };
+enum {
+    WEIGHTS_KINDS = 0
+#define CODE(value, name, bits, kind, lowest, highest, has_zeros) +((has_zeros) ? 3 : 1)
+#include "table/codes.def"
+};
 typedef struct weights_kind_t {
     hgemm_code_t code;
     hgemm_zero_t zero;

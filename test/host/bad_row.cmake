@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # A bad row of the table fails the build, which names it: rows changed one at a time, below WORK, for the compiler CC
-# and for the build's own reading, in the project SOURCE.
+# and for the build's own reading, in the project SOURCE. So does a type that the kernels' arguments have no room for.
 
 set(row k5_64x32x128_f32)
 
@@ -56,3 +56,26 @@ refused(build "OPS(all)" "OPS(both)" "${row}: OPS is nn, nt, nn_nt, nn_nt_tn, al
 refused(build "ALIGN(x16)" "ALIGN(x4)" "${row}: ALIGN is one of .*not x4")
 refused(build "OPS(all) " "" "${row}: OPS is nn, nt, nn_nt, nn_nt_tn, all or one")
 refused(build "ALIGN(x16)" "ALIGN(x16) BF16(all)" "${row}: BF16 is one of .*not all")
+
+# no_room(FILE WAS IS WORDS): of a file below src, with which the table of types does not compile.
+function(no_room name was is words)
+    file(READ ${SOURCE}/src/${name} text)
+    string(REPLACE "${was}" "${is}" bad "${text}")
+    if(bad STREQUAL text)
+        message(FATAL_ERROR "${name} has no ${was}")
+    endif()
+    file(COPY ${SOURCE}/src/problem ${SOURCE}/src/table DESTINATION ${WORK}/src)
+    file(WRITE ${WORK}/src/${name} "${bad}")
+    execute_process(COMMAND ${CC} -std=gnu11 -fsyntax-only -I${SOURCE}/include -I${WORK}/src ${WORK}/src/problem/types.c
+        ERROR_VARIABLE log RESULT_VARIABLE failed)
+    if(NOT failed OR NOT log MATCHES "${words}")
+        message(FATAL_ERROR "the compiler takes \"${is}\" for \"${was}\", or does not say \"${words}\": ${log}")
+    endif()
+endfunction()
+set(last "TYPE(BF16, bf16, 16, 2, SCALED, ONE)")
+set(more "TYPE(F8, f8, 8, 1, SCALED, ONE)")
+no_room(table/types.def "${last}" "${last} ${more}" "no room in the fields of .indirect")
+no_room(table/types.def "${last}" "${last} ${more} ${more}" "no room in the fields of .fused")
+no_room(table/types.def "${last}" "${last} ${more}" "HGEMM_TYPE_F8")
+no_room(table/args.h "HGEMM_FUSED_TYPE_MASK 3u" "HGEMM_FUSED_TYPE_MASK 7u" "fields of .fused. overlap")
+no_room(table/args.h "HGEMM_FLOATS_TYPE_B 8" "HGEMM_FLOATS_TYPE_B 9" "fields of .indirect. overlap")

@@ -17,6 +17,7 @@
 
 #include "api/handle.h"
 #include "problem/weights_text.h"
+#include "problem_of.h"
 #include "select/plan_text.h"
 
 enum { MOST_LINE = 4096, MOST_PLANS = 64 };
@@ -89,8 +90,7 @@ static void judge_sort(judge_t *j, sort_t sort)
             p.scale_a = p.scale_b = 1;
         }
     }
-    p = normalise(&p);
-    assert_int_equal(select_plan(&p, j->machine, j->machine->workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&p), j->machine, j->machine->workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
     plan_to_label(&plan, p.k, label);
     tally_t *tally = sort == PACKED_B ? &j->packed : &j->halves;
     tally->problems++;

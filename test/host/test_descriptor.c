@@ -112,25 +112,29 @@ static void column_major_is_the_transpose(void **state)
     desc.bias = elsewhere(0), desc.gate = elsewhere(4), desc.stride_bias = 11;
     desc.activation = HGEMM_ACTIVATION_SILU, desc.alignment = 16;
     desc.alpha_pointer = elsewhere(8), desc.beta_pointer = elsewhere(12);
-    const hgemm_desc_t row_major = normalise(&desc);
-    assert_int_equal(row_major.layout, HGEMM_ROW_MAJOR);
+    const problem_t row_major = normalise(&desc);
+    const kernel_args_t *product = &row_major.product;
+    assert_false(row_major.is_idle || row_major.is_col_major || row_major.is_indirect);
     assert_true(row_major.m == 16 && row_major.n == 8 && row_major.k == 24);
-    assert_true(row_major.op_a == HGEMM_OP_T && row_major.op_b == HGEMM_OP_N);
-    assert_true(row_major.a == desc.b && row_major.lda == 2 && row_major.stride_a == 7);
-    assert_true(row_major.b == desc.a && row_major.ldb == 1 && row_major.stride_b == 6);
-    assert_true(row_major.type_a == HGEMM_TYPE_F16 && row_major.type_b == HGEMM_TYPE_BF16);
-    assert_true(row_major.c == desc.c && row_major.ldc == 3 && row_major.stride_c == 8);
-    assert_true(row_major.d == desc.d && row_major.ldd == 4 && row_major.stride_d == 9);
-    assert_true(row_major.gate == desc.gate && row_major.ldgate == 5 && row_major.stride_gate == 10);
-    assert_true(row_major.bias == desc.bias && row_major.bias_mode == HGEMM_BIAS_PER_ROW &&
-                row_major.stride_bias == 11);
+    assert_int_equal(row_major.op, 2); /* tn */
+    assert_true(row_major.a.data == desc.b && row_major.a.ld == 2 && row_major.a.stride == 7);
+    assert_true(row_major.b.data == desc.a && row_major.b.ld == 1 && row_major.b.stride == 6);
+    assert_true(row_major.a.type == HGEMM_TYPE_F16 && row_major.b.type == HGEMM_TYPE_BF16);
+    assert_true(product->m == 16 && product->n == 8 && product->k == 24);
+    assert_true(product->a == desc.b && product->lda == 2 && product->stride_a == 7);
+    assert_true(product->b == desc.a && product->ldb == 1 && product->stride_b == 6);
+    assert_true(product->c == desc.c && product->ldc == 3 && product->stride_c == 8);
+    assert_true(product->d == desc.d && product->ldd == 4 && product->stride_d == 9);
+    assert_true(product->gate == desc.gate && product->ldgate == 5 && product->stride_gate == 10);
+    assert_true(product->bias == desc.bias && product->stride_bias == 11);
+    assert_true(product->alpha_pointer == desc.alpha_pointer && product->beta_pointer == desc.beta_pointer);
     assert_true(row_major.type_d == HGEMM_TYPE_F32 && row_major.type_bias == HGEMM_TYPE_F32);
-    assert_true(row_major.activation == HGEMM_ACTIVATION_SILU && row_major.alignment == 16);
-    assert_true(row_major.alpha_pointer == desc.alpha_pointer && row_major.beta_pointer == desc.beta_pointer);
+    assert_true(product->fused & HGEMM_FUSED && product->fused & HGEMM_FUSED_BIAS_PER_ROW);
+    assert_int_equal(product->fused >> HGEMM_FUSED_ACTIVATION & HGEMM_FUSED_ACTIVATION_MASK, HGEMM_ACTIVATION_SILU);
     desc.bias_mode = HGEMM_BIAS_PER_ROW;
-    assert_int_equal(normalise(&desc).bias_mode, HGEMM_BIAS_PER_COLUMN);
+    assert_false(normalise(&desc).product.fused & HGEMM_FUSED_BIAS_PER_ROW);
     desc.layout = HGEMM_ROW_MAJOR;
-    assert_int_equal(normalise(&desc).bias_mode, HGEMM_BIAS_PER_ROW);
+    assert_true(normalise(&desc).product.fused & HGEMM_FUSED_BIAS_PER_ROW);
 }
 
 /* A column whose elements follow each other is taken as a row, where selection is free to. */
@@ -148,20 +152,20 @@ static void a_column_is_laid_along(void **state)
                 desc.m = op == HGEMM_OP_N ? 8 : 1, desc.k = op == HGEMM_OP_N ? 1 : 24;
             desc.lda = desc.ldb = desc.ldc = desc.ldd = 32;
             *(is_b ? &desc.ldb : &desc.lda) = 1;
-            const hgemm_desc_t p = normalise(&desc);
+            const problem_t p = normalise(&desc);
+            const factor_t *x = is_b ? &p.b : &p.a, *other = is_b ? &p.a : &p.b;
             const int64_t rows = is_b ? (op == HGEMM_OP_N ? 24 : 16) : op == HGEMM_OP_N ? 8 : 24;
-            assert_int_equal(is_b ? p.op_b : p.op_a, op == HGEMM_OP_N ? HGEMM_OP_T : HGEMM_OP_N);
-            assert_int_equal(is_b ? p.ldb : p.lda, rows);
-            assert_int_equal(is_b ? p.op_a : p.op_b, is_b ? desc.op_a : desc.op_b);
-            assert_int_equal(is_b ? p.lda : p.ldb, 32);
+            const int turned = is_b ? 1 : 2;
+            assert_int_equal(p.op, ops ^ turned);
+            assert_true(x->ld == rows && x->width == rows && x->lines == 1 && other->ld == 32);
 
             *(is_b ? &desc.ldb : &desc.lda) = 2; /* there are gaps */
-            assert_int_equal(is_b ? normalise(&desc).op_b : normalise(&desc).op_a, op);
+            assert_int_equal(normalise(&desc).op, ops);
             *(is_b ? &desc.ldb : &desc.lda) = 1;
             desc.kernel = 1;
-            assert_int_equal(is_b ? normalise(&desc).op_b : normalise(&desc).op_a, op);
+            assert_int_equal(normalise(&desc).op, ops);
             desc.kernel = HGEMM_KERNEL_AUTO, desc.flags = HGEMM_FLAG_BATCH_INVARIANT;
-            assert_int_equal(is_b ? normalise(&desc).op_b : normalise(&desc).op_a, op);
+            assert_int_equal(normalise(&desc).op, ops);
         }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a call launches, on a device that only records: the kernel, its arguments, how often it is loaded and chosen. */
 #include "fixture.h"
+#include "problem_of.h"
 #include "table/tile_facts.h"
 
 #include <string.h>
@@ -333,10 +334,10 @@ static void whole_tiles_keep_their_sums(void **state)
     } rows[] = {{16, 2048, 1, 1}, {0, 512, 4, 0}, {0, 1024, 2, 0}, {0, 1040, 2, 1}, {12, 512, 4, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         plan_t plan;
-        assert_status(select_plan(&desc, &machine_t4, handle.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_status(select_plan(problem_of(&desc), &machine_t4, handle.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         assert_int_equal(plan.tiles, 16);
         plan.whole_tiles = rows[i].whole_tiles, plan.k_split = rows[i].k_split, plan.splits = rows[i].splits;
-        assert_status(handle_launch(&handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
+        assert_status(handle_launch(&handle, problem_of(&desc), &plan), HGEMM_STATUS_SUCCESS);
         assert_int_equal(fake.launch.shared_bytes, kernel_table[KERNEL_fma_64x64].info.shared_bytes +
                                                        (rows[i].keeps ? HGEMM_FP32_KEPT_BYTES(64, 64) : 0));
     }
@@ -350,9 +351,9 @@ static void kernels_are_loaded_once(void **state)
     assert_status(hgemm_run_desc(&handle, &desc), HGEMM_STATUS_DEVICE_ERROR);
     assert_status(hgemm_prepare(&handle, &desc), HGEMM_STATUS_DEVICE_ERROR);
     plan_t plan; /* not even a copy is made */
-    assert_status(select_plan(&desc, &machine_t4, 0, &plan), HGEMM_STATUS_SUCCESS);
+    assert_status(select_plan(problem_of(&desc), &machine_t4, 0, &plan), HGEMM_STATUS_SUCCESS);
     plan.copies = FACTOR_A;
-    assert_status(handle_launch(&handle, &desc, &plan), HGEMM_STATUS_DEVICE_ERROR);
+    assert_status(handle_launch(&handle, problem_of(&desc), &plan), HGEMM_STATUS_DEVICE_ERROR);
     assert_int_equal(fake.launches, 0);
     fake.load_status = HGEMM_STATUS_SUCCESS;
     fake.loads = 0;
@@ -388,13 +389,13 @@ static void choices_are_remembered(void **state)
     (void)state;
     hgemm_desc_t desc = small();
     plan_t plan, again;
-    assert_status(handle_choose(&handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
+    assert_status(handle_choose(&handle, problem_of(&desc), &plan), HGEMM_STATUS_SUCCESS);
     assert_int_equal(mark(), 1);
-    assert_status(handle_choose(&handle, &desc, &again), HGEMM_STATUS_SUCCESS);
+    assert_status(handle_choose(&handle, problem_of(&desc), &again), HGEMM_STATUS_SUCCESS);
     assert_int_equal(again.whole_tiles, 77);
     for (desc.m = 1; desc.m < 2 * KNOWN_SETS * KNOWN_WAYS; desc.m++) {
-        assert_status(handle_choose(&handle, &desc, &again), HGEMM_STATUS_SUCCESS);
-        assert_status(select_plan(&desc, &machine_t4, 0, &plan), HGEMM_STATUS_SUCCESS);
+        assert_status(handle_choose(&handle, problem_of(&desc), &again), HGEMM_STATUS_SUCCESS);
+        assert_status(select_plan(problem_of(&desc), &machine_t4, 0, &plan), HGEMM_STATUS_SUCCESS);
         assert_true(desc.m == small().m || again.tiles == plan.tiles);
         assert_int_equal(again.variant.kernel, plan.variant.kernel);
     }
@@ -409,10 +410,10 @@ static void choices_of_a_model_are_remembered(void **state)
     plan_t plan;
     int again = 0;
     for (desc.m = 1; desc.m <= PROBLEMS; desc.m++)
-        assert_status(handle_choose(&handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
+        assert_status(handle_choose(&handle, problem_of(&desc), &plan), HGEMM_STATUS_SUCCESS);
     mark();
     for (desc.m = 1; desc.m <= PROBLEMS; desc.m++) {
-        assert_status(handle_choose(&handle, &desc, &plan), HGEMM_STATUS_SUCCESS);
+        assert_status(handle_choose(&handle, problem_of(&desc), &plan), HGEMM_STATUS_SUCCESS);
         again += plan.whole_tiles != 77;
     }
     assert_in_range(again, 0, 2);

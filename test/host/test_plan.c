@@ -68,8 +68,8 @@ static void copies_do_not_lengthen_other_rows(void **state)
             problem(HGEMM_ACCUMULATE_F16, which == FACTOR_A ? 512 : 8, which == FACTOR_A ? 8 : 512, 512);
         desc.op_a = desc.op_b = which == FACTOR_A ? HGEMM_OP_N : HGEMM_OP_T;
         desc.lda = which == FACTOR_A ? 513 : 8, desc.ldb = which == FACTOR_A ? 8 : 513;
-        assert_int_equal(copies_needed(&desc), which);
-        int count = rank_plans(&desc, &machine_t4, machine_t4.workspace_bytes, ranked, MOST);
+        assert_int_equal(copies_needed(problem_of(&desc)), which);
+        int count = rank_plans(problem_of(&desc), &machine_t4, machine_t4.workspace_bytes, ranked, MOST);
         for (int i = 0; i < count; i++) {
             const hgemm_kernel_info_t *info = &kernel_table[ranked[i].plan.variant.kernel].info;
             if (ranked[i].plan.copies)
@@ -153,11 +153,13 @@ static void problems_of_one_class_have_one_plan(void **state)
         other.ldc += rng_between(&rng, 0, 9), other.ldd += rng_between(&rng, 0, 9);
         other.stride_c = rng_between(&rng, 0, 9), other.stride_d = rng_between(&rng, 0, 9);
         other.alpha = 3, other.beta = (float)rng_between(&rng, 0, 1);
-        const problem_class_t problem = class_of(&desc), of_other = class_of(&other);
+        const problem_class_t problem = class_of(problem_of(&desc)), of_other = class_of(problem_of(&other));
         assert_int_equal(class_compare(&problem, &of_other), 0);
         assert_true(class_hash(&problem) == class_hash(&of_other));
-        assert_int_equal(select_plan(&desc, machine, machine->workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
-        assert_int_equal(select_plan(&other, machine, machine->workspace_bytes, &again), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_plan(problem_of(&desc), machine, machine->workspace_bytes, &plan),
+                         HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_plan(problem_of(&other), machine, machine->workspace_bytes, &again),
+                         HGEMM_STATUS_SUCCESS);
         assert_true(same_plan(&plan, &again));
 
         hgemm_desc_t changed[CHANGES];
@@ -169,12 +171,13 @@ static void problems_of_one_class_have_one_plan(void **state)
         changed[9].stride_a++, changed[10].stride_b++;
         changed[11].a = (const char *)desc.a + 2, changed[12].b = (const char *)desc.b + 2;
         for (int c = 0; c < CHANGES; c++) {
-            const problem_class_t of_changed = class_of(&changed[c]);
+            const problem_class_t of_changed = class_of(problem_of(&changed[c]));
             const int is_same = class_compare(&problem, &of_changed) == 0;
             assert_false(is_same && c < ALWAYS);
             if (!is_same)
                 continue;
-            assert_int_equal(select_plan(&changed[c], machine, machine->workspace_bytes, &again), HGEMM_STATUS_SUCCESS);
+            assert_int_equal(select_plan(problem_of(&changed[c]), machine, machine->workspace_bytes, &again),
+                             HGEMM_STATUS_SUCCESS);
             assert_true(same_plan(&plan, &again));
         }
     }
@@ -196,16 +199,17 @@ static void the_choice_leads_the_ranking(void **state)
         priced_plan_t ranked[MOST], few[FEW];
         plan_t chosen;
         desc.layout = HGEMM_ROW_MAJOR;
-        int count = rank_plans(&desc, machine, machine->workspace_bytes, ranked, MOST);
+        int count = rank_plans(problem_of(&desc), machine, machine->workspace_bytes, ranked, MOST);
         assert_in_range(count, 1, MOST);
-        assert_int_equal(select_plan(&desc, machine, machine->workspace_bytes, &chosen), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_plan(problem_of(&desc), machine, machine->workspace_bytes, &chosen),
+                         HGEMM_STATUS_SUCCESS);
         assert_true(same_plan(&ranked[0].plan, &chosen));
         for (int j = 1; j < count; j++) {
             assert_true(ranked[j - 1].clocks <= ranked[j].clocks);
             for (int other = 0; other < j; other++)
                 assert_false(same_plan(&ranked[other].plan, &ranked[j].plan));
         }
-        int fewer = rank_plans(&desc, machine, machine->workspace_bytes, few, FEW);
+        int fewer = rank_plans(problem_of(&desc), machine, machine->workspace_bytes, few, FEW);
         assert_int_equal(fewer, count < FEW ? count : FEW);
         for (int j = 0; j < fewer; j++)
             assert_true(same_plan(&few[j].plan, &ranked[j].plan));
@@ -299,24 +303,25 @@ static void plans_that_are_found_have_no_fault(void **state)
         hgemm_desc_t desc = random_problem(&rng);
         priced_plan_t ranked[MOST];
         desc.layout = HGEMM_ROW_MAJOR;
-        int count = rank_plans(&desc, machine, workspace, ranked, MOST);
+        int count = rank_plans(problem_of(&desc), machine, workspace, ranked, MOST);
         for (int j = 0; j < count; j++) {
             const plan_t *plan = &ranked[j].plan;
-            const char *fault = plan_fault(&desc, workspace, plan);
+            const char *fault = plan_fault(problem_of(&desc), workspace, plan);
             if (fault)
                 fail_msg("%s", fault);
-            int64_t needed = plan_workspace(&desc, plan);
+            int64_t needed = plan_workspace(problem_of(&desc), plan);
             assert_in_range(needed, 0, workspace);
             const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
             int64_t bytes = plan->splits == 1
                                 ? 0
                                 : (plan->tiles - plan->whole_tiles) * plan->splits * desc.batch * info->block_m *
                                       info->block_n * (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
-            bytes += plan->copies & FACTOR_A ? copy_of(&desc, FACTOR_A).bytes : 0;
-            bytes += plan->copies & FACTOR_B ? copy_of(&desc, FACTOR_B).bytes : 0;
+            bytes += plan->copies & FACTOR_A ? copy_of(problem_of(&desc), FACTOR_A).bytes : 0;
+            bytes += plan->copies & FACTOR_B ? copy_of(problem_of(&desc), FACTOR_B).bytes : 0;
             assert_int_equal(needed, bytes ? bytes + HGEMM_WORKSPACE_TILES * 4 : 0);
             if (needed)
-                assert_string_equal(plan_fault(&desc, (size_t)needed - 1, plan), "the workspace is too small");
+                assert_string_equal(plan_fault(problem_of(&desc), (size_t)needed - 1, plan),
+                                    "the workspace is too small");
             split += plan->splits > 1, copied += plan->copies != 0;
         }
     }
@@ -337,7 +342,7 @@ static void kernels_are_drawn_where_they_are_for(void **state)
                 priced_plan_t ranked[MOST];
                 desc.type_a = desc.type_b = floats ? HGEMM_TYPE_F32 : HGEMM_TYPE_F16;
                 const int count =
-                    rank_plans(&desc, machines[on_newer], machines[on_newer]->most_workspace, ranked, MOST);
+                    rank_plans(problem_of(&desc), machines[on_newer], machines[on_newer]->most_workspace, ranked, MOST);
                 for (int i = 0; i < count; i++) {
                     const kernel_t *kernel = &kernel_table[ranked[i].plan.variant.kernel];
                     assert_true(on_newer ? !kernel->is_for_t4_alone : kernel->blocks > 0);
@@ -357,12 +362,12 @@ static void faults_of_plans_are_named(void **state)
     const plan_t whole = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0, 0}, 35, 35, 1, 2048, 0};
     const plan_t on_copy = {.variant = {KERNEL_k5_64x64, 0, ACCESS_x16, 0, 0}, 64, 64, 1, 509, FACTOR_A};
     const size_t room = 32 << 20;
-    assert_null(plan_fault(&desc, room, &good));
-    assert_null(plan_fault(&desc, 0, &whole));
-    assert_null(plan_fault(&odd, room, &on_copy));
+    assert_null(plan_fault(problem_of(&desc), room, &good));
+    assert_null(plan_fault(problem_of(&desc), 0, &whole));
+    assert_null(plan_fault(problem_of(&odd), room, &on_copy));
     plan_t general = whole; /* slower, and as correct */
     general.variant.access = ACCESS_far;
-    assert_null(plan_fault(&desc, 0, &general));
+    assert_null(plan_fault(problem_of(&desc), 0, &general));
     const struct {
         const plan_t *from;
         size_t offset;
@@ -400,42 +405,42 @@ static void faults_of_plans_are_named(void **state)
             *(int64_t *)(void *)member = changes[i].value;
         else
             *(int *)(void *)member = (int)changes[i].value;
-        const char *fault = plan_fault(p, room, &plan);
+        const char *fault = plan_fault(problem_of(p), room, &plan);
         if (!fault || !strstr(fault, changes[i].words))
             fail_msg("change %d: %s, want %s", (int)i, fault ? fault : "no fault", changes[i].words);
     }
     plan_t plain = on_copy; /* whose rows end within a chunk, of which k1 to k4 read all or nothing */
     plain.variant.kernel = KERNEL_k4_fastindex;
-    plain.tiles = plain.whole_tiles = problem_tiles(&odd, &kernel_table[KERNEL_k4_fastindex].info);
-    assert_non_null(strstr(plan_fault(&odd, room, &plain), "does not run the problem"));
+    plain.tiles = plain.whole_tiles = problem_tiles(problem_of(&odd), &kernel_table[KERNEL_k4_fastindex].info);
+    assert_non_null(strstr(plan_fault(problem_of(&odd), room, &plain), "does not run the problem"));
     hgemm_desc_t batch = desc;
     batch.batch = 4000; /* 4000 * 5 tiles */
-    assert_non_null(strstr(plan_fault(&batch, (size_t)1 << 40, &good), "counters"));
+    assert_non_null(strstr(plan_fault(problem_of(&batch), (size_t)1 << 40, &good), "counters"));
     hgemm_desc_t invariant = desc;
     invariant.flags = HGEMM_FLAG_BATCH_INVARIANT;
-    assert_null(plan_fault(&invariant, room, &whole));
-    assert_non_null(strstr(plan_fault(&invariant, room, &good), "must not be split"));
+    assert_null(plan_fault(problem_of(&invariant), room, &whole));
+    assert_non_null(strstr(plan_fault(problem_of(&invariant), room, &good), "must not be split"));
     hgemm_desc_t gathered = desc;
     plan_t by_index = good;
     gathered.gather_a = &gathered;
-    assert_non_null(strstr(plan_fault(&gathered, room, &good), "pointers and indices"));
+    assert_non_null(strstr(plan_fault(problem_of(&gathered), room, &good), "pointers and indices"));
     by_index.variant.indirect = 1;
-    assert_non_null(strstr(plan_fault(&desc, room, &by_index), "pointers and indices"));
-    assert_non_null(strstr(plan_fault(&gathered, room, &by_index), "must not be split"));
+    assert_non_null(strstr(plan_fault(problem_of(&desc), room, &by_index), "pointers and indices"));
+    assert_non_null(strstr(plan_fault(problem_of(&gathered), room, &by_index), "must not be split"));
     by_index = whole, by_index.variant.indirect = 1;
-    assert_null(plan_fault(&gathered, room, &by_index));
+    assert_null(plan_fault(problem_of(&gathered), room, &by_index));
     hgemm_desc_t fused = desc; /* a wide tile with 2-byte alignment has no registers for an epilogue */
     plan_t wide = {.variant = {KERNEL_k5_256x256, 0, ACCESS_any, 0, 0}, 4, 4, 1, 2048, 0};
     fused.activation = HGEMM_ACTIVATION_RELU;
-    assert_null(plan_fault(&desc, room, &wide));
-    assert_non_null(strstr(plan_fault(&fused, room, &wide), "access"));
+    assert_null(plan_fault(problem_of(&desc), room, &wide));
+    assert_non_null(strstr(plan_fault(problem_of(&fused), room, &wide), "access"));
     const plan_t rung = {.variant = {KERNEL_k4_fastindex, 0, ACCESS_x16, 0, 0}, 12, 0, 4, 512, 0};
-    assert_non_null(strstr(plan_fault(&desc, room, &rung), "cannot split k"));
+    assert_non_null(strstr(plan_fault(problem_of(&desc), room, &rung), "cannot split k"));
 }
 
 static int asked; /* problems that find_measured was asked for */
 
-static int find_measured(const void *entries, const hgemm_desc_t *p, plan_t *plan)
+static int find_measured(const void *entries, const problem_t *p, plan_t *plan)
 {
     const plan_t *entry = (const plan_t *)entries;
     asked++;
@@ -455,21 +460,24 @@ static void measured_plans_go_first(void **state)
     plan_t plan, modelled;
     machine.measured = &measured;
     asked = 0;
-    assert_int_equal(select_plan(&desc, &machine_t4, machine.workspace_bytes, &modelled), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&desc), &machine_t4, machine.workspace_bytes, &modelled),
+                     HGEMM_STATUS_SUCCESS);
     assert_false(same_plan(&modelled, &entry));
-    assert_int_equal(select_plan(&desc, &machine, machine.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&desc), &machine, machine.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
     assert_true(same_plan(&plan, &entry));
     assert_int_equal(asked, 1);
-    assert_int_equal(select_plan(&desc, &machine, 0, &plan), HGEMM_STATUS_SUCCESS); /* no room for its sums */
+    assert_int_equal(select_plan(problem_of(&desc), &machine, 0, &plan),
+                     HGEMM_STATUS_SUCCESS); /* no room for its sums */
     assert_int_equal(plan.splits, 1);
     desc.kernel = KERNEL_k1_tiled;
-    assert_int_equal(select_plan(&desc, &machine, machine.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&desc), &machine, machine.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
     assert_int_equal(plan.variant.kernel, KERNEL_k1_tiled);
     assert_int_equal(asked, 2);
     desc.kernel = HGEMM_KERNEL_AUTO;
     desc.m = 999;
-    assert_int_equal(select_plan(&desc, &machine_t4, machine.workspace_bytes, &modelled), HGEMM_STATUS_SUCCESS);
-    assert_int_equal(select_plan(&desc, &machine, machine.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&desc), &machine_t4, machine.workspace_bytes, &modelled),
+                     HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&desc), &machine, machine.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
     assert_true(same_plan(&plan, &modelled));
 }
 

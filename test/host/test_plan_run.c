@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans on a device: every bit as the call without, whole, split and copied, with the workspace that they ask for. */
+#include "problem_of.h"
 #include "util.h"
 
 #include <stdio.h>
@@ -67,7 +68,8 @@ static int plans_agree(hgemm_handle_t handle, hgemm_type_t type_a, hgemm_type_t 
     uint16_t *wanted = result(handle, &desc, NULL);
 
     priced_plan_t ranked[MOST];
-    int count = rank_plans(&desc, &handle->machine, handle->workspace_bytes, ranked, MOST), with_workspace = 0;
+    int count = rank_plans(problem_of(&desc), &handle->machine, handle->workspace_bytes, ranked, MOST),
+        with_workspace = 0;
     for (int i = 0; i < count; i++) {
         hgemm_plan_t plan, again;
         hgemm_plan_info_t info;
@@ -118,8 +120,9 @@ static int parts_agree(hgemm_handle_t handle, hgemm_accumulate_t accumulate)
         plan_t parts = {.splits = PARTS, .k_split = K / PARTS};
         hgemm_plan_t plan;
         char text[HGEMM_PLAN_TEXT];
-        if (!can_split(kernel) || is_thin(kernel) || kernel_table[kernel].info.accumulate != accumulate ||
-            !find_variant(&desc, kernel, 0, &parts.variant) || !variant_image(parts.variant))
+        if (!can_split(kernel) || kernel_table[kernel].family == FAMILY_thin ||
+            kernel_table[kernel].info.accumulate != accumulate ||
+            !find_variant(problem_of(&desc), kernel, 0, &parts.variant) || !variant_image(parts.variant))
             continue;
         must(handle, hgemm_plan_create(&plan, handle, &desc), "hgemm_plan_create");
         must(handle, hgemm_plan_get_text(plan, text), "hgemm_plan_get_text");

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "problem_of.h"
 #include "select/plan_text.h"
 
 static hgemm_desc_t problem(int64_t m, int64_t n, int64_t k)
@@ -44,7 +45,7 @@ static void words_are_these(void **state)
         memset(&plan, 0x55, sizeof plan);
         plan_to_text(&cases[i].plan, text);
         assert_string_equal(text, cases[i].text);
-        assert_null(plan_from_text(text, &p, &plan));
+        assert_null(plan_from_text(text, problem_of(&p), &plan));
         assert_int_equal(plan.variant.kernel, cases[i].plan.variant.kernel);
         assert_int_equal(plan.variant.op, cases[i].plan.variant.op);
         assert_int_equal(plan.variant.access, cases[i].plan.variant.access);
@@ -70,7 +71,7 @@ static void every_plan_is_read_back(void **state)
                     plan.tiles = tile_count(&kernel_table[kernel].info, p.m, p.n);
                     plan_to_text(&plan, text);
                     assert_true(strlen(text) < PLAN_TEXT / 2);
-                    assert_null(plan_from_text(text, &p, &read));
+                    assert_null(plan_from_text(text, problem_of(&p), &read));
                     assert_true(read.variant.kernel == kernel && read.variant.op == op &&
                                 read.variant.access == access);
                     assert_true(read.tiles == plan.tiles && read.whole_tiles == INT32_MAX && read.copies == copies);
@@ -113,7 +114,7 @@ static void wrong_words_are_refused(void **state)
     const hgemm_desc_t p = problem(300, 400, 2048);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         plan_t plan;
-        const char *fault = plan_from_text(cases[i].text, &p, &plan);
+        const char *fault = plan_from_text(cases[i].text, problem_of(&p), &plan);
         if (!fault || !strstr(fault, cases[i].fault))
             fail_msg("\"%s\": %s, want %s", cases[i].text, fault ? fault : "no fault", cases[i].fault);
     }

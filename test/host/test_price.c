@@ -24,24 +24,24 @@ static void copies_are_made_where_they_pay(void **state)
     plan_t plan;
     hgemm_desc_init(&desc);
     desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldc = desc.ldd = 4095;
-    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&desc), &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
     assert_int_equal(plan.copies, FACTOR_A | FACTOR_B);
     assert_int_equal(plan.variant.access, ACCESS_x16);
-    assert_int_equal(select_plan(&desc, &newer, 32 << 20, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&desc), &newer, 32 << 20, &plan), HGEMM_STATUS_SUCCESS);
     assert_int_equal(plan.copies, 0); /* no room */
     assert_int_equal(plan.variant.access, ACCESS_any);
-    assert_int_equal(select_plan(&desc, &machine_t4, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&desc), &machine_t4, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
     assert_int_equal(plan.copies, 0);
     desc.n = 100, desc.k = desc.lda = 4096; /* only B is not aligned */
     desc.m = 100000;
-    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&desc), &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
     assert_int_equal(plan.copies, FACTOR_B);
-    assert_int_equal(copy_of(&desc, FACTOR_B).bytes, 4096 * 128 * 2);
+    assert_int_equal(copy_of(problem_of(&desc), FACTOR_B).bytes, 4096 * 128 * 2);
 
     desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldc = desc.ldd = 2047; /* one that pays, but for the batch */
     desc.stride_a = desc.stride_b = desc.stride_d = 2047 * 2047;
     for (desc.batch = 1; desc.batch < 3; desc.batch++) {
-        assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_plan(problem_of(&desc), &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         assert_int_equal(plan.copies, desc.batch == 1 ? FACTOR_A | FACTOR_B : 0);
     }
 
@@ -50,17 +50,17 @@ static void copies_are_made_where_they_pay(void **state)
         desc = random_problem(&rng);
         desc.layout = HGEMM_ROW_MAJOR;
         size_t workspace = (size_t)rng_between(&rng, 0, (int64_t)newer.workspace_bytes);
-        assert_int_equal(select_plan(&desc, &newer, workspace, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_plan(problem_of(&desc), &newer, workspace, &plan), HGEMM_STATUS_SUCCESS);
         if (!plan.copies)
             continue;
         const hgemm_kernel_info_t *info = &kernel_table[plan.variant.kernel].info;
         int64_t sums = plan.splits == 1 ? 0
                                         : (plan.tiles - plan.whole_tiles) * plan.splits * info->block_m *
                                               info->block_n * (info->accumulate == HGEMM_ACCUMULATE_F32 ? 4 : 2);
-        int64_t bytes = plan.copies & FACTOR_A ? copy_of(&desc, FACTOR_A).bytes : 0;
-        bytes += plan.copies & FACTOR_B ? copy_of(&desc, FACTOR_B).bytes : 0;
+        int64_t bytes = plan.copies & FACTOR_A ? copy_of(problem_of(&desc), FACTOR_A).bytes : 0;
+        bytes += plan.copies & FACTOR_B ? copy_of(problem_of(&desc), FACTOR_B).bytes : 0;
         assert_int_equal(desc.batch, 1); /* one matrix is what realign copies */
-        assert_int_equal(plan.copies, copies_needed(&desc));
+        assert_int_equal(plan.copies, copies_needed(problem_of(&desc)));
         assert_int_equal(plan.variant.access, ACCESS_x16);
         assert_true(HGEMM_WORKSPACE_TILES * 4 + sums + bytes <= (int64_t)workspace);
         copied++, aligned_alone += kernel_table[plan.variant.kernel].access == ACCESS_x16;
@@ -80,7 +80,7 @@ static void a_second_wave_has_its_own_time(void **state)
         plan_t plan;
         desc.kernel = KERNEL_k5_32x128;
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
-        clocks[i] = estimate_clocks(&desc, &machine_t4, &plan);
+        clocks[i] = estimate_clocks(problem_of(&desc), &machine_t4, &plan);
     }
     assert_true(clocks[1] > 1.1 * clocks[0]);
 }
@@ -101,7 +101,8 @@ static void every_tuned_kernel_has_its_use(void **state)
                     plan_t plan;
                     assert_int_equal(hgemm_select(&desc, &kernel), HGEMM_STATUS_SUCCESS);
                     uses[kernel]++;
-                    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+                    assert_int_equal(select_plan(problem_of(&desc), &newer, newer.workspace_bytes, &plan),
+                                     HGEMM_STATUS_SUCCESS);
                     newer_uses[plan.variant.kernel]++;
                     const kernel_t *chosen = &kernel_table[plan.variant.kernel];
                     if (!chosen->blocks && chosen->info.threads == 128) /* slow where one of its blocks is alone */
@@ -114,7 +115,7 @@ static void every_tuned_kernel_has_its_use(void **state)
         desc.type_a = desc.type_b = HGEMM_TYPE_F32, desc.accuracy = (hgemm_accuracy_t)(i % 3);
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         uses[plan.variant.kernel]++;
-        assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_plan(problem_of(&desc), &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         newer_uses[plan.variant.kernel]++;
     }
     for (int i = 0; i < 8 * 14; i++) { /* by packed weights, integers or by a table: 1, 2, 3, 4, 6, 8 rows, and more */
@@ -128,7 +129,7 @@ static void every_tuned_kernel_has_its_use(void **state)
         desc.op_b = HGEMM_OP_T, desc.weights = &weights, desc.type_b = HGEMM_TYPE_PACKED, desc.ldb = 0;
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         uses[plan.variant.kernel]++;
-        assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_plan(problem_of(&desc), &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         newer_uses[plan.variant.kernel]++;
     }
     /* Thin ones have theirs where a side or k is longer: m, n, k in turn. */
@@ -141,11 +142,12 @@ static void every_tuned_kernel_has_its_use(void **state)
                     plan_t plan;
                     assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
                     uses[plan.variant.kernel]++;
-                    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+                    assert_int_equal(select_plan(problem_of(&desc), &newer, newer.workspace_bytes, &plan),
+                                     HGEMM_STATUS_SUCCESS);
                     newer_uses[plan.variant.kernel]++;
                 }
     for (int kernel = 1; kernel < KERNEL_END; kernel++) {
-        int tuned = is_selectable(kernel);
+        int tuned = !kernel_table[kernel].is_plain;
         if ((tuned && kernel_table[kernel].blocks) != (uses[kernel] > 0) || tuned < (newer_uses[kernel] > 0) ||
             (tuned && uses[kernel] + newer_uses[kernel] == 0))
             fail_msg("%s is chosen %d times for a T4, %d for a newer GPU", kernel_table[kernel].info.name, uses[kernel],
@@ -183,7 +185,7 @@ static void experts_are_cut_where_a_t4_would_idle(void **state)
         if (cases[i].is_packed)
             desc.weights = &weights, desc.type_b = HGEMM_TYPE_PACKED, desc.ldb = 0;
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
-        assert_null(plan_fault(&desc, machine_t4.workspace_bytes, &plan));
+        assert_null(plan_fault(problem_of(&desc), machine_t4.workspace_bytes, &plan));
         if (cases[i].is_packed && cases[i].m == 128) /* two tiles of 16 rows in a group read its weights twice */
             assert_int_equal(kernel_table[plan.variant.kernel].info.block_m, 32);
         if ((plan.splits > 1) != cases[i].is_cut || (plan.whole_tiles > 0) != cases[i].has_whole)
@@ -214,15 +216,15 @@ static double clocks_of_kernel(hgemm_desc_t desc, int kernel, const machine_t *m
 {
     plan_t plan;
     desc.kernel = kernel;
-    assert_int_equal(select_plan(&desc, machine, machine->workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
-    return estimate_clocks(&desc, machine, &plan);
+    assert_int_equal(select_plan(problem_of(&desc), machine, machine->workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    return estimate_clocks(problem_of(&desc), machine, &plan);
 }
 
 static double clocks_of_choice(const hgemm_desc_t *desc, const machine_t *machine)
 {
     plan_t plan;
-    assert_int_equal(select_plan(desc, machine, machine->workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
-    return estimate_clocks(desc, machine, &plan);
+    assert_int_equal(select_plan(problem_of(desc), machine, machine->workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    return estimate_clocks(problem_of(desc), machine, &plan);
 }
 
 /* 49 tiles of 128x128 or 81 of 1025: a few more than a T4 has places for. Cut in parts these few take little; whole,
@@ -236,8 +238,9 @@ static void few_tiles_too_many_are_better_cut(void **state)
         const double least = 1.01 * clocks_of_choice(&desc, &machine_t4);
         variant_t variant;
         for (int kernel = 1; kernel < KERNEL_END; kernel++)
-            if (is_selectable(kernel) && !is_thin(kernel) && kernel_table[kernel].blocks &&
-                find_variant(&desc, kernel, 0, &variant) && clocks_of_kernel(desc, kernel, &machine_t4) < least)
+            if (!kernel_table[kernel].is_plain && kernel_table[kernel].family != FAMILY_thin &&
+                kernel_table[kernel].blocks && find_variant(problem_of(&desc), kernel, 0, &variant) &&
+                clocks_of_kernel(desc, kernel, &machine_t4) < least)
                 fail_msg("%s is as fast with k whole", kernel_table[kernel].info.name);
     }
 }
@@ -269,7 +272,7 @@ static void a_sample_is_priced_as_such(void **state)
         desc.type_a = desc.type_b = HGEMM_TYPE_BF16;
         desc.scale_a = desc.scale_b = is_given ? 1 : 0;
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
-        clocks[is_given] = estimate_clocks(&desc, &machine_t4, &plan);
+        clocks[is_given] = estimate_clocks(problem_of(&desc), &machine_t4, &plan);
     }
     assert_true(clocks[0] > clocks[1] && clocks[0] < 1.15 * clocks[1]);
 }
@@ -279,7 +282,7 @@ static int parts_of_k(const hgemm_desc_t *desc, int kernel, const machine_t *mac
 {
     enum { MOST = 400 };
     static priced_plan_t ranked[MOST];
-    const int count = rank_plans(desc, machine, machine->workspace_bytes, ranked, MOST);
+    const int count = rank_plans(problem_of(desc), machine, machine->workspace_bytes, ranked, MOST);
     for (int i = 0; i < count; i++)
         if (ranked[i].plan.variant.kernel == kernel)
             return ranked[i].plan.splits;
@@ -340,10 +343,10 @@ static void short_blocks_are_not_alone(void **state)
     const machine_t newer = a_newer_gpu();
     hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 48000, 3072, 1024);
     plan_t plan;
-    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&desc), &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
     assert_true(kernel_table[plan.variant.kernel].newer_blocks > 1);
     desc = problem(HGEMM_ACCUMULATE_F16, 8192, 8192, 8192);
-    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&desc), &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
     assert_int_equal(kernel_table[plan.variant.kernel].newer_blocks, 1);
 }
 
@@ -354,7 +357,7 @@ static void long_sums_have_a_block_per_multiprocessor(void **state)
     const machine_t newer = a_newer_gpu();
     hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 16, 1024, 500000);
     plan_t plan;
-    assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+    assert_int_equal(select_plan(problem_of(&desc), &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
     int64_t blocks = plan.tiles * plan.splits;
     assert_true(blocks > 3 * newer.multiprocessors / 4 && blocks <= newer.multiprocessors);
 }
@@ -368,7 +371,8 @@ static void few_unaligned_rows_take_a_flat_tile(void **state)
     for (int i = 0; i < 2; i++) {
         const hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F16, 10, 1952, 457);
         plan_t plan;
-        assert_int_equal(select_plan(&desc, machines[i], machines[i]->workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_plan(problem_of(&desc), machines[i], machines[i]->workspace_bytes, &plan),
+                         HGEMM_STATUS_SUCCESS);
         assert_int_equal(kernel_table[plan.variant.kernel].info.block_m, 16);
     }
 }
@@ -414,9 +418,9 @@ static void thin_kernels_have_their_products(void **state)
             hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, rows[r].m, rows[r].n, rows[r].k);
             plan_t plan;
             desc.op_b = rows[r].op_b, desc.ldb = desc.op_b == HGEMM_OP_T ? desc.k : desc.n;
-            assert_int_equal(select_plan(&desc, machines[i], machines[i]->workspace_bytes, &plan),
+            assert_int_equal(select_plan(problem_of(&desc), machines[i], machines[i]->workspace_bytes, &plan),
                              HGEMM_STATUS_SUCCESS);
-            int chosen = is_thin(plan.variant.kernel) ? plan.variant.kernel : KERNEL_NONE;
+            int chosen = kernel_table[plan.variant.kernel].family == FAMILY_thin ? plan.variant.kernel : KERNEL_NONE;
             if (chosen != rows[r].kernel[i])
                 fail_msg("%s: %s for row %zu", i ? "newer" : "T4", kernel_table[plan.variant.kernel].info.name, r);
         }
@@ -433,7 +437,7 @@ static void small_dots_fill_a_t4(void **state)
             hgemm_desc_t desc = problem(HGEMM_ACCUMULATE_F32, sides[i][0], sides[i][1], k);
             plan_t plan;
             assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
-            assert_int_equal(is_thin(plan.variant.kernel), 0);
+            assert_int_not_equal(kernel_table[plan.variant.kernel].family, FAMILY_thin);
             assert_in_range(plan.tiles * plan.splits, 3 * machine_t4.multiprocessors / 4, machine_t4.multiprocessors);
         }
 }
@@ -465,7 +469,7 @@ static void short_products_of_floats_are_not_split_first(void **state)
         desc.m = cases[i].m, desc.n = cases[i].n, desc.k = cases[i].k, desc.batch = cases[i].batch;
         desc.lda = desc.ldb = desc.k + cases[i].pad, desc.ldc = desc.ldd = desc.n;
         desc.stride_a = desc.m * desc.lda, desc.stride_b = desc.n * desc.ldb, desc.stride_d = desc.m * desc.n;
-        assert_int_equal(select_plan(&desc, &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
+        assert_int_equal(select_plan(problem_of(&desc), &newer, newer.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         assert_string_equal(kernel_table[plan.variant.kernel].info.name, cases[i].kernel);
     }
 }
@@ -485,9 +489,9 @@ static void accuracies_have_their_kernels(void **state)
             plan_t plan;
             desc.type_a = desc.type_b = desc.type_c = desc.type_d = desc.type_bias = HGEMM_TYPE_F32;
             desc.op_a = HGEMM_OP_T, desc.accuracy = (hgemm_accuracy_t)level;
-            assert_int_equal(select_plan(&desc, &newer, (size_t)1 << 30, &plan), HGEMM_STATUS_SUCCESS);
+            assert_int_equal(select_plan(problem_of(&desc), &newer, (size_t)1 << 30, &plan), HGEMM_STATUS_SUCCESS);
             assert_string_equal(kernel_table[plan.variant.kernel].info.name, kernels[level]);
-            clocks[level] = estimate_clocks(&desc, &newer, &plan);
+            clocks[level] = estimate_clocks(problem_of(&desc), &newer, &plan);
         }
         assert_true(clocks[1] < 0.88 * clocks[0] && clocks[2] < 0.45 * clocks[0]);
     }

@@ -157,25 +157,28 @@ static void a_class_is_what_selection_sees(void **state)
     rng_t rng = {test_seed()};
     for (int i = 0; i < 5000; i++) {
         hgemm_weights_t drawn_weights, weights;
-        hgemm_desc_t drawn = random_problem(&rng, &drawn_weights), desc = normalise(&drawn), other = desc, example;
-        problem_class_t class = class_of(&desc), read;
+        hgemm_desc_t drawn = random_problem(&rng, &drawn_weights), other = drawn, example;
+        const problem_t of_drawn = normalise(&drawn);
+        problem_class_t class = class_of(&of_drawn), read;
         char text[CLASS_TEXT];
         class_to_text(&class, text);
         assert_null(class_from_text(text, &read));
         assert_int_equal(class_compare(&class, &read), 0);
         assert_null(class_example(&class, &example, &weights));
-        problem_class_t of_example = class_of(&example);
+        const problem_t example_of_class = normalise(&example);
+        problem_class_t of_example = class_of(&example_of_class);
         assert_int_equal(class_compare(&class, &of_example), 0);
 
         static const int64_t residues[4][4] = {{0, 16, 32, 160}, {8, 24, 40, 152}, {2, 4, 6, 12}, {4, 12, 20, 28}};
         int which = class.of[CLASS_aligned_a] == 16 ? 0 : class.of[CLASS_aligned_a] == 8 ? 1 : 2;
-        which += which == 2 && desc.type_a == HGEMM_TYPE_F32;
+        which += which == 2 && of_drawn.a.type == HGEMM_TYPE_F32;
         other.a = (const void *)(uintptr_t)(8192 + residues[which][rng_between(&rng, 0, 3)]);
-        other.alpha = 5, other.ldd = desc.ldd + 3;
-        problem_class_t of_other = class_of(&other);
+        other.alpha = 5, other.ldd += 3;
+        const problem_t other_of_class = normalise(&other);
+        problem_class_t of_other = class_of(&other_of_class);
         assert_int_equal(class_compare(&class, &of_other), 0);
         plan_t plans[3];
-        const hgemm_desc_t *const same[3] = {&desc, &other, &example};
+        const problem_t *const same[3] = {&of_drawn, &other_of_class, &example_of_class};
         for (int j = 0; j < 3; j++)
             assert_int_equal(select_plan(same[j], &machine_t4, machine_t4.workspace_bytes, &plans[j]),
                              HGEMM_STATUS_SUCCESS);

@@ -19,11 +19,6 @@ static void elements_have_bytes(void **state)
     assert_int_equal(type_bytes(HGEMM_TYPE_F16, 3), 6);
     assert_int_equal(type_bytes(HGEMM_TYPE_BF16, -3), -6);
     assert_int_equal(type_bytes(HGEMM_TYPE_F32, INT64_C(1) << 60), INT64_C(1) << 62);
-    assert_int_equal(bytes_of_bits(8, 5), 5);
-    assert_int_equal(bytes_of_bits(4, 5), 3); /* the last byte is half full */
-    assert_int_equal(bytes_of_bits(4, 6), 3);
-    assert_int_equal(bytes_of_bits(4, -6), -3);
-    assert_int_equal(bytes_of_bits(4, INT64_MAX), INT64_C(1) << 62);
 }
 
 static void types_are_found_by_name(void **state)
@@ -32,7 +27,7 @@ static void types_are_found_by_name(void **state)
     assert_int_equal(name_count(type_names), TYPE_COUNT);
     for (int type = 0; type < TYPE_COUNT; type++) {
         assert_int_equal(name_value(type_names, type_names[type]), type);
-        assert_int_equal(strncmp(type_table[type].constant, "HGEMM_TYPE_", 11), 0);
+        assert_int_equal(strncmp(type_table[type].words, "HGEMM_TYPE_", 11), 0);
         assert_true(type_table[type].bits > 0);
     }
     assert_int_equal(name_value(type_names, "f64"), -1);
@@ -137,16 +132,47 @@ static void factors_are_apart(void **state)
     p.op_a = HGEMM_OP_T, p.op_b = HGEMM_OP_T;
     p.lda = 11, p.ldb = 13, p.stride_a = 100, p.stride_b = 200;
     p.type_b = HGEMM_TYPE_BF16;
-    const factor_t a = factor_of(&p, FACTOR_A), b = factor_of(&p, FACTOR_B);
+    const problem_t given = normalise(&p);
+    const factor_t a = given.a, b = given.b;
     assert_true(a.address == 64 && a.type == HGEMM_TYPE_F16 && !a.is_along_k);
     assert_true(a.lines == 7 && a.width == 3 && a.ld == 11 && a.stride == 100);
+    assert_true(a.aligned == 16 && a.whole == 1 && a.bytes == 2);
     assert_true(b.address == 72 && b.type == HGEMM_TYPE_BF16 && b.is_along_k);
     assert_true(b.lines == 5 && b.width == 7 && b.ld == 13 && b.stride == 200);
-    assert_int_equal(scales_to_find(&p), FACTOR_B);
+    assert_true(b.aligned == 8 && b.has_scale && b.finds_scale);
+    assert_int_equal(given.scales, FACTOR_B);
     p.batch_mode = HGEMM_BATCH_POINTERS;
-    assert_int_equal(factor_of(&p, FACTOR_A).address, 2); /* what an element promises */
+    assert_int_equal(normalise(&p).a.address, 2); /* what an element promises */
     p.alignment = 64;
-    assert_int_equal(factor_of(&p, FACTOR_B).address, 64);
+    assert_int_equal(normalise(&p).b.address, 64);
+}
+
+/* Rows in whole groups of 8 elements, of 4, or neither: by address, leading dimension, width and stride. */
+static void rows_are_whole_or_not(void **state)
+{
+    (void)state;
+    static const struct {
+        hgemm_type_t type;
+        int address, ld, width, batch, stride, whole;
+    } cases[] = {
+        {HGEMM_TYPE_F16, 16, 24, 16, 1, 0, 8}, {HGEMM_TYPE_F16, 8, 24, 16, 1, 0, 4},
+        {HGEMM_TYPE_F16, 2, 24, 16, 1, 0, 1},  {HGEMM_TYPE_F16, 16, 20, 16, 1, 0, 4},
+        {HGEMM_TYPE_F16, 16, 24, 12, 1, 0, 4}, {HGEMM_TYPE_F16, 16, 24, 10, 1, 0, 1},
+        {HGEMM_TYPE_F16, 16, 24, 16, 1, 3, 8}, {HGEMM_TYPE_F16, 16, 24, 16, 2, 4, 4},
+        {HGEMM_TYPE_F16, 16, 24, 16, 2, 3, 1}, {HGEMM_TYPE_F32, 16, 20, 16, 1, 0, 8},
+        {HGEMM_TYPE_F32, 16, 20, 12, 1, 0, 4}, {HGEMM_TYPE_F32, 8, 20, 12, 1, 0, 1},
+        {HGEMM_TYPE_F32, 16, 20, 12, 2, 2, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        hgemm_desc_t desc;
+        hgemm_desc_init(&desc);
+        desc.type_a = desc.type_b = cases[i].type;
+        desc.m = desc.n = desc.ldb = desc.ldd = 32, desc.k = cases[i].width, desc.batch = cases[i].batch;
+        desc.a = (const void *)(uintptr_t)(64 + cases[i].address), desc.lda = cases[i].ld;
+        desc.stride_a = cases[i].stride;
+        if (normalise(&desc).a.whole != cases[i].whole)
+            fail_msg("case %d: %d, want %d", (int)i, normalise(&desc).a.whole, cases[i].whole);
+    }
 }
 
 int main(void)
@@ -155,6 +181,7 @@ int main(void)
         cmocka_unit_test(elements_have_bytes),      cmocka_unit_test(types_are_found_by_name),
         cmocka_unit_test(values_are_found_by_name), cmocka_unit_test(weights_are_words),
         cmocka_unit_test(activations_have_names),   cmocka_unit_test(factors_are_apart),
+        cmocka_unit_test(rows_are_whole_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

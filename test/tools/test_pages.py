@@ -81,8 +81,8 @@ class Pages(unittest.TestCase):
     def test_arguments_of_the_python_package_are_those_of_the_page(self):
         """Of the three functions whose keywords docs/python.md lists, in their order."""
         page = (ROOT / "docs" / "python.md").read_text()
-        for function, source, name in (("hgemm.matmul", "_matmul.py", "matmul"), ("hgemm.grouped", "_grouped.py", "grouped"),
-                                       ("hgemm.torch.enable", "torch.py", "enable")):
+        for function, source, name in (("hgemm.matmul", "_functions.py", "matmul"), ("hgemm.grouped", "_functions.py", "grouped"),
+                                       ("hgemm.torch.enable", "_enable.py", "enable")):
             shown = next(found for found in re.findall(rf"{function}\(((?:[^()]|\([^()]*\))*)\)", page) if found.count(",") > 3)
             module = ast.parse((ROOT / "python" / "hgemm" / source).read_text())
             found = next(node for node in module.body if getattr(node, "name", "") == name)

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "experts.h"
+#include "problem/types.h"
 
 static const float ALPHA = 2, BETA = -3;
 
@@ -151,8 +152,8 @@ static void knows_experts(void **state)
 static void fills_packed_weights(void **state)
 {
     (void)state;
-    for (int code = HGEMM_CODE_INT4; code <= HGEMM_CODE_E4M3; code++)
-        for (int zero = HGEMM_ZERO_NONE; zero <= (code < HGEMM_CODE_TABLE16 ? HGEMM_ZERO_OFFSET : HGEMM_ZERO_NONE);
+    for (int code = 0; code < CODE_COUNT; code++)
+        for (int zero = HGEMM_ZERO_NONE; zero <= (code_table[code].has_zeros ? HGEMM_ZERO_OFFSET : HGEMM_ZERO_NONE);
              zero++) {
             const shape_t shape = {.m = 3, .n = 33, .k = 70, .batch = 2, .op_b = HGEMM_OP_T};
             fill_t fill = {.is_packed = 1};

@@ -153,7 +153,7 @@ export HGEMM_BUILD="$build"
 images=$(sed -n 's/^HGEMM_IMAGE_DIR:PATH=//p' "$build/CMakeCache.txt")
 images=${images:-$build/kernels}
 dump=$source/tools/dump_sass.sh
-wanted="k1_tiled_nn k2_swizzled_nn k5_64x64_nn k5_64x32_f32_nt_x8" missing=''
+wanted="k1_tiled_nn k2_swizzled_nn k5_64x64_nn k5_64x32_f32_nt_x8 single_128x128_nt_f32" missing=''
 for variant in $wanted; do
     [ -f "$images/$variant.fatbin" ] || missing="$missing $variant"
 done
@@ -167,6 +167,9 @@ if [ -x "$build/turing" ] && [ -z "$missing" ]; then
     run "$dump" -s k2_swizzled
     expect 'dump_sass.sh of a kernel' 0 out "^k2_swizzled_nn +[0-9]+ +0 +[0-9]+ +128 "
     [ "$(wc -l <"$work/out")" = 2 ] || fail 'dump_sass.sh -s shows more than the summary of one kernel'
+    run "$dump" -s single_128x128_nt_f32 # whose source declares an array, and which spills nothing
+    expect 'dump_sass.sh of a kernel with an array' 0 out '^variant +regs +local '
+    expect 'dump_sass.sh of a kernel with an array' 0 out '^single_128x128_nt_f32 +[0-9]+ +[1-9][0-9]* '
     mkdir -p "$work/built/kernels" # a build with few kernels
     ln -s "$build/turing" "$work/built/turing"
     for variant in $wanted; do

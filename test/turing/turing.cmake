@@ -7,7 +7,7 @@ include(turing/turing_exec.cmake)
 # Decoding, against the vendor's text; loading, of what is whole and of what is damaged.
 turing_test(turing_decode_test)
 hgemm_add_test(turing_decode turing_decode_test
-    ${CMAKE_CURRENT_SOURCE_DIR}/data/sass_pairs.txt ${CMAKE_CURRENT_SOURCE_DIR}/data/sass_variants.txt)
+    ${recorded}/sass_pairs.txt ${recorded}/sass_variants.txt)
 turing_test(turing_load_test)
 turing_test(turing_cubin_test)
 target_link_libraries(turing_cubin_test PRIVATE zstd)

@@ -12,19 +12,46 @@ endfunction()
 turing_test(turing_hmma_test)
 hgemm_add_test(turing_hmma turing_hmma_test)
 
-# Beside the library's images, where other builds (HGEMM_IMAGE_DIR) find it too.
-set(cubin ${image_dir}/turing_kernels.cubin)
-if(NOT HGEMM_IMAGE_DIR)
+# turing_cubin(<out> <name> <options>...): the path of turing/<name>.cu, compiled beside the library's images, where other builds
+# (HGEMM_IMAGE_DIR) find it too. Those take it if it is of their own source, else compile it themselves; empty: nor is there nvcc.
+function(turing_cubin out name)
+    set(cubin ${image_dir}/${name}.cubin)
+    hgemm_recipe(recipe "${HGEMM_NVCC_VERSION}" OFF "" -std=c++17 ${ARGN})
+    hgemm_hash_sources(sources ${CMAKE_CURRENT_SOURCE_DIR} turing/${name}.cu turing/${name}.h)
+    set(files ${sources})
+    list(TRANSFORM files REPLACE "^[^ ]+ " "${CMAKE_CURRENT_SOURCE_DIR}/")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+    if(HGEMM_IMAGE_DIR)
+        hgemm_changed_input(why ${image_dir}/${name}.inputs "${recipe}" "${sources}")
+        if(NOT why AND EXISTS ${cubin})
+            set(${out} ${cubin} PARENT_SCOPE)
+            return()
+        endif()
+        find_program(HGEMM_NVCC nvcc HINTS ${HGEMM_CUDA_INCLUDE}/../bin)
+        if(NOT HGEMM_NVCC)
+            message(STATUS "no nvcc, and ${cubin} ${why}: without the tests that run it")
+            set(${out} "" PARENT_SCOPE)
+            return()
+        endif()
+        set(cubin ${CMAKE_CURRENT_BINARY_DIR}/${name}.cubin)
+    endif()
+    list(JOIN recipe "\n" recipe)
+    list(JOIN sources "\n" lines)
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.inputs CONTENT "${recipe}\n${lines}\n" @ONLY)
+    string(REGEX REPLACE "cubin$" "inputs" inputs ${cubin})
     add_custom_command(
         OUTPUT ${cubin}
-        COMMAND ${HGEMM_NVCC} -arch=sm_75 -cubin -lineinfo -fmad=false -O2 -std=c++17
-            -o ${cubin} ${CMAKE_CURRENT_SOURCE_DIR}/turing/turing_kernels.cu
-        DEPENDS turing/turing_kernels.cu turing/turing_kernels.h
-        COMMENT "Compiling the emulator's test kernels"
+        COMMAND ${HGEMM_NVCC} -arch=sm_75 -cubin -std=c++17 ${ARGN} -o ${cubin} ${CMAKE_CURRENT_SOURCE_DIR}/turing/${name}.cu
+        COMMAND ${CMAKE_COMMAND} -E copy_if_different ${CMAKE_CURRENT_BINARY_DIR}/${name}.inputs ${inputs}
+        DEPENDS ${files}
+        COMMENT "Compiling ${name} for the emulator's tests"
         VERBATIM)
-    add_custom_target(turing_kernels ALL DEPENDS ${cubin})
-endif()
-if(NOT HGEMM_IMAGE_DIR OR EXISTS ${cubin})
+    add_custom_target(${name} ALL DEPENDS ${cubin})
+    set(${out} ${cubin} PARENT_SCOPE)
+endfunction()
+
+turing_cubin(cubin turing_kernels -lineinfo -fmad=false -O2)
+if(cubin)
     set(has_cubin ON)
     foreach(name exec check fuzz)
         turing_test(turing_${name}_test)
@@ -32,29 +59,13 @@ if(NOT HGEMM_IMAGE_DIR OR EXISTS ${cubin})
     endforeach()
 else()
     set(has_cubin OFF)
-    message(STATUS "no ${cubin}: without the emulator's tests that run it")
 endif()
 
 # Kernels of the kinds that people write; some with functions in sections of their own.
-set(people ${image_dir}/turing_people.cubin)
-set(apart ${image_dir}/turing_apart.cubin)
-if(NOT HGEMM_IMAGE_DIR)
-    foreach(name people apart)
-        set(options -lineinfo -O2 -Xptxas -w -diag-suppress 177)
-        if(name STREQUAL "apart")
-            set(options -G)
-        endif()
-        add_custom_command(
-            OUTPUT ${${name}}
-            COMMAND ${HGEMM_NVCC} -arch=sm_75 -cubin -std=c++17 ${options}
-                -o ${${name}} ${CMAKE_CURRENT_SOURCE_DIR}/turing/turing_${name}.cu
-            DEPENDS turing/turing_${name}.cu
-            COMMENT "Compiling people's kernels: ${name}"
-            VERBATIM)
-        add_custom_target(turing_${name} ALL DEPENDS ${${name}})
-    endforeach()
-endif()
-if(NOT HGEMM_IMAGE_DIR OR (EXISTS ${people} AND EXISTS ${apart}))
+turing_cubin(people turing_people -lineinfo -O2 -Xptxas -w -diag-suppress 177)
+turing_cubin(apart turing_apart -G)
+if(people AND apart)
+    set_tests_properties(install PROPERTIES ENVIRONMENT PEOPLE=${people})
     turing_test(turing_people_test)
     hgemm_add_test(turing_people turing_people_test ${people})
     add_test(NAME turing_run COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/turing/turing_run.sh $<TARGET_FILE:turing_tool> ${people} ${apart}

@@ -29,7 +29,8 @@ import tempfile
 from results import ROOT
 
 FILES = {
-    "selection": [f"src/select/{name}" for name in ("cost.c", "costs.def", "feasible.c", "few.c", "machine.c", "price.c", "selection.c", "thin.c", "tiny.c")],
+    "selection": [f"src/select/{name}" for name in ("cost.c", "costs.def", "family.c", "feasible.c", "few.c", "fma.c", "machine.c", "mma.c", "price.c", "selection.c", "thin.c",
+                                                        "tiny.c")],
     "clock": ["src/turing/time.c", "src/turing/time.def", "src/turing/time_memory.c"],
     "counting": ["src/turing/count.c"],
     "door": ["src/cublas/*.[ch]"],
@@ -42,7 +43,7 @@ TEXTS = {"cases": PRODUCTS, "door": "door selection", "first_use": "install", "p
 TREE = ("ptx", "cmake", "src", "tools", "python")
 # The table's rows are hashed one by one. Arguments are where parameters lie: a kernel that reads a new one changes itself.
 APART = ("kernels.def", "args.h")
-SELECTIONS_OWN = re.compile(r" *\bT4_ALONE\(\)")  # columns
+SELECTIONS_OWN = re.compile(r" *\b(?:INVARIANT|T4_ALONE)\(\)")  # columns
 
 
 def code_of(path):
@@ -153,7 +154,7 @@ def kernels_run(result):
     depends = result["context"].get("depends", "").split()
     on_t4 = "T4" in result["context"].get("gpu", "")
     return kernels_of(result)[0] | {kernel for source, kernel, columns, _ in rows_of_table(ROOT)
-                                    if source in depends and (on_t4 or not SELECTIONS_OWN.search(columns))}
+                                    if source in depends and (on_t4 or "T4_ALONE()" not in columns)}
 
 
 def needed(result):

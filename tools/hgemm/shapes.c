@@ -99,8 +99,8 @@ static void add_packed(shapes_t *shapes, const shapes_options_t *options, int64_
     desc.m = m, desc.n = n, desc.k = k, desc.batch = batch;
     desc.lda = k, desc.ldc = desc.ldd = n;
     desc.stride_a = m * k, desc.stride_b = form.bytes, desc.stride_c = desc.stride_d = m * n;
-    desc.weights = &weights, desc.type_b = HGEMM_TYPE_PACKED;
-    hgemm_desc_t row_major = normalise(&desc);
+    desc.weights = &weights;
+    const problem_t row_major = normalise(&desc);
     problem_class_t problem = class_of(&row_major);
     shapes_add(shapes, &problem);
 }
@@ -131,7 +131,7 @@ static void add_plain(shapes_t *shapes, const shapes_options_t *options, int64_t
         desc.ldb = (desc.op_b == HGEMM_OP_N) == is_row_major ? n : k;
         desc.ldc = desc.ldd = is_row_major ? n : m;
         desc.stride_a = m * k, desc.stride_b = k * n, desc.stride_c = desc.stride_d = m * n;
-        hgemm_desc_t row_major = normalise(&desc);
+        const problem_t row_major = normalise(&desc);
         problem_class_t problem = class_of(&row_major);
         shapes_add(shapes, &problem);
     }

@@ -73,9 +73,9 @@ static hgemm_desc_t problem_on(const stopwatch_t *watch, int copy)
     return desc;
 }
 
-const hgemm_desc_t *stopwatch_problem(const stopwatch_t *watch)
+problem_t stopwatch_problem(const stopwatch_t *watch)
 {
-    return &watch->problem;
+    return normalise(&watch->problem);
 }
 
 /* Numbers of a type in so many bytes, which begin with no whole element where an operand does not. */
@@ -184,7 +184,7 @@ stopwatch_t *stopwatch_open(hgemm_handle_t handle, const problem_class_t *proble
                             of[CLASS_aligned_a]);
         if (p->weights) {
             watch->weights = fill_described(&(fill_t){.weights = watch->weights}, p->n, p->k, 1);
-            watch->b = space_of(HGEMM_TYPE_PACKED, 1, form_of(p->weights).bytes, p->batch, p->stride_b, 16);
+            watch->b = space_of(HGEMM_TYPE_PACKED, 1, normalise(p).packed.bytes, p->batch, p->stride_b, 16);
         } else {
             watch->b = space_of(p->type_b, p->op_b == HGEMM_OP_N ? p->k : p->n, p->ldb, p->batch, p->stride_b,
                                 of[CLASS_aligned_b]);
@@ -223,8 +223,10 @@ void stopwatch_set_cublas(stopwatch_t *watch, const cublas_t *cublas)
 /* Enqueues a plan, or cuBLAS where it is NULL. */
 static hgemm_status_t enqueue(stopwatch_t *watch, const hgemm_desc_t *problem, const plan_t *plan)
 {
-    if (plan)
-        return handle_launch(watch->handle, problem, plan);
+    if (plan) {
+        const problem_t p = normalise(problem);
+        return handle_launch(watch->handle, &p, plan);
+    }
     if (cublas_multiply(watch->cublas, problem) == 0)
         return HGEMM_STATUS_SUCCESS;
     snprintf(watch->handle->device->detail, DEVICE_DETAIL, "cuBLAS fails.");

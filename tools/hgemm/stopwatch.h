@@ -14,8 +14,8 @@ typedef struct stopwatch_t stopwatch_t;
 stopwatch_t *stopwatch_open(hgemm_handle_t handle, const problem_class_t *problem, const char **fault);
 void stopwatch_close(stopwatch_t *watch);
 
-/* The row-major problem, on the first copy of its operands. */
-const hgemm_desc_t *stopwatch_problem(const stopwatch_t *watch);
+/* The problem, on the first copy of its operands. */
+problem_t stopwatch_problem(const stopwatch_t *watch);
 
 /* In the place of a plan, NULL is cuBLAS's product, without an epilogue: once this has said by what. */
 void stopwatch_set_cublas(stopwatch_t *watch, const cublas_t *cublas);

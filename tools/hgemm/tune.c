@@ -205,8 +205,9 @@ static void update_file(void)
 /* ---- A shape --------------------------------------------------------------------------------------- */
 
 /* The default plan and others that may be faster; returns how many. */
-static int find_candidates(const hgemm_desc_t *p, plan_t *plans)
+static int find_candidates(const stopwatch_t *watch, plan_t *plans)
 {
+    const problem_t problem = stopwatch_problem(watch), *const p = &problem;
     priced_plan_t *ranked = calloc((size_t)options.plans, sizeof *ranked);
     int count = 0;
     if (!ranked)
@@ -281,7 +282,7 @@ static const plan_t *choose(stopwatch_t *watch, const plan_t *plans, int count, 
 static int prove_cublas(stopwatch_t *watch, const char *name)
 {
     const char *fault;
-    if (stopwatch_problem(watch)->weights) /* which cuBLAS does not take */
+    if (stopwatch_problem(watch).is_packed) /* which cuBLAS does not take */
         return 0;
     stopwatch_set_cublas(watch, cublas);
     if (!cublas || stopwatch_prove(watch, NULL, &fault))
@@ -310,17 +311,20 @@ static int tune_shape(const problem_class_t *problem, const char *name)
 {
     hgemm_desc_t example;
     hgemm_weights_t weights;
+    problem_t p;
     const char *fault = class_example(problem, &example, &weights);
     const char *witness = strcmp(handle->info.kind, "t4model") == 0 ? "modelled" : "measured";
-    if (!fault)
-        fault = tuning_fault(&example);
+    if (!fault) {
+        p = normalise(&example);
+        fault = tuning_fault(&p);
+    }
     stopwatch_t *watch = fault ? NULL : stopwatch_open(handle, problem, &fault);
     plan_t *plans = calloc((size_t)options.plans, sizeof *plans);
     char words[PLAN_TEXT], line[1024], ratio[TUNING_RATIO] = "";
     double chosen, by_default;
     if (!plans)
         tool_fail("there is no memory left");
-    int count = watch ? prove(watch, name, plans, find_candidates(stopwatch_problem(watch), plans)) : 0;
+    int count = watch ? prove(watch, name, plans, find_candidates(watch, plans)) : 0;
     if (count > 0) {
         const int has_rival = prove_cublas(watch, name);
         const plan_t *plan = choose(watch, plans, count, &chosen, &by_default);
@@ -381,9 +385,10 @@ static int is_slower(const problem_class_t *problem)
     if (!watch || !seconds)
         tool_fail("cannot be timed: %s", watch ? "there is no memory left" : fault);
     class_to_text(problem, name);
+    const problem_t p = stopwatch_problem(watch);
     for (int tuned = 0; tuned < 2; tuned++) {
         tool_must(handle, hgemm_load_tuning(handle, tuned ? options.out : NULL));
-        tool_must(handle, handle_choose(handle, stopwatch_problem(watch), &plans[tuned]));
+        tool_must(handle, handle_choose(handle, &p, &plans[tuned]));
         plan_to_text(&plans[tuned], words[tuned]);
     }
     double *tuned = seconds + options.repetitions;

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
 """AWQ's layout for GEMM: integers of 32 bits that hold eight columns of n in an order of its own, for each k."""
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from .._weights import Weights, wrong_shape
@@ -17,13 +21,13 @@ def _spread(words):
     return codes.reshape(words.shape[0], -1)
 
 
-def awq(qweight, qzeros, scales, *, group_size=None):
+def awq(qweight: Any, qzeros: Any, scales: Any, *, group_size: int | None = None) -> Weights:
     """The Weights of an AWQ layer of 4 bits, version "gemm", by the names of its tensors in a checkpoint.
 
     qweight     int32, (k, n / 8)
     qzeros      int32, (groups, n / 8)
     scales      float16, bfloat16 or float32, (groups, n)
-    group_size  needed where the last group is shorter than the others"""
+    group_size  needed where the last group may be shorter than the others"""
     qweight = tensor("qweight", qweight, INTEGERS, (None, None))
     k, n = qweight.shape[0], qweight.shape[1] * 8
     scales = tensor("scales", scales, FLOATS, (None, n))

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: MIT
 """bitsandbytes' NF4 and FP4: numbers of a table of sixteen values, the largest magnitude of each block as its scale, which may itself be
 a code of 8 bits."""
+from __future__ import annotations
+
 import functools
 import json
+import math
+from typing import Any
 
 import numpy as np
 
 from .._weights import Weights, wrong_shape
+from .._words import shown
 from ._tensors import matrix_shape, tensor, to_numpy
 
 # The values of bitsandbytes' functional.py: NF4's are quantiles of the normal distribution, FP4's a float of 4 bits over 12.
@@ -31,24 +36,24 @@ def _as_halves(values):
     return (values * factor).astype(np.float16), np.float32(factor)
 
 
-def bitsandbytes(weight, absmax, shape, *, quant_type="nf4", quant_map=None, blocksize=64, nested_absmax=None, nested_quant_map=None,
-                 nested_offset=0.0, nested_blocksize=256):
+def bitsandbytes(weight: Any, absmax: Any, shape: Any, *, quant_type: str = "nf4", quant_map: Any = None, blocksize: int = 64, nested_absmax: Any = None,
+                 nested_quant_map: Any = None, nested_offset: Any = 0.0, nested_blocksize: int = 256) -> Weights:
     """The Weights of a Linear4bit of bitsandbytes, by the names of its tensors in a checkpoint and of what its quant_state says.
 
     weight            uint8, n * k / 2 of them: two codes in a byte, the one with the smaller k in the high bits
     absmax            float32, a number for each block; uint8 where it is nested (double-quantised)
     shape             (n, k)
     quant_type        "nf4" or "fp4"; quant_map: other sixteen values, float32
-    blocksize         elements of a block: a divisor or a multiple of k
+    blocksize         elements of a block. Rows whose k is no multiple of it begin inside blocks, at a multiple of 16
     nested_absmax     float32, a number for each nested_blocksize of absmax
     nested_quant_map  float32, the 256 values of absmax' codes
     nested_offset     what is added to all of absmax"""
     n, k = matrix_shape("shape", shape, "weight")
     for name, size in (("blocksize", blocksize), ("nested_blocksize", nested_blocksize)):
         if not isinstance(size, (int, np.integer)) or size < 1:
-            raise ValueError(f"{name}: {size!r} is no number of elements")
+            raise ValueError(f"{name}: {shown(size)} is no number of elements")
     if quant_map is None and not (isinstance(quant_type, str) and quant_type in TABLES):
-        raise ValueError(f"quant_type: {quant_type!r} is neither 'nf4' nor 'fp4'")
+        raise ValueError(f"quant_type: {shown(quant_type)} is neither 'nf4' nor 'fp4'")
     values = TABLES[quant_type] if quant_map is None else tensor("quant_map", quant_map, ("float32",), (16,))
     weight = to_numpy("weight", weight)
     if weight.ndim and weight.dtype.kind in "ifV" and weight.flags.c_contiguous:  # quant_storage of other types
@@ -58,15 +63,13 @@ def bitsandbytes(weight, absmax, shape, *, quant_type="nf4", quant_map=None, blo
         raise wrong_shape("weight", weight.shape, f"{n * k / 2:g} bytes for {n} rows of k = {k}, which is even")
     blocks = -(-n * k // blocksize)
     scales = _absmax(absmax, blocks, nested_absmax, nested_quant_map, nested_offset, nested_blocksize)
-    if k % blocksize == 0:
-        scales, group = scales.reshape(n, k // blocksize), blocksize
-    elif blocksize % k == 0:  # a block is some rows
-        scales, group = np.repeat(scales, blocksize // k)[:n, None], 0
-    else:
-        raise ValueError(f"weight: blocks of {blocksize} cross its rows of k = {k} in their middle; there is no kernel for that")
+    step = math.gcd(k, blocksize)  # along a row blocks change at multiples of it only
+    if step not in (k, blocksize) and step % 16:
+        raise ValueError(f"weight: its rows of k = {k} begin at multiples of {step} inside blocks of {blocksize}; there are kernels for multiples of 16")
+    scales = scales[np.arange(n * k // step) * step // blocksize].reshape(n, k // step)
     codes = weight.reshape(n, k // 2)
     halves, factor = _as_halves(np.ascontiguousarray(values).tobytes())
-    return Weights(codes << 4 | codes >> 4, scales / factor, "table16", group=group, table=halves, nibbles=True)
+    return Weights(codes << 4 | codes >> 4, scales / factor, "table16", group=step if step < k else 0, table=halves, nibbles=True)
 
 
 def _absmax(absmax, blocks, nested_absmax, nested_quant_map, nested_offset, nested_blocksize):
@@ -86,7 +89,7 @@ def _absmax(absmax, blocks, nested_absmax, nested_quant_map, nested_offset, nest
     return values[codes.reshape(-1)] * outer.reshape(-1)[np.arange(blocks) // nested_blocksize] + np.float32(offset)
 
 
-def bitsandbytes_state(weight, state):
+def bitsandbytes_state(weight: Any, state: Any) -> Weights:
     """The same of a weight and what a checkpoint has beside it: a dict by names such as "absmax" and "quant_state.bitsandbytes__nf4", or
     the quant_state of a Params4bit."""
     if getattr(state, "packing_format_for_cpu", False):

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: MIT
 """compressed-tensors: pack-quantized (integers of 32 bits that hold codes of successive k, an offset added) and int-quantized."""
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from .._weights import Weights, from_nibbles, nibbles, wrong_shape
+from .._words import is_one_of, shown
 from . import _fp8
 from ._mx import EXPONENTS, nvfp4, of_scales
-from ._tensors import FLOATS, INTEGERS, group_of, matrix_shape, sort_groups, tensor, to_numpy, words_to_bytes
+from ._tensors import FLOATS, INTEGERS, groups_of_index, matrix_shape, tensor, to_numpy, words_to_bytes
 
 
-def compressed_tensors(*, weight_scale, weight=None, weight_packed=None, weight_shape=None, weight_zero_point=None, weight_g_idx=None,
-                       weight_global_scale=None, bits=4, group_size=None, block=None):
+def compressed_tensors(*, weight_scale: Any, weight: Any = None, weight_packed: Any = None, weight_shape: Any = None, weight_zero_point: Any = None,
+                       weight_g_idx: Any = None, weight_global_scale: Any = None, bits: int = 4, group_size: int | None = None,
+                       block: Any = None) -> Weights:
     """The Weights of a layer of compressed-tensors, by the names of its tensors in a checkpoint.
 
-    weight_scale         float16, bfloat16 or float32, (n, groups); (1) for the whole matrix. Of NVFP4 and MXFP4 as there
+    weight_scale         float16, bfloat16 or float32, (n, groups); (1) for the whole matrix. Of FP8, NVFP4 and MXFP4 as there
     weight_packed        int32, (n, ceil(k * bits / 32)): pack-quantized. uint8 with a weight_global_scale: NVFP4, without: MXFP4
     weight               int8, (n, k): int-quantized; float8_e4m3fn: float-quantized
     weight_shape         (n, k), for weight_packed whose last word is not full
@@ -20,7 +26,7 @@ def compressed_tensors(*, weight_scale, weight=None, weight_packed=None, weight_
                          whole matrix
     weight_g_idx         int32, (k): the group of each k, for act-order. -1 in all places is none
     bits                 of weight_packed: 4 or 8
-    group_size           needed where the last group is shorter than the others
+    group_size           needed where the last group may be shorter than the others
     block                (rows, columns) of a block of FP8"""
     if (weight is None) == (weight_packed is None):
         raise TypeError("weight_packed: give either it or weight")
@@ -31,11 +37,13 @@ def compressed_tensors(*, weight_scale, weight=None, weight_packed=None, weight_
     if weight is not None and to_numpy("weight", weight).dtype == np.uint8:
         if weight_zero_point is not None and to_numpy("weight_zero_point", weight_zero_point).view(np.uint8).any():
             raise ValueError("weight_zero_point: weights of FP8 have none")
-        return _fp8.of_scale("weight_scale", weight, weight_scale, block)
+        return _fp8.of_scale("weight_scale", weight, weight_scale, block, group_size)
+    if block is not None:
+        raise ValueError("block: only scales of FP8 may be of blocks")
     if weight is not None:
         return _integers(weight, weight_scale, weight_zero_point, weight_g_idx, group_size)
-    if bits not in (4, 8):
-        raise ValueError(f"bits: {bits!r} is neither 4 nor 8")
+    if not is_one_of(bits, 4, 8):
+        raise ValueError(f"bits: {shown(bits)} is neither 4 nor 8, of which packed weights have codes")
     return _packed(weight_packed, weight_scale, weight_shape, weight_zero_point, weight_g_idx, bits, group_size)
 
 
@@ -69,10 +77,8 @@ def _scales(weight_scale, n):
     return scales
 
 
-def _order(weight_g_idx, k, group, groups):
-    if weight_g_idx is None or np.all(to_numpy("weight_g_idx", weight_g_idx) == -1):
-        return None
-    return sort_groups("weight_g_idx", weight_g_idx, k, group, groups)
+def _index(weight_g_idx):
+    return None if weight_g_idx is None or np.all(to_numpy("weight_g_idx", weight_g_idx) == -1) else weight_g_idx
 
 
 def _packed(weight_packed, weight_scale, weight_shape, weight_zero_point, weight_g_idx, bits, group_size):
@@ -90,8 +96,7 @@ def _packed(weight_packed, weight_scale, weight_shape, weight_zero_point, weight
         raise wrong_shape("weight_shape", (n, k), "an even k: two codes of 4 bits fill a byte")
     scales = _scales(weight_scale, n)
     groups = scales.shape[1]
-    group = group_of("weight_scale", k, groups, group_size)
-    order = _order(weight_g_idx, k, group, groups)
+    group, order = groups_of_index("weight_g_idx", "weight_scale", _index(weight_g_idx), k, groups, group_size)
     codes = words_to_bytes(words)[:, :k * bits // 8]
     zeros = np.full((n, groups), 1 << bits - 1, np.uint8)  # what is added to signed codes, and to zeros
     if weight_zero_point is not None and to_numpy("weight_zero_point", weight_zero_point).dtype == np.int8:  # of the whole matrix
@@ -110,8 +115,7 @@ def _integers(weight, weight_scale, weight_zero_point, weight_g_idx, group_size)
     n, k = weight.shape
     scales = _scales(weight_scale, n)
     groups = scales.shape[1]
-    group = group_of("weight_scale", k, groups, group_size)
-    order = _order(weight_g_idx, k, group, groups)
+    group, order = groups_of_index("weight_g_idx", "weight_scale", _index(weight_g_idx), k, groups, group_size)
     zeros = None if weight_zero_point is None else _zeros(weight_zero_point, n, groups)
     if order is not None:
         weight = weight[:, order]

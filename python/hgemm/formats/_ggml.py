@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The blocks of ggml's quantised types, as GGUF files hold them: of 32 or 256 elements along k, scales and codes side by side."""
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from .._weights import Weights, wrong_shape
+from .._words import shown
 from ._mx import E2M1, powers_of_two
 from ._tensors import matrix_shape, tensor
 
@@ -22,6 +27,11 @@ def _low_high(data):
 def _bits(data, width, parts):
     """Fields of a byte, the lowest bits first, each for all bytes: (..., bytes) becomes (..., parts * bytes)."""
     return np.concatenate([data >> width * i & (1 << width) - 1 for i in range(parts)], axis=-1)
+
+
+def _fields_in_order(data, width):
+    """Fields of a byte, the lowest bits first, byte after byte: (..., bytes) becomes (..., 8 / width * bytes)."""
+    return (data[..., None] >> np.arange(0, 8, width, dtype=np.uint8) & (1 << width) - 1).reshape(*data.shape[:-1], -1)
 
 
 def _fifth_bits(data):
@@ -53,6 +63,13 @@ def _q8_0(b):
 
 def _iq4_nl(b):
     return {"code": "table16", "codes": _low_high(b[:, 2:]), "scales": _halves(b, 0), "table": _IQ4_NL}
+
+
+def _iq4_xs(b):
+    """d is a half; of the 6 bits of a group's scale the low 4 are in bytes 4 to 7, the high 2 in the 16 bits before these."""
+    low, high = _fields_in_order(b[:, 4:8], 4), _fields_in_order(b[:, 2:4], 2)
+    scales = _halves(b, 0).astype(np.float32) * ((low | high << 4).view(np.int8) - 32)
+    return {"code": "table16", "codes": _low_high(b[:, 8:].reshape(-1, 8, 16)).reshape(-1, 256), "scales": scales, "table": _IQ4_NL}
 
 
 def _mxfp4(b):
@@ -93,17 +110,17 @@ def _q6_k(b):
 TYPES = {
     "Q4_0": (2, 32, 18, 32, _q4_0), "Q4_1": (3, 32, 20, 32, _q4_1), "Q5_0": (6, 32, 22, 32, _q5_0), "Q5_1": (7, 32, 24, 32, _q5_1),
     "Q8_0": (8, 32, 34, 32, _q8_0), "Q4_K": (12, 256, 144, 32, _q4_k), "Q5_K": (13, 256, 176, 32, _q5_k), "Q6_K": (14, 256, 210, 16, _q6_k),
-    "IQ4_NL": (20, 32, 18, 32, _iq4_nl), "MXFP4": (39, 32, 17, 32, _mxfp4),
+    "IQ4_NL": (20, 32, 18, 32, _iq4_nl), "IQ4_XS": (23, 256, 136, 32, _iq4_xs), "MXFP4": (39, 32, 17, 32, _mxfp4),
 }
 
 
-def ggml(data, type, shape):
-    """The Weights of a tensor of one of ggml's quantised types: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, IQ4_NL and MXFP4.
+def ggml(data: Any, type: str, shape: Any) -> Weights:
+    """The Weights of a tensor of one of ggml's quantised types: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS and MXFP4.
 
     data   uint8: the bytes of the tensor, row by row
     shape  (n, k). A file has them the other way round"""
     if not isinstance(type, str) or type not in TYPES:
-        raise ValueError(f"type: {type!r} is none of {', '.join(TYPES)}")
+        raise ValueError(f"type: {shown(type)} is none of {', '.join(TYPES)}")
     _, elements, size, group, take_apart = TYPES[type]
     n, k = matrix_shape("shape", shape, "data")
     data = tensor("data", data, ("uint8",))

@@ -14,7 +14,7 @@ _STRING, _ARRAY = 8, 9
 _PLAIN = {0: ("F32", np.dtype("<f4")), 1: ("F16", np.dtype("<f2")), 30: ("BF16", BFLOAT16), 24: ("I8", np.dtype("i1")),
           25: ("I16", np.dtype("<i2")), 26: ("I32", np.dtype("<i4")), 27: ("I64", np.dtype("<i8")), 28: ("F64", np.dtype("<f8"))}
 _BLOCKS = {number: (name, elements, size) for name, (number, elements, size, _, _) in TYPES.items()}
-_OTHERS = {10: "Q2_K", 11: "Q3_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS",
+_OTHERS = {10: "Q2_K", 11: "Q3_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S",
            29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0"}
 
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
 """MXFP4 and NVFP4: E2M1 codes, whose sixteen values are halves, with scales for groups of 32 or 16."""
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from .._types import BFLOAT16
@@ -14,12 +18,11 @@ def powers_of_two(name, exponents):
     """E8M0, 2^(e - 127), as bfloat16, which has them all."""
     if np.any(exponents == 255):
         raise ValueError(f"{name}: a scale of 255 is NaN")
-    bits = exponents.astype(np.uint16) << 7
-    bits[exponents == 0] = 0x40  # 2^-127 is subnormal
-    return bits.view(BFLOAT16)
+    bits = np.where(exponents == 0, 0x40, exponents.astype(np.uint16) << 7)  # 2^-127 is subnormal
+    return bits.astype(np.uint16).view(BFLOAT16)
 
 
-def mxfp4(blocks, scales):
+def mxfp4(blocks: Any, scales: Any) -> Weights:
     """The Weights of an MXFP4 layer.
 
     blocks  uint8, (n, k / 2), or as gpt-oss has them (n, k / 32, 16): two codes in a byte, the one with the smaller k in the low bits
@@ -41,7 +44,7 @@ def of_scales(name, codes, exponents):
     return Weights(codes, powers_of_two(name, exponents), "table16", group=32, table=E2M1, nibbles=True)
 
 
-def nvfp4(weight_packed, weight_scale, weight_global_scale):
+def nvfp4(weight_packed: Any, weight_scale: Any, weight_global_scale: Any) -> Weights:
     """The Weights of an NVFP4 layer, as compressed-tensors stores it. Its two scales are composed in float32.
 
     weight_packed        uint8, (n, k / 2): two codes in a byte, the one with the smaller k in the low bits
