@@ -101,8 +101,8 @@ static void fill(data_t *x, uint64_t *state)
 }
 
 /* Launches on the emulator, with what `x` holds; its results and memory come back. False: refused, or an alarm. */
-static bool launch(const turing_kernel_t *k, data_t *x, unsigned checks, turing_counters_t *counters, char *why,
-                   size_t size)
+static bool launch(const turing_module_t *module, const turing_kernel_t *k, data_t *x, unsigned checks,
+                   turing_counters_t *counters, char *why, size_t size)
 {
     turing_memory_t *mem = turing_memory_create(TURING_MEMORY_TRACK);
     const uint64_t out = upload(mem, x->out, sizeof x->out), in = upload(mem, x->in, sizeof x->in),
@@ -125,11 +125,12 @@ static bool launch(const turing_kernel_t *k, data_t *x, unsigned checks, turing_
                                .report = note,
                                .user = &found,
                                .counters = counters};
-    bool ok = turing_launch(k, mem, &l, &violations, &err);
+    bool ok = turing_module_map(module, mem, &err) && turing_launch(k, mem, &l, &violations, &err);
     snprintf(why, size, "%s", ok ? found.first : err.text);
     if (ok)
         ok = turing_memory_read(mem, out, x->out, sizeof x->out, &err) &&
              turing_memory_read(mem, own, x->mem, sizeof x->mem, &err) && !violations;
+    turing_module_unmap(module, mem);
     turing_memory_destroy(mem);
     return ok;
 }
@@ -208,7 +209,8 @@ int main(int argc, char **argv)
             device = host;
             batch[kernels](host.out, host.in, host.mem, host.a, host.b, host.p, host.x, host.y, host.q, host.f, host.g,
                            host.d, host.h, host.j, host.c, host.n, host.s, host.v);
-            right = launch(k, &device, round & 1 ? 0 : TURING_CHECK_ALL, forms ? &counters : NULL, why, sizeof why);
+            right =
+                launch(module, k, &device, round & 1 ? 0 : TURING_CHECK_ALL, forms ? &counters : NULL, why, sizeof why);
             if (!right) {
                 printf("%s, round %d: %s\n", name, round, why);
                 refused++;
