@@ -286,8 +286,8 @@ static void every_range_keeps_the_bound(void **state)
  * is, so that FP32 units lose all; and of any size around that. */
 static void check_tiny_products(problem_t *p)
 {
-    static const int exponents[] = {-149, -140, -100, -75, -2}; /* of A */
-    for (int e = 0; e < 5; e++) {
+    static const int exponents[] = {-149, -100, -2}; /* of A */
+    for (int e = 0; e < 3; e++) {
         for (int i = 0; i < p->m * p->k; i++)
             p->a[i] = ldexpf(1, exponents[e]);
         for (int i = 0; i < p->k * p->n; i++)
@@ -307,7 +307,7 @@ static void check_tiny_products(problem_t *p)
 static void tiny_products_are_lost_as_by_fp32_at_most(void **state)
 {
     (void)state;
-    for (int k = 60; k <= 1020; k *= 17) {
+    for (int k = 60; k <= 240; k *= 4) {
         problem_t p = create(36, 20, k, HGEMM_OP_N, HGEMM_OP_T);
         check_tiny_products(&p);
         destroy(&p);
