@@ -76,13 +76,17 @@ def _packed_for(before, prefix, state_dict, form, whole):
         raise ValueError(f"{prefix}packed: it is of weights of {form[0]}x{form[1]}, and the layer's are {shape[0]}x{shape[1]}")
     bias, weight = state_dict.get(f"{prefix}bias"), own(before, "weight")
     if bias is not None and (not isinstance(bias, torch.Tensor) or tuple(bias.shape) != form[:1]):
-        raise ValueError(f"{prefix}bias: it is a {type(bias).__qualname__} of the shape {tuple(getattr(bias, 'shape', ()))}, not a tensor of {form[:1]}")
+        shape = f" of the shape {tuple(bias.shape)}" if isinstance(bias, torch.Tensor) else ""
+        raise ValueError(f"{prefix}bias: it is a {type(bias).__qualname__}{shape}, not a tensor of {form[0]} elements")
+    if _offloading(before):
+        raise ValueError(f"{prefix}packed: accelerate keeps the layer's tensors elsewhere; load the model's state before it is dispatched")
     if bias is None and own(before, "bias") is not None and own(before, "bias").numel():  # a missing key, which torch tells of
         bias = own(before, "bias")
     here = next((x.device for x in (*before.parameters(), *before.buffers())), whole.device)
     made = PackedLinear.of_bytes(whole.to(here, copy=True), form, None if bias is None else bias.to(here, copy=True),
                                  weight.dtype if isinstance(weight, torch.Tensor) and weight.dtype in _FLOATS else None)
-    return made.train(before.training)
+    take_over(made, before, None)
+    return made
 
 
 def load_state_dict(model, state_dict, *, strict=True, assign=False):

@@ -106,8 +106,8 @@ def test_a_load_that_fails_leaves_the_layer_as_it_was(rng, assign):
     twice[-_packed_state._TAIL - 8:-_packed_state._TAIL - 4] = twice[-_packed_state._TAIL - 4:-_packed_state._TAIL]  # of the order, one twice
     for packed, words_ in ((torch.zeros(3, dtype=torch.uint8), "the last of its 3 bytes do not say"), (good[:-1], "do not say what it is"),
                            (good[:-16], "do not say what it is"), (good[16:], "the weights of 24x64 that it says it is take"),
-                           (good.float(), "of torch.float32"), (good.reshape(2, -1), r"of the shape \(2, "), (of_25, "of 25x64"), ([1, 2], "a builtins.list"),
-                           (twice, "no order of the numbers from 0 to 63"), (good.to("meta"), "on meta")):
+                           (good.float(), "of torch.float32"), (good.reshape(2, -1), r"of the shape \(2, "), (of_25, "of 25x64"),
+                           ([1, 2], "a builtins.list"), (twice, "no order of the numbers from 0 to 63"), (good.to("meta"), "on meta")):
         for rest in ({}, {"0.bias": torch.zeros(N).half()}):
             with pytest.raises(RuntimeError, match=f"\t0.packed.*{words_}"):
                 model.load_state_dict({"0.packed": packed, **rest}, strict=False, assign=assign)
@@ -261,14 +261,19 @@ def test_loads_into_a_model_that_is_not_converted(rng):
             hgemm.torch.load_state_dict(model, bad)
         assert model["a"][0] is shared and model["b"] is shared
         assert all(torch.equal(tensor, plain[name]) for name, tensor in model.state_dict().items() if "norm" not in name)
+    handle, seen = shared.register_forward_hook(lambda *arguments: seen.append(1)), []
     found = hgemm.torch.load_state_dict(model, {"b.packed": state["b.packed"]}, strict=False)
+    model["b"](torch.ones(1, K).half())
+    handle.remove()
+    model["b"](torch.ones(1, K).half())
+    assert seen == [1]
     assert isinstance(model["b"], PackedLinear) and model["a"][0] is model["b"] and model["b"].dtype == torch.float16
     assert torch.equal(matrix(model["b"]), matrix(source)) and torch.equal(model["b"].bias, shared.bias) and "b.bias" in found.missing_keys
     hgemm.torch.load_state_dict(model, {**state, "norm.weight": torch.ones(4), "norm.bias": torch.zeros(4)})
     assert same(model["b"].state_dict(), source.state_dict())
     assert hgemm.torch.load_state_dict(torch.nn.Sequential(torch.nn.Linear(2, 2)), {"0.packed": torch.ones(3)}, strict=False).unexpected_keys
     with pytest.raises(ValueError, match="0.packed: it is of weights of 24x64, and the layer's are 24x32"):
-        hgemm.torch.load_state_dict(torch.nn.Sequential(torch.nn.Linear(32, N)), {f"0.{name}": tensor for name, tensor in source.state_dict().items()})
+        hgemm.torch.load_state_dict(torch.nn.Sequential(torch.nn.Linear(32, N)), torch.nn.Sequential(source).state_dict())
     with pytest.raises(ValueError, match="0.packed: the layer is not packed yet, and the state dict has no form of it"):
         hgemm.torch.load_state_dict(torch.nn.Sequential(torch.nn.Linear(K, N)), {"0.order": source.order, "0.packed": source.packed})
 
@@ -348,15 +353,19 @@ def test_what_a_weight_answers(rng, monkeypatch):
     for dtype in (torch.bfloat16, torch.float32, torch.float64):
         assert packed.to(dtype).weight.dtype == packed.to("cpu").weight.dtype == dtype and packed.packed.dtype == torch.uint8
     assert packed.half().weight.dtype == torch.float16 and packed.to_empty(device="cpu").dtype == torch.float16
-    assert layer(rng, bias=False).weight.dtype == torch.float32 and PackedLinear(weights(rng, True), dtype=torch.bfloat16).weight.dtype == torch.bfloat16
+    assert layer(rng, bias=False).weight.dtype == torch.float32
+    assert PackedLinear(weights(rng, True), dtype=torch.bfloat16).weight.dtype == torch.bfloat16
 
 
 READS = {
-    "arithmetic": lambda w: w * 2 + 1, "its own": lambda w: w + w, "index": lambda w: w[3, 5:], "mask": lambda w: w[w > 0], "to": lambda w: w.to(torch.float64),
+    "arithmetic": lambda w: w * 2 + 1, "its own": lambda w: w + w, "index": lambda w: w[3, 5:], "mask": lambda w: w[w > 0],
+    "to": lambda w: w.to(torch.float64),
     "norm": lambda w: torch.linalg.norm(w.float(), dim=1), "T": lambda w: w.T @ torch.ones(N, dtype=w.dtype), "item": lambda w: w[1, 1].item(),
     "linear": lambda w: torch.nn.functional.linear(torch.ones(2, K, dtype=w.dtype), w), "split": lambda w: torch.cat(w.split(5)[1:3]),
-    "einsum": lambda w: torch.einsum("nk,k->n", w, torch.arange(K, dtype=w.dtype)), "clone": lambda w: w.clone(), "data": lambda w: w.data.abs().sum(),
-    "numpy": lambda w: torch.from_numpy(w.numpy() + np.asarray(w)) if w.dtype != torch.bfloat16 else w.clone(), "list": lambda w: torch.tensor(w.tolist()),
+    "einsum": lambda w: torch.einsum("nk,k->n", w, torch.arange(K, dtype=w.dtype)), "clone": lambda w: w.clone(),
+    "data": lambda w: w.data.abs().sum(),
+    "numpy": lambda w: torch.from_numpy(w.numpy() + np.asarray(w)) if w.dtype != torch.bfloat16 else w.clone(),
+    "list": lambda w: torch.tensor(w.tolist()),
     "deepcopy": lambda w: copy.deepcopy(w), "pickle": lambda w: pickle.loads(pickle.dumps(w)), "reshape": lambda w: w.reshape(-1)[7:9],
     "view": lambda w: w.view(torch.int8 if w.dtype == torch.float64 else torch.int16),
     "stack": lambda w: torch.stack([w, w]), "equal": lambda w: torch.tensor(torch.equal(w, w.clone())), "unbind": lambda w: w.unbind(1)[3].clone(),
@@ -385,10 +394,12 @@ WRITES = {
     "element": lambda layer: layer.weight.__setitem__((2, 3), 7), "a view": lambda layer: layer.weight.T[5].zero_(),
     "of split": lambda layer: layer.weight.split(8)[1].fill_(3), "out": lambda layer: torch.mul(layer.weight, 3, out=layer.weight),
     "init": lambda layer: torch.nn.init.constant_(layer.weight, 0.5), "data": lambda layer: setattr(layer.weight, "data", torch.full((N, K), 2.0)),
-    "parameter": lambda layer: setattr(layer, "weight", torch.nn.Parameter(torch.full((N, K), 2.0))), "detached": lambda layer: layer.weight.detach().neg_(),
+    "parameter": lambda layer: setattr(layer, "weight", torch.nn.Parameter(torch.full((N, K), 2.0))),
+    "detached": lambda layer: layer.weight.detach().neg_(),
     "foreach": lambda layer: torch._foreach_add_([layer.weight], 2.0), "copy": lambda layer: layer.weight.data.copy_(torch.arange(K)),
     "data, later": lambda layer: exec("w = layer.weight.data; w += 1; layer.weight.data = w", {"layer": layer}),
-    "where": lambda layer: layer.weight.masked_fill_(layer.weight > 0, 0), "clone": lambda layer: setattr(layer.weight, "data", layer.weight.data.clone() + 1)}
+    "where": lambda layer: layer.weight.masked_fill_(layer.weight > 0, 0),
+    "clone": lambda layer: setattr(layer.weight, "data", layer.weight.data.clone() + 1)}
 
 
 @pytest.mark.parametrize("name", WRITES)
@@ -413,8 +424,8 @@ def test_what_writes_a_weight_makes_the_layer_a_linear(rng, name):
 
 def test_what_a_weight_refuses(rng):
     packed = layer(rng)
-    for ask in (lambda: packed.weight.requires_grad_(), lambda: packed.weight.requires_grad_(True), lambda: setattr(packed.weight, "requires_grad", True),
-                lambda: packed.weight.requires_grad_(requires_grad=True)):
+    for ask in (lambda: packed.weight.requires_grad_(), lambda: packed.weight.requires_grad_(True),
+                lambda: setattr(packed.weight, "requires_grad", True), lambda: packed.weight.requires_grad_(requires_grad=True)):
         with pytest.raises(RuntimeError, match="cannot require a gradient"):
             ask()
     packed.weight.requires_grad = False
@@ -462,7 +473,7 @@ def test_hooks_are_taken_over(rng):
             return lambda *arguments, **options: seen.append(name)
         return [layer.register_forward_pre_hook(note("pre")), layer.register_forward_hook(note("forward")),
                 layer.register_forward_pre_hook(lambda layer, x, options: seen.append("pre with kwargs"), with_kwargs=True),
-                layer.register_forward_hook(lambda layer, x, options, y: (seen.append("forward with kwargs"), y + 1)[1], with_kwargs=True, prepend=True),
+                layer.register_forward_hook(lambda layer, x, options, y: (seen.append("with kwargs"), y + 1)[1], with_kwargs=True, prepend=True),
                 layer.register_forward_hook(note("always"), always_call=True), layer.register_full_backward_pre_hook(note("backward pre")),
                 layer.register_full_backward_hook(note("full backward"))]
     x = torch.from_numpy(rng.integers(-2, 3, (3, 64))).half().requires_grad_()
@@ -494,7 +505,8 @@ def test_hooks_are_taken_over(rng):
 
 def test_a_weights_dtype_is_the_models(rng):
     for dtype in (torch.bfloat16, torch.float32):
-        model = torch.nn.ModuleDict({"embed": torch.nn.Embedding(4, 64, dtype=dtype), "norm": torch.nn.LayerNorm(4).half(), "up": GPTQ(rng, bias=True)})
+        model = torch.nn.ModuleDict({"embed": torch.nn.Embedding(4, 64, dtype=dtype), "norm": torch.nn.LayerNorm(4).half(),
+                                     "up": GPTQ(rng, bias=True)})
         assert converted(model)["up"].weight.dtype == dtype and model["up"].bias.dtype == torch.float16
     assert converted(torch.nn.Sequential(GPTQ(rng, bias=True)))[0].weight.dtype == torch.float16
 
@@ -541,7 +553,7 @@ def test_accelerates_offload(rng, buffers):
     model = torch.nn.Sequential(GPTQ(rng, bias=True), torch.nn.LayerNorm(32).half())
     wanted = model(x)
     after = converted(copy.deepcopy(model))
-    exact = after(x)
+    exact, exact_state = after(x), {name: tensor for name, tensor in after.state_dict().items() if name == "0.packed"}
     accelerate.cpu_offload(model, torch.device("cpu"), offload_buffers=buffers)
     assert model[0].qweight.is_meta == buffers
     converted(model)
@@ -555,6 +567,8 @@ def test_accelerates_offload(rng, buffers):
     bad = torch.nn.Sequential(GPTQ(rng))
     bad[0].g_idx += 1000
     accelerate.cpu_offload(bad, torch.device("cpu"), offload_buffers=buffers)
+    with pytest.raises(ValueError, match="0.packed: accelerate keeps the layer's tensors elsewhere"):
+        hgemm.torch.load_state_dict(bad, copy.deepcopy(exact_state))
     assert hgemm.torch.convert(bad, gptq_version=2).left and bad[0].qweight.is_meta == buffers and bad(x).shape == (3, 32)
 
 
@@ -649,6 +663,6 @@ def test_accelerate_loads_and_dispatches(rng, tmp_path):
     assert not torch.equal(other(IDS).logits, wanted)
     other = accelerate.load_checkpoint_and_dispatch(other, tmp_path, device_map={"model": "cpu", "lm_head": "cpu"})
     assert torch.equal(other(IDS).logits, wanted)
-    other = accelerate.dispatch_model(copy.deepcopy(model), {"model.embed_tokens": "cpu", "model.layers": "disk", "model.norm": "cpu", "model.rotary_emb":
-                                      "cpu", "lm_head": "cpu"}, main_device="cpu", offload_dir=tmp_path / "away", offload_buffers=True)
+    places = {"model.embed_tokens": "cpu", "model.layers": "disk", "model.norm": "cpu", "model.rotary_emb": "cpu", "lm_head": "cpu"}
+    other = accelerate.dispatch_model(copy.deepcopy(model), places, main_device="cpu", offload_dir=tmp_path / "away", offload_buffers=True)
     assert other.model.layers[0].mlp.up_proj.packed.is_meta and torch.equal(other(IDS).logits, wanted)
