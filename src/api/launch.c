@@ -157,7 +157,7 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const problem_t *p, const 
     const int64_t columns = ceil_div(p->n, kernel->block_n), rows = plan->tiles / columns;
     const int64_t most = row->tiles ? INT32_MAX / plan->tiles : MOST_GRID_Y; /* matrices of a launch */
     const int64_t split_tiles = plan->tiles - plan->whole_tiles;
-    const family_info_t *family = family_of(plan->variant.kernel);
+    const family_info_t *family = &family_table[kernel_table[plan->variant.kernel].family];
     const launch_shape_t shape =
         family->shape ? family->shape(p, plan, &handle->machine)
                       : (launch_shape_t){.blocks = plan_blocks(plan), .shared_bytes = kernel->shared_bytes};

@@ -159,7 +159,7 @@ void normalise_call(const call_t *call, problem_t *p)
         .product.gather_a = is_read ? desc->gather_a : NULL,
     };
     if (p->is_packed)
-        p->packed = call->packed;
+        p->packed = call->packed, p->weight_group = packed_group(&call->packed);
     p->is_indirect = p->batch_mode != HGEMM_BATCH_STRIDED || p->product.gather_a || p->is_col_major;
     p->keeps_k_whole = is_invariant || (p->is_indirect && !p->is_packed);
     p->scales = (p->a.finds_scale ? FACTOR_A : 0) | (p->b.finds_scale ? FACTOR_B : 0);

@@ -47,6 +47,7 @@ typedef struct problem_t {
     int has_floats, is_mixed; /* A or B is of floats; and only one of them is */
     int scales;               /* FACTOR_A | FACTOR_B: those whose scale the call is to find */
     int is_packed;            /* B is packed weights */
+    int weight_group;         /* k's that share a scale, 0: all of a row */
     packed_form_t packed;     /* whose form this is */
     hgemm_type_t type_c, type_d, type_bias, type_gate;
     kernel_args_t product; /* as kernels are told of it, but for what a plan says. Strides that do not count are 0 */

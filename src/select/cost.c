@@ -80,15 +80,14 @@ static int resident_blocks(variant_t variant, const image_t *image, const machin
  * column. Those in one row of tiles share A, those in one column share B. Later tiles do, too, if what they
  * share stays in the L2 cache until then; half of its bytes count: rows of A, or all of B, that fit are read once.
  * Groups are walked row of tiles by row of tiles: the next one needs B when other columns have taken its place. */
-static sharers_t sharers_of(const problem_t *p, int kernel, const machine_t *machine, double tiles)
+static sharers_t sharers_of(const problem_t *p, int kernel, const price_t *price, double tiles)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     double rows = rows_of_tiles(p, info), columns = ceil((double)p->n / info->block_n);
     const int has_groups = p->batch_mode == HGEMM_BATCH_GROUPED;
     if (has_groups)
         rows /= groups_with_rows(p);
-    double height = has_groups ? 1 : fmin(rows, kernel_walk(kernel, !machine->is_newer).group),
-           cache = (double)machine->l2_bytes / 2;
+    double height = has_groups ? 1 : fmin(rows, price->walk.group), cache = (double)price->machine->l2_bytes / 2;
     double across = ceil(tiles / height), down = tiles < height ? tiles : fmax(height, floor(tiles / columns));
     if (has_groups)
         down = 1;
@@ -97,9 +96,10 @@ static sharers_t sharers_of(const problem_t *p, int kernel, const machine_t *mac
     return (sharers_t){.a = across > columns || keeps_a ? columns : across, .b = down > rows || keeps_b ? rows : down};
 }
 
-static pace_t pace_of(const problem_t *p, variant_t variant, const machine_t *machine, double tiles)
+static pace_t pace_of(const problem_t *p, variant_t variant, const price_t *price, double tiles)
 {
-    return family_of(variant.kernel)->pace(p, variant, machine, tiles, sharers_of(p, variant.kernel, machine, tiles));
+    return family_table[kernel_table[variant.kernel].family].pace(p, variant, price, tiles,
+                                                                  sharers_of(p, variant.kernel, price, tiles));
 }
 
 /* Clocks until all copies are made, or planes, of which 11 bits have half as many bytes, but as many that are read.
@@ -129,12 +129,14 @@ static double scale_clocks(const problem_t *p, const machine_t *machine)
 price_t price_variant(const problem_t *p, variant_t variant, const image_t *image, int copies, const machine_t *machine)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
-    const family_info_t *family = family_of(variant.kernel);
+    const family_info_t *family = &family_table[kernel_table[variant.kernel].family];
     const costs_t *costs = costs_of(machine);
     double elements = lines_there(costs, info->block_m, (double)p->m) * lines_there(costs, info->block_n, (double)p->n);
     double warp_k_sums = costs->factor_warp_k_sums * (info->block_k / info->warp_k - 1);
     price_t price = {
+        .machine = machine,
         .costs = costs,
+        .walk = kernel_walk(variant.kernel, !machine->is_newer),
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, image, machine),
         .least_steps = 2,
@@ -156,8 +158,8 @@ price_t price_variant(const problem_t *p, variant_t variant, const image_t *imag
     price.end += warp_k_sums * price.sum_bytes / costs->rate_shared_bytes;
     price.turnover = mma_turnover(variant.kernel, costs, price.resident);
     if (family->price)
-        family->price(p, variant.kernel, &price);
-    price.pace = pace_of(p, variant, machine, (double)price.multiprocessors * price.resident);
+        family->price(p, variant, &price);
+    price.pace = pace_of(p, variant, &price, (double)price.multiprocessors * price.resident);
     return price;
 }
 
@@ -279,7 +281,7 @@ static double split_clocks(const problem_t *p, const machine_t *machine, const p
                            int64_t tiles, double steps)
 {
     const costs_t *costs = price->costs;
-    const pace_t pace = pace_of(p, plan->variant, machine, (double)tiles);
+    const pace_t pace = pace_of(p, plan->variant, price, (double)tiles);
     const family_t family = kernel_table[plan->variant.kernel].family;
     double sum_rate = p->is_packed              ? costs->rate_packed_sum_bytes
                       : family == FAMILY_fma    ? costs->rate_fma_sum_bytes
@@ -335,7 +337,7 @@ static double worked_tiles(const problem_t *p, int kernel, const machine_t *mach
 
 double plan_clocks(const problem_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
 {
-    const family_info_t *family = family_of(plan->variant.kernel);
+    const family_info_t *family = &family_table[kernel_table[plan->variant.kernel].family];
     const double whole = family->clocks ? family->clocks(p, machine, price, plan) : 0,
                  steps = (double)steps_of(p, plan->variant);
     double clocks = price->launch;

@@ -12,9 +12,10 @@ typedef struct family_info_t {
      * that the cost model chooses. */
     int (*is_drawn)(const problem_t *p, const machine_t *machine, int kernel);
     /* What a step costs while so many tiles run at one time, whose blocks share what they read from DRAM as told. */
-    pace_t (*pace)(const problem_t *p, variant_t variant, const machine_t *machine, double tiles, sharers_t sharers);
-    /* Puts into a price what a block has in the place of others' starts and ends; NULL: nothing. */
-    void (*price)(const problem_t *p, int kernel, price_t *price);
+    pace_t (*pace)(const problem_t *p, variant_t variant, const price_t *price, double tiles, sharers_t sharers);
+    /* Puts into a price what does not depend on tiles: its step, or what a block has in the place of others' starts and
+     * ends. */
+    void (*price)(const problem_t *p, variant_t variant, price_t *price);
     /* Clocks of a plan that is priced as a whole, 0 of another; NULL: of all others. */
     double (*clocks)(const problem_t *p, const machine_t *machine, const price_t *price, const plan_t *plan);
     /* Whether plans that cut k are worth a try; NULL: they are. */
@@ -23,6 +24,6 @@ typedef struct family_info_t {
     launch_shape_t (*shape)(const problem_t *p, const plan_t *plan, const machine_t *machine);
 } family_info_t;
 
-const family_info_t *family_of(int kernel);
+extern const family_info_t family_table[FAMILY_COUNT];
 
 #endif

@@ -42,12 +42,13 @@ static double rounds(int columns, int is_along_k, int block_k)
     return HGEMM_FEW_ROUNDS(is_along_k, together, HGEMM_FEW_GROUPS(columns), block_k);
 }
 
-pace_t few_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles, sharers_t sharers)
+pace_t few_pace(const problem_t *p, variant_t variant, const price_t *price, double tiles, sharers_t sharers)
 {
+    const machine_t *machine = price->machine;
+    const costs_t *costs = price->costs;
     (void)tiles, (void)sharers;
     const int kernel = variant.kernel;
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    const costs_t *costs = costs_of(machine);
     const sides_t sides = sides_of(p, kernel);
     const factor_t *w = sides.long_one;
     const double lines = fmin((double)sides.lines, sides.most_lines);
@@ -70,8 +71,9 @@ pace_t few_pace(const problem_t *p, variant_t variant, const machine_t *machine,
                     .store = STORED_BYTES * lines * columns / costs->rate_few_bytes / machine->multiprocessors};
 }
 
-void price_few(const problem_t *p, int kernel, price_t *price)
+void price_few(const problem_t *p, variant_t variant, price_t *price)
 {
+    const int kernel = variant.kernel;
     const costs_t *costs = price->costs;
     const sides_t sides = sides_of(p, kernel);
     const double columns = fmin((double)sides.columns, sides.most_columns);

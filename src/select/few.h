@@ -11,7 +11,7 @@
 int is_few_drawn(const problem_t *p, const machine_t *machine, int kernel);
 
 /* What a step costs, and, in a price, its launch, start and end. */
-pace_t few_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles, sharers_t sharers);
-void price_few(const problem_t *p, int kernel, price_t *price);
+pace_t few_pace(const problem_t *p, variant_t variant, const price_t *price, double tiles, sharers_t sharers);
+void price_few(const problem_t *p, variant_t variant, price_t *price);
 
 #endif

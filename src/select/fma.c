@@ -10,11 +10,12 @@ enum {
     UNIT = 4, /* floats that a thread loads at once, if they are aligned */
 };
 
-pace_t fma_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles, sharers_t sharers)
+pace_t fma_pace(const problem_t *p, variant_t variant, const price_t *price, double tiles, sharers_t sharers)
 {
+    const machine_t *machine = price->machine;
+    const costs_t *costs = price->costs;
     (void)tiles;
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
-    const costs_t *costs = costs_of(machine);
     const double m = fmin((double)p->m, info->block_m), n = fmin((double)p->n, info->block_n);
     const double k = fmin((double)p->k, info->block_k);
     const double words_a = p->a.whole >= UNIT ? 0 : info->block_m * info->block_k;
@@ -47,9 +48,9 @@ launch_shape_t fma_shape(const problem_t *p, const plan_t *plan, const machine_t
     };
 }
 
-void price_fma(const problem_t *p, int kernel, price_t *price)
+void price_fma(const problem_t *p, variant_t variant, price_t *price)
 {
-    (void)p, (void)kernel;
+    (void)p, (void)variant;
     price->end = price->overlap = price->costs->clocks_fma_block;
     price->launch = price->turnover = 0;
 }

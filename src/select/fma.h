@@ -8,8 +8,8 @@
 #include "select/price.h"
 
 /* What a step costs, if blocks share what they read from DRAM as told, and, in a price, its start and end. */
-pace_t fma_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles, sharers_t sharers);
-void price_fma(const problem_t *p, int kernel, price_t *price);
+pace_t fma_pace(const problem_t *p, variant_t variant, const price_t *price, double tiles, sharers_t sharers);
+void price_fma(const problem_t *p, variant_t variant, price_t *price);
 
 /* With shared memory for the sums that its blocks keep. */
 launch_shape_t fma_shape(const problem_t *p, const plan_t *plan, const machine_t *machine);

@@ -58,7 +58,7 @@ static double scaled_k(const problem_t *p, int kernel)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     enum { FINE = 16 };
-    const int64_t group = packed_group(&p->packed) ? packed_group(&p->packed) : p->k;
+    const int64_t group = p->weight_group ? p->weight_group : p->k;
     if (group < info->warp_k)
         return FINE;
     return (double)(info->block_k == HGEMM_PACKED_K && !kernel_table[kernel].has_teams ? info->warp_k : group);
@@ -97,7 +97,7 @@ static double clocks_of_code(const problem_t *p, const hgemm_kernel_info_t *info
 
 /* Pipes: clocks for one k-tile of one block. Shared memory and L1 are one pipe, which the k-tile passes three
  * times: loaded from L2, stored to shared memory, read as fragments by every warp. */
-static double step_clocks(const problem_t *p, variant_t variant, const costs_t *costs, double overlap)
+static step_t pipes_of(const problem_t *p, variant_t variant, const costs_t *costs)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const int parts = parts_of(p, variant.kernel), products = products_of(p, variant.kernel);
@@ -116,7 +116,9 @@ static double step_clocks(const problem_t *p, variant_t variant, const costs_t *
                                                     : FAR_LOADS;
     double mma = macs / costs->rate_macs + clocks_of_code(p, info, costs) * info->block_n * info->block_k;
     double shared = (fragments + stored + wavefronts * loaded) / costs->rate_shared_bytes;
-    return fmax(overlapped(mma, shared, overlap), sectors * loaded / costs->rate_l2_bytes);
+    const double l2 = sectors * loaded / costs->rate_l2_bytes;
+    return (step_t){.lone = fmax(overlapped(mma, shared, costs->overlap_lone_block), l2),
+                    .beside = fmax(overlapped(mma, shared, costs->overlap_several_blocks), l2)};
 }
 
 /* Clocks added to a k-tile of floats that are split in the loop. */
@@ -176,13 +178,32 @@ static double opened_by_b(const problem_t *p, const costs_t *costs, int op, doub
     return opened_lines(costs, p->b.bytes * (op & 1 ? lines_k : lines_n), p->b.bytes * (double)p->b.ld);
 }
 
-pace_t mma_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles, sharers_t sharers)
+void price_mma(const problem_t *p, variant_t variant, price_t *price)
+{
+    const kernel_t *row = &kernel_table[variant.kernel];
+    const hgemm_kernel_info_t *info = &row->info;
+    const int splits = row->family == FAMILY_single; /* floats, in the loop */
+    const costs_t *costs = price->costs;
+    const double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, variant.kernel) / CHUNK;
+    double more = 0;
+    price->step = pipes_of(p, variant, costs);
+    if (variant.access == ACCESS_any)
+        more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
+    if (p->is_packed)
+        more += costs->clocks_packed_k * (row->has_teams ? info->warp_k : info->block_k) +
+                costs->clocks_packed_scaling * info->warp_k / scaled_k(p, variant.kernel);
+    more += splits ? split_step(costs, row->accuracy) : 0;
+    more += costs->clocks_waited_chunk * converted / info->threads;
+    price->step.latency = more;
+    price->step.conversions = (splits ? split_chunk(costs, variant.kernel) : costs->clocks_converted_chunk) * converted;
+}
+
+pace_t mma_pace(const problem_t *p, variant_t variant, const price_t *price, double tiles, sharers_t sharers)
 {
     (void)tiles;
     const kernel_t *row = &kernel_table[variant.kernel];
     const hgemm_kernel_info_t *info = &row->info;
-    const int splits = row->family == FAMILY_single; /* floats, in the loop */
-    const costs_t *costs = costs_of(machine);
+    const costs_t *costs = price->costs;
     double lines_m = lines_there(costs, info->block_m, (double)p->m);
     double lines_n = lines_there(costs, info->block_n, (double)p->n);
     double lines_k = lines_there(costs, info->block_k, (double)p->k / (double)steps_of(p, variant));
@@ -190,32 +211,21 @@ pace_t mma_pace(const problem_t *p, variant_t variant, const machine_t *machine,
     double of_b = p->b.bytes * lines_n / sharers.b * opened_by_b(p, costs, variant.op, lines_n, lines_k);
     double own = (of_a + of_b) * lines_k; /* from DRAM */
     double read = own + weighted_rows(info, variant.op, 1 / sharers.a, 1 / sharers.b) * costs->overhead_dram_row;
-    double lone = step_clocks(p, variant, costs, costs->overlap_lone_block);
-    double beside = step_clocks(p, variant, costs, costs->overlap_several_blocks);
     double dram_alone = read / costs->rate_dram_bytes_alone;
-    double dram = read / costs->rate_dram_bytes * (splits ? costs->factor_float_dram : 1);
+    double dram = read / costs->rate_dram_bytes * (row->family == FAMILY_single ? costs->factor_float_dram : 1);
     double elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
     double store = costs->factor_dram_store * STORED_BYTES * elements / costs->rate_dram_bytes;
-    double exposed = costs->factor_exposed * lone;
+    double lone = price->step.lone, beside = price->step.beside, exposed = costs->factor_exposed * lone;
     if (info->threads <= ONE_WARP_EACH)
         exposed = costs->factor_exposed * fmax(lone, dram) + costs->factor_exposed_few_warps * lone;
     double dram_latency = costs->clocks_dram_latency;
-    if (kernel_walk(variant.kernel, !machine->is_newer).prefetch) /* the first of the sharers fetches for the others */
+    if (price->walk.prefetch) /* the first of the sharers fetches for the others */
         dram_latency = dram_latency * own / tile_bytes(p, info);
-    double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, variant.kernel) / CHUNK, more = 0;
-    if (variant.access == ACCESS_any)
-        more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
-    if (p->is_packed)
-        more += costs->clocks_packed_k * (row->has_teams ? info->warp_k : info->block_k) +
-                costs->clocks_packed_scaling * info->warp_k / scaled_k(p, variant.kernel);
     if (row->has_teams) /* which work side by side, as blocks do */
         lone = beside;
-    more += splits ? split_step(costs, row->accuracy) : 0;
-    more += costs->clocks_waited_chunk * converted / info->threads;
-    const double each = splits ? split_chunk(costs, variant.kernel) : costs->clocks_converted_chunk;
-    lone += each * converted;
-    beside += each * converted;
-    double latency = costs->clocks_step + more + dram_latency + exposed;
+    lone += price->step.conversions;
+    beside += price->step.conversions;
+    double latency = costs->clocks_step + price->step.latency + dram_latency + exposed;
     if (row->family == FAMILY_planes) { /* the loop loads ahead */
         lone = planes_step(costs, variant.kernel), latency = 0;
         beside = row->newer_blocks > 1 ? costs->clocks_planes_step_beside : lone;
@@ -223,8 +233,8 @@ pace_t mma_pace(const problem_t *p, variant_t variant, const machine_t *machine,
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
                     .latency = latency,
-                    .dram = dram / machine->multiprocessors,
-                    .store = store / machine->multiprocessors};
+                    .dram = dram / price->multiprocessors,
+                    .store = store / price->multiprocessors};
 }
 
 double mma_block(int kernel, const costs_t *costs)

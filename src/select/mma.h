@@ -12,8 +12,9 @@ enum {
 }; /* threads of a block that has at most one warp for each sub-core: none hides another's
     * latency */
 
-/* What a step costs, if blocks share what they read from DRAM as told. */
-pace_t mma_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles, sharers_t sharers);
+/* Puts its step into a price; and what that costs, if blocks share what they read from DRAM as told. */
+void price_mma(const problem_t *p, variant_t variant, price_t *price);
+pace_t mma_pace(const problem_t *p, variant_t variant, const price_t *price, double tiles, sharers_t sharers);
 
 /* Squared mma's of a warp tile, for 8 k's: code grows with them. */
 static inline double mma_code(const hgemm_kernel_info_t *info)

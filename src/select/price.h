@@ -3,6 +3,8 @@
 #ifndef HGEMM_PRICE_H
 #define HGEMM_PRICE_H
 
+#include <math.h>
+
 #include "select/machine.h"
 
 typedef struct costs_t {
@@ -21,9 +23,17 @@ typedef struct pace_t {
     double store;   /* the same for storing a tile of D, once a block */
 } pace_t;
 
+/* Of the same, for kernels whose k-tiles feed tensor cores, what does not depend on which tiles run: the pipes of a
+ * block alone and beside others, what conversions add to them, and what adds to a step's latency. */
+typedef struct step_t {
+    double lone, beside, conversions, latency;
+} step_t;
+
 /* What a variant costs on a machine, as far as it does not depend on how k is split. */
 typedef struct price_t {
+    const machine_t *machine;
     const costs_t *costs; /* of the machine */
+    walk_t walk;          /* of the kernel, there */
     int multiprocessors;
     int resident;           /* blocks of a multiprocessor at one time */
     int least_steps;        /* of a part of k */
@@ -34,6 +44,7 @@ typedef struct price_t {
     double sum_bytes;       /* of the sums of a block's tile */
     double latency_overlap; /* how pipes and latency overlap: the exponent of overlapped(), or 0: the longer of them
                                counts */
+    step_t step;            /* of such kernels */
     pace_t pace;            /* of whole tiles, if every multiprocessor is full */
 } price_t;
 
@@ -44,10 +55,16 @@ typedef struct sharers_t {
 
 /* Lines along a side of a tile of which the problem has `extent`: those, and of the others what the machine's costs
  * count. */
-double lines_there(const costs_t *costs, int side, double extent);
+static inline double lines_there(const costs_t *costs, int side, double extent)
+{
+    return side - (side - fmin(side, extent)) * (1 - costs->factor_missing_lines);
+}
 
 /* Two times that overlap, but not perfectly: from their sum (exponent 1) towards the longer one (a large one). */
-double overlapped(double a, double b, double exponent);
+static inline double overlapped(double a, double b, double exponent)
+{
+    return pow(pow(a, exponent) + pow(b, exponent), 1 / exponent);
+}
 
 enum { LINE_BYTES = 128 }; /* of the L2 cache and, opened as one, of DRAM */
 

@@ -109,7 +109,7 @@ static void try_variant(ranking_t *s, variant_t variant)
     if (kernel->has_teams && (double)tiles * (double)s->p->matrices > price.multiprocessors)
         return;
     consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
-    const family_info_t *family = family_of(variant.kernel);
+    const family_info_t *family = &family_table[kernel_table[variant.kernel].family];
     if (!can_split(variant.kernel) || kernel->has_teams) /* whose parts others overtake (note 461) */
         return;
     if (family->cuts && !family->cuts(s->p, variant.kernel))
@@ -127,7 +127,7 @@ static void try_kernels(ranking_t *s)
     for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++) {
         if (kernel_table[kernel].is_plain || !has_way(kernel, s->p->is_indirect, s->p->factors))
             continue;
-        const family_info_t *family = family_of(kernel);
+        const family_info_t *family = &family_table[kernel_table[kernel].family];
         if ((!family->is_drawn || family->is_drawn(s->p, s->machine, kernel)) &&
             find_variant(s->p, kernel, s->copies, &variant))
             try_variant(s, variant);

@@ -70,13 +70,14 @@ static double thin_passes(const problem_t *p, const hgemm_kernel_info_t *info)
 
 /* A thin kernel's step, as far as D and k have it: a long operand streams from DRAM, each row of it in whole sectors,
  * and is multiplied by up to 8 columns of the other one, which stay in the cache. */
-pace_t thin_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles, sharers_t sharers)
+pace_t thin_pace(const problem_t *p, variant_t variant, const price_t *price, double tiles, sharers_t sharers)
 {
+    const machine_t *machine = price->machine;
+    const costs_t *costs = price->costs;
     (void)sharers;
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const int is_streamed = way_of(p, variant.kernel) == STREAMED;
     tiles = fmin(tiles, (double)problem_tiles(p, info));
-    const costs_t *costs = costs_of(machine);
     int long_is_m = info->block_m >= info->block_n;
     int is_along_k = long_is_m ? p->a.is_along_k : p->b.is_along_k;
     double m = fmin((double)p->m, info->block_m), n = fmin((double)p->n, info->block_n);
@@ -102,8 +103,9 @@ pace_t thin_pace(const problem_t *p, variant_t variant, const machine_t *machine
                     .store = STORED_BYTES * m * n / costs->rate_dram_bytes / machine->multiprocessors};
 }
 
-void price_thin(const problem_t *p, int kernel, price_t *price)
+void price_thin(const problem_t *p, variant_t variant, price_t *price)
 {
+    const int kernel = variant.kernel;
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
     const costs_t *costs = price->costs;
     const double elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);

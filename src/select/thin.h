@@ -8,8 +8,8 @@
 #include "select/price.h"
 
 int is_thin_drawn(const problem_t *p, const machine_t *machine, int kernel);
-pace_t thin_pace(const problem_t *p, variant_t variant, const machine_t *machine, double tiles, sharers_t sharers);
-void price_thin(const problem_t *p, int kernel, price_t *price);
+pace_t thin_pace(const problem_t *p, variant_t variant, const price_t *price, double tiles, sharers_t sharers);
+void price_thin(const problem_t *p, variant_t variant, price_t *price);
 
 /* Of a plan that sweeps its long operand. */
 double thin_clocks(const problem_t *p, const machine_t *machine, const price_t *price, const plan_t *plan);

@@ -10,6 +10,9 @@
 /* Whether automatic selection draws from them. */
 int is_tiny_drawn(const problem_t *p, const machine_t *machine, int kernel);
 
+/* It has no steps that tiles share: tiny_clocks prices all. */
+pace_t tiny_pace(const problem_t *p, variant_t variant, const price_t *price, double tiles, sharers_t sharers);
+
 /* Clocks of a plan whose price is that. */
 double tiny_clocks(const problem_t *p, const machine_t *machine, const price_t *price, const plan_t *plan);
 

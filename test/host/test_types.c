@@ -108,6 +108,21 @@ static void weights_are_words(void **state)
     assert_string_equal(text, "nf4:64:none:f32");
 }
 
+/* Where words for weights are asked for, or refused, every code is named but that of tables, which go by their names.
+ */
+static void codes_are_told(void **state)
+{
+    (void)state;
+    hgemm_weights_t weights;
+    const char *fault = weights_from_text("int5", &weights);
+    assert_int_equal(name_count(code_names), CODE_COUNT);
+    for (int code = 0; code < CODE_COUNT; code++) {
+        const char *name = code_table[code].kind == CODES_TABLE ? "nf4" : code_names[code];
+        if (!strstr(WEIGHTS_TEXT_HELP, name) || !strstr(fault, name))
+            fail_msg("%s is not told", name);
+    }
+}
+
 static void activations_have_names(void **state)
 {
     (void)state;
@@ -181,7 +196,7 @@ int main(void)
         cmocka_unit_test(elements_have_bytes),      cmocka_unit_test(types_are_found_by_name),
         cmocka_unit_test(values_are_found_by_name), cmocka_unit_test(weights_are_words),
         cmocka_unit_test(activations_have_names),   cmocka_unit_test(factors_are_apart),
-        cmocka_unit_test(rows_are_whole_or_not),
+        cmocka_unit_test(rows_are_whole_or_not),    cmocka_unit_test(codes_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
