@@ -26,7 +26,7 @@ prepare() {
     quietly python3 -m venv "$work/venv"
     # shellcheck disable=SC2086 # several words
     quietly "$work/venv/bin/pip" install -q --disable-pip-version-check --no-compile \
-        numpy pytest pytest-xdist mypy mypy ml_dtypes gguf matplotlib nbconvert ipykernel $packages
+        numpy pytest pytest-xdist mypy ml_dtypes gguf matplotlib nbconvert ipykernel $packages
     touch "$work/prepared"
 }
 
