@@ -60,7 +60,7 @@ step "checking annotations"
 quietly venv/bin/mypy --config-file "$root/python/pyproject.toml" --cache-dir mypy "$root/python/hgemm"
 quietly venv/bin/mypy --config-file "$root/python/pyproject.toml" --cache-dir mypy --strict --python-executable venv/bin/python "$root/python/tests/typed.py"
 step "testing"
-HGEMM_DEVICE=t4emu:check venv/bin/pytest -q -rs -p no:cacheprovider -n "$(nproc)" "$root/python/tests"
+OMP_NUM_THREADS=1 HGEMM_DEVICE=t4emu:check venv/bin/pytest -q -rs -p no:cacheprovider -n "$(nproc)" "$root/python/tests"
 step "running examples/colab.ipynb"
 cp "$root/examples/colab.ipynb" notebook.ipynb
 HGEMM_DEVICE=t4emu quietly venv/bin/jupyter nbconvert --to notebook --execute --output executed.ipynb notebook.ipynb

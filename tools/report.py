@@ -5,13 +5,13 @@ rungs of the ladder, the kernels of the table, examples/multiply.c, functions of
 
     tools/report.py            rewrite what is out of date
     tools/report.py --check    change nothing; exit with 1 if something is out of date
+    tools/report.py --rows h100    print every row of a folder of bench/results: h100, t4model or t4emu
 
 Under each table stands which files it is from, of which commit, and whether the code that they depend on has changed since. --check
 lists the files that are stale so, and exits with 1 if `tools/take.py --redo` could make one anew. Either tells of links that lead nowhere,
 and then exits with 1. Figures carry a hash of the rows that they were drawn from: --check exits with 1 if these are others now, and tells
 which figures should be marked stale. In README.md and docs/ a generated part stands between
-<!-- generated: NAME [ARGUMENT] -->  and  <!-- end -->. bench/results/<machine>/README.md is generated as a whole: every row of the files beside it. tools/plot.py and
-tools/pictures.py make the figures.
+<!-- generated: NAME [ARGUMENT] -->  and  <!-- end -->. tools/plot.py and tools/pictures.py make the figures.
 """
 import argparse
 import functools
@@ -69,9 +69,6 @@ def pages():
                 text = text.replace("](../", "](")
             return f"{match[1]}{text}\n{match[4]}"
         found[path] = PART.sub(fill, path.read_text())
-    for machine in (GPU, MODEL):
-        found[results.RESULTS / machine / "README.md"] = rows.timed_page(machine)
-    found[results.RESULTS / "t4emu" / "README.md"] = rows.counted_page()
     found[notes.FOLDER / "README.md"] = notes.page()
     return found
 
@@ -118,7 +115,12 @@ def made_up():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something is out of date")
-    check = parser.parse_args().check
+    parser.add_argument("--rows", metavar="MACHINE", choices=(GPU, MODEL, "t4emu"), help="print every row of bench/results/MACHINE")
+    options = parser.parse_args()
+    check = options.check
+    if options.rows:
+        print(rows.counted_page() if options.rows == "t4emu" else rows.timed_page(options.rows), end="")
+        return
     changed = [(path, text) for path, text in pages().items() if not path.exists() or path.read_text() != text]
     for path, text in changed:
         if not check:

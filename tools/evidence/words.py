@@ -51,7 +51,7 @@ def origin(*of):
         every += paths
         version = re.match(r"([\d.]+), ", results.read(paths[0])["context"]["hgemm"])
         first, folder = paths[0], f"../bench/results/{paths[0].parent.name}"
-        name = f"[{first.stem}]({folder}/{first.name})" if len(paths) == 1 else f"[{first.stem.rstrip('123456789')}]({folder}/README.md)"
+        name = f"[{first.stem}]({folder}/{first.name})" if len(paths) == 1 else f"[{first.stem.rstrip('123456789')}]({folder})"
         made_by.setdefault(" ".join(["hgemm", *(version.groups() if version else ()), "commit", commits_of(paths)]), []).append(name)
     stale, said = stale_words(every), "; ".join(f"{', '.join(names)} ({by})" for by, names in made_by.items())
     return (f"From {said}." + (f" {stale}." if stale else "")) if every else "Not run yet."
@@ -80,7 +80,7 @@ def with_witness(machine, *of):
     else:
         peers = "".join(f"; {name} {said[key]}" for key, name in (("cublas", "cuBLAS"), ("cutlass", "CUTLASS")) if said[key])
         words = f"{said['gpu']}: measured; {said['clocks']}; driver {said['driver']}{peers}."
-    return f"{words} {origin(*of)} All rows: [bench/results/{machine}](../bench/results/{machine}/README.md)."
+    return f"{words} {origin(*of)} All rows: `tools/report.py --rows {machine}`."
 
 
 def against(ours, theirs):
