@@ -193,10 +193,12 @@ void describe_unsupported(const problem_t *p, char words[DEVICE_DETAIL])
     const kernel_t *kernel = &kernel_table[p->kernel];
     const int is_named = p->kernel != HGEMM_KERNEL_AUTO;
     const problem_class_t class = class_of(p);
-    char problem[CLASS_TEXT], codes[32] = "";
+    char problem[CLASS_TEXT], unsaid[48] = ""; /* the words of a class leave out its first kinds */
     class_to_text(&class, problem);
-    if (p->is_packed) /* of which the words above leave out the first kind */
-        snprintf(codes, sizeof codes, ", B of packed %s", code_names[p->packed.code]);
+    if (p->is_packed)
+        snprintf(unsaid, sizeof unsaid, ", B of packed %s", code_names[p->packed.code]);
+    else if (p->has_floats && p->accuracy == HGEMM_ACCURACY_F32)
+        snprintf(unsaid, sizeof unsaid, " accuracy %s", accuracy_names[p->accuracy]);
     const char *needs = "";
     if (kernel->splits_first)
         needs = " It has A and B split in the workspace, which needs room for that, and is for GPUs newer than Turing.";
@@ -204,7 +206,7 @@ void describe_unsupported(const problem_t *p, char words[DEVICE_DETAIL])
         needs = " It is there to be read, and covers nn, F16 sums, and rows of A, B, C and D in whole, 16-byte aligned "
                 "chunks, without a fused epilogue.";
     snprintf(words, DEVICE_DETAIL, "%s%s this row-major problem: %s%s.%s%s",
-             is_named ? kernel->info.name : "No kernel covers", is_named ? " does not cover" : "", problem, codes,
+             is_named ? kernel->info.name : "No kernel covers", is_named ? " does not cover" : "", problem, unsaid,
              p->scales ? " Scales of bfloat16 that a call is to find need a workspace of more than 64 KiB, too." : "",
              needs);
 }
