@@ -55,7 +55,8 @@ def convert(model: torch.nn.Module, *, gptq_version: int | None = None, gptq_bor
         raise ValueError(f"compute_dtype: {shown(compute_dtype)} is none of torch.float16, torch.bfloat16 and torch.float32")
     asked = {"gptq_version": gptq_version, "gptq_borrow": gptq_borrow, "fp8_scales": fp8_scales}
     dtype = dtype_of(model, kind_of)
-    done, configs = Converted(), {"": None}
+    done = Converted()
+    configs: dict[str, Any] = {"": None}
     made: dict[Any, Any] = {}  # layer: (its first name, what is in its place or None)
     if kind_of(model) is not None:
         done.left[""] = "it is itself such a layer, and only what is in a module can be replaced: use PackedLinear"

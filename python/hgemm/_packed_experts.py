@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The experts of a mixture with packed matrices, as a module that stands in the place of transformers' experts in FP8."""
+from __future__ import annotations
+
 import copy
 import inspect
+from typing import Any
 
 import numpy as np
 import torch
 
 from . import _packed, formats
+from ._packed import PackedWeights
 from ._packed_state import form_of
 from ._torch_packed import PackedTensor, pack, product
 from ._weights import Weights, wrong_shape
@@ -58,11 +62,11 @@ class PackedExperts(torch.nn.Module):
     it takes and how they are weighed. Experts that are not here, of a number too large, add nothing. Halves take one product for all experts,
     of which the host reads no size; x of float32, and gradients, take one for each expert that is hit."""
 
-    def __init__(self, up, down, gate):
+    def __init__(self, up: PackedWeights, down: PackedWeights, gate: Any) -> None:
         super().__init__()
         self.up, self.down, self.gate, self.num_experts = PackedMatrices(up), PackedMatrices(down), gate, up.experts
 
-    def forward(self, hidden_states, top_k_index, top_k_weights):
+    def forward(self, hidden_states: torch.Tensor, top_k_index: torch.Tensor, top_k_weights: torch.Tensor) -> torch.Tensor:
         x = hidden_states.reshape(-1, hidden_states.shape[-1])
         each = top_k_index.shape[-1]
         chosen, order = torch.sort(top_k_index.reshape(-1), stable=True)

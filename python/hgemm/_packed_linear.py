@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The module that holds packed weights."""
+from __future__ import annotations
+
 import warnings
 import weakref
+from typing import Any
 
 import torch
 
@@ -11,6 +14,7 @@ from ._packed import PackedWeights
 from ._packed_weight import PackedWeight
 from ._tensors import check
 from ._torch_packed import PackedTensor, pack, product
+from ._weights import Weights
 from ._words import is_one_of, shown
 
 
@@ -25,20 +29,20 @@ class PackedLinear(torch.nn.Linear):
                    x may be of another
     compute_dtype  what x of float32 is rounded to before the product; without it, nothing"""
 
-    def __init__(self, weights, bias=None, *, device=None, dtype=None, compute_dtype=None):
-        if not isinstance(weights, PackedWeights):
-            weights = pack(weights, "cpu" if device is None else device)
-        if not isinstance(weights.data, torch.Tensor) or weights.experts is not None:
+    def __init__(self, weights: Weights | PackedWeights, bias: torch.Tensor | None = None, *, device: Any = None, dtype: torch.dtype | None = None,
+                 compute_dtype: torch.dtype | None = None) -> None:
+        held = weights if isinstance(weights, PackedWeights) else pack(weights, "cpu" if device is None else device)
+        if not isinstance(held.data, torch.Tensor) or held.experts is not None:
             raise ValueError("weights: they are not packed in a tensor of torch's for one matrix; hgemm.pack(weights, device=...) does that")
         if bias is not None and not isinstance(bias, torch.Tensor):
             raise TypeError(f"bias: a {type(bias).__module__}.{type(bias).__qualname__} is no tensor")
-        if bias is not None and tuple(bias.shape) != (weights.n,):
-            raise _packed.wrong_shape("bias", bias.shape, (weights.n,))
+        if bias is not None and tuple(bias.shape) != (held.n,):
+            raise _packed.wrong_shape("bias", bias.shape, (held.n,))
         if not is_one_of(dtype, None, torch.float16, torch.bfloat16, torch.float32, torch.float64):
             raise ValueError(f"dtype: {shown(dtype)} is none of torch.float16, torch.bfloat16, torch.float32 and torch.float64")
         if not is_one_of(compute_dtype, None, torch.float16, torch.bfloat16, torch.float32):
             raise ValueError(f"compute_dtype: {shown(compute_dtype)} is none of torch.float16, torch.bfloat16 and torch.float32")
-        self._hold(_packed_state.joined(weights.data, weights.form, weights.order), weights.form, bias, dtype, compute_dtype)
+        self._hold(_packed_state.joined(held.data, held.form, held.order), held.form, bias, dtype, compute_dtype)
 
     def _hold(self, packed, form, bias, dtype, compute_dtype):
         torch.nn.Module.__init__(self)  # not Linear's, which makes a matrix
@@ -50,7 +54,7 @@ class PackedLinear(torch.nn.Linear):
         self._remember(form)
 
     @classmethod
-    def of_bytes(cls, packed, form, bias, dtype):
+    def of_bytes(cls, packed: torch.Tensor, form: tuple[int, ...], bias: torch.Tensor | None, dtype: torch.dtype) -> PackedLinear:
         """A layer of the one tensor that a state dict has, which has been read."""
         made = cls.__new__(cls)
         made._hold(packed, form, bias, dtype, None)
@@ -66,7 +70,7 @@ class PackedLinear(torch.nn.Linear):
         return {**self.__dict__, "_seen": None}
 
     @property
-    def form(self):
+    def form(self) -> tuple[int, ...]:
         """What the bytes are, as PackedWeights.form. It is read again where others have put bytes there, as accelerate's loaders and DDP do."""
         if not torch.compiler.is_compiling():
             packed, seen = self.packed, self._seen
@@ -83,20 +87,20 @@ class PackedLinear(torch.nn.Linear):
         self._remember(form)
 
     @property
-    def order(self):
+    def order(self) -> torch.Tensor | None:
         """The order of columns, or None: PackedWeights.order."""
         form = self.form
         return _packed_state.order_in(self.packed, form, self._order_at)
 
     @property
-    def weights(self):
+    def weights(self) -> PackedWeights:
         """The hgemm.PackedWeights."""
         form = self.form
         return PackedTensor(self.packed[:_packed.bytes_of(form)], form, self.order)
 
     # ---- what it does ----
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         check([("x", x)], ("x",))
         if "weight" in self._parameters:  # unpack_() was called, and others, such as accelerate's hooks, hold this method
             return torch.nn.functional.linear(x, self.weight, self.bias)
@@ -110,7 +114,7 @@ class PackedLinear(torch.nn.Linear):
         order = _packed_state.order_in(self.packed, form, self._order_at)
         return product(x, self.packed, form, order, self.bias, None, None, 1.0, 1.0, "none", out_dtype, False, {})
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return repr(self.weights)[len("<hgemm.PackedWeights "):-1] + ("" if self.bias is None else ", bias")
 
     def _apply(self, fn, recurse=True):
@@ -123,11 +127,11 @@ class PackedLinear(torch.nn.Linear):
     # ---- its weight ----
 
     @property
-    def weight(self):
+    def weight(self) -> torch.Tensor:
         return self.matrix() if watched() else PackedWeight(self)
 
     @torch.no_grad()
-    def matrix(self):
+    def matrix(self) -> torch.Tensor:
         """The matrix, unpacked to `dtype`."""
         is_half, form = self.dtype in (torch.float16, torch.bfloat16), self.form
         matrix = torch.ops.hgemm.unpack(self.packed, form, self.dtype if is_half else torch.float32).to(self.dtype)
@@ -135,7 +139,7 @@ class PackedLinear(torch.nn.Linear):
 
     @torch.no_grad()
     @torch.inference_mode(False)
-    def unpack_(self, weight=None):
+    def unpack_(self, weight: torch.Tensor | None = None) -> PackedLinear:
         """Makes the layer a torch.nn.Linear, in place, as torch's lazy modules become what they are of. Its weight is the parameter that is
         given, or one of the matrix in `dtype`. So PEFT merges an adapter."""
         weight = torch.nn.Parameter(self.matrix(), requires_grad=False) if weight is None else weight
@@ -143,10 +147,10 @@ class PackedLinear(torch.nn.Linear):
             raise _packed.wrong_shape("weight", weight.shape, (self.out_features, self.in_features))
         del self._buffers["packed"], self.dtype, self.compute_dtype, self._form, self._order_at, self._seen
         self.__class__ = torch.nn.Linear
-        self.weight = weight
+        self.weight = weight  # type: ignore[misc]  # of a Linear now
         return self
 
-    def register_parameter(self, name, param):
+    def register_parameter(self, name: str, param: torch.nn.Parameter | None) -> None:
         if name == "weight" and param is not None:
             self.unpack_(param)
         else:

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Packed layers in the place of a model's others: what others have put on a layer goes with them, and a state dict tells where they belong."""
+from __future__ import annotations
+
 import contextlib
 import importlib
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 
@@ -89,7 +93,7 @@ def _packed_for(before, prefix, state_dict, form, whole):
     return made
 
 
-def load_state_dict(model, state_dict, *, strict=True, assign=False):
+def load_state_dict(model: torch.nn.Module, state_dict: Mapping[str, Any], *, strict: bool = True, assign: bool = False) -> Any:
     """model.load_state_dict for a state dict of a converted model, where `model` has not been converted, or has no memory yet (on meta, with
     assign=True): a PackedLinear is first put in the place of each layer that is packed there. x of float32 is then not rounded.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Packed weights for torch: an operator that is differentiated by x and compiled, and the module that holds them."""
+"""Packed weights for torch: operators that are differentiated by x and compiled."""
 import math
 from ctypes import byref
 

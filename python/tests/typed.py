@@ -37,6 +37,13 @@ def packed(a: Floats) -> npt.NDArray[Any]:
     return hgemm.linear(a, w, out_dtype="float32")
 
 
+def a_file() -> hgemm.PackedWeights:
+    tensors = hgemm.gguf("model.gguf")
+    names: list[str] = [name for name in tensors if name.endswith("weight")]
+    print(len(tensors), tensors.metadata["general.name"], hgemm.formats.gptq(*map(np.asarray, "abc"), version=2).dequantize())
+    return hgemm.pack(tensors[names[0]])
+
+
 def what_is_here() -> None:
     about: hgemm._measure.Info = hgemm.info()
     table = hgemm.bench(["64", "1x2x3"], kernels="auto", accumulate="float16", repetitions=3)
@@ -61,4 +68,5 @@ def faults(a: Floats) -> None:
     hgemm.bench(repetitions="3")  # type: ignore[arg-type]
     hgemm.pack(a)  # type: ignore[arg-type]
     hgemm.Weights(a, a)  # type: ignore[call-arg]
+    hgemm.formats.awq(a, a, a, group=32)  # type: ignore[call-arg]
     print(y)

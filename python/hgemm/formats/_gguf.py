@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """GGUF files: metadata, and tensors by name. By the description at ggml's repository, docs/gguf.md; versions 2 and 3, little-endian."""
+from __future__ import annotations
+
 import collections.abc
 import os
 import struct
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +63,7 @@ class GGUF(collections.abc.Mapping):
     types     the name of each tensor's type
     shapes    of each tensor, rows first"""
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         if os.path.getsize(self.path) < 24:
             raise ValueError(f"{self.path}: it has {os.path.getsize(self.path)} bytes and is no GGUF file")
@@ -89,19 +93,19 @@ class GGUF(collections.abc.Mapping):
         self.shapes = {name: shape for name, shape, _, _ in found}
         self.types = {name: _type_name(kind) for name, _, kind, _ in found}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._tensors)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)
 
-    def __contains__(self, name):
+    def __contains__(self, name: object) -> bool:
         return name in self._tensors
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<hgemm.formats.GGUF {self.path!r}, {len(self)} tensors>"
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         shape, kind, offset = self._tensors[name]
         count = 1
         for size in shape:
