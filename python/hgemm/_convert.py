@@ -57,7 +57,7 @@ def convert(model: torch.nn.Module, *, gptq_version: int | None = None, gptq_bor
     dtype = dtype_of(model, kind_of)
     done = Converted()
     configs: dict[str, Any] = {"": None}
-    made: dict[torch.nn.Module, tuple] = {}  # of a layer: its first name, what is in its place or None
+    made: dict[Any, Any] = {}  # layer: (its first name, what is in its place or None)
     if kind_of(model) is not None:
         done.left[""] = "it is itself such a layer, and only what is in a module can be replaced: use PackedLinear"
     for prefix, parent in list(model.named_modules()):
