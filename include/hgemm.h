@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hgemm - half-precision matrix multiplication for NVIDIA Turing (T4, sm_75)
+ * hgemm - matrix multiplication for NVIDIA Turing (T4, sm_75)
  *
  *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
  *
