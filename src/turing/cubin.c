@@ -542,6 +542,7 @@ static bool add_kernel(elf_t *e, uint32_t index)
         .registers = code->info >> 24,
         .barriers = code->flags >> 20 & 0x7f, /* before CUDA 13; later an attribute */
         .code_bytes = (uint32_t)code->size,
+        .n_own = (uint32_t)(code->size / TURING_INSN_BYTES),
     };
     if (!(k->name = emu_own_text(m, y->name, "", "")))
         return emu_out_of_memory(e->err);

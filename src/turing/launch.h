@@ -353,8 +353,9 @@ uint32_t turing_resident_shared(const turing_kernel_t *kernel, const turing_laun
 /* Does the kernel wait for its whole grid, so that it needs `cooperative`? */
 bool turing_waits_for_grid(const turing_kernel_t *kernel);
 
-/* The first instruction that cannot be executed at all, or NULL: textures and surfaces, and what
- * the emulator does not know. A kernel with a texture is not launched. `why` gets a sentence. */
+/* The first instruction of the kernel itself that cannot be executed at all, or NULL: textures and surfaces, and what
+ * the emulator does not know. A kernel with a texture is not launched; functions of its file fail when they get to one.
+ * `why` gets a sentence. */
 const turing_insn_t *turing_unsupported(const turing_kernel_t *kernel, turing_error_t *why);
 
 /* Runs the grid.  False and `err` when the launch cannot run on a T4, memory

@@ -48,16 +48,21 @@ static bool intern(pool_t *pool, const words_t *words, uint16_t *row, turing_err
     return true;
 }
 
-static bool constant(const machine_t *m, const turing_insn_t *in, unsigned bank, uint32_t offset, words_t *words,
-                     turing_error_t *err)
+/* How many words a source has: of a product's upper word the addend is a pair. */
+static uint32_t words_of(const turing_insn_t *in, int i)
 {
-    const uint8_t *data = bank < TURING_BANKS ? m->bank[bank].data : NULL;
-    uint32_t size = bank < TURING_BANKS ? m->bank[bank].size : 0;
-    if (!data || offset > size || size - offset < 4 * words->n)
-        return turing_fail(err, "%s+0x%x reads c[0x%x][0x%x], past the end of the bank (0x%x bytes)", m->kernel->name,
-                           in->addr, bank, offset, data ? size : 0);
-    memcpy(words->word, data + offset, 4 * words->n);
-    return true;
+    if (i == 2 && (in->op == TURING_IMAD_HI || in->op == TURING_UIMAD_HI))
+        return 2;
+    return in->src[i].n ? in->src[i].n : 1;
+}
+
+/* A source's words in a constant bank; NULL: they are not all within it. */
+static const uint8_t *constant(const machine_t *m, const turing_insn_t *in, int i)
+{
+    const turing_operand_t *s = &in->src[i];
+    const uint8_t *data = s->bank < TURING_BANKS ? m->bank[s->bank].data : NULL;
+    const uint32_t size = data ? m->bank[s->bank].size : 0;
+    return data && s->imm <= size && size - s->imm >= 4 * words_of(in, i) ? data + s->imm : NULL;
 }
 
 /* Is an immediate in the place of 64 bits their upper word? */
@@ -68,10 +73,11 @@ static bool is_upper_word(const turing_insn_t *in)
            ((in->op == TURING_F2F || in->op == TURING_F2I) && in->m.stype == TURING_F64) || in->op == TURING_I2F;
 }
 
-static bool source(const machine_t *m, pool_t *pool, const turing_insn_t *in, const turing_operand_t *s, uint16_t *row,
-                   turing_error_t *err)
+static bool source(const machine_t *m, pool_t *pool, const turing_insn_t *in, int i, uint16_t *row, turing_error_t *err)
 {
-    words_t words = {.n = s->n ? s->n : 1};
+    const turing_operand_t *s = &in->src[i];
+    const uint8_t *bank = NULL;
+    words_t words = {.n = words_of(in, i)};
     switch (s->kind) {
     case TURING_REG: *row = s->reg == TURING_RZ ? ROW_ZERO : s->reg; return true;
     case TURING_UREG: *row = s->reg == TURING_URZ ? ROW_ZERO : (uint16_t)(ROW_UNIFORM + s->reg); return true;
@@ -81,11 +87,15 @@ static bool source(const machine_t *m, pool_t *pool, const turing_insn_t *in, co
             words.word[0] = 0;
         } else {
             words.word[0] = s->imm;
-            for (uint32_t i = 1; i < words.n; i++)
-                words.word[i] = in->m.is_signed && s->imm >> 31 ? ~0u : 0;
+            for (uint32_t w = 1; w < words.n; w++)
+                words.word[w] = in->m.is_signed && s->imm >> 31 ? ~0u : 0;
         }
         return intern(pool, &words, row, err);
-    case TURING_CONST: return constant(m, in, s->bank, s->imm, &words, err) && intern(pool, &words, row, err);
+    case TURING_CONST:
+        if ((bank = constant(m, in, i)))
+            memcpy(words.word, bank, 4 * words.n);
+        *row = ROW_ZERO; /* never read: op_beyond_kernel */
+        return !bank || intern(pool, &words, row, err);
     case TURING_CONST_R:
     case TURING_CONST_UR:
         *row = s->kind == TURING_CONST_R ? (s->reg == TURING_RZ ? ROW_ZERO : s->reg)
@@ -100,18 +110,46 @@ static uint8_t pred_index(turing_pred_t p)
     return (uint8_t)(p.reg + (p.uniform ? PRED_UNIFORM : 0));
 }
 
-/* In a function of the file that this kernel does not call, or not within its registers. */
-static void op_beyond_registers(warp_t *w, const op_t *o, uint32_t on)
+/* Does an instruction use a register or a constant that the kernel does not have? `what`, if not NULL, says which. */
+static bool beyond_kernel(const machine_t *m, const turing_insn_t *in, turing_error_t *what)
 {
+    turing_access_t access[TURING_ACCESS_MAX];
+    const int n = turing_insn_access(in, access);
+    for (int i = 0; i < n; i++)
+        if (access[i].file == TURING_FILE_R && access[i].first + access[i].count > m->kernel->registers) {
+            turing_fail(what, "uses a register beyond the %u of the kernel", m->kernel->registers);
+            return true;
+        }
+    for (int i = 0; i < in->n_src && i < 4; i++)
+        if (in->src[i].kind == TURING_CONST && !constant(m, in, i)) {
+            const turing_operand_t *s = &in->src[i];
+            turing_fail(what, "reads c[0x%x][0x%x], past the end of the bank (0x%x bytes)", s->bank, s->imm,
+                        s->bank < TURING_BANKS && m->bank[s->bank].data ? m->bank[s->bank].size : 0);
+            return true;
+        }
+    return false;
+}
+
+/* In a function of the file that this kernel does not call, or not within its registers and constants. */
+static void op_beyond_kernel(warp_t *w, const op_t *o, uint32_t on)
+{
+    turing_error_t what;
     (void)on;
-    emu_fault_as(w, o, TURING_FAILED_INSTRUCTION, "uses a register beyond the %u of the kernel",
-                 w->block->worker->m->kernel->registers);
+    beyond_kernel(w->block->worker->m, o->in, &what);
+    emu_fault_as(w, o, TURING_FAILED_INSTRUCTION, "%s", what.text);
+}
+
+static bool is_texture(const turing_insn_t *in)
+{
+    return turing_op_pipe((turing_op_t)in->op) == TURING_PIPE_TEX;
 }
 
 static void op_unknown(warp_t *w, const op_t *o, uint32_t on)
 {
     (void)on;
-    emu_fault_as(w, o, TURING_FAILED_INSTRUCTION, "cannot execute this instruction or modifier");
+    emu_fault_as(w, o, TURING_FAILED_INSTRUCTION,
+                 is_texture(o->in) ? "textures and surfaces are not emulated"
+                                   : "cannot execute this instruction or modifier");
 }
 
 /* Finds what executes o->in, whose pdst is filled. */
@@ -140,19 +178,18 @@ static bool refuse(const turing_kernel_t *k, uint32_t index, turing_error_t *err
 {
     char text[TURING_TEXT_MAX], line[160] = "";
     const turing_insn_t *in = &k->insns[index];
-    const bool texture = turing_op_pipe((turing_op_t)in->op) == TURING_PIPE_TEX;
     turing_disasm(in, text);
     if (k->lines && k->lines[index].file)
         snprintf(line, sizeof line, " at %.140s:%u", k->lines[index].file, k->lines[index].line);
     turing_fail(err, "%s+0x%x (%.120s)%s: %s", k->name, in->addr, text, line,
-                texture ? "textures and surfaces are not emulated"
-                        : "the emulator cannot execute this instruction or modifier");
+                is_texture(in) ? "textures and surfaces are not emulated"
+                               : "the emulator cannot execute this instruction or modifier");
     return false;
 }
 
 const turing_insn_t *turing_unsupported(const turing_kernel_t *k, turing_error_t *why)
 {
-    for (uint32_t i = 0; i < k->n_insns; i++) {
+    for (uint32_t i = 0; i < k->n_insns && i < k->n_own; i++) {
         op_t o = {.in = &k->insns[i], .pdst = {PRED_SINK, PRED_SINK}};
         for (int p = 0; p < 2; p++)
             if (o.in->pdst[p].present && o.in->pdst[p].reg != TURING_PT)
@@ -184,10 +221,7 @@ static bool lower_one(machine_t *m, pool_t *pool, op_t *o, const turing_insn_t *
         o->d = (uint16_t)(ROW_UNIFORM + in->dst.reg);
     for (int i = 0; i < 4; i++) {
         o->src[i] = ROW_ZERO;
-        turing_operand_t s = in->src[i];
-        if ((in->op == TURING_IMAD_HI || in->op == TURING_UIMAD_HI) && i == 2)
-            s.n = 2; /* the addend is a pair */
-        if (i < in->n_src && !source(m, pool, in, &s, &o->src[i], err))
+        if (i < in->n_src && !source(m, pool, in, i, &o->src[i], err))
             return false;
     }
     for (int i = 0; i < 2; i++)
@@ -206,14 +240,12 @@ static bool lower_one(machine_t *m, pool_t *pool, op_t *o, const turing_insn_t *
         o->target = UINT32_MAX;
 
     select_function(o);
-    turing_access_t access[TURING_ACCESS_MAX];
-    const int n = turing_insn_access(in, access);
-    for (int i = 0; i < n; i++)
-        if (access[i].file == TURING_FILE_R && access[i].first + access[i].count > m->kernel->registers) {
-            o->fn = op_beyond_registers;
-            o->flow = FLOW_STOPPING;
-        }
-    return turing_op_pipe((turing_op_t)in->op) != TURING_PIPE_TEX || refuse(m->kernel, (uint32_t)(o - m->ops), err);
+    if (beyond_kernel(m, in, NULL)) {
+        o->fn = op_beyond_kernel;
+        o->flow = FLOW_STOPPING;
+    }
+    const uint32_t index = (uint32_t)(o - m->ops);
+    return !is_texture(in) || index >= m->kernel->n_own || refuse(m->kernel, index, err);
 }
 
 /* Results then depend on which block comes first, so blocks keep their order. */

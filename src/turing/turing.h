@@ -96,6 +96,7 @@ typedef struct turing_kernel {
     uint32_t code_bytes;
     const uint8_t *code; /* 16 bytes an instruction, relocated      */
     uint32_t n_insns;
+    uint32_t n_own;             /* of these, the kernel's own: functions of its file stand behind them, called or not */
     const turing_insn_t *insns; /* decoded, address order                  */
     const turing_line_t *lines; /* one per instruction, or NULL            */
 } turing_kernel_t;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * builds.cu - what differs between builds of one program (-O3, -G, -rdc=true, both): functions of a file beside kernels of
- * fewer registers, jump tables, virtual functions, functions by pointers, stacks, parameters. To be run by `turing exec`.
+ * fewer registers, without their constants and without textures, jump tables, virtual functions, functions by pointers,
+ * stacks, parameters. To be run by `turing exec`.
  */
 #include "builds_functions.cuh"
 #ifndef __CUDACC_RDC__
@@ -14,6 +15,9 @@
 
 __global__ void small(int *o) { o[threadIdx.x] = few_registers(threadIdx.x); }
 __global__ void large(const float *p, float *o) { o[threadIdx.x] = many_registers(p, threadIdx.x + 1); }
+
+__global__ void add_half(float *p) { p[threadIdx.x] = with_constant(p[threadIdx.x]); }
+__global__ void fetch(int *o, cudaTextureObject_t from, int at) { o[threadIdx.x] = at < 0 ? 5 : (int)with_texture(from, at); }
 
 __global__ void switches(const unsigned *from, unsigned *o)
 {
@@ -130,6 +134,21 @@ static void stacks(int *p)
     }
 }
 
+// Where a function has a section of its own, a kernel is launched that only may come to a texture.
+static void textures(int *p)
+{
+#if defined(__CUDACC_RDC__) || defined(__CUDACC_DEBUG__)
+    fetch<<<1, 32>>>(p, 0, -1);
+    OK(cudaDeviceSynchronize());
+    WANT(p[0] == 5 && p[31] == 5);
+    fetch<<<1, 32>>>(p, 0, 1);
+    IS(cudaErrorIllegalInstruction, cudaDeviceSynchronize());
+#else
+    fetch<<<1, 32>>>(p, 0, -1);
+    WANT(cudaGetLastError() == cudaErrorNotSupported);
+#endif
+}
+
 int main()
 {
     enum { N = 66 };
@@ -144,6 +163,11 @@ int main()
     large<<<1, 32>>>(f, f + 32);
     OK(cudaDeviceSynchronize());
     WANT(f[32] == 24 * (16 + 2) && f[35] == 24 * (256 + 4));
+
+    f[31] = -2;
+    add_half<<<1, 32>>>(f);
+    OK(cudaDeviceSynchronize());
+    WANT(f[0] == 4.5f && f[31] == -1.5f);
 
     unsigned *u;
     OK(cudaMallocManaged(&u, 4096));
@@ -175,5 +199,6 @@ int main()
     parameters<half_t>(u); // 4104 bytes
     parameters<fields_t>(u);
     stacks(p);
+    textures(p);
     return report();
 }

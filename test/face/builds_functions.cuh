@@ -17,6 +17,8 @@ __device__ Shape *make_shape(int kind, float size);
 __device__ int few_registers(int x);
 __device__ float many_registers(const float *p, int n);
 __device__ unsigned choose(unsigned kind, const unsigned *from); // a dense switch
+__device__ float with_constant(float x);                         // of half precision, with -G in its kernel's bank 2
+__device__ float with_texture(cudaTextureObject_t from, int at);
 __device__ int descend(int depth, volatile int *p);              // a frame of some 300 bytes for each step
 
 typedef int (*binary_t)(int, int);

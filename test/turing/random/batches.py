@@ -26,7 +26,7 @@ sys.path.insert(0, str(HERE))
 import kernels  # noqa: E402
 
 # What nvcc is given beside -fmad=false, by the seed; most kernels are of the default.
-OPTIONS = [[], [], [], [], ["-Xptxas", "-O1"], [], ["-Xptxas", "-O0"], ["-ftz=true"], [], ["-maxrregcount=24"], [], ["-Xcicc", "-O1"], ["-Xptxas", "-O2"], ["-ftz=true"]]
+OPTIONS = [[], [], [], [], ["-Xptxas", "-O1"], [], ["-Xptxas", "-O0"], ["-ftz=true"], [], ["-maxrregcount=24"], ["-G"], ["-Xcicc", "-O1"], ["-Xptxas", "-O2"], ["-ftz=true"]]
 
 
 HEAD = """/* SPDX-License-Identifier: MIT */
