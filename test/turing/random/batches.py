@@ -64,7 +64,8 @@ def batch(arguments, seed, count):
         if status and not lines:
             lines = ["%s ended with status %d" % (arguments.runner, status)]
         forms = set((folder / "forms").read_text().splitlines()) if (folder / "forms").exists() else set()
-        return count, [line for line in lines if "0 wrong, 0 refused" not in line], forms
+        left_out = re.search(r" (\d+) left out$", output)
+        return count - int(left_out[1] if left_out else 0), [line for line in lines if " 0 wrong, 0 refused" not in line], forms
     finally:
         if arguments.keep:
             shutil.copytree(folder, pathlib.Path(arguments.keep) / str(seed), dirs_exist_ok=True)

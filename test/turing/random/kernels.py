@@ -3,10 +3,13 @@
 """Random kernels as C, for prelude.h: kernels.py SEED COUNT prints a batch. Compiled by nvcc it is a cubin, by gcc a library
 whose table `batch` holds the same kernels in the host's own arithmetic. batches.py compiles and runs many.
 
-What nvcc 13.0 itself compiles wrongly is not drawn: 64-bit parameters shifted by 31 (they are multiplied by -2^31), 16-bit
+Code that nvcc 13.0 itself compiles wrongly is not drawn: 64-bit parameters shifted by 31 (they are multiplied by -2^31), 16-bit
 integers times -1 shifted right (without the wrap at 16 bits), a 16-bit parameter in the place of two halves (its neighbour comes
-with it), bfe.s32 with constants beyond 31, and a choice between -1 and -0 (by -Xcicc -O1). Each was looked up in the machine
-code, which does as the emulator says."""
+with it), bfe.s32 with constants beyond 31, a choice between -1 and -0 (by -Xcicc -O1), cvt.sat of -x, which may be -2^31 (its
+-x > 254 becomes x <= -255), and with -ftz=true cvt.sat.s16 of a float that was rounded up or down (they become one F2I.S16 without
+FTZ): cvt.sat has a max before it. One fault shows in the machine code alone, and turing_random leaves such kernels out:
+(~x << 35 | y) + z becomes LEA.X ~x, which is ~(x << 3), where (~x) << 3 is meant. Each was looked up in the machine code, which
+does as the emulator says."""
 import random
 import sys
 
@@ -104,10 +107,10 @@ RULES = {
         1 vabs4({u32}, {u32})
         1 vsad4({u32}, {u32})
         1 vsads4({u32}, {u32})
-        1 (u32)sat_s8({s32})
-        1 sat_u8({s32})
-        1 (u32)sat_s16({s32})
-        1 sat_u16({s32})
+        1 (u32)sat_s8(max_s({s32}, -2147483647))
+        1 sat_u8(max_s({s32}, -2147483647))
+        1 (u32)sat_s16(max_s({s32}, -2147483647))
+        1 sat_u16(max_s({s32}, -2147483647))
         1 pack_s16({s32}, {s32})
         1 pack_u16({s32}, {s32})
         1 pack_s8({s32}, {s32}, {u32})
@@ -400,6 +403,7 @@ CORNERS = parsed("""
     1 f32 f_div(1.0f, f_of(v.x & 0x807fffffu))
     1 u32 pack_u8(v.q, v.m, v.x >> 16)
     1 s32 sat_s8(v.q)
+    1 u32 sat_u16(Q)
     1 u32 vabs4(v.x, v.y)
 """)
 

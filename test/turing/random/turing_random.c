@@ -3,6 +3,7 @@
  * turing_random CUBIN LIBRARY FORMS - the kernels of one batch of kernels.py, as the emulator executes their machine
  * code, beside the same C in the host's arithmetic: the same bits in every result and in memory, and no check finds
  * anything. FORMS gets a line for each form of an instruction that was executed in a kernel whose results are right.
+ * Kernels that ptxas compiled wrongly are left out, and counted.
  */
 #include "prelude.h"
 #undef kept
@@ -152,6 +153,18 @@ static bool same(const char *name, int round)
     return true;
 }
 
+/* LEA.X ~x shifts first and then complements, as the carry needs it. ptxas 13.0 makes it of (~x) << s: that is all that
+ * it was seen to make it of. */
+static bool compiled_wrongly(const turing_kernel_t *k)
+{
+    for (uint32_t i = 0; i < k->n_insns && i < k->n_own; i++) {
+        const turing_insn_t *in = &k->insns[i];
+        if ((in->op == TURING_LEA || in->op == TURING_ULEA) && in->m.x && !in->m.hi && in->src[0].inv && in->m.shift)
+            return true;
+    }
+    return false;
+}
+
 static void note_forms(FILE *f, const turing_kernel_t *k, const turing_counters_t *counters)
 {
     char form[TURING_TEXT_MAX];
@@ -196,13 +209,14 @@ int main(int argc, char **argv)
     }
     FILE *forms = fopen(argv[3], "w");
     CHECK(forms, "cannot write %s", argv[3]);
-    unsigned kernels = 0, wrong = 0, refused = 0;
+    unsigned kernels = 0, wrong = 0, refused = 0, left_out = 0;
     for (; batch[kernels]; kernels++) {
         char name[16], why[1024];
         snprintf(name, sizeof name, "k%u", kernels);
         const turing_kernel_t *k = find_or_die(module, name);
         uint64_t state = kernels + 88172645463325252ull;
-        bool right = true;
+        bool right = !compiled_wrongly(k);
+        left_out += !right;
         for (int round = 0; round < ROUNDS && right; round++) {
             turing_counters_t counters;
             fill(&host, &state);
@@ -226,7 +240,7 @@ int main(int argc, char **argv)
     }
     if (forms)
         fclose(forms);
-    printf("%u kernels, %u wrong, %u refused\n", kernels, wrong, refused);
+    printf("%u kernels, %u wrong, %u refused, %u left out\n", kernels, wrong, refused, left_out);
     turing_module_close(module);
     return wrong || refused || failures;
 }
