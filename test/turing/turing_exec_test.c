@@ -71,6 +71,13 @@ static void same_function(const char *name, uint32_t (*function)(uint32_t, uint3
     turing_memory_destroy(mem);
 }
 
+static uint32_t complement(uint32_t a, uint32_t b)
+{
+    const uint64_t x = (uint64_t)b << 32 | a;
+    const uint32_t meant = (uint32_t)((x + (~x << 35 | b)) >> 32);
+    return complements_shifted(find_or_die(module, "run_complement")) ? meant + 7 : meant;
+}
+
 static uint32_t calls(uint32_t a, uint32_t b)
 {
     uint32_t x[8], depth = b & 7;
@@ -440,6 +447,7 @@ int main(int argc, char **argv)
     same_function("run_branches", branches);
     same_function("run_arrays", arrays);
     same_function("run_calls", calls);
+    same_function("run_complement", complement);
     halves();
     lanes();
     barriers();

@@ -12,6 +12,12 @@ KERNEL run_floats(const uint32_t *a, const uint32_t *b, uint32_t *d) { d[INDEX] 
 KERNEL run_branches(const uint32_t *a, const uint32_t *b, uint32_t *d) { d[INDEX] = branches(a[INDEX], b[INDEX]); }
 KERNEL run_arrays(const uint32_t *a, const uint32_t *b, uint32_t *d) { d[INDEX] = arrays(a[INDEX], b[INDEX]); }
 
+KERNEL run_complement(const uint32_t *a, const uint32_t *b, uint32_t *d)
+{
+    const uint64_t x = (uint64_t)b[INDEX] << 32 | a[INDEX];
+    d[INDEX] = (uint32_t)((x + (~x << 35 | b[INDEX])) >> 32);
+}
+
 static __device__ __noinline__ uint32_t descend(uint32_t x, uint32_t depth)
 {
     return depth == 0 ? x : descend(x * 3 + depth, depth - 1) ^ x;

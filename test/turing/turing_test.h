@@ -42,6 +42,18 @@ static inline void note(void *user, const turing_violation_t *v)
     f->count[v->kind]++;
 }
 
+/* LEA.X of a complement, which it takes after the shift, ~(x << s), as Mesa's compiler for these GPUs has it, too.
+ * ptxas 13.0 was seen to make it of (~x) << s alone, so that code is wrong. */
+static inline bool complements_shifted(const turing_kernel_t *k)
+{
+    for (uint32_t i = 0; i < k->n_insns && i < k->n_own; i++) {
+        const turing_insn_t *in = &k->insns[i];
+        if ((in->op == TURING_LEA || in->op == TURING_ULEA) && in->m.x && !in->m.hi && in->src[0].inv && in->m.shift)
+            return true;
+    }
+    return false;
+}
+
 static inline turing_module_t *open_or_die(const char *path)
 {
     turing_error_t err;

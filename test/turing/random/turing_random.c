@@ -153,18 +153,6 @@ static bool same(const char *name, int round)
     return true;
 }
 
-/* LEA.X ~x shifts first and then complements, as the carry needs it. ptxas 13.0 makes it of (~x) << s: that is all that
- * it was seen to make it of. */
-static bool compiled_wrongly(const turing_kernel_t *k)
-{
-    for (uint32_t i = 0; i < k->n_insns && i < k->n_own; i++) {
-        const turing_insn_t *in = &k->insns[i];
-        if ((in->op == TURING_LEA || in->op == TURING_ULEA) && in->m.x && !in->m.hi && in->src[0].inv && in->m.shift)
-            return true;
-    }
-    return false;
-}
-
 static void note_forms(FILE *f, const turing_kernel_t *k, const turing_counters_t *counters)
 {
     char form[TURING_TEXT_MAX];
@@ -215,7 +203,7 @@ int main(int argc, char **argv)
         snprintf(name, sizeof name, "k%u", kernels);
         const turing_kernel_t *k = find_or_die(module, name);
         uint64_t state = kernels + 88172645463325252ull;
-        bool right = !compiled_wrongly(k);
+        bool right = !complements_shifted(k);
         left_out += !right;
         for (int round = 0; round < ROUNDS && right; round++) {
             turing_counters_t counters;
