@@ -72,8 +72,10 @@ _counted = False
 def count_flops():
     """Has FlopCounterMode count the operators, once a program uses that: to import it takes a third of a second, for it imports triton."""
     global _counted
+    if _counted or torch.compiler.is_compiling():  # where torch.compile would look into all of sys.modules
+        return
     counter = sys.modules.get("torch.utils.flop_counter")
-    if _counted or counter is None or not hasattr(counter, "FlopCounterMode") or torch.compiler.is_compiling():
+    if counter is None or not hasattr(counter, "FlopCounterMode"):
         return
     _counted = True
     operators = torch.ops.hgemm

@@ -48,7 +48,7 @@ class PackedLinear(torch.nn.Linear):
         torch.nn.Module.__init__(self)  # not Linear's, which makes a matrix
         self.out_features, self.in_features = form[:2]
         self.register_buffer("packed", packed)
-        self.register_parameter("bias", None if bias is None else torch.nn.Parameter(bias.detach(), requires_grad=False))
+        self.register_parameter("bias", None if bias is None else torch.nn.Parameter(bias.detach().to(packed.device), requires_grad=False))
         self.dtype = dtype or (bias.dtype if bias is not None and bias.is_floating_point() else torch.get_default_dtype())
         self.compute_dtype = compute_dtype
         self._remember(form)

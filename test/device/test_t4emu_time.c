@@ -57,11 +57,11 @@ static void a_failed_launch_is_not_timed(void **state)
     void *a = allocate(BYTES, zeros), *c = allocate(BYTES, NULL);
     assert_int_equal(device->ops->event_create(device, &event), HGEMM_STATUS_SUCCESS);
     assert_int_equal(device->ops->event_record(device, event, NULL), HGEMM_STATUS_SUCCESS);
-    hgemm_desc_t desc; /* a dry launch does not know what floats are to be multiplied by */
+    hgemm_desc_t desc; /* a dry launch computes nothing, scales neither */
     hgemm_desc_init(&desc);
     desc.accumulate = HGEMM_ACCUMULATE_F32;
-    desc.type_a = desc.type_b = HGEMM_TYPE_F32;
-    desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldd = N / 2; /* in as many bytes as twice as many halves */
+    desc.type_a = desc.type_b = HGEMM_TYPE_BF16;
+    desc.m = desc.n = desc.k = desc.lda = desc.ldb = desc.ldd = N;
     desc.a = desc.b = a, desc.d = c;
     assert_int_equal(hgemm_run_desc(handle, &desc), HGEMM_STATUS_DEVICE_ERROR);
     assert_int_equal(multiply(a, a, c), HGEMM_STATUS_SUCCESS);
