@@ -18,7 +18,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { LANES = 32, ALL_LANES = 0xffffffffu };
+enum { LANES = 32 };
+enum { ALL_LANES = 0xffffffffu }; /* apart, for an enumeration with it is unsigned */
 
 /* Rows.  Operands of up to four words are consecutive rows, RZ included. */
 enum {
