@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* turing_job.h - what `turing run` has read of its file (turing_run.c), and what it tells of a launch
- * (turing_results.c). */
+/* turing_job.h - what `turing run` has read of its file. */
 #ifndef TURING_JOB_H
 #define TURING_JOB_H
 
@@ -41,24 +40,8 @@ typedef struct job {
     unsigned line;
 } job_t;
 
-/* ---- turing_run.c ---- */
-
 /* Says on stderr what is wrong with the file's line; false. */
 bool complain(const job_t *job, const char *what, const char *detail);
 bool load_file(const char *path, uint8_t *data, size_t size); /* its first bytes */
-
-/* ---- turing_results.c ---- */
-
-/* As it is found, so that who waits for a kernel sees it. */
-void print_violation(void *user, const turing_violation_t *v);
-void print_count(void *user, const turing_violation_t *v);   /* how often it was found in all */
-void print_text(void *user, const char *text, size_t bytes); /* of the kernel's own */
-void print_line(void *user, turing_line_t line, const turing_count_t *c);
-void print_counters(const job_t *job, const turing_counters_t *c);
-void print_time(const turing_time_t *t);
-
-/* Prints, dumps and compares buffers as the file asks, and forgets that it did. False if one cannot be; that one
- * differs is the job's. */
-bool write_outputs(job_t *job);
 
 #endif

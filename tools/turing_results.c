@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* turing_results.c - what `turing run` tells of a launch: findings, counts, times, and buffers. */
-#include "turing_job.h"
+/* Findings, counts, times, and buffers. */
+#include "turing_results.h"
 
 #include "turing_values.h"
 

@@ -3,6 +3,7 @@
 #include "turing_run.h"
 
 #include "turing_job.h"
+#include "turing_results.h"
 #include "turing_values.h"
 
 #include <inttypes.h>
@@ -47,12 +48,6 @@ static const char help[] =
     "                                  the next launch. Without it there is one at the end\n"
     "\n"
     "Exit status 0: ran, nothing found; 1: violations, or not what was expected; 2: could not run.\n";
-
-bool complain(const job_t *job, const char *what, const char *detail)
-{
-    fprintf(stderr, "turing: %s:%u: %s%s%s\n", job->path, job->line, what, detail ? ": " : "", detail ? detail : "");
-    return false;
-}
 
 /* ---- statements ------------------------------------------------------------------------ */
 
@@ -111,15 +106,6 @@ static bool name_kernel(job_t *job, const char *name)
     job->kernel = found;
     job->n_args = 0;
     return true;
-}
-
-bool load_file(const char *path, uint8_t *data, size_t size)
-{
-    FILE *f = fopen(path, "rb");
-    bool ok = f && fread(data, 1, size, f) == size;
-    if (f)
-        fclose(f);
-    return ok;
 }
 
 /* Where a variable of the module is; 0 and a complaint if it has none such, or a smaller one. */
