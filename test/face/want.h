@@ -16,15 +16,15 @@ static int failures;
     } while (0)
 
 /* A call returns that error, and it is the last one, too. */
-#define IS(error, ...)                                                                                          \
-    do {                                                                                                        \
-        cudaGetLastError();                                                                                     \
-        const cudaError_t found_ = (__VA_ARGS__), last_ = cudaGetLastError(), wanted_ = (error);                \
-        if (found_ != wanted_ || (wanted_ && last_ != wanted_)) {                                               \
-            failures++;                                                                                         \
-            printf("%s:%d: %s: %s, and last %s, for %s\n", __FILE__, __LINE__, #__VA_ARGS__,                    \
-                   cudaGetErrorName(found_), cudaGetErrorName(last_), cudaGetErrorName(wanted_));               \
-        }                                                                                                       \
+#define IS(error, ...)                                                                                                 \
+    do {                                                                                                               \
+        cudaGetLastError();                                                                                            \
+        const cudaError_t found_ = (__VA_ARGS__), last_ = cudaGetLastError(), wanted_ = (error);                       \
+        if (found_ != wanted_ || (wanted_ && last_ != wanted_)) {                                                      \
+            failures++;                                                                                                \
+            printf("%s:%d: %s: %s, and last %s, for %s\n", __FILE__, __LINE__, #__VA_ARGS__, cudaGetErrorName(found_), \
+                   cudaGetErrorName(last_), cudaGetErrorName(wanted_));                                                \
+        }                                                                                                              \
     } while (0)
 #define OK(...) IS(cudaSuccess, __VA_ARGS__)
 
