@@ -4,71 +4,32 @@
  *
  *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
  *
- * A and B hold IEEE 754 binary16 numbers ("halves") in device memory, or both hold bfloat16, or floats, or
- * one holds floats and the other either; B may be packed weights of 4 or 8 bits. C and D hold halves, bfloat16 or
- * floats. op(X) is X or its transpose. op(A) is m x k, op(B) is k x n, C and D are m x n. D may be C. Bias, activation
- * and gate are optional.
- *
  * Contents
  *     1. Version                     5. One call: hgemm_run, hgemm_run_f32
  *     2. Statuses                    6. The whole problem: hgemm_desc_t
  *     3. Handles, devices, streams   7. The kernels
  *     4. Device memory               8. What runs: hgemm_select, plans, tuning
  *
- * Shapes and layouts. m, n, k, leading dimensions and strides are counted in elements. In a
- * row-major matrix element (i, j) is at X[i * ld + j], so ld >= its number of stored columns; in
- * a column-major one it is at X[i + j * ld], so ld >= its number of stored rows. The stored shape
- * is the one before op: with op_a = HGEMM_OP_T, A is stored as k x m. What lies between the rows of
- * A and B may be read, and reaches no element of D.
+ * Above each function stands its contract. All of them share these rules:
  *
- * What is read. Where beta == 0, C is not read; where k == 0 or alpha == 0, A and B are not; where m, n or
- * batch is 0, nothing is read or written. (A scalar in device memory counts as one that is not 0.) Of what
- * is not accessed nothing is checked: its pointer may be NULL, and its leading dimension, stride and type
- * may be anything.
+ * Units. Sizes, leading dimensions and strides count elements, unless a comment says bytes. In a row-major matrix
+ * element (i, j) is at X[i * ld + j], in a column-major one at X[i + j * ld].
  *
- * Alignment. Any pointer that is a multiple of its elements' bytes and any leading dimension work; packed weights
- * are at a multiple of 16 bytes. Calls are fastest where all pointers are, and leading dimensions and contiguous
- * extents are multiples of 8.
+ * Errors. A handle that is NULL is an HGEMM_STATUS_INVALID_HANDLE, and so is another pointer that the function needs
+ * and that is no operand. Arguments are checked first: a call that refuses one has written nothing and enqueued
+ * nothing. Results are written on success only. A function that asks the device for something may return
+ * HGEMM_STATUS_OUT_OF_MEMORY and HGEMM_STATUS_DEVICE_ERROR, the latter also for earlier work that failed; what was
+ * being written then has no defined contents. The library never exits or aborts, and prints only if the environment's
+ * HGEMM_LOG or HGEMM_RECORD asks for it (docs/tuning.md).
  *
- * Aliasing. D may be C: the same pointer, type, leading dimension and, with batch > 1, stride. Otherwise
- * no element of D may lie in anything that the call reads, nor in another D of the batch. Such an overlap
- * is found and refused: element by element where leading dimensions and strides agree in bytes or do not
- * matter (so two blocks of columns of one large matrix may serve as A and D), by address range where they
- * differ. What is reached by pointers or indices in device memory is the caller's to keep apart.
+ * Threads. One thread at a time uses a handle; different handles are independent. A function without a handle may be
+ * called by any thread at any time.
  *
- * Numbers. alpha * acc + beta * c and what follows it is computed in single precision and rounded once to
- * the type of D. NaN and infinity that are read propagate as IEEE 754 says. Where a part of a sum goes beyond the
- * accumulator, D is infinite or NaN.
- * The same call on the same device with the same library and tuning file gives the same bits, run after run. It is the
- * same call if its descriptor is the same, and addresses are the same modulo 16 bytes. The same numbers laid out
- * otherwise may go to another kernel, which rounds otherwise; so may those of a handle that got no workspace (below).
+ * Stream. A function that enqueues does so on the handle's stream, and returns without waiting. The others neither
+ * enqueue nor wait, unless their comment says so. Pointers, streams and events of the CUDA runtime work as they are:
+ * the library uses the device's primary context, and restores the caller's context before it returns.
  *
- * Streams. Every call that computes is asynchronous: it enqueues on the handle's stream and
- * returns. It allocates nothing and can be captured into a CUDA graph once what it runs is loaded:
- * by hgemm_prepare or a run before, with the same handle, the same descriptor and addresses that are
- * the same modulo 16 bytes.
- *
- * Threads. One thread uses a handle at a time. Different handles are independent: while calls of one are captured,
- * in whatever mode, others may be created, used and destroyed. (What waits for the legacy default
- * stream, NULL, ends the capture of a stream that is not a non-blocking one, by the rules of CUDA.)
- *
- * Workspace. A handle owns device memory, which hgemm_create allocates: 32 MiB on a T4, and on newer GPUs a
- * 512th of their memory, between 32 and 256 MiB. hgemm_set_workspace lets the caller's take its place. The parts of
- * a product with a long k meet there, and on newer GPUs large operands that are not aligned are copied there,
- * aligned, and floats as halves. For these the handle's own workspace grows there, when a plan that needs it is chosen:
- * to a 128th of the memory at most, or 1 GiB; what it was before stays until hgemm_destroy. So what one handle enqueues
- * on different streams, or in graphs that it was captured into, must not run at the same time: use a handle for each.
- * Where the memory cannot be had, or a copy does not fit, the same calls run without it, but those that are to find a
- * scale of bfloat16 in it: these are an HGEMM_STATUS_NOT_SUPPORTED.
- *
- * Errors. Every function that can fail returns a status. Arguments are checked in a fixed order before
- * anything is touched: handle; descriptor; enumerations and types; m n k batch; leading dimensions; sizes;
- * pointers (NULL, then alignment); overlap; support. hgemm_status_string says in a sentence what is wrong,
- * hgemm_error_detail in another which value it was. The library never exits or
- * aborts, and prints only what the environment's HGEMM_LOG and HGEMM_RECORD ask for (docs/tuning.md).
- *
- * Pointers, streams and events of the CUDA runtime work as they are: the library uses the
- * device's primary context and restores the caller's current context before it returns.
+ * docs/contract.md has what a product guarantees beyond that: layouts, aliasing, numbers, capture, the workspace.
  */
 #ifndef HGEMM_H
 #define HGEMM_H
@@ -92,7 +53,7 @@ extern "C" {
 #define HGEMM_VERSION_MINOR 2
 #define HGEMM_VERSION_PATCH 0
 
-/* The version of the library that is linked, as major * 10000 + minor * 100 + patch. */
+/* Returns the version of the library that is linked, as major * 10000 + minor * 100 + patch. */
 HGEMM_API int hgemm_version(void);
 
 /* ---- 2. Statuses -------------------------------------------------------------------------- */
@@ -152,11 +113,12 @@ typedef enum hgemm_status_t {
     HGEMM_STATUS_COUNT_                /* number of statuses, not one itself */
 } hgemm_status_t;
 
-/* The status's name, such as "HGEMM_STATUS_INVALID_LDA". Never NULL. */
+/* Returns a status's name, such as "HGEMM_STATUS_INVALID_LDA". It is a constant, never NULL: any other number is
+ * "HGEMM_STATUS_UNKNOWN". */
 HGEMM_API const char *hgemm_status_name(hgemm_status_t status);
 
-/* A sentence that says what is wrong and what to do. The words of hgemm_error_detail are sentences that may follow it.
- * Never NULL. */
+/* Returns a sentence that says what is wrong and what to do. It is a constant, never NULL. The words of
+ * hgemm_error_detail are sentences that may follow it. */
 HGEMM_API const char *hgemm_status_string(hgemm_status_t status);
 
 /* ---- 3. Handles, devices, streams --------------------------------------------------------- */
@@ -164,18 +126,15 @@ HGEMM_API const char *hgemm_status_string(hgemm_status_t status);
 typedef struct hgemm_handle *hgemm_handle_t;
 
 /*
- * Opens a device. `device` is
+ * Opens a device and makes a handle of it, with a workspace and a stream, the default one. `device` is
  *     "cuda"      the first usable GPU          "cuda:N"  the GPU of ordinal N
  *     "t4emu"     a T4 that is emulated: the kernels' sm_75 machine code, executed on the CPU
- *     NULL or ""  what the environment variable HGEMM_DEVICE says, otherwise the first usable GPU
+ *     NULL or ""  the name in the environment's HGEMM_DEVICE, otherwise the first usable GPU
  *                 or, where there is none, the emulated T4
  *
- * THE EMULATED T4 IS THOUSANDS OF TIMES SLOWER THAN A GPU. It is for learning and testing. Whoever does not want it
- * passes "cuda", or sets the environment variable HGEMM_REQUIRE_GPU to 1: where no GPU is usable, hgemm_create then
- * fails, and hgemm_error_detail(NULL) says why none is. Whoever passes NULL can ask hgemm_get_device_info: is_emulated
- * and fallback tell what was opened and why.
- *
- * "t4emu:OPTION,..." takes the options
+ * THE EMULATED T4 IS THOUSANDS OF TIMES SLOWER THAN A GPU. It is for learning and testing. "cuda" as the name, or the
+ * environment's HGEMM_REQUIRE_GPU=1, refuses it. hgemm_get_device_info tells what NULL has opened, and why.
+ * A build without the emulator knows no "t4emu". "t4emu:OPTION,..." takes the options
  *     check       watch the kernel: an access out of bounds or to memory never written, a race or
  *                 a hazard of the schedule makes the call an HGEMM_STATUS_DEVICE_ERROR whose
  *                 detail is the report
@@ -188,36 +147,36 @@ typedef struct hgemm_handle *hgemm_handle_t;
  *     dry         with time: launches between two events are timed without being computed, several times
  *                 as fast. What they would have written is missing until it is written again: to
  *                 download it, or to multiply it, is an HGEMM_STATUS_DEVICE_ERROR
- * Every emulated T4 is a machine of its own: its memory belongs to one handle, and goes with it.
- * Its calls are complete when they return. A build without the emulator knows no "t4emu".
  *
- * A GPU is usable if it is of compute capability 7.5 or newer and the driver can run what the build made for it. A GPU
- * of 7.5 runs machine code, for which the driver's CUDA release must be of the major release of the nvcc that built the
- * library, or newer (12.x: driver 525, 13.x: driver 580). A newer GPU runs PTX, for which the driver's release must be
- * no older than nvcc's. See https://docs.nvidia.com/deploy/cuda-compatibility, Minor Version Compatibility. Another
- * driver is an HGEMM_STATUS_NO_DRIVER.
- *
- * `*handle` is written on success only.
+ * Errors: HGEMM_STATUS_INVALID_DEVICE, NO_DRIVER, NO_DEVICE and OLD_DEVICE; hgemm_error_detail(NULL) says what was
+ * wrong with which GPU. No memory for a workspace is no error: the handle works without. A tuning file in HGEMM_TUNING
+ * that cannot be used is none either.
  */
 HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device);
 
-/* Waits for the handle's stream and frees what the handle holds. What it enqueued on streams that were set before
- * must have ended, and no graph into which its calls were captured may be launched again: their kernels and
- * their workspace are gone. NULL is allowed. */
+/* Waits for the handle's stream and frees what the handle holds. NULL is allowed. Work on streams that were set before
+ * must have ended, and no graph into which calls of the handle were captured may be launched again: their kernels and
+ * their workspace are gone. Memory of hgemm_malloc is freed before that: an emulated T4 takes its memory along. A
+ * status other than success tells of work that failed; the handle is gone all the same. */
 HGEMM_API hgemm_status_t hgemm_destroy(hgemm_handle_t handle);
 
-/* Calls that follow enqueue on `stream`, a cudaStream_t or CUstream of the handle's device. NULL
- * is the default stream, which a new handle uses. The stream must outlive its use. */
+/* Has calls that follow enqueue on `stream`, a cudaStream_t or CUstream of the handle's device. NULL is the default
+ * stream, which a new handle uses. The stream must outlive its use. Nothing is done with it now; calls of one handle on
+ * two streams share a workspace, and must not run at the same time. */
 HGEMM_API hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, void *stream);
+
+/* Writes the handle's stream to `*stream`. */
 HGEMM_API hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, void **stream);
 
-/* Waits until all work on the handle's stream is done and reports an error that it met. */
+/* Waits until all work on the handle's stream is done, and reports an error that it met. Not while the stream is
+ * captured. */
 HGEMM_API hgemm_status_t hgemm_synchronize(hgemm_handle_t handle);
 
-/* Says what the last failure of this handle was: which value was wrong, or what the device said. It is "" where there
- * is no more to say than the status does. With NULL it speaks of the last hgemm_create or hgemm_select that failed on
- * this thread. The words are whole sentences: print them after that of the status. They stay until the next call with
- * the handle (the next hgemm_create or hgemm_select of the thread). Never NULL. */
+/* Says what the last failure of this handle was: which value was wrong, or what the device said. With NULL it speaks of
+ * the last call on this thread of hgemm_create, hgemm_select or hgemm_weights_bytes, or without a handle of
+ * hgemm_pack_weights or hgemm_unpack_weights. The words are whole sentences, to be printed after that of the status, or
+ * "" where there is no more to say; never NULL. They stay until the next call with the handle (with NULL: the next of
+ * those calls on the thread). */
 HGEMM_API const char *hgemm_error_detail(hgemm_handle_t handle);
 
 typedef struct hgemm_device_info_t {
@@ -235,28 +194,41 @@ typedef struct hgemm_device_info_t {
                            GPUs or the driver; "" where the device is one that was asked for */
 } hgemm_device_info_t;
 
+/* Writes to `*info` what the handle's device is, and why it was opened. */
 HGEMM_API hgemm_status_t hgemm_get_device_info(hgemm_handle_t handle, hgemm_device_info_t *info);
 
 /* ---- 4. Device memory --------------------------------------------------------------------- */
-/*
- * These are small helpers, so that one program runs on every device. Memory of the CUDA runtime or driver
- * serves as well. Copies are ordered on the handle's stream; both return when host memory may be
- * used again. A device pointer must not be dereferenced by the host.
- */
+/* So that one program runs on every device. Memory of the CUDA runtime or driver serves as well. The host must not
+ * dereference a device pointer. */
+
+/* Allocates `bytes` of device memory, at a multiple of 256, and writes its address to `*pointer`: NULL where `bytes` is
+ * 0. It may wait for the device, and is no part of a capture. */
 HGEMM_API hgemm_status_t hgemm_malloc(hgemm_handle_t handle, void **pointer, size_t bytes);
+
+/* Frees memory of hgemm_malloc, by a handle of the same device. NULL is allowed. Work that uses the memory must have
+ * ended. It may wait for the device, and is no part of a capture. */
 HGEMM_API hgemm_status_t hgemm_free(hgemm_handle_t handle, void *pointer);
+
+/* Copies `bytes` from host memory to device memory, in the order of the handle's stream, and waits for that. With 0
+ * bytes the pointers may be NULL. It cannot be captured. */
 HGEMM_API hgemm_status_t hgemm_upload(hgemm_handle_t handle, void *device, const void *host, size_t bytes);
+
+/* Copies `bytes` from device memory to host memory, in the order of the handle's stream, and waits for that: results of
+ * calls before it are there. With 0 bytes the pointers may be NULL. It cannot be captured. */
 HGEMM_API hgemm_status_t hgemm_download(hgemm_handle_t handle, void *host, const void *device, size_t bytes);
 
-/* Calls that follow use `bytes` of the caller's device memory as their workspace. `pointer` must be a multiple of 128,
- * and the memory serve nothing else until another takes its place or the handle is destroyed. Its first 64 KiB are
- * cleared on the handle's stream, and the call waits for that, so do not make it during a capture. With fewer bytes
- * than that, calls run without a workspace. NULL and 0 give the handle its own again. Graphs that were captured before
- * go on using what they were captured with. */
+/* Has calls that follow use `bytes` of the caller's device memory as their workspace. `pointer` is a multiple of 128,
+ * else it is an HGEMM_STATUS_MISALIGNED_WORKSPACE, and the memory serves nothing else until another takes its place or
+ * the handle is destroyed. Its first 64 KiB are cleared on the handle's stream, and the call waits for that: not while
+ * it is captured. With fewer bytes than that, calls run without a workspace. NULL and 0 give the handle its own again,
+ * without a wait. Graphs that were captured before go on using what they were captured with. After a failure the
+ * workspace is still the one of before. */
 HGEMM_API hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void *pointer, size_t bytes);
 
-/* They convert between a float and the bits of a half, to nearest even; NaN stays NaN. */
+/* Returns the bits of the half nearest to a float, to even; NaN stays NaN. */
 HGEMM_API uint16_t hgemm_half_from_float(float value);
+
+/* Returns the float that a half's bits stand for, exactly. */
 HGEMM_API float hgemm_half_to_float(uint16_t bits);
 
 /* ---- 5. One call -------------------------------------------------------------------------- */
@@ -265,15 +237,21 @@ typedef enum hgemm_layout_t { HGEMM_ROW_MAJOR = 0, HGEMM_COL_MAJOR = 1 } hgemm_l
 typedef enum hgemm_op_t { HGEMM_OP_N = 0, HGEMM_OP_T = 1 } hgemm_op_t;
 
 /*
- * C = alpha * op(A) * op(B) + beta * C by the kernel that hgemm_select chooses. a, b and c are device
- * pointers to halves. c is both C and D: where beta is 0, a c that is NULL is an HGEMM_STATUS_NULL_D.
- *
- * hgemm_run sums in half precision. It is the fastest, but a sum overflows beyond 65504 and loses small terms beside
- * large ones. hgemm_run_f32 sums in single precision: only what is stored must fit a half.
+ * Computes C = alpha * op(A) * op(B) + beta * C of halves, with FP16 sums: the fastest, but a sum overflows beyond
+ * 65504 and loses small terms next to large ones. It is hgemm_run_desc of a descriptor that says this; enqueues.
+ *     layout         of A, B and C
+ *     op_a, op_b     HGEMM_OP_T: A is stored as k x m instead of m x k, B as n x k instead of k x n
+ *     m, n, k        0 is allowed
+ *     alpha, beta    where beta is 0, C is not read; where alpha or k is 0, A and B are not, and may be NULL
+ *     a, b, c        device memory. c is both C and D: where beta is 0, a c that is NULL is an HGEMM_STATUS_NULL_D
+ *     lda, ldb, ldc  at least the elements of a stored row (column-major: column)
  */
 HGEMM_API hgemm_status_t hgemm_run(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b,
                                    int64_t m, int64_t n, int64_t k, float alpha, const void *a, int64_t lda,
                                    const void *b, int64_t ldb, float beta, void *c, int64_t ldc);
+
+/* Computes C = alpha * op(A) * op(B) + beta * C of halves, with FP32 sums: only what is stored must fit a half. All
+ * else is as with hgemm_run. */
 HGEMM_API hgemm_status_t hgemm_run_f32(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t op_a, hgemm_op_t op_b,
                                        int64_t m, int64_t n, int64_t k, float alpha, const void *a, int64_t lda,
                                        const void *b, int64_t ldb, float beta, void *c, int64_t ldc);
@@ -303,7 +281,8 @@ typedef enum hgemm_activation_t {
     HGEMM_ACTIVATION_SILU       /* x / (1 + exp(-x)): the same paper */
 } hgemm_activation_t;
 
-/* Its name, such as "gelu_tanh"; NULL for what is no activation, such as the value past the last one. */
+/* Returns an activation's name, such as "gelu_tanh"; NULL for a number that is no activation, such as the value past
+ * the last one. */
 HGEMM_API const char *hgemm_activation_name(hgemm_activation_t activation);
 
 typedef enum hgemm_bias_t {
@@ -321,7 +300,7 @@ typedef enum hgemm_index_t { HGEMM_INDEX_I32 = 0, HGEMM_INDEX_I64 = 1 } hgemm_in
 
 enum {
     HGEMM_FLAG_BATCH_INVARIANT = 1, /* row i of D has the same bits whatever m, the batch and the other rows are */
-    HGEMM_FLAG_HALVES_IN_A = 2,     /* A is of HGEMM_TYPE_F32, and was made of halves or of bfloat16: see FP32 below */
+    HGEMM_FLAG_HALVES_IN_A = 2,     /* A is of HGEMM_TYPE_F32, and was made of halves or bfloat16: docs/contract.md */
     HGEMM_FLAG_HALVES_IN_B = 4
 };
 
@@ -334,7 +313,7 @@ typedef enum hgemm_accuracy_t {
 } hgemm_accuracy_t;
 
 /*
- * Weights of 4 or 8 bits: an n x k matrix W of codes, of which `group` along k have a scale, and a zero, in common. An
+ * Weights of 4 or 8 bits: an n x k matrix W of codes. `group` of them along k have a scale, and a zero, in common. An
  * element of W is
  *     HGEMM_ZERO_NONE     scale * code
  *     HGEMM_ZERO_CODE     scale * (code - zero), where zero is an integer
@@ -364,112 +343,67 @@ typedef struct hgemm_weights_t {
     uint16_t table[16];      /* HGEMM_CODE_TABLE16: halves, none of them infinite or NaN */
 } hgemm_weights_t;
 
-/* Makes the first `size` bytes such a struct: all of it by the caller's header. */
+/* Sets the first `size` bytes of a description to zeros, and its `size`. For callers from other languages: C and C++
+ * have hgemm_weights_init. NULL is allowed. */
 HGEMM_API void hgemm_weights_init_sized(hgemm_weights_t *weights, size_t size);
 
+/* Sets a description of weights to signed codes of 4 bits, without zeros, whose scales are halves, one for a row, and n
+ * and k to 0. NULL is allowed. */
 static inline void hgemm_weights_init(hgemm_weights_t *weights)
 {
     hgemm_weights_init_sized(weights, sizeof *weights);
 }
 
-/* Writes how many bytes the packed form takes, a multiple of 128: codes, scales and zeros, n and k rounded up. */
+/* Writes how many bytes the packed form takes, a multiple of 128: codes, scales and zeros, n and k rounded up. A
+ * description that cannot be is an HGEMM_STATUS_INVALID_WEIGHTS, whose field hgemm_error_detail(NULL) names. */
 HGEMM_API hgemm_status_t hgemm_weights_bytes(const hgemm_weights_t *weights, size_t *bytes);
 
 /*
- * Packs weights, once: into the order in which tensor cores take them. What is packed is contiguous, row by row of W: n
- * rows of k codes; n rows of a scale for each group; for HGEMM_ZERO_CODE n rows of a byte for each group, signed where
- * codes are, and at least -8 where these have 4 bits; for HGEMM_ZERO_OFFSET n rows of an offset for each group. Else
- * zeros is not looked at. `packed` takes hgemm_weights_bytes, at a multiple of 16 bytes.
+ * Packs weights, once, into the order in which tensor cores take them.
+ *     handle   NULL: all is host memory, and the calling thread packs. Else all is device memory, and the call enqueues
+ *     codes    n rows of k codes, contiguous
+ *     scales   n rows of a scale for each group, contiguous, at a multiple of their bytes
+ *     zeros    HGEMM_ZERO_NONE: not looked at. HGEMM_ZERO_OFFSET: n rows of an offset for each group. HGEMM_ZERO_CODE:
+ *              n rows of a byte for each group, signed where codes are, -8 or above where these have 4 bits
+ *     packed   hgemm_weights_bytes, at a multiple of 16. It overlaps nothing that is read
+ * Host and device write the same bytes. A group with a code that is NaN gets a scale that is NaN. Where n or k is 0, no
+ * pointer is looked at.
  *
- * Where `handle` is NULL, all is host memory, and the call packs there; else it is device memory, and the call
- * enqueues. Both write the same bytes. A group with a code that is NaN gets a scale that is NaN. hgemm_error_detail
- * says which value was wrong, with NULL after a call without a handle. What is read and what is written may not
- * overlap.
- *
- * The first call of a handle, of this kind or the next, loads its kernel: make it before a graph capture.
+ * Errors: HGEMM_STATUS_INVALID_WEIGHTS; NULL_B, MISALIGNED_B for codes, scales and zeros; NULL_D, MISALIGNED_D for
+ * packed; OVERLAP; TOO_LARGE. hgemm_error_detail says which value was wrong, with NULL where the handle is. The first
+ * call of a handle loads a kernel: make it before a capture.
  */
 HGEMM_API hgemm_status_t hgemm_pack_weights(hgemm_handle_t handle, const hgemm_weights_t *weights, const void *codes,
                                             const void *scales, const void *zeros, void *packed);
 
-/* Writes columns of W from its packed form, `count` from number `first` on: n rows of so many elements, `ld` apart,
- * rounded to the type once, from FP32 arithmetic. All of W: from 0, k of them. */
+/* Writes columns of W from its packed form, `count` from number `first` on: n rows of so many elements of `type`, `ld`
+ * apart, each rounded once from FP32 arithmetic. All of W: from 0, k of them. Memory is on the host where handle is
+ * NULL, else on the device, and the call enqueues; its first one loads a kernel. `matrix` may not overlap `packed`;
+ * where n or count is 0, neither is looked at. Errors: HGEMM_STATUS_INVALID_WEIGHTS; INVALID_TYPE; INVALID_K for first
+ * and count; INVALID_LDD where ld < count; TOO_LARGE; NULL_B, MISALIGNED_B for packed; NULL_D, MISALIGNED_D for matrix;
+ * OVERLAP. */
 HGEMM_API hgemm_status_t hgemm_unpack_weights(hgemm_handle_t handle, const hgemm_weights_t *weights, const void *packed,
                                               int64_t first, int64_t count, hgemm_type_t type, void *matrix,
                                               int64_t ld);
 
-/*
- * Everything a call can say:
- *
- *     D = act(alpha * op(A) * op(B) + beta * C + bias) * gate
- *
- * in single precision, rounded once to the type of D. Start from hgemm_desc_init and set what differs; what is 0 or
- * NULL adds nothing. With batch > 1, matrix number i of X begins stride_x elements after number i - 1; a stride
- * of 0 shares one A, B, C, bias or gate among all (D's must keep the outputs apart).
- *
- * All features combine, with every transpose and alignment. What the kernels of this version do not cover is
- * an HGEMM_STATUS_NOT_SUPPORTED, whose detail names what they lack (docs/contract.md lists it).
- *
- * Scalars. Where alpha_pointer is not NULL, alpha is the float there when the kernel runs, and `alpha` is not looked
- * at; so is beta, each by itself. Checks take such a scalar for one that is not 0. On the device one that is 0
- * reads no A and B, or no C, as on the host.
- *
- * Batches of pointers. a, b, c, d and, where they are not NULL, bias and gate are device arrays of `batch` device
- * pointers, aligned to 8 bytes; strides are not looked at. Every pointer is a multiple of `alignment` bytes, which
- * lets faster kernels run; 0 promises no more than that of its elements. None may be NULL that is accessed.
- *
- * Grouped batches. Group g, of 0 to batch - 1, multiplies the rows group_ends[g - 1] (0 for the first)
- * to group_ends[g] - 1 of op(A) by the matrix b + g * stride_b, with the bias bias + g * stride_bias, into the same
- * rows of D, with those of C and gate. (A bias per row is read at the row's number in D.) m is the number of rows of
- * op(A), C, D and gate over all groups, at least group_ends[batch - 1]: rows from there on are not written. group_ends
- * is in device memory and must not decrease; a group may be empty. stride_a, stride_c, stride_d and stride_gate are not
- * looked at.
- *
- * Indices. With gather_a row i of op(A) is row gather_a[i] of the stored one. With scatter_d row i of the product goes
- * to row scatter_d[i] of D, and C, gate and a bias per row are read at that row. Both have m indices, in device memory,
- * for all matrices of a batch. Indices that lead out of a matrix or name a row of D twice are the caller's to avoid.
- *
- * Groups, gather_a and scatter_d speak of rows of the mathematical matrices, in column-major layout, too.
- *
- * FP32. A and B of HGEMM_TYPE_F32 become two halves each on their way to the tensor cores, and a product of them three.
- * Sums are HGEMM_ACCUMULATE_F32. D is as exact as that of FP32 arithmetic, for all of FP32's range: docs/contract.md
- * has the bound. `accuracy` allows less, for two products or one; a call may get more than it asks for. Beside a float
- * the other operand may be HGEMM_TYPE_F16 or HGEMM_TYPE_BF16, which needs two products for FP32's accuracy. So does one
- * of HGEMM_TYPE_F32 that has HGEMM_FLAG_HALVES_IN_A or _B, whose elements have 11 significant bits at most; those that
- * have more may be rounded to them.
- *
- * BF16. A and B of HGEMM_TYPE_BF16 become halves on their way to the tensor cores, each operand multiplied by a power
- * of two, its scale, of which the sums are divided again. Sums are HGEMM_ACCUMULATE_F32. An element x is exact where
- * |x| * scale is at least 2^-17 and below 2^16; a smaller one is rounded, by 2^-25 / scale at most; a larger one
- * becomes infinity. Where scale_a is 0 and scale_a_pointer NULL, the call finds the scale, with the help of the
- * workspace: it brings the operand's largest finite magnitude, in all matrices of the batch, to between 2^12 and 2^16.
- * Then no finite element becomes infinite, and each of at least 2^-29 of the largest one is exact. For that it reads a
- * sample of the operand; if that misses numbers that matter, it reads all of it and computes D a second time
- * (docs/contract.md). A scale of the caller's is a power of two from 2^-112 to 2^126; in device memory, where no check
- * sees it, its exponent counts and is clamped to that. hgemm_find_scale finds the scale of weights once and for all.
- * By pointers, in groups and gathered, both scales are the caller's.
- *
- * Weights. Where `weights` is not NULL, b is what hgemm_pack_weights made of W, and B is its transpose: op_b is
- * HGEMM_OP_T, n and k are those of W, ldb and type_b are not looked at, b is a multiple of 16 bytes, and stride_b
- * counts bytes, a multiple of 16. Pointers of a batch are multiples of 16 bytes, too, whatever `alignment` promises of
- * A. The layout is row-major, op_a is HGEMM_OP_N, A is of halves or of bfloat16, and sums are HGEMM_ACCUMULATE_F32. The
- * struct is looked at during the call only.
- */
+/* Everything a call can say. Start from hgemm_desc_init and set what differs: a field of 0 or NULL adds nothing.
+ * docs/contract.md has the rules of each feature. */
 typedef struct hgemm_desc_t {
-    size_t size; /* of this struct, by the caller's header, as hgemm_desc_init left it */
-    hgemm_layout_t layout;
+    size_t size;           /* of this struct, by the caller's header, as hgemm_desc_init left it */
+    hgemm_layout_t layout; /* of A, B, C, D and gate */
     hgemm_op_t op_a, op_b;
     hgemm_accumulate_t accumulate;
-    int kernel; /* HGEMM_KERNEL_AUTO, or 1 .. hgemm_kernel_count() */
-    int64_t m, n, k;
-    int64_t batch;
-    float alpha, beta;
-    const void *a;
-    int64_t lda, stride_a;
-    const void *b;
+    int kernel;            /* HGEMM_KERNEL_AUTO, or 1 .. hgemm_kernel_count() */
+    int64_t m, n, k;       /* op(A) is m x k, op(B) k x n, C and D m x n; grouped: m rows in all */
+    int64_t batch;         /* matrices, or groups */
+    float alpha, beta;     /* 0: A and B, or C, are not read */
+    const void *a;         /* device memory, all of a to d; HGEMM_BATCH_POINTERS: arrays of addresses */
+    int64_t lda, stride_a; /* a stride of 0 shares one matrix among the batch */
+    const void *b;         /* with weights: of hgemm_pack_weights, stride_b in bytes, ldb not looked at */
     int64_t ldb, stride_b;
     const void *c;
     int64_t ldc, stride_c;
-    void *d;
+    void *d; /* may be C: the same pointer, type, leading dimension and stride */
     int64_t ldd, stride_d;
     /* Since 0.2. A descriptor of 0.1's size is one with zeros from here on. */
     hgemm_type_t type_a, type_b, type_c, type_d; /* A and B alike, F16, BF16 or F32, or one is F32 */
@@ -479,7 +413,7 @@ typedef struct hgemm_desc_t {
     hgemm_type_t type_bias;
     const void *bias; /* NULL: none. n or m contiguous values */
     int64_t stride_bias;
-    const void *gate; /* NULL: none. m x n in D's layout */
+    const void *gate; /* NULL: none. m x n, in the layout of D */
     int64_t ldgate, stride_gate;
     hgemm_type_t type_gate;
     const float *alpha_pointer, *beta_pointer; /* device memory; NULL: alpha, beta above */
@@ -495,29 +429,37 @@ typedef struct hgemm_desc_t {
     hgemm_accuracy_t accuracy;      /* of D, where A or B is F32 */
 } hgemm_desc_t;
 
-/* Makes the first `size` bytes a descriptor: all of it by the caller's header, which may be older than the library. For
- * callers from other languages; those of C and C++ call hgemm_desc_init. */
+/* Sets the first `size` bytes to a descriptor as hgemm_desc_init makes it, by the caller's header, which may be older
+ * than the library. For callers from other languages: C and C++ have hgemm_desc_init. NULL is allowed. */
 HGEMM_API void hgemm_desc_init_sized(hgemm_desc_t *desc, size_t size);
 
-/* Row-major, no transpose, half accumulation, automatic kernel, batch 1, alpha 1, beta 0, all
- * else 0. NULL is allowed. */
+/* Sets a descriptor to row-major halves, no transpose, FP16 sums, automatic kernel, batch 1, alpha 1, beta 0, all else
+ * 0. NULL is allowed. */
 static inline void hgemm_desc_init(hgemm_desc_t *desc)
 {
     hgemm_desc_init_sized(desc, sizeof *desc);
 }
 
+/* Computes D = act(alpha * op(A) * op(B) + beta * C + bias) * gate as the descriptor says; enqueues. The descriptor and
+ * its `weights` are looked at during the call only. The first argument that is wrong is told, in the order of
+ * docs/contract.md. An operand that is not read is not checked and may be NULL. A valid call that no kernel can run is
+ * an HGEMM_STATUS_NOT_SUPPORTED, whose detail names the missing feature. The first call for a problem chooses and
+ * loads; one that comes again allocates nothing, and can be captured. */
 HGEMM_API hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc);
 
-/* Chooses the kernel that hgemm_run_desc would use and loads it, so that the call itself does neither: call it before a
- * graph capture or a timing. What is loaded stays. A handle remembers 256 choices, four of each hash. Where four
- * other problems took this one's place, the call chooses the same once more, which takes the host some
- * microseconds. After hgemm_load_tuning or hgemm_set_workspace the choice may be another. */
+/* Chooses the kernel that hgemm_run_desc would use and loads it, so that the call itself does neither: before a capture
+ * or a timing. The descriptor is checked as there, pointers and all, and errors are the same; nothing is enqueued. What
+ * is loaded stays until hgemm_destroy. A handle remembers 256 choices, four of each hash: where four others took a
+ * problem's place, the call chooses once more, which takes the host some microseconds. After hgemm_load_tuning or
+ * hgemm_set_workspace the choice may be another. */
 HGEMM_API hgemm_status_t hgemm_prepare(hgemm_handle_t handle, const hgemm_desc_t *desc);
 
-/* Writes the scale of a matrix of HGEMM_TYPE_BF16 to device memory, for scale_a_pointer or scale_b_pointer: the power
- * of two that brings its largest finite magnitude to 2^15 or above, 2^126 at most. `lines` are its rows in memory
- * (row-major: rows; column-major: columns) of `width` elements, `ld` apart. Enqueued on the handle's stream, as a
- * product is. */
+/* Finds the scale of a matrix of HGEMM_TYPE_BF16, for scale_a_pointer or scale_b_pointer; enqueues. `*scale`, a float
+ * in device memory, becomes the power of two that brings the largest finite magnitude to 2^15 or above, 2^126 at most.
+ * `lines` are the matrix's rows in memory (row-major: rows; column-major: columns) of `width` elements, `ld` apart;
+ * where either is 0, matrix may be NULL. Errors: HGEMM_STATUS_INVALID_M for lines, INVALID_N for width, INVALID_LDA,
+ * TOO_LARGE, NULL_A, MISALIGNED_A, MISALIGNED_SCALAR. The first call of a handle loads a kernel: make it before a
+ * capture. */
 HGEMM_API hgemm_status_t hgemm_find_scale(hgemm_handle_t handle, int64_t lines, int64_t width, const void *matrix,
                                           int64_t ld, float *scale);
 
@@ -543,43 +485,27 @@ typedef struct hgemm_kernel_info_t {
                                       a tile's missing columns reach 16 rows on: a width of 8 by 256 */
 } hgemm_kernel_info_t;
 
-/* Kernels are numbered 1 .. hgemm_kernel_count(), in the order of the ladder. */
+/* Returns how many kernels there are: they are numbered from 1 to that, in the order of the ladder. */
 HGEMM_API int hgemm_kernel_count(void);
+
+/* Writes what a kernel is to `*info`, by its number. Another number is an HGEMM_STATUS_INVALID_KERNEL. */
 HGEMM_API hgemm_status_t hgemm_get_kernel_info(int kernel, hgemm_kernel_info_t *info);
 
-/* The number of the kernel of that name, 0 where there is none. */
+/* Returns the number of the kernel of that name, 0 where there is none or name is NULL. */
 HGEMM_API int hgemm_find_kernel(const char *name);
 
 /* ---- 8. What runs ------------------------------------------------------------------------- */
 
-/*
- * Writes to `*kernel` the number of the kernel that would run on a T4 (40 multiprocessors), 0 where
- * the call has nothing to compute. It needs no device: it is a pure function of the descriptor, and checks that as
- * hgemm_run_desc does, except that pointers count by their alignment only, and by whether D is C. They may be NULL,
- * which is aligned, and may overlap. Another GPU may be given another kernel. A kernel for aligned operands may run on
- * copies of others, which a call that names it does not make.
+/* Writes to `*kernel` the number of the kernel that would run on a T4, 0 where the call has nothing to compute. It
+ * needs no device: it is a function of the descriptor alone, and checks that as hgemm_run_desc does, except that
+ * pointers count by their alignment only, and by whether D is C. They may be NULL, which is aligned, and may overlap.
+ * Another GPU, a tuning file or a workspace may have another kernel run. hgemm_error_detail(NULL) says what was wrong.
  */
 HGEMM_API hgemm_status_t hgemm_select(const hgemm_desc_t *desc, int *kernel);
 
-/*
- * A plan is what a call would run: a kernel, into how many parts it cuts k, what it copies first. It can be looked at,
- * kept, written as text, and run in the place of what hgemm_run_desc would choose.
- *
- * A plan is for one problem on one kind of device: it runs calls with the same layout, transposes, accumulator, sizes,
- * leading dimensions, strides of A and B, flags and alignment of A and B (multiples of 16 bytes, of 8, or others),
- * whose epilogue is plain or is not as that of the plan's call. (Plain: halves in C and D, no bias, activation, gate,
- * scatter_d or scalars in device memory.) Pointers, scalars, ldc and ldd may be others.
- *
- * Threads and lifetime. A plan holds no device memory and does not change: it outlives the handle that it was made
- * with, serves any handle on a device of the same name, and several threads at a time, each with a handle of its own.
- *
- * Capture. hgemm_plan_create and hgemm_plan_from_text load what the plan runs, for their handle: hgemm_plan_run with
- * that handle then allocates nothing and can be captured into a graph. With another handle the first run loads.
- *
- * Workspace. A plan fits the workspace that the handle has when the plan is made, and says how much it needs
- * (workspace_bytes). A run with a handle that has less, and whose own cannot grow, is refused. So who brings the memory
- * makes the plan with the handle's own, asks, and calls hgemm_set_workspace with that much or more.
- */
+/* What a call would run: a kernel, into how many parts it cuts k, what it copies first. A plan is for one problem on
+ * one kind of device (docs/contract.md says which calls it runs). It does not change and holds no device memory: it
+ * outlives its handle, and threads may share it, each with a handle of its own. */
 typedef struct hgemm_plan *hgemm_plan_t;
 
 typedef struct hgemm_plan_info_t {
@@ -593,47 +519,44 @@ typedef struct hgemm_plan_info_t {
     size_t workspace_bytes; /* that it needs */
 } hgemm_plan_info_t;
 
-/* The plan of what hgemm_run_desc would run. The descriptor is checked as there; pointers count by their alignment only
- * and by whether D is C, as in hgemm_select. `*plan` is written on success only. */
+/* Makes the plan of what hgemm_run_desc would run, and loads that for the handle. The descriptor is checked as there,
+ * but pointers as by hgemm_select. The plan fits the workspace that the handle has now. Errors as of hgemm_run_desc. */
 HGEMM_API hgemm_status_t hgemm_plan_create(hgemm_plan_t *plan, hgemm_handle_t handle, const hgemm_desc_t *desc);
 
+/* Writes what a plan is to `*info`. */
 HGEMM_API hgemm_status_t hgemm_plan_get_info(hgemm_plan_t plan, hgemm_plan_info_t *info);
 
-/* Runs the call by the plan: hgemm_run_desc in all else. A plan of another device or problem, or that needs more
- * workspace, is an HGEMM_STATUS_INVALID_PLAN, and nothing is touched. */
+/* Runs the call by the plan instead of by the library's choice: hgemm_run_desc in all else; enqueues. A plan of another
+ * device or problem, or that needs more workspace than the handle has and can get, is an HGEMM_STATUS_INVALID_PLAN.
+ * With the handle that the plan was made with it allocates nothing, and can be captured; with another the first run
+ * loads. */
 HGEMM_API hgemm_status_t hgemm_plan_run(hgemm_plan_t plan, hgemm_handle_t handle, const hgemm_desc_t *desc);
 
-/* They write a plan as one line of text, without the line's end, and make a plan of such a text for a call. The text
- * names the library's version, the device, the problem as a row-major one, and the kernel. A text of another version,
- * device or problem is an HGEMM_STATUS_INVALID_PLAN, and so is one that is no plan or cannot run the call. */
-enum { HGEMM_PLAN_TEXT = 768 }; /* bytes, with the zero at the end */
+enum { HGEMM_PLAN_TEXT = 768 }; /* bytes of a plan's text, with the zero at the end */
+
+/* Writes a plan as one line of text, without the line's end: the library's version, the device, the problem as a
+ * row-major one, the kernel. */
 HGEMM_API hgemm_status_t hgemm_plan_get_text(hgemm_plan_t plan, char text[HGEMM_PLAN_TEXT]);
+
+/* Makes a plan for a call from such a text, and loads what it runs. The descriptor is checked as by hgemm_plan_create.
+ * A text of another version, device or problem is an HGEMM_STATUS_INVALID_PLAN, and so is one that is no plan or cannot
+ * run the call. */
 HGEMM_API hgemm_status_t hgemm_plan_from_text(hgemm_plan_t *plan, hgemm_handle_t handle, const hgemm_desc_t *desc,
                                               const char *text);
 
-/* NULL is allowed. */
+/* Frees a plan, which no thread uses any more. NULL is allowed. Runs that are enqueued go on. */
 HGEMM_API void hgemm_plan_destroy(hgemm_plan_t plan);
 
-/*
- * Takes from a file of `hgemm tune` which plans are the fastest on this very device: they go before the choice of the
- * cost model, for the problems that it lists, in calls that name no kernel. NULL ends the use of a file. The
- * environment's HGEMM_TUNING names the file that hgemm_create loads.
- *
- * A file of another library, device or driver, or with a line that is not understood, is not used at all: this call
- * then is an HGEMM_STATUS_INVALID_TUNING, whose detail says why, and hgemm_create goes on without, and says why where
- * HGEMM_LOG asks for it. An entry that does not fit a handle's workspace gives way to the cost model. A file changes
- * what a call computes no more than another kernel's rounding does, and makes none fail. Calls that are
- * HGEMM_FLAG_BATCH_INVARIANT, gathered, grouped, of pointers, or scattered in column-major layout look at no file.
- * hgemm_plan_info_t.is_tuned tells whether one lists a call.
- */
+/* Takes from a file of `hgemm tune` the plans that are the fastest on this very device, for the problems that it lists.
+ * They go before the cost model's choice, in calls that name no kernel. NULL ends the use of a file. A file of another
+ * library, device or driver, or with a line that is not understood, is an HGEMM_STATUS_INVALID_TUNING, whose detail
+ * says why, and the file of before stays. The environment's HGEMM_TUNING names the file that hgemm_create loads. */
 HGEMM_API hgemm_status_t hgemm_load_tuning(hgemm_handle_t handle, const char *path);
 
-/*
- * What the tuning file says of a call beside cuBLAS: `*ratio` is cuBLAS's time in times of the plan that the call would
- * run, above 1 where hgemm is the faster; 0 where the file has no such entry, or there is no file. A call with an
- * epilogue was compared with cuBLAS's product alone. The descriptor is checked as by hgemm_plan_create; nothing is
- * loaded or enqueued, and the handle's stream may be captured.
- */
+/* Writes how a call compares with cuBLAS by the tuning file: cuBLAS's time divided by the time of the plan that the
+ * call would run, above 1 where hgemm is the faster; 0 where no file has such an entry. A call with an epilogue was
+ * compared with cuBLAS's product alone. The descriptor is checked as by hgemm_plan_create. Nothing is loaded, and the
+ * handle's stream may be captured. */
 HGEMM_API hgemm_status_t hgemm_get_cublas_ratio(hgemm_handle_t handle, const hgemm_desc_t *desc, double *ratio);
 
 #ifdef __cplusplus

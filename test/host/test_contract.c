@@ -444,6 +444,9 @@ static void leading_dimensions_follow_layout_and_op(void **state)
         desc.ldgate = least_d;
         assert_valid(&desc);
     }
+    hgemm_desc_t row = small(); /* a single one has no second, and the same rule */
+    row.m = 1, row.lda = row.k - 1;
+    assert_refused(&row, HGEMM_STATUS_INVALID_LDA, "lda is 23");
 }
 
 /* Without products A and B are neither needed nor named to the kernel's loop; zeros keep their sign. */
@@ -505,9 +508,77 @@ static void null_handles_are_found(void **state)
     assert_string_equal(hgemm_error_detail(&handle), "info is NULL.");
 }
 
+/* What a call would write for its caller is as it was where it fails. */
+static void results_are_written_on_success_only(void **state)
+{
+    (void)state;
+    hgemm_desc_t desc = small();
+    hgemm_handle_t made = &handle;
+    hgemm_plan_t plan = (hgemm_plan_t)elsewhere(0), mark = plan;
+    hgemm_kernel_info_t info = {.threads = 77};
+    hgemm_weights_t weights;
+    int kernel = 77;
+    size_t bytes = 77;
+    double ratio = 77;
+    desc.m = -1;
+    hgemm_weights_init(&weights);
+    weights.n = weights.k = 64, weights.group = 3;
+    assert_status(hgemm_create(&made, "no such device"), HGEMM_STATUS_INVALID_DEVICE);
+    assert_status(hgemm_select(&desc, &kernel), HGEMM_STATUS_INVALID_M);
+    assert_status(hgemm_plan_create(&plan, &handle, &desc), HGEMM_STATUS_INVALID_M);
+    assert_status(hgemm_plan_from_text(&plan, &handle, &desc, ""), HGEMM_STATUS_INVALID_M);
+    assert_status(hgemm_get_cublas_ratio(&handle, &desc, &ratio), HGEMM_STATUS_INVALID_M);
+    assert_status(hgemm_weights_bytes(&weights, &bytes), HGEMM_STATUS_INVALID_WEIGHTS);
+    assert_status(hgemm_get_kernel_info(0, &info), HGEMM_STATUS_INVALID_KERNEL);
+    assert_status(hgemm_get_kernel_info(hgemm_kernel_count() + 1, &info), HGEMM_STATUS_INVALID_KERNEL);
+    desc.m = 8;
+    assert_status(hgemm_plan_from_text(&plan, &handle, &desc, "no plan"), HGEMM_STATUS_INVALID_PLAN);
+    assert_true(made == &handle && plan == mark && kernel == 77 && bytes == 77 && ratio == 77 && info.threads == 77);
+    assert_int_equal(hgemm_find_kernel(NULL), 0);
+}
+
+/* Of calls without a handle the thread's words tell, until the next of these. */
+static void failures_without_a_handle_are_told(void **state)
+{
+    (void)state;
+    hgemm_desc_t desc = small();
+    hgemm_weights_t weights;
+    int kernel;
+    size_t bytes;
+    hgemm_weights_init(&weights);
+    weights.n = weights.k = 64, weights.group = 3;
+    assert_status(hgemm_weights_bytes(&weights, &bytes), HGEMM_STATUS_INVALID_WEIGHTS);
+    assert_non_null(strstr(hgemm_error_detail(NULL), "group is 3"));
+    desc.ldd = 7;
+    assert_status(hgemm_select(&desc, &kernel), HGEMM_STATUS_INVALID_LDD);
+    assert_non_null(strstr(hgemm_error_detail(NULL), "ldd is 7"));
+    assert_status(hgemm_pack_weights(NULL, &weights, a, b, NULL, d), HGEMM_STATUS_INVALID_WEIGHTS);
+    assert_non_null(strstr(hgemm_error_detail(NULL), "group is 3"));
+    weights.group = 32;
+    assert_status(hgemm_unpack_weights(NULL, &weights, a, 65, 0, HGEMM_TYPE_F16, d, 64), HGEMM_STATUS_INVALID_K);
+    assert_non_null(strstr(hgemm_error_detail(NULL), "first is 65"));
+    assert_status(hgemm_weights_bytes(&weights, &bytes), HGEMM_STATUS_SUCCESS);
+    assert_string_equal(hgemm_error_detail(NULL), "");
+}
+
+/* A workspace that is refused leaves the one of before. */
+static void a_refused_workspace_changes_nothing(void **state)
+{
+    (void)state;
+    void *before = handle.workspace;
+    const size_t bytes = handle.workspace_bytes;
+    assert_status(hgemm_set_workspace(&handle, (char *)elsewhere(0) + 64, 1 << 20), HGEMM_STATUS_MISALIGNED_WORKSPACE);
+    assert_status(hgemm_set_workspace(&handle, NULL, 1 << 20), HGEMM_STATUS_INVALID_HANDLE);
+    assert_string_equal(hgemm_error_detail(&handle), "pointer is NULL.");
+    assert_true(handle.workspace == before && handle.workspace_bytes == bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(results_are_written_on_success_only, set_up),
+        cmocka_unit_test_setup(failures_without_a_handle_are_told, set_up),
+        cmocka_unit_test_setup(a_refused_workspace_changes_nothing, set_up),
         cmocka_unit_test_setup(statuses_come_in_order, set_up),
         cmocka_unit_test_setup(missing_features_are_named, set_up),
         cmocka_unit_test_setup(what_is_not_accessed_may_be_anything, set_up),
