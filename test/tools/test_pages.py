@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What pages name exists: files, options of our commands, functions, variables, presets, and names of the Python package.
+"""What pages name exists: files, options of our commands, functions, variables, presets, and names of the Python package. Their relative
+clauses have heads.
 
 What readers make themselves is in THEIRS. Links are checked by tools/report.py.
 """
@@ -20,6 +21,8 @@ COMMANDS = {"bench_hgemm": "bench/options.c", "hgemm": "tools/hgemm/*.c", "turin
 COMMAND = re.compile(r"(?<![\w./-])(?:[\w./]*/)?(bench_hgemm|hgemm|turing|hgemm\.cublas|(?:tools|test|python)/[\w./]+\.(?:py|sh))(?= )")
 THEIRS = {"HGEMM_CONST", "hgemm_verb", "hgemm_thing_t", "hgemm_report.json", "desc.c", "race.cu", "program.py", "your_program.py", "model.py",
           "my_numba_program.py"}
+# Marks of clauses without a head, and of comparisons that hang on one: so many at most in a thousand words.
+CLAUSES, MOST_CLAUSES = re.compile(r"\b(?:of which|that of|those of|is what|beside|in times)\b", re.I), 3
 FOLDERS = r"(?:\.github|bench|cmake|docs|examples|include|ptx|python|src|test|tools)"
 
 
@@ -35,7 +38,26 @@ def code_of(page):
     return [line for piece in blocks for line in re.sub(r"\\\n", " ", piece).split("\n")] + [" ".join(span.split()) for span in spans]
 
 
+def prose_of(page):
+    """A page's own words, without blocks of code and what is generated; of a header those of its comments."""
+    text = page.read_text()
+    if page.suffix == ".h":
+        return re.sub(r"\n \* ?", "\n", "\n".join(re.findall(r"/\*(.*?)\*/", text, re.S)))
+    return re.sub(r"^```.*?^```|<!-- generated: .*?<!-- end -->", "", text, flags=re.S | re.M)
+
+
+def clauses_in(text):
+    """How many, in a thousand words."""
+    return 1000 * len(CLAUSES.findall(" ".join(text.split()))) / max(1, len(text.split()))
+
+
 class Pages(unittest.TestCase):
+    def test_relative_clauses_have_a_head(self):
+        self.assertEqual([clauses_in("word " * 996 + last) for last in ("of what is beside", "that\nof those OF", "is whatever in time")], [1, 2, 0])
+        many = {str(page.relative_to(ROOT)): round(count, 1) for page in [*PAGES, ROOT / "include" / "hgemm.h"]
+                if (count := clauses_in(prose_of(page))) > MOST_CLAUSES}
+        self.assertEqual(many, {})
+
     def each(self, pattern, found_in):
         """Fails with every place of a page's code that matches and is not found."""
         lost = [f"{page.relative_to(ROOT)}: {name}" for page in PAGES for line in code_of(page) for name in re.findall(pattern, line)
