@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Half-precision matrix multiplication for the NVIDIA T4, and on the CPU by an emulated T4.
+"""Matrix multiplication for the NVIDIA T4 in FP16, BF16 and FP32 and by weights of 4 and 8 bits, and on the CPU by an emulated T4.
 
     hgemm.matmul(a, b)     numpy, torch, cupy; anything with __cuda_array_interface__ or DLPack
     hgemm.linear(x, w)     x @ w.T + bias

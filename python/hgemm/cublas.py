@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The cuBLAS door: a program that calls cuBLAS, such as one of PyTorch's, runs its half-precision products on hgemm.
+"""The cuBLAS door: a program that calls cuBLAS, such as one of PyTorch's, runs its products of FP16, BF16 and FP32 on hgemm.
 
     python -m hgemm.cublas program.py ...          runs a Python program so
     LD_PRELOAD=$(python -m hgemm.cublas) program   and any other
