@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Writes what is generated in the documents: tables from the results under bench/results/, the differences between the
-rungs of the ladder, the kernels of the table, examples/multiply.c, functions of examples/inference.c, and calls that `turing exec` does not serve.
+rungs of the ladder, the kernels of the table, examples/multiply.c, functions of examples/inference.c, the interface by task
+(docs/api.md), and calls that `turing exec` does not serve.
 
     tools/report.py            rewrite what is out of date
     tools/report.py --check    change nothing; exit with 1 if something is out of date
@@ -19,7 +20,7 @@ import re
 import sys
 
 import results
-from evidence import (accuracy, calibration, clock, door, figures, first_use, floats, forms, inputs, ladder, measured, notes, packed, products,
+from evidence import (accuracy, api, calibration, clock, door, figures, first_use, floats, forms, inputs, ladder, measured, notes, packed, products,
                       python_calls, rows, unserved)
 from evidence.words import GPU, MODEL
 from results import ROOT
@@ -55,6 +56,7 @@ PARTS = {
     "packed_logits": packed.logits, "packed_times": packed.times, "measured_t4": measured.beside_model,
     "gpu_tests": accuracy.tests, "beyond_cublas": accuracy.beyond_cublas, "first_use": first_use.anywhere, "door_first_use": first_use.with_gpu,
     "python_calls": python_calls.anywhere, "python_calls_on_gpu": python_calls.on_gpu, "door": door.products, "door_host": door.host,
+    "c_functions": api.c_table, "python_names": api.python_table,
     "example": example, "inference": inference, "unserved": unserved.calls, "note_sections": notes.by_section, "note_subjects": notes.by_subject}
 PART = re.compile(r"(<!-- generated: (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.S)
 

@@ -9,9 +9,13 @@ import ast
 import json
 import pathlib
 import re
+import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+from evidence import api  # noqa: E402
+
 PAGES = [path for pattern in ("*.md", "docs/*.md", "python/README.md", "test/README.md", "bench/shapes/*.md") for path in sorted(ROOT.glob(pattern))]
 SOURCES = [path for folder in ("bench", "cmake", "examples", "include", "ptx", "python", "src", "test", "tools") for path in sorted((ROOT / folder).rglob("*"))
            if path.suffix in (".c", ".cc", ".cmake", ".cu", ".cuh", ".def", ".h", ".in", ".py", ".sh", ".toml") and "results" not in path.parts]
@@ -112,6 +116,25 @@ class Pages(unittest.TestCase):
                 found = next(node for node in found.body if getattr(node, "name", "") == "__init__")
             has = [argument.arg for argument in found.args.args + found.args.kwonlyargs if argument.arg != "self"]
             self.assertEqual(re.findall(r"[a-z]\w*(?=\s*(?:,|=|$))", re.sub(r'"\w+"|\([^()]*\)|None|True|False', "", shown)), has, function)
+
+    def test_every_public_name_stands_in_api_md_with_an_example(self):
+        page = ROOT / "docs" / "api.md"
+        for generated, tasks, make, language in (("c_functions", api.C_TASKS, api.c_table, "c"), ("python_names", api.PYTHON_TASKS, api.python_table, "python")):
+            examples = "\n".join(re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.S | re.M))
+            for task, names in tasks.items():
+                part = re.search(rf"<!-- generated: {generated} {task} -->\n(.*?)\n<!-- end -->", page.read_text(), re.S)
+                self.assertTrue(part and part[1] == make(task), f"docs/api.md: {task} is out of date, run tools/report.py")
+                self.assertEqual([name for name in names if not re.search(rf"\b{re.escape(name)}\b", examples)], [], "have no example")
+
+    def test_a_public_name_without_a_task_or_words_is_found(self):
+        api.complete(api.C_TASKS, api.c_functions(), "include/hgemm.h")
+        with self.assertRaisesRegex(SystemExit, "hgemm_new has no task"):
+            api.complete(api.C_TASKS, {**api.c_functions(), "hgemm_new": "Is new."}, "include/hgemm.h")
+        with self.assertRaisesRegex(SystemExit, "hgemm_destroy is no public name"):
+            api.complete(api.C_TASKS, set(api.c_functions()) - {"hgemm_destroy"}, "include/hgemm.h")
+        self.assertEqual(api.c_functions("/* Is\n * new. More. */\nHGEMM_API const char *hgemm_new(int\n"), {"hgemm_new": "Is new."})
+        with self.assertRaisesRegex(SystemExit, "hgemm_new has no contract"):
+            api.c_functions("\nHGEMM_API int hgemm_new(void);\n")
 
     def test_every_list_of_the_t4_model_can_be_made_again(self):
         """By a line of docs/t4.md; parts of a list are joined (tools/results.py)."""
