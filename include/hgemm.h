@@ -12,18 +12,19 @@
  *
  * Above each function stands its contract. All of them share these rules:
  *
- * Units. Sizes, leading dimensions and strides count elements, unless a comment says bytes. In a row-major matrix
- * element (i, j) is at X[i * ld + j], in a column-major one at X[i + j * ld].
+ * Units. Sizes, leading dimensions and strides count elements, unless a comment says bytes. A leading dimension is the
+ * distance between rows, in column-major layout between columns.
  *
- * Errors. A handle that is NULL is an HGEMM_STATUS_INVALID_HANDLE, and so is another pointer that the function needs
- * and that is no operand. Arguments are checked first: a call that refuses one has written nothing and enqueued
- * nothing. Results are written on success only. A function that asks the device for something may return
- * HGEMM_STATUS_OUT_OF_MEMORY and HGEMM_STATUS_DEVICE_ERROR, the latter also for earlier work that failed; what was
- * being written then has no defined contents. The library never exits or aborts, and prints only if the environment's
- * HGEMM_LOG or HGEMM_RECORD asks for it (docs/tuning.md).
+ * Errors. A handle that is NULL is an HGEMM_STATUS_INVALID_HANDLE, and so is another pointer that the function needs.
+ * (Operands, descriptors and descriptions of weights have statuses of their own.) Arguments are checked first: a call
+ * that refuses one has written nothing and enqueued nothing. Results are written on success only. A function that asks
+ * the device for something may return HGEMM_STATUS_OUT_OF_MEMORY and HGEMM_STATUS_DEVICE_ERROR, the latter also for
+ * earlier work that failed; what was being written then has no defined contents. The library never exits or aborts, and
+ * prints only if the environment's HGEMM_LOG or HGEMM_RECORD asks for it (docs/tuning.md).
  *
  * Threads. One thread at a time uses a handle; different handles are independent. A function without a handle may be
- * called by any thread at any time.
+ * called by any thread at any time. A child of fork() gets an HGEMM_STATUS_DEVICE_ERROR for a GPU's handle of its
+ * parent.
  *
  * Stream. A function that enqueues does so on the handle's stream, and returns without waiting. The others neither
  * enqueue nor wait, unless their comment says so. Pointers, streams and events of the CUDA runtime work as they are:
@@ -134,19 +135,16 @@ typedef struct hgemm_handle *hgemm_handle_t;
  *
  * THE EMULATED T4 IS THOUSANDS OF TIMES SLOWER THAN A GPU. It is for learning and testing. "cuda" as the name, or the
  * environment's HGEMM_REQUIRE_GPU=1, refuses it. hgemm_get_device_info tells what NULL has opened, and why.
- * A build without the emulator knows no "t4emu". "t4emu:OPTION,..." takes the options
- *     check       watch the kernel: an access out of bounds or to memory never written, a race or
- *                 a hazard of the schedule makes the call an HGEMM_STATUS_DEVICE_ERROR whose
- *                 detail is the report
- *     hopper      round in the tensor cores as a Hopper GPU does, to compare results bit for bit
- *     newer       have the library take it for an H100: what it chooses there, executed by the T4's machine code. Not
- *                 with time
- *     time        for bench_hgemm, whose events then tell modelled time: what a timing model, not a
- *                 measurement, says that the kernels take on a T4 at 1590 MHz. To the functions below
- *                 it changes the device's name and kind only
- *     dry         with time: launches between two events are timed without being computed, several times
- *                 as fast. What they would have written is missing until it is written again: to
- *                 download it, or to multiply it, is an HGEMM_STATUS_DEVICE_ERROR
+ * Every emulated T4 is a machine of its own, whose memory goes with its handle, and its calls are complete when they
+ * return. A build without the emulator knows no "t4emu". "t4emu:OPTION,..." takes the options check       watch the
+ * kernel: an access out of bounds or to memory never written, a race or a hazard of the schedule makes the call an
+ * HGEMM_STATUS_DEVICE_ERROR whose detail is the report hopper      round in the tensor cores as a Hopper GPU does, to
+ * compare results bit for bit newer       have the library take it for an H100: what it chooses there, executed by the
+ * T4's machine code. Not with time time        for bench_hgemm, whose events then tell modelled time: what a timing
+ * model, not a measurement, says that the kernels take on a T4 at 1590 MHz. To the functions below it changes the
+ * device's name and kind only dry         with time: launches between two events are timed without being computed,
+ * several times as fast. What they would have written is missing until it is written again: to download it, or to
+ * multiply it, is an HGEMM_STATUS_DEVICE_ERROR
  *
  * Errors: HGEMM_STATUS_INVALID_DEVICE, NO_DRIVER, NO_DEVICE and OLD_DEVICE; hgemm_error_detail(NULL) says what was
  * wrong with which GPU. No memory for a workspace is no error: the handle works without. A tuning file in HGEMM_TUNING
@@ -156,8 +154,8 @@ HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle, const char *device
 
 /* Waits for the handle's stream and frees what the handle holds. NULL is allowed. Work on streams that were set before
  * must have ended, and no graph into which calls of the handle were captured may be launched again: their kernels and
- * their workspace are gone. Memory of hgemm_malloc is freed before that: an emulated T4 takes its memory along. A
- * status other than success tells of work that failed; the handle is gone all the same. */
+ * their workspace are gone. Free memory of hgemm_malloc before that. A status other than success tells of work that
+ * failed; the handle is gone all the same. */
 HGEMM_API hgemm_status_t hgemm_destroy(hgemm_handle_t handle);
 
 /* Has calls that follow enqueue on `stream`, a cudaStream_t or CUstream of the handle's device. NULL is the default
@@ -444,7 +442,7 @@ static inline void hgemm_desc_init(hgemm_desc_t *desc)
  * its `weights` are looked at during the call only. The first argument that is wrong is told, in the order of
  * docs/contract.md. An operand that is not read is not checked and may be NULL. A valid call that no kernel can run is
  * an HGEMM_STATUS_NOT_SUPPORTED, whose detail names the missing feature. The first call for a problem chooses and
- * loads; one that comes again allocates nothing, and can be captured. */
+ * loads; the same call again (docs/contract.md says which one is the same) allocates nothing, and can be captured. */
 HGEMM_API hgemm_status_t hgemm_run_desc(hgemm_handle_t handle, const hgemm_desc_t *desc);
 
 /* Chooses the kernel that hgemm_run_desc would use and loads it, so that the call itself does neither: before a capture
