@@ -227,13 +227,6 @@ static DEVICE bool any_at_barrier(bool x)
                  : "=r"(any) : "r"((u32)x) : "memory");
     return any;
 }
-/* The same, and of how many threads. */
-static DEVICE u32 count_at_barrier(bool x)
-{
-    u32 count;
-    asm volatile("{.reg .pred p; setp.ne.u32 p, %1, 0; bar.red.popc.u32 %0, 0, p;}" : "=r"(count) : "r"((u32)x) : "memory");
-    return count;
-}
 static DEVICE void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
 /* 9.7.12 exit: here, and not by a jump to where other threads end, for that code may not have been fetched yet. */

@@ -18,10 +18,6 @@ static DEVICE scales_t scales_of(const arguments &args) { return args.scales; }
 struct arguments : kernel_args_t { scales_t scales; };
 static_assert(sizeof(arguments) == sizeof(bf16_args_t), "the host lays the parameter out otherwise");
 static DEVICE scales_t scales_of(const arguments &args) { return args.scales; }
-#elif defined HGEMM_SPLITS_FIRST
-struct arguments : kernel_args_t { planes_t planes; };
-static_assert(sizeof(arguments) == sizeof(planes_args_t), "the host lays the parameter out otherwise");
-static DEVICE scales_t scales_of(const arguments &) { return {}; }
 #else
 typedef kernel_args_t arguments;
 static DEVICE scales_t scales_of(const arguments &) { return {}; }

@@ -243,8 +243,6 @@ hgemm_status_t handle_load(hgemm_handle_t handle, const plan_t *plan)
         status = handle_load_scale(handle);
     if (plan->scales && status == HGEMM_STATUS_SUCCESS)
         status = load_recompute(handle);
-    if (kernel_table[plan->variant.kernel].splits_first && !handle->split && status == HGEMM_STATUS_SUCCESS)
-        status = ops->load(handle->device, planes_image(), HGEMM_SPLIT_X * 3 * 4, &handle->split);
     return status;
 }
 

@@ -28,7 +28,7 @@ struct hgemm_handle {
     size_t most_workspace;          /* up to which it may grow */
     void *outgrown[MOST_GROWTHS];   /* those that it had before: kernels and graphs may use them still */
     void *functions[VARIANT_COUNT]; /* what the device loaded, by variant_index; NULL: not yet */
-    void *realign, *scale, *recompute, *split, *pack, *unpack; /* the same for these kernels */
+    void *realign, *scale, *recompute, *pack, *unpack; /* the same for these kernels */
     known_plan_t known[KNOWN_SETS][KNOWN_WAYS]; /* what was chosen of late: of a hash of the class, the latest first */
 };
 

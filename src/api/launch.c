@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is enqueued for a plan: the search for scales, copies or planes of operands, if it makes them, and the kernel's
+/* What is enqueued for a plan: the search for scales, copies of operands, if it makes them, and the kernel's
  * launches with their arguments; where scales were found in samples, a second search and the same launches again, which
  * do nothing unless a scale was too large; and what has to be recomputed where no scale serves. */
 #include "api/handle.h"
@@ -49,66 +49,6 @@ static hgemm_status_t realign(hgemm_handle_t handle, const plan_t *plan, problem
         .args_size = sizeof args,
     };
     return handle->device->ops->launch(handle->device, handle->stream, handle->realign, &launch);
-}
-
-/* Where the planes of A and B are in the workspace, at its end, and their scales behind those of each. */
-static planes_t planes_in(const hgemm_handle_t handle, const plan_t *plan, const problem_t *p)
-{
-    const planes_of_t a = planes_of(p, FACTOR_A, plan->variant.kernel),
-                      b = planes_of(p, FACTOR_B, plan->variant.kernel);
-    char *const at_a = (char *)handle->workspace + handle->workspace_bytes - a.bytes, *const at_b = at_a - b.bytes;
-    return (planes_t){.a = at_a,
-                      .b = at_b,
-                      .scale_a = (const float *)(at_a + a.matrices * a.matrix_bytes),
-                      .scale_b = (const float *)(at_b + b.matrices * b.matrix_bytes),
-                      .stride_a = a.matrices > 1 ? a.matrix_bytes : 0,
-                      .stride_b = b.matrices > 1 ? b.matrix_bytes : 0,
-                      .scale_stride_a = a.matrices > 1 ? a.scales : 0,
-                      .scale_stride_b = b.matrices > 1 ? b.scales : 0,
-                      .a_rows = p->a.is_along_k ? p->a.ld : 1,
-                      .a_ks = p->a.is_along_k ? 1 : p->a.ld,
-                      .b_columns = p->b.is_along_k ? p->b.ld : 1,
-                      .b_ks = p->b.is_along_k ? 1 : p->b.ld};
-}
-
-/* Enqueues what makes them. */
-static hgemm_status_t split(hgemm_handle_t handle, const plan_t *plan, const problem_t *p)
-{
-    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
-    const planes_t planes = planes_in(handle, plan, p);
-    split_args_t args = {0};
-    launch_t launch = {
-        .grid = {1, 1, 2},
-        .threads = HGEMM_SPLIT_THREADS,
-        .shared_bytes = HGEMM_SPLIT_X * 3 * 4,
-        .args = &args,
-        .args_size = sizeof args,
-    };
-    for (int i = 0; i < 2; i++) {
-        const int which = i ? FACTOR_B : FACTOR_A;
-        const factor_t *x = factor_of(p, which);
-        const planes_of_t of = planes_of(p, which, plan->variant.kernel);
-        const unsigned blocks = (unsigned)(of.scales / HGEMM_SPLIT_X), matrices = (unsigned)of.matrices;
-        args.operand[i] = (split_operand_t){
-            .from = x->data,
-            .to = (void *)(uintptr_t)(i ? planes.b : planes.a),
-            .scale = (float *)(uintptr_t)(i ? planes.scale_b : planes.scale_a),
-            .ld = x->ld,
-            .stride = of.matrices > 1 ? x->stride : 0,
-            .to_stride = of.matrix_bytes,
-            .scale_stride = of.scales,
-            .x_size = (int)(i ? p->n : p->m),
-            .tile_x = i ? info->block_n : info->block_m,
-            .k = (int)p->k,
-            .is_along_k = x->is_along_k,
-            .is_aligned = x->whole >= 4,
-            .matrices = (int)of.matrices,
-            .accuracy = (int)kernel_table[plan->variant.kernel].accuracy,
-        };
-        launch.grid[0] = launch.grid[0] > blocks ? launch.grid[0] : blocks;
-        launch.grid[1] = launch.grid[1] > matrices ? launch.grid[1] : matrices;
-    }
-    return handle->device->ops->launch(handle->device, handle->stream, handle->split, &launch);
 }
 
 /* What kernels are told in `indirect` (args.h), which are compiled for it; those of floats in any case. */
@@ -162,9 +102,8 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const problem_t *p, const 
         family->shape ? family->shape(p, plan, &handle->machine)
                       : (launch_shape_t){.blocks = plan_blocks(plan), .shared_bytes = kernel->shared_bytes};
     union {
-        kernel_args_t product; /* with which both begin */
+        kernel_args_t product; /* with which the other begins */
         packed_args_t packed;
-        planes_args_t planes;
     } args = {.packed = {.packed = p->packed, .scales = scales_of(handle, plan, p, search)}};
     kernel_args_t *const product = &args.product;
     launch_t launch = {
@@ -176,10 +115,6 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const problem_t *p, const 
                      : have_scales(plan->variant.factors) ? offsetof(packed_args_t, packed)
                                                           : sizeof args.product,
     };
-    if (row->splits_first) {
-        args.planes.planes = planes_in(handle, plan, p);
-        launch.args_size = sizeof args.planes;
-    }
     *product = p->product;
     product->whole_tiles = (int)plan->whole_tiles, product->k_split = (int)plan->k_split;
     product->splits = plan->splits;
@@ -223,8 +158,6 @@ hgemm_status_t handle_launch(hgemm_handle_t handle, const problem_t *p, const pl
         status = realign(handle, plan, &copied);
         multiplied = &copied;
     }
-    if (status == HGEMM_STATUS_SUCCESS && kernel_table[plan->variant.kernel].splits_first)
-        status = split(handle, plan, multiplied);
     if (status == HGEMM_STATUS_SUCCESS)
         status = multiply(handle, multiplied, plan, search, plan->scales && search == SEARCH_ALL && !is_once(p));
     if (search != SEARCH_SAMPLE)

@@ -221,8 +221,6 @@ static hgemm_status_t take_plan(hgemm_handle_t handle, const char *text, const p
         fault = plan_fault(p, handle_room(handle), plan);
     if (!fault && !handle_make_room(handle, (size_t)plan_workspace(p, plan)))
         fault = "the workspace is too small, and cannot grow";
-    if (!fault && !has_room_for(&handle->machine, plan->variant.kernel))
-        fault = "the device has too little shared memory for the kernel";
     return fault ? refuse(handle, "The plan cannot run the call: %s.", fault) : HGEMM_STATUS_SUCCESS;
 }
 

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #define MEMORY_BYTES ((size_t)15 << 30)
-enum { CLOCK_KHZ = TURING_T4_MHZ * 1000, L2_BYTES = 4 << 20, H100_SHARED = 227 << 10 };
+enum { CLOCK_KHZ = TURING_T4_MHZ * 1000, L2_BYTES = 4 << 20 };
 
 typedef struct loaded_t {
     turing_module_t *module;
@@ -196,7 +196,6 @@ static hgemm_status_t t4emu_launch(device_t *device, void *stream, void *functio
         .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
         .block = {launch->threads, 1, 1},
         .shared_bytes = launch->shared_bytes,
-        .most_shared = t4emu_of(device)->newer ? H100_SHARED : 0,
         .params = launch->args,
         .param_bytes = launch->args_size,
         .dry = true,

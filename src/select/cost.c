@@ -102,19 +102,14 @@ static pace_t pace_of(const problem_t *p, variant_t variant, const price_t *pric
                                                                   sharers_of(p, variant.kernel, price, tiles));
 }
 
-/* Clocks until all copies are made, or planes, of which 11 bits have half as many bytes, but as many that are read.
- * What fits half of the L2 cache is not written back to DRAM meanwhile. */
-static double copy_clocks(const problem_t *p, int kernel, int copies, const machine_t *machine)
+/* Clocks until all copies are made. What fits half of the L2 cache is not written back to DRAM meanwhile. */
+static double copy_clocks(const problem_t *p, int copies, const machine_t *machine)
 {
     const costs_t *costs = costs_of(machine);
-    const int planes = kernel_table[kernel].family == FAMILY_planes;
-    double bytes = planes ? (double)planes_bytes(p, kernel) * (kernel_parts(&kernel_table[kernel]) > 1 ? 1 : 1.5)
-                          : (double)copied_bytes(p, copies);
+    double bytes = (double)copied_bytes(p, copies);
     bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0);
-    const double launch = planes ? costs->clocks_planes_launch : costs->clocks_copy_launch,
-                 rate = planes ? costs->rate_planes_bytes : costs->rate_copy_bytes;
-    bytes *= copies && p->has_floats ? costs->factor_float_copies : 1;
-    return bytes > 0 ? launch + bytes / (rate * machine->multiprocessors) : 0;
+    bytes *= p->has_floats ? costs->factor_float_copies : 1;
+    return bytes > 0 ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
 }
 
 /* The same until the scales of bfloat16 operands are found. */
@@ -140,8 +135,7 @@ price_t price_variant(const problem_t *p, variant_t variant, const image_t *imag
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, image, machine),
         .least_steps = 2,
-        .launch = costs->clocks_cold_code * mma_code(info) + copy_clocks(p, variant.kernel, copies, machine) +
-                  scale_clocks(p, machine),
+        .launch = costs->clocks_cold_code * mma_code(info) + copy_clocks(p, copies, machine) + scale_clocks(p, machine),
         .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
         .overlap = costs->clocks_block,
         .sum_bytes = (double)sum_bytes(info),
@@ -288,14 +282,12 @@ static double split_clocks(const problem_t *p, const machine_t *machine, const p
                       : family == FAMILY_single ? costs->rate_float_sum_bytes
                       : plan->whole_tiles > 0   ? costs->rate_tail_split_sum_bytes
                                                 : costs->rate_split_sum_bytes;
-    const double runs_on = p->has_floats && family != FAMILY_planes ? costs->factor_float_parts : 0;
+    const double runs_on = p->has_floats ? costs->factor_float_parts : 0;
     const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
     double rows = fmin((double)p->m / info->block_m, 1); /* of a tile that D has; the others may cost something, too */
     double tile_sums = (rows + (1 - rows) * costs->factor_missing_sums) * price->sum_bytes;
     double read = plan->splits - keeps_own_sums(plan->variant, machine);
-    double sums = tile_sums * (read + costs->factor_own_sums) / sum_rate, arrival = costs->clocks_split_arrival;
-    if (family == FAMILY_planes)
-        sums *= costs->factor_planes_sums, arrival += costs->clocks_planes_part;
+    const double ending = costs->clocks_split_arrival + tile_sums * (read + costs->factor_own_sums) / sum_rate;
     double all_sums = read * tile_sums * (double)tiles;
     double written = p->is_packed && all_sums + operand_bytes(p) > (double)machine->l2_bytes
                          ? costs->factor_written_sums * tile_sums * read / plan->splits
@@ -311,8 +303,8 @@ static double split_clocks(const problem_t *p, const machine_t *machine, const p
             .blocks = is_uneven ? (double)places(price) : (double)tiles * plan->splits,
             .steps = part,
             .worked = is_uneven && p->is_packed ? (double)tiles * steps / ((double)places(price) * part) : 1,
-            .end = price->end + arrival + sums,
-            .late = runs_on * (arrival + sums),
+            .end = price->end + ending,
+            .late = runs_on * ending,
             .drift = runs_on,
             .sums = written / (costs->rate_dram_bytes * machine->multiprocessors),
             .are_parts = 1,

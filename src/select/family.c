@@ -15,7 +15,6 @@ const family_info_t family_table[FAMILY_COUNT] = {
     [FAMILY_k4_fastindex] = {.pace = mma_pace, .price = price_mma},
     [FAMILY_k5_tuned] = {.pace = mma_pace, .price = price_mma},
     [FAMILY_single] = {.pace = mma_pace, .price = price_mma},
-    [FAMILY_planes] = {.pace = mma_pace, .price = price_mma},
     [FAMILY_weights] = {.pace = mma_pace, .price = price_mma},
     [FAMILY_few] = {.is_drawn = is_few_drawn, .pace = few_pace, .price = price_few},
     [FAMILY_fma] = {.pace = fma_pace, .price = price_fma, .shape = fma_shape},

@@ -101,31 +101,6 @@ copy_t copy_of(const problem_t *p, int which)
     return copy;
 }
 
-/* Bytes of an operand's planes, of which 32 bits count units of 16. */
-#define MOST_PLANES (INT64_C(1) << 36)
-
-planes_of_t planes_of(const problem_t *p, int which, int kernel)
-{
-    const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    const int64_t extent = which == FACTOR_A ? p->m : p->n, tile = which == FACTOR_A ? info->block_m : info->block_n;
-    const int64_t padded = ceil_div(extent, tile) * tile, depth = ceil_div(p->k, HGEMM_PLANE_K) * HGEMM_PLANE_K;
-    const int64_t panels = ceil_div(p->k, HGEMM_SPLIT_K);
-    const int64_t line_bytes = kernel_parts(&kernel_table[kernel]) * HGEMM_STAGED_BYTES * depth;
-    planes_of_t planes = {.matrices = p->batch > 1 && factor_of(p, which)->stride ? p->batch : 1};
-    planes.scales = saturated_product(padded, panels);
-    planes.matrix_bytes = saturated_product(padded, line_bytes);
-    const int64_t bytes = saturated_product(planes.matrices, saturated_product(padded, line_bytes + 4 * panels));
-    planes.bytes = bytes < MOST_PLANES ? ceil_div(bytes, COPY_ALIGNMENT) * COPY_ALIGNMENT : INT64_MAX / 4;
-    return planes;
-}
-
-int64_t planes_bytes(const problem_t *p, int kernel)
-{
-    return kernel_table[kernel].splits_first
-               ? planes_of(p, FACTOR_A, kernel).bytes + planes_of(p, FACTOR_B, kernel).bytes
-               : 0;
-}
-
 int copies_needed(const problem_t *p)
 {
     const int halves = !p->is_mixed ? 0 : p->a.type == HGEMM_TYPE_F32 ? FACTOR_B : FACTOR_A; /* which become floats */
@@ -198,9 +173,6 @@ variant_t variant_for(const problem_t *p, int kernel, access_t access)
 int find_variant(const problem_t *p, int kernel, int copies, variant_t *variant)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    if (kernel_table[kernel].splits_first &&
-        (p->k == 0 || p->batch > MOST_GRID_Y || p->is_mixed)) /* split reads floats */
-        return 0;
     if (copies && kernel_table[kernel].is_plain) /* the rows of a copy are aligned, but may end within a chunk */
         return 0;
     const int takes_all = kernel_table[kernel].access == ACCESS_one; /* but halves beside floats: they are copied */
@@ -234,11 +206,10 @@ int64_t scale_bytes(int scales)
 int64_t plan_workspace(const problem_t *p, const plan_t *plan)
 {
     int64_t parts = (plan->tiles - plan->whole_tiles) * p->matrices * plan->splits;
-    int64_t planes = planes_bytes(p, plan->variant.kernel);
-    int64_t bytes = copied_bytes(p, plan->copies) + scale_bytes(plan->scales) + planes;
+    int64_t bytes = copied_bytes(p, plan->copies) + scale_bytes(plan->scales);
     if (plan->splits > 1)
         bytes += parts * sum_bytes(&kernel_table[plan->variant.kernel].info);
-    return plan->splits > 1 || plan->copies || plan->scales || planes ? HGEMM_WORKSPACE_TILES * 4 + bytes : 0;
+    return plan->splits > 1 || plan->copies || plan->scales ? HGEMM_WORKSPACE_TILES * 4 + bytes : 0;
 }
 
 static const char *variant_fault(const problem_t *p, variant_t variant, int copies)

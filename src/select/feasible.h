@@ -45,18 +45,6 @@ copy_t copy_of(const problem_t *p, int which);
 /* Bytes of the copies, FACTOR_A | FACTOR_B. */
 int64_t copied_bytes(const problem_t *p, int copies);
 
-/* What split makes of an operand, for a kernel that has it split: bytes of the planes of one matrix and of all, and
- * scales of rows or columns. */
-typedef struct planes_of_t {
-    int64_t matrix_bytes, matrices, scales;
-    int64_t bytes; /* of planes and scales, a multiple of 128 */
-} planes_of_t;
-
-planes_of_t planes_of(const problem_t *p, int which, int kernel);
-
-/* Bytes of both, 0 for other kernels. */
-int64_t planes_bytes(const problem_t *p, int kernel);
-
 /* The operands that are not aligned to 16 bytes, or are no floats beside one of floats, so that a variant for
  * ACCESS_x16 needs copies of them. */
 int copies_needed(const problem_t *p);
@@ -109,7 +97,7 @@ int64_t sum_bytes(const hgemm_kernel_info_t *kernel);
 /* Bytes at the end of the workspace where scales are found, if any are. */
 int64_t scale_bytes(int scales);
 
-/* Workspace that a plan needs: counters and sums of split tiles, then copies or planes, then scales. */
+/* Workspace that a plan needs: counters and sums of split tiles, then copies, then scales. */
 int64_t plan_workspace(const problem_t *p, const plan_t *plan);
 
 /* What is wrong with a plan from elsewhere, in words; NULL if it runs the problem in this build. */

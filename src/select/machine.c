@@ -33,7 +33,7 @@ machine_t machine_of(const hgemm_device_info_t *info)
         machine.is_newer = 1;
         machine.has_t4_code = info->is_emulated;
         int is_small = info->compute_major == 8 || info->compute_major >= 12;
-        machine.shared_bytes = is_small ? 99 << 10 : NEWER_SHARED;
+        machine.shared_bytes = is_small ? 99 << 10 : 227 << 10;
         machine.threads = is_small ? 1536 : 2048;
         machine.workspace_bytes = between(info->memory_bytes / 512, MOST_WORKSPACE);
         machine.most_workspace = between(info->memory_bytes / 128, GROWN_WORKSPACE);
@@ -44,10 +44,4 @@ machine_t machine_of(const hgemm_device_info_t *info)
 int shared_bytes_on(const machine_t *machine, int kernel)
 {
     return kernel_table[kernel].info.shared_bytes + (machine->is_newer ? SYSTEM_SHARED : 0);
-}
-
-int has_room_for(const machine_t *machine, int kernel)
-{
-    return kernel_table[kernel].info.shared_bytes <=
-           machine->shared_bytes; /* a block's most, without what is reserved */
 }

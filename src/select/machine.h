@@ -29,8 +29,7 @@ extern const machine_t machine_t4;
 
 machine_t machine_of(const hgemm_device_info_t *info);
 
-/* Shared memory that a block of a kernel takes; and whether a multiprocessor has it. */
+/* Shared memory that a block of a kernel takes. */
 int shared_bytes_on(const machine_t *machine, int kernel);
-int has_room_for(const machine_t *machine, int kernel);
 
 #endif

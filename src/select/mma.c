@@ -27,8 +27,6 @@ static double tile_bytes(const problem_t *p, const hgemm_kernel_info_t *info)
 static double converted_elements(const problem_t *p, int kernel)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    if (kernel_table[kernel].family == FAMILY_planes)
-        return 0;
     const int a = p->a.type != HGEMM_TYPE_F16 || p->has_floats ? info->block_m : 0,
               b = (p->b.type != HGEMM_TYPE_F16 && !p->is_packed) || p->has_floats ? info->block_n : 0;
     return (double)(a + b) * info->block_k;
@@ -137,16 +135,6 @@ static double split_chunk(const costs_t *costs, int kernel)
     }
 }
 
-/* Clocks of a k-tile of floats that were split before, of a block that has its multiprocessor to itself. */
-static double planes_step(const costs_t *costs, int kernel)
-{
-    const hgemm_accuracy_t accuracy = kernel_table[kernel].accuracy;
-    return kernel_table[kernel].newer_blocks > 1 ? costs->clocks_planes_step_lone
-           : accuracy == HGEMM_ACCURACY_F32      ? costs->clocks_planes_step
-           : accuracy == HGEMM_ACCURACY_16_BITS  ? costs->clocks_planes_step_16
-                                                 : costs->clocks_planes_step_11;
-}
-
 /* The largest power of two that divides the length of a row in memory, at most a line. */
 static double row_step(double row_bytes)
 {
@@ -225,14 +213,9 @@ pace_t mma_pace(const problem_t *p, variant_t variant, const price_t *price, dou
         lone = beside;
     lone += price->step.conversions;
     beside += price->step.conversions;
-    double latency = costs->clocks_step + price->step.latency + dram_latency + exposed;
-    if (row->family == FAMILY_planes) { /* the loop loads ahead */
-        lone = planes_step(costs, variant.kernel), latency = 0;
-        beside = row->newer_blocks > 1 ? costs->clocks_planes_step_beside : lone;
-    }
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
-                    .latency = latency,
+                    .latency = costs->clocks_step + price->step.latency + dram_latency + exposed,
                     .dram = dram / price->multiprocessors,
                     .store = store / price->multiprocessors};
 }
@@ -240,15 +223,12 @@ pace_t mma_pace(const problem_t *p, variant_t variant, const price_t *price, dou
 double mma_block(int kernel, const costs_t *costs)
 {
     const kernel_t *row = &kernel_table[kernel];
-    if (row->family == FAMILY_single)
-        return costs->clocks_split_block + costs->clocks_split_line * (row->info.block_m + row->info.block_n);
-    return row->family == FAMILY_planes && row->newer_blocks == 1 ? costs->clocks_planes_block : 0;
+    return row->family == FAMILY_single
+               ? costs->clocks_split_block + costs->clocks_split_line * (row->info.block_m + row->info.block_n)
+               : 0;
 }
 
 double mma_turnover(int kernel, const costs_t *costs, int resident)
 {
-    const kernel_t *row = &kernel_table[kernel];
-    if (row->family == FAMILY_planes)
-        return row->newer_blocks > 1 ? costs->clocks_planes_turnover : 0;
-    return resident == 1 ? costs->clocks_lone_turnover * mma_code(&row->info) : 0;
+    return resident == 1 ? costs->clocks_lone_turnover * mma_code(&kernel_table[kernel].info) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels whose k-tiles lie in shared memory and feed tensor cores (ptx/k5_tuned.cu, single.cu, planes.cu, weights.cu),
+/* Kernels whose k-tiles lie in shared memory and feed tensor cores (ptx/k5_tuned.cu, single.cu, weights.cu),
  * as the cost model sees them. */
 #ifndef HGEMM_MMA_H
 #define HGEMM_MMA_H
@@ -26,7 +26,7 @@ static inline double mma_code(const hgemm_kernel_info_t *info)
 /* Clocks that floats add to a block's start and end. */
 double mma_block(int kernel, const costs_t *costs);
 
-/* From a block to the next one on its multiprocessor, which holds so many at one time; and what floats pass on. */
+/* From a block to the next one on its multiprocessor, which holds so many at one time. */
 double mma_turnover(int kernel, const costs_t *costs, int resident);
 
 #endif

@@ -59,10 +59,9 @@ static void consider(ranking_t *s, const price_t *price, plan_t plan)
 
 /* The most parts for `split_tiles` tiles of `steps` steps that are worth a try, if so many are `likely`, and fit in the
  * workspace. */
-static double most_splits(const ranking_t *s, const price_t *price, int kernel, int64_t split_tiles, int64_t likely,
-                          int64_t steps)
+static double most_splits(const ranking_t *s, const price_t *price, int64_t split_tiles, int64_t likely, int64_t steps)
 {
-    double bytes = (double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0 - (double)planes_bytes(s->p, kernel);
+    double bytes = (double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0;
     double room = bytes / ((double)split_tiles * price->sum_bytes);
     double blocks = (double)MOST_SPLIT_ROUNDS * price->multiprocessors * price->resident;
     return fmin(fmin(MOST_SPLITS, room), fmin((double)(steps / price->least_steps), blocks / (double)likely));
@@ -76,7 +75,7 @@ static void try_splits(ranking_t *s, const price_t *price, variant_t variant, in
         return;
     const int64_t likely = (likely_tiles(s->p, &kernel_table[variant.kernel].info) - whole_tiles) * matrices;
     int64_t steps = steps_of(s->p, variant);
-    double most = most_splits(s, price, variant.kernel, split_tiles, likely, steps);
+    double most = most_splits(s, price, split_tiles, likely, steps);
     for (int splits = 2, last = 1; splits <= most; splits += splits < 8 ? 1 : splits / 8) {
         int64_t even = ceil_div(steps, splits), uneven = long_part(s->p, price, split_tiles, steps, splits);
         plan_t plan = make_plan(s->p, variant, tiles, whole_tiles, even);
@@ -94,9 +93,7 @@ static void try_variant(ranking_t *s, variant_t variant)
     const kernel_t *kernel = &kernel_table[variant.kernel];
     const image_t *image = variant_image(variant);
     int is_for_t4 = kernel->blocks > 0;
-    const int64_t planes = planes_bytes(s->p, variant.kernel), room = (int64_t)s->workspace - HGEMM_WORKSPACE_TILES * 4;
-    if (!image || (s->machine->is_newer ? kernel->is_for_t4_alone : !is_for_t4) || (planes && planes > room) ||
-        !has_room_for(s->machine, variant.kernel))
+    if (!image || (s->machine->is_newer ? kernel->is_for_t4_alone : !is_for_t4))
         return;
     price_t price = price_variant(s->p, variant, image, s->copies, s->machine);
     int64_t tiles = problem_tiles(s->p, &kernel->info);
@@ -163,8 +160,7 @@ int measured_plan(const problem_t *p, const machine_t *machine, size_t workspace
 {
     const measured_t *measured = machine->measured;
     return measured && p->kernel == HGEMM_KERNEL_AUTO && !p->is_invariant &&
-           measured->find(measured->entries, p, plan) && has_room_for(machine, plan->variant.kernel) &&
-           !plan_fault(p, workspace_bytes, plan);
+           measured->find(measured->entries, p, plan) && !plan_fault(p, workspace_bytes, plan);
 }
 
 hgemm_status_t select_plan(const problem_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
@@ -172,9 +168,7 @@ hgemm_status_t select_plan(const problem_t *p, const machine_t *machine, size_t 
     priced_plan_t best;
     variant_t variant;
     if (p->kernel != HGEMM_KERNEL_AUTO) {
-        const int64_t planes = planes_bytes(p, p->kernel), room = (int64_t)workspace_bytes - HGEMM_WORKSPACE_TILES * 4;
-        if (!find_variant(p, p->kernel, 0, &variant) || !has_room_for_scales(p, workspace_bytes) ||
-            (planes && planes > room) || !has_room_for(machine, p->kernel))
+        if (!find_variant(p, p->kernel, 0, &variant) || !has_room_for_scales(p, workspace_bytes))
             return HGEMM_STATUS_NOT_SUPPORTED;
         int64_t tiles = problem_tiles(p, &kernel_table[p->kernel].info);
         *plan = make_plan(p, variant, tiles, tiles, steps_of(p, variant));
@@ -200,9 +194,7 @@ void describe_unsupported(const problem_t *p, char words[DEVICE_DETAIL])
     else if (p->has_floats && p->accuracy == HGEMM_ACCURACY_F32)
         snprintf(unsaid, sizeof unsaid, " accuracy %s", accuracy_names[p->accuracy]);
     const char *needs = "";
-    if (kernel->splits_first)
-        needs = " It has A and B split in the workspace, which needs room for that, and is for GPUs newer than Turing.";
-    else if (kernel->is_plain)
+    if (kernel->is_plain)
         needs = " It is there to be read, and covers nn, F16 sums, and rows of A, B, C and D in whole, 16-byte aligned "
                 "chunks, without a fused epilogue.";
     snprintf(words, DEVICE_DETAIL, "%s%s this row-major problem: %s%s.%s%s",

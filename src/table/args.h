@@ -131,51 +131,6 @@ typedef struct bf16_args_t {
     scales_t scales;
 } bf16_args_t;
 
-/* What kernels for floats that were split beforehand get beside that: the planes of A and of B, and a power of two for
- * each HGEMM_SPLIT_K k's of a row of A and column of B; 0: no scale holds them (ptx/split.cu). Those of the same k's
- * follow each other. Strides are from matrix to matrix, of planes in bytes; and of the floats themselves, for each
- * transpose alike, from row to row of op(A), from column to column of op(B), and from k to k, in elements. */
-typedef struct planes_t {
-    const void *a, *b;
-    const float *scale_a, *scale_b;
-    long long stride_a, stride_b, scale_stride_a, scale_stride_b;
-    long long a_rows, a_ks, b_columns, b_ks;
-} planes_t;
-
-typedef struct planes_args_t {
-    kernel_args_t product;
-    planes_t planes;
-} planes_args_t;
-
-/*
- * The kernel split makes them. Let x be m for A, n for B. Tiles of tile_x x's and HGEMM_PLANE_K k's become a plane of
- * halves for each part of an element, one or two, which lie as shared memory has them: chunks of 8 k's, first all x's
- * of the same k's. Planes of the same x's follow each other. What A and B do not have is zero. A block has
- * HGEMM_SPLIT_X x's and HGEMM_SPLIT_K k's; blockIdx.x counts x's, then k's, blockIdx.y matrices, blockIdx.z operands.
- */
-#define HGEMM_PLANE_K 32
-#define HGEMM_SPLIT_K 512
-#define HGEMM_SPLIT_X 16
-#define HGEMM_SPLIT_THREADS 256
-
-typedef struct split_operand_t {
-    const void *from;
-    void *to;
-    float *scale;
-    long long ld, stride; /* elements */
-    long long to_stride;  /* bytes */
-    long long scale_stride;
-    int x_size, tile_x, k;
-    int is_along_k; /* memory runs along k */
-    int is_aligned; /* rows are whole, aligned units of 4 */
-    int matrices;   /* 1 where all products of a batch share one */
-    int accuracy;   /* that the kernel promises, an hgemm_accuracy_t */
-} split_operand_t;
-
-typedef struct split_args_t {
-    split_operand_t operand[2];
-} split_args_t;
-
 /* What kernels for packed weights get, of whatever type A is. */
 typedef struct packed_args_t {
     kernel_args_t product;

@@ -64,11 +64,10 @@ enum {
     FACT_PACKED = 1,
     FACT_FLOATS = 2,
     FACT_11_BITS = 4,
-    FACT_FIRST = 8,
-    FACT_FP32 = 16,
-    FACT_PLAIN_ROW = 32,
-    FACT_INVARIANT_ROW = 64,
-    FACT_TILE = 128
+    FACT_FP32 = 8,
+    FACT_PLAIN_ROW = 16,
+    FACT_INVARIANT_ROW = 32,
+    FACT_TILE = 64
 };
 
 #define BLOCK(m, n, k) (BLOCK, m, n, k)
@@ -105,9 +104,8 @@ enum {
 
 #define PER_SM(t4, newer) (PER_SM, t4, newer)
 #define INIT_PER_SM(t4, newer) .blocks = (t4), .newer_blocks = (newer),
-#define TYPE_PER_SM(t4, newer)                         \
-    char blocks[(t4) ? (t4) : 1];                      \
-    char most_shared[(t4) ? T4_SHARED : NEWER_SHARED]; \
+#define TYPE_PER_SM(t4, newer)    \
+    char blocks[(t4) ? (t4) : 1]; \
     char newer_blocks[newer];
 #define FACT_PER_SM(...)
 
@@ -132,11 +130,6 @@ enum {
 #define INIT_ACCURACY(level) .accuracy = HGEMM_ACCURACY_##level,
 #define TYPE_ACCURACY(...)
 #define FACT_ACCURACY(level) +(HGEMM_ACCURACY_##level == HGEMM_ACCURACY_11_BITS ? FACT_11_BITS : 0)
-
-#define SPLITS_FIRST() (SPLITS_FIRST, 1)
-#define INIT_SPLITS_FIRST(...) .splits_first = 1,
-#define TYPE_SPLITS_FIRST(...)
-#define FACT_SPLITS_FIRST(...) +FACT_FIRST
 
 #define FP32_UNITS() (FP32_UNITS, 1)
 #define INIT_FP32_UNITS(...) .has_fp32_units = 1,
@@ -225,10 +218,7 @@ enum {
 #define SUMS_BYTES(name)                                                                                     \
     HGEMM_SUMS_BYTES(COLUMN(name, block_m) / COLUMN(name, warp_m) * K_WARPS_OF(name), COLUMN(name, block_n), \
                      COLUMN(name, acc_bytes))
-#define SIDE_BYTES(name)                                                                       \
-    (HAS(name, FIRST)    ? HGEMM_KEPT_SUMS_BYTES(COLUMN(name, block_m), COLUMN(name, block_n)) \
-     : HAS(name, FLOATS) ? HGEMM_SIDE_BYTES(COLUMN(name, block_m), COLUMN(name, block_n))      \
-                         : 0)
+#define SIDE_BYTES(name) (HAS(name, FLOATS) ? HGEMM_SIDE_BYTES(COLUMN(name, block_m), COLUMN(name, block_n)) : 0)
 #define MMA_SHARED(name) \
     ((MAIN_BYTES(name) > SUMS_BYTES(name) ? MAIN_BYTES(name) : SUMS_BYTES(name)) + SIDE_BYTES(name))
 
@@ -276,7 +266,7 @@ enum {
     static_assert(THREADS_OF(name) <= BLOCK_THREADS, #name ": more than 1024 threads a block");               \
     static_assert(THREADS_OF(name) * COLUMN(name, blocks) <= T4_THREADS,                                      \
                   #name ": the blocks of an SM have more than its 1024 threads");                             \
-    static_assert(NEEDED_SHARED(name) * COLUMN(name, blocks) <= COLUMN(name, most_shared),                    \
+    static_assert(NEEDED_SHARED(name) * COLUMN(name, blocks) <= T4_SHARED,                                    \
                   #name ": the blocks of an SM need more shared memory than it has");                         \
     static_assert(IS_THIN(name) ||                                                                            \
                       COLUMN(name, block_m) * COLUMN(name, block_k) / CHUNK_OF(name) % THREADS_OF(name) == 0, \
@@ -471,11 +461,6 @@ const image_t *scale_image(void)
 const image_t *recompute_image(void)
 {
     return find_image("recompute");
-}
-
-const image_t *planes_image(void)
-{
-    return find_image("split");
 }
 
 const image_t *pack_image(void)

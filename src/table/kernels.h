@@ -68,7 +68,6 @@ typedef struct kernel_t {
     int limits[LIMIT_COUNT]; /* by column: the number of accesses, from the first, up to the one there; 0: no column */
     int tiles;               /* of a block, which has a warp for each; 0: its warps share one */
     hgemm_accuracy_t accuracy; /* of floats: what it promises */
-    int splits_first;          /* 1: its floats are split before, in the workspace */
     int has_fp32_units;        /* 1: of floats, which FP32 units multiply from shared memory */
     int has_teams;             /* 1: warps that share a tile have k-tiles of their own */
     int takes_tables_only;     /* 1: of packed weights it takes codes by tables, and no others */
@@ -119,8 +118,8 @@ enum {
 
 enum { MOST_GRID_Y = 65535 }; /* blockIdx.y counts a batch */
 
-/* Limits of a T4's streaming multiprocessor; and shared memory of a Hopper GPU's. */
-enum { T4_SHARED = 64 << 10, T4_THREADS = 1024, NEWER_SHARED = 227 << 10 };
+/* Limits of a T4's streaming multiprocessor. */
+enum { T4_SHARED = 64 << 10, T4_THREADS = 1024 };
 
 typedef struct variant_t {
     int kernel;
@@ -161,6 +160,5 @@ const image_t *scale_image(void);
 const image_t *recompute_image(void);
 const image_t *pack_image(void);
 const image_t *unpack_image(void);
-const image_t *planes_image(void);
 
 #endif

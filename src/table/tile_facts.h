@@ -24,7 +24,6 @@
 #define HGEMM_MAIN_BYTES(stages, block_m, block_n, block_k) \
     ((stages) * ((block_m) + (block_n)) * (block_k)*HGEMM_STAGED_BYTES)
 #define HGEMM_SIDE_BYTES(block_m, block_n) (((block_m) + (block_n)) * 12 + 128) /* of floats: three words a side */
-#define HGEMM_KEPT_SUMS_BYTES(block_m, block_n) ((block_m) * (block_n)*4)       /* of floats that were split before */
 #define HGEMM_SUMS_PITCH(block_n, sum_bytes) (((block_n) + HGEMM_SUMS_PADDING) * (sum_bytes))
 #define HGEMM_SUMS_BYTES(warps, block_n, sum_bytes) ((warps)*HGEMM_STAGED_ROWS * HGEMM_SUMS_PITCH(block_n, sum_bytes))
 

@@ -393,10 +393,9 @@ static bool validate(const turing_kernel_t *k, const turing_launch_t *l, turing_
     if (k->max_threads && threads > k->max_threads)
         return turing_fail(err, "%s: %u threads, but the kernel was built for %u", k->name, (unsigned)threads,
                            k->max_threads);
-    const uint32_t most_shared = l->most_shared ? l->most_shared : TURING_T4_SHARED;
-    if (l->shared_bytes > most_shared || k->shared_bytes + l->shared_bytes > most_shared)
+    if (l->shared_bytes > TURING_T4_SHARED || k->shared_bytes + l->shared_bytes > TURING_T4_SHARED)
         return turing_fail(err, "%s: %u bytes of shared memory, a T4 has %u", k->name,
-                           k->shared_bytes + l->shared_bytes, (unsigned)most_shared);
+                           k->shared_bytes + l->shared_bytes, (unsigned)TURING_T4_SHARED);
     if (l->param_bytes != k->param_bytes)
         return turing_fail(err, "%s: %zu bytes of parameters, the kernel takes %u", k->name, l->param_bytes,
                            k->param_bytes);

@@ -316,7 +316,6 @@ typedef enum turing_failure {
 typedef struct turing_launch {
     uint32_t grid[3], block[3];
     uint32_t shared_bytes; /* dynamic                                   */
-    uint32_t most_shared;  /* that a block may have; 0: what a T4 has   */
     uint32_t stack_bytes;  /* of a thread, for frames of functions beyond what the kernel is known to need; 0: 1024 */
     const void *params;    /* laid out as turing_kernel_t.params says   */
     size_t param_bytes;

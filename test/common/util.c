@@ -40,10 +40,10 @@ int test_full(void)
     return text && *text && strcmp(text, "0") != 0;
 }
 
-static hgemm_handle_t open_device(const char *device)
+hgemm_handle_t test_open(void)
 {
     hgemm_handle_t handle = NULL;
-    hgemm_status_t status = hgemm_create(&handle, device);
+    hgemm_status_t status = hgemm_create(&handle, NULL);
     if (status == HGEMM_STATUS_NO_DRIVER || status == HGEMM_STATUS_NO_DEVICE || status == HGEMM_STATUS_OLD_DEVICE) {
         printf("SKIPPED, no device: %s (%s)\n", hgemm_status_string(status), hgemm_error_detail(NULL));
         exit(TEST_SKIPPED);
@@ -54,30 +54,6 @@ static hgemm_handle_t open_device(const char *device)
     printf("device: %s (%s), compute capability %d.%d, %d multiprocessors\n", info.name, info.kind, info.compute_major,
            info.compute_minor, info.multiprocessors);
     return handle;
-}
-
-hgemm_handle_t test_open(void)
-{
-    return open_device(NULL);
-}
-
-hgemm_handle_t test_open_for(int kernel)
-{
-    hgemm_handle_t handle = test_open();
-    hgemm_kernel_info_t info;
-    hgemm_device_info_t device;
-    expect_status(handle, hgemm_get_device_info(handle, &device), HGEMM_STATUS_SUCCESS, "hgemm_get_device_info");
-    if (kernel == HGEMM_KERNEL_AUTO || !device.is_emulated || device.compute_major >= 8)
-        return handle;
-    expect_status(handle, hgemm_get_kernel_info(kernel, &info), HGEMM_STATUS_SUCCESS, "hgemm_get_kernel_info");
-    if (info.shared_bytes <= 64 << 10)
-        return handle;
-    const char *named = getenv("HGEMM_DEVICE");
-    const int has_options = named && strchr(named, ':');
-    char newer[64];
-    snprintf(newer, sizeof newer, "%s%s", has_options ? named : "t4emu:newer", has_options ? ",newer" : "");
-    expect_status(handle, hgemm_destroy(handle), HGEMM_STATUS_SUCCESS, "hgemm_destroy");
-    return open_device(newer);
 }
 
 void expect_status(hgemm_handle_t handle, hgemm_status_t status, hgemm_status_t expected, const char *what)

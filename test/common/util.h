@@ -25,10 +25,6 @@ int test_full(void);
 /* Opens the default device; where there is none, says so and exits with TEST_SKIPPED. */
 hgemm_handle_t test_open(void);
 
-/* The same for a kernel; of the emulated T4, where that has too little shared memory for it, with the plans of an H100.
- */
-hgemm_handle_t test_open_for(int kernel);
-
 /* Ends the test with a message unless `status` is what it must be. */
 void expect_status(hgemm_handle_t handle, hgemm_status_t status, hgemm_status_t expected, const char *what);
 

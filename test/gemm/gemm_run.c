@@ -64,7 +64,7 @@ static access_t needed_access(const operands_t *o, int kernel, int copies)
     if (copies && kernel_table[kernel].is_plain)
         return ACCESS_COUNT; /* the rows of a copy may end within a chunk */
     if (kernel_table[kernel].access == ACCESS_one)
-        return (copies != 0) != is_mixed || (is_mixed && kernel_table[kernel].splits_first) ? ACCESS_COUNT : ACCESS_x16;
+        return (copies != 0) != is_mixed ? ACCESS_COUNT : ACCESS_x16;
     if (!case_reads_factors(c))
         return ACCESS_x16;
     for (int which = A; which <= B; which++) {
@@ -157,7 +157,7 @@ static int is_covered(hgemm_handle_t handle, const operands_t *o, int copies)
         return 0;
     if (c->kernel) {
         const int kernel = (int)c->kernel;
-        if ((kernel_table[kernel].is_plain && !is_plain_case(o)) || !has_room_for(&handle->machine, kernel))
+        if ((kernel_table[kernel].is_plain && !is_plain_case(o)))
             return 0;
         access_t access = copies ? needed_access(o, kernel, copies) : ACCESS_COUNT;
         return has_variant(c, kernel, access == ACCESS_COUNT ? needed_access(o, kernel, 0) : access);
@@ -195,8 +195,7 @@ static hgemm_status_t select_on_copies(hgemm_handle_t handle, const hgemm_desc_t
     if (aligned.op != p->op) /* it has a lone column, which lies along */
         return HGEMM_STATUS_NOT_SUPPORTED;
     hgemm_status_t status = select_plan(&aligned, &handle->machine, handle->workspace_bytes / 2, plan);
-    if (status == HGEMM_STATUS_SUCCESS && plan->variant.access == ACCESS_x16 &&
-        !kernel_table[plan->variant.kernel].splits_first) /* which reads operands as they are */
+    if (status == HGEMM_STATUS_SUCCESS && plan->variant.access == ACCESS_x16)
         plan->copies = copies;
     return status;
 }

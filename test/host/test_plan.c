@@ -109,8 +109,6 @@ static void a_named_kernel_takes_k_whole(void **state)
         desc.kernel = kernel, desc.accumulate = kernel_table[kernel].info.accumulate;
         if (kernel_table[kernel].limits[LIMIT_f32])
             desc.type_a = desc.type_b = HGEMM_TYPE_F32, desc.accuracy = kernel_table[kernel].accuracy;
-        if (kernel_table[kernel].splits_first) /* whose operands become planes in the workspace */
-            desc.k = 1 << 14;
         hgemm_weights_t weights;
         hgemm_weights_init(&weights);
         weights.n = desc.n, weights.k = desc.k, weights.group = 128;
@@ -118,10 +116,6 @@ static void a_named_kernel_takes_k_whole(void **state)
             weights.code = HGEMM_CODE_TABLE16;
         if (kernel_table[kernel].limits[LIMIT_weights])
             desc.op_b = HGEMM_OP_T, desc.weights = &weights, desc.type_b = HGEMM_TYPE_PACKED;
-        if (kernel_table[kernel].info.shared_bytes > T4_SHARED) {
-            assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_NOT_SUPPORTED);
-            continue;
-        }
         assert_int_equal(select_for_t4(&desc, machine_t4.workspace_bytes, &plan), HGEMM_STATUS_SUCCESS);
         assert_int_equal(plan.splits, 1);
         desc.kernel = HGEMM_KERNEL_AUTO; /* the same problem is worth splitting */

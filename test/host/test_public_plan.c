@@ -281,6 +281,7 @@ static void other_texts_are_refused(void **state)
         {"hgemm " VERSION " | Tesla T4 | f16 nn 8x16x24 | k5_64x64 nn x16", "the device \"Tesla T4\", not \"fake\""},
         {"hgemm " VERSION " | fake | f16 nn 8x16x32 | k5_64x64 nn x16", "the problem \"f16 nn 8x16x32\""},
         {"hgemm " VERSION " | fake | f16 nn 8x16x24 | k5_64x65 nn x16", "no kernel"},
+        {"hgemm " VERSION " | fake | f16 nn 8x16x24 | planes_64x64 nt x16", "no kernel"}, /* of earlier builds */
         {"hgemm " VERSION " | fake | f16 nn 8x16x24 | k5_64x64_f32 nn x16", "does not run"},
         {"hgemm " VERSION " | fake | f16 nn 8x16x24 | k5_64x64 nt x16", "transposes"},
         {"hgemm " VERSION " | fake | f16 nn 8x16x24 | k5_64x64 nn x16 whole 0 splits 9 k 64", "parts"},

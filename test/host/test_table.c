@@ -14,7 +14,7 @@
 /* The rows once more, as text. */
 typedef struct row_t {
     const char *rung, *name, *acc, *ops, *align;
-    int bm, bn, bk, wm, wn, wk, stages, blocks, is_for_t4;
+    int bm, bn, bk, wm, wn, wk, stages, blocks;
     int is_packed, tiles;
 } row_t;
 
@@ -27,7 +27,7 @@ static const row_t rows[] = {
 #define ALIGN(access) .align = #access,
 #define F32(access) .align = #access,
 #define WEIGHTS(access) .align = #access, .is_packed = 1,
-#define PER_SM(t4, newer) .blocks = (t4) ? (t4) : 1, .is_for_t4 = (t4) > 0,
+#define PER_SM(t4, newer) .blocks = (t4) ? (t4) : 1,
 #define TILES(count) .tiles = count,
 #define HGEMM_KERNEL(rung_, name_, columns, ...) {.rung = #rung_, .name = #name_, columns},
 #include "table/kernels.def"
@@ -56,7 +56,7 @@ static void info_is_the_row(void **state)
                                            (info.block_k / info.warp_k) * (rows[i].tiles ? rows[i].tiles : 1));
         const int staged_n = rows[i].is_packed ? 0 : info.block_n; /* packed weights do not pass through it */
         assert_true(info.shared_bytes >= 2 * info.stages * info.block_k * (info.block_m + staged_n));
-        assert_true(info.shared_bytes * rows[i].blocks <= (rows[i].is_for_t4 ? 65536 : 227 << 10));
+        assert_true(info.shared_bytes * rows[i].blocks <= 65536);
         assert_int_equal(info.ops & HGEMM_OPS_NN, strcmp(rows[i].ops, "nt") != 0);
         assert_int_equal(!(info.ops & HGEMM_OPS_NT), strcmp(rows[i].ops, "nn") == 0);
         assert_int_equal(!(info.ops & HGEMM_OPS_TN), rows[i].ops[0] == 'n' && !strstr(rows[i].ops, "tn"));
@@ -106,10 +106,9 @@ static void every_variant_has_its_image(void **state)
         assert_true(image->size > 0 && image->packed > 0 && image->pack);
         assert_true(image->registers > 0 && image->registers <= told.registers);
     }
-    assert_int_equal(variants + 6, EVERY_IMAGE);
-    assert_int_equal(built + 6, BUILT_IMAGES);
+    assert_int_equal(variants + 5, EVERY_IMAGE);
+    assert_int_equal(built + 5, BUILT_IMAGES);
     assert_non_null(realign_image());
-    assert_non_null(planes_image());
     assert_non_null(scale_image());
     assert_non_null(recompute_image());
     assert_non_null(pack_image());
@@ -137,7 +136,7 @@ static void variants_are_those_of_the_columns(void **state)
           "k5_16x64_f32_nt_x8", "k5_16x64_f32_nt_any"}},
         {KERNEL_single_128x64,
          {"single_128x64_nt_f32", "single_128x64_nt_far_f32", "single_128x64_nt_far_indirect_f32"}},
-        {KERNEL_planes_128x128, {"planes_128x128_nt_f32"}},
+        {KERNEL_fma_64x64, {"fma_64x64_nt_f32"}},
         {KERNEL_weights_16x128,
          {"weights_16x128_nt_packed", "weights_16x128_nt_packed_bf16", "weights_16x128_nt_indirect_packed",
           "weights_16x128_nt_indirect_packed_bf16"}},
@@ -163,14 +162,14 @@ static void variants_are_those_of_the_columns(void **state)
     }
 }
 
-/* Of a row whose operands become planes, or whose kernel is told where memory runs, there is one variant for all. */
+/* Of a row whose kernel is told where memory runs there is one variant for all. */
 static void transposes_have_a_variant(void **state)
 {
     (void)state;
     int shared = 0;
     for (int i = 0; i < ROWS; i++) {
         const int kernel = i + 1, is_one = strcmp(rows[i].ops, "one") == 0;
-        assert_int_equal(is_one, kernel_table[kernel].splits_first || kernel_table[kernel].has_fp32_units);
+        assert_int_equal(is_one, kernel_table[kernel].has_fp32_units);
         for (int op = 0; op < VARIANT_OPS; op++) {
             assert_int_equal(variant_op(kernel, op), is_one ? 1 : op);
             for (access_t access = 0; access < ACCESS_COUNT; access++)
@@ -178,7 +177,7 @@ static void transposes_have_a_variant(void **state)
         }
         shared += is_one && variant_exists((variant_t){kernel, 1, ACCESS_x16, 0, FACTORS_f32});
     }
-    assert_int_equal(shared, 6);
+    assert_int_equal(shared, 2);
 }
 
 static void accesses_give_way_to_more_general_ones(void **state)
