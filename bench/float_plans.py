@@ -14,9 +14,9 @@ from ctypes import byref, c_void_p, create_string_buffer
 from float_calls import PlanInfo, _c, by_torch, errors, lib, open_gpu, product, random_shapes, write
 from trains import medians_us
 
-KERNELS = ["single_128x64", "single_32x64", "planes_128x128", "planes_64x64", "few_16x64", "few_64x16", "fma_64x64", "fma_32x32"]
-LARGE = {"float32": ["single_128x64", "planes_128x128", "planes_64x64"], "16bits": ["single_128x64", "planes16_128x128"],
-         "11bits": ["single11_128x128", "planes11_128x256"]}
+KERNELS = ["single_128x64", "single_32x64", "few_16x64", "few_64x16", "fma_64x64", "fma_32x32"]
+LARGE = {"float32": ["single_128x64", "single_128x128"], "16bits": ["single_128x64", "single16_256x128"],
+         "11bits": ["single_128x64", "single11_128x128"]}
 BLOCK_K = {kernel: {"few": 128, "fma": 16}.get(kernel[:3], 32) for kernel in sum(LARGE.values(), KERNELS)}
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
@@ -143,7 +143,7 @@ def main():
         print(f"{row['m']}x{row['n']}x{row['k']} {row.get('accuracy', '')} {row['op']} b{row['batch']} pad {row['pad']}: sgemm {row['sgemm_us']} auto {auto['us']} "
               f"({row['sgemm_us'] / auto['us']:.2f}, expected {auto['expected_us']}) {auto['plan'][-45:]} | best {best['us']} {best['kernel']} k/{best['splits']}"
               f" | rms {auto['rms']:.2g} {row['sgemm_rms']:.2g}", flush=True)
-    write(sys.argv[1], rows, info, sys.argv[2], "single planes few fma selection",
+    write(sys.argv[1], rows, info, sys.argv[2], "single few fma selection",
           "Products of floats, us: hgemm's choice (auto), other plans, and cuBLAS's SGEMM (torch.mm) in turns, medians of trains of launches that "
           "wait until they are enqueued.")
 

@@ -54,7 +54,7 @@ def main():
     for shape in SHAPES:
         rows.append(measure(handle, sys.argv[4:], *shape))
         print(" ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in rows[-1].items()), flush=True)
-    write(sys.argv[2], rows, info, sys.argv[3], "single planes", "Products of FP32 by hgemm beside torch.mm, us in turns, medians of 9 trains of "
+    write(sys.argv[2], rows, info, sys.argv[3], "single", "Products of FP32 by hgemm beside torch.mm, us in turns, medians of 9 trains of "
           "launches that wait until they are enqueued; and errors over sum|a||b|.")
 
 

@@ -36,7 +36,7 @@ def measure(handle, info, m, n, k, trans_a, trans_b, batch):
 def main():
     handle, info = open_gpu()
     rows = [measure(handle, info, *shape) for shape in shapes()]
-    write(sys.argv[1], rows, info, sys.argv[2], "single planes few fma selection",
+    write(sys.argv[1], rows, info, sys.argv[2], "single few fma selection",
           "Products of floats, us: hgemm and cuBLAS's SGEMM (torch.mm) in turns, medians of 5 trains of launches that wait until they are enqueued; "
           "what hgemm's cost model expects; and the door's estimate of SGEMM with this GPU's rates.")
 

@@ -69,14 +69,14 @@ for_sanitizers='^(turing_load|fuzz_)' # who feed what nobody meant to the code, 
 twice='^$'
 if ! nvidia-smi >/dev/null 2>&1; then
     step "no GPU: cases of gemm_auto, those of tuned kernels and of test_weights run once, as check_*: on the emulated T4, with all its checks"
-    twice='^(gemm_(auto|k5_|few_|fma_|planes_|single|thin_|tiny_)|test_weights(_random)?$)'
+    twice='^(gemm_(auto|k5_|few_|fma_|single|thin_|tiny_)|test_weights(_random)?$)'
 fi
 build_and_test release "$twice|$for_sanitizers"
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
 # Once is enough: check_random and gemm_copies stay, whose cases are all that a descriptor can say. The scripts are the same,
 # whatever compiled the host code.
 scripts='arrows|bad_row|calibrate|confirm|find_nvcc|images_of_another_tree|pages|report|take|tools'
-again="^(gemm|check)_(auto|few|fma|k|planes|single|thin|tiny|weights)|^(newer_.*|test_f32|test_samples.*|check_(copies|invariance|plan_run)|bench_ladder_.*|bench_sets|bits.*|turing_(dry|latency|mutation|random|time)|$scripts)\$"
+again="^(gemm|check)_(auto|few|fma|k|single|thin|tiny|weights)|^(newer_.*|test_f32|test_samples.*|check_(copies|invariance|plan_run)|bench_ladder_.*|bench_sets|bits.*|turing_(dry|latency|mutation|random|time)|$scripts)\$"
 build_and_test sanitize "$again|^(gemm_random|test_invariance|bench_(nf4|uint[48]))\$" "$images"
 for name in turing_fuzz turing_load fuzz_cubin fuzz_desc fuzz_plan_text fuzz_tuning; do
     grep -q " $name \.* *Passed " build/ctest.log || { printf 'FAILED: sanitize has no %s\n' "$name" >&2; exit 1; }
