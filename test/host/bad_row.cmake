@@ -49,6 +49,7 @@ refused(compiler "STAGES(2)" "" "row_${row}")
 refused(compiler "WARP(32, 32, 32)" "WARP(32, 32)" "macro .*WARP")
 refused(compiler "PER_SM(0, 2)" "PER_SM(3, 2)" "${row}: fewer blocks on newer GPUs")
 refused(compiler "PER_SM(0, 2)" "PER_SM(3, 3)" "${row}: the blocks of an SM need more")
+refused(compiler "BLOCK(64, 32, 128)" "BLOCK(128, 64, 128)" "${row}: the blocks of an SM need more") # than a T4 has
 refused(compiler "WALK(8, 2)" "WALK(6, 2)" "WALK: the group is not a power of two")
 refused(compiler "WALK(8, 2)" "" "row_${row}")
 refused(build "STAGES(2)" "STAGE(2)" "${row}: there is no column STAGE")
