@@ -356,17 +356,23 @@ CUresult CUDAAPI cuKernelGetLibrary(CUlibrary *library, CUkernel kernel)
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
+/* The largest block that a launch takes. */
+static int most_threads_of(const turing_kernel_t *k)
+{
+    uint32_t n = k->max_threads ? k->max_threads : 1024;
+    while (n && !turing_occupancy(k, n, 0).blocks)
+        n = (n - 1) / 32 * 32;
+    return (int)n;
+}
+
 static CUresult attribute_of(const function_t *f, CUfunction_attribute attribute, int *value)
 {
     const CUresult r = function_ok(f, value);
     if (r != CUDA_SUCCESS)
         return r;
     const turing_kernel_t *k = f->kernel;
-    const uint32_t fits = TURING_T4_REGISTERS / (k->registers ? (k->registers + 7u) / 8 * 8 : 8) / 32 * 32;
     switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-        *value = (int)(k->max_threads ? k->max_threads : fits < 1024 ? fits : 1024);
-        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = most_threads_of(k); return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = (int)k->shared_bytes; return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = (int)k->bank[3].size; return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = (int)k->local_bytes; return CUDA_SUCCESS;

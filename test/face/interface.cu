@@ -31,6 +31,19 @@ __global__ void dynamic(int *o)
     *o = s[threadIdx.x];
 }
 
+template <int N> __global__ void wide(const float *in, float *out) // N values and more in registers at a time
+{
+    float x[N];
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        x[i] = in ? in[i * 32 + threadIdx.x % 32] : 1;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        if (out)
+            atomicAdd(&out[i], x[N - 1 - i]);
+}
+
 #define LAUNCHED(error, ...)                           \
     do {                                               \
         cudaGetLastError();                            \
@@ -53,6 +66,38 @@ static void managed_variables()
     OK(cudaGetSymbolAddress(&address, cells));
     OK(cudaGetSymbolSize(&bytes, cells));
     WANT(address == cells && bytes == sizeof cells);
+}
+
+/* What the attributes say is the largest block can be launched, and a larger one cannot: each of four sub-cores has a quarter
+ * of the registers. Returns its threads. */
+template <int N> static int largest_block()
+{
+    cudaFuncAttributes a;
+    int fits = 0, more = 1;
+    OK(cudaFuncGetAttributes(&a, wide<N>));
+    const int threads = a.maxThreadsPerBlock, warps = 16384 / ((a.numRegs + 7) / 8 * 256) * 4;
+    WANT(threads == (warps < 32 ? warps : 32) * 32);
+    OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, wide<N>, threads, 0));
+    WANT(fits >= 1);
+    LAUNCHED(cudaSuccess, wide<N><<<1, threads>>>(nullptr, nullptr));
+    if (threads < 1024) {
+        OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&more, wide<N>, threads + 32, 0));
+        WANT(more == 0);
+        LAUNCHED(cudaErrorLaunchOutOfResources, wide<N><<<1, threads + 32>>>(nullptr, nullptr));
+    }
+    OK(cudaDeviceSynchronize());
+    return threads;
+}
+
+static void largest_blocks()
+{
+    const int found[] = {largest_block<8>(),  largest_block<56>(), largest_block<64>(), largest_block<72>(),
+                         largest_block<80>(), largest_block<96>(), largest_block<120>()};
+    WANT(found[0] == 1024);
+    int less = 0;
+    for (int threads : found)
+        less += threads < 1024;
+    WANT(less >= 4);
 }
 
 static cudaMemLocation on_device(int id)
@@ -478,6 +523,7 @@ int main()
     boxes();
     symbols();
     device();
+    largest_blocks();
     streams();
     launches();
     memory();
