@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * context.c - contexts, their limits and flags.
+ * context.c - contexts, their limits and flags; where an entry point begins that needs one.
  *
  * All contexts share the device's memory.  Each thread has a stack of current ones.
  */
@@ -36,11 +36,23 @@ static bool is_live(CUcontext context)
     return context == &primary || handle_is(HANDLE_CONTEXT, context);
 }
 
-CUresult context_current(void)
+/* What is wrong with the current context. */
+static CUresult current(void)
 {
     return !depth || !stack[depth - 1] ? CUDA_ERROR_INVALID_CONTEXT
            : is_live(stack[depth - 1]) ? CUDA_SUCCESS
                                        : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult context_begin(const char *entry_point)
+{
+    machine_lock(entry_point);
+    if (!machine.initialized)
+        return machine_end(CUDA_ERROR_NOT_INITIALIZED);
+    const CUresult context = current();
+    if (context != CUDA_SUCCESS)
+        return machine_end(context);
+    return machine.sticky == CUDA_SUCCESS ? CUDA_SUCCESS : machine_end(machine.sticky);
 }
 
 CUcontext context_here(void)
@@ -227,7 +239,7 @@ static CUresult device_of(CUdevice *device, CUresult context)
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device)
 {
     ALWAYS;
-    END(device_of(device, context_current()));
+    END(device_of(device, current()));
 }
 
 CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext context)

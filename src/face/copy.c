@@ -2,10 +2,7 @@
 /* copy.c - copies and fills of the driver's interface. */
 #include "machine.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
@@ -17,14 +14,6 @@ typedef struct place {
     side_t side;
     size_t pitch, slice; /* bytes from a row to the next, and from a layer to the next */
 } place_t;
-
-bool is_mapped(CUdeviceptr address, size_t bytes)
-{
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = address / page * page;
-    /* Nothing is written anywhere: the kernel only looks whether all of it is there. */
-    return address && bytes <= UINTPTR_MAX - address &&
-           (!msync((void *)first, address + bytes - first, MS_ASYNC) || errno != ENOMEM);
-}
 
 /* Whether `bytes` from there on can be copied. The reason why not is told. */
 static bool reachable(const place_t *p, size_t bytes, const char *which)

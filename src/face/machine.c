@@ -121,17 +121,6 @@ void machine_lock(const char *entry_point)
     machine_log(entry_point, "");
 }
 
-CUresult machine_begin(const char *entry_point)
-{
-    machine_lock(entry_point);
-    if (!machine.initialized)
-        return machine_end(CUDA_ERROR_NOT_INITIALIZED);
-    const CUresult context = context_current();
-    if (context != CUDA_SUCCESS)
-        return machine_end(context);
-    return machine.sticky == CUDA_SUCCESS ? CUDA_SUCCESS : machine_end(machine.sticky);
-}
-
 CUresult machine_end(CUresult result)
 {
     pthread_mutex_unlock(&lock);

@@ -13,6 +13,9 @@
  *       END(x < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
  *   }
  *
+ * From low to high the files are machine, handles, unserved and device; context; memory; stream; share, pool and managed;
+ * allocation, pointer, copy and module; forms and launch; older; names. None calls one that is higher.
+ *
  * What fails while a kernel runs stays: the calls that follow return it, until the context is
  * destroyed or reset.
  *
@@ -51,8 +54,6 @@ enum { MACHINE_MEMORY_MB = 15109 /* that a T4 has left of its 16 GB */, GREATEST
 
 CUresult machine_init(void);
 
-/* Takes the lock. What is not CUDA_SUCCESS is to be returned at once: the lock is free then. */
-CUresult machine_begin(const char *entry_point);
 CUresult machine_end(CUresult result);
 void machine_log(const char *entry_point, const char *what);
 bool machine_logs(void);
@@ -63,7 +64,7 @@ void machine_reset(void);
 
 #define BEGIN                                     \
     do {                                          \
-        CUresult begun = machine_begin(__func__); \
+        CUresult begun = context_begin(__func__); \
         if (begun != CUDA_SUCCESS)                \
             return begun;                         \
     } while (0)
@@ -89,8 +90,9 @@ bool handle_end(handle_kind_t kind, void *handle); /* false: it is none */
 
 /* ---- the device, contexts, streams: device.c, context.c, stream.c ---- */
 CUresult device_ok(CUdevice device, const void *out); /* what is wrong with a device, or where an answer is to be put */
-CUresult context_current(void);                       /* what is wrong with the current context */
-CUcontext context_here(void);                         /* which is live where BEGIN went well; so for the next */
+/* Takes the lock. What is not CUDA_SUCCESS is to be returned at once: the lock is free then. */
+CUresult context_begin(const char *entry_point);
+CUcontext context_here(void); /* which is live where BEGIN went well; so for the next */
 size_t context_stack_bytes(void);
 bool stream_known(CUstream stream);
 /* Of cudaProfiler.h, which is in no package that tools/setup.sh fetches. */
@@ -98,6 +100,7 @@ CUresult CUDAAPI cuProfilerStart(void);
 CUresult CUDAAPI cuProfilerStop(void);
 
 /* ---- memory: memory.c ---- */
+enum { ALLOCATION_STEP = 512 /* bytes: of an allocation, and of a pitch */ };
 static inline void *host(CUdeviceptr address)
 {
     return (void *)(uintptr_t)address;
@@ -110,11 +113,10 @@ static inline CUdeviceptr address_of(const void *pointer)
 bool is_device(CUdeviceptr address);
 bool is_mapped(CUdeviceptr address, size_t bytes); /* of the host */
 CUresult allocate(CUdeviceptr *address, size_t bytes);
-CUresult release(CUdeviceptr address);             /* of cuMemFree */
 CUresult done(bool ok, const turing_error_t *err); /* what a failed access to memory means; the reason is told */
 bool is_pinned(CUdeviceptr address);               /* an address of host memory that was allocated or registered here */
-void share_end(CUdeviceptr address);               /* share.c: memory that is freed may be a file */
-void pool_end(CUdeviceptr address);                /* pool.c: or of a pool */
+void share_end(CUdeviceptr address);               /* share.c: where it was a file, it is none any more */
+void pool_end(CUdeviceptr address);                /* pool.c: where it was of a pool, the pool has it back */
 
 /* ---- managed memory: managed.c ---- */
 /* What was advised of a page, and where it was prefetched to; -1 is the host. */
@@ -132,6 +134,7 @@ typedef struct pinned {
 } pinned_t;
 pinned_t *pinned_at(CUdeviceptr address); /* the one that holds an address, or NULL */
 CUresult pin(void *pointer, size_t bytes, bool ours, bool managed);
+CUresult pin_new(void **pointer, size_t bytes, bool managed);
 CUresult unpin(const void *pointer, bool ours, bool managed); /* which it must be */
 /* Lets the host see a module's variables, which include managed ones, at their addresses. */
 CUresult managed_map(const turing_module_t *code);
@@ -162,7 +165,8 @@ typedef struct entry_point {
 } entry_point_t;
 extern const entry_point_t entry_points[];
 extern const unsigned entry_point_count;
-CUresult turing_face_not_served(const char *name); /* which is told, once for each name; libcudart calls it, too */
+/* unserved.c: it is told, once for each name; libcudart calls it, too. */
+CUresult turing_face_not_served(const char *name);
 #define not_served turing_face_not_served
 
 typedef struct error_name {

@@ -79,12 +79,6 @@ CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUm
     END(take(address, bytes, pool));
 }
 
-CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream stream)
-{
-    BEGIN_ON(stream);
-    END(address ? release(address) : CUDA_ERROR_INVALID_VALUE);
-}
-
 /* ---- which pool is whose -------------------------------------------------------------------------- */
 
 static CUresult give(CUmemoryPool *out, CUdevice device, CUmemoryPool pool)

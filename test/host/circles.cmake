@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # No files of a program stand in a circle: none of the OBJECTS needs itself by way of others. What an object defines and needs,
-# NM says, so a header that declares what several files define hides nothing.
+# NM says, so a header that declares what several files define hides nothing. A weak symbol is at home where a strong one is.
 
 cmake_minimum_required(VERSION 3.22)
 include(${CMAKE_CURRENT_LIST_DIR}/circle.cmake)
@@ -17,7 +17,7 @@ foreach(object IN LISTS objects)
     foreach(line IN LISTS lines)
         if(line MATCHES "^([^ ]+) U")
             list(APPEND needs_${object} ${CMAKE_MATCH_1})
-        elseif(line MATCHES "^([^ ]+) [A-Z]")
+        elseif(line MATCHES "^([^ ]+) ([A-Z])" AND NOT (CMAKE_MATCH_2 MATCHES "[WV]" AND DEFINED home_${CMAKE_MATCH_1}))
             set(home_${CMAKE_MATCH_1} ${object})
         endif()
     endforeach()
