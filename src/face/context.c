@@ -222,9 +222,7 @@ CUresult CUDAAPI cuCtxSetCurrent(CUcontext context)
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext *context)
 {
     ALWAYS;
-    if (context)
-        *context = depth ? stack[depth - 1] : NULL;
-    END(context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    ANSWER(asked(context), context, depth ? stack[depth - 1] : NULL);
 }
 
 static CUresult device_of(CUdevice *device, CUresult context)
@@ -265,9 +263,7 @@ CUresult CUDAAPI cuCtxGetApiVersion(CUcontext context, unsigned *version)
     ALWAYS;
     if (context && !is_live(context))
         END(CUDA_ERROR_INVALID_CONTEXT);
-    if (version)
-        *version = 3020;
-    END(version ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    ANSWER(asked(version), version, 3020);
 }
 
 CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id)
@@ -277,9 +273,7 @@ CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id)
         context = stack[depth - 1];
     if (!is_live(context))
         END(CUDA_ERROR_INVALID_CONTEXT);
-    if (id)
-        *id = context->id;
-    END(id ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    ANSWER(asked(id), id, context->id);
 }
 
 /* ---- what a context has: flags, limits, configurations ------------------------------------------ */
@@ -287,9 +281,7 @@ CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id)
 CUresult CUDAAPI cuCtxGetFlags(unsigned *flags)
 {
     BEGIN;
-    if (flags)
-        *flags = context_here()->flags;
-    END(flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    ANSWER(asked(flags), flags, context_here()->flags);
 }
 
 CUresult CUDAAPI cuCtxSetFlags(unsigned flags)
@@ -355,9 +347,7 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 CUresult CUDAAPI cuCtxGetCacheConfig(CUfunc_cache *config)
 {
     BEGIN;
-    if (config)
-        *config = context_here()->cache;
-    END(config ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    ANSWER(asked(config), config, context_here()->cache);
 }
 
 CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config)
@@ -373,9 +363,7 @@ CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config)
 CUresult CUDAAPI cuCtxGetSharedMemConfig(CUsharedconfig *config)
 {
     BEGIN;
-    if (config)
-        *config = context_here()->shared_config;
-    END(config ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    ANSWER(asked(config), config, context_here()->shared_config);
 }
 
 CUresult CUDAAPI cuCtxSetSharedMemConfig(CUsharedconfig config)

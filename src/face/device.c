@@ -17,9 +17,7 @@ CUresult CUDAAPI cuInit(unsigned flags)
 CUresult CUDAAPI cuDriverGetVersion(int *version)
 {
     ALWAYS;
-    if (version)
-        *version = DRIVER_VERSION;
-    END(version ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    ANSWER(asked(version), version, DRIVER_VERSION);
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */
@@ -35,30 +33,29 @@ CUresult device_ok(CUdevice device, const void *out)
 CUresult CUDAAPI cuDeviceGetCount(int *count)
 {
     ALWAYS;
-    const CUresult r = device_ok(0, count);
-    if (r == CUDA_SUCCESS)
-        *count = 1;
-    END(r);
+    ANSWER(device_ok(0, count), count, 1);
 }
 
 CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal)
 {
     ALWAYS;
-    const CUresult r = device_ok(ordinal, device);
-    if (r == CUDA_SUCCESS)
-        *device = 0;
-    END(r);
+    ANSWER(device_ok(ordinal, device), device, 0);
+}
+
+/* As many characters as there is room for. */
+static CUresult put(char *out, int size, CUdevice device, const char *text)
+{
+    const CUresult r = device_ok(device, out);
+    if (r != CUDA_SUCCESS || size <= 0)
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    snprintf(out, (size_t)size, "%s", text);
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDeviceGetName(char *name, int size, CUdevice device)
 {
     ALWAYS;
-    const CUresult r = device_ok(device, name);
-    if (r == CUDA_SUCCESS && size <= 0)
-        END(CUDA_ERROR_INVALID_VALUE);
-    if (r == CUDA_SUCCESS)
-        snprintf(name, (size_t)size, "Tesla T4 (emulated)");
-    END(r);
+    END(put(name, size, device, "Tesla T4 (emulated)"));
 }
 
 CUresult CUDAAPI cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
@@ -73,10 +70,7 @@ CUresult CUDAAPI cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 CUresult CUDAAPI cuDeviceTotalMem(size_t *bytes, CUdevice device)
 {
     ALWAYS;
-    const CUresult r = device_ok(device, bytes);
-    if (r == CUDA_SUCCESS)
-        *bytes = (size_t)MACHINE_MEMORY_MB << 20;
-    END(r);
+    ANSWER(device_ok(device, bytes), bytes, (size_t)MACHINE_MEMORY_MB << 20);
 }
 
 CUresult CUDAAPI cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
@@ -91,21 +85,13 @@ CUresult CUDAAPI cuDeviceComputeCapability(int *major, int *minor, CUdevice devi
 CUresult CUDAAPI cuDeviceGetPCIBusId(char *id, int size, CUdevice device)
 {
     ALWAYS;
-    const CUresult r = device_ok(device, id);
-    if (r == CUDA_SUCCESS && size <= 0)
-        END(CUDA_ERROR_INVALID_VALUE);
-    if (r == CUDA_SUCCESS)
-        snprintf(id, (size_t)size, "0000:00:00.0");
-    END(r);
+    END(put(id, size, device, "0000:00:00.0"));
 }
 
 CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 {
     ALWAYS;
-    const CUresult r = device_ok(0, device && id ? device : NULL);
-    if (r == CUDA_SUCCESS)
-        *device = 0;
-    END(r);
+    ANSWER(device_ok(0, device && id ? device : NULL), device, 0);
 }
 
 CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
@@ -174,8 +160,5 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, 
 CUresult CUDAAPI cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
     ALWAYS;
-    const CUresult r = device_ok(device ? device : peer, can);
-    if (r == CUDA_SUCCESS)
-        *can = 0;
-    END(r);
+    ANSWER(device_ok(device ? device : peer, can), can, 0);
 }

@@ -70,6 +70,19 @@ void machine_reset(void);
     } while (0)
 #define END(result) return machine_end(result)
 
+/* Ends it with what a check said; where all is well, `value` is what was asked for. */
+#define ANSWER(check, out, value)     \
+    do {                              \
+        const CUresult ok_ = (check); \
+        if (ok_ == CUDA_SUCCESS)      \
+            *(out) = (value);         \
+        END(ok_);                     \
+    } while (0)
+static inline CUresult asked(const void *out)
+{
+    return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* The same for what a stream is to do. */
 #define BEGIN_ON(stream)                                   \
     BEGIN;                                                 \

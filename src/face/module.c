@@ -211,9 +211,7 @@ CUresult CUDAAPI cuModuleUnload(CUmodule module)
 CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
     ALWAYS;
-    if (mode)
-        *mode = CU_MODULE_EAGER_LOADING;
-    END(mode ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    ANSWER(asked(mode), mode, CU_MODULE_EAGER_LOADING);
 }
 
 static CUresult count(unsigned *out, const module_t *m)
@@ -309,9 +307,7 @@ CUresult CUDAAPI cuLibraryGetModule(CUmodule *module, CUlibrary library)
     ALWAYS;
     if (!handle_is(HANDLE_MODULE, library))
         END(CUDA_ERROR_INVALID_HANDLE);
-    if (module)
-        *module = (CUmodule)library;
-    END(module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    ANSWER(asked(module), module, (CUmodule)library);
 }
 
 CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name)
@@ -339,19 +335,13 @@ static CUresult function_ok(const void *function, const void *out)
 CUresult CUDAAPI cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
     ALWAYS;
-    const CUresult r = function_ok(kernel, function);
-    if (r == CUDA_SUCCESS)
-        *function = (CUfunction)kernel;
-    END(r);
+    ANSWER(function_ok(kernel, function), function, (CUfunction)kernel);
 }
 
 CUresult CUDAAPI cuKernelGetLibrary(CUlibrary *library, CUkernel kernel)
 {
     ALWAYS;
-    const CUresult r = function_ok(kernel, library);
-    if (r == CUDA_SUCCESS)
-        *library = (CUlibrary)((function_t *)kernel)->module;
-    END(r);
+    ANSWER(function_ok(kernel, library), library, (CUlibrary)((function_t *)kernel)->module);
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
@@ -472,30 +462,19 @@ CUresult CUDAAPI cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig co
 CUresult CUDAAPI cuFuncGetModule(CUmodule *module, CUfunction function)
 {
     ALWAYS;
-    const CUresult r = function_ok(function, module);
-    if (r == CUDA_SUCCESS)
-        *module = (CUmodule)((function_t *)function)->module;
-    END(r);
-}
-
-static CUresult name_of(const char **name, const void *function)
-{
-    const CUresult r = function_ok(function, name);
-    if (r == CUDA_SUCCESS)
-        *name = ((const function_t *)function)->kernel->name;
-    return r;
+    ANSWER(function_ok(function, module), module, (CUmodule)((function_t *)function)->module);
 }
 
 CUresult CUDAAPI cuFuncGetName(const char **name, CUfunction function)
 {
     ALWAYS;
-    END(name_of(name, function));
+    ANSWER(function_ok(function, name), name, ((function_t *)function)->kernel->name);
 }
 
 CUresult CUDAAPI cuKernelGetName(const char **name, CUkernel kernel)
 {
     ALWAYS;
-    END(name_of(name, kernel));
+    ANSWER(function_ok(kernel, name), name, ((function_t *)kernel)->kernel->name);
 }
 
 CUresult CUDAAPI cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size)
@@ -513,10 +492,7 @@ CUresult CUDAAPI cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *off
 CUresult CUDAAPI cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 {
     ALWAYS;
-    const CUresult r = function_ok(function, state);
-    if (r == CUDA_SUCCESS)
-        *state = CU_FUNCTION_LOADING_STATE_LOADED;
-    END(r);
+    ANSWER(function_ok(function, state), state, CU_FUNCTION_LOADING_STATE_LOADED);
 }
 
 CUresult CUDAAPI cuFuncLoad(CUfunction function)

@@ -81,33 +81,22 @@ CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUm
 
 /* ---- which pool is whose -------------------------------------------------------------------------- */
 
-static CUresult give(CUmemoryPool *out, CUdevice device, CUmemoryPool pool)
-{
-    const CUresult r = device_ok(device, out);
-    if (r == CUDA_SUCCESS)
-        *out = pool;
-    return r;
-}
-
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
 {
     ALWAYS;
-    END(give(out, device, &standard));
+    ANSWER(device_ok(device, out), out, &standard);
 }
 
 CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device)
 {
     ALWAYS;
-    END(give(out, device, current));
+    ANSWER(device_ok(device, out), out, current);
 }
 
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
     ALWAYS;
-    const CUresult r = device_ok(device, is_pool(pool) ? pool : NULL);
-    if (r == CUDA_SUCCESS)
-        current = pool;
-    END(r);
+    ANSWER(device_ok(device, is_pool(pool) ? pool : NULL), &current, pool);
 }
 
 static bool is_here(const CUmemLocation *where)
@@ -116,25 +105,27 @@ static bool is_here(const CUmemLocation *where)
 }
 
 /* Of memory of the device; pools of the host's are not there. */
+static CUresult location_ok(const CUmemLocation *where, CUmemAllocationType type, const void *out)
+{
+    return is_here(where) && type == CU_MEM_ALLOCATION_TYPE_PINNED ? device_ok(0, out) : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *where, CUmemAllocationType type)
 {
     ALWAYS;
-    END(is_here(where) && type == CU_MEM_ALLOCATION_TYPE_PINNED ? give(out, 0, &standard) : CUDA_ERROR_INVALID_VALUE);
+    ANSWER(location_ok(where, type, out), out, &standard);
 }
 
 CUresult CUDAAPI cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *where, CUmemAllocationType type)
 {
     ALWAYS;
-    END(is_here(where) && type == CU_MEM_ALLOCATION_TYPE_PINNED ? give(out, 0, current) : CUDA_ERROR_INVALID_VALUE);
+    ANSWER(location_ok(where, type, out), out, current);
 }
 
 CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type, CUmemoryPool pool)
 {
     ALWAYS;
-    if (!is_here(where) || type != CU_MEM_ALLOCATION_TYPE_PINNED || !is_pool(pool))
-        END(CUDA_ERROR_INVALID_VALUE);
-    current = pool;
-    END(CUDA_SUCCESS);
+    ANSWER(location_ok(where, type, is_pool(pool) ? pool : NULL), &current, pool);
 }
 
 /* ---- pools ---------------------------------------------------------------------------------------- */

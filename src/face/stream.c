@@ -115,13 +115,11 @@ CUresult CUDAAPI cuStreamAddCallback(CUstream stream, CUstreamCallback function,
 }
 
 /* What a stream is: a member of its struct. */
-#define GET(name, type, member)                               \
-    CUresult CUDAAPI name(CUstream stream, type *value)       \
-    {                                                         \
-        BEGIN_ON(stream);                                     \
-        if (value)                                            \
-            *value = stream_of(stream)->member;               \
-        END(value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE); \
+#define GET(name, type, member)                                 \
+    CUresult CUDAAPI name(CUstream stream, type *value)         \
+    {                                                           \
+        BEGIN_ON(stream);                                       \
+        ANSWER(asked(value), value, stream_of(stream)->member); \
     }
 GET(cuStreamGetFlags, unsigned, flags)
 GET(cuStreamGetPriority, int, priority)

@@ -13,17 +13,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "want.h"
+
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* of launches as they were before CUDA 4 */
 
-static int failures;
-
-#define WANT(condition)                                                      \
-    do {                                                                     \
-        if (!(condition)) {                                                  \
-            failures++;                                                      \
-            printf("%s:%d: %s is not so\n", __FILE__, __LINE__, #condition); \
-        }                                                                    \
-    } while (0)
 #define CALL(...) WANT((__VA_ARGS__) == CUDA_SUCCESS)
 
 /* The driver's functions, each of the type that cuda.h gives it. */
@@ -243,7 +236,5 @@ int main(int argc, char **argv)
     CALL(p_cuModuleUnload(module));
     CALL(p_cuMemGetInfo(&bytes, &total));
     WANT(bytes == before);
-    if (!failures)
-        printf("all as expected\n");
-    return failures != 0;
+    return report();
 }

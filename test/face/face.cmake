@@ -55,7 +55,7 @@ if(HGEMM_NVCC AND NOT HGEMM_SANITIZE) # a program without the sanitizer cannot l
     add_custom_command(OUTPUT ${program}
         COMMAND ${HGEMM_NVCC} -arch=sm_75 -lineinfo -cudart shared -O1 -std=c++17
             -o ${program} ${CMAKE_CURRENT_SOURCE_DIR}/face/runtime.cu
-        DEPENDS face/runtime.cu
+        DEPENDS face/runtime.cu face/want.h
         COMMENT "Compiling a CUDA program for the emulated T4"
         VERBATIM)
     add_custom_target(compile_face_runtime ALL DEPENDS ${program})

@@ -3,6 +3,8 @@
  * runtime.cu - a program of <<<>>>, symbols, streams, events, managed memory and cub, as people
  * write them, to be run by `turing exec`. With an argument it has a fault: race, bounds or hang.
  */
+#include "want.h"
+
 #include <cub/cub.cuh>
 #include <algorithm>
 #include <cstdio>
@@ -19,13 +21,6 @@
             printf("%s: %s\n", cudaGetErrorName(error), cudaGetErrorString(error));            \
             return 1;                                                                          \
         }                                                                                      \
-    } while (0)
-#define WANT(condition)                                            \
-    do {                                                           \
-        if (!(condition)) {                                        \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            return 1;                                              \
-        }                                                          \
     } while (0)
 
 __constant__ int factor;
@@ -132,6 +127,5 @@ int main(int argc, char **argv)
     other.join();
     WANT(!wrong);
     CHECK(cudaFree(x));
-    printf("all as expected\n");
-    return 0;
+    return report();
 }

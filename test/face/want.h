@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* want.h - what the programs of this folder check: results and CUDA's errors. They end with report(). */
+/* want.h - what the programs of this folder check, in C or C++: results and CUDA's errors. They end with report(). */
 #ifndef TEST_FACE_WANT_H
 #define TEST_FACE_WANT_H
 
-#include <cstdio>
+#include <stdio.h>
 
 static int failures;
 
@@ -15,7 +15,7 @@ static int failures;
         }                                                                    \
     } while (0)
 
-/* A call returns that error, and it is the last one, too. */
+/* A call of the runtime returns that error, and it is the last one, too. */
 #define IS(error, ...)                                                                                                 \
     do {                                                                                                               \
         cudaGetLastError();                                                                                            \
@@ -28,7 +28,7 @@ static int failures;
     } while (0)
 #define OK(...) IS(cudaSuccess, __VA_ARGS__)
 
-static int report()
+static int report(void)
 {
     if (!failures)
         printf("all as expected\n");
