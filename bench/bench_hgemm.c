@@ -70,6 +70,7 @@ static hgemm_status_t open_device(void)
     hgemm_status_t status = hgemm_create(&bench.handle, bench.options.device);
     if (status != HGEMM_STATUS_SUCCESS)
         return status;
+    launched_open(bench.handle);
     status = hgemm_get_device_info(bench.handle, &bench.info);
     if (!bench.options.repetitions)
         bench.options.repetitions = modelled() ? 3 : 21;

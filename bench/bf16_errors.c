@@ -146,7 +146,7 @@ int main(int argc, char **argv)
     want(hgemm_create(&handle, argc == 2 ? argv[1] : "t4emu"));
     want(hgemm_get_device_info(handle, &info));
     printf("{\n\"context\": {\n  \"gpu\": \"%s\",\n  \"hgemm\": \"%d.%d.%d, commit %s, nvcc %s\",\n  \"witness\": "
-           "\"%s\",\n  \"depends\": \"k5_tuned\"\n},\n\"results\": [",
+           "\"%s\",\n  \"depends\": \"k5_tuned recompute scale\"\n},\n\"results\": [",
            info.name, HGEMM_VERSION_MAJOR, HGEMM_VERSION_MINOR, HGEMM_VERSION_PATCH, HGEMM_COMMIT, HGEMM_NVCC_VERSION,
            info.is_emulated ? "emulated" : "measured");
     for (int kind = 0; kind < KINDS; kind++) {

@@ -140,7 +140,7 @@ static int multiply_by_cublas(const problem_t *p, const hgemm_desc_t *call, int 
     return 1;
 }
 
-int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha, float beta)
+static int enqueue_call(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha, float beta)
 {
     const struct operands_t *from = &set->as[c->form];
     hgemm_desc_t desc;
@@ -170,6 +170,14 @@ int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, floa
     if (c->kind == PLAN)
         return succeeds(c, internals_run_plan(bench.handle, c->plan, &desc));
     return succeeds(c, hgemm_run_desc(bench.handle, &desc));
+}
+
+int enqueue(contestant_t *c, const problem_t *p, const set_t *set, void *d, float alpha, float beta)
+{
+    launched_into(c->images);
+    const int is_enqueued = enqueue_call(c, p, set, d, alpha, beta);
+    launched_into(NULL);
+    return is_enqueued;
 }
 
 /* ---- what is opened before --------------------------------------------------------------------- */

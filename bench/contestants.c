@@ -50,6 +50,7 @@ static contestant_t *add(group_t *g, kind_t kind, form_t form, hgemm_accumulate_
                                 .ceiling = -1,
                                 .copy = -1,
                                 .repetitions = repetitions,
+                                .images = c->images,
                                 .measure = time_once,
                                 .context = g,
                                 .seconds = c->seconds,

@@ -104,6 +104,7 @@ static void print_json(FILE *file, const group_t *g)
                 r->name);
         if (r->note)
             fprintf(file, ", \"note\": \"%s\"", r->note);
+        fprintf(file, ", \"images\": \"%s\"", r->images);
         if (r->failure) {
             fprintf(file, ", \"failure\": \"");
             for (const char *text = r->failure; *text; text++)

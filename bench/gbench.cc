@@ -197,6 +197,8 @@ class Output
             fprintf(file_, ", \"note\": %s", quoted(r.c->note).c_str());
         if (r.c->on_t4)
             fprintf(file_, ", \"on_t4\": %s", quoted(r.c->on_t4).c_str());
+        if (*r.c->images)
+            fprintf(file_, ", \"images\": %s", quoted(r.c->images).c_str());
         if (r.c->failure) {
             fprintf(file_, ", \"failure\": %s}", quoted(r.c->failure).c_str());
             return;

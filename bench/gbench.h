@@ -33,6 +33,7 @@ typedef struct gbench_case_t {
     const char *failure; /* why its times do not count, NULL: they do */
     const char *note;    /* such as the kernel that was chosen, may be NULL */
     const char *on_t4;   /* what would be chosen on a T4, may be NULL */
+    const char *images;  /* those of hgemm that its calls launched, with blanks between them, may be "" */
 } gbench_case_t;
 
 /* Returns the case's number: 0, 1, ... It must live until gbench_run returns. */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "commit.h"
+#include "launched.h"
 #include "api/handle.h"
 #include "device/t4emu.h"
 #include "turing/launch.h"
@@ -112,7 +113,8 @@ static void print_timeline(void)
     printf("}");
 }
 
-static void print_result(int first, int64_t size, const char *rung, const char *note, const turing_time_t *t)
+static void print_result(int first, int64_t size, const char *rung, const char *note, const char *images,
+                         const turing_time_t *t)
 {
     const double percent = 100 / t->cycles, side = (double)size;
     const double us = t->cycles / TURING_T4_MHZ;
@@ -121,9 +123,10 @@ static void print_result(int first, int64_t size, const char *rung, const char *
            (long long)size, (long long)size, rung);
     if (strcmp(note, rung) != 0)
         printf("\"note\": \"%s\", ", note);
-    printf("\"modelled_us\": %.2f, \"tflops\": %.2f, \"percent\": {\"tensor\": %.2f, \"lsu\": %.2f, \"dram\": %.2f, "
+    printf("\"images\": \"%s\", \"modelled_us\": %.2f, \"tflops\": %.2f, \"percent\": {\"tensor\": %.2f, \"lsu\": "
+           "%.2f, \"dram\": %.2f, "
            "\"issue\": %.2f}, \"waits\": {",
-           us, 2 * side * side * side / us * 1e-6, percent * t->tensor, percent * t->lsu, percent * t->dram,
+           images, us, 2 * side * side * side / us * 1e-6, percent * t->tensor, percent * t->lsu, percent * t->dram,
            100 - idle);
     for (int i = 0; i < TURING_STALL_COUNT; i++) {
         printf("\"%s\": %.2f, ", turing_stall_name((turing_stall_t)i), percent * t->stall[i]);
@@ -177,6 +180,7 @@ int main(int argc, char **argv)
     hgemm_status_t status = hgemm_create(&handle, "t4emu:time");
     if (status != HGEMM_STATUS_SUCCESS)
         return failed(NULL, status);
+    launched_open(handle);
     const size_t elements = (size_t)size * (size_t)size, bytes = elements * 2;
     void *a = NULL, *b = NULL, *d = NULL;
     uint16_t *host = malloc(bytes);
@@ -208,16 +212,19 @@ int main(int argc, char **argv)
         desc.a = a, desc.b = b, desc.c = desc.d = d;
         desc.kernel = strcmp(rung, info.name) == 0 ? kernel : HGEMM_KERNEL_AUTO; /* a family: the one chosen */
         turing_time_t time;
+        char images[LAUNCHED_WORDS] = "";
         int chosen = kernel;
         status = desc.kernel == HGEMM_KERNEL_AUTO ? hgemm_select(&desc, &chosen) : HGEMM_STATUS_SUCCESS;
+        launched_into(images);
         if (status == HGEMM_STATUS_SUCCESS)
             status = profile(handle, &desc, window, &time);
+        launched_into(NULL);
         if (status == HGEMM_STATUS_NOT_SUPPORTED) /* this build has no machine code for it */
             continue;
         if (status != HGEMM_STATUS_SUCCESS)
             return failed(handle, status);
         hgemm_get_kernel_info(chosen, &info);
-        print_result(!shown++, size, rung, info.name, &time);
+        print_result(!shown++, size, rung, info.name, images, &time);
     }
     printf("\n]\n}\n");
     hgemm_free(handle, a);

@@ -5,6 +5,7 @@
 
 #include "gbench.h"
 #include "internals.h"
+#include "launched.h"
 #include "options.h"
 #include "peers.h"
 #include "verify.h"
@@ -47,6 +48,7 @@ typedef struct contestant_t {
     int slices, parallel;         /* of CUTLASS's call, see peers_cutlass.h */
     const internals_plan_t *plan; /* of hgemm: what a PLAN runs */
     epilogue_t epilogue;          /* of hgemm */
+    char images[LAUNCHED_WORDS];  /* of hgemm: what its calls launched */
     char name[80], failure[VERIFY_WORDS];
     double *seconds, *mhz, *power, *joules, *window, *beside; /* of the repetitions, see gbench_case_t */
     double shown_beside;                                      /* the same of the last turn */

@@ -36,7 +36,7 @@ def main():
     asked = [(change, *product) for change in CHANGES for product in PRODUCTS]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         files = list(pool.map(lambda one: run(options.bench, *one), asked))
-    rows = [{"problem": row["problem"], "kernel": row["kernel"], "note": row.get("note", ""), "change": change, "median_us": row["median_us"]}
+    rows = [{"problem": row["problem"], "kernel": row["kernel"], "note": row.get("note", ""), "images": row["images"], "change": change, "median_us": row["median_us"]}
             for (change, _, _), file in zip(asked, files) for row in file["results"]]
     lines = ",\n".join(map(json.dumps, rows))
     options.out.write_text(f'{{\n"context": {json.dumps(files[0]["context"], indent=2)},\n"results": [\n{lines}\n]\n}}\n')

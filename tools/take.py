@@ -7,8 +7,6 @@
     tools/take.py --redo                    runs again what is stale and needs no GPU, with build/release; minutes
     tools/take.py --confirm                 asks build/release what is chosen today for files that are older than the choice of plans: where
                                             every row has the plan that it had, the choice is stamped anew; other rows are printed; seconds
-    tools/take.py --confirm --compile       before that, compiles the kernels of files that are older than a kernel's source as their commit
-                                            has them: where build/release has the same code, the source is stamped anew; minutes
 
 A file must say which commit it was made with, and git must know that commit: the stamp is of its code, not of this tree. A report that
 contradicts itself, is of another GPU or of the emulator, or has a wrong product is refused. One that says that it is made up
@@ -26,7 +24,7 @@ import sys
 import tempfile
 
 import results
-from evidence import choices, inputs, machine_code
+from evidence import choices, images, inputs
 from results import ROOT
 
 
@@ -43,6 +41,14 @@ def commit_of(context):
     return found[1]
 
 
+def kernels_without_images(result):
+    """Of hgemm's rows, the kernels of those that name no image, in a file that does not say otherwise what it depends on."""
+    ours = {images.kernel_of(symbol) for symbol in images.listed()} | {source for source, *_ in images.listed().values()}
+    named = {row.get("kernel", "") for row in result["results"] if "images" not in row and "failure" not in row}
+    return sorted(kernel for kernel in named if "depends" not in result["context"]
+                  and (kernel.startswith("auto") or re.split(r"[ +]", kernel.removeprefix("plan "))[0] in ours))
+
+
 def stamp(text, name):
     """The text of a file of that name with the hashes of what it depends on: first in its context, or a text's second line."""
     result = results.parsed(text, name)
@@ -51,7 +57,9 @@ def stamp(text, name):
     of = inputs.of_commit(commit_of(result["context"]))
     if of is None:
         raise Refused(f"is of commit {commit_of(result['context'])}, which git does not know here")
-    kept = {part: of[part] for part in sorted(inputs.needed(result)) if part in of}
+    silent = kernels_without_images(result)
+    must(not silent, f"does not say which images its rows ran ({', '.join(silent)}): make it with a benchmark of today")
+    kept = inputs.stamp(result, of)
     if not name.endswith(".json"):
         must(pathlib.Path(name).stem in inputs.TEXTS, "is no text of tools/evidence/inputs.py, which says what each depends on")
         must(result["context"]["gpu"], "has a first line that is not: hgemm VERSION, commit COMMIT; GPU, driver DRIVER; and what else it was of")
@@ -167,40 +175,13 @@ def confirm(path, bench):
     return why
 
 
-def confirm_code(path, images, compiled=machine_code.compiled):
-    """Why a file that is older than the source of its kernels stays so; nothing where it is stamped anew, and None where it is not older."""
-    text = path.read_text()
-    result = results.parsed(text, path.name)
-    sources = {kernel: source for source, kernel, *_ in inputs.rows_of_table(ROOT)}
-    gone = inputs.changed(result) & set(sources.values())
-    if not gone or not path.name.endswith(".json"):
-        return None
-    commit, kept = commit_of(result["context"]), result["context"]["inputs"]
-    of = inputs.of_commit(commit) or {}
-
-    def is_known(source):  # a stamp is a later commit's where the file was confirmed before
-        return source in of and (kept[source] == of[source] or any((inputs.of_commit(later) or {}).get(source) == kept[source] for later in inputs.since(commit)))
-    if not all(map(is_known, gone)):
-        return [f"its stamp is not that of {commit} or of a later one, or git does not know it"]
-    kernels = sorted(kernel for kernel in inputs.kernels_run(result) if sources[kernel] in gone)
-    why = machine_code.differences(kernels, lambda kernel: compiled(commit, of[sources[kernel]], kernel), images)
-    if not why:
-        path.write_text(with_inputs(text, dict(sorted((kept | {source: inputs.now()[source] for source in gone}).items()))))
-    return why
-
-
-def say(path, why, good):
-    if why is not None:
-        print(f"{path.relative_to(results.RESULTS)}: {'stays stale' if why else good}")
-        print("".join(f"    {line}\n" for line in why[:SHOWN]) + (f"    and {len(why) - SHOWN} more\n" if len(why) > SHOWN else ""), end="")
-
-
-def confirm_all(bench, compiles):
+def confirm_all(bench):
     is_of_this_choice(bench)
-    for path in results.every_path() if compiles else ():
-        say(path, confirm_code(path, machine_code.images_of(bench.parents[1])), "its kernels are the same code")
     for path in results.every_path():
-        say(path, confirm(path, bench), "every plan is what it was")
+        why = confirm(path, bench)
+        if why is not None:
+            print(f"{path.relative_to(results.RESULTS)}: {'stays stale' if why else 'every plan is what it was'}")
+            print("".join(f"    {line}\n" for line in why[:SHOWN]) + (f"    and {len(why) - SHOWN} more\n" if len(why) > SHOWN else ""), end="")
 
 
 def main():
@@ -210,7 +191,6 @@ def main():
     parser.add_argument("--made-up", action="store_true", help="take a report that says that it is made up")
     parser.add_argument("--redo", action="store_true", help="run again what is stale and needs no GPU")
     parser.add_argument("--confirm", action="store_true", help="stamp anew what is chosen today as it was")
-    parser.add_argument("--compile", action="store_true", help="with --confirm: and what is the same machine code")
     options = parser.parse_args()
     if not shutil.which("git") or not (options.files or options.redo or options.confirm):
         parser.error("which files?" if shutil.which("git") else "git is missing")
@@ -218,7 +198,7 @@ def main():
         if options.redo:
             redo()
         if options.confirm:
-            confirm_all(BENCH, options.compile)
+            confirm_all(BENCH)
         for path in options.files:
             try:
                 print(f"{take(path, options.into, options.made_up)}: taken")

@@ -8,7 +8,6 @@ import re
 import sys
 import tempfile
 import unittest
-import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
@@ -34,7 +33,7 @@ def file_of(problems, kernels, device=T4, operands="f16"):
     chosen = choices.today(result, BENCH)
     for row in rows:
         row["note"] = chosen[row["problem"], row["kernel"]]
-    context["inputs"] = {part: inputs.now()[part] for part in inputs.needed(result)} | {"selection": "0"}
+    context["inputs"] = inputs.stamp(result, inputs.now()) | {"selection": "0"}
     return result
 
 
@@ -59,13 +58,13 @@ class Confirm(unittest.TestCase):
             for device in (T4, H100):
                 with self.subTest(operands=operands, device=device):
                     stale = file_of(problems, kernels, device, operands)
-                    stale["context"]["inputs"]["k5_tuned"] = "0"
+                    stale["context"]["inputs"]["k5_64x64_nn"] = "0"
                     why, after = self.confirm(stale)
                     self.assertEqual(why, [])
                     self.assertEqual(after["results"], stale["results"])
                     self.assertNotIn("selection", inputs.changed(after))
                     stale["context"]["inputs"]["selection"] = inputs.now()["selection"]
-                    self.assertEqual(after["context"], stale["context"])  # a kernel that changed is stale as before
+                    self.assertEqual(after["context"], stale["context"])  # an image that changed is stale as before
 
     def test_a_file_with_a_plan_that_moved_stays_stale(self):
         for note in ("k5_64x64", "k5_128x128 k/2", "k5_256x256 tail 1x2048+2048"):
@@ -104,59 +103,6 @@ class Confirm(unittest.TestCase):
         why, after = self.confirm(fresh)
         self.assertIsNone(why)
         self.assertEqual(after, fresh)
-
-
-class Code(unittest.TestCase):
-    """A file older than a kernel's source is stamped where the kernel is the same code as its commit compiles, and not else."""
-
-    IMAGES = {"k5_64x64_nn.fatbin": b"nn", "k5_64x64_nt_x8.fatbin": b"nt", "k5_64x64_f32_nn.fatbin": b"f32", "k5_64x64_nn_far.fatbin": b"far"}
-
-    def confirm(self, former, today, later=(), **inputs_now):
-        result = {"context": {"gpu": "a GPU", "hgemm": "0.2.0, commit abc1234, nvcc 13", "witness": "measured"},
-                  "results": [{"problem": "64x64x64 nn row", "kernel": "k5_64x64", "median_us": 1.0}]}
-        result["context"]["inputs"] = {part: inputs.now()[part] for part in inputs.needed(result)} | {"k5_tuned": "0"} | inputs_now
-        asked = []
-        with tempfile.TemporaryDirectory() as folder:
-            there, here, path = (pathlib.Path(folder) / name for name in ("former", "today", "bench_x.json"))
-            for images, where in ((former, there), (today, here)):
-                where.mkdir()
-                for name, content in images.items():
-                    (where / name).write_bytes(content)
-            path.write_text(json.dumps(result, indent=1))
-            with unittest.mock.patch.multiple(inputs, of_commit=lambda commit: {"k5_tuned": "0" if commit == "abc1234" else commit}, since=lambda commit: later):
-                why = take.confirm_code(path, here, lambda *of: asked.append(of) or there)
-            return why, asked, result, json.loads(path.read_text())
-
-    def test_the_same_code_is_stamped(self):
-        why, asked, _, after = self.confirm(self.IMAGES, self.IMAGES | {"k5_64x64_f32_nn.fatbin": b"other", "k5_64x64_nn_far.fatbin": b"other"})
-        self.assertEqual((why, asked), ([], [("abc1234", "0", "k5_64x64")]))
-        self.assertEqual(inputs.changed(after), set())
-
-    def test_what_a_file_depends_on_is_asked_for_where_its_rows_name_no_kernel(self):
-        of = {"context": {"gpu": "a GPU", "depends": "single"}, "results": []}
-        self.assertIn("single_128x64", inputs.kernels_run(of))
-        self.assertNotIn("single_128x128", inputs.kernels_run(of))  # a T4's own
-        self.assertIn("single_128x128", inputs.kernels_run(of | {"context": of["context"] | {"gpu": "Tesla T4"}}))
-
-    def test_other_code_is_not(self):
-        for today in (self.IMAGES | {"k5_64x64_nt_x8.fatbin": b"NT"}, {"k5_64x64_nn.fatbin": b"nn"}):
-            why, _, before, after = self.confirm(self.IMAGES, today)
-            self.assertEqual(why, ["k5_64x64_nt_x8 is not the same code"])
-            self.assertEqual(after, before)
-        self.assertEqual(self.confirm({}, self.IMAGES)[0], ["k5_64x64 had no code"])
-
-    def test_a_stamp_that_is_not_its_commits_is_left_alone(self):
-        why, asked, before, after = self.confirm(self.IMAGES, self.IMAGES, k5_tuned="1")
-        self.assertRegex(why[0], "its stamp is not that of abc1234")
-        self.assertEqual((asked, after), ([], before))
-
-    def test_a_file_that_was_confirmed_before_is_asked_again(self):
-        why, asked, _, after = self.confirm(self.IMAGES, self.IMAGES, later=("2", "1"), k5_tuned="1")
-        self.assertEqual((why, asked), ([], [("abc1234", "0", "k5_64x64")]))  # compiled as it was when it was measured
-        self.assertEqual(inputs.changed(after), set())
-
-    def test_a_file_of_todays_source_is_left_alone(self):
-        self.assertIsNone(self.confirm(self.IMAGES, {}, k5_tuned=inputs.now()["k5_tuned"])[0])
 
 
 if __name__ == "__main__":

@@ -10,12 +10,13 @@ import struct
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import report  # noqa: E402
 import results  # noqa: E402
-from evidence import calibration, clock, figures, inputs, ladder, products, rows as every_row, words  # noqa: E402
+from evidence import calibration, clock, figures, images, inputs, ladder, products, rows as every_row, words  # noqa: E402
 
 
 def row(problem, kernel, us, **more):
@@ -142,51 +143,72 @@ class Results(unittest.TestCase):
 class Stale(unittest.TestCase):
     """A file whose inputs are not what they were says so under every table; what CI can make again fails the check."""
 
-    def now(self, rows, **changed):
-        of = result(rows)
-        of["context"]["inputs"] = {part: inputs.now()[part] for part in inputs.needed(of)} | changed
+    def now(self, rows, witness="measured", gpu="a GPU", **changed):
+        of = result(rows, witness=witness)
+        of["context"]["gpu"] = gpu
+        of["context"]["inputs"] = inputs.stamp(of, inputs.now()) | changed
         return of
 
+    AUTO = row(SQUARE, "auto", 10, note="k5_64x64 k/2", images="k5_64x64_nn")
+    RUNG = row(SQUARE, "k3_prefetch", 20, images="k3_prefetch_nn")
+
     def test_a_file_of_this_tree_is_not_stale(self):
-        self.assertEqual(inputs.changed(self.now([row(SQUARE, "auto", 10, note="k5_64x64"), row(SQUARE, "k3_prefetch", 20)])), set())
+        self.assertEqual(inputs.changed(self.now([self.AUTO, self.RUNG])), set())
 
-    def test_a_file_depends_on_its_rows_alone(self):
-        of = result([row(SQUARE, "k3_prefetch", 20), row(SQUARE, "cutlass", 20)])
-        self.assertEqual(inputs.needed(of), {"k3_prefetch", "row of k3_prefetch"})
-        of = result([row(SQUARE, "auto+bias+relu", 20, note="k5_64x64 k/2"), row(SQUARE, "plan thin_8", 20)], witness="modelled")
-        self.assertLessEqual({"k5_tuned", "row of k5_64x64", "selection", "clock"}, inputs.needed(of))
-        self.assertNotIn("row of k5_64x32", inputs.needed(of))
+    def test_a_file_depends_on_the_images_of_its_rows_alone(self):
+        self.assertEqual(inputs.needed(result([self.RUNG, row(SQUARE, "cutlass", 20)])), {"k3_prefetch_nn"})
+        of = result([self.AUTO, row(SQUARE, "auto_of_bf16_found", 20, images="scale k5_64x64_f32_nn_bf16 recompute")], witness="modelled")
+        self.assertEqual(inputs.needed(of), {"k5_64x64_nn", "scale", "k5_64x64_f32_nn_bf16", "recompute", "selection", "clock"})
         of["context"]["depends"] = "k5_tuned"
-        self.assertIn("row of k5_64x32", inputs.needed(of))
+        self.assertIn("k5_tuned", inputs.needed(of))
 
-    def test_each_column_of_a_row_counts(self):
-        """A schedule that changed makes files with its kernel stale, and no others; one of a T4's machine code those of a T4."""
-        table = results.ROOT / "src" / "table" / "kernels.def"
-        (row_of,) = re.findall(r"HGEMM_KERNEL\(k5_tuned, k5_128x128_f32, .*?\)\)\n", table.read_text(), re.S)
-        everywhere = row_of.split("ON_T4")[0]
-        columns = re.findall(r"[A-Z0-9_]+\([^()]*\)", row_of.removeprefix("HGEMM_KERNEL("))
-        self.assertLessEqual({"SCHEDULE", "BF16_SCHEDULE", "WALK", "PER_SM", "BLOCK", "BF16"}, {column.split("(")[0] for column in columns})
-        for column in columns:
-            with self.subTest(column), tempfile.TemporaryDirectory() as folder:
-                root = pathlib.Path(folder)
-                (root / "src" / "table").mkdir(parents=True)
-                changed = row_of.replace(column, column.replace(")", "9)"))
-                (root / "src" / "table" / "kernels.def").write_text(table.read_text().replace(row_of, changed))
-                then = inputs.of_tree(root)
-                gone = {part for part, hash_ in inputs.now().items() if "row of" in part and then.get(part) != hash_}
-                self.assertIn("T4 row of k5_128x128_f32", gone)
-                self.assertLessEqual(gone, {"T4 row of k5_128x128_f32", "row of k5_128x128_f32"})
-                self.assertEqual("row of k5_128x128_f32" in gone, column in everywhere)
-
-    def test_a_column_that_selection_alone_reads_is_of_selection(self):
-        table = results.ROOT / "src" / "table" / "kernels.def"
+    def stale_of(self, text):
+        """The files that are stale where the list of images is that text."""
+        files = {"t4": self.now([self.AUTO], "modelled", "Tesla T4"), "gpu": self.now([self.AUTO]), "rung": self.now([self.RUNG]),
+                 "family": self.now([])}
+        files["family"]["context"]["depends"] = "k5_tuned"
+        files["family"]["context"]["inputs"] = inputs.stamp(files["family"], inputs.now())
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             shutil.copytree(results.ROOT / "src", root / "src")
-            (root / "src" / "table" / "kernels.def").write_text(table.read_text().replace(" T4_ALONE() ", " "))
-            then = inputs.of_tree(root)
-            gone = {part for part, hash_ in inputs.now().items() if ("row of" in part or part == "selection") and then.get(part) != hash_}
-            self.assertEqual(gone, {"selection"})
+            (root / images.LIST).parent.mkdir(parents=True)
+            (root / images.LIST).write_text(text)
+            tree = inputs.of_tree(root) | {part: inputs.now()[part] for part in ("door", "package", "call", "install")}
+        with unittest.mock.patch.object(inputs, "now", lambda: tree):
+            return {name: inputs.changed(file) for name, file in files.items() if inputs.changed(file)}
+
+    def with_line(self, symbol, *others):
+        """The list, where an image has other hashes: an "=" is as it was."""
+        text = (results.ROOT / images.LIST).read_text()
+        (line,) = re.findall(rf"^\S+ {symbol} \S+ \S+$", text, re.M)
+        *head, on_t4, newer = line.split()
+        return text.replace(line, " ".join([*head, *(was if other == "=" else other for was, other in zip((on_t4, newer), others))]))
+
+    def test_an_image_makes_those_files_stale_that_timed_it(self):
+        self.assertEqual(self.stale_of((results.ROOT / images.LIST).read_text()), {})
+        self.assertEqual(self.stale_of(self.with_line("k5_64x64_nn", "0", "=")), {"t4": {"k5_64x64"}})
+        self.assertEqual(self.stale_of(self.with_line("k5_64x64_nn", "=", "0")), {"gpu": {"k5_64x64"}, "family": {"k5_tuned"}})
+        self.assertEqual(self.stale_of(self.with_line("k5_64x64_nt", "0", "0")), {"family": {"k5_tuned"}})
+        self.assertEqual(self.stale_of(self.with_line("k3_prefetch_nn", "0", "0")), {"rung": {"k3_prefetch"}})
+        self.assertEqual(self.stale_of(self.with_line("thin_8x8_nn", "0", "0") + "other other_8x8_nn 0 0\n"), {})
+
+    def test_an_activation_that_changes_no_image_makes_nothing_stale(self):
+        """Of all that is committed."""
+        before = {path: inputs.changed(results.read(path)) for path in results.every_path()}
+        self.assertLessEqual({results.RESULTS / name for name in results.REDONE}, {path for path, gone in before.items() if not gone})
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for part in ("cmake", "python", "src", "tools"):
+                shutil.copytree(results.ROOT / part, root / part)
+            rows = root / "src" / "table" / "activations.def"
+            rows.write_text(rows.read_text().replace("\n#undef ACTIVATION", "ACTIVATION(LEAKY_RELU, leaky_relu, EACH)\n\n#undef ACTIVATION"))
+            self.assertIn("leaky_relu", rows.read_text())
+            tree = inputs.of_tree(root)
+        with unittest.mock.patch.object(inputs, "now", lambda: tree):
+            self.assertEqual({path: inputs.changed(results.read(path)) for path in results.every_path()}, before)
+
+    def test_an_image_that_was_not_recorded_is_another(self):
+        self.assertEqual(inputs.changed(self.now([self.RUNG], k3_prefetch_nn=None)), {"k3_prefetch"})
 
     def test_what_changed_is_named_under_the_table(self):
         rows = [row(SQUARE, "auto", 10, note="k5_64x64"), row(SQUARE, "auto+bias", 10)]
@@ -198,7 +220,7 @@ class Stale(unittest.TestCase):
             self.assertEqual(report.stale_files(), ({}, {}))
 
     def test_a_file_without_inputs_is_stale(self):
-        self.assertEqual(inputs.changed(result([row(SQUARE, "k1_tiled", 10)])), {"k1_tiled"})
+        self.assertEqual(inputs.changed(result([self.RUNG])), {"k3_prefetch"})
 
     def test_a_figure_of_other_rows_is_out_of_date(self):
         rows = [row(SQUARE, "auto", 10, note="k5_64x64")]
@@ -219,13 +241,9 @@ class Stale(unittest.TestCase):
 
     def test_comments_and_blanks_do_not_count(self):
         with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "a.cu"
+            path = pathlib.Path(folder) / "a.c"
             path.write_text("#pragma once\n#include <x.h>\n/* one\n */ int x; // two\n\n  int y;\n")
             self.assertEqual(inputs.code_of(path), "int x; int y;")
-
-    def test_a_kernel_depends_on_the_instructions_that_it_calls(self):
-        pieces = [(pathlib.Path("k.cu"), "a();"), (pathlib.Path("insn.cuh"), "static DEVICE void a() {1} static DEVICE void b() {2}")]
-        self.assertEqual([*inputs.called(pieces)][1].strip(), "static DEVICE void a() {1}")
 
     def test_every_file_says_what_it_is_of(self):
         for path in results.every_path():

@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import report  # noqa: E402
 import results  # noqa: E402
 import take  # noqa: E402
-from evidence import measured  # noqa: E402
+from evidence import images, measured  # noqa: E402
 
 
 def commit():
@@ -84,6 +84,20 @@ class Reports(unittest.TestCase):
                 take.stamp(f"hgemm {hgemm}; a GPU\n", "python.txt")
 
     @unittest.skipUnless(commit(), "not in a repository")
+    def test_a_file_says_which_images_ran(self):
+        def file(**of_row):
+            context = {"gpu": "Tesla T4", "hgemm": f"0.2.0, commit {commit()}", "witness": "measured"}
+            return json.dumps({"context": context, "results": [{"problem": "64x64x64 nn row", "kernel": "plan k5_64x64 k/2", "median_us": 1.0} | of_row]})
+
+        for kernel in ("plan k5_64x64 k/2", "auto_of_bf16", "auto+bias+relu", "k3_prefetch"):
+            with self.assertRaisesRegex(take.Refused, "which images its rows ran"):
+                take.stamp(file(kernel=kernel), "a.json")
+        take.stamp(file(kernel="cutlass"), "a.json")
+        stamped = json.loads(take.stamp(file(images="realign k5_64x64_nn"), "a.json"))
+        listed = images.listed()
+        self.assertEqual(stamped["context"]["inputs"], {symbol: listed[symbol][1] for symbol in ("k5_64x64_nn", "realign")})
+
+    @unittest.skipUnless(commit(), "not in a repository")
     def test_a_text_says_on_what_it_ran_and_is_stamped_once(self):
         head = f"hgemm 0.2.0, commit {commit()}"
         with self.assertRaisesRegex(take.Refused, "first line"):
@@ -91,7 +105,7 @@ class Reports(unittest.TestCase):
         with self.assertRaisesRegex(take.Refused, "is no text of"):
             take.stamp(f"{head}; a GPU\n", "something.txt")
         stamped = take.stamp(f"{head}; a GPU\nshapes: passed\n", "python.txt")
-        self.assertRegex(stamped, rf'^{head}; a GPU\n"inputs": {{"package": "[0-9a-f]{{8}}"}}\nshapes: passed\n$')
+        self.assertRegex(stamped, rf'^{head}; a GPU\n"inputs": {{"package": "[0-9a-f]{{12}}"}}\nshapes: passed\n$')
         self.assertEqual(take.stamp(stamped, "python.txt"), stamped)
 
     @unittest.skipUnless(commit(), "not in a repository")
