@@ -75,7 +75,7 @@ build_and_test release "$twice|$for_sanitizers"
 images="-DHGEMM_IMAGE_DIR=$PWD/build/release/kernels" # compiled once
 # Once is enough: check_random and gemm_copies stay, whose cases are all that a descriptor can say. The scripts are the same,
 # whatever compiled the host code.
-scripts='arrows|bad_row|calibrate|confirm|find_nvcc|images_of_another_tree|pages|report|take|tools'
+scripts='arrows|bad_row|calibrate|confirm|find_nvcc|image_hashes|images|images_of_another_tree|pages|report|take|tools'
 again="^(gemm|check)_(auto|few|fma|k|single|thin|tiny|weights)|^(newer_.*|test_f32|test_samples.*|check_(copies|invariance|plan_run)|bench_ladder_.*|bench_sets|bits.*|turing_(dry|latency|mutation|random|time)|$scripts)\$"
 build_and_test sanitize "$again|^(gemm_random|test_invariance|bench_(nf4|uint[48]))\$" "$images"
 for name in turing_fuzz turing_load fuzz_cubin fuzz_desc fuzz_plan_text fuzz_tuning; do

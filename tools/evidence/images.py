@@ -21,7 +21,7 @@ from results import ROOT
 LIST = "tools/evidence/images.txt"
 HEAD = """\
 # The hashes of all images: source, symbol, what a T4 runs, what newer GPUs compile (tools/evidence/images.py).
-# Written by tools/images.py.
+# Written by tools/images.py; compiled by nvcc {}.
 """
 CODE = re.compile(rb"\.(rela?\.)?(text|nv\.(info\.|constant|shared|global|local))")  # .nv.info alone has numbers of symbols
 ELF, PTX, NO_BITS = 2, 1, 8  # kinds in a fatbin; a section's type
@@ -80,12 +80,21 @@ def parsed(text):
     return {symbol: (source, on_t4, newer) for source, symbol, on_t4, newer in (line.split() for line in text.splitlines() if line[:1] != "#")}
 
 
+def written(found, nvcc):
+    """A list's text."""
+    return HEAD.format(nvcc) + "".join(f"{source} {symbol} {on_t4} {newer}\n" for symbol, (source, on_t4, newer) in sorted(found.items()))
+
+
 def listed():
     return parsed((ROOT / LIST).read_text())
 
 
+def nvcc_listed():
+    return re.search(r"by nvcc ([\d.]+)\.$", (ROOT / LIST).read_text(), re.M)[1]
+
+
 def compiled(build):
-    """The same of a build, and whether it has all images."""
+    """(the same of a build, whether it has all images, the version of nvcc that compiled them)."""
     cache = (build / "CMakeCache.txt").read_text()
     given, kernels = (re.search(rf"^{name}:\w+=(.*)$", cache, re.M)[1] for name in ("HGEMM_IMAGE_DIR", "HGEMM_KERNELS"))
     folder, found = pathlib.Path(given or build / "kernels"), {}
@@ -93,4 +102,4 @@ def compiled(build):
     for symbol in (line.split()[-1] for path in lists for line in path.read_text().splitlines()):
         source, walk = rows().get(kernel_of(symbol), (symbol, ("", "")))
         found[symbol] = (source, *hashes((folder / f"{symbol}.fatbin").read_bytes(), walk))
-    return found, kernels == ".*" and len(lists) == 2
+    return found, kernels == ".*" and len(lists) == 2, (folder / "nvcc_version").read_text().strip()
