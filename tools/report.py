@@ -52,7 +52,7 @@ PARTS = {
     "epilogues": products.epilogues, "invariance": products.invariance, "bf16": products.bf16, "bf16_share": products.bf16_share,
     "f32_products": products.f32_products, "f32_energy": products.f32_energy, "weights": products.weights, "experts": products.experts, "batches": products.batches,
     "sensitivity": products.sensitivity, "clock": clock.table_of_constants, "forms": forms.table_of_forms, "calibration": calibration.judged,
-    "floats": floats.products, "float_levels": floats.levels, "float_errors": floats.errors,
+    "floats": floats.products, "float_errors": floats.errors,
     "packed_logits": packed.logits, "packed_times": packed.times, "measured_t4": measured.beside_model,
     "gpu_tests": accuracy.tests, "beyond_cublas": accuracy.beyond_cublas, "first_use": first_use.anywhere, "door_first_use": first_use.with_gpu,
     "python_calls": python_calls.anywhere, "python_calls_on_gpu": python_calls.on_gpu, "door": door.products, "door_host": door.host,

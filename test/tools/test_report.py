@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import report  # noqa: E402
 import results  # noqa: E402
-from evidence import calibration, clock, figures, images, inputs, ladder, products, rows as every_row, words  # noqa: E402
+from evidence import calibration, clock, figures, floats, images, inputs, ladder, products, rows as every_row, words  # noqa: E402
 
 
 def row(problem, kernel, us, **more):
@@ -101,7 +101,7 @@ class Results(unittest.TestCase):
     def test_an_epilogue_costs_what_it_takes_longer(self):
         rows = [row(SQUARE, "auto", 10), row(SQUARE, "auto+bias+relu", 11), row(SQUARE, "auto_f32+bias+relu", 30)]
         with machine(bench_epilogues=result(rows)) as gpu:
-            self.assertIn("| bias, relu | FP16 | 1 | 1.100 | 1.10 to 1.10 |", products.epilogues(gpu))
+            self.assertIn("| bias, relu | 1.100, 1.10 |", products.epilogues(gpu))
 
     def test_experts_stand_beside_the_time_of_their_bytes(self):
         problem, rate = "4x64x32 nt experts 8:2 row", clock.constants()["dram_rate"].value * clock.MHZ / 1e3
@@ -330,6 +330,16 @@ class Documents(unittest.TestCase):
         self.assertEqual(len(found), 12)
         for (kernel, size), error in found.items():
             self.assertLessEqual(abs(error), 0.12 if size == 8192 else 0.05, f"{kernel} {size}")
+
+    def test_tables_of_measurements_are_few_enough_to_be_read(self):
+        self.assertLessEqual(len(re.findall(r"^\|", (results.ROOT / "docs" / "performance.md").read_text(), re.M)), 90)
+
+    def test_what_a_page_shows_of_a_list_is_in_it(self):
+        for name, problems in products.SHOWN.items():
+            timed = {problem.removesuffix(" row") for list_, result_ in results.lists(words.GPU).items() if list_.startswith(name)
+                     for problem in results.by_problem(result_)}
+            self.assertLessEqual({*problems}, timed, name)
+        self.assertLessEqual({*floats.SHOWN}, {line[0] for line in floats.every_product()[1]})
 
     def test_what_is_read_whole_is_short(self):
         for page, most in (("README.md", 160), ("docs/ladder.md", 350)):

@@ -12,21 +12,24 @@ def rows():
     return results.read(path())["results"]
 
 
+# What docs/performance.md shows: each kind of product once, those that fare worst among them. tools/report.py --rows has all.
+SHOWN = ("1024x1024x1024 nn", "4096x4096x4096 nn", "4096x4096x4096 nt", "2048x2048x2048 tn", "2047x2047x2047 nn", "64x4096x4096 nt",
+         "512x512x16384 nn", "64x64x16384 nn", "4096x4096x16384 nn")
+LEVELS = ("hgemm", "16bits", "11bits")
+
+
+def every_product():
+    """A row for each product, with those of less accuracy beside: speeds and errors."""
+    lines = [[f"{r['m']}x{r['n']}x{r['k']} {r['op']}", r["data"], f"{r['tflops']:.1f}",
+              *(f"{r['us_' + peer] / r['us_' + level]:.2f}" if "us_" + level in r else "-" for level in LEVELS for peer in ("sgemm", "tf32")),
+              *(f"{r['rms_' + level]:.0e}".replace("e-0", "e-") if "rms_" + level in r else "-" for level in (*LEVELS, "sgemm", "tf32"))] for r in rows()]
+    speeds = [f"{of}speed / {peer}'s" for of in ("", "of 16 bits: ", "of 11 bits: ") for peer in ("SGEMM", "TF32")]
+    return ["product", "data", "TFLOPS", *speeds, "error", "of 16 bits", "of 11 bits", "SGEMM's", "TF32's"], lines
+
+
 def products():
-    """A row for each product that was timed."""
-    lines = [[f"{r['m']}x{r['n']}x{r['k']} {r['op']}", r["data"], f"{r['tflops']:.1f}", f"{r['speed_over_sgemm']:.2f}", f"{r['us_tf32'] / r['us_hgemm']:.2f}",
-              f"{r['rms_hgemm']:.0e}", f"{r['rms_sgemm']:.0e}"] for r in rows()]
-    return table(["product", "data", "TFLOPS", "speed / SGEMM's", "speed / TF32's", "error", "SGEMM's error"], lines) + f"\n\n{origin(path())}"
-
-
-def levels():
-    """The same for less accuracy, of the products that have been timed so."""
-    def of(r, name):
-        return [f"{r['us_sgemm'] / r['us_' + name]:.2f}", f"{r['us_tf32'] / r['us_' + name]:.2f}", f"{r['rms_' + name]:.0e}"]
-
-    lines = [[f"{r['m']}x{r['n']}x{r['k']} {r['op']}", r["data"], *of(r, "16bits"), *of(r, "11bits"), f"{r['rms_tf32']:.0e}"] for r in rows() if "us_16bits" in r]
-    heads = [f"{name} bits: {what}" for name in ("16", "11") for what in ("speed / SGEMM's", "speed / TF32's", "error")]
-    return table(["product", "data", *heads, "TF32's error"], lines) + f"\n\n{origin(path())}"
+    header, lines = every_product()
+    return table(header, [line for line in lines if line[0] in SHOWN]) + f"\n\n{origin(path())}"
 
 
 def span(values, form):

@@ -4,9 +4,24 @@ import re
 
 import results
 from evidence import clock
-from evidence.rows import name_of, selection
+from evidence.rows import selection
 from evidence.words import GPU, MODEL, SIZES, against, by_events, newest_of, number, origin, percent, square_name, table, with_witness
 from results import geometric_mean
+
+
+# What docs/performance.md shows of lists that have more: each kind of product once, those that fare worst among them. tools/report.py --rows
+# has all.
+SHOWN = {
+    "bench_bf16": ("1x4096x4096 nt", "16x4096x4096 nt", "64x4096x4096 nt", "1024x1024x1024 nn", "2048x2048x2048 nn", "4096x4096x4096 nn"),
+    "bench_f32": ("1024x1024x1024 nn", "4096x4096x4096 nn", "8192x8192x8192 nn", "1023x1023x1023 nn", "1x4096x4096 nt", "16x4096x4096 nt",
+                  "64x4096x4096 nt", "128x3072x768 nt", "2048x4096x4096 nt"),
+    "bench_batches": ("8x8x8 nn batch 4096", "16x16x16 nn batch 4096", "31x31x31 nn batch 1024", "64x64x64 nn batch 512", "8x40000x40 nn", "300000x1x64 nn"),
+}
+
+
+def shown(machine, name, problems):
+    """Those problems of a list that a page shows, in their order there."""
+    return {problem: named for problem, named in problems.items() if machine != GPU or problem.removesuffix(" row") in SHOWN[name]}
 
 
 def invariance(machine):
@@ -59,16 +74,15 @@ def share(row, whole):
 
 
 def bf16_share(machine):
-    """BF16's speed in that of FP16, of all products that were timed."""
+    """BF16's speed as a share of FP16's."""
     result, problems = bf16_list(machine)
     rows = [[problem.removesuffix(" row"), *(share(named.get(f"auto_of_bf16{ways}"), named.get("auto_f32")) for ways in ("", "_b_given", "_found")),
-             *(f"`{named[kernel]['note']}`" for kernel in ("auto_f32", "auto_of_bf16"))] for problem, named in problems.items()]
+             *(f"`{named[kernel]['note']}`" for kernel in ("auto_f32", "auto_of_bf16"))] for problem, named in shown(machine, "bench_bf16", problems).items()]
     return table(["product", "both scales given", "B's given", "both found", "plan of FP16", "plan of BF16"], rows) + "\n\n" + origin(result)
 
 
 def f32_products(machine):
-    """Products of FP32: speeds in those of FP16 with FP32 sums and of the peers, and errors, of all products that were timed; and of random
-    shapes the geometric mean."""
+    """Products of FP32: speeds as shares of FP16's with FP32 sums and over the peers', and errors; and of random shapes the geometric mean."""
     lists = {name: result for name, result in results.lists(machine).items() if name.startswith("bench_f32")}
     by_shape = lists.pop("bench_f32_random", None)
     if not lists:
@@ -77,7 +91,7 @@ def f32_products(machine):
     for result in lists.values():
         for problem, named in results.by_problem(result).items():
             problems[problem] = {**named, **problems.get(problem, {})}
-    for problem, named in problems.items():
+    for problem, named in shown(machine, "bench_f32", problems).items():
         ours = named.get("auto_of_f32")
         errors = (number(named.get(kernel), "relative_error", "{:.0e}").replace("e-0", "e-")
                   for kernel in ("auto_of_f32", "cublasSgemm", "cublasGemmEx_tf32", "auto_f32"))
@@ -181,7 +195,7 @@ def squares(machine):
     _, published = results.published()
     rows, used = [], {}
     for size in sorted({int(p.split("x")[0]) for name, r in results.lists(machine).items() if not name.startswith(results.APART)
-                        for p in results.by_problem(r) if re.fullmatch(r"(\d+)x\1x\1 nn row", p)} & {512, 768, 1536, *SIZES}):
+                        for p in results.by_problem(r) if re.fullmatch(r"(\d+)x\1x\1 nn row", p)} & {512, *SIZES}):
         cells = [str(size)]
         for sums, cublas in (("", "cublasHgemm"), ("_f32", "cublasGemmEx_f32")):
             ours = f"auto{sums}"
@@ -237,7 +251,7 @@ def batches(machine):
     is_modelled = result["context"]["witness"] == "modelled"
     copies = clock.copy_gb_per_s() if is_modelled else None
     rows = []
-    for problem, named in results.by_problem(result).items():
+    for problem, named in shown(machine, "bench_batches", results.by_problem(result)).items():
         m_n_k, trans, batch = re.match(r"(\S+) (\w\w)(?: batch (\d+))? row$", problem).groups()
         cells = [f"{m_n_k} {trans}", batch or "1"]
         peers = [row for kernel, row in named.items() if kernel.startswith("cublas")]
@@ -266,20 +280,20 @@ def with_peer(problems, prefix):
     return renamed, prefix
 
 
-def epilogues(machine):
-    """What an epilogue costs: time with it over the plain product's, over all shapes of the list."""
-    problems = results.by_problem(results.lists(machine)["bench_epilogues"])
-    rows = []
-    for sums in ("", "_f32"):
-        plain = f"auto{sums}"
-        for kernel in dict.fromkeys(name for named in problems.values() for name in named if name.startswith(f"{plain}+")):
-            of = sorted(named[kernel]["median_us"] / named[plain]["median_us"] for named in problems.values()
-                        if kernel in named and plain in named)
-            if of:
-                rows.append([kernel.removeprefix(f"{plain}+").replace("+", ", "), "FP32" if sums else "FP16", str(len(of)),
-                             f"{geometric_mean(of):.3f}", f"{of[0]:.2f} to {of[-1]:.2f}"])
-    return table(["epilogue", "sums", "shapes", "times as long as without: geometric mean", "range"], rows) + "\n\n" + origin(
-        results.lists(machine)["bench_epilogues"])
+def epilogues(*machines):
+    """What an epilogue costs on each machine: time with it over the plain product's, over all shapes of the list."""
+    cells, header, used = {}, ["epilogue"], []
+    for machine in machines or (GPU, MODEL):
+        result = results.lists(machine)["bench_epilogues"]
+        problems, used = results.by_problem(result), [*used, result]
+        for sums in ("", "_f32"):
+            plain = f"auto{sums}"
+            header.append(f"{'a T4, modelled' if machine == MODEL else 'an H100'}: {'FP32' if sums else 'FP16'} sums")
+            for kernel in dict.fromkeys(name for named in problems.values() for name in named if name.startswith(f"{plain}+")):
+                of = [named[kernel]["median_us"] / named[plain]["median_us"] for named in problems.values() if kernel in named and plain in named]
+                cells.setdefault(kernel.removeprefix(f"{plain}+").replace("+", ", "), {})[header[-1]] = f"{geometric_mean(of):.3f}, {max(of):.2f}" if of else "-"
+    rows = [[epilogue, *(of.get(column, "-") for column in header[1:])] for epilogue, of in cells.items()]
+    return table(header, rows) + "\n\nTimes as long as without, in the geometric mean of all shapes, and at most. " + origin(*used)
 
 
 def chosen_plans(machine):
@@ -292,7 +306,11 @@ def chosen_plans(machine):
 
 
 def energy(machine):
+    """What products cost in energy, with both kinds of sums."""
     result = results.lists(machine)["bench_energy"]
-    rows = [[row["problem"].split()[0], name_of(row), number(row, "tflops"), number(row, "watts", "{:.0f}"),
-             number(row, "pj_per_flop", "{:.2f}")] for row in result["results"] if "watts" in row]
-    return table(["problem", "", "TFLOPS", "W", "pJ per operation"], rows) + "\n\n" + with_witness(machine, result)
+    figures = (("tflops", "{:.1f}"), ("watts", "{:.0f}"), ("pj_per_flop", "{:.2f}"))
+    rows = [[problem.removesuffix(" row"), label, *(number(named.get(kernel), *figure) for kernel in kernels for figure in figures)]
+            for problem, named in results.by_problem(result).items()
+            for label, kernels in (("`mma.m16n8k8` alone", ("ceiling_f16", "ceiling_f32")), ("cuBLAS", ("cublasHgemm", "cublasGemmEx_f32")),
+                                   ("CUTLASS", ("cutlass", "cutlass_f32")), ("hgemm", ("auto", "auto_f32")))]
+    return table(["product", "", *(sums + what for sums in ("", "FP32 sums: ") for what in ("TFLOPS", "W", "pJ per operation"))], rows) + "\n\n" + with_witness(machine, result)

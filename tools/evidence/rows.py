@@ -4,7 +4,8 @@ import re
 import statistics
 
 import results
-from evidence.words import MODEL, against, commits_of, number, stale_words, table
+from evidence import floats
+from evidence.words import GPU, MODEL, against, commits_of, number, origin, stale_words, table
 from results import geometric_mean
 
 PLANS_BY_WEIGHTS = {"int4": "INT4, groups of 128", "int4_32": "INT4, groups of 32", "nf4": "NF4", "int8": "INT8", "bf16": "INT4, A of BF16"}
@@ -141,6 +142,8 @@ def timed_page(machine):
     for name, result in sorted(results.lists(machine).items(), key=lambda item: [*TITLES, item[0]].index(item[0])):
         rows = every_choice(result) if name.startswith("bench_plans") else every_shape(result) if name in LONG else every_contestant(result)
         parts.append(f"## {TITLES.get(name, name)}\n\n{provenance(result)}\n\n{rows}")
+    if machine == GPU:
+        parts.append(f"## Tensors of FP32 in PyTorch\n\n{table(*floats.every_product())}\n\n{origin(floats.path())}")
     context = next(iter(results.lists(machine).values()))["context"]
     witness = ("modelled: they were computed by a timing model, and no T4 was measured" if context["witness"] == "modelled"
                else "measured on this GPU")
