@@ -27,6 +27,7 @@ import traceback
 import numpy as np
 import torch
 
+import activations
 import gpu_weights
 import hgemm
 import hgemm.torch
@@ -125,7 +126,7 @@ def epilogues():
             same(supported(hgemm.matmul, a, b, gate=whole), exact(a, b) * whole.double(), f"gate of a {name}")
         same(supported(hgemm.matmul, a, b, bias=bias.reshape(-1)[:1]), exact(a, b) + bias.reshape(-1)[0].double(), "bias of one value")
         same(supported(hgemm.matmul, a, b, out_dtype="float32", alpha=3), 3 * exact(a, b), "float32")
-        for name, function in (("gelu", f.gelu), ("gelu_tanh", lambda x: f.gelu(x, approximate="tanh")), ("silu", f.silu)):
+        for name, function in activations.THEIRS.items():
             torch.testing.assert_close(supported(hgemm.matmul, a, b, bias=bias, activation=name).double(),
                                        function(exact(a, b) + bias.double()), rtol=2e-3, atol=2e-3)
         alpha, beta = torch.tensor(2.0, device="cuda"), torch.tensor([-1.0], device="cuda")

@@ -11,6 +11,7 @@ import pytest
 
 import hgemm
 from hgemm import _call, _device, _device_array
+from hgemm._activations import ACTIVATIONS
 
 
 def product(a, b):
@@ -143,13 +144,15 @@ def gelu_tanh(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
-@pytest.mark.parametrize("name, function", [("relu", lambda x: np.maximum(x, 0)), ("gelu_tanh", gelu_tanh),
-                                            ("gelu", lambda x: 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))),
-                                            ("silu", lambda x: x / (1 + np.exp(-x)))], ids=lambda of: of if isinstance(of, str) else "")
-def test_activations(name, function, integers, fused):
+FUNCTIONS = {"none": lambda x: x, "relu": lambda x: np.maximum(x, 0), "gelu_tanh": gelu_tanh, "silu": lambda x: x / (1 + np.exp(-x)),
+             "gelu": lambda x: 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name, integers, fused):
     a, b, c, bias = integers(5, 6), integers(6, 4), integers(5, 4), integers(4)
     result = fused(hgemm.matmul, a, b, c=c, bias=bias, activation=name)
-    np.testing.assert_allclose(result.astype(np.float64), function(product(a, b).astype(np.float64) + c + bias), rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(result.astype(np.float64), FUNCTIONS[name](product(a, b).astype(np.float64) + c + bias), rtol=2e-3, atol=2e-3)
 
 
 def test_bias(integers, fused):
@@ -386,7 +389,10 @@ def test_host_arrays_have_any_strides(integers):
     same(hgemm.matmul(a[:, ::2], b), product(a[:, ::2], b))
 
 
-def test_the_page_names_every_activation():
-    from hgemm._activations import ACTIVATIONS
-    page = (pathlib.Path(__file__).parents[2] / "docs" / "python.md").read_text()
-    assert all(f'"{name}"' in page for name in ACTIVATIONS if name)
+def test_the_pages_name_every_activation():
+    root = pathlib.Path(__file__).parents[2]
+    for text in ((root / "docs" / "python.md").read_text(), hgemm.matmul.__doc__):
+        for name in ACTIVATIONS:
+            assert f'"{name}"' in text or name == "none"
+    contract = re.findall(r"^\| `(\w+)` \|", (root / "docs" / "contract.md").read_text(), re.M)
+    assert {row.library for row in ACTIVATIONS.values()} - {"none"} <= {name.lower() for name in contract}

@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+import activations
 import hgemm
 import hgemm.torch
 from hgemm._activations import ACTIVATIONS
@@ -81,11 +82,6 @@ def test_gradients(shape_a, shape_b, shape_c):
         assert mine.grad.dtype == HALF and torch.equal(mine.grad.float(), want.grad)
 
 
-def theirs_of(activation):
-    functional = torch.nn.functional
-    return {"relu": torch.relu, "gelu": functional.gelu, "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"), "silu": functional.silu}[activation]
-
-
 @pytest.mark.skipif(not hasattr(hgemm._c.lib, "hgemm_activation_name"), reason="this libhgemm names no activations")
 def test_activations_are_the_librarys():
     names, count = hgemm._c.lib.hgemm_activation_name, len(ACTIVATIONS)
@@ -113,7 +109,7 @@ def test_unknown_activations_have_no_gradient():
         torch.func.jvp(lambda x: torch.ops.hgemm.gemm(x, x, activation="tanh"), (a.detach(),), (a.detach(),))
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
+@pytest.mark.parametrize("activation", activations.NAMES)
 @pytest.mark.parametrize("sign", [1, -1])
 def test_gradients_are_finite_where_the_result_is(activation, sign, fused):
     """z, 160,000, is no half: D is, by its type or by its gate."""
@@ -122,7 +118,7 @@ def test_gradients_are_finite_where_the_result_is(activation, sign, fused):
         gate = torch.full((8, 8), 2.0**-10, dtype=HALF, requires_grad=True) if gated else None
         d = fused(hgemm.matmul, a, b, activation=activation, gate=gate, out_dtype=None if gated else "float32")
         a_, b_, gate_ = (None if x is None else x.detach().float().requires_grad_() for x in (a, b, gate))
-        expected = theirs_of(activation)(a_ @ b_) * (gate_ if gated else 1)
+        expected = activations.THEIRS[activation](a_ @ b_) * (gate_ if gated else 1)
         (d.sum() * 2.0**-4).backward()
         (expected.sum() * 2.0**-4).backward()
         for x, y in zip((d, a.grad, b.grad, gate.grad if gated else None), (expected, a_.grad, b_.grad, gate_.grad if gated else None)):
@@ -131,25 +127,25 @@ def test_gradients_are_finite_where_the_result_is(activation, sign, fused):
                 torch.testing.assert_close(x.float(), y, rtol=2e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
+@pytest.mark.parametrize("activation", activations.NAMES)
 def test_second_derivatives_of_activations(activation, fused):
     a, b, v, gate = (torch.randn(shape).to(HALF).requires_grad_() for shape in ((6, 8), (8, 4), (6, 8), (6, 4)))
     theirs = [x.detach().double().requires_grad_() for x in (a, b, v, gate)]
     for given in (None, gate):
         g, = torch.autograd.grad(fused(hgemm.matmul, a, b, activation=activation, gate=given).sum(), a, create_graph=True)
-        d = theirs_of(activation)(theirs[0] @ theirs[1])
+        d = activations.THEIRS[activation](theirs[0] @ theirs[1])
         expected, = torch.autograd.grad((d if given is None else d * theirs[3]).sum(), theirs[0], create_graph=True)
         for x, y in zip(torch.autograd.grad((g * v).sum(), (a, b), materialize_grads=True),
                         torch.autograd.grad((expected * theirs[2]).sum(), theirs[:2], materialize_grads=True)):
             torch.testing.assert_close(x.double(), y, rtol=1e-2, atol=6e-2)
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
+@pytest.mark.parametrize("activation", activations.NAMES)
 def test_gradients_through_epilogues(activation, fused):
     a, b, bias, gate = (torch.randn(shape).to(HALF).requires_grad_() for shape in ((6, 8), (8, 4), (4,), (6, 4)))
     theirs = [x.detach().float().requires_grad_() for x in (a, b, bias, gate)]
     d = fused(hgemm.matmul, a, b, bias=bias, gate=gate, activation=activation)
-    expected = theirs_of(activation)(theirs[0] @ theirs[1] + theirs[2]) * theirs[3]
+    expected = activations.THEIRS[activation](theirs[0] @ theirs[1] + theirs[2]) * theirs[3]
     torch.testing.assert_close(d.float(), expected, rtol=5e-3, atol=5e-3)
     g = torch.randn_like(d)
     d.backward(g)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Descriptors: every call that takes one refuses it or has a plan for it, which its text brings back. */
 #include "fixture.h"
+#include "problem/names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static hgemm_desc_t draw(fuzz_source_t *source)
     if (fuzz_byte(source) > 240)
         desc.type_b = (hgemm_type_t)choice(source, 3);
     desc.type_c = (hgemm_type_t)choice(source, 3), desc.type_d = (hgemm_type_t)choice(source, 3);
-    desc.activation = (hgemm_activation_t)choice(source, 5);
+    desc.activation = (hgemm_activation_t)choice(source, ACTIVATION_COUNT);
     desc.flags = fuzz_byte(source) % 4 ? 0 : (unsigned)choice(source, 2);
     desc.bias_mode = (hgemm_bias_t)choice(source, 2), desc.type_bias = (hgemm_type_t)choice(source, 3);
     desc.bias = fuzz_byte(source) % 2 ? address(source) : NULL;

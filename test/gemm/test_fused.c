@@ -123,8 +123,8 @@ static double rounded(hgemm_type_t type, double value)
 
 /* ---- Activations ------------------------------------------------------------------------------- */
 
-/* NaN stays NaN, +infinity stays, and -infinity becomes what the formula gives: 0 of ReLU, NaN of the others. Where all
- * is exact, so is the result; the random tests bound the rest. */
+/* NaN stays NaN, +infinity stays, and -infinity becomes what the formula gives. Where all is exact, so is the result;
+ * the random tests bound the rest. */
 static void activations_of_special_values(void **state)
 {
     (void)state;

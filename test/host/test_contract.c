@@ -31,7 +31,7 @@ static void statuses_come_in_order(void **state)
     desc.op_a = (hgemm_op_t)2, desc.op_b = (hgemm_op_t)3;
     desc.accumulate = (hgemm_accumulate_t)4;
     desc.kernel = hgemm_kernel_count() + 1;
-    desc.activation = (hgemm_activation_t)5, desc.flags = 8, desc.accuracy = (hgemm_accuracy_t)16;
+    desc.activation = (hgemm_activation_t)32, desc.flags = 8, desc.accuracy = (hgemm_accuracy_t)16;
     desc.bias_mode = (hgemm_bias_t)7, desc.batch_mode = (hgemm_batch_mode_t)8, desc.index_type = (hgemm_index_t)9;
     desc.alignment = 10;
     desc.type_a = HGEMM_TYPE_F32, desc.type_b = (hgemm_type_t)11, desc.type_c = (hgemm_type_t)12;
@@ -61,7 +61,7 @@ static void statuses_come_in_order(void **state)
     desc.kernel = -1;
     assert_refused(&desc, HGEMM_STATUS_INVALID_KERNEL, "kernel is -1.");
     desc.kernel = KERNEL_k1_tiled;
-    assert_refused(&desc, HGEMM_STATUS_INVALID_ACTIVATION, "activation is 5.");
+    assert_refused(&desc, HGEMM_STATUS_INVALID_ACTIVATION, "activation is 32.");
     desc.activation = (hgemm_activation_t)(ACTIVATION_COUNT - 1);
     assert_refused(&desc, HGEMM_STATUS_INVALID_FLAGS, "flags is 8.");
     desc.flags = HGEMM_FLAG_BATCH_INVARIANT;
