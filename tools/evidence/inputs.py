@@ -5,7 +5,8 @@ A file's context has `inputs`: a hash of each part that its rows depend on, as i
 compared, so that a tree without its history can tell, too, and what comes back to what it was is not stale. The parts are
 
     k5_64x64_nn ...     an image that was launched (images.py): what a T4 runs, for files of a T4, else what newer GPUs compile
-    k5_tuned ...        all images of a source, for what names no images
+    k5_tuned ...        all images of a source, and
+    images              all that there are, for what names none
     selection           how a plan is chosen: the sources of that, and the table
     clock               the timing model of a T4
     counting            the emulator's counters
@@ -18,6 +19,7 @@ Rows name their images in `images`. What else a file depends on is in its contex
 depends on what TEXTS says.
 """
 import functools
+import io
 import pathlib
 import re
 import subprocess
@@ -37,8 +39,8 @@ FILES = {
     "call": ["src/api/*.[ch]", "src/problem/*.[ch]"],
     "install": ["tools/setup.sh", "tools/run.sh", "cmake/*.cmake", "src/table/ways.def", "python/pyproject.toml"],
 }
-PRODUCTS = "few fma k5_tuned planes recompute scale single split thin tiny weights selection"
-TEXTS = {"cases": PRODUCTS, "door": "door selection", "first_use": "install", "packed": "package weights", "python": "package", "tests": PRODUCTS}
+TEXTS = {"cases": "images selection", "door": "door selection", "first_use": "install", "packed": "package weights", "python": "package",
+         "tests": "images selection"}
 TREE = ("cmake", "src", "tools", "python")
 
 
@@ -58,7 +60,8 @@ def of_tree(root):
         found[part] = images.digest(*(code_of(path).encode() for pattern in files for path in sorted(root.glob(pattern))))
     listed = images.parsed((root / images.LIST).read_text()) if (root / images.LIST).exists() else {}
     for symbol, (source, *hashes) in sorted(listed.items()):
-        of_source.setdefault(source, []).append([symbol, *hashes])
+        for group in (source, "images"):
+            of_source.setdefault(group, []).append([symbol, *hashes])
     for source, every in of_source.items():
         found[source] = tuple(images.digest(*(f"{row[0]} {row[gpu]}".encode() for row in every)) for gpu in (1, 2))
     return found | {symbol: tuple(hashes) for symbol, (_, *hashes) in listed.items()}
@@ -74,11 +77,9 @@ def of_commit(commit):
     """The same of a commit; None where git does not know it."""
     if subprocess.run(["git", "-C", ROOT, "cat-file", "-e", f"{commit}^{{commit}}"], capture_output=True).returncode:
         return None
+    archive = subprocess.run(["git", "-C", ROOT, "archive", commit, *TREE], check=True, capture_output=True).stdout
     with tempfile.TemporaryDirectory() as folder:
-        archive = pathlib.Path(folder) / "tree.tar"
-        subprocess.run(["git", "-C", ROOT, "archive", "-o", archive, commit, *TREE], check=True)
-        with tarfile.open(archive) as tar:
-            tar.extractall(folder, filter="data")
+        tarfile.open(fileobj=io.BytesIO(archive)).extractall(folder, filter="data")
         return of_tree(pathlib.Path(folder))
 
 
