@@ -115,7 +115,6 @@ def strides():
 @check
 def epilogues():
     """bias, activation, gate, single-precision results, scalars in device memory."""
-    f = torch.nn.functional
     for _ in range(20):
         m, n, k = sizes(200, 200, 64)
         a, b, bias, gate = integers(m, k), integers(k, n), integers(n), integers(m, n)
