@@ -5,7 +5,7 @@
 
 #include "hgemm.h"
 
-/* Bytes of the symbols of a call. It launches five images at most: realign, scale, split, its kernel, recompute. */
+/* Bytes of the symbols of a call. It launches four images at most: realign, scale, its kernel, recompute. */
 enum { LAUNCHED_WORDS = 256 };
 
 /* To be called right after the handle was created. A program has one such handle. */
