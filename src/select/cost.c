@@ -5,16 +5,16 @@
  *
  *   plan    = launch (and copies of unaligned operands, if the plan makes them)
  *           + rounds of the blocks that compute whole tiles
- *           + rounds of the blocks that compute parts of tiles whose k is split              plan_clocks
+ *           + rounds of the blocks that compute parts of tiles whose k is split  whole_clocks, parts_clocks
  *   rounds  The blocks of a phase run in rounds (waves, as one multiprocessor sees them) of as many as
  *           fit on it. A phase takes the longer of what its multiprocessors do, round by round, and of
- *           the DRAM traffic of all its blocks, and each round ends with an epilogue.      phase_clocks
+ *           the DRAM traffic of all its blocks, and each round ends with an epilogue.     phase_clocks
  *   steps   A round takes as many steps as a block has k-tiles. A step takes the longer of what the
  *           pipes need for all blocks of the round, and of the latency of one block's step (load,
- *           barrier, first mma), which the other blocks of the round hide.                      pace_of
- *   pipes   Tensor cores, shared memory and L2 cache, for one k-tile of one block.          step_clocks
+ *           barrier, first mma), which the other blocks of the round hide.                     pace_of
+ *   pipes   Tensor cores, shared memory and L2 cache, for one k-tile of one block.         price_pipes
  *   split k The end of a part includes writing its sums and, for the last part to arrive at a tile,
- *           reading and adding up those of all parts.                                      split_clocks
+ *           reading and adding up those of all parts.                                     parts_clocks
  *
  * Everything is in clocks of a multiprocessor, bytes, and elements.
  */
@@ -40,40 +40,36 @@ static double groups_with_rows(const problem_t *p)
     return fmax(1, groups * (1 - pow(1 - 1 / groups, (double)p->m)));
 }
 
-/* Tiles in a column of D, of all groups: the last one of a group is half full. */
-static double rows_of_tiles(const problem_t *p, const hgemm_kernel_info_t *kernel)
+/* Puts a problem's tiles into a price. Of groups, whose sizes the device knows, as many are likely as there are if each
+ * row is in any of them alike, rather more than fewer: the last one of a group is half full. */
+static void count_tiles(const problem_t *p, const hgemm_kernel_info_t *info, price_t *price)
 {
-    if (p->batch_mode != HGEMM_BATCH_GROUPED)
-        return (double)ceil_div(p->m, kernel->block_m);
-    return fmax(groups_with_rows(p), (double)p->m / kernel->block_m + groups_with_rows(p) / 2);
-}
-
-int64_t likely_tiles(const problem_t *p, const hgemm_kernel_info_t *kernel)
-{
-    const int64_t most = problem_tiles(p, kernel);
-    if (p->batch_mode != HGEMM_BATCH_GROUPED)
-        return most;
-    const double likely = ceil(rows_of_tiles(p, kernel)) * (double)ceil_div(p->n, kernel->block_n);
-    return likely < (double)most ? (int64_t)likely : most;
-}
-
-static int smaller(int a, int b)
-{
-    return a < b ? a : b;
+    price->tiles = price->likely = problem_tiles(p, info);
+    price->steps = ceil_div(p->k, info->block_k);
+    price->columns = ceil((double)p->n / info->block_n);
+    if (p->batch_mode != HGEMM_BATCH_GROUPED) {
+        price->rows = ceil((double)p->m / info->block_m);
+        return;
+    }
+    const double groups = groups_with_rows(p), rows = fmax(groups, (double)p->m / info->block_m + groups / 2);
+    const double likely = ceil(rows) * price->columns;
+    if (likely < (double)price->tiles)
+        price->likely = (int64_t)likely;
+    price->rows = rows / groups;
 }
 
 /* Occupancy: blocks of the variant that a multiprocessor holds at one time. */
 static int resident_blocks(variant_t variant, const image_t *image, const machine_t *machine)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
-    int registers = (image->registers + 7) / 8 * 8; /* allocated by eights */
+    const int registers = (image->registers + 7) / 8 * 8; /* allocated by eights */
     const int shared = shared_bytes_on(machine, variant.kernel);
-    int blocks = smaller(HGEMM_SM_REGISTERS / (registers * info->threads), machine->threads / info->threads);
+    double blocks = fmin(HGEMM_SM_REGISTERS / (registers * info->threads), machine->threads / info->threads);
     if (shared)
-        blocks = smaller(blocks, machine->shared_bytes / shared);
+        blocks = fmin(blocks, machine->shared_bytes / shared);
     if (machine->is_newer) /* the driver compiles the PTX and may use more registers than the sm_75 code */
-        blocks = smaller(blocks, kernel_table[variant.kernel].newer_blocks);
-    return blocks > 1 ? blocks : 1;
+        blocks = fmin(blocks, kernel_table[variant.kernel].newer_blocks);
+    return (int)fmax(blocks, 1);
 }
 
 /* `tiles` run at one time, neighbours in the order in which blocks walk D: `height` rows of tiles, column by
@@ -83,10 +79,8 @@ static int resident_blocks(variant_t variant, const image_t *image, const machin
 static sharers_t sharers_of(const problem_t *p, int kernel, const price_t *price, double tiles)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
-    double rows = rows_of_tiles(p, info), columns = ceil((double)p->n / info->block_n);
+    const double rows = price->rows, columns = price->columns;
     const int has_groups = p->batch_mode == HGEMM_BATCH_GROUPED;
-    if (has_groups)
-        rows /= groups_with_rows(p);
     double height = has_groups ? 1 : fmin(rows, price->walk.group), cache = (double)price->machine->l2_bytes / 2;
     double across = ceil(tiles / height), down = tiles < height ? tiles : fmax(height, floor(tiles / columns));
     if (has_groups)
@@ -102,26 +96,31 @@ static pace_t pace_of(const problem_t *p, variant_t variant, const price_t *pric
                                                                   sharers_of(p, variant.kernel, price, tiles));
 }
 
-/* Clocks until all copies are made. What fits half of the L2 cache is not written back to DRAM meanwhile. */
-static double copy_clocks(const problem_t *p, int copies, const machine_t *machine)
+prelude_t prelude_of(const problem_t *p, int copies, const machine_t *machine)
 {
     const costs_t *costs = costs_of(machine);
-    double bytes = (double)copied_bytes(p, copies);
-    bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0);
-    bytes *= p->has_floats ? costs->factor_float_copies : 1;
-    return bytes > 0 ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
+    const double rate = costs->rate_copy_bytes * machine->multiprocessors;
+    prelude_t prelude = {0};
+    if (copies) {
+        double bytes = (double)copied_bytes(p, copies);
+        bytes += fmax(bytes - (double)machine->l2_bytes / 2, 0); /* what fits is not written back to DRAM meanwhile */
+        bytes *= p->has_floats ? costs->factor_float_copies : 1;
+        prelude.copies = costs->clocks_copy_launch + bytes / rate;
+    }
+    if (p->scales)
+        prelude.scales = costs->clocks_copy_launch + searched_bytes(machine, p->scales, p) / rate;
+    return prelude;
 }
 
-/* The same until the scales of bfloat16 operands are found. */
-static double scale_clocks(const problem_t *p, const machine_t *machine)
+/* Whether parts of k may be of unequal length: see short_rounds. Floats' take long to begin and to end. */
+static int may_be_uneven(const problem_t *p, const price_t *price)
 {
-    const costs_t *costs = costs_of(machine);
-    const int scales = p->scales;
-    const double bytes = searched_bytes(machine, scales, p);
-    return scales ? costs->clocks_copy_launch + bytes / (costs->rate_copy_bytes * machine->multiprocessors) : 0;
+    const int starts_in_order = p->matrices == 1 && p->batch_mode != HGEMM_BATCH_GROUPED;
+    return !p->has_floats && (price->resident == 1 || p->is_packed) && starts_in_order;
 }
 
-price_t price_variant(const problem_t *p, variant_t variant, const image_t *image, int copies, const machine_t *machine)
+price_t price_variant(const problem_t *p, variant_t variant, const image_t *image, const prelude_t *prelude,
+                      const machine_t *machine)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const family_info_t *family = &family_table[kernel_table[variant.kernel].family];
@@ -135,12 +134,14 @@ price_t price_variant(const problem_t *p, variant_t variant, const image_t *imag
         .multiprocessors = machine->multiprocessors,
         .resident = resident_blocks(variant, image, machine),
         .least_steps = 2,
-        .launch = costs->clocks_cold_code * mma_code(info) + copy_clocks(p, copies, machine) + scale_clocks(p, machine),
+        .launch = costs->clocks_cold_code * mma_code(info) + prelude->copies + prelude->scales,
         .end = costs->clocks_block + elements / costs->rate_epilogue_elements,
         .overlap = costs->clocks_block,
         .sum_bytes = (double)sum_bytes(info),
         .latency_overlap = p->is_packed ? costs->overlap_packed_latency : 0,
     };
+    count_tiles(p, info, &price);
+    price.places = (int64_t)price.multiprocessors * price.resident;
     if (variant.access == ACCESS_any) {
         double missing_rows = fmax((double)(info->block_m - p->m), 0);
         double missing_columns = fmax((double)(info->block_n - p->n), 0);
@@ -153,7 +154,10 @@ price_t price_variant(const problem_t *p, variant_t variant, const image_t *imag
     price.turnover = mma_turnover(variant.kernel, costs, price.resident);
     if (family->price)
         family->price(p, variant, &price);
-    price.pace = pace_of(p, variant, &price, (double)price.multiprocessors * price.resident);
+    price.pace = pace_of(p, variant, &price, (double)price.places);
+    price.may_be_uneven = may_be_uneven(p, &price);
+    price.steps_between =
+        (price.end + costs->clocks_split_arrival + price.turnover) / fmax(price.pace.lone, price.pace.latency);
     return price;
 }
 
@@ -169,20 +173,17 @@ typedef struct phase_t {
     int is_followed;      /* another phase starts where this one ends */
 } phase_t;
 
-/* Of a round's work and its steps' latency: the longer, or somewhat more where warps wait for packed weights. */
-static double longer(const price_t *price, double work, double latency)
-{
-    return price->latency_overlap > 0 ? overlapped(work, latency, price->latency_overlap) : fmax(work, latency);
-}
+/* Two times that overlap take the longer one at least, but for rounding. */
+#define LEAST_OVERLAPPED (1 - 1e-9)
 
 /*
- * Clocks of a phase. The first round is spread evenly over multiprocessors. Later blocks start wherever one
- * has ended: while the blocks of a multiprocessor still run in step, they end together and the next round has
- * as many; once they have drifted apart, the remaining blocks spread evenly. The last round lies between the two.
- * DRAM serves all multiprocessors, however few of them a round has left busy; stores compete with reads, except
- * those of the last round.
+ * Clocks of a phase; or some number above `limit`, where it takes longer than that. The first round is spread evenly
+ * over multiprocessors. Later blocks start wherever one has ended: while the blocks of a multiprocessor still run in
+ * step, they end together and the next round has as many; once they have drifted apart, the remaining blocks spread
+ * evenly. The last round lies between the two. DRAM serves all multiprocessors, however few of them a round has left
+ * busy; stores compete with reads, except those of the last round.
  */
-static double phase_clocks(const price_t *price, const pace_t *pace, phase_t phase)
+static double phase_clocks(const price_t *price, const pace_t *pace, phase_t phase, double limit)
 {
     const costs_t *costs = price->costs;
     double share = ceil(phase.blocks / price->multiprocessors); /* blocks of the busiest multiprocessor */
@@ -200,7 +201,7 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
      * so that DRAM which one round leaves idle does not serve another; only their ends and its first loads overlap.
      * But all multiprocessors do not end at once, and DRAM may serve others `behind` the ends of a round. */
     double blocks = (rounds - 1) * full * price->multiprocessors, last_blocks = phase.blocks - blocks;
-    double busy = (rounds - 1) * longer(price, full_work, latency), last_busy = longer(price, last_round, latency);
+    double busy = (rounds - 1) * fmax(full_work, latency), last_busy = fmax(last_round, latency);
     double read = worked * pace->dram * (full > 1 ? costs->factor_dram_streams : 1);
     double last_read = worked * pace->dram * (last > 1 ? costs->factor_dram_streams : 1);
     double store = phase.are_parts ? phase.sums : pace->store;
@@ -208,15 +209,19 @@ static double phase_clocks(const price_t *price, const pace_t *pace, phase_t pha
     double dram = blocks * (read + store), last_dram = last_blocks * (last_read + (last_stores ? store : 0));
     double behind = (rounds - 1) * (phase.end + (full - 1) * serial + price->turnover) *
                     (phase.are_parts ? 0 : costs->factor_dram_ends);
-    double mixed = overlapped(busy + behind + last_busy, dram + last_dram, DRAM_OVERLAP);
-    double apart = overlapped(busy + behind, dram, DRAM_OVERLAP) + overlapped(last_busy, last_dram, DRAM_OVERLAP);
+    const double least =
+        LEAST_OVERLAPPED * fmax(busy + behind + last_busy, dram + last_dram) + (ends - behind); /* without a power */
+    if (least > limit)
+        return least;
+    if (price->latency_overlap > 0) { /* warps that wait for packed weights take somewhat more than the longer */
+        last_busy = overlapped(last_round, latency, price->latency_overlap);
+        busy = rounds > 1 ? (rounds - 1) * overlapped(full_work, latency, price->latency_overlap) : 0;
+    }
+    const double mixed = overlapped(busy + behind + last_busy, dram + last_dram, DRAM_OVERLAP);
+    if (rounds == 1)
+        return mixed + ends - behind;
+    const double apart = overlapped(busy + behind, dram, DRAM_OVERLAP) + overlapped(last_busy, last_dram, DRAM_OVERLAP);
     return fmax(mixed, apart - price->end) + ends - behind;
-}
-
-/* Blocks that run at one time. */
-static int64_t places(const price_t *price)
-{
-    return (int64_t)price->multiprocessors * price->resident;
 }
 
 /*
@@ -228,30 +233,20 @@ static int64_t places(const price_t *price)
  *
  * Returns the rounds of short parts, 0 if there cannot be such.
  */
-static int64_t short_rounds(const problem_t *p, const price_t *price, int64_t tiles, int64_t splits)
+static int64_t short_rounds(const price_t *price, int64_t tiles, int64_t splits)
 {
-    int64_t left = places(price) - (splits - 1) * tiles;
-    if (p->has_floats) /* whose parts take long to begin and to end */
-        return 0;
-    const int starts_in_order = p->matrices == 1 && p->batch_mode != HGEMM_BATCH_GROUPED;
-    return left > 0 && (price->resident == 1 || p->is_packed) && starts_in_order ? ceil_div(tiles, left) : 0;
-}
-
-/* A part's end and the start of the next one, in steps. */
-static double steps_between(const price_t *price)
-{
-    double clocks = price->end + price->costs->clocks_split_arrival + price->turnover;
-    return clocks / fmax(price->pace.lone, price->pace.latency);
+    const int64_t left = price->places - (splits - 1) * tiles;
+    return left > 0 ? ceil_div(tiles, left) : 0;
 }
 
 /* Steps of a longer part, if the short ones are to end at the same time as these: with r rounds of short parts,
  * r * (steps - (splits - 1) * part) + (r - 1) * steps_between = part. 0 where they would be too short. */
-int64_t long_part(const problem_t *p, const price_t *price, int64_t tiles, int64_t steps, int64_t splits)
+int64_t long_part(const price_t *price, int64_t tiles, int64_t splits)
 {
-    double rounds = (double)short_rounds(p, price, tiles, splits);
-    double all_steps = rounds * (double)steps + (rounds - 1) * steps_between(price);
-    int64_t part = (int64_t)ceil(all_steps / (1 + rounds * (double)(splits - 1)));
-    return rounds > 1 && steps - (splits - 1) * part >= price->least_steps ? part : 0;
+    const double rounds = (double)short_rounds(price, tiles, splits);
+    const double all_steps = rounds * (double)price->steps + (rounds - 1) * price->steps_between;
+    const int64_t part = (int64_t)ceil(all_steps / (1 + rounds * (double)(splits - 1)));
+    return rounds > 1 && price->steps - (splits - 1) * part >= price->least_steps ? part : 0;
 }
 
 /* Bytes of A and B. */
@@ -270,86 +265,95 @@ static int keeps_own_sums(variant_t variant, const machine_t *machine)
            HGEMM_KEEPS_OWN(1, kernel->blocks, info->block_m, info->block_n, kernel_sum_bytes(info));
 }
 
-/* The phase of a plan's `tiles` split tiles. Parts that run at one time read the same k's of neighbouring tiles. */
-static double split_clocks(const problem_t *p, const machine_t *machine, const price_t *price, const plan_t *plan,
-                           int64_t tiles, double steps)
-{
-    const costs_t *costs = price->costs;
-    const pace_t pace = pace_of(p, plan->variant, price, (double)tiles);
-    const family_t family = kernel_table[plan->variant.kernel].family;
-    double sum_rate = p->is_packed              ? costs->rate_packed_sum_bytes
-                      : family == FAMILY_fma    ? costs->rate_fma_sum_bytes
-                      : family == FAMILY_single ? costs->rate_float_sum_bytes
-                      : plan->whole_tiles > 0   ? costs->rate_tail_split_sum_bytes
-                                                : costs->rate_split_sum_bytes;
-    const double runs_on = p->has_floats ? costs->factor_float_parts : 0;
-    const hgemm_kernel_info_t *info = &kernel_table[plan->variant.kernel].info;
-    double rows = fmin((double)p->m / info->block_m, 1); /* of a tile that D has; the others may cost something, too */
-    double tile_sums = (rows + (1 - rows) * costs->factor_missing_sums) * price->sum_bytes;
-    double read = plan->splits - keeps_own_sums(plan->variant, machine);
-    const double ending = costs->clocks_split_arrival + tile_sums * (read + costs->factor_own_sums) / sum_rate;
-    double all_sums = read * tile_sums * (double)tiles;
-    double written = p->is_packed && all_sums + operand_bytes(p) > (double)machine->l2_bytes
-                         ? costs->factor_written_sums * tile_sums * read / plan->splits
-                         : 0;
-    double spilled = fmax(all_sums - (double)machine->l2_bytes / 2, 0);
-    double part = (double)plan->k_split / info->block_k;
-    double last = steps - (plan->splits - 1) * part;
-    int64_t rounds = short_rounds(p, price, tiles, plan->splits);
-    int is_uneven = rounds > 1 && (double)rounds * last + (double)(rounds - 1) * steps_between(price) <= part;
-    double clocks = phase_clocks(
-        price, &pace,
-        (phase_t){
-            .blocks = is_uneven ? (double)places(price) : (double)tiles * plan->splits,
-            .steps = part,
-            .worked = is_uneven && p->is_packed ? (double)tiles * steps / ((double)places(price) * part) : 1,
-            .end = price->end + ending,
-            .late = runs_on * ending,
-            .drift = runs_on,
-            .sums = written / (costs->rate_dram_bytes * machine->multiprocessors),
-            .are_parts = 1,
-        });
-    return (!is_uneven     ? 1
-            : p->is_packed ? costs->factor_packed_parts
-                           : costs->factor_uneven_parts) *
-               clocks +
-           costs->factor_spilled_sums * spilled / (costs->rate_dram_bytes * machine->multiprocessors);
-}
-
 /* Whole tiles by their work: the last row of tiles starts last, and takes less where D has few rows there. */
-static double worked_tiles(const problem_t *p, int kernel, const machine_t *machine, int64_t tiles)
+static double worked_tiles(const problem_t *p, int kernel, const price_t *price)
 {
     const kernel_t *row = &kernel_table[kernel];
+    const double tiles = (double)price->likely;
+    if (!row->takes_tables_only || row->has_teams || row->info.warp_m <= 32)
+        return tiles;
     const int64_t last_rows = p->m - (ceil_div(p->m, row->info.block_m) - 1) * row->info.block_m;
-    const int has_short =
-        row->takes_tables_only && !row->has_teams && row->info.warp_m > 32 && last_rows <= HGEMM_SHORT_ROWS;
-    const double less = has_short ? 1 - costs_of(machine)->factor_short_tile : 0;
-    return (double)tiles - less * (double)ceil_div(p->n, row->info.block_n);
+    return last_rows <= HGEMM_SHORT_ROWS ? tiles - (1 - price->costs->factor_short_tile) * price->columns : tiles;
 }
 
-double plan_clocks(const problem_t *p, const machine_t *machine, const price_t *price, const plan_t *plan)
+/* The phase of whole tiles, `worked` of each matrix by their work. */
+static double tiles_clocks(const problem_t *p, const price_t *price, double worked, int is_followed, double limit)
+{
+    const phase_t phase = {.blocks = worked * (double)p->matrices,
+                           .steps = (double)price->steps,
+                           .worked = 1,
+                           .end = price->end,
+                           .is_followed = is_followed};
+    return phase_clocks(price, &price->pace, phase, limit);
+}
+
+double whole_clocks(const problem_t *p, const price_t *price, const plan_t *plan, double limit)
 {
     const family_info_t *family = &family_table[kernel_table[plan->variant.kernel].family];
-    const double whole = family->clocks ? family->clocks(p, machine, price, plan) : 0,
-                 steps = (double)steps_of(p, plan->variant);
-    double clocks = price->launch;
-    if (whole > 0)
-        return whole;
-    const int64_t tiles = likely_tiles(p, &kernel_table[plan->variant.kernel].info);
-    const int64_t whole_tiles = plan->whole_tiles < tiles ? plan->whole_tiles : tiles;
-    int64_t split_tiles = saturated_product(tiles - whole_tiles, p->matrices);
+    const double clocks = family->clocks ? family->clocks(p, price->machine, price, plan) : 0;
+    if (clocks > 0)
+        return clocks;
+    return price->launch +
+           tiles_clocks(p, price, worked_tiles(p, plan->variant.kernel, price), 0, limit - price->launch);
+}
+
+parts_t price_parts(const problem_t *p, variant_t variant, const price_t *price, int64_t whole_tiles, double limit)
+{
+    const costs_t *costs = price->costs;
+    const family_t family = kernel_table[variant.kernel].family;
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    const double rows =
+        fmin((double)p->m / info->block_m, 1); /* of a tile that D has; the others may cost something, too */
+    parts_t parts = {
+        .tiles = (double)(price->likely - whole_tiles) * (double)p->matrices,
+        .before = price->launch,
+        .turnover = whole_tiles > 0 ? price->turnover : 0,
+        .tile_sums = (rows + (1 - rows) * costs->factor_missing_sums) * price->sum_bytes,
+        .sum_rate = p->is_packed              ? costs->rate_packed_sum_bytes
+                    : family == FAMILY_fma    ? costs->rate_fma_sum_bytes
+                    : family == FAMILY_single ? costs->rate_float_sum_bytes
+                    : whole_tiles > 0         ? costs->rate_tail_split_sum_bytes
+                                              : costs->rate_split_sum_bytes,
+        .runs_on = p->has_floats ? costs->factor_float_parts : 0,
+        .own = keeps_own_sums(variant, price->machine),
+    };
     if (whole_tiles > 0)
-        clocks += phase_clocks(price, &price->pace,
-                               (phase_t){
-                                   .blocks = (split_tiles > 0 ? (double)whole_tiles
-                                                              : worked_tiles(p, plan->variant.kernel, machine, tiles)) *
-                                             (double)p->matrices,
-                                   .steps = steps,
-                                   .worked = 1,
-                                   .end = price->end,
-                                   .is_followed = split_tiles > 0,
-                               });
-    if (split_tiles > 0)
-        clocks += split_clocks(p, machine, price, plan, split_tiles, steps) + (whole_tiles > 0 ? price->turnover : 0);
-    return clocks;
+        parts.before += tiles_clocks(p, price, (double)whole_tiles, 1, limit - price->launch);
+    if (parts.before <= limit)
+        parts.pace = pace_of(p, variant, price, parts.tiles);
+    return parts;
+}
+
+/* Parts that run at one time read the same k's of neighbouring tiles. */
+double parts_clocks(const problem_t *p, const price_t *price, const parts_t *parts, const plan_t *plan, double limit)
+{
+    const machine_t *machine = price->machine;
+    const costs_t *costs = price->costs;
+    const double steps = (double)price->steps, places = (double)price->places;
+    const double read = plan->splits - parts->own;
+    const double ending =
+        costs->clocks_split_arrival + parts->tile_sums * (read + costs->factor_own_sums) / parts->sum_rate;
+    const double all_sums = read * parts->tile_sums * parts->tiles;
+    const double written = p->is_packed && all_sums + operand_bytes(p) > (double)machine->l2_bytes
+                               ? costs->factor_written_sums * parts->tile_sums * read / plan->splits
+                               : 0;
+    const double spilled = fmax(all_sums - (double)machine->l2_bytes / 2, 0);
+    const double part = (double)plan->k_split / kernel_table[plan->variant.kernel].info.block_k;
+    const double last = steps - (plan->splits - 1) * part;
+    const double rounds = price->may_be_uneven && 2 * last <= part /* in two rounds at least */
+                              ? (double)short_rounds(price, (int64_t)parts->tiles, plan->splits)
+                              : 0;
+    const int is_uneven = rounds > 1 && rounds * last + (rounds - 1) * price->steps_between <= part;
+    const double factor = !is_uneven ? 1 : p->is_packed ? costs->factor_packed_parts : costs->factor_uneven_parts;
+    const phase_t phase = {.blocks = is_uneven ? places : parts->tiles * plan->splits,
+                           .steps = part,
+                           .worked = is_uneven && p->is_packed ? parts->tiles * steps / (places * part) : 1,
+                           .end = price->end + ending,
+                           .late = parts->runs_on * ending,
+                           .drift = parts->runs_on,
+                           .sums = written / (costs->rate_dram_bytes * machine->multiprocessors),
+                           .are_parts = 1};
+    const double clocks = factor * phase_clocks(price, &parts->pace, phase, (limit - parts->before) / factor) +
+                          costs->factor_spilled_sums * spilled / (costs->rate_dram_bytes * machine->multiprocessors);
+    return parts->before + (clocks + parts->turnover);
 }

@@ -148,16 +148,21 @@ static int takes_weights(const kernel_t *kernel, const packed_form_t *weights)
                          weights->zero != HGEMM_ZERO_OFFSET);
 }
 
-/* Whether a kernel has such a variant, for what the problem asks beside its operands. */
+/* Whether a kernel does what the problem asks beside taking its operands. */
+static int serves(const problem_t *p, int number)
+{
+    const kernel_t *kernel = &kernel_table[number];
+    return has_sums(number, p->accumulate) && (!kernel->is_plain || is_plain_result(p)) &&
+           kernel->accuracy <= p->accuracy && (!p->is_packed || takes_weights(kernel, &p->packed)) &&
+           (!p->is_invariant || (p->kernel != HGEMM_KERNEL_AUTO && !p->has_floats) || kernel->is_invariant);
+}
+
+/* Whether a kernel that serves has such a variant. */
 static int has_variant(const problem_t *p, variant_t variant)
 {
-    const kernel_t *kernel = &kernel_table[variant.kernel];
-    const hgemm_kernel_info_t *info = &kernel->info;
-    return has_sums(variant.kernel, p->accumulate) && variant_exists(variant) &&
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    return variant_exists(variant) &&
            (!p->product.fused || HGEMM_CAN_FUSE(info->block_m, info->block_n, variant.access >= ACCESS_any)) &&
-           (!kernel->is_plain || is_plain_result(p)) && kernel->accuracy <= p->accuracy &&
-           (!p->is_packed || takes_weights(kernel, &p->packed)) &&
-           (!p->is_invariant || (p->kernel != HGEMM_KERNEL_AUTO && !p->has_floats) || kernel->is_invariant) &&
            problem_tiles(p, info) <= INT32_MAX;
 }
 
@@ -176,7 +181,7 @@ int find_variant(const problem_t *p, int kernel, int copies, variant_t *variant)
     if (copies && kernel_table[kernel].is_plain) /* the rows of a copy are aligned, but may end within a chunk */
         return 0;
     const int takes_all = kernel_table[kernel].access == ACCESS_one; /* but halves beside floats: they are copied */
-    if (takes_all && (copies != 0) != p->is_mixed)
+    if ((takes_all && (copies != 0) != p->is_mixed) || !serves(p, kernel))
         return 0;
     const access_t access = takes_all ? ACCESS_x16 : needed_access(p, copies, info);
     if (access == ACCESS_COUNT)

@@ -11,19 +11,7 @@ enum {
     CHUNK = 8,     /* elements of A or B that a thread stores to shared memory at once */
 };
 
-/* Elements of a k-tile, of A and B, that pass through shared memory: packed weights do not. */
-static double tile_elements(const problem_t *p, const hgemm_kernel_info_t *info)
-{
-    return (double)(info->block_m + (p->is_packed ? 0 : info->block_n)) * info->block_k;
-}
-
-/* Bytes in memory of a k-tile. */
-static double tile_bytes(const problem_t *p, const hgemm_kernel_info_t *info)
-{
-    return (p->a.bytes * info->block_m + p->b.bytes * info->block_n) * info->block_k;
-}
-
-/* Elements of it that become halves on their way. */
+/* Elements of a k-tile that become halves on their way. */
 static double converted_elements(const problem_t *p, int kernel)
 {
     const hgemm_kernel_info_t *info = &kernel_table[kernel].info;
@@ -38,17 +26,11 @@ static int parts_of(const problem_t *p, int kernel)
     return p->has_floats ? kernel_parts(&kernel_table[kernel]) : 1;
 }
 
-static int products_of(const problem_t *p, int kernel)
+static int products_of(const problem_t *p, int kernel, int parts)
 {
     if (!p->has_floats || kernel_table[kernel].accuracy != HGEMM_ACCURACY_F32)
-        return parts_of(p, kernel);
+        return parts;
     return 3 - p->a.is_exact - p->b.is_exact;
-}
-
-/* Rows in memory of a k-tile of A and of B, each with a weight. */
-static double weighted_rows(const hgemm_kernel_info_t *info, int op, double weight_a, double weight_b)
-{
-    return (op & 2 ? info->block_k : info->block_m) * weight_a + (op & 1 ? info->block_n : info->block_k) * weight_b;
 }
 
 /* The k's of packed weights after which a warp scales their sums (ptx/weights.cu). */
@@ -95,14 +77,14 @@ static double clocks_of_code(const problem_t *p, const hgemm_kernel_info_t *info
 
 /* Pipes: clocks for one k-tile of one block. Shared memory and L1 are one pipe, which the k-tile passes three
  * times: loaded from L2, stored to shared memory, read as fragments by every warp. */
-static step_t pipes_of(const problem_t *p, variant_t variant, const costs_t *costs)
+static void price_pipes(const problem_t *p, variant_t variant, const costs_t *costs, step_t *step)
 {
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
-    const int parts = parts_of(p, variant.kernel), products = products_of(p, variant.kernel);
+    const int parts = parts_of(p, variant.kernel), products = products_of(p, variant.kernel, parts);
     double macs = (double)products * info->block_m * info->block_n * info->block_k;
     macs *= packed_macs(p, variant.kernel, costs);
-    double stored = parts * HGEMM_STAGED_BYTES * tile_elements(p, info);
-    double loaded = tile_bytes(p, info) + weighted_rows(info, variant.op, 1, 1) * costs->overhead_loaded_row;
+    double stored = parts * HGEMM_STAGED_BYTES * step->elements;
+    double loaded = step->tile_bytes + (step->rows_a + step->rows_b) * costs->overhead_loaded_row;
     double fragments = (double)parts * HGEMM_STAGED_BYTES * (info->warp_m + (p->is_packed ? 0 : info->warp_n)) *
                        info->warp_k * (info->threads / 32);
     double wavefronts = variant.access == ACCESS_x16   ? 1
@@ -115,8 +97,8 @@ static step_t pipes_of(const problem_t *p, variant_t variant, const costs_t *cos
     double mma = macs / costs->rate_macs + clocks_of_code(p, info, costs) * info->block_n * info->block_k;
     double shared = (fragments + stored + wavefronts * loaded) / costs->rate_shared_bytes;
     const double l2 = sectors * loaded / costs->rate_l2_bytes;
-    return (step_t){.lone = fmax(overlapped(mma, shared, costs->overlap_lone_block), l2),
-                    .beside = fmax(overlapped(mma, shared, costs->overlap_several_blocks), l2)};
+    step->lone = fmax(overlapped(mma, shared, costs->overlap_lone_block), l2);
+    step->beside = fmax(overlapped(mma, shared, costs->overlap_several_blocks), l2);
 }
 
 /* Clocks added to a k-tile of floats that are split in the loop. */
@@ -153,17 +135,31 @@ static double opened_lines(const costs_t *costs, double run, double row_bytes)
     return (1 + lines * costs->overhead_line_access / together) / (1 + costs->overhead_line_access / LINE_BYTES);
 }
 
-/* The same for A, and for B, of which packed weights are whole lines. */
-static double opened_by_a(const problem_t *p, const costs_t *costs, int op, double lines_m, double lines_k)
+/* Of a step what there is in memory, and in D. */
+static step_t lines_of_step(const problem_t *p, variant_t variant, const price_t *price)
 {
-    return opened_lines(costs, p->a.bytes * (op & 2 ? lines_m : lines_k), p->a.bytes * (double)p->a.ld);
-}
-
-static double opened_by_b(const problem_t *p, const costs_t *costs, int op, double lines_n, double lines_k)
-{
-    if (p->is_packed)
-        return 1;
-    return opened_lines(costs, p->b.bytes * (op & 1 ? lines_k : lines_n), p->b.bytes * (double)p->b.ld);
+    const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
+    const costs_t *costs = price->costs;
+    const int op = variant.op;
+    const factor_t *a = &p->a, *b = &p->b;
+    const double lines_m = lines_there(costs, info->block_m, (double)p->m);
+    const double lines_n = lines_there(costs, info->block_n, (double)p->n);
+    const double lines_k = lines_there(costs, info->block_k, (double)p->k / (double)price->steps);
+    const double elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
+    return (step_t){
+        .lines_k = lines_k,
+        .bytes_a = a->bytes * lines_m,
+        .bytes_b = b->bytes * lines_n,
+        .opened_a = opened_lines(costs, a->bytes * (op & 2 ? lines_m : lines_k), a->bytes * (double)a->ld),
+        .opened_b = p->is_packed /* in whole lines */
+                        ? 1
+                        : opened_lines(costs, b->bytes * (op & 1 ? lines_k : lines_n), b->bytes * (double)b->ld),
+        .rows_a = op & 2 ? info->block_k : info->block_m,
+        .rows_b = op & 1 ? info->block_n : info->block_k,
+        .elements = (double)(info->block_m + (p->is_packed ? 0 : info->block_n)) * info->block_k,
+        .tile_bytes = (a->bytes * info->block_m + b->bytes * info->block_n) * info->block_k,
+        .store = costs->factor_dram_store * STORED_BYTES * elements / costs->rate_dram_bytes,
+    };
 }
 
 void price_mma(const problem_t *p, variant_t variant, price_t *price)
@@ -172,9 +168,11 @@ void price_mma(const problem_t *p, variant_t variant, price_t *price)
     const hgemm_kernel_info_t *info = &row->info;
     const int splits = row->family == FAMILY_single; /* floats, in the loop */
     const costs_t *costs = price->costs;
-    const double chunks = tile_elements(p, info) / CHUNK, converted = converted_elements(p, variant.kernel) / CHUNK;
+    const double converted = converted_elements(p, variant.kernel) / CHUNK;
     double more = 0;
-    price->step = pipes_of(p, variant, costs);
+    price->step = lines_of_step(p, variant, price);
+    const double chunks = price->step.elements / CHUNK;
+    price_pipes(p, variant, costs, &price->step);
     if (variant.access == ACCESS_any)
         more = costs->clocks_unaligned_step + costs->clocks_unaligned_chunk * chunks / info->threads;
     if (p->is_packed)
@@ -188,36 +186,32 @@ void price_mma(const problem_t *p, variant_t variant, price_t *price)
 
 pace_t mma_pace(const problem_t *p, variant_t variant, const price_t *price, double tiles, sharers_t sharers)
 {
-    (void)tiles;
+    (void)p, (void)tiles;
     const kernel_t *row = &kernel_table[variant.kernel];
     const hgemm_kernel_info_t *info = &row->info;
     const costs_t *costs = price->costs;
-    double lines_m = lines_there(costs, info->block_m, (double)p->m);
-    double lines_n = lines_there(costs, info->block_n, (double)p->n);
-    double lines_k = lines_there(costs, info->block_k, (double)p->k / (double)steps_of(p, variant));
-    double of_a = p->a.bytes * lines_m / sharers.a * opened_by_a(p, costs, variant.op, lines_m, lines_k);
-    double of_b = p->b.bytes * lines_n / sharers.b * opened_by_b(p, costs, variant.op, lines_n, lines_k);
-    double own = (of_a + of_b) * lines_k; /* from DRAM */
-    double read = own + weighted_rows(info, variant.op, 1 / sharers.a, 1 / sharers.b) * costs->overhead_dram_row;
+    const step_t *step = &price->step;
+    const double of_a = step->bytes_a / sharers.a * step->opened_a, of_b = step->bytes_b / sharers.b * step->opened_b;
+    const double own = (of_a + of_b) * step->lines_k; /* from DRAM */
+    const double rows = step->rows_a * (1 / sharers.a) + step->rows_b * (1 / sharers.b);
+    const double read = own + rows * costs->overhead_dram_row;
     double dram_alone = read / costs->rate_dram_bytes_alone;
     double dram = read / costs->rate_dram_bytes * (row->family == FAMILY_single ? costs->factor_float_dram : 1);
-    double elements = fmin((double)p->m, info->block_m) * fmin((double)p->n, info->block_n);
-    double store = costs->factor_dram_store * STORED_BYTES * elements / costs->rate_dram_bytes;
-    double lone = price->step.lone, beside = price->step.beside, exposed = costs->factor_exposed * lone;
+    double lone = step->lone, beside = step->beside, exposed = costs->factor_exposed * lone;
     if (info->threads <= ONE_WARP_EACH)
         exposed = costs->factor_exposed * fmax(lone, dram) + costs->factor_exposed_few_warps * lone;
     double dram_latency = costs->clocks_dram_latency;
     if (price->walk.prefetch) /* the first of the sharers fetches for the others */
-        dram_latency = dram_latency * own / tile_bytes(p, info);
+        dram_latency = dram_latency * own / step->tile_bytes;
     if (row->has_teams) /* which work side by side, as blocks do */
         lone = beside;
-    lone += price->step.conversions;
-    beside += price->step.conversions;
+    lone += step->conversions;
+    beside += step->conversions;
     return (pace_t){.lone = fmax(lone, dram_alone),
                     .beside = fmax(beside, dram_alone),
-                    .latency = costs->clocks_step + price->step.latency + dram_latency + exposed,
+                    .latency = costs->clocks_step + step->latency + dram_latency + exposed,
                     .dram = dram / price->multiprocessors,
-                    .store = store / price->multiprocessors};
+                    .store = step->store / price->multiprocessors};
 }
 
 double mma_block(int kernel, const costs_t *costs)

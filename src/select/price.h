@@ -23,10 +23,18 @@ typedef struct pace_t {
     double store;   /* the same for storing a tile of D, once a block */
 } pace_t;
 
-/* Of the same, for kernels whose k-tiles feed tensor cores, what does not depend on which tiles run: the pipes of a
- * block alone and beside others, what conversions add to them, and what adds to a step's latency. */
+/* Of the same, for kernels whose k-tiles feed tensor cores, what does not depend on which tiles run. */
 typedef struct step_t {
-    double lone, beside, conversions, latency;
+    double lone, beside;       /* pipes of a block alone, and of one beside others, before conversions */
+    double conversions;        /* what these add to both */
+    double latency;            /* what adds to a step's */
+    double lines_k;            /* k's that the problem has of it */
+    double bytes_a, bytes_b;   /* of a tile's lines of A and of B that the problem has, for each k */
+    double opened_a, opened_b; /* DRAM's time for a byte of them, in that for a byte of whole lines */
+    double rows_a, rows_b;     /* in memory, of a k-tile */
+    double tile_bytes;         /* in memory, of all lines */
+    double elements;           /* of A and B that pass through shared memory: packed weights do not */
+    double store;              /* DRAM's clocks for a tile of D */
 } step_t;
 
 /* What a variant costs on a machine, as far as it does not depend on how k is split. */
@@ -34,8 +42,13 @@ typedef struct price_t {
     const machine_t *machine;
     const costs_t *costs; /* of the machine */
     walk_t walk;          /* of the kernel, there */
+    int64_t tiles;        /* of one matrix, ... */
+    int64_t likely;       /* ... and those of them that have rows of D */
+    int64_t steps;        /* of a whole tile: its k-tiles */
+    double rows, columns; /* of tiles: in a column of D, of a group if there are any; in a row */
     int multiprocessors;
     int resident;           /* blocks of a multiprocessor at one time */
+    int64_t places;         /* for blocks, of all multiprocessors */
     int least_steps;        /* of a part of k */
     double launch;          /* clocks before the first block starts, once */
     double end;             /* clocks of a block beside its steps: its start, its epilogue */
@@ -44,6 +57,8 @@ typedef struct price_t {
     double sum_bytes;       /* of the sums of a block's tile */
     double latency_overlap; /* how pipes and latency overlap: the exponent of overlapped(), or 0: the longer of them
                                counts */
+    int may_be_uneven;      /* parts of k may be: a shorter last one (cost.c) */
+    double steps_between;   /* a part's end and the start of the next one, in steps */
     step_t step;            /* of such kernels */
     pace_t pace;            /* of whole tiles, if every multiprocessor is full */
 } price_t;

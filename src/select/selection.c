@@ -21,112 +21,131 @@ enum {
     MOST_SPLIT_ROUNDS = 4, /* of parts */
 };
 
-/* A plan that cuts k into parts of `part` steps, for all tiles but the first `whole_tiles`. */
-static plan_t make_plan(const problem_t *p, variant_t variant, int64_t tiles, int64_t whole_tiles, int64_t part)
+/* A plan that splits no tile. */
+static plan_t whole_plan(const problem_t *p, variant_t variant, int64_t tiles)
 {
-    int is_split = part < steps_of(p, variant);
-    int64_t k_split = is_split ? part * kernel_table[variant.kernel].info.block_k : p->k;
-    return (plan_t){.variant = variant,
-                    .tiles = tiles,
-                    .whole_tiles = is_split ? whole_tiles : tiles,
-                    .splits = is_split ? (int)ceil_div(p->k, k_split) : 1,
-                    .k_split = k_split,
-                    .scales = p->scales};
+    return (plan_t){
+        .variant = variant, .tiles = tiles, .whole_tiles = tiles, .splits = 1, .k_split = p->k, .scales = p->scales};
 }
 
 /* What is looked for, and the cheapest plans found so far. */
 typedef struct ranking_t {
     const problem_t *p;
     const machine_t *machine;
-    size_t workspace; /* bytes for the sums of split tiles */
-    int copies;       /* that plans are made for */
+    size_t workspace;  /* bytes for the sums of split tiles */
+    int copies;        /* that plans are made for */
+    prelude_t prelude; /* what they cost, among others */
     priced_plan_t *best;
     int most, count;
+    double limit; /* clocks beyond which a plan is none of them */
 } ranking_t;
 
-/* Prices a plan and inserts it among the cheapest. Of plans that cost the same, the first stays ahead. */
-static void consider(ranking_t *s, const price_t *price, plan_t plan)
+/* Inserts a plan among the cheapest. Of plans that cost the same, the first stays ahead. */
+static void consider(ranking_t *s, const plan_t *plan, double clocks)
 {
-    double clocks = plan_clocks(s->p, s->machine, price, &plan);
     int at = s->count < s->most ? s->count++ : s->most;
-    plan.copies = s->copies;
     for (; at > 0 && s->best[at - 1].clocks > clocks; at--)
         if (at < s->most)
             s->best[at] = s->best[at - 1];
     if (at < s->most)
-        s->best[at] = (priced_plan_t){plan, clocks};
+        s->best[at] = (priced_plan_t){*plan, clocks};
+    s->limit = s->count < s->most ? INFINITY : s->best[s->most - 1].clocks;
 }
 
-/* The most parts for `split_tiles` tiles of `steps` steps that are worth a try, if so many are `likely`, and fit in the
- * workspace. */
-static double most_splits(const ranking_t *s, const price_t *price, int64_t split_tiles, int64_t likely, int64_t steps)
+/* Considers a plan that cuts k into parts of `part` steps, as `plan` has tiles. */
+static void try_part(ranking_t *s, const price_t *price, const parts_t *parts, plan_t plan, int64_t part)
 {
-    double bytes = (double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0;
-    double room = bytes / ((double)split_tiles * price->sum_bytes);
-    double blocks = (double)MOST_SPLIT_ROUNDS * price->multiprocessors * price->resident;
-    return fmin(fmin(MOST_SPLITS, room), fmin((double)(steps / price->least_steps), blocks / (double)likely));
+    plan.k_split = part * kernel_table[plan.variant.kernel].info.block_k;
+    plan.splits = (int)((price->steps + part - 1) / part);
+    consider(s, &plan, parts_clocks(s->p, price, parts, &plan, s->limit));
 }
 
-/* Considers numbers of splits for all tiles but the first `whole_tiles`: each up to 8, then ever fewer. */
-static void try_splits(ranking_t *s, const price_t *price, variant_t variant, int64_t tiles, int64_t whole_tiles)
+/* The most parts for `split_tiles` tiles that are worth a try, if so many are `likely`, and fit in the workspace. */
+static double most_splits(const ranking_t *s, const price_t *price, int64_t split_tiles, int64_t likely)
 {
-    const int64_t matrices = s->p->matrices, split_tiles = saturated_product(tiles - whole_tiles, matrices);
+    const double bytes = (double)s->workspace - HGEMM_WORKSPACE_TILES * 4.0;
+    const double room = bytes / ((double)split_tiles * price->sum_bytes);
+    const double blocks = (double)MOST_SPLIT_ROUNDS * (double)price->places;
+    return fmin(fmin(MOST_SPLITS, room), fmin((double)(price->steps / price->least_steps), blocks / (double)likely));
+}
+
+/* Considers numbers of splits for all tiles but the first `whole_tiles` of a plan that splits none: each up to 8, then
+ * ever fewer. */
+static void try_splits(ranking_t *s, const price_t *price, const plan_t *whole, int64_t whole_tiles)
+{
+    const int64_t matrices = s->p->matrices, split_tiles = saturated_product(price->tiles - whole_tiles, matrices);
     if (s->p->keeps_k_whole || matrices > MOST_GRID_Y || split_tiles > HGEMM_WORKSPACE_TILES)
         return;
-    const int64_t likely = (likely_tiles(s->p, &kernel_table[variant.kernel].info) - whole_tiles) * matrices;
-    int64_t steps = steps_of(s->p, variant);
-    double most = most_splits(s, price, split_tiles, likely, steps);
-    for (int splits = 2, last = 1; splits <= most; splits += splits < 8 ? 1 : splits / 8) {
-        int64_t even = ceil_div(steps, splits), uneven = long_part(s->p, price, split_tiles, steps, splits);
-        plan_t plan = make_plan(s->p, variant, tiles, whole_tiles, even);
-        if (plan.splits > last) /* rounding parts up to whole steps may have given the last number again */
-            consider(s, price, plan);
+    const double most = most_splits(s, price, split_tiles, (price->likely - whole_tiles) * matrices);
+    if (most < 2)
+        return;
+    const parts_t parts = price_parts(s->p, whole->variant, price, whole_tiles, s->limit);
+    if (parts.before > s->limit)
+        return;
+    plan_t plan = *whole;
+    plan.whole_tiles = whole_tiles;
+    int64_t last = 0; /* part */
+    for (int splits = 2; splits <= most; splits += splits < 8 ? 1 : splits / 8) {
+        const int64_t even = (price->steps + splits - 1) / splits,
+                      uneven = price->may_be_uneven ? long_part(price, split_tiles, splits) : 0;
+        if (even != last) /* rounding parts up to whole steps may have given the last one again */
+            try_part(s, price, &parts, plan, even);
         if (uneven > even)
-            consider(s, price, make_plan(s->p, variant, tiles, whole_tiles, uneven));
-        last = plan.splits;
+            try_part(s, price, &parts, plan, uneven);
+        last = even;
     }
+}
+
+/* Whether a kernel is for as many blocks as the problem has on the multiprocessors that there are. Newer GPUs' kernels
+ * of few warps are made for two on one. A block of teams is alone there: nothing works beside its start and its end in
+ * a second round. */
+static int suits_multiprocessors(const ranking_t *s, const kernel_t *kernel)
+{
+    const int wants_two = kernel->blocks == 0 && kernel->info.threads <= ONE_WARP_EACH;
+    if (!wants_two && !kernel->has_teams)
+        return 1;
+    const double blocks = (double)problem_tiles(s->p, &kernel->info) * (double)s->p->matrices;
+    return (!wants_two || blocks > s->machine->multiprocessors) &&
+           (!kernel->has_teams || blocks <= s->machine->multiprocessors);
 }
 
 /* Considers the plans of a variant: no tile split, all of them, or those that would not fill the last round. */
 static void try_variant(ranking_t *s, variant_t variant)
 {
     const kernel_t *kernel = &kernel_table[variant.kernel];
+    if (!suits_multiprocessors(s, kernel))
+        return;
     const image_t *image = variant_image(variant);
-    int is_for_t4 = kernel->blocks > 0;
-    if (!image || (s->machine->is_newer ? kernel->is_for_t4_alone : !is_for_t4))
+    if (!image)
         return;
-    price_t price = price_variant(s->p, variant, image, s->copies, s->machine);
-    int64_t tiles = problem_tiles(s->p, &kernel->info);
-    int64_t slots = (int64_t)price.multiprocessors * price.resident;
-    /* Newer GPUs' kernels of few warps are made for two blocks on a multiprocessor. */
-    if (!is_for_t4 && kernel->info.threads <= ONE_WARP_EACH &&
-        (double)tiles * (double)s->p->matrices <= price.multiprocessors)
-        return;
-    /* A block of teams is alone on its multiprocessor: nothing works beside its start and its end in a second round. */
-    if (kernel->has_teams && (double)tiles * (double)s->p->matrices > price.multiprocessors)
-        return;
-    consider(s, &price, make_plan(s->p, variant, tiles, tiles, steps_of(s->p, variant)));
-    const family_info_t *family = &family_table[kernel_table[variant.kernel].family];
+    const price_t price = price_variant(s->p, variant, image, &s->prelude, s->machine);
+    plan_t plan = whole_plan(s->p, variant, price.tiles);
+    plan.copies = s->copies;
+    consider(s, &plan, whole_clocks(s->p, &price, &plan, s->limit));
+    const family_info_t *family = &family_table[kernel->family];
     if (!can_split(variant.kernel) || kernel->has_teams) /* whose parts others overtake (note 461) */
         return;
     if (family->cuts && !family->cuts(s->p, variant.kernel))
         return;
-    try_splits(s, &price, variant, tiles, 0);
-    const int64_t likely = likely_tiles(s->p, &kernel->info);
-    if (s->p->matrices == 1 && likely > slots && likely % slots)
-        try_splits(s, &price, variant, tiles, likely / slots * slots);
+    try_splits(s, &price, &plan, 0);
+    if (s->p->matrices == 1 && price.likely > price.places && price.likely % price.places)
+        try_splits(s, &price, &plan, price.likely / price.places * price.places);
 }
 
 /* Considers all variants that run the problem, on the operands or on copies. */
 static void try_kernels(ranking_t *s)
 {
+    const problem_t *p = s->p;
+    const int is_newer = s->machine->is_newer;
     variant_t variant;
-    for (int kernel = KERNEL_NONE + 1; kernel < KERNEL_END; kernel++) {
-        if (kernel_table[kernel].is_plain || !has_way(kernel, s->p->is_indirect, s->p->factors))
-            continue;
-        const family_info_t *family = &family_table[kernel_table[kernel].family];
-        if ((!family->is_drawn || family->is_drawn(s->p, s->machine, kernel)) &&
-            find_variant(s->p, kernel, s->copies, &variant))
+    s->prelude = prelude_of(p, s->copies, s->machine);
+    for (int kernel = next_kernel(KERNEL_NONE, p->is_indirect, p->factors); kernel < KERNEL_END;
+         kernel = next_kernel(kernel, p->is_indirect, p->factors)) {
+        const kernel_t *row = &kernel_table[kernel];
+        const family_info_t *family = &family_table[row->family];
+        const int is_of_machine = is_newer ? !row->is_for_t4_alone : row->blocks > 0;
+        if (!row->is_plain && is_of_machine && (!family->is_drawn || family->is_drawn(p, s->machine, kernel)) &&
+            find_variant(p, kernel, s->copies, &variant))
             try_variant(s, variant);
     }
 }
@@ -138,7 +157,8 @@ static int has_room_for_scales(const problem_t *p, size_t workspace_bytes)
 
 int rank_plans(const problem_t *p, const machine_t *machine, size_t workspace_bytes, priced_plan_t *best, int most)
 {
-    ranking_t s = {.p = p, .machine = machine, .workspace = workspace_bytes, .best = best, .most = most};
+    ranking_t s = {
+        .p = p, .machine = machine, .workspace = workspace_bytes, .best = best, .most = most, .limit = INFINITY};
     if (!has_room_for_scales(p, workspace_bytes))
         return 0;
     s.workspace -= (size_t)scale_bytes(p->scales);
@@ -152,8 +172,12 @@ int rank_plans(const problem_t *p, const machine_t *machine, size_t workspace_by
 
 double estimate_clocks(const problem_t *p, const machine_t *machine, const plan_t *plan)
 {
-    price_t price = price_variant(p, plan->variant, variant_image(plan->variant), plan->copies, machine);
-    return plan_clocks(p, machine, &price, plan);
+    const prelude_t prelude = prelude_of(p, plan->copies, machine);
+    const price_t price = price_variant(p, plan->variant, variant_image(plan->variant), &prelude, machine);
+    if (plan->splits == 1 || plan->whole_tiles >= price.likely)
+        return whole_clocks(p, &price, plan, INFINITY);
+    const parts_t parts = price_parts(p, plan->variant, &price, plan->whole_tiles, INFINITY);
+    return parts_clocks(p, &price, &parts, plan, INFINITY);
 }
 
 int measured_plan(const problem_t *p, const machine_t *machine, size_t workspace_bytes, plan_t *plan)
@@ -170,8 +194,7 @@ hgemm_status_t select_plan(const problem_t *p, const machine_t *machine, size_t 
     if (p->kernel != HGEMM_KERNEL_AUTO) {
         if (!find_variant(p, p->kernel, 0, &variant) || !has_room_for_scales(p, workspace_bytes))
             return HGEMM_STATUS_NOT_SUPPORTED;
-        int64_t tiles = problem_tiles(p, &kernel_table[p->kernel].info);
-        *plan = make_plan(p, variant, tiles, tiles, steps_of(p, variant));
+        *plan = whole_plan(p, variant, problem_tiles(p, &kernel_table[p->kernel].info));
         return HGEMM_STATUS_SUCCESS;
     }
     if (measured_plan(p, machine, workspace_bytes, plan))

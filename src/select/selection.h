@@ -27,7 +27,8 @@ typedef struct priced_plan_t {
 /* Clocks of a plan by the cost model. */
 double estimate_clocks(const problem_t *p, const machine_t *machine, const plan_t *plan);
 
-/* Writes the plans that the cost model finds cheapest, `most` at most, the cheapest first; returns how many. */
+/* Writes the plans that the cost model finds cheapest, `most` at most (1 or more), the cheapest first; returns how
+ * many. */
 int rank_plans(const problem_t *p, const machine_t *machine, size_t workspace_bytes, priced_plan_t *best, int most);
 
 #endif

@@ -77,7 +77,7 @@ pace_t thin_pace(const problem_t *p, variant_t variant, const price_t *price, do
     (void)sharers;
     const hgemm_kernel_info_t *info = &kernel_table[variant.kernel].info;
     const int is_streamed = way_of(p, variant.kernel) == STREAMED;
-    tiles = fmin(tiles, (double)problem_tiles(p, info));
+    tiles = fmin(tiles, (double)price->tiles);
     int long_is_m = info->block_m >= info->block_n;
     int is_along_k = long_is_m ? p->a.is_along_k : p->b.is_along_k;
     double m = fmin((double)p->m, info->block_m), n = fmin((double)p->n, info->block_n);

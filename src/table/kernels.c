@@ -6,8 +6,8 @@
 #include "table/tile_facts.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BLOCK_THREADS = 1024 }; /* limit of a block */
@@ -364,9 +364,9 @@ enum {
 };
 
 static const struct {
-    const char *name; /* NULL: there is no such way */
-    int needs, upto;  /* columns */
-    int accesses;     /* bits */
+    const char *name;
+    int needs, upto; /* columns */
+    int accesses;    /* bits; 0: there is no such way */
 } ways[FACTORS_COUNT + 1][2] = {
 /* none for types that no kernel takes together */
 #define WAY(name_, indirect, factors, needs_, upto_, accesses_) \
@@ -383,15 +383,19 @@ access_t access_from(access_t least, int indirect, factors_t factors)
 
 /* ---- Variants ------------------------------------------------------------------------------------- */
 
-int has_way(int kernel, int indirect, factors_t factors)
+int next_kernel(int kernel, int indirect, factors_t factors)
 {
-    return ways[factors][indirect].name && kernel_table[kernel].limits[ways[factors][indirect].needs];
+    const int accesses = ways[factors][indirect].accesses, needs = ways[factors][indirect].needs;
+    do
+        kernel++;
+    while (kernel < KERNEL_END && !(accesses && kernel_table[kernel].limits[needs]));
+    return kernel;
 }
 
 int variant_exists(variant_t v)
 {
-    return has_way(v.kernel, v.indirect, v.factors) && kernel_table[v.kernel].compiled_ops >> v.op & 1 &&
-           ways[v.factors][v.indirect].accesses >> v.access & 1 &&
+    return kernel_table[v.kernel].limits[ways[v.factors][v.indirect].needs] &&
+           kernel_table[v.kernel].compiled_ops >> v.op & 1 && ways[v.factors][v.indirect].accesses >> v.access & 1 &&
            (int)v.access < kernel_table[v.kernel].limits[ways[v.factors][v.indirect].upto];
 }
 
@@ -431,21 +435,34 @@ void variant_symbol(variant_t variant, char symbol[VARIANT_SYMBOL])
              is_plain ? "" : "_", is_plain ? "" : ways[variant.factors][variant.indirect].name);
 }
 
-static int compare_symbol(const void *symbol, const void *image)
-{
-    return strcmp(symbol, ((const image_t *)image)->symbol);
-}
-
 static const image_t *find_image(const char *symbol)
 {
-    return bsearch(symbol, hgemm_images, (size_t)hgemm_image_count, sizeof hgemm_images[0], compare_symbol);
+    int low = 0, high = hgemm_image_count; /* it is between them, if there is one */
+    while (low < high) {
+        const int middle = (low + high) / 2, order = strcmp(symbol, hgemm_images[middle].symbol);
+        if (order == 0)
+            return &hgemm_images[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
 }
 
+/* Threads that look for the same one write the same. */
 const image_t *variant_image(variant_t variant)
 {
-    char symbol[VARIANT_SYMBOL];
-    variant_symbol(variant, symbol);
-    return find_image(symbol);
+    static _Atomic(const image_t *) found[VARIANT_COUNT]; /* NULL: not looked for, or not in this build */
+    _Atomic(const image_t *) *const place = &found[variant_index(variant)];
+    const image_t *image = atomic_load_explicit(place, memory_order_relaxed);
+    if (!image) {
+        char symbol[VARIANT_SYMBOL];
+        variant_symbol(variant, symbol);
+        image = find_image(symbol);
+        atomic_store_explicit(place, image, memory_order_relaxed);
+    }
+    return image;
 }
 
 const image_t *realign_image(void)

@@ -136,8 +136,8 @@ variant_t variant_of(int index);
 /* The transpose of the variant by which a kernel runs the transpose `op`. */
 int variant_op(int kernel, int op);
 
-/* Whether a kernel has variants for such factors at all. */
-int has_way(int kernel, int indirect, factors_t factors);
+/* The first kernel after that one, or after KERNEL_NONE, that has variants for such factors at all; or KERNEL_END. */
+int next_kernel(int kernel, int indirect, factors_t factors);
 
 /* Whether the table has it. Whether this build has its image is another question. */
 int variant_exists(variant_t variant);

@@ -68,7 +68,7 @@ static void counts_are_small(void **state)
     static const struct {
         const char *weights; /* NULL: halves */
         int first, again, moves;
-    } most[] = {{NULL, 4500, 100, 30}, {"int4:128", 2300, 100, 30}, {"nf4", 2800, 100, 30}};
+    } most[] = {{NULL, 1200, 100, 30}, {"int4:128", 750, 100, 30}, {"nf4", 900, 100, 30}};
     fake.compute = 0;
     handle.workspace = elsewhere(UINT64_C(3) << 50), handle.workspace_bytes = 32 << 20;
     for (size_t i = 0; i < sizeof most / sizeof most[0]; i++) {

@@ -203,6 +203,8 @@ static void the_choice_leads_the_ranking(void **state)
             for (int other = 0; other < j; other++)
                 assert_false(same_plan(&ranked[other].plan, &ranked[j].plan));
         }
+        for (int j = 0; j < count; j++)
+            assert_true(estimate_clocks(problem_of(&desc), machine, &ranked[j].plan) == ranked[j].clocks);
         int fewer = rank_plans(problem_of(&desc), machine, machine->workspace_bytes, few, FEW);
         assert_int_equal(fewer, count < FEW ? count : FEW);
         for (int j = 0; j < fewer; j++)
