@@ -5,7 +5,7 @@ import torch
 
 from . import _call, _derivatives, _prepared, _scales
 from ._device import handle_for
-from ._plan import Layout, Shape, once, plan_for, spread_shape
+from ._plan import Layout, Shape, new_plan, once, spread_shape
 from ._prepared import find, given, key_of
 from ._tensors import TYPES, name_of, storable
 from ._types import check_type
@@ -21,7 +21,8 @@ operator = torch.ops.hgemm.gemm.default
 
 def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, key=None, accuracy="float32"):
     """The product of tensors on the CPU (copied to the default device) or on one GPU (where they are, on the current stream).
-    scalars: alpha and beta, and scale_a and scale_b where they are given, which may be tensors. key: what the call is kept by."""
+    scalars: alpha and beta, and scale_a and scale_b where they are given, which may be tensors. key: what the call is to be kept by, for which
+    nothing is kept; None: it has none of key_of's."""
     a = operands["a"]
     if not a.is_cuda:
         scalars = {name: _call.scalar(name, value) for name, value in scalars.items()}
@@ -46,19 +47,8 @@ def compute(operands, scalars, dtype, activation, accumulate, batch_invariant, k
             if whole is not None:
                 operands, key = {**operands, name: whole}, None  # copied in each call
                 layouts = _layouts(operands)
-    plan = plan_for(layouts, dtype, scalars["beta"] != 0, accumulate, activation, batch_invariant, None, accuracy)
-    result = operands.get("out")
-    if result is None:
-        result = torch.empty(plan.shape, dtype=getattr(torch, dtype), device=a.device)
-    if plan.copies_c:
-        result.copy_(operands["c"])
-    pointers = {name: x.data_ptr() for name, x in operands.items()}
-    pointers["d"] = result.data_ptr()
-    handle = handle_for(f"cuda:{index}", _prepared.raw_stream(index))
-    _call.run(plan, handle, pointers, scalars)
-    if key is not None:
-        _prepared.keep(key, plan, handle, result.dtype, scalars, "out" not in operands)
-    return result
+    asked = layouts, dtype, scalars["beta"] != 0, accumulate, activation, batch_invariant, None, accuracy
+    return _prepared.run(key or (asked, index, _prepared.raw_stream(index)), key is not None, lambda: new_plan(*asked), operands, scalars, dtype)
 
 
 def _layouts(operands):

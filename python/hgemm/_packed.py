@@ -213,10 +213,10 @@ class _Lent:
 
 # ---- plans --------------------------------------------------------------------------------------------------------
 
-def plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, kernel):
+def plan_of(form, layouts, dtype, reads_c, activation, batch_invariant, kernel, make=plan_for):
     """The plan of x W^T: that of a matrix whose columns are W's rows, which is told of the weights."""
     _c.kernel_number(kernel)  # refuses what is no kernel's name
-    return plan_for(layouts, dtype, reads_c, "float32", activation, batch_invariant, kernel, form=form, tell=tell)
+    return make(layouts, dtype, reads_c, "float32", activation, batch_invariant, kernel, form=form, tell=tell)
 
 
 def tell(desc, form, name="x"):

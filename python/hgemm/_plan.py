@@ -347,20 +347,26 @@ class Plan(Calls):
                       for index in product(*(range(sizes[i]) for i in outer))]
 
 
-_plans: dict[tuple, Plan] = {}
-
-
-def plan_for(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy="float32", form=None, tell=None):
-    """The plan for these layouts: ((name, dtype, shape, strides), ...). Of packed weights: their form, and what makes of a descriptor one that
+def new_plan(layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel=None, accuracy="float32", form=None, tell=None):
+    """A plan for these layouts: ((name, dtype, shape, strides), ...). Of packed weights: their form, and what makes of a descriptor one that
     tells of them."""
-    key = layouts, dtype, reads_c, accumulate, activation, batch_invariant, kernel, accuracy, form
+    plan = Plan({name: Layout(*layout) for name, *layout in layouts}, dtype,
+                {"reads_c": reads_c, "accumulate": accumulate, "activation": activation, "batch_invariant": batch_invariant,
+                 "kernel": kernel, "accuracy": accuracy})
+    if form is not None:
+        plan.desc = tell(plan.desc, form)
+    return plan
+
+
+_plans: dict[tuple, Plan] = {}  # of arrays in host memory or not torch's, and of calls that name a kernel or a stream: _prepared keeps all others
+
+
+def plan_for(*asked, **more):
+    """The same, made once."""
+    key = asked, more.get("form")
     plan = _plans.get(key)
     if plan is None:
-        plan = Plan({name: Layout(*layout) for name, *layout in layouts}, dtype,
-                    {"reads_c": reads_c, "accumulate": accumulate, "activation": activation, "batch_invariant": batch_invariant,
-                     "kernel": kernel, "accuracy": accuracy})
-        if form is not None:
-            plan.desc = tell(plan.desc, form)
+        plan = new_plan(*asked, **more)
         if len(_plans) >= 4096:
             _plans.clear()
         _plans[key] = plan

@@ -10,7 +10,7 @@ from ._activations import activation as row_of
 from ._device import handle_for
 from ._dispatch import count_flops, is_traced, must_dispatch
 from ._packed import PackedWeights
-from ._plan import Layout, Shape, once, spread_shape
+from ._plan import Layout, Shape, new_plan, once, spread_shape
 from ._tensors import TYPES as _TYPES
 from ._tensors import check, dtype_of, factors, scale
 from ._weights import Weights
@@ -143,17 +143,14 @@ def run(x, packed, form, c=None, bias=None, gate=None, alpha=1.0, beta=1.0, acti
     if len(scalars) > 2 and x.dtype != torch.bfloat16:
         raise ValueError("scale_a: x is float16, and only bfloat16 has a scale")
     layouts = tuple([(name, _TYPES[tensor.dtype], tensor.shape, tensor.stride()) for name, tensor in operands.items()])
-    plan = plan_of((*layouts, ("b", _TYPES[x.dtype], (k, n), (1, max(k, 1)))), dtype, beta != 0)
-    result = torch.empty(plan.shape, dtype=getattr(torch, dtype), device=x.device)
-    if plan.copies_c:
-        result.copy_(c)
-    handle = _handle(x.get_device())
-    pointers = {name: tensor.data_ptr() for name, tensor in operands.items()}
-    _call.run(plan, handle, {**pointers, "b": packed.data_ptr(), "d": result.data_ptr()}, scalars)
-    if key is not None and all(operands["a" if name == "x" else name] is tensor for name, tensor in
-                               (("x", x), ("c", c), ("bias", bias), ("gate", gate)) if tensor is not None):
-        _prepared.keep(key, plan, handle, result.dtype, scalars, True)
-    return result
+    layouts = (*layouts, ("b", _TYPES[x.dtype], (k, n), (1, max(k, 1))))
+    if key is None or any(operands["a" if name == "x" else name] is not tensor for name, tensor in
+                          (("x", x), ("c", c), ("bias", bias), ("gate", gate)) if tensor is not None):
+        index, key = x.get_device(), None  # copies are made for each call
+        asked = form, layouts, dtype, beta != 0, activation, batch_invariant, index, _prepared.raw_stream(index)
+    return _prepared.run(key or asked, key is not None,
+                         lambda: _packed.plan_of(form, layouts, dtype, beta != 0, activation, batch_invariant, None, new_plan),
+                         {**operands, "b": packed}, scalars, dtype)
 
 
 def _bias(tensor, x, form):

@@ -17,7 +17,7 @@ if torch.cuda.is_available():
 import fake_cuda
 import hgemm
 import hgemm.torch
-from hgemm import _call, _device, _device_array, _prepared
+from hgemm import _call, _device, _device_array, _plan, _prepared
 from random_weights import made
 
 HALF, FLOAT, BF16 = torch.float16, torch.float32, torch.bfloat16
@@ -97,6 +97,12 @@ def looked_at(monkeypatch):
     return seen
 
 
+def on_gpu(gpu, packed):
+    """Packed weights of the emulated T4 as a tensor's."""
+    gpu.arrays.append(packed.data)
+    return hgemm._torch_packed.PackedTensor(fake_cuda.tensor(packed.data.pointer, (packed.nbytes,), (1,), torch.uint8), packed.form, None)
+
+
 def integers(*shape, dtype=HALF):
     return torch.randint(-3, 4, shape).to(dtype)
 
@@ -162,16 +168,42 @@ def test_the_same_tensor_twice(gpu):
         assert torch.equal(gpu.get(hgemm.matmul(on_x, on_y)).double(), expected(x, y))
 
 
+def test_one_cache(gpu, monkeypatch):
+    """Whatever a product takes, its plan is made once, and stands in one place."""
+    plans, init = [], _plan.Plan.__init__
+    monkeypatch.setattr(_plan.Plan, "__init__", lambda *arguments: plans.append(arguments) or init(*arguments))
+    monkeypatch.setattr(_plan, "_plans", {})
+    x, w, z, row, gaps, far = map(gpu.put, (integers(3, 4, 8), integers(8, 16), integers(3, 4, 16), integers(16), integers(3, 4, 16)[..., ::2],
+                                            integers(5, 64)[:, ::2]))
+    apart, other = gpu.put(integers(2, 3, 2, 4, 8)[:, :2]), gpu.put(integers(2, 2, 2, 8, 16))
+    bf16, more, scale = gpu.put(integers(3, 4, 8, dtype=BF16)), gpu.put(integers(8, 16, dtype=BF16)), gpu.put(torch.ones((), dtype=FLOAT))
+    weights, wide = on_gpu(gpu, hgemm.pack(made(np.random.default_rng(3), "int8", 16, 32, 0))), gpu.put(integers(5, 32))
+    hgemm.matmul(row, row)  # a process's first call finds what there is for torch
+    cases = {
+        "as it is": lambda: hgemm.matmul(x, w),
+        "c is read": lambda: hgemm.matmul(x, w, c=z, beta=0.5),
+        "c is copied": lambda: hgemm.matmul(x, w, c=row),
+        "several calls": lambda: hgemm.matmul(apart, other),
+        "a number is a scale": lambda: hgemm.matmul(bf16, more, scale_a=1.0, scale_b=0.5),
+        "a tensor is a scale": lambda: hgemm.matmul(bf16, more, scale_a=scale, scale_b=scale),
+        "the operator copies": lambda: hgemm.torch.matmul(gaps, w),
+        "packed weights": lambda: hgemm.linear(wide, weights),
+        "packed weights, a is copied": lambda: hgemm.linear(far, weights),
+    }
+    for name, call in cases.items():
+        before = len(plans)
+        first, again = gpu.get(call()), gpu.get(call())
+        assert torch.equal(first, again) and len(plans) == before + 1, name
+    assert not _plan._plans
+
+
 def test_packed_weights(gpu, looked_at):
     """Weights of one size are told apart, and what is asked of them; a call that comes again is not looked at."""
     rng = np.random.default_rng(5)
     kinds = [made(rng, code, 24, 64, 32, zeros) for code, zeros in (("int4", None), ("uint4", None), ("table16", None), ("int8", None), ("e4m3", None))]
     of = []
     for weights in kinds:
-        packed = hgemm.pack(weights)
-        gpu.arrays.append(packed.data)
-        data = fake_cuda.tensor(packed.data.pointer, (packed.nbytes,), (1,), torch.uint8)
-        of.append((hgemm._torch_packed.PackedTensor(data, packed.form, None), torch.from_numpy(weights.dequantize())))
+        of.append((on_gpu(gpu, hgemm.pack(weights)), torch.from_numpy(weights.dequantize())))
     assert len({w.nbytes for w, _ in of[:3]}) == 1
 
     def product(i, dtype, x_way, out_dtype, **options):
