@@ -249,13 +249,44 @@ AVX2 static inline __m256 power_of(__m256 x, int least)
     return _mm256_and_ps(_mm256_castsi256_ps(p), _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NEQ_OQ));
 }
 
-AVX2 static void hmma_avx2(bool f32, int fraction, const uint32_t a[2][32], const uint32_t b[32],
-                           const uint32_t (*c)[32], uint32_t (*d)[32])
+/* Where any_special: `finite` computes all outputs, of which those with Inf or NaN among their inputs, and no others,
+ * come out wrong. They follow from these inputs alone, and are put right. */
+static void hmma_with_specials(turing_hmma_fn *finite, bool f32, int fraction, const uint32_t a[2][32],
+                               const uint32_t b[32], const uint32_t (*c)[32], uint32_t (*d)[32])
 {
-    if (any_special(f32, a, b, c)) {
-        turing_hmma_portable(f32, fraction, a, b, c, d);
-        return;
-    }
+    uint16_t ha[16][8], hb[8][8], hc[16][8] = {{0}}, hd[16][8];
+    uint32_t fc[4][32] = {{0}};
+    bool row_special[16] = {false}, col_special[8] = {false};
+    memcpy(ha, a, sizeof ha); /* d may be any of them */
+    memcpy(hb, b, sizeof hb);
+    memcpy(f32 ? (void *)fc : hc, c, f32 ? sizeof fc : sizeof hc);
+    finite(f32, fraction, a, b, c, d);
+    for (int i = 0; i < 16; i++)
+        for (int k = 0; k < 8; k++)
+            row_special[i] |= half_special(ha[i][k]);
+    for (int j = 0; j < 8; j++)
+        for (int k = 0; k < 8; k++)
+            col_special[j] |= half_special(hb[j][k]);
+    memcpy(hd, d, sizeof hd); /* of halves */
+    for (int i = 0; i < 16; i++)
+        for (int j = 0; j < 8; j++) {
+            const uint32_t x = f32 ? fc[i / 8 * 2 + j % 2][i % 8 * 4 + j / 2] : hc[i][j];
+            const bool c_special = f32 ? (x & 0x7f800000) == 0x7f800000 : half_special((uint16_t)x);
+            uint32_t out;
+            if (!(row_special[i] || col_special[j] || c_special) || !special(f32, ha[i], hb[j], x, &out))
+                continue;
+            if (f32)
+                d[i / 8 * 2 + j % 2][i % 8 * 4 + j / 2] = out;
+            else
+                hd[i][j] = (uint16_t)out;
+        }
+    if (!f32)
+        memcpy(d, hd, sizeof hd);
+}
+
+AVX2 static void finite_avx2(bool f32, int fraction, const uint32_t a[2][32], const uint32_t b[32],
+                             const uint32_t (*c)[32], uint32_t (*d)[32])
+{
     __m128i hb[8];
     __m256 vb[8], pb[8];
     _Alignas(32) float va[16][8], pa[16][8];
@@ -322,6 +353,15 @@ AVX2 static void hmma_avx2(bool f32, int fraction, const uint32_t a[2][32], cons
     }
 }
 
+AVX2 static void hmma_avx2(bool f32, int fraction, const uint32_t a[2][32], const uint32_t b[32],
+                           const uint32_t (*c)[32], uint32_t (*d)[32])
+{
+    if (any_special(f32, a, b, c))
+        hmma_with_specials(finite_avx2, f32, fraction, a, b, c, d);
+    else
+        finite_avx2(f32, fraction, a, b, c, d);
+}
+
 /* emu_transpose_8x8 in each 128-bit half. */
 AVX2 static inline void interleave_two_8x8(const __m256i in[8], __m256i out[8])
 {
@@ -368,13 +408,9 @@ AVX512 static inline void interleave_4(const __m512 in[4], __m512 out[4])
 }
 
 /* The same with a column of 16 outputs to a vector. */
-AVX512 static void hmma_avx512(bool f32, int fraction, const uint32_t a[2][32], const uint32_t b[32],
-                               const uint32_t (*c)[32], uint32_t (*d)[32])
+AVX512 static void finite_avx512(bool f32, int fraction, const uint32_t a[2][32], const uint32_t b[32],
+                                 const uint32_t (*c)[32], uint32_t (*d)[32])
 {
-    if (any_special(f32, a, b, c)) {
-        turing_hmma_portable(f32, fraction, a, b, c, d);
-        return;
-    }
     __m256i half[8];
     __m512 va[8], pa[8], vc[8], y[8];
     _Alignas(64) float vb[8][8], pb[8][8];
@@ -447,6 +483,15 @@ AVX512 static void hmma_avx512(bool f32, int fraction, const uint32_t a[2][32], 
         for (int i = 0; i < 8; i++)
             _mm256_storeu2_m128i((__m128i *)(d[1] + 4 * i), (__m128i *)(d[0] + 4 * i), half[i]);
     }
+}
+
+AVX512 static void hmma_avx512(bool f32, int fraction, const uint32_t a[2][32], const uint32_t b[32],
+                               const uint32_t (*c)[32], uint32_t (*d)[32])
+{
+    if (any_special(f32, a, b, c))
+        hmma_with_specials(finite_avx512, f32, fraction, a, b, c, d);
+    else
+        finite_avx512(f32, fraction, a, b, c, d);
 }
 #endif
 
