@@ -16,28 +16,106 @@
  *           up). Warps whose tile lies outside of D multiply nothing.
  * Limits    Wave quantization, that is tiles that do not fill the last wave; and the epilogue.
  */
+#include "main_loop.cuh"
 #include "tile.cuh"
+
+/* An LDSM every LDS_GAP mma's of a slice, an STS and the LDG that refills its register where the row says; bfloat16 become
+ * halves before their STS, a pair at a time where chunks are aligned. The barrier precedes the last slice. */
+template <class T> constexpr auto k5_schedule()
+{
+    using row = typename T::schedule;
+    constexpr int PAIRS = !T::CONVERTS ? 0 : T::ACCESS == X16 ? 4 : 1; /* parts of a chunk's conversion */
+    event_list<T::SLICES * (T::MMAS + T::LDSMS) + T::SLOTS * (2 + PAIRS) + 3> list;
+    for (int kk = 0; kk < T::SLICES; ++kk) {
+        if (kk == T::SLICES - 1) list.add(kk * T::MMAS, BARRIER);
+        if (kk == T::SLICES / 2) list.add(kk * T::MMAS, PREFETCH);
+        for (int h = 0; h < T::MMAS; ++h) {
+            const int place = kk * T::MMAS + h;
+            const int load = due(h, 0, row::LDS_GAP, T::LDSMS);
+            if (load >= 0) list.add(place, LOAD, load, kk + 1);
+            list.add(place, MULTIPLY, h, kk);
+            for (int i = 0; i < PAIRS; ++i) {
+                const int convert = due(place, row::STS_FIRST - row::CVT_LEAD + i * row::CVT_GAP, row::STS_GAP, T::SLOTS);
+                if (convert >= 0) list.add(place, CONVERT, convert, i);
+            }
+            const int commit = due(place, row::STS_FIRST, row::STS_GAP, T::SLOTS);
+            if (commit >= 0) list.add(place, COMMIT, commit);
+            const int fetch = due(place, row::STS_FIRST + row::LDG_LAG, row::STS_GAP, T::SLOTS);
+            if (fetch >= 0) list.add(place, FETCH, fetch);
+        }
+    }
+    list.add(T::SLICES * T::MMAS, ADVANCE);
+    return list;
+}
+
+template <class T> struct k5_loop {
+    static constexpr auto SCHEDULE = k5_schedule<T>();
+    static constexpr bool IN_PAIRS = T::IN_PAIRS;
+    static constexpr u32 STAGE = T::STAGE;
+    /* The smallest tiles prefetch C before the loop, for they have few steps. */
+    static constexpr bool C_FIRST = T::BM * T::BN <= 32 * 32;
+    static_assert(!C_FIRST || T::C_PARTS == 1, "a part of C is not prefetched");
+
+    const arguments &args;
+    const typename T::block &at;
+    typename T::pipeline &pipe;
+    typename T::sums &acc;
+    typename T::fragments f[2];
+    u32 left, until; /* k-tiles to come; how many there will be when a part of C is prefetched */
+
+    DEVICE k5_loop(const arguments &arguments, const typename T::block &block, typename T::pipeline &pipeline, typename T::sums &sums)
+        : args(arguments), at(block), pipe(pipeline), acc(sums), left(block.k_tiles)
+    {
+        until = !C_FIRST && args.beta != 0 ? T::C_PARTS * 2 : 0;
+#pragma unroll
+        for (int j = 0; j < T::LDSMS; ++j) pipe.load_one(f[0], j, 0, 0);
+    }
+
+    /* If registers are short, and in a T4's rows, ptxas gathers loads and stores in bunches, unless a barrier keeps
+     * them apart. For the whole warp, which is converged here, it is compiled to a NOP. */
+    static DEVICE void keep_apart()
+    {
+        if (T::ACC == f32 || T::spec::T4_ROW) warp_barrier();
+    }
+
+    template <event_kind KIND, int INDEX, int OF> DEVICE void on(const u32 here, const u32 there)
+    {
+        constexpr bool IS_NEXT = OF == T::SLICES; /* slice: the next k-tile's first */
+        const bool second = IN_PAIRS && here > 0;
+        if constexpr (KIND == BARRIER) barrier();
+        if constexpr (KIND == PREFETCH) pipe.prefetch(left);
+        if constexpr (KIND == LOAD) pipe.load_one(f[OF % 2], INDEX, IS_NEXT ? 0 : OF, IS_NEXT ? there : here);
+        if constexpr (KIND == MULTIPLY) T::multiply_one(acc, f[OF % 2], INDEX);
+        if constexpr (KIND == CONVERT && T::ACCESS == X16) pipe.convert(INDEX, OF);
+        if constexpr (KIND == CONVERT && T::ACCESS != X16) pipe.convert(INDEX);
+        if constexpr (KIND == COMMIT) keep_apart(), pipe.commit(INDEX, there);
+        if constexpr (KIND == FETCH) pipe.fetch(at, INDEX, left > 2, second), keep_apart();
+        if constexpr (KIND == ADVANCE) pipe.advance(at, !IN_PAIRS ? 1 : second ? 2 : 0), --left;
+    }
+
+    /* C is prefetched between the last k-tiles, a part after every other one: all of it at one time, as all blocks would do
+     * together, delays A and B. */
+    static constexpr u32 TURN = IN_PAIRS ? 2 : 1;
+    DEVICE bool goes_on() const { return left >= until + TURN; }
+    DEVICE bool between(u32)
+    {
+#pragma unroll 1
+        for (; until > 0 && !goes_on(); until -= 2) T::prefetch_c(args, at, until / 2 - 1);
+        return goes_on();
+    }
+    DEVICE bool has_odd() const { return left > 0; }
+};
 
 template <class T> static DEVICE void k5_tuned(const arguments &args)
 {
-    using schedule = typename T::schedule;
-    /* In mma's from the begin of a k-tile. */
-    constexpr int LAST_STS = schedule::STS_FIRST + (T::SLOTS - 1) * schedule::STS_GAP;
-    static_assert(LAST_STS < (T::SLICES - 1) * T::MMAS, "a store comes after the barrier");
-    static_assert(LAST_STS + schedule::LDG_LAG < T::SLICES * T::MMAS, "a load comes after the k-tile's last mma");
-    static_assert((T::LDSMS - 1) * schedule::LDS_GAP < T::MMAS, "fragments are not loaded within a slice");
     if (T::is_unneeded(args)) return;
     const typename T::block at(args);
     if (!at.is_needed(args)) return;
     const typename T::warp w;
     typename T::pipeline pipe(at, w); /* k-tile 0 is in shared memory, k-tile 1 in registers */
     typename T::sums acc;
-    typename T::fragments f[2];
     T::clear(acc);
-
-    /* The smallest tiles prefetch C here, for they have few steps. */
-    constexpr bool C_FIRST = T::BM * T::BN <= 32 * 32;
-    static_assert(!C_FIRST || T::C_PARTS == 1, "a part of C is not prefetched");
+    constexpr bool C_FIRST = k5_loop<T>::C_FIRST;
     if (C_FIRST && args.beta != 0) T::prefetch_c(args, at, 0);
     const bool idles = T::IDLES && T::is_outside(args, at, w);
     barrier(); /* k-tile 0 is complete */
@@ -55,63 +133,8 @@ template <class T> static DEVICE void k5_tuned(const arguments &args)
         for (u32 i = 0; !C_FIRST && args.beta != 0 && i < T::C_PARTS; ++i) T::prefetch_c(args, at, i);
         return;
     }
-#pragma unroll
-    for (int j = 0; j < T::LDSMS; ++j) pipe.load_one(f[0], j, 0, 0);
-
-    /* Whether a chunk is due so many mma's after the first one was. */
-    auto due = [](int mmas) {
-        return mmas >= 0 && mmas % schedule::STS_GAP == 0 && mmas / schedule::STS_GAP < T::SLOTS;
-    };
-    /* If registers are short, and in a T4's rows, ptxas gathers loads and stores in bunches, unless a barrier keeps
-     * them apart. For the whole warp, which is converged here, it is compiled to a NOP. */
-    auto keep_apart = [] { if (T::ACC == f32 || T::spec::T4_ROW) warp_barrier(); };
-
-    /* One k-tile. Its stage begins at `here` in shared memory, the other one at `there`. */
-    u32 left = at.k_tiles, stage = 0;
-    auto step = [&](const u32 here, const u32 there) {
-#pragma unroll
-        for (int kk = 0; kk < T::SLICES; ++kk) {
-            const bool last = kk == T::SLICES - 1;
-            if (last) barrier(); /* the next k-tile is complete, and every warp is done with this one */
-            if (kk == T::SLICES / 2) pipe.prefetch(left);
-#pragma unroll
-            for (int h = 0; h < T::MMAS; ++h) {
-                const int sts = kk * T::MMAS + h - schedule::STS_FIRST, ldg = sts - schedule::LDG_LAG;
-                const int cvt = sts + schedule::CVT_LEAD;
-                if (h % schedule::LDS_GAP == 0 && h / schedule::LDS_GAP < T::LDSMS)
-                    pipe.load_one(f[(kk + 1) % 2], h / schedule::LDS_GAP, last ? 0 : kk + 1, last ? there : here);
-                T::multiply_one(acc, f[kk % 2], h);
-                if (T::CONVERTS && T::ACCESS == X16) { /* a pair at a time, with mma's in between */
-#pragma unroll
-                    for (int i = 0; i < 4; ++i) {
-                        const int pair = cvt - i * schedule::CVT_GAP;
-                        if (due(pair)) pipe.convert(pair / schedule::STS_GAP, i);
-                    }
-                } else if (T::CONVERTS && due(cvt)) {
-                    pipe.convert(cvt / schedule::STS_GAP);
-                }
-                if (due(sts)) keep_apart(), pipe.commit(sts / schedule::STS_GAP, there);
-                if (due(ldg)) pipe.fetch(at, ldg / schedule::STS_GAP, left > 2, T::IN_PAIRS && here > 0), keep_apart();
-            }
-        }
-        pipe.advance(at, !T::IN_PAIRS ? 1 : here > 0 ? 2 : 0);
-        --left;
-    };
-    /* All k-tiles. C is prefetched between the last of them, a part after every other one: all of it at one time, as
-     * all blocks would do together, delays A and B. */
-#pragma unroll 1
-    for (u32 until = !C_FIRST && args.beta != 0 ? T::C_PARTS * 2 : 0;; until -= 2) {
-        if (T::IN_PAIRS) {
-#pragma unroll 1
-            while (left >= until + 2) step(0, T::STAGE), step(T::STAGE, 0);
-        } else {
-#pragma unroll 1
-            while (left > until) step(stage, T::STAGE - stage), stage = T::STAGE - stage;
-        }
-        if (until == 0) break;
-        T::prefetch_c(args, at, until / 2 - 1);
-    }
-    if (T::IN_PAIRS && left > 0) step(0, T::STAGE);
+    k5_loop<T> loop(args, at, pipe, acc);
+    main_loop(loop);
     T::store(args, at, acc);
 }
 
