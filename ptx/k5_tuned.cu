@@ -21,10 +21,12 @@
 
 /* An LDSM every LDS_GAP mma's of a slice, an STS and the LDG that refills its register where the row says; bfloat16 become
  * halves before their STS, a pair at a time where chunks are aligned. The barrier precedes the last slice. */
+template <class T> constexpr int PARTS_OF_A_CONVERSION = !T::CONVERTS ? 0 : T::ACCESS == X16 ? 4 : 1;
+
 template <class T> constexpr auto k5_schedule()
 {
     using row = typename T::schedule;
-    constexpr int PAIRS = !T::CONVERTS ? 0 : T::ACCESS == X16 ? 4 : 1; /* parts of a chunk's conversion */
+    constexpr int PAIRS = PARTS_OF_A_CONVERSION<T>;
     event_list<T::SLICES * (T::MMAS + T::LDSMS) + T::SLOTS * (2 + PAIRS) + 3> list;
     for (int kk = 0; kk < T::SLICES; ++kk) {
         if (kk == T::SLICES - 1) list.add(kk * T::MMAS, BARRIER);
@@ -48,10 +50,26 @@ template <class T> constexpr auto k5_schedule()
     return list;
 }
 
+/* Two sets of fragments, each of LDSMS loads; an mma needs one of B and one of A. */
+template <class T> struct k5_fragments {
+    static constexpr int REGISTERS = 2 * T::LDSMS, VALUES = T::SLICES * T::LDSMS;
+    static constexpr fragment_use of(int slice, int load) { return {slice % 2 * T::LDSMS + load, slice * T::LDSMS + load}; }
+    static constexpr fragment_use loaded(const event &e) { return e.kind == LOAD ? of(e.of, e.index) : fragment_use{-1, 0}; }
+    static constexpr fragment_use needed(const event &e, int n)
+    {
+        if (e.kind != MULTIPLY || n > 1) return {-1, 0};
+        return of(e.of, n == 0 ? mma_column<T>(e.index) / 4 : T::B_LDSMS + mma_row<T>(e.index) / 2);
+    }
+};
+
 template <class T> struct k5_loop {
     static constexpr auto SCHEDULE = k5_schedule<T>();
     static constexpr bool IN_PAIRS = T::IN_PAIRS;
     static constexpr u32 STAGE = T::STAGE;
+    static_assert(is_complete(SCHEDULE, T::SLICES, T::MMAS), "an mma is lost, or the order of places");
+    static_assert(are_chunks_in_order(SCHEDULE, T::SLOTS, PARTS_OF_A_CONVERSION<T>), "a chunk is stored too late, or fetched too early");
+    static_assert(are_fragments_met<k5_fragments<T>>(SCHEDULE), "an mma would meet other fragments");
+
     /* The smallest tiles prefetch C before the loop, for they have few steps. */
     static constexpr bool C_FIRST = T::BM * T::BN <= 32 * 32;
     static_assert(!C_FIRST || T::C_PARTS == 1, "a part of C is not prefetched");
@@ -85,7 +103,10 @@ template <class T> struct k5_loop {
         if constexpr (KIND == BARRIER) barrier();
         if constexpr (KIND == PREFETCH) pipe.prefetch(left);
         if constexpr (KIND == LOAD) pipe.load_one(f[OF % 2], INDEX, IS_NEXT ? 0 : OF, IS_NEXT ? there : here);
-        if constexpr (KIND == MULTIPLY) T::multiply_one(acc, f[OF % 2], INDEX);
+        if constexpr (KIND == MULTIPLY) {
+            constexpr int i = MMA_ROW<T, INDEX>, j = MMA_COLUMN<T, INDEX>;
+            mma_m16n8k8(acc[i][j], f[OF % 2].a[i], f[OF % 2].b[j]);
+        }
         if constexpr (KIND == CONVERT && T::ACCESS == X16) pipe.convert(INDEX, OF);
         if constexpr (KIND == CONVERT && T::ACCESS != X16) pipe.convert(INDEX);
         if constexpr (KIND == COMMIT) keep_apart(), pipe.commit(INDEX, there);
@@ -95,8 +116,7 @@ template <class T> struct k5_loop {
 
     /* C is prefetched between the last k-tiles, a part after every other one: all of it at one time, as all blocks would do
      * together, delays A and B. */
-    static constexpr u32 TURN = IN_PAIRS ? 2 : 1;
-    DEVICE bool goes_on() const { return left >= until + TURN; }
+    DEVICE bool goes_on() const { return IN_PAIRS ? left >= until + 2 : left > until; }
     DEVICE bool between(u32)
     {
 #pragma unroll 1

@@ -36,7 +36,12 @@ template <class V> static DEVICE void load_one(fragments<V> &f, int j, u32 addre
     }
 }
 
-/* The h-th mma of a slice. The order is boustrophedon, along n and back, so that neighbours share an operand. */
+/* Where the h-th mma of a slice is. The order is boustrophedon, along n and back, so that neighbours share an operand. */
+template <class V> constexpr int mma_row(int h) { return h / V::NT; }
+template <class V> constexpr int mma_column(int h) { return mma_row<V>(h) % 2 ? V::NT - 1 - h % V::NT : h % V::NT; }
+template <class V, int H> constexpr int MMA_ROW = mma_row<V>(H);
+template <class V, int H> constexpr int MMA_COLUMN = mma_column<V>(H);
+
 template <class V> static DEVICE void multiply_one(typename V::sums &acc, const fragments<V> &f, int h)
 {
     const int i = h / V::NT, j = i % 2 ? V::NT - 1 - h % V::NT : h % V::NT;

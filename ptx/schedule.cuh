@@ -26,7 +26,7 @@ struct event {
     short index, of;
 };
 
-/* A list of up to MOST events, and what it is to be complete for. */
+/* A list of up to MOST events. */
 template <int MOST> struct event_list {
     event events[MOST] = {};
     int count = 0;
@@ -34,25 +34,81 @@ template <int MOST> struct event_list {
     {
         events[count++] = event{(short)place, kind, (short)index, (short)of};
     }
-    /* Where that event is in the list, or -1; the first one from there on. */
-    constexpr int find(event_kind kind, int index = 0, int of = 0, int from = 0) const
-    {
-        for (int i = from; i < count; ++i)
-            if (events[i].kind == kind && events[i].index == index && events[i].of == of) return i;
-        return -1;
-    }
-    constexpr int number_of(event_kind kind) const
+    constexpr int number_of(event_kind kind, int index = -1, int of = -1) const
     {
         int n = 0;
-        for (int i = 0; i < count; ++i) n += events[i].kind == kind;
+        for (int i = 0; i < count; ++i)
+            n += events[i].kind == kind && (index < 0 || events[i].index == index) && (of < 0 || events[i].of == of);
         return n;
     }
 };
 
-/* Of so many things, the first due after `first` places and then one every `gap`: the number of the one that is due at a place; -1
- * where none is. */
+/* Of `number` things, the first due after `first` places and then one every `gap`: which one is due at a place; -1: none. */
 constexpr int due(int place, int first, int gap, int number)
 {
     const int past = place - first;
     return past >= 0 && past % gap == 0 && past / gap < number ? past / gap : -1;
+}
+
+/* ---- The proof of a schedule, at compile time ------------------------------------------------------------------------ */
+
+/* One chunk's way: it is stored after all parts of it were converted, before the barrier, and its register is filled again
+ * after that. `parts` of a conversion; each happens once. */
+template <class LIST> constexpr bool is_chunk_in_order(const LIST &list, int chunk, int parts)
+{
+    int converted = 0, committed = 0, fetched = 0, barriers = 0;
+    for (int i = 0; i < list.count; ++i) {
+        const event &e = list.events[i];
+        barriers += e.kind == BARRIER;
+        if (e.index != chunk) continue;
+        if (e.kind == CONVERT && (committed > 0 || e.of != converted++)) return false;
+        if (e.kind == COMMIT && (converted != parts || barriers > 0 || committed++ > 0)) return false;
+        if (e.kind == FETCH && (committed != 1 || fetched++ > 0)) return false;
+    }
+    return committed == 1 && fetched == 1 && barriers == 1;
+}
+template <class LIST> constexpr bool are_chunks_in_order(const LIST &list, int chunks, int parts)
+{
+    for (int q = 0; q < chunks; ++q)
+        if (!is_chunk_in_order(list, q, parts)) return false;
+    return list.number_of(COMMIT) == chunks && list.number_of(FETCH) == chunks && list.number_of(CONVERT) == chunks * parts;
+}
+
+/* A fragment: its register, and which part of which slice it holds, counted through all k-tiles. */
+struct fragment_use { int place, value; };
+
+/* Whether each mma meets the fragments that it means. RULES says of an event which fragment it loads, loaded(e), and which
+ * ones it needs, needed(e, i) for i = 0, 1 ..; a negative place ends both. Values of the next k-tile are VALUES more. Loads of
+ * the k-tile `here` must precede the barrier, those of `there` follow it. The first walk fills registers, two more are checked. */
+template <class RULES, class LIST> constexpr bool are_fragments_met(const LIST &list)
+{
+    int held[RULES::REGISTERS] = {};
+    for (int t = 0; t < 3; ++t) {
+        bool past = false;
+        for (int i = 0; i < list.count; ++i) {
+            const event &e = list.events[i];
+            if (e.kind == BARRIER) past = true;
+            for (int n = 0; t > 0; ++n) {
+                const fragment_use use = RULES::needed(e, n);
+                if (use.place < 0) break;
+                if (held[use.place] != t * RULES::VALUES + use.value) return false;
+            }
+            const fragment_use load = RULES::loaded(e);
+            if (load.place < 0) continue;
+            if (past != (load.value >= RULES::VALUES)) return false;
+            held[load.place] = t * RULES::VALUES + load.value;
+        }
+    }
+    return true;
+}
+
+/* Whether events stand in the order of their places, and each of `products` mma's of each slice is there once. */
+template <class LIST> constexpr bool is_complete(const LIST &list, int slices, int products)
+{
+    for (int i = 1; i < list.count; ++i)
+        if (list.events[i].place < list.events[i - 1].place) return false;
+    for (int s = 0; s < slices; ++s)
+        for (int h = 0; h < products; ++h)
+            if (list.number_of(MULTIPLY, h, s) != 1) return false;
+    return list.number_of(MULTIPLY) == slices * products && list.events[list.count - 1].kind == ADVANCE;
 }
