@@ -96,7 +96,7 @@ template <class V> struct float_pipeline {
     }
 
     /* The same of pair p of unit q's elements in three steps, between which there is time for conversions: high parts; what
-     * they leave; low parts. Whoever has the last pair of a unit writes. */
+     * they leave; low parts. Then a unit's high parts, or low ones, are written. */
     struct pairs { float y[SLOTS][4]; u16 half[SLOTS][4]; u32 high[SLOTS][2], low[SLOTS][2]; };
     DEVICE u32 commit_to(int q) const
     {
@@ -112,19 +112,19 @@ template <class V> struct float_pipeline {
             of.half[q][e] = to_half(of.y[q][e]);
         }
     }
-    DEVICE void split_rest(pairs &of, int q, int p, u32 stage)
+    DEVICE void split_rest(pairs &of, int q, int p)
     {
         const int e = p * 2;
         of.high[q][p] = pair_of(of.half[q][e], of.half[q][e + 1]);
         seen.add(of.y[q][e], of.y[q][e + 1], of.high[q][p]);
         of.half[q][e] = to_half(split::low(of.y[q][e], to_float(of.half[q][e])));
         of.half[q][e + 1] = to_half(split::low(of.y[q][e + 1], to_float(of.half[q][e + 1])));
-        if (p) st_shared_words(commit_to(q) + stage, of.high[q][0], of.high[q][1]);
     }
-    DEVICE void split_low(pairs &of, int q, int p, u32 stage) const
+    DEVICE void split_low(pairs &of, int q, int p) const { of.low[q][p] = pair_of(of.half[q][p * 2], of.half[q][p * 2 + 1]); }
+    DEVICE void commit_plane(const pairs &of, int q, bool is_low, u32 stage) const
     {
-        of.low[q][p] = pair_of(of.half[q][p * 2], of.half[q][p * 2 + 1]);
-        if (p) st_shared_words(commit_to(q) + stage + (q < A::LOADS ? A::BYTES : B::BYTES), of.low[q][0], of.low[q][1]);
+        const u32 (&words)[2] = is_low ? of.low[q] : of.high[q];
+        st_shared_words(commit_to(q) + stage + (!is_low ? 0 : q < A::LOADS ? A::BYTES : B::BYTES), words[0], words[1]);
     }
 
     /* The j-th ldmatrix of a slice: of high parts, then of low ones. */

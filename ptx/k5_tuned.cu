@@ -64,10 +64,10 @@ template <class T> struct k5_fragments {
 
 template <class T> struct k5_loop {
     static constexpr auto SCHEDULE = k5_schedule<T>();
-    static constexpr bool IN_PAIRS = T::IN_PAIRS;
+    static constexpr bool HAS_BOTH_STAGES = false, IN_PAIRS = T::IN_PAIRS;
     static constexpr u32 STAGE = T::STAGE;
     static_assert(is_complete(SCHEDULE, T::SLICES, T::MMAS), "an mma is lost, or the order of places");
-    static_assert(are_chunks_in_order(SCHEDULE, T::SLOTS, PARTS_OF_A_CONVERSION<T>), "a chunk is stored too late, or fetched too early");
+    static_assert(are_chunks_in_order(SCHEDULE, T::SLOTS, {PARTS_OF_A_CONVERSION<T>, 1, 1, true}), "a chunk is stored too late, or fetched too early");
     static_assert(are_fragments_met<k5_fragments<T>>(SCHEDULE), "an mma would meet other fragments");
 
     /* The smallest tiles prefetch C before the loop, for they have few steps. */
@@ -116,12 +116,12 @@ template <class T> struct k5_loop {
 
     /* C is prefetched between the last k-tiles, a part after every other one: all of it at one time, as all blocks would do
      * together, delays A and B. */
-    DEVICE bool goes_on() const { return IN_PAIRS ? left >= until + 2 : left > until; }
+    DEVICE bool is_due() const { return IN_PAIRS ? left < until + 2 : left <= until; }
     DEVICE bool between(u32)
     {
 #pragma unroll 1
-        for (; until > 0 && !goes_on(); until -= 2) T::prefetch_c(args, at, until / 2 - 1);
-        return goes_on();
+        for (; until > 0 && is_due(); until -= 2) T::prefetch_c(args, at, until / 2 - 1);
+        return !is_due();
     }
     DEVICE bool has_odd() const { return left > 0; }
 };

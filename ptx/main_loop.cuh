@@ -7,30 +7,46 @@
  *   SCHEDULE                    its list of events
  *   IN_PAIRS                    a turn takes two k-tiles, so that stages are constants
  *   STAGE                       bytes of a k-tile in shared memory
+ *   HAS_BOTH_STAGES             where both stages begin is kept, else one: which is faster ptxas decides (note 498)
  *   on<KIND, INDEX, OF>(here, there)   does what that event is; stages by their byte offsets
- *   between(stage)              what is due before the k-tile in that stage; false where there is none
- *   goes_on()                   whether the next k-tile, or pair, follows with nothing in between
+ *   t                           number of the k-tile, where the schedule has APART
+ *   is_due()                    whether anything is due before the next k-tile, or pair
+ *   between(stage)              does that; false where the loop ends. The next k-tile is in that stage
+ *   has_odd()                   IN_PAIRS: whether one k-tile is left
+ *
+ * What a LOOP refers to are variables of their own, and it holds no arrays: else the compiler keeps all of it in memory until
+ * loops are unrolled, and takes invariants of the loop for registers (note 498).
  */
 #pragma once
 #include "insn.cuh"
 #include "schedule.cuh"
 
-/* Events FROM to TO of a schedule. Halved, for a template may not be nested that deeply. */
-template <class LOOP, int FROM, int TO> static DEVICE void walk(LOOP &loop, const u32 here, const u32 there)
+/* Never, which the compiler cannot know: t is not that large. A branch ends a block of instructions that ptxas orders. Else it
+ * puts additions off, for there are registers, and then has the tensor cores wait. */
+static DEVICE bool is_past_all(u32 t, int place)
+{
+    u32 same;
+    asm volatile("mov.b32 %0, %1;" : "=r"(same) : "r"(t));
+    return same == ~(u32)place;
+}
+
+/* Events FROM to TO of a schedule. Halved, for a template may not be nested that deeply. False where the loop ends: never, as
+ * it turns out; what follows the loop needs the sums, or they would be added up there. */
+template <class LOOP, int FROM, int TO> static DEVICE bool walk(LOOP &loop, const u32 here, const u32 there)
 {
     if constexpr (TO - FROM > 1) {
-        walk<LOOP, FROM, (FROM + TO) / 2>(loop, here, there);
-        walk<LOOP, (FROM + TO) / 2, TO>(loop, here, there);
+        return walk<LOOP, FROM, (FROM + TO) / 2>(loop, here, there) && walk<LOOP, (FROM + TO) / 2, TO>(loop, here, there);
     } else {
         constexpr event e = LOOP::SCHEDULE.events[FROM];
-        loop.template on<e.kind, e.index, e.of>(here, there);
+        if constexpr (e.kind == APART) return !is_past_all(loop.t, e.place);
+        else return loop.template on<e.kind, e.index, e.of>(here, there), true;
     }
 }
 
 template <class LOOP> static DEVICE void main_loop(LOOP &loop)
 {
     constexpr int EVENTS = LOOP::SCHEDULE.count;
-    u32 stage = 0;
+    u32 stage = 0, other = LOOP::STAGE;
 #pragma unroll 1
     while (loop.between(stage)) {
 #pragma unroll 1
@@ -39,10 +55,11 @@ template <class LOOP> static DEVICE void main_loop(LOOP &loop)
                 walk<LOOP, 0, EVENTS>(loop, 0, LOOP::STAGE);
                 walk<LOOP, 0, EVENTS>(loop, LOOP::STAGE, 0);
             } else {
-                walk<LOOP, 0, EVENTS>(loop, stage, LOOP::STAGE - stage);
-                stage = LOOP::STAGE - stage;
+                const u32 here = stage, there = LOOP::HAS_BOTH_STAGES ? other : LOOP::STAGE - stage;
+                if (!walk<LOOP, 0, EVENTS>(loop, here, there)) return;
+                stage = there, other = here;
             }
-        } while (loop.goes_on());
+        } while (!loop.is_due());
     }
     if constexpr (LOOP::IN_PAIRS)
         if (loop.has_odd()) walk<LOOP, 0, EVENTS>(loop, 0, LOOP::STAGE);

@@ -14,8 +14,10 @@ enum event_kind {
     LOAD,     /* ldmatrix `index`, for slice `of`: shared memory -> fragments. Slice SLICES is the next k-tile's first */
     MULTIPLY, /* mma `index` of slice `of` */
     FETCH,    /* chunk `index` of the k-tile after the next: global memory -> registers */
-    CONVERT,  /* part `of` of chunk `index`, in its registers */
-    COMMIT,   /* chunk `index` of the next k-tile: registers -> shared memory */
+    CONVERT,  /* chunk `index`: step `of % steps` of part `of / steps` of it */
+    COMMIT,   /* chunk `index` of the next k-tile, or its plane `of`: registers -> shared memory */
+    ADD,      /* sums of mma tiles `index` leave the tensor cores' accumulators */
+    APART,    /* instructions before it stay before it, those behind it behind */
     PREFETCH, /* a cache line of a later k-tile, to L2 */
     ADVANCE,  /* on to the next k-tile: addresses, counters */
 };
@@ -52,26 +54,36 @@ constexpr int due(int place, int first, int gap, int number)
 
 /* ---- The proof of a schedule, at compile time ------------------------------------------------------------------------ */
 
-/* One chunk's way: it is stored after all parts of it were converted, before the barrier, and its register is filled again
- * after that. `parts` of a conversion; each happens once. */
-template <class LIST> constexpr bool is_chunk_in_order(const LIST &list, int chunk, int parts)
+/* A chunk's way from its registers to shared memory: parts that are converted apart, each in so many steps; planes that are
+ * stored apart, of which the last needs the last step, the one before the step before it. IN_PLACE: in the registers that it
+ * came in, which are free when all is stored; else after the first step. */
+struct chunk_way { int parts, steps, planes; bool in_place; };
+
+/* Whether a chunk goes that way, before the barrier, and its registers are filled again when they are free. */
+template <class LIST> constexpr bool is_chunk_in_order(const LIST &list, int chunk, const chunk_way &way)
 {
-    int converted = 0, committed = 0, fetched = 0, barriers = 0;
+    int done[16] = {}, stored = 0, fetched = 0; /* steps of each part, planes */
+    bool past = false;
     for (int i = 0; i < list.count; ++i) {
         const event &e = list.events[i];
-        barriers += e.kind == BARRIER;
+        past |= e.kind == BARRIER;
         if (e.index != chunk) continue;
-        if (e.kind == CONVERT && (committed > 0 || e.of != converted++)) return false;
-        if (e.kind == COMMIT && (converted != parts || barriers > 0 || committed++ > 0)) return false;
-        if (e.kind == FETCH && (committed != 1 || fetched++ > 0)) return false;
+        if (e.kind == CONVERT && (e.of % way.steps != done[e.of / way.steps]++ || e.of / way.steps >= way.parts)) return false;
+        if (e.kind == COMMIT && (past || e.of != stored++)) return false;
+        if (e.kind == FETCH && (fetched++ > 0 || (way.in_place && stored != way.planes))) return false;
+        for (int part = 0; part < way.parts; ++part) {
+            if (e.kind == COMMIT && done[part] < way.steps - way.planes + stored) return false;
+            if (e.kind == FETCH && done[part] < 1) return false;
+        }
     }
-    return committed == 1 && fetched == 1 && barriers == 1;
+    return stored == way.planes && fetched == 1;
 }
-template <class LIST> constexpr bool are_chunks_in_order(const LIST &list, int chunks, int parts)
+template <class LIST> constexpr bool are_chunks_in_order(const LIST &list, int chunks, const chunk_way &way)
 {
     for (int q = 0; q < chunks; ++q)
-        if (!is_chunk_in_order(list, q, parts)) return false;
-    return list.number_of(COMMIT) == chunks && list.number_of(FETCH) == chunks && list.number_of(CONVERT) == chunks * parts;
+        if (!is_chunk_in_order(list, q, way)) return false;
+    return list.number_of(BARRIER) == 1 && list.number_of(FETCH) == chunks && list.number_of(COMMIT) == chunks * way.planes &&
+           list.number_of(CONVERT) == chunks * way.parts * way.steps;
 }
 
 /* A fragment: its register, and which part of which slice it holds, counted through all k-tiles. */

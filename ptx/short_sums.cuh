@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Products of floats by large warp tiles (single.cu): one set of sums in registers, and for warps of 64x32 a loop whose order is given
- * place by place.
- */
+/* Sums of floats by large warp tiles (square_loop.cuh): one set in registers. */
 #pragma once
 
 #include "float_pipeline.cuh"
@@ -110,131 +107,39 @@ template <class V> struct short_sums {
     }
 };
 
-/* Two slices, 16 k's: fragments of a row of mma tiles, and of a column of them. */
-struct row_fragments { u32 high[2][2], low[2][2]; };
-struct column_fragments { u32 high[2], low[2]; };
-
-/* Never, which the compiler cannot know: t is not that large. */
-template <class T> static DEVICE bool is_past_all(u32 t, int number)
+/* What short_sums::drain does at the end, by fewer instructions: powers of a lane's rows and columns are halved once,
+ * their products are found by adding exponents, and other sums are asked for once. No branch chooses between two ways:
+ * the loop's order of instructions suffers. The exponent of a product is -127 at least: 0 as of a subnormal number, and
+ * then D is 0. */
+template <class V> static DEVICE void drain_at_end(short_sums<V> &sums, const warp<V> &w)
 {
-    u32 same;
-    asm volatile("mov.b32 %0, %1;" : "=r"(same) : "r"(t));
-    return same == ~(u32)number;
-}
-
-/*
- * The loop of tiles whose warps have 64x32: a k-tile is one pair of slices. Two mma tiles at a time are multiplied, and what
- * came out for the two before is added up. All that is due meanwhile has a place, counted in threes of products for both.
- */
-template <class T> static DEVICE void summed(const arguments &args)
-{
-    using V = typename T::variant;
-    using A = typename V::A;
-    using B = typename V::B;
-    using pipeline = float_pipeline<V>;
-    constexpr int MT = T::MT, NT = T::NT, TWOS = MT * NT / 2, PLACES = 2 * TWOS;
-    constexpr int BARRIER = 12, LAG = 2; /* places: that of the barrier; between two steps of a pair's split */
-    constexpr u32 TILES = short_sums<V>::TILES;
-    static_assert(T::SLICES == 2 && NT == 4 && MT % 2 == 0, "the order of loads is for these");
-    static_assert(T::ACCESS == X16 && 2 * T::SLOTS - 1 + 2 * LAG < BARRIER, "the k-tile is written after the barrier");
-    const typename T::block first(args);
-    if (!first.is_needed(args)) return;
-    const u32 k_tiles = first.k_tiles;
-    const typename T::warp w;
-    pipeline pipe(first, w);
-    typename short_sums<V>::memory memory;
-    short_sums<V> sums(memory, args);
-    row_fragments a[2]; /* of a row of mma tiles, and of the next one */
-    column_fragments b[NT];
-    float low[2][2][4] = {}, high[2][2][4] = {}; /* of two mma tiles, and of the two before: 2^11 times what they are; high ones */
-    u32 fragment_a = shared_base() + A::square_offset(w.m, w.lane, 0, 0);
-    u32 fragment_b = shared_base() + V::PARTS * A::BYTES + B::square_offset(w.n, w.lane, 0, 0);
-
-    auto load_a = [&](int i, bool is_low) {
-        row_fragments &x = a[i % 2];
-        u32 (&r)[2][2] = is_low ? x.low : x.high;
-        A::matrices(r[0][0], r[0][1], r[1][0], r[1][1], (fragment_a ^ A::square_xor(i)) + A::square_add(i) + is_low * A::BYTES);
-    };
-    auto load_b = [&](int j, bool is_low) {
-        column_fragments &x = b[2 * j], &y = b[2 * j + 1];
-        u32 (&r)[2] = is_low ? x.low : x.high, (&s)[2] = is_low ? y.low : y.high;
-        B::matrices(r[0], s[0], r[1], s[1], (fragment_b ^ B::square_xor(j)) + B::square_add(j) + is_low * B::BYTES);
-    };
-    auto add = [&](int two) {
+    using pipe = typename short_sums<V>::pipe;
+    constexpr int ALL = V::MMAS * 4;
+    u32 first[V::MT * 2], second[V::MT * 2];
 #pragma unroll
-        for (int q = 0; q < 2; ++q)
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                float &sum = sums.near[two / (NT / 2)][two % (NT / 2) * 2 + q][e];
-                sum = __fadd_rn(sum, __fmaf_rn(low[two % 2][q][e], 1.0f / (1 << LOW_LOG), high[two % 2][q][e]));
-            }
-    };
-
-    const bool low_a = !(args.indirect & HGEMM_FLOATS_EXACT_A), low_b = !(args.indirect & HGEMM_FLOATS_EXACT_B);
-    u32 t = 0, stage = 0;
-    bool unsettled = k_tiles > 0;
-#pragma unroll 1
-    for (;;) {
-        if (t > 0 && (unsettled || t % TILES == 0 || t == k_tiles)) {
-            add(TWOS - 1);
-#pragma unroll
-            for (int q = 0; q < 2; ++q) {
-#pragma unroll
-                for (int e = 0; e < 4; ++e) low[(TWOS - 1) % 2][q][e] = high[(TWOS - 1) % 2][q][e] = 0;
-            }
-        }
-        if (unsettled) {
-            pipe.settle(sums, args, w, t, stage);
-            load_a(0, true), load_a(0, false), load_b(0, false), load_b(0, true);
-        }
-        if (t >= k_tiles) break;
-        if (t > 0 && t % TILES == 0) sums.to_far();
-        const u32 there = T::STAGE - stage;
-        typename pipeline::pairs pairs;
-#pragma unroll
-        for (int place = 0; place < PLACES; ++place) {
-            const int two = place / 2, i = two / (NT / 2), j = two % (NT / 2);
-            if (place == BARRIER) { /* the next k-tile is complete, and every warp has read the last rows of this one */
-                unsettled = any_at_barrier(pipe.seen.failed(pipeline::split::LEAST_LOG)) && t + 1 < k_tiles;
-                fragment_a += there - stage, fragment_b += there - stage;
-            }
-            if (i < MT - 1 && j == 0) load_a(i + 1, place % 2 == 0);
-            if (place == BARRIER || place == BARRIER + 1) load_a(0, place == BARRIER);
-            if (place == PLACES - 2) load_b(0, false), load_b(0, true);
-            if (place == 0) load_b(1, false), load_b(1, true);
-            const row_fragments &x = a[i % 2];
-#pragma unroll
-            for (int s = place % 2 * 3; s < place % 2 * 3 + 3; ++s)
-#pragma unroll
-                for (int q = 0; q < 2; ++q) {
-                    const column_fragments &y = b[j * 2 + q];
-                    float (&l)[4] = low[two % 2][q], (&h)[4] = high[two % 2][q];
-                    if (s == 0) mma_m16n8k8_from_zero(l, x.low[0], y.high[0]);
-                    if (s == 1) mma_m16n8k8(l, x.low[1], y.high[1], low_a);
-                    if (s == 2) mma_m16n8k8_from_zero(h, x.high[0], y.high[0]);
-                    if (s == 3) mma_m16n8k8(l, x.high[0], y.low[0], low_b);
-                    if (s == 4) mma_m16n8k8(h, x.high[1], y.high[1]);
-                    if (s == 5) mma_m16n8k8(l, x.high[1], y.low[1], low_b);
-                }
-            if (place % 2) add((two + TWOS - 1) % TWOS);
-#pragma unroll
-            for (int r = 0; r < 2 * T::SLOTS; ++r) {
-                const int q = r / 2, p = r % 2;
-                if (place == r) pipe.split_high(pairs, q, p);
-                if (place == r && p) pipe.fetch(args, t + 2, q, t + 2 < k_tiles);
-                if (place == r + LAG) pipe.split_rest(pairs, q, p, there);
-                if (place == r + 2 * LAG) pipe.split_low(pairs, q, p, there);
-            }
-            /* A branch ends a block of instructions that ptxas orders. Else it puts additions off, for there are registers, and
-             * then has the tensor cores wait. Where it goes sums are needed, or they would be added up at the end of the loop. */
-            if (T::spec::T4_ROW && place % 2 == 0 && is_past_all<T>(t, place)) goto end;
-        }
-        pipe.seen = split_check();
-        pipe.advance(args);
-        ++t;
-        stage = there;
+    for (int i = 0; i < V::MT * 2; ++i) {
+        const int log = -pipe::log_at(w.m + i * 8 + w.lane / 4), half = log >> 1;
+        first[i] = __float_as_uint(__fmul_rn(power_of_two(half), 64.0f / 65)),
+        second[i] = __float_as_uint(power_of_two(log - half));
     }
-end:
-    sums.template drain<true>(w);
-    T::store(args, typename T::block(args), sums.near);
+    if (sums.has_far)
+#pragma unroll
+        for (int c = 0; c < ALL; ++c)
+            sums.of(c) = __fadd_rn(sums.far[c], sums.of(c));
+#pragma unroll
+    for (int j = 0; j < V::NT * 2; ++j) {
+        const int log = -pipe::log_at(V::BM + w.n + j / 2 * 8 + w.lane % 4 * 2 + j % 2), half = log >> 1;
+        const u32 to_first = (u32)half << 23, to_second = (u32)(log - half) << 23;
+#pragma unroll
+        for (int i = 0; i < V::MT * 2; ++i) {
+            float &x = sums.of((i / 2 * V::NT + j / 2) * 4 + i % 2 * 2 + j % 2);
+            x = __fmul_rn(__fmul_rn(x, __uint_as_float(first[i] + to_first)), __uint_as_float(second[i] + to_second));
+        }
+    }
+    if (sums.has_all) /* a zero there may be due to others' scales, and -0 stays */
+#pragma unroll
+        for (int c = 0; c < ALL; ++c) {
+            const float x = sums.of(c), other = sums.all[c];
+            sums.of(c) = other == 0 ? x : __fadd_rn(x, other);
+        }
 }
