@@ -19,8 +19,8 @@
 #include "main_loop.cuh"
 #include "tile.cuh"
 
-/* An LDSM every LDS_GAP mma's of a slice, an STS and the LDG that refills its register where the row says; bfloat16 become
- * halves before their STS, a pair at a time where chunks are aligned. The barrier precedes the last slice. */
+/* An LDSM every LDS_GAP mma's of a slice, an STS and the LDG that refills its register where the row says; bfloat16
+ * become halves before their STS, a pair at a time where chunks are aligned. The barrier precedes the last slice. */
 template <class T> constexpr int PARTS_OF_A_CONVERSION = !T::CONVERTS ? 0 : T::ACCESS == X16 ? 4 : 1;
 
 template <class T> constexpr auto k5_schedule()
@@ -114,8 +114,8 @@ template <class T> struct k5_loop {
         if constexpr (KIND == ADVANCE) pipe.advance(at, !IN_PAIRS ? 1 : second ? 2 : 0), --left;
     }
 
-    /* C is prefetched between the last k-tiles, a part after every other one: all of it at one time, as all blocks would do
-     * together, delays A and B. */
+    /* C is prefetched between the last k-tiles, a part after every other one: all of it at one time, as all blocks
+     * would do together, delays A and B. */
     DEVICE bool is_due() const { return IN_PAIRS ? left < until + 2 : left <= until; }
     DEVICE bool between(u32)
     {

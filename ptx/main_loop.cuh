@@ -7,22 +7,22 @@
  *   SCHEDULE                    its list of events
  *   IN_PAIRS                    a turn takes two k-tiles, so that stages are constants
  *   STAGE                       bytes of a k-tile in shared memory
- *   HAS_BOTH_STAGES             where both stages begin is kept, else one: which is faster ptxas decides (note 498)
+ *   HAS_BOTH_STAGES             where both stages begin is kept, else one: which is faster ptxas decides (note 500)
  *   on<KIND, INDEX, OF>(here, there)   does what that event is; stages by their byte offsets
  *   t                           number of the k-tile, where the schedule has APART
  *   is_due()                    whether anything is due before the next k-tile, or pair
  *   between(stage)              does that; false where the loop ends. The next k-tile is in that stage
  *   has_odd()                   IN_PAIRS: whether one k-tile is left
  *
- * What a LOOP refers to are variables of their own, and it holds no arrays: else the compiler keeps all of it in memory until
- * loops are unrolled, and takes invariants of the loop for registers (note 498).
+ * What a LOOP refers to are variables of their own, and it holds no arrays: else the compiler keeps all of it in memory
+ * until loops are unrolled, and takes invariants of the loop for registers (note 500).
  */
 #pragma once
 #include "insn.cuh"
 #include "schedule.cuh"
 
-/* Never, which the compiler cannot know: t is not that large. A branch ends a block of instructions that ptxas orders. Else it
- * puts additions off, for there are registers, and then has the tensor cores wait. */
+/* Never, which the compiler cannot know: t is not that large. A branch ends a block of instructions that ptxas
+ * orders. Else it puts additions off, for there are registers, and then has the tensor cores wait. */
 static DEVICE bool is_past_all(u32 t, int place)
 {
     u32 same;
@@ -30,8 +30,8 @@ static DEVICE bool is_past_all(u32 t, int place)
     return same == ~(u32)place;
 }
 
-/* Events FROM to TO of a schedule. Halved, for a template may not be nested that deeply. False where the loop ends: never, as
- * it turns out; what follows the loop needs the sums, or they would be added up there. */
+/* Events FROM to TO of a schedule. Halved, for a template may not be nested that deeply. False where the loop ends:
+ * never, as it turns out; what follows the loop needs the sums, or they would be added up there. */
 template <class LOOP, int FROM, int TO> static DEVICE bool walk(LOOP &loop, const u32 here, const u32 there)
 {
     if constexpr (TO - FROM > 1) {

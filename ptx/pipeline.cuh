@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The way of A and B to the tensor cores: fetch (global memory -> registers), commit (registers -> shared memory), load_one
- * (shared memory -> fragments), multiply_one. struct pipeline computes every address once. Where offsets exceed 32 bits (FAR), the
+ * (shared memory -> fragments). struct pipeline computes every address once. Where offsets exceed 32 bits (FAR), the
  * first functions compute them where they are needed. What is special at the edges of a matrix is in operand.cuh.
  */
 #pragma once
@@ -41,12 +41,6 @@ template <class V> constexpr int mma_row(int h) { return h / V::NT; }
 template <class V> constexpr int mma_column(int h) { return mma_row<V>(h) % 2 ? V::NT - 1 - h % V::NT : h % V::NT; }
 template <class V, int H> constexpr int MMA_ROW = mma_row<V>(H);
 template <class V, int H> constexpr int MMA_COLUMN = mma_column<V>(H);
-
-template <class V> static DEVICE void multiply_one(typename V::sums &acc, const fragments<V> &f, int h)
-{
-    const int i = h / V::NT, j = i % 2 ? V::NT - 1 - h % V::NT : h % V::NT;
-    mma_m16n8k8(acc[i][j], f.a[i], f.b[j]);
-}
 
 /* ---- FAR: every address computed where it is needed ----------------------------------------------- */
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A schedule: what happens in a k-tile, in order. It is data, made of a row's columns at compile time; main_loop.cuh walks
- * it. This file knows no CUDA: tools/schedule.cc prints schedules as pictures.
+ * A schedule: what happens in a k-tile, in order. It is data, made of a row's columns at compile time; main_loop.cuh
+ * walks it. This file knows no CUDA: tools/schedule.cc prints schedules as pictures.
  *
- * A place is the gap before an mma, counted from the begin of the k-tile. Events of one place happen in the order of the
- * list. A k-tile is multiplied from one stage of shared memory, `here`, while the next one is written to the other, `there`.
+ * A place is the gap before an mma, counted from the begin of the k-tile. Events of one place happen in the order of
+ * the list. A k-tile is multiplied from one stage of shared memory, `here`, while the next one is written to the other,
+ * `there`.
  */
 #pragma once
 
@@ -45,18 +46,20 @@ template <int MOST> struct event_list {
     }
 };
 
-/* Of `number` things, the first due after `first` places and then one every `gap`: which one is due at a place; -1: none. */
+/* Of `number` things, the first due after `first` places and then one every `gap`: which one is due at a place; -1:
+ * none. */
 constexpr int due(int place, int first, int gap, int number)
 {
     const int past = place - first;
     return past >= 0 && past % gap == 0 && past / gap < number ? past / gap : -1;
 }
 
-/* ---- The proof of a schedule, at compile time ------------------------------------------------------------------------ */
+/* ---- The proof of a schedule, at compile time
+ * ------------------------------------------------------------------------ */
 
-/* A chunk's way from its registers to shared memory: parts that are converted apart, each in so many steps; planes that are
- * stored apart, of which the last needs the last step, the one before the step before it. IN_PLACE: in the registers that it
- * came in, which are free when all is stored; else after the first step. */
+/* A chunk's way from its registers to shared memory: parts that are converted apart, each in so many steps; planes
+ * that are stored apart, of which the last needs the last step, the one before the step before it. IN_PLACE: in the
+ * registers that it came in, which are free when all is stored; else after the first step. */
 struct chunk_way { int parts, steps, planes; bool in_place; };
 
 /* Whether a chunk goes that way, before the barrier, and its registers are filled again when they are free. */
@@ -89,9 +92,10 @@ template <class LIST> constexpr bool are_chunks_in_order(const LIST &list, int c
 /* A fragment: its register, and which part of which slice it holds, counted through all k-tiles. */
 struct fragment_use { int place, value; };
 
-/* Whether each mma meets the fragments that it means. RULES says of an event which fragment it loads, loaded(e), and which
- * ones it needs, needed(e, i) for i = 0, 1 ..; a negative place ends both. Values of the next k-tile are VALUES more. Loads of
- * the k-tile `here` must precede the barrier, those of `there` follow it. The first walk fills registers, two more are checked. */
+/* Whether each mma meets the fragments that it means. RULES says of an event which fragment it loads, loaded(e), and
+ * which ones it needs, needed(e, i) for i = 0, 1 ..; a negative place ends both. Values of the next k-tile are
+ * VALUES more. Loads of the k-tile `here` must precede the barrier, those of `there` follow it. The first walk fills
+ * registers, two more are checked. */
 template <class RULES, class LIST> constexpr bool are_fragments_met(const LIST &list)
 {
     int held[RULES::REGISTERS] = {};

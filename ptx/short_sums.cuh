@@ -4,9 +4,9 @@
 
 #include "float_pipeline.cuh"
 
-/* Sums that leave the tensor cores after 16 k's, in units of the scales, for 1,024 k's; then they go to others, in local memory for
- * want of registers, for the more are added up one after the other, the less exact they are. And, once a scale has changed, in
- * units of D: an element goes there when the scale of its own row or column changes. */
+/* Sums that leave the tensor cores after 16 k's, in units of the scales, for 1,024 k's; then they go to others, in
+ * local memory for want of registers, for the more are added up one after the other, the less exact they are. And,
+ * once a scale has changed, in units of D: an element goes there when the scale of its own row or column changes. */
 template <class V> struct short_sums {
     using pipe = float_pipeline<V>;
     static constexpr u32 TILES = 1024 / V::BK;
@@ -39,8 +39,8 @@ template <class V> struct short_sums {
         return log2_of(__uint_as_float(bits));
     }
 
-    /* Adds what is in units of the scales to `all`: of elements whose scales are no longer what they were; else of all, to
-     * whom `near` is given. The factor may be no float, but its root is one. */
+    /* Adds what is in units of the scales to `all`: of elements whose scales are no longer what they were; else of
+     * all, to whom `near` is given. The factor may be no float, but its root is one. */
     template <bool AT_END> DEVICE void drain(const warp<V> &w)
     {
 #pragma unroll
@@ -68,7 +68,8 @@ template <class V> struct short_sums {
         has_all = true;
     }
 
-    /* Where registers are short, `near` is in memory while a k-tile is settled (put_aside, take_back); at first it is zero. */
+    /* Where registers are short, `near` is in memory while a k-tile is settled (put_aside, take_back); at first it
+     * is zero. */
     static constexpr bool YIELDS = V::MMAS >= 32;
     DEVICE void put_aside()
     {

@@ -2,19 +2,23 @@
 /*
  * single: A and B in single precision, on tensor cores that multiply halves.
  *
- * Idea      A float is a high and a low half (floats.cuh), so a product of floats is three of halves: high * high, and high *
+ * Idea      A float is a high and a low half (floats.cuh), so a product of floats is three of halves: high * high, and
+ * high *
  *           low twice. The fourth is below 2^-22 of it.
- * Sums      Tensor cores cut off what they add: the more, the longer a sum stays there. High products leave after 16 k's and
+ * Sums      Tensor cores cut off what they add: the more, the longer a sum stays there. High products leave after 16
+ * k's and
  *           are added in single precision; those with a low part are so much smaller that they may stay.
  *             high  of 16 k's            low  with a low part: 2^11 times what they are
  *             near  of up to 512 k's     all three in units of the scales
  *             all   in units of D
  *           Tiles whose warps have 64x32 take neither sum further than 16 k's in the tensor cores, for then a warp has registers
- *           for one set of sums (short_sums). So do those of 64x64, for 16 bits (two_products).
- * Scales    A row of A, or a column of B, keeps its power of two until an element does not fit: then all threads settle the
+ *           for one set of sums (square_loop.cuh). So do those of 64x64, for 16 bits.
+ * Scales    A row of A, or a column of B, keeps its power of two until an element does not fit: then all threads settle
+ * the
  *           k-tile that it is in. They read it again, choose scales, and write it anew. A row or a column that spans more
  *           there than two halves can hold, or has infinities, is multiplied by FP32 units, and left out as zeros.
- * Rows      What becomes of a row of D depends on that row of A and on B, with short_sums; with others if sums are added up after
+ * Rows      What becomes of a row of D depends on that row of A and on B, with short_sums; with others if sums are
+ * added up after
  *           every k-tile: for batch invariance the host asks for that.
  * Levels    Rows of the table that promise less multiply less, at the end of this file.
  * Limits    An element of A or B is split by every block that loads it.
@@ -89,8 +93,8 @@ template <class T> struct split_loop {
     u32 t;
     bool unsettled; /* scales of k-tile t are to be found */
 
-    /* If registers are short, ptxas gathers loads and stores in bunches, unless a barrier keeps them apart. For the whole
-     * warp, which is converged here, it is compiled to a NOP. */
+    /* If registers are short, ptxas gathers loads and stores in bunches, unless a barrier keeps them apart. For the
+     * whole warp, which is converged here, it is compiled to a NOP. */
     static DEVICE void keep_apart()
     {
         if (!AHEAD) warp_barrier();

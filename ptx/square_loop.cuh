@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products of floats by warps of 64x32 and 64x64 (single.cu): a k-tile is one pair of slices, and an ldmatrix loads squares of
- * 16 x 16. Two mma tiles at a time are multiplied from zero, and what came out for the two before is added up. A place is such
- * two tiles by three mma's each or, of two products, by two: high parts of all 16 k's first, then what stands in the place of
- * low ones, so that a warp has registers for fragments of one part.
+ * Products of floats by warps of 64x32 and 64x64 (single.cu): a k-tile is one pair of slices, and an ldmatrix loads
+ * squares of 16 x 16. Two mma tiles at a time are multiplied from zero, and what came out for the two before is added
+ * up. A place is such two tiles by three mma's each or, of two products, by two: high parts of all 16 k's first, then
+ * what stands in the place of low ones, so that a warp has registers for fragments of one part.
  */
 #pragma once
 
@@ -21,8 +21,9 @@ template <class T> struct square_facts {
     static_assert(T::SLICES == 2 && MT % 2 == 0 && T::ACCESS == X16 && (!THREE || NT == 4), "the order of loads is for these");
 };
 
-/* Loads of A's squares have numbers from 0, those of B's from MT on; `of` is a part, 1 the low one, or 2 more for the next
- * k-tile's. An mma of two tiles, `index` % 2, has the number `of`. Steps of a pair's split are two places apart, or as given. */
+/* Loads of A's squares have numbers from 0, those of B's from MT on; `of` is a part, 1 the low one, or 2 more for
+ * the next k-tile's. An mma of two tiles, `index` % 2, has the number `of`. Steps of a pair's split are two places
+ * apart, or as given. */
 template <class T> constexpr auto square_schedule()
 {
     using facts = square_facts<T>;
@@ -207,9 +208,9 @@ template <class T> struct square_loop {
     }
 };
 
-/* Writes a D of floats that is nothing but the sums, in aligned pairs, from registers: a warp's store is a sector of each of
- * eight rows. That keeps the load/store unit busy for less time than to bring them to shared memory, to read them and to store
- * whole lines. False where D is more. The bits are those of store_plain (output.cuh). */
+/* Writes a D of floats that is nothing but the sums, in aligned pairs, from registers: a warp's store is a sector of
+ * each of eight rows. That keeps the load/store unit busy for less time than to bring them to shared memory, to read
+ * them and to store whole lines. False where D is more. The bits are those of store_plain (output.cuh). */
 template <class V> static DEVICE bool store_pairs(const arguments &args, short_sums<V> &sums)
 {
     const bool is_more = V::INDIRECT || args.beta != 0 || args.alpha_pointer || args.beta_pointer || args.bias || args.gate || args.scatter_d ||

@@ -6,7 +6,7 @@
  *   position.cuh   where a block and a warp stand
  *   operand.cuh    a k-tile of A or B: who loads what, where it lies; edges of the matrix and unaligned rows
  *   pipeline.cuh   fetch (global memory -> registers), commit (registers -> shared memory), load_one (shared memory ->
- *                  fragments), multiply_one
+ *                  fragments)
  *   sums.cuh       warps and blocks that share a tile of D add up
  *   stage.cuh      sums through shared memory
  *   scaled.cuh     sums of bfloat16 operands become D where D is nothing else
@@ -29,7 +29,6 @@ template <class V> struct tile : V {
     /* Whether a launch for bfloat16 has nothing to do. */
     static DEVICE bool is_unneeded(const arguments &args) { return V::SCALED && ::is_unneeded(scales_of(args).only_after); }
     static DEVICE void clear(sums &acc) { ::clear<V>(acc); }
-    static DEVICE void multiply_one(sums &acc, const fragments &f, int h) { ::multiply_one<V>(acc, f, h); }
     static DEVICE void store(const arguments &args, const block &at, sums &acc) { ::store(args, at, acc); }
     static DEVICE void prefetch_c(const arguments &args, const block &at, u32 part) { ::prefetch_c(args, at, part); }
     static DEVICE bool is_outside(const arguments &args, const block &at, const warp &w)
