@@ -312,7 +312,7 @@ void device_t4emu_watch(device_t *device, turing_watch_fn *watch, void *user)
 static int apply_option(t4emu_t *emulator, const char *option, size_t length)
 {
     if (length == 5 && strncmp(option, "check", length) == 0)
-        emulator->checks = TURING_CHECK_ALL;
+        emulator->checks = TURING_CHECK_ALL | TURING_CHECK_SAME_VALUE;
     else if (length == 6 && strncmp(option, "hopper", length) == 0)
         emulator->tensor = TURING_TENSOR_HOPPER;
     else if (length == 4 && strncmp(option, "time", length) == 0)

@@ -30,6 +30,8 @@ static const struct {
                                        "make the condition the same for all lanes"},
     [TURING_BARRIER_MISMATCH] = {"barrier mismatch", "make every thread of the block reach the same barriers, with the "
                                                      "same numbers and counts"},
+    [TURING_SAME_VALUE] = {"same value", "nothing, where the value is the same in every run; --check=race,same-value "
+                                         "makes this a race"},
 };
 
 const char *turing_checks_from(const char *list, unsigned *checks)
@@ -42,6 +44,7 @@ const char *turing_checks_from(const char *list, unsigned *checks)
         {"race", TURING_CHECK_RACE},
         {"schedule", TURING_CHECK_SCHEDULE},
         {"convergence", TURING_CHECK_CONVERGENCE},
+        {"same-value", TURING_CHECK_SAME_VALUE},
         {"all", TURING_CHECK_ALL},
         {"1", TURING_CHECK_ALL},
         {"none", 0},
@@ -66,6 +69,11 @@ const char *turing_checks_from(const char *list, unsigned *checks)
 const char *turing_violation_name(turing_violation_kind_t kind)
 {
     return (unsigned)kind < TURING_VIOLATION_COUNT ? kinds[kind].name : "unknown";
+}
+
+const char *emu_advice(turing_violation_kind_t kind)
+{
+    return kinds[kind].advice;
 }
 
 static const char *space_name(turing_space_t space)
@@ -170,10 +178,11 @@ uint64_t emu_report_all(machine_t *m, worker_t *workers, unsigned n)
             }
             if (!first)
                 continue;
-            reported++;
+            const bool is_note = kind == TURING_SAME_VALUE;
+            reported += !is_note;
             if (m->launch->found && !m->announced[(size_t)i * TURING_VIOLATION_COUNT + (unsigned)kind])
                 hand_over(m, i, first, 1, m->launch->found);
-            if (m->launch->report)
+            if (m->launch->report && !is_note)
                 hand_over(m, i, first, count, m->launch->report);
         }
     return reported;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check_memory.c - bounds, alignment, and bytes that nobody wrote.
+ * check_memory.c - bounds, alignment, and which bytes were written.
  *
  * Shared and local memory start out unwritten in every block.  Global bytes
  * are tracked in memory created with TURING_MEMORY_TRACK.
@@ -15,15 +15,17 @@ static const char *verb(access_t kind)
     return kind == ACCESS_READ ? "reads" : kind == ACCESS_WRITE ? "writes" : "updates";
 }
 
-/* Shadow of the bytes of an access, NULL if untracked; *inside tells whether
- * storage backs all of them. */
-static uint8_t *shadow(warp_t *w, turing_space_t space, int lane, uint64_t address, uint32_t bytes, bool *inside)
+/* Shadow of the bytes of an access, NULL if untracked; *inside tells whether storage backs all of them. An aligned word
+ * is backed as a whole: atomics of 16 bits read and update the word around them. */
+static uint8_t *shadow(warp_t *w, turing_space_t space, int lane, uint64_t address, uint32_t bytes, access_t kind,
+                       bool *inside)
 {
     block_t *b = w->block;
     const machine_t *m = b->worker->m;
     if (space == TURING_SPACE_GLOBAL) {
         alloc_t *a = emu_memory_find(m->mem, address);
-        *inside = a && bytes <= a->size - (address - a->base);
+        const uint64_t rest = a ? a->size - (address - a->base) : 0;
+        *inside = a && (bytes <= rest || (kind != ACCESS_WRITE && a->owned && bytes == 4 && !(address & 3)));
         return *inside && a->valid ? a->valid + (address - a->base) : NULL;
     }
     const uint32_t size = space == TURING_SPACE_SHARED ? m->shared_bytes : m->local_bytes;
@@ -64,7 +66,7 @@ uint32_t emu_check_memory(warp_t *w, const op_t *o, uint32_t on, turing_space_t 
             continue;
         site_t site = {.space = space, .address = address[l], .lane = l, .bytes = bytes};
         bool inside;
-        uint8_t *valid = shadow(w, space, (int)l, address[l], bytes, &inside);
+        uint8_t *valid = shadow(w, space, (int)l, address[l], bytes, kind, &inside);
         if (!inside) {
             out_of_bounds(w, o, site, kind);
             on &= ~(1u << l);
@@ -84,13 +86,7 @@ uint32_t emu_check_memory(warp_t *w, const op_t *o, uint32_t on, turing_space_t 
             on &= ~(1u << l);
             continue;
         }
-        if (kind != ACCESS_WRITE)
-            for (uint32_t i = 0; i < bytes; i++)
-                if (valid[i] == BYTE_NOT_WRITTEN) {
-                    emu_report(w, o, TURING_UNINITIALISED, site, "byte %u of the %u read was never written", i, bytes);
-                    break;
-                }
-        if (kind != ACCESS_READ)
+        if (kind == ACCESS_WRITE)
             memset(valid, BYTE_WRITTEN, bytes);
     }
     return on;

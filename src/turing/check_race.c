@@ -389,6 +389,24 @@ static bool ordered(const warp_t *w, const stamp_t *s)
 
 /* ---- accesses --------------------------------------------------------------------------------- */
 
+/* Of a store that is about to be carried out. */
+static bool stores_what_is_there(const warp_t *w, const op_t *o, site_t site)
+{
+    const machine_t *m = w->block->worker->m;
+    const uint8_t *there = NULL;
+    uint32_t value[4] = {0};
+    if (site.space == TURING_SPACE_SHARED && site.address + site.bytes <= m->shared_bytes)
+        there = w->block->shared + site.address;
+    else if (site.space == TURING_SPACE_GLOBAL) {
+        const alloc_t *a = emu_memory_find(m->mem, site.address);
+        if (a && site.bytes <= a->size - (site.address - a->base))
+            there = a->host + (site.address - a->base);
+    }
+    for (uint32_t i = 0; i < (site.bytes + 3) / 4; i++)
+        value[i] = w->r[o->src[0] + i][site.lane];
+    return there && !memcmp(there, value, site.bytes);
+}
+
 static void race(warp_t *w, const op_t *o, site_t site, access_t kind, const stamp_t *other, bool other_wrote)
 {
     const machine_t *m = w->block->worker->m;
@@ -403,12 +421,15 @@ static void race(warp_t *w, const op_t *o, site_t site, access_t kind, const sta
         site.forgiven_by = (uint32_t)(o - m->ops) + 1;
     else if (kind == ACCESS_ATOMIC && !other_wrote && !other->atomic)
         site.forgiven_by = other->code + 1;
+    const bool same = kind == ACCESS_WRITE && other_wrote && !(m->checks & TURING_CHECK_SAME_VALUE) &&
+                      stores_what_is_there(w, o, site);
+    const turing_violation_kind_t found = same ? TURING_SAME_VALUE : TURING_RACE;
     if (other->block == w->block->linear)
-        emu_report(w, o, TURING_RACE, site, "%s what warp %u %s at 0x%x (%.100s), with no barrier between",
+        emu_report(w, o, found, site, "%s what warp %u %s at 0x%x (%.100s), with no barrier between",
                    kind == ACCESS_READ ? "reads" : "writes", other->warp, other_wrote ? "writes" : "reads",
                    site.other_code, text);
     else
-        emu_report(w, o, TURING_RACE, site, "%s what block %u %s at 0x%x (%.100s), and nothing orders the blocks",
+        emu_report(w, o, found, site, "%s what block %u %s at 0x%x (%.100s), and nothing orders the blocks",
                    kind == ACCESS_READ ? "reads" : "writes", other->block, other_wrote ? "writes" : "reads",
                    site.other_code, text);
 }

@@ -11,6 +11,7 @@
  */
 #include "exec.h"
 
+#include "define.h"
 #include "system.h"
 
 #include <fenv.h>
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -30,7 +32,9 @@ enum {
     POISON_BYTE = 0xff,       /* and in shared memory                 */
     STACK_BYTES = 1024,       /* for frames of called functions, unless a launch says otherwise */
     LOCAL_STEP = 1024,        /* of local memory that is made ready at a time */
-    STALEMATE = 1 << 20,      /* polls in a row, by all blocks, that end a launch */
+    STALEMATE = 1 << 20,      /* polls in a row that end a launch where no block ends and no memory changes */
+    POLLS_A_LOOK = 256,       /* after so many of them a limited launch looks at the clock */
+    POLLING_NS = 2000000000,  /* and ends where they went on for so long */
     DRIVER_BYTES = 0x160      /* of bank 0, before the parameters                 */
 };
 
@@ -107,13 +111,14 @@ block_t *emu_block_create(worker_t *worker)
     const size_t local = round_64((size_t)LANES * m->local_bytes), shared = round_64(m->shared_bytes);
     const bool shadow = m->checks & TURING_CHECK_MEMORY;
     const size_t schedule = m->checks & TURING_CHECK_SCHEDULE ? round_64(emu_schedule_bytes(m)) : 0;
-    const size_t per_warp = round_64(sizeof(warp_t)) + rows + local * (1 + shadow + m->dry) + schedule;
+    const size_t define = m->define_plans ? round_64(sizeof(define_t)) : 0;
+    const size_t per_warp = round_64(sizeof(warp_t)) + rows + local * (1 + 2 * shadow + m->dry) + schedule + define;
     block_t *b = calloc(1, sizeof *b);
     if (!b)
         return NULL;
     b->worker = worker;
     b->n_warps = m->n_warps;
-    b->storage = calloc(1, 64 + m->n_warps * per_warp + shared * (1 + shadow + m->dry));
+    b->storage = calloc(1, 64 + m->n_warps * per_warp + shared * (1 + 2 * shadow + m->dry));
     if (m->checks & TURING_CHECK_RACE)
         b->race = emu_race_block(b);
     if (!b->storage || ((m->checks & TURING_CHECK_RACE) && !b->race)) {
@@ -136,6 +141,8 @@ block_t *emu_block_create(worker_t *worker)
         if (shadow) {
             w->local_valid = p;
             p += local;
+            w->local_undefined = p;
+            p += local;
         }
         if (m->dry) {
             w->local_absent = p;
@@ -145,12 +152,16 @@ block_t *emu_block_create(worker_t *worker)
             w->schedule = (schedule_t *)p;
             p += schedule;
         }
+        if (define) {
+            w->define = (define_t *)p;
+            p += define;
+        }
     }
     b->shared = p;
     if (shadow)
-        b->shared_valid = p + shared;
+        b->shared_valid = p + shared, b->shared_undefined = p + 2 * shared;
     if (m->dry)
-        b->shared_absent = p + shared * (1 + shadow);
+        b->shared_absent = p + shared * (1 + 2 * shadow);
     return b;
 }
 
@@ -169,10 +180,13 @@ static void forget_local(warp_t *w)
     EACH {
         if (w->local_valid)
             memset(w->local_valid + (size_t)l * bytes + low, 0, bytes - low);
+        if (w->has_undefined)
+            memset(w->local_undefined + (size_t)l * bytes + low, 0, bytes - low);
         if (w->local_absent)
             memset(w->local_absent + (size_t)l * bytes + low, 0, bytes - low);
     }
     w->local_low = bytes;
+    w->has_undefined = false;
 }
 
 void emu_block_start(block_t *b, uint64_t linear)
@@ -191,6 +205,9 @@ void emu_block_start(block_t *b, uint64_t linear)
     memset(b->shared, POISON_BYTE, m->shared_bytes);
     if (b->shared_valid)
         memset(b->shared_valid, 0, m->shared_bytes);
+    if (b->has_undefined)
+        memset(b->shared_undefined, 0, m->shared_bytes);
+    b->has_undefined = false;
     if (b->shared_absent)
         memset(b->shared_absent, 0, m->shared_bytes);
     for (uint32_t i = 0; i < b->n_warps; i++) {
@@ -213,6 +230,8 @@ void emu_block_start(block_t *b, uint64_t linear)
         forget_local(w);
         if (w->schedule)
             emu_schedule_start(w);
+        if (w->define)
+            emu_define_start(w);
     }
 }
 
@@ -308,6 +327,23 @@ static outcome_t block_run(block_t *b)
 
 /* ---- workers ------------------------------------------------------------------------------ */
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static double idle_seconds(machine_t *m)
+{
+    return (double)(int64_t)(now_ns() - atomic_load(&m->progress_ns)) * 1e-9;
+}
+
+bool emu_out_of_time(machine_t *m)
+{
+    return m->launch->seconds && idle_seconds(m) > m->launch->seconds;
+}
+
 static bool next_block(machine_t *m, uint64_t *linear)
 {
     if (atomic_load(&m->stop_all))
@@ -322,7 +358,8 @@ static void *work(void *arg)
     machine_t *m = worker->m;
     const uint32_t limit = m->resident;
     block_t **resident = calloc(limit, sizeof *resident), *spare = NULL;
-    uint32_t n = 0, at = 0, stalemate = 0;
+    uint32_t n = 0, at = 0, stalemate = 0, seen = 0;
+    uint64_t since = 0;
     bool more = true;
     if (!resident)
         worker->failed = !turing_fail(&worker->error, "out of memory");
@@ -350,6 +387,8 @@ static void *work(void *arg)
         outcome_t outcome = block_run(b);
         if (outcome == BLOCK_DONE) {
             stalemate = 0;
+            if (m->launch->seconds)
+                atomic_store(&m->progress_ns, now_ns());
             resident[at] = resident[--n];
             emu_block_free(spare);
             spare = b;
@@ -358,7 +397,14 @@ static void *work(void *arg)
                 break;
         } else if (outcome == BLOCK_POLLS) {
             at++;
-            if (++stalemate > STALEMATE) {
+            const uint32_t changes = worker->changes;
+            if (changes != seen || !stalemate) {
+                seen = changes;
+                stalemate = 0;
+                since = m->launch->seconds ? now_ns() : 0;
+            }
+            const bool look = m->launch->seconds && !(++stalemate % POLLS_A_LOOK);
+            if (stalemate > STALEMATE || (look && (now_ns() - since > POLLING_NS || emu_out_of_time(m)))) {
                 warp_t *w = &b->warp[0];
                 char where[480];
                 while (w->stop == STOP_EXIT && w + 1 < b->warp + b->n_warps)
@@ -602,6 +648,7 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
         m.local_bytes += ((launch->stack_bytes ? launch->stack_bytes : STACK_BYTES) + 15) & ~15u;
     m.n_blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     m.resident = TURING_T4_SMS * turing_occupancy(kernel, m.threads, turing_resident_shared(kernel, launch)).blocks;
+    m.progress_ns = now_ns();
     m.max_issued = launch->max_warp_instructions ? launch->max_warp_instructions : UINT64_C(1) << 32;
     m.hmma = turing_hmma_best();
     m.fraction = turing_tensor_fraction(launch->tensor);
@@ -622,6 +669,9 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
         ok = turing_fail(err, "out of memory for the race checker");
     if (ok && m.checks & TURING_CHECK_SCHEDULE)
         ok = emu_schedule_open(&m, err);
+    if (ok && m.checks & (TURING_CHECK_MEMORY | TURING_CHECK_CONVERGENCE))
+        ok = emu_define_open(&m) || turing_fail(err, "out of memory for the check of memory");
+    m.has_undefined = emu_memory_any_undefined(mem);
     if (ok && m.checks && launch->found)
         ok = (m.announced = calloc((size_t)m.n_ops * TURING_VIOLATION_COUNT + 1, sizeof *m.announced)) ||
              turing_fail(err, "out of memory");
@@ -632,6 +682,7 @@ bool turing_launch(const turing_kernel_t *kernel, turing_memory_t *mem, const tu
     ok = ok && run_grid(&m, violations, err);
     emu_count_close(&m);
     emu_schedule_close(&m);
+    emu_define_close(&m);
     emu_race_close(&m);
     emu_lower_free(&m);
     free(m.bank0);

@@ -87,6 +87,7 @@ typedef struct split {
 
 typedef struct schedule schedule_t; /* check_schedule.c */
 typedef struct race race_t;         /* check_race.c     */
+typedef struct define define_t;     /* define.h         */
 typedef struct trace trace_t;       /* trace.h          */
 
 struct warp {
@@ -111,8 +112,11 @@ struct warp {
     uint8_t *local;     /* local_bytes per lane                     */
     uint32_t local_low; /* from there on it was used by this block */
     uint8_t *local_valid;
-    uint8_t *local_absent; /* as alloc_t has; NULL: not a dry launch */
+    uint8_t *local_undefined; /* bits of what was written */
+    bool has_undefined;       /* any such bit */
+    uint8_t *local_absent;    /* as alloc_t has; NULL: not a dry launch */
     schedule_t *schedule;
+    define_t *define;
     trace_t *trace; /* what the timing model will replay, or NULL */
     block_t *block;
 };
@@ -133,7 +137,9 @@ struct block {
     warp_t *warp;
     uint8_t *shared;
     uint8_t *shared_valid;
-    uint8_t *shared_absent; /* as alloc_t has; NULL: not a dry launch */
+    uint8_t *shared_undefined; /* bits of what was written */
+    bool has_undefined;        /* any such bit */
+    uint8_t *shared_absent;    /* as alloc_t has; NULL: not a dry launch */
     named_barrier_t barrier[16];
     uint32_t polls; /* strong loads and atomics since last resumed */
     race_t *race;
@@ -154,6 +160,7 @@ struct worker {
     turing_failure_t failure;
     turing_error_t error;
     turing_count_t *count; /* per instruction, or NULL                 */
+    uint32_t changes;      /* of memory by strong stores and atomics   */
     finding_t **finding;   /* [instruction * TURING_VIOLATION_COUNT + kind] */
 };
 
@@ -179,8 +186,9 @@ struct machine {
     uint64_t n_blocks;
     uint32_t resident; /* blocks that a T4 would hold at a time    */
     uint64_t max_issued;
-    bool ordered; /* results depend on the order of blocks    */
-    bool dry;     /* idle instructions are left out           */
+    _Atomic uint64_t progress_ns; /* when a block ended last */
+    bool ordered;                 /* results depend on the order of blocks    */
+    bool dry;                     /* idle instructions are left out           */
     unsigned checks;
     turing_hmma_fn *hmma;
     int fraction;
@@ -188,6 +196,8 @@ struct machine {
     global_race_t *global_race;
     _Atomic uint8_t **sector_seen;    /* a byte per 32 B sector of each allocation */
     struct plan *plans;               /* check_schedule.c                         */
+    struct define_plan *define_plans; /* check_define.c                           */
+    _Atomic bool has_undefined;       /* global memory has undefined bits that were stored */
     turing_bank_t bank[TURING_BANKS]; /* the kernel's, or what is mapped of them  */
     pthread_mutex_t atomics;          /* global read-modify-writes                */
     pthread_mutex_t finding;          /* launch->found is being called            */
@@ -249,6 +259,9 @@ void emu_fault_as(warp_t *w, const op_t *o, turing_failure_t kind, const char *f
 const char *emu_where(const block_t *b, char *text, size_t size);
 #define emu_fault(w, o, ...) emu_fault_as(w, o, TURING_FAILED_OTHER, __VA_ARGS__)
 
+/* Has the launch gone on for longer than it may without the end of a block? */
+bool emu_out_of_time(machine_t *m);
+
 /* ---- check.c ---- */
 typedef struct site {
     turing_space_t space;
@@ -263,6 +276,7 @@ typedef struct site {
 __attribute__((format(printf, 5, 6)))
 #endif
 void emu_report(warp_t *w, const op_t *o, turing_violation_kind_t kind, site_t site, const char *what, ...);
+const char *emu_advice(turing_violation_kind_t kind);
 uint64_t emu_report_all(machine_t *m, worker_t *workers, unsigned n);
 
 /* ---- check_memory.c: returns the lanes whose access may be carried out ---- */

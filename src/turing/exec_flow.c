@@ -12,7 +12,7 @@
  * Convergence barriers are kept per lane: parts of a warp may use the same
  * barrier register at different depths.
  */
-#include "exec.h"
+#include "define.h"
 #include "system.h"
 #include "trace.h"
 
@@ -20,7 +20,8 @@
 
 enum {
     SPINS = 256, /* backward branches of a split warp before another part runs         */
-    TURN = 4096  /* backward branches of a warp before other warps of its block may run */
+    TURN = 4096, /* backward branches of a warp before other warps of its block may run */
+    TURNS_A_LOOK = 16 /* at the clock */
 };
 
 static uint32_t first_lane(uint32_t mask)
@@ -160,6 +161,13 @@ static void exit_lanes(warp_t *w, uint32_t lanes)
     }
 }
 
+static void out_of_time(warp_t *w, const op_t *o)
+{
+    char where[480];
+    emu_fault_as(w, o, TURING_FAILED_STUCK, "no block of the kernel has ended for %u seconds: an endless loop?%s",
+                 w->block->worker->m->launch->seconds, emu_where(w->block, where, sizeof where));
+}
+
 /* ---- branches -------------------------------------------------------------------------- */
 
 static void branch(warp_t *w, const op_t *o, uint32_t taken, uint32_t target)
@@ -181,8 +189,12 @@ static void branch(warp_t *w, const op_t *o, uint32_t taken, uint32_t target)
         w->active &= ~taken;
         w->pc++;
     }
-    if (target <= here && taken && !(++w->loops % TURN) && !w->trace && w->block->live > 1 && w->stop == RUNNING)
-        w->stop = STOP_TURN; /* what the loop waits for may be another warp's to do */
+    if (target <= here && taken && !(++w->loops % TURN)) {
+        if (!w->trace && w->block->live > 1 && w->stop == RUNNING)
+            w->stop = STOP_TURN; /* what the loop waits for may be another warp's to do */
+        if (!(w->loops % (TURN * TURNS_A_LOOK)) && emu_out_of_time(w->block->worker->m))
+            out_of_time(w, o);
+    }
     if (target <= here && taken && w->n_splits && ++w->spins >= SPINS) {
         /* The rest of the warp may be what this loop waits for. */
         w->spins = 0;
@@ -477,6 +489,8 @@ static inline void loop(warp_t *w, watching_t watching)
                 emu_count_issue(w, o, on);
             if (w->schedule)
                 emu_schedule_issue(w, o, on);
+            if (w->define)
+                emu_define_issue(w, o, on);
         }
         if (watching == TRACE_ONLY || (watching == EVERYTHING && w->trace))
             emu_time_issue(w, w->pc, on);

@@ -3,7 +3,7 @@
  * exec_lanes.c - instructions that know of lanes: predicates as words, votes, exchange between lanes, special
  * registers.
  */
-#include "exec.h"
+#include "define.h"
 
 /* ---- predicates as words, votes -------------------------------------------------------------- */
 
@@ -60,7 +60,7 @@ static void op_voteu(warp_t *w, const op_t *o, uint32_t on)
 static void op_shfl(warp_t *w, const op_t *o, uint32_t on)
 {
     SOURCES;
-    uint32_t inside = 0;
+    uint32_t inside = 0, lost = 0;
     EACH {
         uint32_t lane = (uint32_t)l, segment = c[l] >> 8 & 31, clamp = c[l] & 31, from = b[l] & 31;
         uint32_t first = lane & segment, last = first | (clamp & ~segment);
@@ -89,12 +89,18 @@ static void op_shfl(warp_t *w, const op_t *o, uint32_t on)
         /* Halving steps over a block of less than a warp: what lane + from does not have goes to a lane whose own value
          * is being handed down, and which nobody reads any more. */
         const bool spent = o->in->m.func == TURING_SHFL_DOWN && lane >= from && !(w->threads >> (j & 31) & 1);
-        if (in && !spent && (on >> l & 1) && !(on >> (j & 31) & 1) &&
-            w->block->worker->m->checks & TURING_CHECK_CONVERGENCE)
-            emu_report(w, o, TURING_DIVERGENT, (site_t){.lane = lane},
-                       "lane %u takes a value from lane %d, which does not execute this SHFL", lane, j & 31);
+        if (in && !spent && (on >> l & 1) && !(on >> (j & 31) & 1))
+            lost |= 1u << l;
     }
     put(w, o->d, t, on);
+    if (lost && w->define && o->d < ROW_CONSTANTS && w->block->worker->m->checks & TURING_CHECK_CONVERGENCE) {
+        uint32_t all[LANES], first = 0; /* undefined: many a program drops it */
+        while (!(lost >> first & 1))
+            first++;
+        EACH
+            all[l] = ~0u;
+        emu_define_put(w, o, o->d, all, lost, (site_t){.lane = first});
+    }
     put_pred(w, o->pdst[0], inside, on);
 }
 

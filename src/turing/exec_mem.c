@@ -7,7 +7,7 @@
  * Without checkers an access that no memory backs is a fault and ends the
  * launch; with them it is reported, loads read as zero and stores vanish.
  */
-#include "exec.h"
+#include "define.h"
 #include "trace.h"
 #include "transpose.h"
 
@@ -97,8 +97,9 @@ static uint8_t *locate(warp_t *w, const op_t *o, turing_space_t space, int lane,
         alloc_t *a = w->hit;
         if (!a || address < a->base || address - a->base >= a->size)
             a = emu_memory_find(m->mem, address);
-        if (a && bytes <= a->size - (address - a->base)) {
-            w->hit = a;
+        if (a &&
+            (bytes <= a->size - (address - a->base) || (bytes == 4 && m->checks & TURING_CHECK_MEMORY && a->owned))) {
+            w->hit = a; /* words that reach over the end were looked at by the check */
             return a->host + (address - a->base);
         }
     }
@@ -161,6 +162,8 @@ static void load(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, co
             d[3][l] = v[3];
         }
     }
+    if (w->define && o->d != ROW_SINK)
+        emu_define_load(w, o, allowed & on, space, address);
 }
 
 /* Bytes have a value now. */
@@ -203,6 +206,8 @@ static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, c
         leave_out(w, o, on, space, address);
         return;
     }
+    if (w->define)
+        emu_define_store(w, o, on, space, address);
     EACH_ON {
         uint8_t *p = locate(w, o, space, l, address[l], bytes);
         if (!p)
@@ -237,6 +242,8 @@ static void strong(warp_t *w, uint32_t on, access_t kind, const uint64_t address
         if (w->stop == RUNNING)
             w->stop = STOP_YIELD;
     }
+    if (kind == ACCESS_WRITE)
+        b->worker->changes++;
     if (b->worker->m->checks & TURING_CHECK_RACE)
         emu_race_strong(w, on, kind, address);
 }
@@ -356,6 +363,31 @@ static void transpose(const uint8_t *const row[8], uint32_t out[LANES])
 }
 #endif
 
+/* What was undefined in shared memory is so in the registers. */
+static void undefined_matrices(warp_t *w, const op_t *o, uint32_t allowed, const uint64_t address[LANES])
+{
+    for (int i = 0; i < o->in->m.count; i++) {
+        uint8_t bits[8][16] = {{0}};
+        const uint8_t *row[8];
+        uint32_t d[LANES], first = LANES;
+        for (int j = 0; j < 8; j++) {
+            const uint32_t l = 8u * (uint32_t)i + (uint32_t)j;
+            row[j] = bits[j];
+            if (allowed >> l & 1 && emu_define_bytes(w, TURING_SPACE_SHARED, l, address[l], 16, bits[j]) &&
+                first == LANES)
+                first = l;
+        }
+        if (first == LANES)
+            continue;
+        if (o->in->m.trans)
+            transpose(row, d);
+        else
+            memcpy(d, bits, sizeof d);
+        emu_define_put(w, o, o->d + (unsigned)i, d, ALL_LANES,
+                       (site_t){.space = TURING_SPACE_SHARED, .address = address[first], .lane = first, .bytes = 16});
+    }
+}
+
 /* Lane 8 i + j holds the address of row j of matrix i; lane 4 g + t gets
  * elements 2t and 2t+1 of row g (transposed: of column g). */
 static void op_ldsm(warp_t *w, const op_t *o, uint32_t on)
@@ -401,6 +433,8 @@ static void op_ldsm(warp_t *w, const op_t *o, uint32_t on)
             for (int j = 0; j < 8; j++)
                 memcpy(d + 4 * j, row[8 * i + j], 16);
     }
+    if (w->define)
+        undefined_matrices(w, o, allowed, address);
 }
 
 /* ---- constants ------------------------------------------------------------------------------- */
@@ -507,7 +541,10 @@ static void atomic(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, 
             second |= (uint64_t)b[1][l] << 32;
         }
         memcpy(&old, p, bytes);
+        if (w->define)
+            emu_define_atomic(w, o, (uint32_t)l, space, address[l], bytes, cas, old == first);
         now = cas ? (old == first ? second : old) : updated(o, old, first);
+        w->block->worker->changes += now != old;
         memcpy(p, &now, bytes);
         mark(w, space, p, bytes);
         if (cas && o->in->m.func) /* CAST: tells success instead of the old value */

@@ -87,17 +87,20 @@ enum {
     TURING_CHECK_SCHEDULE = 4,
     /* Divergence where a whole warp is needed, barriers that never fill. */
     TURING_CHECK_CONVERGENCE = 8,
-    TURING_CHECK_ALL = 15
+    TURING_CHECK_ALL = 15,
+    /* Several threads that store one value are a race, too; else that is TURING_SAME_VALUE, a note. */
+    TURING_CHECK_SAME_VALUE = 16
 };
 
-/* Adds the checks of a list: memory, race, schedule and convergence, all or 1, none or 0, apart by commas or blanks.
- * Returns NULL, or where in the list the first word begins that is none of these. */
+/* Adds the checks of a list: memory, race, schedule, convergence and same-value, all or 1, none or 0, apart by commas
+ * or blanks. Returns NULL, or where in the list the first word begins that is none of these. */
 const char *turing_checks_from(const char *list, unsigned *checks);
 
 typedef enum turing_violation_kind {
     TURING_OUT_OF_BOUNDS, /* memory */
     TURING_MISALIGNED,
-    TURING_UNINITIALISED,
+    TURING_UNINITIALISED,   /* a value that nobody wrote decides a branch, is part of an address, or is stored for the
+                               host */
     TURING_RACE,            /* race */
     TURING_LANE_CONFLICT,   /* two lanes of one store, one address, two values */
     TURING_STALL_TOO_SHORT, /* schedule */
@@ -105,6 +108,7 @@ typedef enum turing_violation_kind {
     TURING_SOURCE_OVERWRITTEN,
     TURING_DIVERGENT, /* convergence */
     TURING_BARRIER_MISMATCH,
+    TURING_SAME_VALUE, /* race: no violation, and told by turing_launch_t.found only */
     TURING_VIOLATION_COUNT
 } turing_violation_kind_t;
 
@@ -148,6 +152,11 @@ typedef void turing_report_fn(void *user, const turing_violation_t *violation);
 typedef void turing_print_fn(void *user, const char *text, size_t bytes);
 
 const char *turing_violation_name(turing_violation_kind_t kind);
+
+/* Tells each undefined value that a kernel stored in this range (turing_launch_t.host_reads), once for each pair of
+ * instructions that read and stored it, as a violation of the one that read it; returns how many. */
+uint64_t turing_memory_undefined(turing_memory_t *mem, uint64_t address, size_t bytes, turing_report_fn *report,
+                                 void *user);
 
 /* One line of text for people; returns its length, always terminates. */
 size_t turing_violation_text(const turing_violation_t *violation, char *text, size_t size);
@@ -325,13 +334,17 @@ typedef struct turing_launch {
     turing_tensor_t tensor;
     unsigned threads;               /* host threads, 0: one per core             */
     uint64_t max_warp_instructions; /* a warp that runs longer is an error; 0: 2^32 */
+    uint32_t seconds;               /* in which no block ends, after which the launch is stuck; 0: no limit */
     unsigned checks;                /* TURING_CHECK_*                            */
     turing_report_fn *report;       /* gets each violation once, at the end      */
     turing_report_fn *found;        /* gets each when it is first found, one at a time */
     turing_print_fn *print;         /* gets what printf and assert of the kernel print  */
     void *user;                     /* of all three                               */
-    turing_failure_t *failure;      /* filled if not NULL, where the launch fails */
-    turing_counters_t *counters;    /* filled if not NULL; turing_counters_free  */
+    /* What it stores of values that nobody wrote is told when the host reads it, by turing_memory_undefined(); else at
+     * once. */
+    bool host_reads;
+    turing_failure_t *failure;   /* filled if not NULL, where the launch fails */
+    turing_counters_t *counters; /* filled if not NULL; turing_counters_free  */
     /* Filled if not NULL.  Then one host thread runs the blocks, in the order in
      * which the modelled multiprocessors take them, and the modelled L2 begins
      * with what the last such launch on this memory left in it. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { ALIGNMENT = 256, GAP = 256, HEAP_BYTES = 8 << 20 /* as CUDA has it, unless told otherwise */ };
+enum { WORD = 4, MOST_NOTES = 255 };
 
 /* First address handed out: clear of zero and of the windows through which
  * generic addresses reach shared and local memory. */
@@ -22,6 +23,8 @@ struct turing_memory {
     void *l2;
     heap_t *heap;
     uint64_t heap_bytes;
+    note_t *notes;
+    unsigned n_notes;
 };
 
 turing_memory_t *turing_memory_create(unsigned flags)
@@ -40,6 +43,8 @@ static void release(alloc_t *a)
     if (a->owned)
         free(a->host);
     free(a->valid);
+    free(a->undefined);
+    free(a->note);
     free(a->absent);
 }
 
@@ -52,6 +57,14 @@ void turing_memory_destroy(turing_memory_t *mem)
     free(mem->allocs);
     free(mem->l2);
     emu_heap_free(mem->heap);
+    for (unsigned i = 0; i < mem->n_notes; i++) {
+        const turing_violation_t *v = &mem->notes[i].v;
+        free((char *)v->kernel);
+        free((char *)v->insn);
+        free((char *)v->file);
+        free((char *)v->what);
+    }
+    free(mem->notes);
     free(mem);
 }
 
@@ -133,6 +146,62 @@ bool emu_memory_absent(alloc_t *a, uint64_t offset, size_t bytes, bool absent)
     return true;
 }
 
+bool emu_memory_undefine(alloc_t *a)
+{
+    if (!a->undefined) {
+        a->undefined = calloc(a->size + WORD, 1);
+        a->note = calloc(a->size + WORD, 1);
+    }
+    return a->undefined && a->note;
+}
+
+bool emu_memory_any_undefined(const turing_memory_t *mem)
+{
+    for (size_t i = 0; i < mem->n; i++)
+        if (mem->allocs[i].undefined)
+            return true;
+    return false;
+}
+
+uint8_t emu_memory_note(turing_memory_t *mem, const turing_violation_t *v, uint32_t by)
+{
+    unsigned i = 0;
+    while (i < mem->n_notes && (mem->notes[i].by != by || mem->notes[i].v.code != v->code ||
+                                strcmp(mem->notes[i].v.kernel, v->kernel) != 0))
+        i++;
+    if (i < mem->n_notes)
+        return (uint8_t)(i + 1);
+    if (!mem->notes)
+        mem->notes = calloc(MOST_NOTES, sizeof *mem->notes);
+    if (!mem->notes || i == MOST_NOTES)
+        return 0;
+    turing_violation_t *kept = &mem->notes[i].v;
+    *kept = *v;
+    kept->kernel = strdup(v->kernel);
+    kept->insn = strdup(v->insn);
+    kept->file = v->file ? strdup(v->file) : NULL;
+    kept->what = strdup(v->what);
+    mem->notes[i].by = by;
+    mem->n_notes++;
+    return kept->kernel && kept->insn && kept->what ? (uint8_t)(i + 1) : 0;
+}
+
+uint64_t turing_memory_undefined(turing_memory_t *mem, uint64_t address, size_t bytes, turing_report_fn *report,
+                                 void *user)
+{
+    const alloc_t *a = emu_memory_find(mem, address);
+    uint64_t found = 0;
+    if (!a || !a->note || bytes > a->size - (address - a->base))
+        return 0;
+    for (const uint8_t *n = a->note + (address - a->base), *end = n + bytes; n < end; n++)
+        if (*n && !mem->notes[*n - 1].told) {
+            mem->notes[*n - 1].told = true;
+            report(user, &mem->notes[*n - 1].v);
+            found++;
+        }
+    return found;
+}
+
 static bool insert(turing_memory_t *mem, alloc_t a)
 {
     if (mem->n == mem->capacity) {
@@ -158,9 +227,9 @@ uint64_t turing_memory_alloc(turing_memory_t *mem, size_t bytes)
     uint64_t base = mem->next;
     for (size_t i = lower(mem, base - GAP); i < mem->n && mem->allocs[i].base < base + bytes + GAP; i++)
         base = (mem->allocs[i].base + mem->allocs[i].size + GAP + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    alloc_t a = {.base = base, .size = bytes, .host = calloc(bytes, 1), .owned = true};
+    alloc_t a = {.base = base, .size = bytes, .host = calloc(bytes + WORD, 1), .owned = true};
     if (mem->flags & TURING_MEMORY_TRACK)
-        a.valid = calloc(bytes, 1);
+        a.valid = calloc(bytes + WORD, 1);
     if (!a.host || ((mem->flags & TURING_MEMORY_TRACK) && !a.valid) || !insert(mem, a)) {
         release(&a);
         return 0;
@@ -184,7 +253,7 @@ bool turing_memory_bind(turing_memory_t *mem, uint64_t address, void *host, size
 
 bool turing_memory_place(turing_memory_t *mem, uint64_t address, size_t bytes, turing_error_t *err)
 {
-    void *host = calloc(bytes ? bytes : 1, 1);
+    void *host = calloc(bytes + WORD, 1);
     if (!host)
         return turing_fail(err, "out of memory");
     if (!turing_memory_bind(mem, address, host, bytes, err)) {
@@ -246,6 +315,17 @@ static alloc_t *range(turing_memory_t *mem, uint64_t address, size_t bytes, turi
     return NULL;
 }
 
+static void written(alloc_t *a, uint64_t offset, size_t bytes)
+{
+    emu_memory_absent(a, offset, bytes, false);
+    if (a->valid)
+        memset(a->valid + offset, 1, bytes);
+    if (a->undefined) {
+        memset(a->undefined + offset, 0, bytes);
+        memset(a->note + offset, 0, bytes);
+    }
+}
+
 bool turing_memory_write(turing_memory_t *mem, uint64_t address, const void *from, size_t bytes, turing_error_t *err)
 {
     if (bytes == 0)
@@ -254,9 +334,7 @@ bool turing_memory_write(turing_memory_t *mem, uint64_t address, const void *fro
     if (!a)
         return false;
     memcpy(a->host + (address - a->base), from, bytes);
-    emu_memory_absent(a, address - a->base, bytes, false);
-    if (a->valid)
-        memset(a->valid + (address - a->base), 1, bytes);
+    written(a, address - a->base, bytes);
     return true;
 }
 
@@ -287,9 +365,7 @@ bool turing_memory_fill(turing_memory_t *mem, uint64_t address, uint8_t value, s
     if (!a)
         return false;
     memset(a->host + (address - a->base), value, bytes);
-    emu_memory_absent(a, address - a->base, bytes, false);
-    if (a->valid)
-        memset(a->valid + (address - a->base), 1, bytes);
+    written(a, address - a->base, bytes);
     return true;
 }
 
@@ -304,6 +380,11 @@ bool turing_memory_copy(turing_memory_t *mem, uint64_t to, uint64_t from, size_t
     if (!emu_memory_absent(b, to - b->base, bytes, is_absent(a, from, bytes)))
         return turing_fail(err, "out of memory");
     memmove(b->host + (to - b->base), a->host + (from - a->base), bytes);
+    if (b->valid && a->undefined && emu_memory_undefine(b)) {
+        memmove(b->undefined + (to - b->base), a->undefined + (from - a->base), bytes);
+        memmove(b->note + (to - b->base), a->note + (from - a->base), bytes);
+    } else if (b->undefined)
+        written(b, to - b->base, bytes);
     if (b->valid && a->valid)
         memmove(b->valid + (to - b->base), a->valid + (from - a->base), bytes);
     else if (b->valid)
