@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* turing exec, turing env - CUDA programs whose libcuda and libcudart are the emulated T4. */
 #include "turing_exec.h"
+#include "turing_gate.h"
 #include "launch.h"
 
 #include <errno.h>
@@ -9,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define FINDER "/libturing_finder.so" /* in that folder: src/face/finder.c */
 
 /* The folder of the libraries: beside this program, or where it is installed to. */
 static const char *face_folder(void)
@@ -34,21 +33,29 @@ static const char *face_folder(void)
     return NULL;
 }
 
-/* Puts a path before those that a variable of the environment holds. */
-static void prepend(const char *variable, const char *first, const char *name)
-{
-    const char *old = getenv(variable);
-    char *path = malloc(strlen(first) + strlen(name) + (old ? strlen(old) : 0) + 2);
-    if (!path)
-        return;
-    sprintf(path, "%s%s%s%s", first, name, old && *old ? ":" : "", old ? old : "");
-    setenv(variable, path, 1);
-    free(path);
-}
+static const char help[] =
+    "Usage: turing exec [OPTION...] PROGRAM [ARGUMENT...]\n"
+    "\n"
+    "Runs a CUDA program, whose libcuda and libcudart are the emulated T4.\n"
+    "\n"
+    "  --check, --check=LIST  out-of-bounds accesses, values that nobody wrote, races, schedule and divergence are "
+    "told\n"
+    "                         and are errors; LIST has some of memory,race,schedule,convergence, and same-value\n"
+    "  --keep-going           what is found is told, and is no error to the program\n"
+    "  --allow FILE           findings that FILE names are neither told nor counted\n"
+    "  --write-allow FILE     writes FILE with what was found\n"
+    "  --junit FILE           writes what was found as JUnit's XML\n"
+    "  --seconds N            in which no block of a kernel ends, after which it goes nowhere; 0: never; 30\n"
+    "  --time                 a table of its kernels and their modelled time at the end\n"
+    "  --log                  the calls of CUDA that it makes, and which are not served\n"
+    "\n"
+    "Exit status: 99 where something was found, whatever the program's is; 2 where the program cannot run here, or "
+    "the\n"
+    "arguments were not understood; else the program's.\n";
 
 static int usage(void)
 {
-    fputs("turing: exec takes [--check[=LIST]] [--time] [--log] PROGRAM [ARGUMENT...]. Try turing --help.\n", stderr);
+    fputs("turing: exec takes options, PROGRAM [ARGUMENT...]. Try turing exec --help.\n", stderr);
     return 2;
 }
 
@@ -58,12 +65,32 @@ static bool sets_checks(const char *list)
     unsigned checks = 0;
     const char *unknown = turing_checks_from(list, &checks);
     if (unknown)
-        fprintf(stderr, "turing: unknown check %s; there are memory, race, schedule, convergence\n", unknown);
+        fprintf(stderr, "turing: unknown check %s; there are memory, race, schedule, convergence, same-value\n",
+                unknown);
     return !unknown && !setenv("TURING_CHECK", list, 1);
+}
+
+/* Sets the variable that an option with an argument is; false: it is none, or has none. */
+static bool sets_variable(char **argv, bool has_next, turing_gate_t *gate)
+{
+    if (!has_next)
+        return false;
+    if (!strcmp(argv[0], "--allow"))
+        return !setenv("TURING_ALLOW", argv[1], 1);
+    if (!strcmp(argv[0], "--seconds"))
+        return !setenv("TURING_SECONDS", argv[1], 1);
+    if (!strcmp(argv[0], "--write-allow"))
+        gate->allow_to = argv[1];
+    else if (!strcmp(argv[0], "--junit"))
+        gate->junit = argv[1];
+    else
+        return false;
+    return true;
 }
 
 int turing_exec(int argc, char **argv)
 {
+    turing_gate_t gate = {NULL, NULL};
     for (; argc && argv[0][0] == '-'; argc--, argv++)
         if (!strcmp(argv[0], "--check"))
             setenv("TURING_CHECK", "all", 1);
@@ -74,18 +101,26 @@ int turing_exec(int argc, char **argv)
             setenv("TURING_TIME", "1", 1);
         else if (!strcmp(argv[0], "--log"))
             setenv("TURING_LOG", "1", 1);
+        else if (!strcmp(argv[0], "--keep-going"))
+            setenv("TURING_KEEP_GOING", "1", 1);
+        else if (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h")) {
+            fputs(help, stdout);
+            return 0;
+        } else if (sets_variable(argv, argc > 1, &gate))
+            argc--, argv++;
         else
             return usage();
     if (!argc)
         return usage();
+    const char *allow = getenv("TURING_ALLOW");
+    if (allow && *allow && access(allow, R_OK)) {
+        fprintf(stderr, "turing: %s: %s\n", allow, strerror(errno));
+        return 2;
+    }
     const char *folder = face_folder();
     if (!folder)
         return 2;
-    prepend("LD_LIBRARY_PATH", folder, "");
-    prepend("LD_AUDIT", folder, FINDER);
-    execvp(argv[0], argv);
-    fprintf(stderr, "turing: %s: %s\n", argv[0], strerror(errno));
-    return 2;
+    return turing_gate_run(&gate, folder, argv);
 }
 
 int turing_env(int argc, char **argv)
@@ -95,6 +130,6 @@ int turing_env(int argc, char **argv)
     if (!folder)
         return 2;
     printf("export LD_LIBRARY_PATH='%s'\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"\n", folder);
-    printf("export LD_AUDIT='%s" FINDER "'\"${LD_AUDIT:+:$LD_AUDIT}\"\n", folder);
+    printf("export LD_AUDIT='%s" TURING_FINDER "'\"${LD_AUDIT:+:$LD_AUDIT}\"\n", folder);
     return 0;
 }

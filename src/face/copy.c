@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* copy.c - copies and fills of the driver's interface. */
-#include "machine.h"
+#include "findings.h"
 
 #include <string.h>
 
@@ -49,8 +49,13 @@ static CUresult copy_row(CUdeviceptr to, CUdeviceptr from, size_t bytes)
         return done(turing_memory_copy(machine.mem, to, from, bytes, &err), &err);
     if (to_device)
         return done(turing_memory_write(machine.mem, to, host(from), bytes, &err), &err);
-    if (from_device)
+    if (from_device) {
+        findings_t findings = {0, CUDA_SUCCESS};
+        turing_memory_undefined(machine.mem, from, bytes, findings_found, &findings);
+        if (findings.count && (machine.sticky = findings_error(&findings)) != CUDA_SUCCESS)
+            return machine.sticky;
         return done(turing_memory_read(machine.mem, from, host(to), bytes, &err), &err);
+    }
     memmove(host(to), host(from), bytes);
     return CUDA_SUCCESS;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* launch.c - kernels are run, what is wrong with them is told, and what they took is added up. */
-#include "machine.h"
+#include "findings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,28 +87,7 @@ __attribute__((destructor)) static void print_table(void)
     free(sorted);
 }
 
-/* ---- findings ------------------------------------------------------------------------------- */
-
-typedef struct findings {
-    uint64_t count;
-    CUresult error;
-} findings_t;
-
-static void found(void *user, const turing_violation_t *v)
-{
-    findings_t *f = user;
-    char text[2048];
-    const CUresult error = v->kind == TURING_OUT_OF_BOUNDS ? CUDA_ERROR_ILLEGAL_ADDRESS
-                           : v->kind == TURING_MISALIGNED  ? CUDA_ERROR_MISALIGNED_ADDRESS
-                                                           : CUDA_ERROR_LAUNCH_FAILED;
-    if (!f->count++ || error != CUDA_ERROR_LAUNCH_FAILED)
-        f->error = error;
-    turing_violation_text(v, text, sizeof text);
-    char *times = strrchr(text, '('); /* it is told as it happens: of the first time */
-    if (times && !strcmp(times, "(1 times)") && times > text)
-        times[-1] = 0;
-    machine_say("%s", text);
-}
+/* ---- what a kernel prints, and how it fails ---------------------------------------------------- */
 
 static void print(void *user, const char *text, size_t bytes)
 {
@@ -116,6 +95,19 @@ static void print(void *user, const char *text, size_t bytes)
     machine.printed = true;
     fwrite(text, 1, bytes, stdout);
     fflush(stdout);
+}
+
+static const char *name_of(turing_failure_t failure)
+{
+    switch (failure) {
+    case TURING_FAILED_ADDRESS: return "out of bounds";
+    case TURING_FAILED_MISALIGNED: return "misaligned";
+    case TURING_FAILED_ASSERT: return "assertion";
+    case TURING_FAILED_TRAP: return "trap";
+    case TURING_FAILED_INSTRUCTION: return "instruction";
+    case TURING_FAILED_STUCK: return "stuck";
+    default: return "failure";
+    }
 }
 
 static CUresult error_of(turing_failure_t failure)
@@ -213,21 +205,24 @@ CUresult launch(function_t *f, const unsigned grid[3], const unsigned block[3], 
                          .cooperative = cooperative};
     machine_log(k->name, "launched");
     forms_log(f);
+    findings_ran();
     if (machine.host.run)
         return machine.host.run(machine.host.user, k, &l) ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
     l.threads = machine.threads;
     l.max_warp_instructions = machine.limit;
     l.checks = machine.checks;
-    l.found = found;
+    l.seconds = machine.seconds;
+    l.host_reads = true;
+    l.found = findings_found;
     l.print = print;
     l.user = &findings;
     l.failure = &failure;
     l.time = machine.time ? &time : NULL;
     if (!turing_launch(k, machine.mem, &l, NULL, &err)) {
-        machine_say("%s", err.text);
+        findings_failed(name_of(failure), k->name, err.text);
         machine.sticky = findings.count ? findings.error : error_of(failure);
     } else if (findings.count)
-        machine.sticky = findings.error;
+        machine.sticky = findings_error(&findings);
     else if (machine.time)
         add_time(k->name, &time);
     /* as CUDA has it, a launch succeeds and what comes after it fails */

@@ -11,7 +11,7 @@ machine_t machine;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *log_file;
 
-enum { MOST_THREADS = 1024 };
+enum { MOST_THREADS = 1024, SECONDS = 30, MOST_SECONDS = 1000000 };
 
 /* ---- options -------------------------------------------------------------------------- */
 
@@ -59,12 +59,15 @@ static bool open_log(void)
  * was meant would look like one that passed it. */
 static bool read_options(void)
 {
-    uint64_t threads;
+    uint64_t threads, seconds;
     bool ok = open_log();
     ok &= read_checks();
     ok &= read_number("TURING_LIMIT", UINT64_MAX, &machine.limit);
     ok &= read_number("TURING_THREADS", MOST_THREADS, &threads);
+    ok &= read_number("TURING_SECONDS", MOST_SECONDS, &seconds);
     machine.threads = (unsigned)threads;
+    machine.seconds = getenv("TURING_SECONDS") ? (uint32_t)seconds : SECONDS;
+    machine.keep_going = is_set("TURING_KEEP_GOING");
     machine.time = is_set("TURING_TIME");
     machine.blocking = is_set("CUDA_LAUNCH_BLOCKING");
     return ok;

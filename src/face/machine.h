@@ -13,8 +13,8 @@
  *       END(x < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
  *   }
  *
- * From low to high the files are machine, handles, unserved and device; context; memory; stream; share, pool and managed;
- * allocation, pointer, copy and module; forms and launch; older; names. None calls one that is higher.
+ * From low to high the files are machine, handles, unserved, findings and device; context; memory; stream; share, pool
+ * and managed; allocation, pointer, copy and module; forms and launch; older; names. None calls one that is higher.
  *
  * What fails while a kernel runs stays: the calls that follow return it, until the context is
  * destroyed or reset.
@@ -24,6 +24,9 @@
  *   TURING_TIME=1       a table of kernels and their modelled time at the end
  *   TURING_LOG=1|PATH   names of the entry points as they are called
  *   TURING_LIMIT=N      instructions of a warp, after which it is in an endless loop
+ *   TURING_SECONDS=N    in which no block of a kernel ends, after which it goes nowhere; 0: never. 30
+ *   TURING_KEEP_GOING=1 what checks find is said, and is no error to the program
+ *   TURING_ALLOW=PATH, TURING_FINDINGS=PATH  findings.h
  *   TURING_THREADS=N    of the host that run blocks
  */
 #ifndef FACE_MACHINE_H
@@ -41,9 +44,10 @@ typedef struct machine {
     uint64_t used, next_base; /* bytes given out; where the next module's variables stand */
     CUresult sticky;
     unsigned checks, threads;
-    bool time, blocking;
+    bool time, blocking, keep_going;
     bool printed; /* device code has called printf */
     uint64_t limit;
+    uint32_t seconds;
     double modelled_us; /* of all launches so far */
     face_host_t host;   /* whose machine this is; without memory: it is our own */
 } machine_t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* names.c - errors by name, entry points by name. */
-#include "machine.h"
+#include "findings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,12 +136,12 @@ CUresult CUDAAPI cuGetProcAddress(const char *name, void **function, int version
 CUresult CUDAAPI cuGetExportTable(const void **table, const CUuuid *id)
 {
     static bool told;
-    (void)id;
-    if (table)
-        *table = NULL;
+    if (!table || !id)
+        return CUDA_ERROR_INVALID_VALUE;
+    *table = NULL;
     if (!told)
-        machine_say("NVIDIA's own runtime, which is linked into this program, does not run on the emulated T4: "
-                    "link with nvcc -cudart shared");
+        findings_refused("NVIDIA's own runtime, which is linked into this program, does not run on the emulated T4: "
+                         "link with nvcc -cudart shared");
     told = true;
     return CUDA_ERROR_NOT_FOUND;
 }

@@ -16,7 +16,8 @@ if(TARGET turing_people_test)
     target_include_directories(face_driver_program SYSTEM PRIVATE ${HGEMM_CUDA_INCLUDE})
     target_link_libraries(face_driver_program PRIVATE pthread ${CMAKE_DL_LIBS})
     add_test(NAME face_driver COMMAND ${exec} $<TARGET_FILE:face_driver_program> ${people})
-    add_test(NAME face_driver_checked COMMAND ${exec} --check $<TARGET_FILE:face_driver_program> ${people})
+    # It asserts what is not so, and goes on: that is allowed by name.
+    add_test(NAME face_driver_checked COMMAND ${exec} --check --allow ${CMAKE_CURRENT_SOURCE_DIR}/face/driver.allow $<TARGET_FILE:face_driver_program> ${people})
     add_test(NAME face_time COMMAND ${exec} --time $<TARGET_FILE:face_driver_program> ${people})
     set_tests_properties(face_time PROPERTIES PASS_REGULAR_EXPRESSION
         "modelled on a T4 at 1590 MHz, not measured.*[0-9]%.* 1 .*grid_sync\n")
@@ -72,7 +73,7 @@ if(HGEMM_NVCC AND NOT HGEMM_SANITIZE) # a program without the sanitizer cannot l
         "endless loop[^\n]*warp 0 runs[^\n]*runtime.cu:.*cudaErrorLaunchTimeout")
 
     # Programs of the interface, and of how one is built: NAME SOURCES; FLAGS.
-    function(face_program name flags)
+    function(face_compile name flags)
         set(program ${CMAKE_CURRENT_BINARY_DIR}/face_${name}_program)
         list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/face/ OUTPUT_VARIABLE sources)
         separate_arguments(flags)
@@ -82,7 +83,10 @@ if(HGEMM_NVCC AND NOT HGEMM_SANITIZE) # a program without the sanitizer cannot l
             COMMENT "Compiling a CUDA program for the emulated T4: ${name}"
             VERBATIM)
         add_custom_target(compile_face_${name} ALL DEPENDS ${program})
-        add_test(NAME face_${name} COMMAND ${exec} ${program})
+    endfunction()
+    function(face_program name flags)
+        face_compile(${name} "${flags}" ${ARGN})
+        add_test(NAME face_${name} COMMAND ${exec} ${CMAKE_CURRENT_BINARY_DIR}/face_${name}_program)
         set_tests_properties(face_${name} PROPERTIES PASS_REGULAR_EXPRESSION "all as expected\n")
     endfunction()
     face_program(interface "-O1" interface.cu)
@@ -95,6 +99,42 @@ if(HGEMM_NVCC AND NOT HGEMM_SANITIZE) # a program without the sanitizer cannot l
     face_program(builds_debug "-G -Xptxas=-suppress-stack-size-warning" builds.cu)
     face_program(builds_linked "-O3 -rdc=true -Xnvlink=-suppress-stack-size-warning" builds.cu builds_functions.cu)
     face_program(builds_linked_debug "-G -rdc=true -Xnvlink=-suppress-stack-size-warning" builds.cu builds_functions.cu)
+
+    # Values that nobody wrote, in the three ways of building a program.
+    set(face_ways optimized debug linked)
+    set(face_ways_flags "-O3 -lineinfo" "-G" "-O3 -rdc=true")
+    set(face_said_decides "uninitialised read: _Z7decides[^\n]* global [^\n]*decides by it")
+    set(face_said_addresses "uninitialised read: _Z9addresses[^\n]* global [^\n]*has it in its address")
+    set(face_said_stores "uninitialised read: _Z6stores[^\n]* shared 0x24, [^\n]*stores it where the host reads it")
+    set(face_said_computes "uninitialised read: _Z8computes[^\n]* global [^\n]*stores it where the host reads it")
+    set(face_said_counts "uninitialised read: _Z6counts[^\n]* global [^\n]*stores it where the host reads it")
+    set(face_said_shuffles "divergent: _Z8shuffles[^\n]*does not execute this SHFL[^\n]*stores it where the host reads it")
+    foreach(way flags IN ZIP_LISTS face_ways face_ways_flags)
+        face_compile(defined_${way} "${flags}" defined.cu)
+        set(program ${CMAKE_CURRENT_BINARY_DIR}/face_defined_${way}_program)
+        add_test(NAME face_defined_${way} COMMAND ${exec} --check ${program})
+        foreach(fault decides addresses stores computes counts shuffles)
+            add_test(NAME face_defined_${way}_${fault} COMMAND ${exec} --check ${program} ${fault})
+            set_tests_properties(face_defined_${way}_${fault} PROPERTIES PASS_REGULAR_EXPRESSION "${face_said_${fault}}")
+        endforeach()
+    endforeach()
+
+    # A kernel that goes nowhere, and the exit statuses.
+    face_compile(stuck "-lineinfo" stuck.cu)
+    foreach(way spin loop)
+        add_test(NAME face_stuck_${way} COMMAND ${exec} --seconds 2 ${CMAKE_CURRENT_BINARY_DIR}/face_stuck_program ${way})
+        set_tests_properties(face_stuck_${way} PROPERTIES TIMEOUT 20 PASS_REGULAR_EXPRESSION
+            "for (ever|2 seconds)[^\n]*warp 0 runs[^\n]*stuck.cu:.*cudaErrorLaunchTimeout")
+    endforeach()
+    set(static ${CMAKE_CURRENT_BINARY_DIR}/face_static_program)
+    add_custom_command(OUTPUT ${static}
+        COMMAND ${HGEMM_NVCC} -arch=sm_75 -cudart static -o ${static} ${CMAKE_CURRENT_SOURCE_DIR}/face/stuck.cu
+        DEPENDS face/stuck.cu
+        COMMENT "Compiling a CUDA program with NVIDIA's runtime in it"
+        VERBATIM)
+    add_custom_target(compile_face_static ALL DEPENDS ${static})
+    add_test(NAME face_gate COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/face/gate.sh $<TARGET_FILE:turing_tool>
+        ${CMAKE_CURRENT_BINARY_DIR}/face_runtime_program ${static})
 
     # The example that launches a rung of the ladder.
     foreach(rung k1_tiled k4_fastindex)
