@@ -34,8 +34,10 @@
  * with, as a loop of compare-and-swap has: that it meets atomics of others is no race.  Whether it
  * is such a load is known after the warp has gone on, so findings of that kind wait until the end.
  *
- * Lanes of one warp are not checked against each other across instructions;
- * within one store, two lanes must not write different values to one address.
+ * Lanes of one warp run apart as far as CUDA promises: what one stores another may only load after a __syncwarp (a NOP
+ * where the warp is whole, else WARPSYNC), a barrier, or behind a fence.  A shuffle or a vote orders no memory.  Each
+ * cell has the last lane that wrote and those that read since.  Within one store, two lanes must not write different
+ * values to one address.
  */
 #include "exec.h"
 
@@ -50,8 +52,18 @@ typedef struct stamp {
     uint8_t warp, set, atomic;
 } stamp_t;
 
+/* What lanes of one warp did; times are of warp_t.issued. */
+typedef struct touch {
+    uint64_t wrote, read; /* 0: not */
+    uint64_t writer_block, reader_block;
+    uint32_t readers, write_code, read_code;
+    uint8_t writer, writer_warp, reader_warp;
+    bool write_atomic, read_atomic;
+} touch_t;
+
 typedef struct cell {
     stamp_t write, read[2];
+    touch_t lanes;
     uint32_t observer; /* block + 1 that read it by a strong load or an atomic since the last write */
 } cell_t;
 
@@ -88,7 +100,9 @@ struct race {
     uint32_t arrived_ready[16][WARPS];
     uint32_t *known; /* other blocks' moments, or NULL           */
     stamp_t *write;  /* shared cells */
-    uint32_t *read;  /* [cell * n_warps + warp]: moment          */
+    touch_t *lanes;
+    uint64_t synced[WARPS][LANES], lane_fenced[WARPS][LANES]; /* of warp_t.issued */
+    uint32_t *read;                                           /* [cell * n_warps + warp]: moment          */
     uint32_t *read_code;
     uint32_t fenced[WARPS][WARPS]; /* made visible in the block by MEMBAR            */
     bool behind_fence[WARPS];      /* no store since                                 */
@@ -209,9 +223,10 @@ race_t *emu_race_block(block_t *b)
     r->n_warps = m->n_warps;
     r->n_cells = m->shared_bytes / m->granule + 1;
     r->write = calloc(r->n_cells, sizeof *r->write);
+    r->lanes = calloc(r->n_cells, sizeof *r->lanes);
     r->read = calloc((size_t)r->n_cells * r->n_warps, sizeof *r->read);
     r->read_code = calloc((size_t)r->n_cells * r->n_warps, sizeof *r->read_code);
-    if (r->write && r->read && r->read_code)
+    if (r->write && r->lanes && r->read && r->read_code)
         return r;
     emu_race_block_free(r);
     return NULL;
@@ -222,6 +237,7 @@ void emu_race_block_free(race_t *r)
     if (!r)
         return;
     free(r->write);
+    free(r->lanes);
     free(r->read);
     free(r->read_code);
     free(r->known);
@@ -242,6 +258,8 @@ void emu_race_start(block_t *b)
             r->clock[w][v] = r->base - (v != w);
     }
     memset(r->arrived, 0, sizeof r->arrived);
+    memset(r->synced, 0, sizeof r->synced);
+    memset(r->lane_fenced, 0, sizeof r->lane_fenced);
     memset(r->fenced, 0, sizeof r->fenced);
     memset(r->behind_fence, 0, sizeof r->behind_fence);
     memset(r->n_recent, 0, sizeof r->n_recent);
@@ -260,12 +278,20 @@ static void join(uint32_t *to, const uint32_t *from, size_t n)
             to[i] = from[i];
 }
 
+void emu_race_sync(warp_t *w, uint32_t lanes)
+{
+    EACH
+        if (lanes >> l & 1)
+            w->block->race->synced[w->index][l] = w->issued;
+}
+
 void emu_race_arrive(warp_t *w, int barrier)
 {
     race_t *r = w->block->race;
     join(r->arrived[barrier], r->clock[w->index], r->n_warps);
     join(r->arrived_ready[barrier], r->ready[w->index], r->n_warps);
     r->clock[w->index][w->index]++;
+    emu_race_sync(w, ALL_LANES);
 }
 
 void emu_race_barrier(block_t *b, int barrier, uint32_t syncing)
@@ -295,9 +321,12 @@ static publication_t *publication(global_race_t *g, uint64_t address)
     return NULL;
 }
 
-void emu_race_fence(warp_t *w, bool of_gpu)
+void emu_race_fence(warp_t *w, uint32_t on, bool of_gpu)
 {
     race_t *r = w->block->race;
+    EACH
+        if (on >> l & 1)
+            r->lane_fenced[w->index][l] = w->issued;
     if (of_gpu)
         memcpy(r->ready[w->index], r->clock[w->index], sizeof r->ready[0]);
     memcpy(r->fenced[w->index], r->clock[w->index], sizeof r->fenced[0]);
@@ -407,23 +436,36 @@ static bool stores_what_is_there(const warp_t *w, const op_t *o, site_t site)
     return there && !memcmp(there, value, site.bytes);
 }
 
-static void race(warp_t *w, const op_t *o, site_t site, access_t kind, const stamp_t *other, bool other_wrote)
+/* The site of an access that meets another one. */
+static site_t meets(const warp_t *w, const op_t *o, site_t site, access_t kind, const stamp_t *other, bool other_wrote)
 {
     const machine_t *m = w->block->worker->m;
     site.has_other = true;
     site.other_code = m->ops[other->code].in->addr;
     site.other_warp = other->warp;
     site.other_block = other->block;
-    char text[TURING_TEXT_MAX];
-    turing_disasm(m->ops[other->code].in, text);
     /* a plain load and an atomic */
     if (kind == ACCESS_READ && other->atomic)
         site.forgiven_by = (uint32_t)(o - m->ops) + 1;
     else if (kind == ACCESS_ATOMIC && !other_wrote && !other->atomic)
         site.forgiven_by = other->code + 1;
-    const bool same = kind == ACCESS_WRITE && other_wrote && !(m->checks & TURING_CHECK_SAME_VALUE) &&
-                      stores_what_is_there(w, o, site);
-    const turing_violation_kind_t found = same ? TURING_SAME_VALUE : TURING_RACE;
+    return site;
+}
+
+static turing_violation_kind_t race_kind(const warp_t *w, const op_t *o, site_t site, access_t kind, bool other_wrote)
+{
+    const bool same = kind == ACCESS_WRITE && other_wrote && stores_what_is_there(w, o, site) &&
+                      !(w->block->worker->m->checks & TURING_CHECK_SAME_VALUE);
+    return same ? TURING_SAME_VALUE : TURING_RACE;
+}
+
+static void race(warp_t *w, const op_t *o, site_t site, access_t kind, const stamp_t *other, bool other_wrote)
+{
+    const machine_t *m = w->block->worker->m;
+    char text[TURING_TEXT_MAX];
+    site = meets(w, o, site, kind, other, other_wrote);
+    turing_disasm(m->ops[other->code].in, text);
+    const turing_violation_kind_t found = race_kind(w, o, site, kind, other_wrote);
     if (other->block == w->block->linear)
         emu_report(w, o, found, site, "%s what warp %u %s at 0x%x (%.100s), with no barrier between",
                    kind == ACCESS_READ ? "reads" : "writes", other->warp, other_wrote ? "writes" : "reads",
@@ -434,12 +476,76 @@ static void race(warp_t *w, const op_t *o, site_t site, access_t kind, const sta
                    site.other_code, text);
 }
 
+/* ---- lanes of one warp ---------------------------------------------------------------------- */
+
+static bool apart(const warp_t *w, uint32_t a, uint32_t b, uint64_t since)
+{
+    const race_t *r = w->block->race;
+    return !(r->synced[w->index][a] > since && r->synced[w->index][b] > since) && r->lane_fenced[w->index][a] <= since;
+}
+
+static void race_within(warp_t *w, const op_t *o, site_t site, access_t kind, const stamp_t *other, uint32_t lane,
+                        bool other_wrote)
+{
+    const machine_t *m = w->block->worker->m;
+    char text[TURING_TEXT_MAX];
+    site = meets(w, o, site, kind, other, other_wrote);
+    turing_disasm(m->ops[other->code].in, text);
+    emu_report(w, o, race_kind(w, o, site, kind, other_wrote), site,
+               "%s what lane %u of the same warp %s at 0x%x (%.100s), with no __syncwarp between",
+               kind == ACCESS_READ ? "reads" : "writes", lane, other_wrote ? "writes" : "reads", site.other_code, text);
+}
+
+static void lanes_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bool atomic, touch_t *t)
+{
+    const uint64_t now = w->issued, block = w->block->linear + 1;
+    const uint32_t code = (uint32_t)(o - w->block->worker->m->ops);
+    const bool matrix = o->in->op == TURING_LDSM; /* hands what a lane's row holds to other lanes */
+    const uint32_t own = matrix ? 0 : 1u << site.lane;
+    if (t->wrote && t->writer_block == block && t->writer_warp == w->index && t->wrote != now &&
+        (matrix || t->writer != site.lane) && !(atomic && t->write_atomic) &&
+        apart(w, t->writer, site.lane, t->wrote)) {
+        const stamp_t s = {(uint32_t)w->block->linear, 0, t->write_code, (uint8_t)w->index, 1, t->write_atomic};
+        race_within(w, o, site, kind, &s, t->writer, true);
+    }
+    const bool is_reader = t->read && t->reader_block == block && t->reader_warp == w->index;
+    if (kind == ACCESS_READ) {
+        uint32_t still = 0; /* readers that nothing has ordered since */
+        for (uint32_t k = 0; is_reader && k < LANES; k++)
+            if (t->readers >> k & 1 && (t->read == now || w->block->race->synced[w->index][k] <= t->read))
+                still |= 1u << k;
+        t->readers = still | (matrix ? ALL_LANES : own);
+        t->read = now;
+        t->read_code = code;
+        t->reader_block = block;
+        t->reader_warp = (uint8_t)w->index;
+        t->read_atomic = atomic;
+        return;
+    }
+    for (uint32_t k = 0; is_reader && t->read != now && k < LANES; k++)
+        if ((t->readers & ~own) >> k & 1 && !(atomic && t->read_atomic) && apart(w, k, site.lane, t->read)) {
+            const stamp_t s = {(uint32_t)w->block->linear, 0, t->read_code, (uint8_t)w->index, 1, t->read_atomic};
+            race_within(w, o, site, kind, &s, k, false);
+            break;
+        }
+    t->wrote = now;
+    t->write_code = code;
+    t->writer = (uint8_t)site.lane;
+    t->writer_block = block;
+    t->writer_warp = (uint8_t)w->index;
+    t->write_atomic = atomic;
+    t->readers = 0;
+}
+
+/* ---- cells ------------------------------------------------------------------------------------ */
+
 static void shared_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bool atomic, uint32_t index)
 {
     race_t *r = w->block->race;
     const uint32_t code = (uint32_t)(o - w->block->worker->m->ops), self = w->index;
     const uint32_t *clock = r->clock[self];
     stamp_t *last = &r->write[index];
+    lanes_cell(w, o, site, kind, atomic, &r->lanes[index]);
     if (last->set && last->warp != self && clock[last->warp] < last->moment && !(atomic && last->atomic)) {
         last->block = (uint32_t)w->block->linear;
         race(w, o, site, kind, last, true);
@@ -465,6 +571,7 @@ static void global_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bo
     const uint32_t moment = w->block->race->clock[w->index][w->index];
     const stamp_t now = {(uint32_t)w->block->linear, moment, (uint32_t)(o - w->block->worker->m->ops),
                          (uint8_t)w->index,          1,      atomic};
+    lanes_cell(w, o, site, kind, atomic, &c->lanes);
     const bool observed = c->write.atomic && c->observer == now.block + 1;
     if (!(atomic && c->write.atomic) && !observed && !ordered(w, &c->write))
         race(w, o, site, kind, &c->write, true);

@@ -292,7 +292,8 @@ void emu_race_block_free(race_t *race);
 void emu_race_start(block_t *b);
 void emu_race_arrive(warp_t *w, int barrier);
 void emu_race_barrier(block_t *b, int barrier, uint32_t syncing);
-void emu_race_fence(warp_t *w, bool of_gpu);
+void emu_race_fence(warp_t *w, uint32_t on, bool of_gpu);
+void emu_race_sync(warp_t *w, uint32_t lanes); /* these lanes of the warp met */
 /* Forgets accesses to global memory that is new to its user. */
 void emu_race_forget(machine_t *m, uint64_t address, uint64_t bytes);
 /* Is the load at this index one that an atomic follows? */

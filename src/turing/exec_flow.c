@@ -19,8 +19,8 @@
 #include <stdio.h>
 
 enum {
-    SPINS = 256, /* backward branches of a split warp before another part runs         */
-    TURN = 4096, /* backward branches of a warp before other warps of its block may run */
+    SPINS = 256,      /* backward branches of a split warp before another part runs         */
+    TURN = 4096,      /* backward branches of a warp before other warps of its block may run */
     TURNS_A_LOOK = 16 /* at the clock */
 };
 
@@ -76,6 +76,8 @@ static void release(warp_t *w)
             continue;
         uint32_t together = need | s->mask;
         const split_t first = *s;
+        if (w->block->race && first.wait == WAIT_WARPSYNC)
+            emu_race_sync(w, together);
         for (int j = 0; j < w->n_splits; j++)
             if (w->split[j].mask & together && w->split[j].wait != WAIT_NONE &&
                 meet_each_other(w, &w->split[j], &first))
@@ -402,8 +404,11 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
         uint32_t need = w->r[o->src[0]][first_lane(on)] & w->alive;
         if (need & ~w->active)
             yield_to(w, o, w->pc + 1, WAIT_WARPSYNC, need);
-        else
+        else {
+            if (w->block->race)
+                emu_race_sync(w, need);
             w->pc++;
+        }
         return;
     }
     case TURING_BMOV:
@@ -447,7 +452,11 @@ static void control(warp_t *w, const op_t *o, uint32_t on)
             break;
         arrive(w, o, on);
         return;
-    case TURING_NOP:
+    case TURING_NOP: /* of a __syncwarp, where the warp is whole */
+        if (w->block->race)
+            emu_race_sync(w, on);
+        w->pc++;
+        return;
     case TURING_DEPBAR:
     case TURING_PMTRIG: w->pc++; return;
     case TURING_BPT:

@@ -606,9 +606,8 @@ static void op_atoms_cas(warp_t *w, const op_t *o, uint32_t on)
  * checker cares. */
 static void op_fence(warp_t *w, const op_t *o, uint32_t on)
 {
-    (void)on;
     if (w->block->race && o->in->op == TURING_MEMBAR)
-        emu_race_fence(w, o->in->m.scope >= TURING_SCOPE_GPU);
+        emu_race_fence(w, on, o->in->m.scope >= TURING_SCOPE_GPU);
 }
 
 /* A prefetch changes nothing here; one of no memory at all is a mistake in an address. */

@@ -398,7 +398,7 @@ static void order(warp_t *w, uint32_t lane, access_t kind)
     if (!w->block->race)
         return;
     if (kind != ACCESS_READ)
-        emu_race_fence(w, true);
+        emu_race_fence(w, ALL_LANES, true);
     emu_race_strong(w, 1u << lane, kind, address);
 }
 
