@@ -40,7 +40,7 @@ static const char help[] =
     "\n"
     "  --check, --check=LIST  out-of-bounds accesses, values that nobody wrote, races, schedule and divergence are "
     "told\n"
-    "                         and are errors; LIST has some of memory,race,schedule,convergence, and same-value\n"
+    "                         and are errors; LIST has some of memory,race,schedule,convergence, same-value,leaks\n"
     "  --keep-going           what is found is told, and is no error to the program\n"
     "  --allow FILE           findings that FILE names are neither told nor counted\n"
     "  --write-allow FILE     writes FILE with what was found\n"
@@ -65,7 +65,7 @@ static bool sets_checks(const char *list)
     unsigned checks = 0;
     const char *unknown = turing_checks_from(list, &checks);
     if (unknown)
-        fprintf(stderr, "turing: unknown check %s; there are memory, race, schedule, convergence, same-value\n",
+        fprintf(stderr, "turing: unknown check %s; there are memory, race, schedule, convergence, same-value, leaks\n",
                 unknown);
     return !unknown && !setenv("TURING_CHECK", list, 1);
 }

@@ -16,6 +16,7 @@ static CUresult release(CUdeviceptr address)
         machine.used -= bytes < machine.used ? bytes : machine.used;
     const CUresult r = done(turing_memory_free(machine.mem, address, &err), &err);
     if (r == CUDA_SUCCESS) {
+        leak_end(address);
         share_end(address);
         pool_end(address);
     }

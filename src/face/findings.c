@@ -115,13 +115,13 @@ void findings_found(void *user, const turing_violation_t *v)
     record("found", turing_violation_name(v->kind), v->kernel, line, words);
 }
 
-void findings_failed(const char *kind, const char *kernel, const char *words)
+void findings_told(const char *kind, const char *kernel, const char *line, const char *words)
 {
-    const bool allowed = machine.checks && is_allowed(kind, kernel, "-");
+    const bool allowed = machine.checks && is_allowed(kind, kernel, line);
     if (!allowed)
         machine_say("%s", words);
     if (machine.checks)
-        record(allowed ? "allowed" : "found", kind, kernel, "-", words);
+        record(allowed ? "allowed" : "found", kind, kernel, line, words);
 }
 
 void findings_refused(const char *words)

@@ -16,8 +16,8 @@ typedef struct findings {
 } findings_t;
 
 void findings_found(void *user, const turing_violation_t *v); /* a turing_report_fn; `user` is a findings_t */
-/* A kernel that ended by a fault, in words that begin with its name; `kind` is a word or two. */
-void findings_failed(const char *kind, const char *kernel, const char *words);
+/* What no check of the launch tells, such as a kernel that ended by a fault. */
+void findings_told(const char *kind, const char *kernel, const char *line, const char *words);
 /* A library of the program's is one that cannot run here, which the line says; and a kernel runs, so others can. */
 void findings_refused(const char *words);
 void findings_ran(void);

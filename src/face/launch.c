@@ -219,7 +219,7 @@ CUresult launch(function_t *f, const unsigned grid[3], const unsigned block[3], 
     l.failure = &failure;
     l.time = machine.time ? &time : NULL;
     if (!turing_launch(k, machine.mem, &l, NULL, &err)) {
-        findings_failed(name_of(failure), k->name, err.text);
+        findings_told(name_of(failure), k->name, "-", err.text);
         machine.sticky = findings.count ? findings.error : error_of(failure);
     } else if (findings.count)
         machine.sticky = findings_error(&findings);

@@ -13,14 +13,15 @@
  *       END(x < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
  *   }
  *
- * From low to high the files are machine, handles, unserved, findings and device; context; memory; stream; share, pool
- * and managed; allocation, pointer, copy and module; forms and launch; older; names. None calls one that is higher.
+ * From low to high the files are machine, handles, unserved, findings, leaks and device; context; memory; stream;
+ * share, pool and managed; allocation, pointer, copy and module; forms and launch; older; names. None calls one that is
+ * higher.
  *
  * What fails while a kernel runs stays: the calls that follow return it, until the context is
  * destroyed or reset.
  *
  * Options come from the environment, when cuInit is called, which fails where one makes no sense:
- *   TURING_CHECK=LIST   all, or some of memory,race,schedule,convergence
+ *   TURING_CHECK=LIST   all, or some of memory,race,schedule,convergence, and same-value,leaks
  *   TURING_TIME=1       a table of kernels and their modelled time at the end
  *   TURING_LOG=1|PATH   names of the entry points as they are called
  *   TURING_LIMIT=N      instructions of a warp, after which it is in an endless loop
@@ -132,8 +133,10 @@ bool is_mapped(CUdeviceptr address, size_t bytes); /* of the host */
 CUresult allocate(CUdeviceptr *address, size_t bytes);
 CUresult done(bool ok, const turing_error_t *err); /* what a failed access to memory means; the reason is told */
 bool is_pinned(CUdeviceptr address);               /* an address of host memory that was allocated or registered here */
-void share_end(CUdeviceptr address);               /* share.c: where it was a file, it is none any more */
-void pool_end(CUdeviceptr address);                /* pool.c: where it was of a pool, the pool has it back */
+void leak_begin(CUdeviceptr address, size_t bytes); /* leaks.c: it was allocated */
+void leak_end(CUdeviceptr address);
+void share_end(CUdeviceptr address); /* share.c: where it was a file, it is none any more */
+void pool_end(CUdeviceptr address);  /* pool.c: where it was of a pool, the pool has it back */
 
 /* ---- managed memory: managed.c ---- */
 /* What was advised of a page, and where it was prefetched to; -1 is the host. */

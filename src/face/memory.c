@@ -44,12 +44,14 @@ CUresult allocate(CUdeviceptr *address, size_t bytes)
     *address = 0;
     if (bytes > ((uint64_t)MACHINE_MEMORY_MB << 20) - machine.used)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    const size_t asked = bytes;
     if (!(machine.checks & TURING_CHECK_MEMORY)) /* then what is a little out of bounds does no harm, as on a GPU */
         bytes = (bytes + ALLOCATION_STEP - 1) / ALLOCATION_STEP * ALLOCATION_STEP;
     *address = turing_memory_alloc(machine.mem, bytes);
     if (!*address)
         return CUDA_ERROR_OUT_OF_MEMORY;
     machine.used += bytes;
+    leak_begin(*address, asked);
     return CUDA_SUCCESS;
 }
 
@@ -80,6 +82,8 @@ CUresult pin(void *pointer, size_t bytes, bool ours, bool managed)
     }
     *p = (pinned_t){pointer, bytes, ours, managed, NULL, pinned};
     pinned = p;
+    if (ours)
+        leak_begin(address_of(pointer), bytes);
     return CUDA_SUCCESS;
 }
 
@@ -92,6 +96,7 @@ CUresult unpin(const void *pointer, bool ours, bool managed)
     if (!p || p->ours != ours || p->managed != managed)
         return CUDA_ERROR_INVALID_VALUE;
     turing_memory_free(machine.mem, address_of(pointer), NULL);
+    leak_end(address_of(pointer));
     *at = p->next;
     if (p->ours)
         free(p->pointer);

@@ -17,7 +17,8 @@ static const struct {
                                          "a narrower access"},
     [TURING_UNINITIALISED] = {"uninitialised read", "write these bytes first: look for a skipped copy, a missing zero "
                                                     "fill of an edge, or a wrong address"},
-    [TURING_RACE] = {"race", "put a barrier (for blocks: a fence and a flag that is read with acquire) between the two "
+    [TURING_RACE] = {"race", "put a barrier (for lanes of a warp: __syncwarp; for blocks: a fence and a flag that is "
+                             "read with acquire) between the two "
                              "accesses, or use atomics for both"},
     [TURING_LANE_CONFLICT] = {"lane conflict", "let one lane write each address, or make the lanes' values equal"},
     [TURING_STALL_TOO_SHORT] = {"stall too short", "raise the stall counts between the two instructions"},
@@ -45,6 +46,7 @@ const char *turing_checks_from(const char *list, unsigned *checks)
         {"schedule", TURING_CHECK_SCHEDULE},
         {"convergence", TURING_CHECK_CONVERGENCE},
         {"same-value", TURING_CHECK_SAME_VALUE},
+        {"leaks", TURING_CHECK_LEAKS},
         {"all", TURING_CHECK_ALL},
         {"1", TURING_CHECK_ALL},
         {"none", 0},

@@ -34,7 +34,14 @@ enum {
 };
 
 /* Relocations: 64-bit address in data; low and high half in a 32-bit immediate; the target of a call. */
-enum { RELOC_64 = 0x02, RELOC_LO = 0x38, RELOC_HI = 0x39, RELOC_CALL = 0x3a };
+enum {
+    RELOC_64 = 0x02,
+    RELOC_LO = 0x38,
+    RELOC_HI = 0x39,
+    RELOC_CALL = 0x3a,
+    RELOC_KERNEL_LO = 0x3e,
+    RELOC_KERNEL_HI = 0x3f
+};
 
 enum { PAGE = 4096 };
 #define NOWHERE UINT64_C(0x7ffff0000000) /* no code has this address */
@@ -266,7 +273,12 @@ static bool relocate(elf_t *e, section_t *target, char *why, size_t why_size)
             bool known =
                 is_code ? r.type == RELOC_LO || r.type == RELOC_HI || r.type == RELOC_CALL : r.type == RELOC_64;
             if (!known || !symbol_address(e, r.symbol, target, &value)) {
-                if (is_code && !why[0])
+                if (is_code && !why[0] && (r.type == RELOC_KERNEL_LO || r.type == RELOC_KERNEL_HI))
+                    snprintf(why, why_size,
+                             "0x%04llx: starts the kernel %.80s from device code (dynamic parallelism), "
+                             "which the emulator does not do",
+                             (unsigned long long)r.offset, r.symbol < e->n_symbols ? e->symbols[r.symbol].name : "?");
+                else if (is_code && !why[0])
                     snprintf(why, why_size, "0x%04llx: unresolved relocation of type 0x%x against %.80s",
                              (unsigned long long)r.offset, r.type,
                              r.symbol < e->n_symbols ? e->symbols[r.symbol].name : "?");

@@ -199,6 +199,7 @@ void emu_block_start(block_t *b, uint64_t linear)
     b->id[2] = (uint32_t)(linear / grid[0] / grid[1]);
     b->live = b->n_warps;
     b->polls = 0;
+    b->patience = 1;
     memset(b->barrier, 0, sizeof b->barrier);
     if (b->race)
         emu_race_start(b);
@@ -218,6 +219,7 @@ void emu_block_start(block_t *b, uint64_t linear)
         w->pc = w->spins = w->loops = 0;
         w->n_splits = 0;
         w->stop = RUNNING;
+        w->stored = false;
         w->waits_at = -1;
         w->issued = 0;
         w->hit = NULL;
@@ -235,6 +237,27 @@ void emu_block_start(block_t *b, uint64_t linear)
     }
 }
 
+/* A barrier of the whole block that warps have ended without. A warp that has nothing to do may end early; one that
+ * stored something since its last barrier went past this one. */
+static void passed_by(block_t *b, const named_barrier_t *n)
+{
+    warp_t *waits = NULL;
+    uint32_t passed = 0, first = 0;
+    for (uint32_t i = 0; i < b->n_warps; i++)
+        if (n->sync_warps >> i & 1)
+            waits = &b->warp[i];
+        else if (b->warp[i].stop == STOP_EXIT && b->warp[i].stored) {
+            first = passed ? first : i;
+            passed++;
+            b->warp[i].stored = false; /* told once */
+        }
+    if (waits && passed)
+        emu_report(waits, &b->worker->m->ops[waits->pc - 1], TURING_BARRIER_MISMATCH, (site_t){.lane = TURING_NO_LANE},
+                   "%u of %u warps ended without this barrier, warp %u first, and they stored something before: "
+                   "__syncthreads is for all threads of a block",
+                   passed, b->n_warps, first);
+}
+
 /* Frees the warps at a barrier that has all its threads. */
 static void fill_barrier(block_t *b, int id)
 {
@@ -244,6 +267,8 @@ static void fill_barrier(block_t *b, int id)
         return;
     if (b->worker->m->checks & TURING_CHECK_RACE)
         emu_race_barrier(b, id, n->sync_warps);
+    if (!n->expected && b->live < b->n_warps && b->worker->m->checks & TURING_CHECK_CONVERGENCE)
+        passed_by(b, n);
     for (uint32_t i = 0; i < b->n_warps; i++) {
         warp_t *w = &b->warp[i];
         if (!(n->sync_warps >> i & 1))

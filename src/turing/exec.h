@@ -101,6 +101,7 @@ struct warp {
     row_t barrier[16]; /* convergence barriers: participants, per lane */
     row_t called;      /* instruction of the last call, per lane        */
     stop_t stop;
+    bool stored;          /* since the last barrier, where divergence is looked for */
     int waits_at;         /* named barrier, or -1                     */
     uint32_t index;       /* in the block                             */
     uint32_t threads;     /* lanes that exist                         */
@@ -141,7 +142,8 @@ struct block {
     bool has_undefined;        /* any such bit */
     uint8_t *shared_absent;    /* as alloc_t has; NULL: not a dry launch */
     named_barrier_t barrier[16];
-    uint32_t polls; /* strong loads and atomics since last resumed */
+    uint32_t polls;    /* strong loads and atomics since last resumed */
+    uint32_t patience; /* so many of them let others run, where races are looked for */
     race_t *race;
     void *storage;
 };

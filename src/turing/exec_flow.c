@@ -107,27 +107,50 @@ static bool pick(warp_t *w)
     return false;
 }
 
+static uint32_t waits_at(const warp_t *w, const split_t *s)
+{
+    return w->block->worker->m->ops[s->pc && s->pc <= w->block->worker->m->n_ops ? s->pc - 1 : 0].in->addr;
+}
+
+/* Who waits for whom, of lanes that never meet: a __syncwarp first, which names lanes that do not come. */
+static void say_mismatch(warp_t *w, const op_t *o)
+{
+    const split_t *s = &w->split[0], *other = NULL;
+    for (int i = 0; i < w->n_splits; i++)
+        if (w->split[i].wait == WAIT_WARPSYNC)
+            s = &w->split[i];
+    const uint32_t here = waiting(w, s), absent = company(w, s) & ~here;
+    for (int i = 0; i < w->n_splits; i++)
+        if (w->split[i].mask & absent)
+            other = &w->split[i];
+    const bool named = s->wait == WAIT_WARPSYNC;
+    emu_report(w, o, TURING_BARRIER_MISMATCH, (site_t){.lane = TURING_NO_LANE},
+               "lanes 0x%08x wait at 0x%x %s lanes 0x%08x, of which 0x%08x do not come: they wait at 0x%x%s", here,
+               waits_at(w, s), named ? "with a __syncwarp, a shuffle or a vote that names" : "to reconverge with",
+               company(w, s), absent, other ? waits_at(w, other) : 0,
+               !other                         ? ""
+               : other->wait == WAIT_WARPSYNC ? ", with one of other lanes"
+                                              : " to reconverge, having left the branch or the loop");
+}
+
 static void stuck(warp_t *w, const op_t *o)
 {
     const machine_t *m = w->block->worker->m;
-    uint32_t missing = 0, in_warpsync = 0;
+    uint32_t in_warpsync = 0;
     char where[400] = "";
     size_t n = 0;
     for (int i = 0; i < w->n_splits; i++) {
         const split_t *s = &w->split[i];
-        missing |= company(w, s) & ~s->mask;
         if (s->wait == WAIT_WARPSYNC)
             in_warpsync |= s->mask;
-        const uint32_t at = s->pc && s->pc <= m->n_ops ? s->pc - 1 : 0;
         if (n + 1 < sizeof where) {
             int k = snprintf(where + n, sizeof where - n, "; lanes 0x%08x wait at 0x%x for 0x%08x", s->mask,
-                             m->ops[at].in->addr, company(w, s));
+                             waits_at(w, s), company(w, s));
             n += k > 0 ? (size_t)k : 0;
         }
     }
     if (m->checks & TURING_CHECK_CONVERGENCE)
-        emu_report(w, o, TURING_BARRIER_MISMATCH, (site_t){.lane = TURING_NO_LANE},
-                   "lanes 0x%08x wait to reconverge with lanes 0x%08x, which wait elsewhere", w->alive, missing);
+        say_mismatch(w, o);
     /* A shuffle or vote of more lanes than come: a GPU does not wait for those that wait to reconverge (BSYNC). For
      * those that wait at a WARPSYNC of other lanes it does, and for ever: lab note 376. */
     for (int i = 0; i < w->n_splits; i++)
@@ -315,6 +338,7 @@ static void arrive(warp_t *w, const op_t *o, uint32_t on)
     }
     if (b->race)
         emu_race_arrive(w, (int)id);
+    w->stored = false;
     if (waits) {
         n->sync_warps |= 1u << w->index;
         w->waits_at = (int)id;

@@ -17,8 +17,9 @@
     for (int l = 0; l < LANES; l++) \
         if (on >> l & 1)
 
-/* A block that has polled this often lets others run; one that is timed does each time, for each takes time, and one
- * whose races are looked for, so that blocks meet between their atomics. */
+/* A block that has polled this often lets others run; one that is timed does each time, for each takes time. One whose
+ * races are looked for does so after 1, 2, 4 and more polls, so that blocks meet between their first atomics; each time
+ * would let all but one thread of the grid fail in each round of compare-and-swaps. */
 enum { POLLS = 64 };
 
 static void addresses(const warp_t *w, const op_t *o, uint64_t address[LANES])
@@ -57,6 +58,7 @@ static uint32_t observe(warp_t *w, const op_t *o, uint32_t on, turing_space_t sp
         on = emu_check_memory(w, o, on, space, kind, address, bytes);
     if (!on)
         return 0;
+    w->stored |= kind != ACCESS_READ && space != TURING_SPACE_LOCAL;
     if (checks & TURING_CHECK_RACE && space != TURING_SPACE_LOCAL)
         emu_race_access(w, o, on, space, kind, address, bytes);
     if (worker->count && space == TURING_SPACE_GLOBAL)
@@ -236,9 +238,11 @@ static void store(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, c
 static void strong(warp_t *w, uint32_t on, access_t kind, const uint64_t address[LANES])
 {
     block_t *b = w->block;
-    const int each_time = w->trace || (b->worker->m->checks & TURING_CHECK_RACE);
-    if (kind != ACCESS_WRITE && ++b->polls >= (each_time ? 1 : POLLS)) {
+    const uint32_t most = w->trace ? 1 : b->worker->m->checks & TURING_CHECK_RACE ? b->patience : POLLS;
+    if (kind != ACCESS_WRITE && ++b->polls >= most) {
         b->polls = 0;
+        if (b->patience < POLLS)
+            b->patience *= 2;
         if (w->stop == RUNNING)
             w->stop = STOP_YIELD;
     }

@@ -89,11 +89,13 @@ enum {
     TURING_CHECK_CONVERGENCE = 8,
     TURING_CHECK_ALL = 15,
     /* Several threads that store one value are a race, too; else that is TURING_SAME_VALUE, a note. */
-    TURING_CHECK_SAME_VALUE = 16
+    TURING_CHECK_SAME_VALUE = 16,
+    /* Nothing in a launch: memory that its owner does not free (src/face). */
+    TURING_CHECK_LEAKS = 32
 };
 
-/* Adds the checks of a list: memory, race, schedule, convergence and same-value, all or 1, none or 0, apart by commas
- * or blanks. Returns NULL, or where in the list the first word begins that is none of these. */
+/* Adds the checks of a list: memory, race, schedule, convergence, same-value and leaks, all or 1, none or 0, apart by
+ * commas or blanks. Returns NULL, or where in the list the first word begins that is none of these. */
 const char *turing_checks_from(const char *list, unsigned *checks);
 
 typedef enum turing_violation_kind {

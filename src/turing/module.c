@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zstd.h>
 
 void *emu_own(turing_module_t *m, size_t count, size_t size)
@@ -190,7 +191,10 @@ turing_module_t *turing_module_open_file(const char *path, turing_error_t *err)
     long size = -1;
     uint8_t *data = NULL;
     turing_module_t *m = NULL;
-    if (f && !fseek(f, 0, SEEK_END))
+    struct stat about;
+    if (f && !fstat(fileno(f), &about) && S_ISDIR(about.st_mode))
+        errno = EISDIR; /* whose size means nothing */
+    else if (f && !fseek(f, 0, SEEK_END))
         size = ftell(f);
     if (size < 0 || fseek(f, 0, SEEK_SET))
         turing_fail(err, "%.200s: %s", path, strerror(errno));

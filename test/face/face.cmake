@@ -119,6 +119,28 @@ if(HGEMM_NVCC AND NOT HGEMM_SANITIZE) # a program without the sanitizer cannot l
         endforeach()
     endforeach()
 
+    # Lanes of a warp, and barriers that warps leave out.
+    set(face_said_unsynced "race: [^\n]*reads what lane 1 of the same warp writes")
+    set(face_said_overwritten "race: [^\n]*writes what lane 1 of the same warp reads")
+    set(face_said_shuffled "race: [^\n]*reads what lane 1 of the same warp writes")
+    set(face_said_of_a_matrix "race: [^\n]*reads what lane [0-9]+ of the same warp writes")
+    set(face_said_increments "race: [^\n]*writes what lane 1 of the same warp reads")
+    set(face_said_leaves_out "barrier mismatch: _Z10leaves_out[^\n]*1 of 2 warps ended without this barrier, warp 1 first")
+    set(face_said_names_those_that_left
+        "a __syncwarp, a shuffle or a vote that names lanes 0xffffffff, of which 0xffff0000 do not come")
+    face_compile(lanes "-O3 -lineinfo" lanes.cu)
+    face_compile(lanes_debug "-G" lanes.cu)
+    set(program ${CMAKE_CURRENT_BINARY_DIR}/face_lanes_program)
+    add_test(NAME face_lanes COMMAND ${exec} --check=all,leaks ${program})
+    add_test(NAME face_lanes_debug COMMAND ${exec} --check ${CMAKE_CURRENT_BINARY_DIR}/face_lanes_debug_program)
+    foreach(fault unsynced overwritten shuffled of_a_matrix increments leaves_out names_those_that_left)
+        add_test(NAME face_lanes_${fault} COMMAND ${exec} --check ${program} ${fault})
+        set_tests_properties(face_lanes_${fault} PROPERTIES PASS_REGULAR_EXPRESSION "${face_said_${fault}}")
+    endforeach()
+    add_test(NAME face_leaks COMMAND ${exec} --check=leaks ${program} unsynced)
+    set_tests_properties(face_leaks PROPERTIES PASS_REGULAR_EXPRESSION
+        "leak: 1024 bytes [^\n]*allocation 1, .*leak: 512 bytes [^\n]*allocation 2, .*turing: 2 found")
+
     # A kernel that goes nowhere, and the exit statuses.
     face_compile(stuck "-lineinfo" stuck.cu)
     foreach(way spin loop)
