@@ -726,7 +726,9 @@ static bool shadows(const warp_t *w, turing_space_t space, uint32_t lane, uint64
     const machine_t *m = b->worker->m;
     *alloc = NULL;
     if (space == TURING_SPACE_GLOBAL) {
-        alloc_t *a = emu_memory_find(m->mem, address);
+        alloc_t *a = w->hit;
+        if (!a || address - a->base >= a->size)
+            a = emu_memory_find(m->mem, address);
         if (!a || !a->valid)
             return false;
         *alloc = a;
@@ -754,6 +756,14 @@ bool emu_define_bytes(const warp_t *w, turing_space_t space, uint32_t lane, uint
     alloc_t *a;
     if (!shadows(w, space, lane, address, &valid, &bits, &a))
         return false;
+    uint32_t states, undefined = 0;
+    if (bytes == 4 && !(address & 3)) { /* mostly: all of a word was written; behind an allocation's end nothing is */
+        memcpy(&states, valid, 4);
+        if (bits)
+            memcpy(&undefined, bits, 4);
+        if (states == BYTE_WRITTEN * UINT32_C(0x01010101) && !undefined && (!a || a->base + a->size - address >= 4))
+            return false;
+    }
     uint32_t backed = bytes; /* an aligned word may reach over an allocation's end */
     if (a && a->base + a->size - address < bytes)
         backed = (uint32_t)(a->base + a->size - address);

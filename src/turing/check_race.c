@@ -52,10 +52,10 @@ typedef struct stamp {
     uint8_t warp, set, atomic;
 } stamp_t;
 
-/* What lanes of one warp did; times are of warp_t.issued. */
+/* What lanes of one warp did; times are of warp_t.issued, blocks one more than their index. */
 typedef struct touch {
-    uint64_t wrote, read; /* 0: not */
-    uint64_t writer_block, reader_block;
+    uint32_t wrote, read; /* 0: not */
+    uint32_t writer_block, reader_block;
     uint32_t readers, write_code, read_code;
     uint8_t writer, writer_warp, reader_warp;
     bool write_atomic, read_atomic;
@@ -101,7 +101,8 @@ struct race {
     uint32_t *known; /* other blocks' moments, or NULL           */
     stamp_t *write;  /* shared cells */
     touch_t *lanes;
-    uint64_t synced[WARPS][LANES], lane_fenced[WARPS][LANES]; /* of warp_t.issued */
+    uint32_t synced[WARPS][LANES], lane_fenced[WARPS][LANES]; /* of warp_t.issued */
+    uint32_t all_synced[WARPS], any_synced[WARPS];            /* all lanes of a warp; the last of them */
     uint32_t *read;                                           /* [cell * n_warps + warp]: moment          */
     uint32_t *read_code;
     uint32_t fenced[WARPS][WARPS]; /* made visible in the block by MEMBAR            */
@@ -260,6 +261,8 @@ void emu_race_start(block_t *b)
     memset(r->arrived, 0, sizeof r->arrived);
     memset(r->synced, 0, sizeof r->synced);
     memset(r->lane_fenced, 0, sizeof r->lane_fenced);
+    memset(r->all_synced, 0, sizeof r->all_synced);
+    memset(r->any_synced, 0, sizeof r->any_synced);
     memset(r->fenced, 0, sizeof r->fenced);
     memset(r->behind_fence, 0, sizeof r->behind_fence);
     memset(r->n_recent, 0, sizeof r->n_recent);
@@ -280,9 +283,14 @@ static void join(uint32_t *to, const uint32_t *from, size_t n)
 
 void emu_race_sync(warp_t *w, uint32_t lanes)
 {
+    race_t *r = w->block->race;
+    const uint32_t now = (uint32_t)w->issued;
     EACH
         if (lanes >> l & 1)
-            w->block->race->synced[w->index][l] = w->issued;
+            r->synced[w->index][l] = now;
+    r->any_synced[w->index] = now;
+    if (!(w->alive & ~lanes))
+        r->all_synced[w->index] = now;
 }
 
 void emu_race_arrive(warp_t *w, int barrier)
@@ -326,7 +334,7 @@ void emu_race_fence(warp_t *w, uint32_t on, bool of_gpu)
     race_t *r = w->block->race;
     EACH
         if (on >> l & 1)
-            r->lane_fenced[w->index][l] = w->issued;
+            r->lane_fenced[w->index][l] = (uint32_t)w->issued;
     if (of_gpu)
         memcpy(r->ready[w->index], r->clock[w->index], sizeof r->ready[0]);
     memcpy(r->fenced[w->index], r->clock[w->index], sizeof r->fenced[0]);
@@ -478,9 +486,11 @@ static void race(warp_t *w, const op_t *o, site_t site, access_t kind, const sta
 
 /* ---- lanes of one warp ---------------------------------------------------------------------- */
 
-static bool apart(const warp_t *w, uint32_t a, uint32_t b, uint64_t since)
+static bool apart(const warp_t *w, uint32_t a, uint32_t b, uint32_t since)
 {
     const race_t *r = w->block->race;
+    if (r->all_synced[w->index] > since)
+        return false;
     return !(r->synced[w->index][a] > since && r->synced[w->index][b] > since) && r->lane_fenced[w->index][a] <= since;
 }
 
@@ -496,24 +506,27 @@ static void race_within(warp_t *w, const op_t *o, site_t site, access_t kind, co
                kind == ACCESS_READ ? "reads" : "writes", lane, other_wrote ? "writes" : "reads", site.other_code, text);
 }
 
-static void lanes_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bool atomic, touch_t *t)
+static void lanes_cell(warp_t *w, const op_t *o, const site_t *site, access_t kind, bool atomic, touch_t *t)
 {
-    const uint64_t now = w->issued, block = w->block->linear + 1;
+    const uint32_t now = (uint32_t)w->issued, block = (uint32_t)w->block->linear + 1;
     const uint32_t code = (uint32_t)(o - w->block->worker->m->ops);
     const bool matrix = o->in->op == TURING_LDSM; /* hands what a lane's row holds to other lanes */
-    const uint32_t own = matrix ? 0 : 1u << site.lane;
+    const uint32_t own = matrix ? 0 : 1u << site->lane;
     if (t->wrote && t->writer_block == block && t->writer_warp == w->index && t->wrote != now &&
-        (matrix || t->writer != site.lane) && !(atomic && t->write_atomic) &&
-        apart(w, t->writer, site.lane, t->wrote)) {
+        (matrix || t->writer != site->lane) && !(atomic && t->write_atomic) &&
+        apart(w, t->writer, site->lane, t->wrote)) {
         const stamp_t s = {(uint32_t)w->block->linear, 0, t->write_code, (uint8_t)w->index, 1, t->write_atomic};
-        race_within(w, o, site, kind, &s, t->writer, true);
+        race_within(w, o, *site, kind, &s, t->writer, true);
     }
     const bool is_reader = t->read && t->reader_block == block && t->reader_warp == w->index;
     if (kind == ACCESS_READ) {
+        const race_t *r = w->block->race;
         uint32_t still = 0; /* readers that nothing has ordered since */
-        for (uint32_t k = 0; is_reader && k < LANES; k++)
-            if (t->readers >> k & 1 && (t->read == now || w->block->race->synced[w->index][k] <= t->read))
-                still |= 1u << k;
+        if (is_reader && (t->read == now || r->any_synced[w->index] <= t->read))
+            still = t->readers;
+        else if (is_reader && r->all_synced[w->index] <= t->read)
+            EACH
+                still |= (uint32_t)(r->synced[w->index][l] <= t->read) << l & t->readers;
         t->readers = still | (matrix ? ALL_LANES : own);
         t->read = now;
         t->read_code = code;
@@ -523,14 +536,14 @@ static void lanes_cell(warp_t *w, const op_t *o, site_t site, access_t kind, boo
         return;
     }
     for (uint32_t k = 0; is_reader && t->read != now && k < LANES; k++)
-        if ((t->readers & ~own) >> k & 1 && !(atomic && t->read_atomic) && apart(w, k, site.lane, t->read)) {
+        if ((t->readers & ~own) >> k & 1 && !(atomic && t->read_atomic) && apart(w, k, site->lane, t->read)) {
             const stamp_t s = {(uint32_t)w->block->linear, 0, t->read_code, (uint8_t)w->index, 1, t->read_atomic};
-            race_within(w, o, site, kind, &s, k, false);
+            race_within(w, o, *site, kind, &s, k, false);
             break;
         }
     t->wrote = now;
     t->write_code = code;
-    t->writer = (uint8_t)site.lane;
+    t->writer = (uint8_t)site->lane;
     t->writer_block = block;
     t->writer_warp = (uint8_t)w->index;
     t->write_atomic = atomic;
@@ -539,7 +552,7 @@ static void lanes_cell(warp_t *w, const op_t *o, site_t site, access_t kind, boo
 
 /* ---- cells ------------------------------------------------------------------------------------ */
 
-static void shared_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bool atomic, uint32_t index)
+static void shared_cell(warp_t *w, const op_t *o, const site_t *site, access_t kind, bool atomic, uint32_t index)
 {
     race_t *r = w->block->race;
     const uint32_t code = (uint32_t)(o - w->block->worker->m->ops), self = w->index;
@@ -548,7 +561,7 @@ static void shared_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bo
     lanes_cell(w, o, site, kind, atomic, &r->lanes[index]);
     if (last->set && last->warp != self && clock[last->warp] < last->moment && !(atomic && last->atomic)) {
         last->block = (uint32_t)w->block->linear;
-        race(w, o, site, kind, last, true);
+        race(w, o, *site, kind, last, true);
     }
     uint32_t *read = r->read + (size_t)index * r->n_warps, *read_code = r->read_code + (size_t)index * r->n_warps;
     if (kind != ACCESS_WRITE && !atomic) {
@@ -560,13 +573,13 @@ static void shared_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bo
     for (uint32_t v = 0; v < r->n_warps; v++)
         if (read[v] > clock[v] && v != self) {
             stamp_t s = {(uint32_t)w->block->linear, read[v], read_code[v], (uint8_t)v, 1, 0};
-            race(w, o, site, kind, &s, false);
+            race(w, o, *site, kind, &s, false);
             break;
         }
     *last = (stamp_t){(uint32_t)w->block->linear, clock[self], code, (uint8_t)self, 1, atomic};
 }
 
-static void global_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bool atomic, cell_t *c)
+static void global_cell(warp_t *w, const op_t *o, const site_t *site, access_t kind, bool atomic, cell_t *c)
 {
     const uint32_t moment = w->block->race->clock[w->index][w->index];
     const stamp_t now = {(uint32_t)w->block->linear, moment, (uint32_t)(o - w->block->worker->m->ops),
@@ -574,7 +587,7 @@ static void global_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bo
     lanes_cell(w, o, site, kind, atomic, &c->lanes);
     const bool observed = c->write.atomic && c->observer == now.block + 1;
     if (!(atomic && c->write.atomic) && !observed && !ordered(w, &c->write))
-        race(w, o, site, kind, &c->write, true);
+        race(w, o, *site, kind, &c->write, true);
     if (kind == ACCESS_READ) {
         if (atomic && c->write.atomic)
             c->observer = now.block + 1;
@@ -587,7 +600,7 @@ static void global_cell(warp_t *w, const op_t *o, site_t site, access_t kind, bo
     }
     for (int i = 0; i < 2; i++)
         if (!(atomic && c->read[i].atomic) && !ordered(w, &c->read[i])) {
-            race(w, o, site, kind, &c->read[i], false);
+            race(w, o, *site, kind, &c->read[i], false);
             break;
         }
     c->write = now;
@@ -641,11 +654,11 @@ static void follow(warp_t *w, const op_t *o, uint32_t on, turing_space_t space, 
     }
 }
 
-static void shared_access(warp_t *w, const op_t *o, site_t site, access_t kind, bool atomic)
+static void shared_access(warp_t *w, const op_t *o, const site_t *site, access_t kind, bool atomic)
 {
     race_t *r = w->block->race;
-    const uint32_t granule = w->block->worker->m->granule;
-    for (uint64_t at = site.address / granule; at <= (site.address + site.bytes - 1) / granule; at++) {
+    const int shift = __builtin_ctz(w->block->worker->m->granule);
+    for (uint64_t at = site->address >> shift; at <= (site->address + site->bytes - 1) >> shift; at++) {
         if (at >= r->n_cells)
             return;
         if (atomic && kind != ACCESS_WRITE)
@@ -677,12 +690,13 @@ void emu_race_access(warp_t *w, const op_t *o, uint32_t on, turing_space_t space
         same_address(w, o, on, space, address, bytes);
     alloc_t *allocs, *a = NULL;
     emu_memory_allocs(m->mem, &allocs);
+    const int shift = __builtin_ctz(g->granule);
     for (uint32_t l = 0; l < LANES; l++) {
         if (!(on >> l & 1))
             continue;
         const site_t site = {.space = space, .address = address[l], .lane = l, .bytes = bytes};
         if (near) {
-            shared_access(w, o, site, kind, atomic);
+            shared_access(w, o, &site, kind, atomic);
             continue;
         }
         if (!a || address[l] < a->base || address[l] - a->base >= a->size)
@@ -693,7 +707,7 @@ void emu_race_access(warp_t *w, const op_t *o, uint32_t on, turing_space_t space
         if (!*cells)
             *cells = calloc(a->size / g->granule + 2, sizeof **cells);
         const uint64_t first = address[l] - a->base;
-        for (uint64_t at = first / g->granule; *cells && at <= (first + bytes - 1) / g->granule; at++)
-            global_cell(w, o, site, kind, atomic, *cells + at);
+        for (uint64_t at = first >> shift; *cells && at <= (first + bytes - 1) >> shift; at++)
+            global_cell(w, o, &site, kind, atomic, *cells + at);
     }
 }
