@@ -226,7 +226,7 @@ int turing_gate_run(const turing_gate_t *gate, const char *folder, char **argv)
         ok = write_junit(gate->junit, argv[0], &all, status) && ok;
     if (found || allowed)
         fprintf(stderr, "turing: %zu found, %zu allowed\n", found, allowed);
-    status = !ok || (count(&all, "refused") && !count(&all, "ran")) ? REFUSED : found ? FOUND : status;
+    status = !ok || (count(&all, "refused") && !count(&all, "used")) ? REFUSED : found ? FOUND : status;
     for (size_t i = 0; i < all.n; i++)
         free(all.at[i].text);
     free(all.at);

@@ -4,7 +4,7 @@
  *
  * All contexts share the device's memory.  Each thread has a stack of current ones.
  */
-#include "machine.h"
+#include "findings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +52,7 @@ CUresult context_begin(const char *entry_point)
     const CUresult context = current();
     if (context != CUDA_SUCCESS)
         return machine_end(context);
+    findings_used();
     return machine.sticky == CUDA_SUCCESS ? CUDA_SUCCESS : machine_end(machine.sticky);
 }
 

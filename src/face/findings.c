@@ -130,11 +130,11 @@ void findings_refused(const char *words)
     record("refused", "-", "-", "-", words);
 }
 
-void findings_ran(void)
+void findings_used(void)
 {
     static bool told;
     if (!told)
-        record("ran", "-", "-", "-", "");
+        record("used", "-", "-", "-", "");
     told = true;
 }
 

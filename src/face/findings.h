@@ -18,9 +18,10 @@ typedef struct findings {
 void findings_found(void *user, const turing_violation_t *v); /* a turing_report_fn; `user` is a findings_t */
 /* What no check of the launch tells, such as a kernel that ended by a fault. */
 void findings_told(const char *kind, const char *kernel, const char *line, const char *words);
-/* A library of the program's is one that cannot run here, which the line says; and a kernel runs, so others can. */
+/* A library of the program's is one that cannot run here, which the line says. */
 void findings_refused(const char *words);
-void findings_ran(void);
+/* Some library makes use of a context. */
+void findings_used(void);
 /* The error that the findings are, to those that go on: none. */
 CUresult findings_error(const findings_t *f);
 

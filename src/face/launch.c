@@ -205,7 +205,6 @@ CUresult launch(function_t *f, const unsigned grid[3], const unsigned block[3], 
                          .cooperative = cooperative};
     machine_log(k->name, "launched");
     forms_log(f);
-    findings_ran();
     if (machine.host.run)
         return machine.host.run(machine.host.user, k, &l) ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
     l.threads = machine.threads;
