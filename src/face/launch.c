@@ -210,7 +210,7 @@ CUresult launch(function_t *f, const unsigned grid[3], const unsigned block[3], 
     l.threads = machine.threads;
     l.max_warp_instructions = machine.limit;
     l.checks = machine.checks;
-    l.seconds = machine.seconds;
+    l.seconds = machine.time ? 0 : machine.seconds; /* blocks that are timed run side by side, and end together */
     l.host_reads = true;
     l.found = findings_found;
     l.print = print;

@@ -25,7 +25,7 @@
  *   TURING_TIME=1       a table of kernels and their modelled time at the end
  *   TURING_LOG=1|PATH   names of the entry points as they are called
  *   TURING_LIMIT=N      instructions of a warp, after which it is in an endless loop
- *   TURING_SECONDS=N    in which no block of a kernel ends, after which it goes nowhere; 0: never. 30
+ *   TURING_SECONDS=N    in which no block of a kernel ends, which is not timed: it goes nowhere; 0: never. 30
  *   TURING_KEEP_GOING=1 what checks find is said, and is no error to the program
  *   TURING_ALLOW=PATH, TURING_FINDINGS=PATH  findings.h
  *   TURING_THREADS=N    of the host that run blocks

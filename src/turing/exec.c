@@ -306,12 +306,29 @@ void emu_block_deadlock(block_t *b)
     }
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static double idle_seconds(machine_t *m)
+{
+    return (double)(int64_t)(now_ns() - atomic_load(&m->progress_ns)) * 1e-9;
+}
+
+bool emu_out_of_time(machine_t *m)
+{
+    return m->launch->seconds && idle_seconds(m) > m->launch->seconds;
+}
+
 stop_t emu_block_step(block_t *b, warp_t *w)
 {
     w->stop = RUNNING;
     emu_run_warp(w);
-    if (w->stop == STOP_EXIT)
-        b->live--;
+    if (w->stop == STOP_EXIT && !--b->live && b->worker->m->launch->seconds)
+        atomic_store(&b->worker->m->progress_ns, now_ns());
     if (w->stop == STOP_EXIT || w->stop == STOP_BARRIER) {
         const stop_t why = w->stop;
         for (int id = 0; id < 16; id++)
@@ -351,23 +368,6 @@ static outcome_t block_run(block_t *b)
 }
 
 /* ---- workers ------------------------------------------------------------------------------ */
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static double idle_seconds(machine_t *m)
-{
-    return (double)(int64_t)(now_ns() - atomic_load(&m->progress_ns)) * 1e-9;
-}
-
-bool emu_out_of_time(machine_t *m)
-{
-    return m->launch->seconds && idle_seconds(m) > m->launch->seconds;
-}
 
 static bool next_block(machine_t *m, uint64_t *linear)
 {
@@ -412,8 +412,6 @@ static void *work(void *arg)
         outcome_t outcome = block_run(b);
         if (outcome == BLOCK_DONE) {
             stalemate = 0;
-            if (m->launch->seconds)
-                atomic_store(&m->progress_ns, now_ns());
             resident[at] = resident[--n];
             emu_block_free(spare);
             spare = b;
