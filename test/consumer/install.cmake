@@ -38,7 +38,7 @@ if(EXISTS ${BUILD}/hgemm) # the command
     run(${moved}/bin/hgemm --version)
 endif()
 if(CUDA_PROGRAM) # on the emulated T4 that was installed
-    run(${moved}/bin/turing exec --check ${CUDA_PROGRAM} $ENV{PEOPLE})
+    run(${moved}/bin/turing exec --check --allow ${SOURCE}/test/face/driver.allow ${CUDA_PROGRAM} $ENV{PEOPLE})
 endif()
 if(pkg_config)
     get_filename_component(folder ${file} DIRECTORY) # of hgemm.pc

@@ -60,7 +60,9 @@ static void indices_out_of_range_are_reported(void **state)
                 desc.gather_a = list == GATHER ? indices : NULL, desc.scatter_d = list == SCATTER ? indices : NULL;
                 if (list == ENDS)
                     desc.batch_mode = HGEMM_BATCH_GROUPED, desc.group_ends = indices;
-                assert_reported(hgemm_run_desc(handle, &desc), "out of bounds");
+                /* By columns the row behind the last one is the next column's first, which another lane writes. */
+                const int is_twice = layout == HGEMM_COL_MAJOR && list == SCATTER && wrong[w] == N;
+                assert_reported(hgemm_run_desc(handle, &desc), is_twice ? "race" : "out of bounds");
                 close_device();
             }
 }
