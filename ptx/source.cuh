@@ -4,7 +4,7 @@
  * in shared memory is not known here.
  */
 #pragma once
-#include "typed.cuh"
+#include "elements.cuh"
 
 static DEVICE u32 minimum(u32 a, u32 b) { return a < b ? a : b; }
 
