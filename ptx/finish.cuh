@@ -177,6 +177,11 @@ struct scaling {
     DEVICE bool is_two() const { return second != 1; }
 };
 
+static DEVICE float finish(float sum, const scaling &by)
+{
+    const float x = __fmaf_rn(sum, by.first, by.zero);
+    return by.is_two() ? __fmul_rn(x, by.second) : x;
+}
 template <int N> static DEVICE void finish(float (&x)[N], const scaling &by)
 {
 #pragma unroll

@@ -75,15 +75,14 @@ template <class V> static DEVICE bool store_pairs(const arguments &args, typenam
     const block<V> at(args);
     const warp<V> w;
     const u32 row = at.m0 + w.m + w.lane / 4, column = at.n0 + w.n + w.lane % 4 * 2;
-    char *to = (char *)args.d + (batch_index() * args.stride_d + row * (u64)args.ldd + column) * 4;
     const scaling by(args.alpha);
+    char *to = (char *)args.d + (batch_index() * args.stride_d + row * (u64)args.ldd + column) * 4;
 #pragma unroll
     for (int i = 0; i < V::MT * 2; ++i) {
 #pragma unroll
         for (int j = 0; j < V::NT; ++j) {
-            float x[2] = {acc[i / 2][j][i % 2 * 2], acc[i / 2][j][i % 2 * 2 + 1]};
-            finish(x, by);
-            st_global(to + j * 32, __float_as_uint(x[0]), __float_as_uint(x[1]),
+            const float *const x = &acc[i / 2][j][i % 2 * 2];
+            st_global(to + j * 32, __float_as_uint(finish(x[0], by)), __float_as_uint(finish(x[1], by)),
                       row + i * 8 < args.m && column + j * 8 < args.n);
         }
         to += args.ldd * 32;
