@@ -48,8 +48,7 @@
 #define HGEMM_WAY_ROWS 1u    /* D, C and gate of one type of two bytes, in chunks of eight elements */
 #define HGEMM_WAY_EARLY 2u   /* the same in aligned rows, without C and gate */
 #define HGEMM_WAY_SUMS 3u    /* D is the sums of bfloat16 or of floats, times a scale */
-#define HGEMM_WAY_ALIGNED 4u /* rows of D are whole aligned chunks, in ROWS those of C, too; in SUMS of four elements \
-                              */
+#define HGEMM_WAY_ALIGNED 4u /* rows of D are whole aligned chunks, in ROWS those of C, too; in SUMS of fours */
 #define HGEMM_WAY_C_ALIKE 8u /* ROWS: where a chunk of D is aligned, that of C is */
 #define HGEMM_WAY_EXTRAS 16u /* ROWS, EARLY: there may be more than alpha, beta and C */
 #define HGEMM_WAY_SMOOTH 32u /* EARLY: an activation, bias or alpha that rounded sums do not take */
