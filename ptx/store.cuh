@@ -64,7 +64,10 @@ static DEVICE void store(const arguments &args, const block<V> &where, typename 
     barrier(); /* every warp has read its last fragments: shared memory is free */
     const u32 row0 = at.m0 + w.m, col0 = at.n0 + w.n, block_width = minimum(args.n - at.n0, V::BN);
     const int width = (int)(block_width - w.n);
-    const u32 way = args.ways >> (block_width < V::BN ? HGEMM_WAY_AT_EDGE : 0), policy = way & HGEMM_WAY_POLICY;
+    /* By a shuffle, so that ptxas does not take it for uniform: that changes the order of the main loop of floats, whose
+     * registers are all in use, and costs them 4%. */
+    const u32 way = from_lane(args.ways >> (block_width < V::BN ? HGEMM_WAY_AT_EDGE : 0), 0);
+    const u32 policy = way & HGEMM_WAY_POLICY;
     if constexpr (V::SCALED) report_overflow<V>(args, acc, w.lane, (int)(at.m_end(args) - row0), width);
     if constexpr (V::SCALED || V::ARE == OF_FLOATS) {
         const scaling by = V::SCALED ? scaling(args) : scaling(args.alpha);
