@@ -185,7 +185,7 @@ template <class V> static DEVICE void few(const arguments &args)
     else if (at.columns == 2) multiply<V, 2>(at, 1);
     else if (at.columns <= 4) multiply<V, 4>(at, 1);
     else multiply<V, HGEMM_FEW_TOGETHER>(at, HGEMM_FEW_GROUPS(at.columns));
-    store_all(args, at);
+    finish(args, at);
 }
 
 #define HGEMM_ROW_TYPE(name) row_##name

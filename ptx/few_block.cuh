@@ -2,7 +2,7 @@
 /* Of a kernel for few rows or columns of floats (few.cu): which lines and k's a thread has, and where a block stands. */
 #pragma once
 #include "../src/table/warp_facts.h"
-#include "any.cuh"
+#include "epilogue.cuh"
 
 template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct few_variant {
     static constexpr bool INDIRECT = false, PARTS_FIRST = false;

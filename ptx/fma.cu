@@ -159,10 +159,11 @@ template <class V, bool AT_END> static DEVICE void join(typename V::sums &sums, 
     }
 }
 
-/* D of floats from a thread's sums, where it is nothing else. */
-template <class V> static DEVICE void store_sums(const arguments &args, const fma_block<V> &at, const typename V::sums &sums)
+/* D from a thread's sums, where it is of floats and nothing but the sums times alpha. False where it is more. */
+template <class V> static DEVICE bool store_sums(const arguments &args, const fma_block<V> &at, const typename V::sums &sums)
 {
-    const scaling by(args.alpha);
+    constexpr u32 PLAIN = HGEMM_FUSED | F32 << HGEMM_FUSED_TYPE_D, MASK = HGEMM_FUSED_TYPE_MASK << HGEMM_FUSED_TYPE_D | HGEMM_FUSED | HGEMM_FUSED_ACTIVATION_MASK << HGEMM_FUSED_ACTIVATION;
+    if ((args.fused & MASK) != PLAIN || args.beta != 0 || args.alpha_pointer || args.beta_pointer || args.bias || args.gate || args.scatter_d) return false;
     const u32 row = V::row(0), column = V::column();
     const int count = (int)at.lines - (int)column;
     const u64 ldd = (u64)args.ldd * 4;
@@ -176,17 +177,19 @@ template <class V> static DEVICE void store_sums(const arguments &args, const fm
 #pragma unroll
         for (int j = 0; j < V::TN / 4; ++j) {
             const int left = count - j * 4 * V::LANES_N;
-            float x[4] = {sums[i][j][0], sums[i][j][1], sums[i][j][2], sums[i][j][3]};
-            finish(x, by);
+            u32 x[4];
+#pragma unroll
+            for (int e = 0; e < 4; ++e) x[e] = __float_as_uint(__fmaf_rn(args.alpha, sums[i][j][e], 0.0f));
             if (is_aligned && left >= 4) {
-                st_global(to + j * 16 * V::LANES_N, words_of(x), live);
+                st_global(to + j * 16 * V::LANES_N, b128{x[0], x[1], x[2], x[3]}, live);
             } else {
 #pragma unroll
                 for (int e = 0; e < 4; ++e)
-                    if (live && e < left) st_global_word(to + j * 16 * V::LANES_N + e * 4, __float_as_uint(x[e]));
+                    if (live && e < left) st_global_word(to + j * 16 * V::LANES_N + e * 4, x[e]);
             }
         }
     }
+    return true;
 }
 
 template <class V> static DEVICE void multiply_tiles(const arguments &args)
@@ -240,10 +243,7 @@ template <class V> static DEVICE void multiply_tiles(const arguments &args)
     fold<V>(all, near);
     if (at.k > HGEMM_FP32_KEPT_K) join<V, true>(all, base + 2 * STAGE, false);
     if (!add_parts<V>(args, all)) return;
-    if ((args.ways & HGEMM_WAY_POLICY) == HGEMM_WAY_SUMS) {
-        store_sums<V>(args, at, all);
-        return;
-    }
+    if (store_sums<V>(args, at, all)) return;
     barrier();
 #pragma unroll
     for (int i = 0; i < V::TM; ++i)
@@ -251,7 +251,8 @@ template <class V> static DEVICE void multiply_tiles(const arguments &args)
         for (int j = 0; j < V::TN / 4; ++j)
             st_shared(base + (V::row(i) * V::BN + V::column() + j * 4 * V::LANES_N) * 4, sum_chunks<V>::get(all, i * (V::TN / 4) + j));
     barrier();
-    store_staged(args, at);
+    if (args.fused) store_fused(args, at);
+    else store_plain(args, at);
 }
 
 #define HGEMM_ROW_TYPE(name) row_##name

@@ -9,7 +9,7 @@
  * Block     A tile of 64x64. A thread has eight neighbours in two rows. The tiles of A and B are floats in shared memory; B may
  *           be packed weights, of which each element is formed and rounded to single precision.
  */
-#include "any.cuh"
+#include "epilogue.cuh"
 #include "convert.cuh"
 #include "../src/table/packed.h"
 
@@ -71,7 +71,7 @@ static DEVICE void load_packed(const packed_form_t &form, const char *packed, u3
 static DEVICE bool is_finite(float x) { return fabsf(x) <= 3.4028235e38f; }
 
 /* The thread's part of a row of D as it is, zeros where there is none; returns which row it is in memory. */
-static DEVICE long long load_row(float (&x)[8], const any_elements<true> &end, u32 row, u32 m)
+static DEVICE long long load_row(float (&x)[8], const fused_epilogue<true> &end, u32 row, u32 m)
 {
     const bool live = row < m;
     const long long place = live && end.scatter ? listed_row(end.scatter, end.fused & HGEMM_FUSED_INDEX_64, row) : row;
@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(HGEMM_RECOMPUTE_THREADS, 1) HGEMM_V
 #pragma unroll 1
     for (u64 i = block_index(); i < (u64)tiles * args.batch; i += block_count()) {
         const u32 matrix = (u32)(i / tiles), tile = (u32)(i % tiles), m0 = tile / columns * TILE, n0 = tile % columns * TILE;
-        const any_elements<true> end(p, matrix_of<strided>{matrix}, n0 + across);
+        const fused_epilogue<true> end(p, matrix_of<strided>{matrix}, n0 + across);
         bool is_mine = false;
 #pragma unroll 1
         for (u32 r = 0; r < 2; ++r) {
@@ -135,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(HGEMM_RECOMPUTE_THREADS, 1) HGEMM_V
             if (row >= p.m) continue;
             float was[8], now[8];
             load_row(was, end, row, p.m);
-            end.store(sums[r], row); /* all eight */
+            end.finish(sums[r], row); /* all eight */
             const long long place = load_row(now, end, row, p.m);
 #pragma unroll
             for (int e = 0; e < 8; ++e) now[e] = is_finite(was[e]) ? was[e] : now[e];

@@ -24,6 +24,7 @@
  * Limits    An element of A or B is split by every block that loads it.
  */
 #include "main_loop.cuh"
+#include "ragged.cuh"
 #include "square_loop.cuh"
 
 /* The mma's of a slice are products one after the other: low by high, high by low, high by high; or the last alone. */

@@ -4,7 +4,7 @@
  * in shared memory is not known here.
  */
 #pragma once
-#include "elements.cuh"
+#include "typed.cuh"
 
 static DEVICE u32 minimum(u32 a, u32 b) { return a < b ? a : b; }
 

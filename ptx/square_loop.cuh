@@ -208,6 +208,33 @@ template <class T> struct square_loop {
     }
 };
 
+/* Writes a D of floats that is nothing but the sums, in aligned pairs, from registers: a warp's store is a sector of
+ * each of eight rows. That keeps the load/store unit busy for less time than to bring them to shared memory, to read
+ * them and to store whole lines. False where D is more. The bits are those of store_plain (output.cuh). */
+template <class V> static DEVICE bool store_pairs(const arguments &args, short_sums<V> &sums)
+{
+    const bool is_more = V::INDIRECT || args.beta != 0 || args.alpha_pointer || args.beta_pointer || args.bias || args.gate || args.scatter_d ||
+                         args.fused & HGEMM_FUSED_ACTIVATION_MASK << HGEMM_FUSED_ACTIVATION;
+    char *const d = (char *)args.d + batch_index() * args.stride_d * 4;
+    if (is_more || (args.fused >> HGEMM_FUSED_TYPE_D & HGEMM_FUSED_TYPE_MASK) != F32 || (u64)d & 7 || (args.ldd | args.n) & 1) return false;
+    if (!add_parts<V>(args, sums.near)) return true;
+    const block<V> at(args);
+    const warp<V> w;
+    const u32 row = at.m0 + w.m + w.lane / 4, column = at.n0 + w.n + w.lane % 4 * 2;
+    char *to = d + (row * (u64)args.ldd + column) * 4;
+    auto scaled = [&](float x) { return __float_as_uint(__fmaf_rn(x, args.alpha, 0.0f)); };
+#pragma unroll
+    for (int i = 0; i < V::MT * 2; ++i) {
+#pragma unroll
+        for (int j = 0; j < V::NT; ++j) {
+            const float *const x = &sums.near[i / 2][j][i % 2 * 2];
+            st_global(to + j * 32, scaled(x[0]), scaled(x[1]), row + i * 8 < args.m && column + j * 8 < args.n);
+        }
+        to += args.ldd * 32;
+    }
+    return true;
+}
+
 template <class T> static DEVICE void squares(const arguments &args)
 {
     using V = typename T::variant;
@@ -234,6 +261,6 @@ template <class T> static DEVICE void squares(const arguments &args)
     if constexpr (loop_type::THREE) sums.template drain<true>(typename T::warp());
     else drain_at_end(sums, typename T::warp());
     if constexpr (!loop_type::THREE && T::spec::T4_ROW)
-        if (store_pairs<V>(args, sums.near)) return;
+        if (store_pairs(args, sums)) return;
     T::store(args, typename T::block(args), sums.near);
 }

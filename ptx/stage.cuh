@@ -7,8 +7,7 @@
  * row keeps the fragments' writes, 8 rows by 4 lanes, free of bank conflicts.
  */
 #pragma once
-#include "elements.cuh"
-#include "position.cuh"
+#include "row.cuh"
 
 /* How sums are staged: as accumulators are, or f32 sums that are already rounded to elements of D. */
 enum format { HALVES, FLOATS, ROUNDED };
@@ -95,36 +94,5 @@ template <class V, format F> struct stage {
             x = eight_sums<F>{{v.x, v.y, v.z, v.w}};
         }
         return x;
-    }
-};
-
-/* A warp's lanes on its staged rows: ACROSS of them side by side along a row, with EACH columns; a lane has every
- * STEP-th row, and ROUNDS of them in a turn. */
-template <class V, format F, int EACH = 8> struct lanes : stage<V, F> {
-    using S = stage<V, F>;
-    static constexpr int ACROSS = V::WN / EACH, STEP = 32 / ACROSS, ROUNDS = S::ROWS / STEP;
-    u32 buffer, to;   /* the warp's rows; the lane's sums of the first mma's there */
-    u32 across, down; /* the lane's first column, and row */
-
-    DEVICE explicit lanes(const warp<V> &w)
-        : buffer(S::buffer(w.m, w.n)), to(buffer + w.lane / 4 * S::PITCH + w.lane % 4 * 2 * S::SUM_BYTES),
-          across(w.lane % ACROSS * EACH), down(w.lane / ACROSS)
-    {
-    }
-    /* Eight sums from that column on, of a row of those that are there. */
-    template <bool ANYWHERE> DEVICE eight_sums<F> get(u32 row, int column, u32 columns = 0) const
-    {
-        return S::template get<ANYWHERE>(buffer + row * S::PITCH, column, columns);
-    }
-    /* Brings sums to shared memory, the rows of a turn at a time; take(turn) has them there. */
-    template <class SUMS, class TAKE> DEVICE void by_turns(const SUMS &sums, TAKE take) const
-    {
-#pragma unroll 1
-        for (int turn = 0; turn < S::TURNS; ++turn) { /* rolled: code that has not run yet is slow to come */
-            S::put(to, sums, turn);
-            warp_barrier();
-            take(turn);
-            warp_barrier();
-        }
     }
 };

@@ -73,10 +73,8 @@ template <class V> static DEVICE void add_warps(typename V::sums &acc, const war
             for (int c = 0; c < ROUND; ++c) {
                 b128 mine = chunks::get(acc, c0 + c);
 #pragma unroll
-                for (int to = 1; to < OWNERS; ++to) {
-                    const b128 its = chunks::get(acc, to * chunks::COUNT + c0 + c);
-                    if (w.k_warp == to) mine = its;
-                }
+                for (int to = 1; to < OWNERS; ++to)
+                    if (w.k_warp == to) mine = chunks::get(acc, to * chunks::COUNT + c0 + c);
                 u32 x[4] = {mine.x, mine.y, mine.z, mine.w};
 #pragma unroll
                 for (int from = 0; from < OTHERS; ++from) {

@@ -237,7 +237,7 @@ template <class V> static DEVICE void thin(const arguments &args)
     else if (V::CAN_STREAM && at.is_streamed) stream(at);
     else if (CAN_BE_ONE && at.lines == 1) multiply_all<V, CAN_BE_ONE ? 1 : V::LINES>(at);
     else multiply_all<V, V::LINES>(at);
-    store_all(args, at);
+    finish(args, at);
 }
 
 #define HGEMM_ROW_TYPE(name) row_##name

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Of a thin kernel (thin.cu): which lines and k's a thread has, and where a block stands. */
 #pragma once
-#include "any.cuh"
+#include "epilogue.cuh"
 
 template <class SPEC, bool A_ALONG_K, bool B_ALONG_K> struct thin_variant {
     static constexpr bool INDIRECT = false, PARTS_FIRST = false;

@@ -5,8 +5,7 @@
 
 /* Adds up what blocks have, if k is split: the last block to arrive does. Lanes of a warp that share a sum take parts
  * in turn. Returns whether this block stores the tile. */
-template <template <class> class PLACE, class V>
-static DEVICE bool add_blocks(const arguments &args, const PLACE<V> &at)
+template <template <class> class PLACE, class V> static DEVICE bool add_blocks(const arguments &args, const PLACE<V> &at)
 {
     constexpr int TOGETHER = V::LONG == 8 ? 16 : 8; /* loads in flight */
     constexpr u32 SUMS_BYTES = V::LONG * V::SHORT * 4; /* of a part */
@@ -67,16 +66,15 @@ static DEVICE eight_sums<FLOATS> sums_from(u32 address, int count)
     return x;
 }
 
-/* Stores rows of D of halves, in chunks that are aligned there. */
-template <template <class> class PLACE, class V>
-static DEVICE void store_rows(const arguments &args, const PLACE<V> &at)
+/* Stores rows of D, in chunks that are aligned there. */
+template <template <class> class PLACE, class V> static DEVICE void store_plain(const arguments &args, const PLACE<V> &at)
 {
     const u64 ldc = args.ldc * HALF_BYTES, ldd = args.ldd * HALF_BYTES;
     const char *const c = (const char *)args.c + (batch_index() * args.stride_c + at.n0) * HALF_BYTES + at.m0 * ldc;
     char *const d = (char *)args.d + (batch_index() * args.stride_d + at.n0) * HALF_BYTES + at.m0 * ldd;
-    const scalars by{args.alpha, args.beta};
+    const epilogue end{args.alpha, args.beta};
     u32 rows = V::LONG_IS_M ? at.lines : at.columns, width = V::LONG_IS_M ? at.columns : at.lines;
-    if (V::LONG_IS_M && args.ldd == width && (args.ldc == width || !by.reads_c())) width *= rows, rows = 1;
+    if (V::LONG_IS_M && args.ldd == width && (args.ldc == width || !end.reads_c())) width *= rows, rows = 1;
     const u32 across = V::LONG_IS_M && rows > 1 ? 2 : V::THREADS; /* threads along a row: of 8, or of many elements */
     const u32 chunk0 = thread_index() % across * 8;
     for (u32 row = thread_index() / across, chunk = chunk0; row < rows; chunk += across * 8) {
@@ -89,39 +87,36 @@ static DEVICE void store_rows(const arguments &args, const PLACE<V> &at)
         }
         const int first = col < 0 ? 0 : col, past = col + 8 < (int)width ? col + 8 : (int)width, count = past - first;
         if (count <= 0) continue;
+        const eight_sums<FLOATS> x = sums_from(shared_base() + (row * at.pitch + first) * 4, count);
         const bool c_whole = count == 8 && ((u64)(from + first * HALF_BYTES) & 15) == 0;
-        store_halves(sums_from(shared_base() + (row * at.pitch + first) * 4, count), by, from + first * HALF_BYTES,
-                     c_whole, to + first * HALF_BYTES, count == 8, count);
+        float cs[8] = {}, sum[8];
+        if (end.reads_c()) values_of(cs, load_elements(from + first * HALF_BYTES, F16, c_whole, count), F16);
+#pragma unroll
+        for (int e = 0; e < 8; ++e) sum[e] = __fmaf_rn(args.beta, cs[e], __fmul_rn(args.alpha, x.at(e)));
+        store_elements(to + first * HALF_BYTES, F16, count == 8, count, sum);
     }
 }
 
-/* The same of any D: a thread has 8 columns at a time, in several rows. */
-template <template <class> class PLACE, class V> static DEVICE void store_any(const arguments &args, const PLACE<V> &at)
+/* The same by the fused epilogue: a thread has 8 columns at a time, in several rows. */
+template <template <class> class PLACE, class V> static DEVICE void store_fused(const arguments &args, const PLACE<V> &at)
 {
     constexpr u32 ACROSS = V::LONG_IS_M ? 1 : V::TL, STEP = V::THREADS / ACROSS;
     const u32 rows = V::LONG_IS_M ? at.lines : at.columns, width = V::LONG_IS_M ? at.columns : at.lines;
 #pragma unroll 1
     for (u32 column = thread_index() % ACROSS * 8; column < width; column += ACROSS * 8) {
-        const any_elements<false> end(args, at, at.n0 + column);
+        const fused_epilogue<false> end(args, at, at.n0 + column);
 #pragma unroll 1
         for (u32 row = thread_index() / ACROSS; row < rows; row += STEP)
-            end.store(sums_from(shared_base() + (row * at.pitch + column) * 4, end.count), at.m0 + row);
+            end.finish(sums_from(shared_base() + (row * at.pitch + column) * 4, end.count), at.m0 + row);
     }
 }
 
-/* Stores D from sums in shared memory. */
-template <template <class> class PLACE, class V>
-static DEVICE void store_staged(const arguments &args, const PLACE<V> &at)
-{
-    if ((args.ways & HGEMM_WAY_POLICY) == HGEMM_WAY_ROWS) store_rows(args, at);
-    else store_any(args, at);
-}
-
 /* What follows when threads have brought their sums to shared memory. */
-template <template <class> class PLACE, class V> static DEVICE void store_all(const arguments &args, const PLACE<V> &at)
+template <template <class> class PLACE, class V> static DEVICE void finish(const arguments &args, const PLACE<V> &at)
 {
     barrier();
     if (!add_blocks(args, at)) return;
     barrier();
-    store_staged(args, at);
+    if (args.fused) store_fused(args, at);
+    else store_plain(args, at);
 }

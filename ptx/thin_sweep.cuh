@@ -10,7 +10,7 @@
 #include "thin_loads.cuh"
 #include "thin_sums.cuh"
 
-/* Multiplies T columns. Returns only where D is not stored by the policy `rows`, with the sums in shared memory. */
+/* Multiplies T columns. Returns only where the epilogue is a fused one, with the sums in shared memory. */
 template <class V, int T> static DEVICE void sweep(const arguments &args)
 {
     constexpr bool TALL = V::LONG_IS_M;
@@ -46,7 +46,7 @@ template <class V, int T> static DEVICE void sweep(const arguments &args)
                     acc[i * T + t] = __fmaf_rn(value(v[i], q), half_to_float(y[q][t]), acc[i * T + t]);
     }
     const u32 line = line0 + add_lanes<LINES * T, LANES>(acc) / T * APART, from = first + line;
-    if ((args.ways & HGEMM_WAY_POLICY) != HGEMM_WAY_ROWS) {
+    if (args.fused) {
 #pragma unroll
         for (int t = 0; t < T; ++t)
             if (T < 4 || t < columns) put(sum_at<V>(TALL ? columns : HGEMM_SWEPT_LINES, line, t), acc[t], true);
@@ -56,15 +56,14 @@ template <class V, int T> static DEVICE void sweep(const arguments &args)
     const u64 ldc = args.ldc * HALF_BYTES, ldd = args.ldd * HALF_BYTES, to_next = TALL ? HALF_BYTES : ldd;
     const char *const c = (const char *)args.c + batch_index() * args.stride_c * HALF_BYTES + from * (TALL ? ldc : HALF_BYTES);
     char *const d = (char *)args.d + batch_index() * args.stride_d * HALF_BYTES + from * (TALL ? ldd : HALF_BYTES);
-    const scalars by{args.alpha, args.beta};
+    const epilogue end{args.alpha, args.beta};
 #pragma unroll
     for (int t = 0; t < T; ++t)
         if (T < 4 || t < columns) {
             u32 before = 0;
-            ld_global_half(before, c + t * (TALL ? HALF_BYTES : ldc), by.reads_c());
-            float x[1] = {acc[t]};
-            finish(x, by, [&](float (&f)[1]) { f[0] = half_to_float(before); });
-            st_global_half(d + t * to_next, pack_halves(x[0], 0));
+            ld_global_half(before, c + t * (TALL ? HALF_BYTES : ldc), end.reads_c());
+            const float sum = end.finish_float(acc[t], half_to_float(before));
+            st_global_half(d + t * to_next, pack_halves(sum, 0));
         }
     leave();
 }

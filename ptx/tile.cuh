@@ -9,12 +9,13 @@
  *                  fragments)
  *   sums.cuh       warps and blocks that share a tile of D add up
  *   stage.cuh      sums through shared memory
- *   finish.cuh     a sum becomes an element of D
- *   store.cuh      store (accumulators -> D), by one of four policies
+ *   scaled.cuh     sums of bfloat16 operands become D where D is nothing else
+ *   epilogue.cuh   a sum becomes an element of D
+ *   output.cuh     store (accumulators -> D)
  */
 #pragma once
+#include "output.cuh"
 #include "pipeline.cuh"
-#include "store.cuh"
 
 template <class V> struct tile : V {
     using variant = V;

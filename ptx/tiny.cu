@@ -15,7 +15,7 @@
  */
 #define TILES(count) static constexpr int TILES = count; /* a column of the row */
 #include "../src/table/warp_facts.h"
-#include "any.cuh"
+#include "epilogue.cuh"
 
 enum { UNIT_K = HGEMM_TINY_UNIT_K, STEP_K = HGEMM_TINY_STEP_K }; /* k's of a lane, and of the warp, in a step */
 
@@ -141,25 +141,25 @@ static DEVICE eight_sums<FLOATS> row_of(const float (&acc)[4][4], int i)
     return x;
 }
 
-/* Stores the lane's rows where they are halves, from `row` and `column` on. */
-template <class V>
-static DEVICE void store_rows(const arguments &args, const tiny_tile<V> &at, const float (&acc)[4][4], u32 row,
-                              u32 column)
+/* Stores the lane's rows, from `row` and `column` on. */
+template <class V> static DEVICE void store_plain(const arguments &args, const tiny_tile<V> &at, const float (&acc)[4][4], u32 row, u32 column)
 {
-    const u64 ldc = args.ldc * HALF_BYTES, ldd = args.ldd * HALF_BYTES;
-    auto first = [&](const void *matrices, long long stride, u64 ld) {
-        return (char *)matrix_at<V>(args, matrices, stride, HALF_BYTES, at.shared) + row * ld + column * HALF_BYTES;
-    };
-    const char *const c = first(args.c, args.stride_c, ldc);
-    char *const d = first(args.d, args.stride_d, ldd);
+    const epilogue end{args.alpha, args.beta};
     const int count = (int)minimum(args.n - column, 8);
-    const bool c_whole = count == 8 && (((u64)c | ldc) & 15) == 0, d_whole = count == 8 && (((u64)d | ldd) & 15) == 0;
+    const char *c = matrix_at<V>(args, args.c, args.stride_c, HALF_BYTES, at.shared);
+    char *d = (char *)matrix_at<V>(args, args.d, args.stride_d, HALF_BYTES, at.shared);
+    c += row * (u64)args.ldc * HALF_BYTES + column * HALF_BYTES, d += row * (u64)args.ldd * HALF_BYTES + column * HALF_BYTES;
+    const bool d_whole = count == 8 && (((u32)(u64)d | (u32)args.ldd * HALF_BYTES) & 15) == 0;
+    const bool c_whole = count == 8 && (((u32)(u64)c | (u32)args.ldc * HALF_BYTES) & 15) == 0;
 #pragma unroll
     for (int i = 0; i < V::ROWS; ++i) {
-        const u64 below = i * V::NEXT_ROW;
-        if (row + below >= at.m_end) break;
-        store_halves(row_of(acc, i), scalars{args.alpha, args.beta}, c + below * ldc, c_whole, d + below * ldd, d_whole,
-                     count);
+        if (row + i * V::NEXT_ROW >= at.m_end) break;
+        const eight_sums<FLOATS> x = row_of(acc, i);
+        float sum[8], cs[8] = {};
+        if (end.reads_c()) values_of(cs, load_elements(c + i * V::NEXT_ROW * (u64)args.ldc * HALF_BYTES, F16, c_whole, count), F16);
+#pragma unroll
+        for (int e = 0; e < 8; ++e) sum[e] = end.finish_float(x.at(e), cs[e]);
+        store_elements(d + i * V::NEXT_ROW * (u64)args.ldd * HALF_BYTES, F16, d_whole, count, sum);
     }
 }
 
@@ -202,13 +202,13 @@ template <class V> static DEVICE void tiny(const arguments &args)
     }
     const u32 column = at.n0 + t * 8;
     if (column >= args.n) return;
-    if ((args.ways & HGEMM_WAY_POLICY) == HGEMM_WAY_ANY) {
-        const any_elements<V::INDIRECT> end(args, at, column);
+    if (args.fused || is_by_columns<V::INDIRECT>(args)) {
+        const fused_epilogue<V::INDIRECT> end(args, at, column);
 #pragma unroll
         for (int i = 0; i < V::ROWS; ++i)
-            if (first_row + i * V::NEXT_ROW < at.m_end) end.store(row_of(acc, i), first_row + i * V::NEXT_ROW);
+            if (first_row + i * V::NEXT_ROW < at.m_end) end.finish(row_of(acc, i), first_row + i * V::NEXT_ROW);
     } else {
-        store_rows<V>(args, at, acc, first_row, column);
+        store_plain<V>(args, at, acc, first_row, column);
     }
 }
 

@@ -6,7 +6,6 @@
 #include "api/scale.h"
 #include "problem/weights.h"
 #include "select/family.h"
-#include "select/way.h"
 
 #include <stddef.h>
 
@@ -125,7 +124,6 @@ static hgemm_status_t multiply(hgemm_handle_t handle, const problem_t *p, const 
     product->workspace = handle->workspace;
     product->groups = (int)p->batch;
     product->indirect = indirect_bits(p) | shape.bits;
-    product->ways = ways_to_d(p, plan->variant);
 
     hgemm_status_t status = HGEMM_STATUS_SUCCESS;
     for (int64_t rest = p->matrices; status == HGEMM_STATUS_SUCCESS && rest > 0; rest -= most) {

@@ -40,22 +40,6 @@
 #define HGEMM_FUSED_ACTIVATION_MASK 7u
 
 /*
- * `ways`: how sums become D (ptx/store.cuh), which the host plans for a call: for blocks whose columns D has all, and,
- * HGEMM_WAY_AT_EDGE bits above that, for those at its right edge. A policy, and what goes with it.
- */
-#define HGEMM_WAY_POLICY 3u
-#define HGEMM_WAY_ANY 0u     /* for all: any types, scalars, rows */
-#define HGEMM_WAY_ROWS 1u    /* D, C and gate of one type of two bytes, in chunks of eight elements */
-#define HGEMM_WAY_EARLY 2u   /* the same in aligned rows, without C and gate */
-#define HGEMM_WAY_SUMS 3u    /* D is the sums of bfloat16 or of floats, times a scale */
-#define HGEMM_WAY_ALIGNED 4u /* rows of D are whole aligned chunks, in ROWS those of C, too; in SUMS of fours */
-#define HGEMM_WAY_C_ALIKE 8u /* ROWS: where a chunk of D is aligned, that of C is */
-#define HGEMM_WAY_EXTRAS 16u /* ROWS, EARLY: there may be more than alpha, beta and C */
-#define HGEMM_WAY_SMOOTH 32u /* EARLY: an activation, bias or alpha that rounded sums do not take */
-#define HGEMM_WAY_PAIRS 64u  /* D is the sums of floats, in aligned pairs: the whole of it */
-#define HGEMM_WAY_AT_EDGE 8
-
-/*
  * Bits of `indirect`, of kernels that are compiled for it: a batch of pointers, in the place of operands and strides;
  * a batch whose matrices are groups of rows; C, D and gate are column-major, ld counts from column to column.
  */
@@ -121,7 +105,6 @@ typedef struct kernel_args_t {
     const void *group_ends; /* past the last row of each group */
     int groups;             /* or, where warps have tiles, matrices of the launch */
     unsigned indirect;      /* gather_a, group_ends: looked at by kernels that are compiled for it */
-    unsigned ways;          /* HGEMM_WAY_... */
 } kernel_args_t;
 
 /* Columns of D, or rows, that it is thin in, up to which a block of a thin kernel may have several tiles. The grid then

@@ -68,12 +68,6 @@ template <type T> static DEVICE u32 pair_of(float low, float high)
     return T == BF16 ? permute(bfloat16_above(low), bfloat16_above(high), 0x7632) : pack_halves(low, high);
 }
 
-/* Four floats as they are in memory. */
-static DEVICE b128 words_of(const float *f)
-{
-    return b128{__float_as_uint(f[0]), __float_as_uint(f[1]), __float_as_uint(f[2]), __float_as_uint(f[3])};
-}
-
 /* Their values. */
 static DEVICE void values_of(float (&f)[8], const eight_elements &x, u32 type)
 {
@@ -95,8 +89,11 @@ static DEVICE void store_elements(char *p, u32 type, bool whole, int count, cons
 {
     if (type == F32) {
         if (whole) {
-            st_global(p, words_of(f), count > 0);
-            st_global(p + 16, words_of(f + 4), count > 0);
+            st_global(p, b128{__float_as_uint(f[0]), __float_as_uint(f[1]), __float_as_uint(f[2]), __float_as_uint(f[3])},
+                      count > 0);
+            st_global(p + 16,
+                      b128{__float_as_uint(f[4]), __float_as_uint(f[5]), __float_as_uint(f[6]), __float_as_uint(f[7])},
+                      count > 0);
         } else {
 #pragma unroll
             for (int e = 0; e < 8; ++e)
