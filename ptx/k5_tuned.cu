@@ -64,7 +64,7 @@ template <class T> struct k5_fragments {
 
 template <class T> struct k5_loop {
     static constexpr auto SCHEDULE = k5_schedule<T>();
-    static constexpr bool HAS_BOTH_STAGES = false, PAUSES = true, IN_PAIRS = T::IN_PAIRS;
+    static constexpr bool HAS_BOTH_STAGES = false, IN_PAIRS = T::IN_PAIRS;
     static constexpr u32 STAGE = T::STAGE;
     static_assert(is_complete(SCHEDULE, T::SLICES, T::MMAS), "an mma is lost, or the order of places");
     static_assert(are_chunks_in_order(SCHEDULE, T::SLOTS, {PARTS_OF_A_CONVERSION<T>, 1, 1, true}), "a chunk is stored too late, or fetched too early");

@@ -9,9 +9,7 @@
  *   STAGE                       bytes of a k-tile in shared memory
  *   HAS_BOTH_STAGES             where both stages begin is kept, else one: which is faster ptxas decides (note 500)
  *   on<KIND, INDEX, OF>(here, there)   does what that event is; stages by their byte offsets
- *   holds<CONDITION>()          whether it does, where the schedule has conditions
  *   t                           number of the k-tile, where the schedule has APART
- *   PAUSES                      something may be due between k-tiles; if not, all that follows is goes_on()
  *   is_due()                    whether anything is due before the next k-tile, or pair
  *   between(stage)              does that; false where the loop ends. The next k-tile is in that stage
  *   has_odd()                   IN_PAIRS: whether one k-tile is left
@@ -45,49 +43,24 @@ template <class LOOP, int FROM, int TO> static DEVICE bool walk(LOOP &loop, cons
     }
 }
 
-/* The same of those from FROM on, each where its condition holds. Runs of opposite conditions are the sides of one branch. */
-template <class LOOP, int FROM> constexpr int RUN_END = end_of_run(LOOP::SCHEDULE, FROM);
-template <class LOOP, int FROM, int WHEN> constexpr int OTHER_END = end_of_other(LOOP::SCHEDULE, FROM, WHEN);
-template <class LOOP, int FROM = 0> static DEVICE bool walk_all(LOOP &loop, const u32 here, const u32 there)
-{
-    constexpr int WHEN = LOOP::SCHEDULE.events[FROM].when, END = RUN_END<LOOP, FROM>;
-    constexpr int OTHER = WHEN == ALWAYS ? END : OTHER_END<LOOP, END, WHEN>;
-    if constexpr (WHEN == ALWAYS) {
-        if (!walk<LOOP, FROM, END>(loop, here, there)) return false;
-    } else if (WHEN > 0 ? loop.template holds<WHEN>() : !loop.template holds<-WHEN>()) {
-        walk<LOOP, FROM, END>(loop, here, there);
-    } else if constexpr (OTHER > END) {
-        walk<LOOP, END, OTHER>(loop, here, there);
-    }
-    if constexpr (OTHER < LOOP::SCHEDULE.count) return walk_all<LOOP, OTHER>(loop, here, there);
-    return true;
-}
-
 template <class LOOP> static DEVICE void main_loop(LOOP &loop)
 {
+    constexpr int EVENTS = LOOP::SCHEDULE.count;
     u32 stage = 0, other = LOOP::STAGE;
-    if constexpr (!LOOP::PAUSES) {
 #pragma unroll 1
-        while (loop.goes_on()) {
-            walk_all(loop, stage, LOOP::STAGE - stage);
-            stage = LOOP::STAGE - stage;
-        }
-    } else {
+    while (loop.between(stage)) {
 #pragma unroll 1
-        while (loop.between(stage)) {
-#pragma unroll 1
-            do {
-                if constexpr (LOOP::IN_PAIRS) {
-                    walk_all(loop, 0, LOOP::STAGE);
-                    walk_all(loop, LOOP::STAGE, 0);
-                } else {
-                    const u32 here = stage, there = LOOP::HAS_BOTH_STAGES ? other : LOOP::STAGE - stage;
-                    if (!walk_all(loop, here, there)) return;
-                    stage = there, other = here;
-                }
-            } while (!loop.is_due());
-        }
-        if constexpr (LOOP::IN_PAIRS)
-            if (loop.has_odd()) walk_all(loop, 0, LOOP::STAGE);
+        do {
+            if constexpr (LOOP::IN_PAIRS) {
+                walk<LOOP, 0, EVENTS>(loop, 0, LOOP::STAGE);
+                walk<LOOP, 0, EVENTS>(loop, LOOP::STAGE, 0);
+            } else {
+                const u32 here = stage, there = LOOP::HAS_BOTH_STAGES ? other : LOOP::STAGE - stage;
+                if (!walk<LOOP, 0, EVENTS>(loop, here, there)) return;
+                stage = there, other = here;
+            }
+        } while (!loop.is_due());
     }
+    if constexpr (LOOP::IN_PAIRS)
+        if (loop.has_odd()) walk<LOOP, 0, EVENTS>(loop, 0, LOOP::STAGE);
 }

@@ -7,6 +7,41 @@
 #include "source.cuh"
 #include "../src/table/packed.h"
 
+/* Packed weights as the pipeline through shared memory sees them: it carries none. */
+struct packed_operand {
+    static constexpr int ELEMENT = 1, BYTES = 0, LOADS = 0; /* a matrix is so many bytes from the one before */
+    static constexpr u32 LINES = 0;
+    template <bool POINTERS> struct addresses {
+        const char *base;
+        DEVICE u32 locate(const panel &, u32, u32) { return base = nullptr, 0; }
+        DEVICE void make_pointers() {}
+        DEVICE void advance(u64) {}
+        DEVICE const char *chunk_at(int) const { return base; }
+        template <class CHUNK> DEVICE void load_checked(CHUNK *, const panel &, int, u32, u32) const {}
+    };
+    static DEVICE u32 bytes_of(u32) { return ELEMENT; }
+    static DEVICE panel panel_at(const char *base, u64, u32 x0, u32 x_size, u32, u32 type)
+    {
+        return panel{base, base, base, 0, x0, x_size, nullptr, false, type};
+    }
+    static DEVICE u64 k_bytes(const panel &, u32) { return 0; }
+    static DEVICE const char *start(const panel &src, u32) { return src.base; }
+    static DEVICE b128 fetch(const char *, const panel &, u32, u32, int, u32) { return b128{}; }
+    static DEVICE u32 row(u32) { return 0; }
+    static DEVICE u32 col(u32) { return 0; }
+    static DEVICE int columns_inside(const panel &, u32) { return 0; }
+    static DEVICE bool has(int, int, int) { return false; }
+    static DEVICE u32 line_offset(const panel &, u32) { return 0; }
+    static DEVICE u32 commit_offset(u32, int) { return 0; }
+    static DEVICE u32 commit_xor(int) { return 0; }
+    static DEVICE u32 commit_add(int) { return 0; }
+    static DEVICE u32 fragment_offset(u32, u32, int, int) { return 0; }
+    static DEVICE u32 fragment_xor(int, int) { return 0; }
+    static DEVICE u32 fragment_add(int, int) { return 0; }
+    static DEVICE void matrices(u32 &, u32 &, u32 &, u32 &, u32) {}
+    static DEVICE void matrices(u32 &, u32 &, u32) {}
+};
+
 /* ---- Codes become halves ------------------------------------------------------------------------------------------- */
 
 /* What codes are to the loop. */

@@ -5,7 +5,7 @@
  * first functions compute them where they are needed. What is special at the edges of a matrix is in operand.cuh.
  */
 #pragma once
-#include "teams.cuh"
+#include "position.cuh"
 
 template <class V> struct staging { b128 v[V::SLOTS]; };              /* a thread's part of a k-tile, in registers */
 template <class V> struct fragments { u32 a[V::MT][2], b[V::NT]; }; /* a warp's operands for one slice */
@@ -27,8 +27,7 @@ template <class V> static DEVICE void load_one(fragments<V> &f, int j, u32 addre
 {
     const int i = 2 * (j - V::B_LDSMS);
     if (j < V::B_LDSMS) {
-        if constexpr (!V::STAGES_B) return;
-        else if constexpr (V::NT >= 4)
+        if constexpr (V::NT >= 4)
             V::B::matrices(f.b[4 * j], f.b[4 * j + 1], f.b[4 * j + 2], f.b[4 * j + 3], address);
         else V::B::matrices(f.b[0], f.b[1], address);
     } else {
@@ -52,8 +51,8 @@ template <class V> static DEVICE b128 fetch_one(const block<V> &at, u32 t, int q
     using B = typename V::B;
     const u32 thread = thread_index(), live = t >= at.k_tiles ? 0 : t == 0 ? at.tail : t == 1 ? at.head : V::BK;
     const u32 k0 = t == 0 ? at.k - at.tail : t == 1 ? 0 : at.head + (t - 2) * V::BK;
-    if (!V::STAGES_B || q < A::LOADS) return A::fetch(A::start(at.a, k0), at.a, A::row(thread), A::col(thread), q, live);
-    if constexpr (V::STAGES_B) return B::fetch(B::start(at.b, k0), at.b, B::row(thread), B::col(thread), q - A::LOADS, live);
+    if (q < A::LOADS) return A::fetch(A::start(at.a, k0), at.a, A::row(thread), A::col(thread), q, live);
+    return B::fetch(B::start(at.b, k0), at.b, B::row(thread), B::col(thread), q - A::LOADS, live);
 }
 
 template <class V> static DEVICE void fetch(staging<V> &s, const block<V> &at, u32 t)
@@ -72,9 +71,8 @@ template <class V> static DEVICE void commit(const staging<V> &s, u32 stage)
     const u32 thread = thread_index(), to = shared_base() + stage * V::STAGE;
 #pragma unroll
     for (int q = 0; q < V::SLOTS; ++q) {
-        u32 offset;
-        if (q < A::LOADS) offset = A::commit_offset(thread, q);
-        else if constexpr (V::STAGES_B) offset = A::BYTES + B::commit_offset(thread, q - A::LOADS);
+        const int j = q - A::LOADS;
+        const u32 offset = q < A::LOADS ? A::commit_offset(thread, q) : A::BYTES + B::commit_offset(thread, j);
         st_shared(to + offset, s.v[q]);
     }
 }
@@ -104,15 +102,13 @@ template <class V> struct pipeline {
     /* Brings k-tile 0 to shared memory and k-tile 1 to registers. */
     DEVICE pipeline(const block<V> &at, const warp<V> &w)
     {
-        const u32 base = shared_base(), thread = team_thread<V>();
+        const u32 base = shared_base(), thread = thread_index();
         scale_a = at.scale_a, scale_b = at.scale_b;
-        commit_a = base + A::commit_offset(thread, 0) + team_index<V>() * V::TEAM_BYTES;
-        if constexpr (V::STAGES_B) commit_b = base + A::BYTES + B::commit_offset(thread, 0);
-        if constexpr (V::TEAMS) fragment_a = base + A::fragment_offset(w.m, w.lane_a(), 0, 0) + w.k_warp * V::TEAM_BYTES;
-        else fragment_a = base + A::fragment_offset(w.m, w.lane_a(), 0, w.k_warp * V::SLICES);
-        if constexpr (V::STAGES_B) fragment_b = base + A::BYTES + B::fragment_offset(w.n, w.lane_b(), 0, w.k_warp * V::SLICES);
-        columns_a = A::columns_inside(at.a, thread);
-        if constexpr (V::STAGES_B) columns_b = B::columns_inside(at.b, thread);
+        commit_a = base + A::commit_offset(thread, 0);
+        commit_b = base + A::BYTES + B::commit_offset(thread, 0);
+        fragment_a = base + A::fragment_offset(w.m, w.lane_a(), 0, w.k_warp * V::SLICES);
+        fragment_b = base + A::BYTES + B::fragment_offset(w.n, w.lane_b(), 0, w.k_warp * V::SLICES);
+        columns_a = A::columns_inside(at.a, thread), columns_b = B::columns_inside(at.b, thread);
         if constexpr (ACCESS == FAR) {
             staging<V> s;
 #pragma unroll 1
@@ -130,45 +126,28 @@ template <class V> struct pipeline {
             /* k-tiles begin at multiples of 16 k's, so that offsets and shifts are the same for all. */
             t = 2;
             shift = a.locate(at.a, at.k - at.tail, thread);
-            const u64 back_a = A::k_bytes(at.a, at.k - at.tail);
-            u64 back_b = 0;
-            if constexpr (V::STAGES_B) {
-                shift += b.locate(at.b, at.k - at.tail, thread) << 4;
-                back_b = B::k_bytes(at.b, at.k - at.tail);
-            }
+            shift += b.locate(at.b, at.k - at.tail, thread) << 4;
+            const u64 back_a = A::k_bytes(at.a, at.k - at.tail), back_b = B::k_bytes(at.b, at.k - at.tail);
             chunk<ACCESS> first[SLOTS];
             if constexpr (ACCESS != ANY || SLOTS <= 3) { /* both k-tiles in flight at once */
                 load_checked(first, at, at.k_tiles > 0 ? at.tail : 0, thread);
-                to_first(back_a, back_b);
+                a.base -= back_a, b.base -= back_b;
                 load_checked(next, at, at.k_tiles > 1 ? at.head : 0, thread);
-                past_head(at);
+                a.base += A::k_bytes(at.a, at.head), b.base += B::k_bytes(at.b, at.head);
                 start_prefetch(at);
                 commit_first(first, at, thread);
             } else { /* one after the other, for want of registers; rolled if possible, for it is much code */
 #pragma unroll(V::SPARE_REGISTERS ? 1 : 2)
                 for (u32 i = 0; i < 2; ++i) {
-                    if (i == 1) commit_first(next, at, thread), to_first(back_a, back_b);
+                    if (i == 1) commit_first(next, at, thread), a.base -= back_a, b.base -= back_b;
                     load_checked(next, at, i >= at.k_tiles ? 0 : i == 0 ? at.tail : at.head, thread);
                     if (i == 0 && at.k_tiles > 1) prefetch_k_tile(back_a, back_b);
                 }
-                past_head(at);
+                a.base += A::k_bytes(at.a, at.head), b.base += B::k_bytes(at.b, at.head);
                 start_prefetch(at);
             }
         }
-        a.make_pointers();
-        if constexpr (V::STAGES_B) b.make_pointers();
-    }
-
-    /* From k-tile 0 to k-tile 1, the first in memory; past it. */
-    DEVICE void to_first(u64 back_a, u64 back_b)
-    {
-        a.base -= back_a;
-        if constexpr (V::STAGES_B) b.base -= back_b;
-    }
-    DEVICE void past_head(const block<V> &at)
-    {
-        a.base += A::k_bytes(at.a, at.head);
-        if constexpr (V::STAGES_B) b.base += B::k_bytes(at.b, at.head);
+        a.make_pointers(), b.make_pointers();
     }
 
     /* Loads the chunks of the k-tile at the bases that hold one of its `live` k's; the others become zero. Chunks
@@ -176,10 +155,10 @@ template <class V> struct pipeline {
     DEVICE void load_checked(chunk<ACCESS> (&to)[SLOTS], const block<V> &at, u32 live, u32 thread) const
     {
         a.load_checked(&to[0], at.a, columns_a, live, thread);
-        if constexpr (V::STAGES_B) b.load_checked(&to[A::LOADS], at.b, columns_b, live, thread);
+        b.load_checked(&to[A::LOADS], at.b, columns_b, live, thread);
         if constexpr (ACCESS == ANY) {
             a.template load_ends<V::SPARE_REGISTERS>(&to[0], at.a, columns_a, live, thread);
-            if constexpr (V::STAGES_B) b.template load_ends<V::SPARE_REGISTERS>(&to[A::LOADS], at.b, columns_b, live, thread);
+            b.template load_ends<V::SPARE_REGISTERS>(&to[A::LOADS], at.b, columns_b, live, thread);
         }
     }
 
@@ -190,8 +169,7 @@ template <class V> struct pipeline {
         for (int q = 0; q < SLOTS; ++q) {
             const b128 v = from[q].extract(q < A::LOADS ? shift : shift >> 4);
             const bool cut = ACCESS == ANY && (q < A::LOADS ? V::A_K_CONTIGUOUS : V::B_K_CONTIGUOUS);
-            u32 col = A::col(thread);
-            if constexpr (V::STAGES_B) col = q < A::LOADS ? col : B::col(thread);
+            const u32 col = q < A::LOADS ? A::col(thread) : B::col(thread);
             commit_chunk(q, operand_of_mma(q, cut ? first_halves(v, (int)(at.tail - col)) : v), 0);
         }
     }
@@ -201,12 +179,9 @@ template <class V> struct pipeline {
     {
 #pragma unroll
         for (int q = 0; q < SLOTS; ++q) {
-            if (q < A::LOADS) {
-                if (A::has(columns_a, q, 0)) prefetch_l2(a.base - back_a + a.offset[q]);
-            } else if constexpr (V::STAGES_B) {
-                const int j = q - A::LOADS;
-                if (B::has(columns_b, j, 0)) prefetch_l2(b.base - back_b + b.offset[j]);
-            }
+            const int j = q - A::LOADS;
+            if (q < A::LOADS ? A::has(columns_a, q, 0) : B::has(columns_b, j, 0))
+                prefetch_l2(q < A::LOADS ? a.base - back_a + a.offset[q] : b.base - back_b + b.offset[j]);
         }
     }
 
@@ -214,13 +189,10 @@ template <class V> struct pipeline {
      * before they are loaded, a cache line by each thread. Blocks in one row of tiles read the same of A, those
      * in one column the same of B: a power of two of them, SHARERS at most, share the lines equally. If a block
      * has fewer threads than its part has lines, the rest is not prefetched. */
-    static constexpr u32 PREFETCH = V::INDIRECT || !V::STAGES_B ? 0 : V::spec::PREFETCH, SHARERS = V::spec::GROUP;
+    static constexpr u32 PREFETCH = V::INDIRECT ? 0 : V::spec::PREFETCH, SHARERS = V::spec::GROUP;
     DEVICE void start_prefetch(const block<V> &at)
     {
-        if constexpr (ACCESS != FAR && PREFETCH > 0) prefetch_first(at);
-    }
-    DEVICE void prefetch_first(const block<V> &at)
-    {
+        if (ACCESS == FAR || PREFETCH == 0) return;
         const u32 thread = thread_index();
         const int log_a = 31 - __clz(minimum(at.tile_columns, SHARERS)); /* log2 of the blocks that share */
         const int log_b = 31 - __clz(minimum(at.tile_rows, SHARERS));
@@ -250,11 +222,10 @@ template <class V> struct pipeline {
     DEVICE void fetch(const block<V> &at, int q, bool more, bool after = false)
     {
         const int j = q - A::LOADS;
-        if constexpr (ACCESS == FAR && !V::STAGES_B) __builtin_assume(t >= 2); /* if both are staged, that makes ptxas spill */
-        if (ACCESS == FAR) next[q].v = fetch_one(at, V::STAGES_B && !more ? at.k_tiles : t, q);
+        if (ACCESS == FAR) next[q].v = fetch_one(at, more ? t : at.k_tiles, q);
         else if (q < A::LOADS)
             next[q].load(a.chunk_at(q) + (V::A_K_CONTIGUOUS && after ? BK * HALF_BYTES : 0), more);
-        else if constexpr (V::STAGES_B) next[q].load(b.chunk_at(j) + (V::B_K_CONTIGUOUS && after ? BK * HALF_BYTES : 0), more);
+        else next[q].load(b.chunk_at(j) + (V::B_K_CONTIGUOUS && after ? BK * HALF_BYTES : 0), more);
     }
 
     /* To be called after all chunks of a k-tile were fetched: on to the next one. `k_contiguous_tiles` is by how
@@ -262,7 +233,7 @@ template <class V> struct pipeline {
     DEVICE void advance(const block<V> &at, int k_contiguous_tiles = 1)
     {
         a.advance(A::k_bytes(at.a, BK * (V::A_K_CONTIGUOUS ? k_contiguous_tiles : 1)));
-        if constexpr (V::STAGES_B) b.advance(B::k_bytes(at.b, BK * (V::B_K_CONTIGUOUS ? k_contiguous_tiles : 1)));
+        b.advance(B::k_bytes(at.b, BK * (V::B_K_CONTIGUOUS ? k_contiguous_tiles : 1)));
         ++t;
     }
 
@@ -279,7 +250,7 @@ template <class V> struct pipeline {
     {
         const int j = q - A::LOADS;
         if (q < A::LOADS) st_shared((commit_a ^ A::commit_xor(q)) + A::commit_add(q) + stage, v);
-        else if constexpr (V::STAGES_B) st_shared((commit_b ^ B::commit_xor(j)) + B::commit_add(j) + stage, v);
+        else st_shared((commit_b ^ B::commit_xor(j)) + B::commit_add(j) + stage, v);
     }
     DEVICE void commit(int q, u32 stage) const
     {
@@ -302,9 +273,7 @@ template <class V> struct pipeline {
     DEVICE void load_one(fragments<V> &f, int j, int kk, u32 stage) const
     {
         const int i = j - V::B_LDSMS;
-        u32 address = (fragment_a ^ A::fragment_xor(i, kk)) + A::fragment_add(i, kk) + stage;
-        if constexpr (V::STAGES_B)
-            if (j < V::B_LDSMS) address = (fragment_b ^ B::fragment_xor(j, kk)) + B::fragment_add(j, kk) + stage;
-        ::load_one(f, j, address);
+        ::load_one(f, j, j < V::B_LDSMS ? (fragment_b ^ B::fragment_xor(j, kk)) + B::fragment_add(j, kk) + stage
+                                        : (fragment_a ^ A::fragment_xor(i, kk)) + A::fragment_add(i, kk) + stage);
     }
 };

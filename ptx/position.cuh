@@ -11,7 +11,6 @@
 #pragma once
 #include "convert.cuh"
 #include "row.cuh"
-#include "short_tiles.cuh"
 
 /* Whether the matrices of the batch are groups of rows. */
 template <class V> static DEVICE bool is_grouped(const arguments &args)
@@ -101,7 +100,7 @@ template <class V> struct block {
     u32 tile_rows, tile_columns; /* of D */
     u32 k_tiles;
     u32 tail, head;              /* live k's of k-tile 0, the last in memory, and of k-tile 1, the first */
-    panel a, b;                  /* of a B that is not staged, its base alone: where the matrix begins */
+    panel a, b;
     float scale_a, scale_b;      /* SCALED */
 
     DEVICE explicit block(const arguments &args)
@@ -129,8 +128,6 @@ template <class V> struct block {
         const u32 k0 = mine.part * args.k_split;
         stand(args, (top + rest - column * height) * V::BM, column * V::BN,
               mine.is_part ? minimum(args.k_split, args.k - k0) : args.k, k0);
-        if constexpr (V::SHORT_LAST)
-            if (is_short(args, (tile_rows - 1) * V::BM)) stand_short_last(mine.tile);
     }
 
     /* Whether there is a tile for the block: the host knows but the most that groups have. */
@@ -143,17 +140,6 @@ template <class V> struct block {
     DEVICE u32 shared_matrix(const arguments &args) const { return is_grouped<V>(args) ? 0 : batch_index(); }
 
 private:
-    /* Where a tile is if the last row of tiles comes last. */
-    DEVICE void stand_short_last(u32 tile)
-    {
-        static_assert(!V::INDIRECT && !V::STAGES_B, "groups have rows of tiles of their own");
-        constexpr u32 GROUP = V::spec::GROUP;
-        const u32 whole = tile_rows - 1, group = tile / (GROUP * tile_columns); /* rows of tiles before the last */
-        const bool is_last = tile >= whole * tile_columns;
-        const u32 top = is_last ? whole : group * GROUP, height = is_last ? 1 : minimum(whole - top, GROUP);
-        const u32 rest = tile - top * tile_columns, column = rest / height;
-        m0 = a.x0 = (top + rest - column * height) * V::BM, n0 = column * V::BN;
-    }
     DEVICE void stand(const arguments &args, u32 first_row, u32 first_column, u32 depth, u32 k0)
     {
         using A = typename V::A;
@@ -167,17 +153,15 @@ private:
         const u32 type_b = args.indirect >> HGEMM_FLOATS_TYPE_B & HGEMM_FUSED_TYPE_MASK;
         a = A::panel_at(matrix_at<V>(args, args.a, args.stride_a, A::bytes_of(type_a), shared_matrix(args)),
                         (u64)args.lda * A::bytes_of(type_a), m0, m_end(args), (u32)args.k, type_a);
-        if constexpr (V::STAGES_B)
-            b = B::panel_at(matrix_at<V>(args, args.b, args.stride_b, B::bytes_of(type_b), own_matrix(args)),
-                            (u64)args.ldb * B::bytes_of(type_b), n0, (u32)args.n, (u32)args.k, type_b);
-        else b.base = matrix_at<V>(args, args.b, args.stride_b, 1, own_matrix(args));
+        b = B::panel_at(matrix_at<V>(args, args.b, args.stride_b, B::bytes_of(type_b), own_matrix(args)),
+                        (u64)args.ldb * B::bytes_of(type_b), n0, (u32)args.n, (u32)args.k, type_b);
         if (V::INDIRECT) a.list = args.gather_a, a.is_list_64 = args.fused & HGEMM_FUSED_INDEX_64;
         if (V::SCALED) {
             scale_a = power_of_two(scales_of(args).a, scales_of(args).a_pointer);
             scale_b = power_of_two(scales_of(args).b, scales_of(args).b_pointer);
         }
         a.base += A::k_bytes(a, k0);
-        if constexpr (V::STAGES_B) b.base += B::k_bytes(b, k0);
+        b.base += B::k_bytes(b, k0);
     }
 };
 

@@ -35,7 +35,7 @@ enum operands { OF_HALVES, OF_BFLOATS, OF_FLOATS };
 struct row_defaults {
     static constexpr int LDS_GAP = 0, STS_FIRST = 0, STS_GAP = 0, LDG_LAG = 0;
     struct bf16_schedule { static constexpr int LDS_GAP = 0; };
-    static constexpr bool T4_ROW = false, PACKED = false, TABLES = false, TEAMS = false;
+    static constexpr bool T4_ROW = false, PACKED = false, TABLES = false;
     static constexpr accuracy ACCURACY = TO_F32;
 };
 #define BLOCK(m, n, k) static constexpr int BM = m, BN = n, BK = k;
@@ -45,7 +45,6 @@ struct row_defaults {
 #define PER_SM(t4, newer) static constexpr int BLOCKS = t4, NEWER_BLOCKS = newer;
 #define WEIGHTS(access) static constexpr bool PACKED = true; /* B is packed weights */
 #define TABLES() static constexpr bool TABLES = true;      /* whose codes are by tables */
-#define TEAMS() static constexpr bool TEAMS = true;
 #define ACCURACY(level) static constexpr accuracy ACCURACY = TO_##level;
 #define WALK(group, prefetch) static constexpr int GROUP = group, PREFETCH = prefetch;
 #define SCHEDULE(lds_gap, sts_first, sts_gap, ldg_lag) \
@@ -73,15 +72,11 @@ struct operand_of : operand<X, BK, ALONG_K, THREADS, HOW, GATHERS> {};
 template <int X, int BK, bool ALONG_K, int THREADS, access HOW, bool GATHERS>
 struct operand_of<OF_FLOATS, X, BK, ALONG_K, THREADS, HOW, GATHERS> : float_operand<X, BK, ALONG_K, THREADS, HOW, GATHERS> {};
 
-/* The same of B. Packed weights are not staged: they have no k-tile in shared memory, and none of an operand's verbs. */
-struct unstaged_operand {
-    static constexpr int BYTES = 0, LOADS = 0;
-    template <bool POINTERS> struct addresses {};
-};
+/* The same of B, which may be packed weights. */
 template <bool IS_PACKED, operands ARE, int X, int BK, bool ALONG_K, int THREADS, access HOW>
 struct second_operand : operand_of<ARE, X, BK, ALONG_K, THREADS, HOW, false> {};
 template <operands ARE, int X, int BK, bool ALONG_K, int THREADS, access HOW>
-struct second_operand<true, ARE, X, BK, ALONG_K, THREADS, HOW> : unstaged_operand {};
+struct second_operand<true, ARE, X, BK, ALONG_K, THREADS, HOW> : packed_operand {};
 
 template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, access HOW, bool IS_INDIRECT, operands THEY_ARE> struct variant {
     typedef SPEC spec; /* the row of the table */
@@ -100,10 +95,10 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, access HOW, bool IS_INDIRE
 
     /* ---- the tile */
 
-    static constexpr int BM = spec::BM, BN = spec::BN, BK = spec::TEAMS ? spec::WK : spec::BK, WM = spec::WM, WN = spec::WN, WK = spec::WK;
+    static constexpr int BM = spec::BM, BN = spec::BN, BK = spec::BK, WM = spec::WM, WN = spec::WN, WK = spec::WK;
     static constexpr int MN_WARPS = BM / WM * (BN / WN); /* warp tiles in the block's tile of D */
-    static constexpr int K_WARPS = HGEMM_K_WARPS(spec::BK, WK); /* warps that share one, each for WK of a k-tile's k's */
-    static constexpr int THREADS = HGEMM_THREADS(BM, BN, spec::BK, WM, WN, WK);
+    static constexpr int K_WARPS = HGEMM_K_WARPS(BK, WK); /* warps that share one, each for WK of a k-tile's k's */
+    static constexpr int THREADS = HGEMM_THREADS(BM, BN, BK, WM, WN, WK);
     static constexpr int MT = WM / 16, NT = WN / 8; /* mma tiles of a warp tile along m and n */
     static constexpr int MMAS = MT * NT;            /* mma instructions of a warp in a slice, which is 8 k's */
     static constexpr int SLICES = WK / 8;           /* of a warp in a k-tile */
@@ -112,12 +107,6 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, access HOW, bool IS_INDIRE
     static_assert(WN % 64 == 0 || WN == 32 || WN == 16, "fragment_xor needs it");
     static_assert(SLICES % 2 == 0, "the two fragments of the tuned loop alternate");
     static_assert(BK >= 2 * HGEMM_LEAST_TAIL || THEY_ARE == OF_FLOATS, "the first two k-tiles are not deep enough"); /* floats load no more than there is */
-
-    /* Teams: warps that share a tile have k-tiles of their own, which LOADERS threads load (teams.cuh). */
-    static constexpr bool TEAMS = spec::TEAMS;
-    static constexpr int TEAM_COUNT = TEAMS ? K_WARPS : 1, LOADERS = THREADS / TEAM_COUNT;
-    /* A last row of tiles that is short comes last, and has a loop of its own (short_tiles.cuh). */
-    static constexpr bool SHORT_LAST = spec::TABLES && spec::WM > 32 && !TEAMS;
 
     /* A warp's accumulators. (The second parameter makes the specialization of an mma's a partial one, which a class
      * may contain.) */
@@ -132,13 +121,11 @@ template <class SPEC, bool A_ALONG_K, bool B_ALONG_K, access HOW, bool IS_INDIRE
 
     /* ---- the k-tiles of A and B */
 
-    using A = operand_of<ARE, BM, BK, A_K_CONTIGUOUS, LOADERS, ACCESS, INDIRECT>;
+    using A = operand_of<ARE, BM, BK, A_K_CONTIGUOUS, THREADS, ACCESS, INDIRECT>;
     using B = second_operand<spec::PACKED, ARE, BN, BK, B_K_CONTIGUOUS, THREADS, ACCESS>;
-    static constexpr bool STAGES_B = !spec::PACKED;
     static constexpr int STAGE = (A::BYTES + B::BYTES) * PARTS; /* bytes of a k-tile in shared memory */
-    static constexpr int MAIN_BYTES = HGEMM_MAIN_BYTES(spec::STAGES, BM, STAGES_B ? BN : 0, spec::BK) * PARTS;
-    static constexpr int TEAM_BYTES = MAIN_BYTES / TEAM_COUNT;
-    static_assert(TEAM_BYTES == spec::STAGES * STAGE, "the host counts the bytes of shared memory otherwise");
+    static constexpr int MAIN_BYTES = HGEMM_MAIN_BYTES(spec::STAGES, BM, spec::PACKED ? 0 : BN, BK) * PARTS;
+    static_assert(MAIN_BYTES == spec::STAGES * STAGE, "the host counts the bytes of shared memory otherwise");
     static constexpr int SLOTS = A::LOADS + B::LOADS; /* chunks of a thread in a k-tile: those of A come first */
 
     /* ---- registers and occupancy */

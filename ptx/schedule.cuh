@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A schedule: what happens in a k-tile, in order. It is data, made of a row's columns at compile time; main_loop.cuh walks
- * it. This file knows no CUDA: tools/schedule.cc prints schedules as pictures.
+ * A schedule: what happens in a k-tile, in order. It is data, made of a row's columns at compile time; main_loop.cuh
+ * walks it. This file knows no CUDA: tools/schedule.cc prints schedules as pictures.
  *
- * A place is the gap before an mma, counted from the begin of the k-tile. Events of one place happen in the order of the
- * list. A k-tile is multiplied from one stage of shared memory, `here`, while the next one is written to the other, `there`.
+ * A place is the gap before an mma, counted from the begin of the k-tile. Events of one place happen in the order of
+ * the list. A k-tile is multiplied from one stage of shared memory, `here`, while the next one is written to the other,
+ * `there`.
  */
 #pragma once
 
@@ -20,47 +21,21 @@ enum event_kind {
     APART,    /* instructions before it stay before it, those behind it behind */
     PREFETCH, /* a cache line of a later k-tile, to L2 */
     ADVANCE,  /* on to the next k-tile: addresses, counters */
-
-    /* Of packed weights. Sums of a group's k's are a part; it is added to the sums of D before the next part's. */
-    KEEP_APART,     /* ptxas moves nothing across it */
-    BEGIN,          /* the k-tile: what is the same in all of it */
-    LOCATE,         /* what follows from the address of fragments is computed anew, and not kept in registers */
-    LOAD_CODES,     /* unit `index` of the next k-tile: global memory -> registers */
-    COPY_CODES,     /* unit `index`: to where it is decoded, so that its registers are free */
-    DECODE,         /* codes of slice `of` become halves. Slice SLICES is the next k-tile's first */
-    TAKE_HALVES,    /* those of slice `of`, decoded ahead: to where they are multiplied */
-    LOAD_FACTS,     /* scales and zeros of part `index` of the next k-tile: global memory -> registers */
-    SET_ZEROS,      /* those of part `index` are the codes' from now on */
-    TAKE_FACTS,     /* scales of part `index` are the sums' from now on */
-    FIND_SCALES,    /* of column `index` of mma tiles, in other lanes */
-    CLEAR,          /* the part's sums become 0 */
-    MULTIPLY_FIRST, /* MULTIPLY, where the part begins with it: from 0 */
-    SUM_ROWS,       /* row `index` of mma tiles, slice `of`: sums of A's rows, for offsets */
-    SUM_ROWS_FIRST, /* the same from 0 */
-    FIND_GROUP,     /* does a group begin with the next k-tile? */
-};
-
-/* When an event happens: where a condition holds, or, negative, where it does not. */
-enum condition {
-    ALWAYS,
-    GROUP_BEGINS, /* with the k-tile */
-    NEXT_BEGINS,  /* a group with the next k-tile, from FIND_GROUP on */
-    IS_FINE,      /* groups are smaller than a k-tile: a part begins every two slices */
 };
 
 struct event {
     short place;
     event_kind kind;
-    short index, of, when;
+    short index, of;
 };
 
 /* A list of up to MOST events. */
 template <int MOST> struct event_list {
     event events[MOST] = {};
     int count = 0;
-    constexpr void add(int place, event_kind kind, int index = 0, int of = 0, int when = ALWAYS)
+    constexpr void add(int place, event_kind kind, int index = 0, int of = 0)
     {
-        events[count++] = event{(short)place, kind, (short)index, (short)of, (short)when};
+        events[count++] = event{(short)place, kind, (short)index, (short)of};
     }
     constexpr int number_of(event_kind kind, int index = -1, int of = -1) const
     {
@@ -71,47 +46,20 @@ template <int MOST> struct event_list {
     }
 };
 
-/* Events from one on happen under one condition, up to: */
-template <class LIST> constexpr int end_of_run(const LIST &list, int from)
-{
-    int to = from;
-    while (to < list.count && list.events[to].when == list.events[from].when) ++to;
-    return to;
-}
-/* The same of events that happen where those of `when` do not; `from` if there are none. */
-template <class LIST> constexpr int end_of_other(const LIST &list, int from, int when)
-{
-    return from < list.count && list.events[from].when == -when ? end_of_run(list, from) : from;
-}
-
-/* Of `number` things, the first due after `first` places and then one every `gap`: which one is due at a place; -1: none. */
+/* Of `number` things, the first due after `first` places and then one every `gap`: which one is due at a place; -1:
+ * none. */
 constexpr int due(int place, int first, int gap, int number)
 {
     const int past = place - first;
     return past >= 0 && past % gap == 0 && past / gap < number ? past / gap : -1;
 }
 
-/* Whether an event happens where those conditions hold of which `holding` has the bit. */
-constexpr bool happens(const event &e, unsigned holding)
-{
-    return e.when == ALWAYS || (e.when > 0 ? holding >> e.when & 1 : ~holding >> -e.when & 1);
-}
-/* What happens then, as a list without conditions. */
-template <int MOST> constexpr event_list<MOST> where(const event_list<MOST> &list, unsigned holding)
-{
-    event_list<MOST> all;
-    for (int i = 0; i < list.count; ++i) {
-        const event &e = list.events[i];
-        if (happens(e, holding)) all.add(e.place, e.kind, e.index, e.of);
-    }
-    return all;
-}
+/* ---- The proof of a schedule, at compile time
+ * ------------------------------------------------------------------------ */
 
-/* ---- The proof of a schedule, at compile time ------------------------------------------------------------------------ */
-
-/* A chunk's way from its registers to shared memory: parts that are converted apart, each in so many steps; planes that are
- * stored apart, of which the last needs the last step, the one before the step before it. IN_PLACE: in the registers that it
- * came in, which are free when all is stored; else after the first step. */
+/* A chunk's way from its registers to shared memory: parts that are converted apart, each in so many steps; planes
+ * that are stored apart, of which the last needs the last step, the one before the step before it. IN_PLACE: in the
+ * registers that it came in, which are free when all is stored; else after the first step. */
 struct chunk_way { int parts, steps, planes; bool in_place; };
 
 /* Whether a chunk goes that way, before the barrier, and its registers are filled again when they are free. */
@@ -144,9 +92,10 @@ template <class LIST> constexpr bool are_chunks_in_order(const LIST &list, int c
 /* A fragment: its register, and which part of which slice it holds, counted through all k-tiles. */
 struct fragment_use { int place, value; };
 
-/* Whether each mma meets the fragments that it means. RULES says of an event which fragment it loads, loaded(e), and which
- * ones it needs, needed(e, i) for i = 0, 1 ..; a negative place ends both. Values of the next k-tile are VALUES more. Loads of
- * the k-tile `here` must precede the barrier, those of `there` follow it. The first walk fills registers, two more are checked. */
+/* Whether each mma meets the fragments that it means. RULES says of an event which fragment it loads, loaded(e), and
+ * which ones it needs, needed(e, i) for i = 0, 1 ..; a negative place ends both. Values of the next k-tile are
+ * VALUES more. Loads of the k-tile `here` must precede the barrier, those of `there` follow it. The first walk fills
+ * registers, two more are checked. */
 template <class RULES, class LIST> constexpr bool are_fragments_met(const LIST &list)
 {
     int held[RULES::REGISTERS] = {};
@@ -162,7 +111,7 @@ template <class RULES, class LIST> constexpr bool are_fragments_met(const LIST &
             }
             const fragment_use load = RULES::loaded(e);
             if (load.place < 0) continue;
-            if (e.kind == LOAD && past != (load.value >= RULES::VALUES)) return false;
+            if (past != (load.value >= RULES::VALUES)) return false;
             held[load.place] = t * RULES::VALUES + load.value;
         }
     }
@@ -176,6 +125,6 @@ template <class LIST> constexpr bool is_complete(const LIST &list, int slices, i
         if (list.events[i].place < list.events[i - 1].place) return false;
     for (int s = 0; s < slices; ++s)
         for (int h = 0; h < products; ++h)
-            if (list.number_of(MULTIPLY, h, s) + list.number_of(MULTIPLY_FIRST, h, s) != 1) return false;
-    return list.number_of(MULTIPLY) + list.number_of(MULTIPLY_FIRST) == slices * products && list.events[list.count - 1].kind == ADVANCE;
+            if (list.number_of(MULTIPLY, h, s) != 1) return false;
+    return list.number_of(MULTIPLY) == slices * products && list.events[list.count - 1].kind == ADVANCE;
 }

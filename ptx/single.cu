@@ -75,7 +75,7 @@ template <class T> struct split_loop {
     using V = typename T::variant;
     using facts = split_facts<T>;
     static constexpr auto SCHEDULE = split_schedule<T>();
-    static constexpr bool HAS_BOTH_STAGES = false, PAUSES = true, IN_PAIRS = false, AHEAD = facts::AHEAD;
+    static constexpr bool HAS_BOTH_STAGES = false, IN_PAIRS = false, AHEAD = facts::AHEAD;
     static constexpr u32 STAGE = T::STAGE, NEAR_TILES = 512 / T::BK;
     static_assert(is_complete(SCHEDULE, T::SLICES, facts::MMAS), "an mma is lost, or the order of places");
     static_assert(are_chunks_in_order(SCHEDULE, T::SLOTS, {0, 1, 1, true}), "a chunk is stored too late, or fetched too early");

@@ -90,7 +90,7 @@ template <class T> struct square_loop {
     using facts = square_facts<T>;
     using rules = square_rules<T>;
     static constexpr auto SCHEDULE = square_schedule<T>();
-    static constexpr bool IN_PAIRS = false, PAUSES = true, THREE = facts::THREE, HAS_BOTH_STAGES = THREE;
+    static constexpr bool IN_PAIRS = false, THREE = facts::THREE, HAS_BOTH_STAGES = THREE;
     static constexpr u32 STAGE = T::STAGE;
     static constexpr int MT = T::MT, ROW = facts::ROW, TWOS = facts::TWOS;
     static_assert(are_chunks_in_order(SCHEDULE, T::SLOTS, {2, 3, 2, false}), "a chunk is stored too late, or fetched too early");
